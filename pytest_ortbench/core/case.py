@@ -1,0 +1,184 @@
+"""One point of the matrix: what is asked for. Nothing here was observed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from pytest_ortbench.core.model import Model, ValueHint, Variant
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provider:
+    """An execution provider as it was asked for.
+
+    Attributes:
+        alias: Short name, ``cuda``; the name that ids and tables use.
+        name: ONNX Runtime's name, ``CUDAExecutionProvider``.
+        device: Device part of ``alias:DEVICE``, empty for the provider's default.
+        options: Provider options, passed through.
+        library: Path of a plug-in provider's library, empty for a built-in one.
+        named: Whether the user asked for it by name (a failure), or it came from ``all`` (a note).
+    """
+
+    alias: str
+    name: str
+    device: str = ""
+    options: dict[str, str] = field(default_factory=dict)
+    library: str = ""
+    named: bool = True
+
+    @property
+    def label(self) -> str:
+        """``alias`` or ``alias:DEVICE``, as in case ids."""
+        return f"{self.alias}:{self.device}" if self.device else self.alias
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Runtime:
+    """An interpreter with ONNX Runtime, as it was asked for.
+
+    Attributes:
+        label: ``current``, or a short name that is unique in the run.
+        command: How to start its Python; the loader's arguments are appended.
+        environment: Variables that differ from the host's environment.
+        isolated: Start with ``-I`` (runtimes that we made; never ``current``).
+        requirements: The requirement list that made it, empty for others.
+        shares_files: Whether it sees the host's file system; otherwise models are staged.
+    """
+
+    label: str = "current"
+    command: tuple[str, ...] = ()
+    environment: dict[str, str] = field(default_factory=dict)
+    isolated: bool = False
+    requirements: tuple[str, ...] = ()
+    shares_files: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionConfig:
+    """Session options under ONNX Runtime's own field names; ``None`` leaves its default.
+
+    Attributes:
+        intra_op_num_threads: Threads of one operator, the calling thread included; ``None``: the
+            worker takes what its process may use (affinity, cgroup quota, physical cores).
+        inter_op_num_threads: Threads across operators (parallel execution mode only).
+        graph_optimization_level: ``disable``, ``basic``, ``extended``, ``layout`` or ``all``.
+        execution_mode: ``sequential`` or ``parallel``.
+        enable_mem_pattern: ONNX Runtime's memory pattern planner.
+        enable_cpu_mem_arena: The CPU arena.
+        entries: ``add_session_config_entry`` pairs.
+        custom_ops: Paths of custom operator libraries.
+    """
+
+    intra_op_num_threads: int | None = None
+    inter_op_num_threads: int | None = None
+    graph_optimization_level: str = "all"
+    execution_mode: str = "sequential"
+    enable_mem_pattern: bool | None = None
+    enable_cpu_mem_arena: bool | None = None
+    entries: dict[str, str] = field(default_factory=dict)
+    custom_ops: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputSpec:
+    """One input with every size resolved, and how its values come about.
+
+    Attributes:
+        name: As in the graph.
+        type: ONNX Runtime's spelling of the type.
+        shape: One size an axis; empty for a scalar.
+        hint: How values are drawn.
+        path: File that holds the values instead (``.npy``, ``.npz``, ``.pb``), empty for drawn.
+        member: Name of the array inside ``path`` where it holds several.
+        resolved: For people, how each symbol got its size: ``seq=128 (--ort-dims)``.
+    """
+
+    name: str
+    type: str
+    shape: tuple[int, ...]
+    hint: ValueHint
+    path: str = ""
+    member: str = ""
+    resolved: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sampling:
+    """How long and how often a case is measured.
+
+    Attributes:
+        time_s: Timed seconds over all workers, warm-up not counted.
+        target: Stop once the half-width of the median's interval is below this share of it.
+        workers: Fresh processes.
+        min_samples: Samples that a limit needs (368 for p99), over all workers.
+        timeout_s: Wall-clock limit of the case; past it the worker is killed.
+        keep: Durations kept per case; 0 keeps all.
+    """
+
+    time_s: float = 5.0
+    target: float = 0.01
+    workers: int = 3
+    min_samples: int = 0
+    timeout_s: float = 300.0
+    keep: int = 3000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One point of the matrix.
+
+    Attributes:
+        model: The model as the user named it.
+        variant: The file that runs.
+        provider: Where it should run.
+        runtime: In which interpreter.
+        session: Session options.
+        batch: Size of the batch axis; ``None`` where the model has none and 1 was asked.
+        dims: Sizes of symbolic dimensions that form an axis or that the user set.
+        knobs: Further axes with more than one value, by their id name (``threads``: ``4``).
+        inputs: Every input, resolved.
+        io: ``end-to-end`` (host arrays in and out) or ``device`` (bound, device-resident).
+        sampling: How it is measured.
+        seed: Seed of the drawn inputs.
+    """
+
+    model: Model
+    variant: Variant
+    provider: Provider
+    runtime: Runtime = field(default_factory=Runtime)
+    session: SessionConfig = field(default_factory=SessionConfig)
+    batch: int = 1
+    dims: dict[str, int] = field(default_factory=dict)
+    knobs: dict[str, str] = field(default_factory=dict)
+    inputs: tuple[InputSpec, ...] = ()
+    io: str = "end-to-end"
+    sampling: Sampling = field(default_factory=Sampling)
+    seed: int = 0
+
+    @property
+    def case_id(self) -> str:
+        """``model/precision/provider/b<batch>[/dim:value…][/knob:value…]``; never host or commit."""
+        parts = [
+            escape_part(self.model.name),
+            escape_part(self.variant.precision),
+            escape_part(self.provider.label),
+            f"b{self.batch}",
+        ]
+        parts += [f"{escape_part(name)}:{value}" for name, value in self.dims.items()]
+        parts += [f"{escape_part(name)}:{escape_part(value)}" for name, value in self.knobs.items()]
+        return "/".join(parts)
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What identifies the case in a document: (case id, runtime label)."""
+        return (self.case_id, self.runtime.label)
+
+
+#: Characters that break ``-k`` expressions, shells or ids, and what stands for them.
+_ESCAPES = {ord(character): "_" for character in "=@|/\\[]() \t\n\r'\"<>&;$`*?!#%^~{}"}
+
+
+def escape_part(text: str) -> str:
+    """Make ``text`` fit for one part of an id: characters that break ``-k`` become ``_``."""
+    return text.translate(_ESCAPES)

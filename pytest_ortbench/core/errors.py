@@ -1,0 +1,72 @@
+"""The one tree of errors.
+
+::
+
+    OrtbenchError                 something a user can act on
+    ├── UsageError                an option, marker, limit or configuration is wrong (exit status 2)
+    ├── ModelError                a model file can't be read, fetched or built
+    ├── DocumentError             a run document can't be read or written
+    └── WorkerError               the measured process failed; carries a Failure
+
+Every message shows the value, the place, the rule and the next step. Only the outermost caller
+(the pytest plugin, the console tool) prints them.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pytest_ortbench.core.outcome import Failure
+
+
+class OrtbenchError(Exception):
+    """Something that the user can act on.
+
+    Args:
+        message: What is wrong: the value and the rule that it breaks.
+        place: Where the value stands (``--ort-dims``, a marker, a file).
+        hint: The next step.
+    """
+
+    def __init__(self, message: str, *, place: str = "", hint: str = "") -> None:
+        self.message = message
+        self.place = place
+        self.hint = hint
+        super().__init__(str(self))
+
+    def __str__(self) -> str:
+        text = f"{self.place}: {self.message}" if self.place else self.message
+        return f"{text}. {self.hint}" if self.hint else text
+
+
+class UsageError(OrtbenchError):
+    """An option, marker, limit or configuration value is wrong."""
+
+
+class ModelError(OrtbenchError):
+    """A model file can't be found, read, fetched or built."""
+
+
+class DocumentError(OrtbenchError):
+    """A run document can't be read or written."""
+
+
+class WorkerError(OrtbenchError):
+    """The measured process failed; ``failure`` says how and in which phase."""
+
+    def __init__(self, failure: Failure) -> None:
+        self.failure = failure
+        super().__init__(failure.message, hint=failure.hint)
+
+
+def did_you_mean(value: str, known: Iterable[str]) -> str:
+    """Return ``did you mean 'x'?`` for the nearest known word, or the list of known words."""
+    words = sorted(set(known))
+    lowered = {word.lower(): word for word in words}
+    near = difflib.get_close_matches(value.lower(), lowered, n=1, cutoff=0.6)
+    if near:
+        return f"Did you mean {lowered[near[0]]!r}?"
+    return "Known: " + ", ".join(words) if words else "None is known"

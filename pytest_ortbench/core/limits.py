@@ -1,0 +1,87 @@
+"""The grammar of limits: ``metric op value unit``; a bare value means at most.
+
+One grammar serves marker, ini and command line::
+
+    latency_p90 <= 30 ms
+    placement >= 95 %
+    peak_rss: 500 MB          (a value without an operator is an upper bound: peak_rss <= 500 MB)
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pytest_ortbench.core.errors import UsageError, did_you_mean
+from pytest_ortbench.core.metrics import METRICS, Metric
+from pytest_ortbench.core.quantity import Quantity
+from pytest_ortbench.core.units import format_amount, parse_amount
+
+OPERATORS: dict[str, Callable[[float, float], bool]] = {
+    "<=": operator.le,
+    ">=": operator.ge,
+    "<": operator.lt,
+    ">": operator.gt,
+    "==": operator.eq,
+}
+
+_FORM = re.compile(
+    r"\s*(?P<metric>[A-Za-z_][A-Za-z0-9_]*)\s*:?\s*(?P<op><=|>=|==|<|>)?\s*(?P<value>\S.*)$"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limit:
+    """One limit on one metric, in SI units.
+
+    Attributes:
+        metric: Which metric.
+        op: A key of :data:`OPERATORS`.
+        value: The bound, in the metric's unit.
+        text: As the user wrote it.
+    """
+
+    metric: Metric
+    op: str
+    value: float
+    text: str
+
+    def holds(self, measured: Quantity | float) -> bool:
+        """Whether ``measured`` keeps the limit."""
+        return OPERATORS[self.op](float(measured), self.value)
+
+    def explain(self, measured: Quantity) -> str:
+        """One line for a limit that does not hold: measured value, interval and limit."""
+        bound = format_amount(self.value, self.metric.unit)
+        line = f"{self.metric.name} is {measured}, the limit is {self.op} {bound}"
+        if (
+            measured.low is not None
+            and measured.high is not None
+            and (self.holds(measured.low) or self.holds(measured.high))
+        ):
+            line += " (the limit lies inside the interval: measure longer to be sure)"
+        return line
+
+
+def parse_limit(text: str, *, place: str) -> Limit:
+    """Read one limit.
+
+    Raises:
+        UsageError: if the form, the metric, the number or the unit is wrong.
+    """
+    match = _FORM.match(text)
+    if match is None:
+        raise UsageError(
+            f"{text!r} is not a limit", place=place, hint="Write e.g. 'latency_p90 <= 30 ms'"
+        )
+    name = match["metric"]
+    metric = METRICS.get(name)
+    if metric is None:
+        raise UsageError(
+            f"{name!r} in {text!r} is not a metric", place=place, hint=did_you_mean(name, METRICS)
+        )
+    op = match["op"] or "<="
+    value = parse_amount(match["value"], metric.unit, place=place)
+    return Limit(metric=metric, op=op, value=value, text=text.strip())

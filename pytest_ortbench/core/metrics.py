@@ -1,0 +1,175 @@
+"""The one registry of metrics: names, units, directions. Marker, ini and command line share it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metric:
+    """One number that a case can have.
+
+    Attributes:
+        name: As written in limits: ``latency_p90``.
+        column: As in exported rows: ``latency_p90_s``.
+        unit: SI unit, a key of :data:`pytest_ortbench.core.units.FACTORS`.
+        better: ``lower`` or ``higher``.
+        description: One sentence: what it is and what it includes.
+    """
+
+    name: str
+    column: str
+    unit: str
+    better: str
+    description: str
+
+
+def _metric(name: str, column: str, unit: str, better: str, text: str) -> tuple[str, Metric]:
+    return name, Metric(name=name, column=column, unit=unit, better=better, description=text)
+
+
+METRICS: dict[str, Metric] = dict(
+    (
+        _metric(
+            "latency_p50",
+            "latency_p50_s",
+            "s",
+            "lower",
+            "Median time of one inference in steady state: the median of the workers' medians.",
+        ),
+        _metric(
+            "latency_p90",
+            "latency_p90_s",
+            "s",
+            "lower",
+            "90th percentile over all samples of all workers; needs 36 samples.",
+        ),
+        _metric("latency_p95", "latency_p95_s", "s", "lower", "95th percentile; needs 72 samples."),
+        _metric(
+            "latency_p99", "latency_p99_s", "s", "lower", "99th percentile; needs 368 samples."
+        ),
+        _metric("latency_mean", "latency_mean_s", "s", "lower", "Mean time of one inference."),
+        _metric("latency_min", "latency_min_s", "s", "lower", "Smallest time of one inference."),
+        _metric(
+            "throughput",
+            "throughput_per_s",
+            "1/s",
+            "higher",
+            "Items per second of one caller: batch x inferences / timed seconds.",
+        ),
+        _metric(
+            "session_create",
+            "session_create_s",
+            "s",
+            "lower",
+            "Creating the session, reading the file included: median of the workers.",
+        ),
+        _metric(
+            "first_inference",
+            "first_inference_s",
+            "s",
+            "lower",
+            "The first call after creation: median of the workers.",
+        ),
+        _metric(
+            "warmup",
+            "warmup_s",
+            "s",
+            "lower",
+            "Time until no trend was left: median of the workers.",
+        ),
+        _metric(
+            "peak_rss",
+            "peak_rss_bytes",
+            "bytes",
+            "lower",
+            "Rise of the resident size at its peak, session and runs, over the process with ONNX Runtime loaded: largest of the workers.",
+        ),
+        _metric(
+            "process_peak_rss",
+            "process_peak_rss_bytes",
+            "bytes",
+            "lower",
+            "Absolute peak of the resident size of the measured process.",
+        ),
+        _metric(
+            "session_rss",
+            "session_rss_bytes",
+            "bytes",
+            "lower",
+            "Rise of the resident size at the peak of session creation.",
+        ),
+        _metric(
+            "device_memory",
+            "device_memory_bytes",
+            "bytes",
+            "lower",
+            "Device memory in use by the case; see its source.",
+        ),
+        _metric("model_size", "model_bytes", "bytes", "lower", "File plus external data."),
+        _metric(
+            "cpu_per_inference",
+            "cpu_s_per_inference",
+            "s",
+            "lower",
+            "CPU seconds of the process, all threads, per inference.",
+        ),
+        _metric("power", "power_w", "W", "lower", "Gross mean power of the device under load."),
+        _metric(
+            "energy_per_inference",
+            "energy_per_inference_j",
+            "J",
+            "lower",
+            "Gross energy of the device per inference.",
+        ),
+        _metric(
+            "placement",
+            "placement_ratio",
+            "ratio",
+            "higher",
+            "Share of executed computing nodes that ran on the asked provider.",
+        ),
+        _metric(
+            "time_on_provider",
+            "time_on_provider",
+            "ratio",
+            "higher",
+            "Share of node time spent on the asked provider.",
+        ),
+        _metric(
+            "accuracy_finite",
+            "accuracy_finite",
+            "1",
+            "higher",
+            "1 if no NaN or infinity appeared, else 0.",
+        ),
+        _metric(
+            "accuracy_max_abs",
+            "accuracy_max_abs",
+            "1",
+            "lower",
+            "Largest absolute error against the reference.",
+        ),
+        _metric(
+            "accuracy_cosine",
+            "accuracy_cosine",
+            "1",
+            "higher",
+            "Smallest cosine similarity with the reference.",
+        ),
+        _metric(
+            "accuracy_sqnr",
+            "accuracy_sqnr_db",
+            "dB",
+            "higher",
+            "Smallest signal to noise ratio against the reference.",
+        ),
+        _metric(
+            "accuracy_top1",
+            "accuracy_top1",
+            "ratio",
+            "higher",
+            "Share of rows whose class agrees with the reference.",
+        ),
+    )
+)

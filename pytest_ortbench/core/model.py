@@ -1,0 +1,107 @@
+"""What a model is, before anything runs: its file, its interface, its variants."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValueHint:
+    """What an input's values must be like, and which consumer says so.
+
+    Attributes:
+        kind: ``normal`` (mean 0, deviation 1), ``uniform`` and ``integers`` (``low`` … ``high``,
+            both included), ``ones``, ``zeros``, ``arange`` (along the last axis), ``choice`` (of
+            ``choices``), ``constant`` (``choices`` in order, repeated to fill).
+        low: Smallest value of ``uniform`` and ``integers``.
+        high: Largest value, included.
+        choices: Values of ``choice`` and ``constant``, written as strings.
+        why: The consumer that sets the bound, for people: ``Gather(table, axis 0 of size 10)``.
+    """
+
+    kind: str
+    low: float = 0.0
+    high: float = 1.0
+    choices: tuple[str, ...] = ()
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TensorInfo:
+    """One declared input or output.
+
+    Attributes:
+        name: As in the graph.
+        type: ONNX Runtime's spelling: ``tensor(float)``, ``seq(map(int64,tensor(float)))``.
+        shape: One entry an axis: a size, a symbol, or ``None`` where the model leaves it unset.
+            ``None`` as a whole: the rank itself is unknown.
+        hint: Bounds on the values that the graph accepts, ``None`` where any will do.
+        optional: Whether the model runs without it.
+    """
+
+    name: str
+    type: str
+    shape: tuple[int | str | None, ...] | None
+    hint: ValueHint | None = None
+    optional: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Model:
+    """One model file.
+
+    Attributes:
+        name: Short and unique within a run; the first part of every case id.
+        path: Absolute path of the file.
+        source: Where it comes from: ``file``, ``builtin:NAME``, ``zoo:NAME``.
+        digest: SHA-256 over the file and its external data, hexadecimal.
+        size_bytes: File plus external data.
+        external_files: External data files, relative to the model's folder.
+        ir_version: ONNX IR version, ``None`` where the format has none (``.ort``).
+        opsets: Operator set version by domain (``ai.onnx`` for the default domain).
+        inputs: Declared inputs without those that are initialisers.
+        outputs: Declared outputs.
+        parameters: Number of elements in all float and integer weights.
+        nodes: Number of nodes in the main graph and all its subgraphs.
+        op_types: Node count by ``domain::OpType`` (default domain without a prefix).
+        default_dims: Sizes of symbolic dimensions that the catalogue names.
+        random_ops: Operators whose output differs from call to call, so that accuracy can't be
+            compared.
+        notes: What a reader should know (``optimised offline: tied to the machine that did it``).
+    """
+
+    name: str
+    path: str
+    source: str
+    digest: str
+    size_bytes: int
+    external_files: tuple[str, ...] = ()
+    ir_version: int | None = None
+    opsets: dict[str, int] = field(default_factory=dict)
+    inputs: tuple[TensorInfo, ...] = ()
+    outputs: tuple[TensorInfo, ...] = ()
+    parameters: int = 0
+    nodes: int = 0
+    op_types: dict[str, int] = field(default_factory=dict)
+    default_dims: dict[str, int] = field(default_factory=dict)
+    random_ops: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variant:
+    """One file of a model at one precision.
+
+    Attributes:
+        precision: ``native``, ``fp32``, … or the name of a configured recipe.
+        recipe: How it was made, as settings in order; empty for the file as it is.
+        path: Absolute path of the file that is measured.
+        digest: SHA-256 of that file and its external data.
+        size_bytes: That file plus external data.
+    """
+
+    precision: str
+    path: str
+    digest: str
+    size_bytes: int
+    recipe: dict[str, str] = field(default_factory=dict)

@@ -1,0 +1,451 @@
+"""What came out of a case: raw facts only. Percentiles, ratios and verdicts are derived elsewhere.
+
+Times are integers of nanoseconds from a monotonic clock, sizes are bytes. ``None`` means "not
+measured", and the reason stands beside it; zero always means zero.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from pytest_ortbench.core.case import Case
+
+#: Every way in which a case can fail to give a number.
+FAILURE_KINDS: dict[str, str] = {
+    "unsupported": "the model, operator set, precision or shape can't run there",
+    "unavailable": "no such provider, device or library here",
+    "fallback": "the provider exists but took no computing node",
+    "out_of_memory": "memory ran out",
+    "timeout": "the case took longer than --ort-timeout",
+    "crash": "the measured process died",
+    "error": "anything else",
+}
+
+#: What a worker is doing; a failure names the phase it happened in.
+PHASES: dict[str, str] = {
+    "start": "starting the interpreter",
+    "import": "importing ONNX Runtime",
+    "inputs": "preparing inputs",
+    "session": "creating the session",
+    "first": "first inference",
+    "warm-up": "warming up",
+    "measure": "measuring",
+    "memory": "reading memory",
+    "profile": "profiling placement",
+    "accuracy": "comparing outputs",
+    "reference": "computing the reference",
+    "energy": "measuring energy",
+    "close": "shutting down",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """Why a case gave no number.
+
+    Attributes:
+        kind: A key of :data:`FAILURE_KINDS`.
+        phase: A key of :data:`PHASES`.
+        message: One line in plain words, with the native message where there is one.
+        hint: The next step, empty where none is known.
+        exit_code: Exit code of the worker, if it exited.
+        signal: Name of the signal that ended it (``SIGSEGV``), empty if none did.
+        log_tail: Last lines of what native code printed.
+    """
+
+    kind: str
+    phase: str
+    message: str
+    hint: str = ""
+    exit_code: int | None = None
+    signal: str = ""
+    log_tail: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """Some timed inferences in a row, as the worker hands them over.
+
+    Attributes:
+        durations_ns: One entry an inference, in order.
+        wall_ns: Wall time of the whole block, the loop's own cost included.
+        cpu_ns: CPU time of the process meanwhile, all threads.
+        steal_ticks: Clock ticks that the hypervisor took on all CPUs meanwhile; ``None`` if
+            unreadable.
+        total_ticks: Clock ticks of all CPUs meanwhile; ``None`` if unreadable.
+        throttled_ns: Time for which the cgroup was throttled meanwhile; ``None`` if unreadable.
+    """
+
+    durations_ns: tuple[int, ...]
+    wall_ns: int
+    cpu_ns: int
+    steal_ticks: int | None = None
+    total_ticks: int | None = None
+    throttled_ns: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrderStatistic:
+    """One percentile, taken exactly from all samples, with its distribution-free interval.
+
+    Attributes:
+        percent: 50, 90, 95, 99 or 99.9.
+        value_ns: The sample at rank ``ceil(percent/100 · n)`` (nearest rank).
+        low_ns: Lower end of the equal-tailed 95 % interval by order statistics; ``None`` where n
+            is too small for one.
+        high_ns: Upper end, likewise.
+    """
+
+    percent: float
+    value_ns: int
+    low_ns: int | None = None
+    high_ns: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Samples:
+    """Steady-state durations of one worker, warm-up excluded.
+
+    Attributes:
+        count: How many were measured.
+        sum_ns: Their sum.
+        sum_of_squares_s2: Sum of their squares in s², for the deviation.
+        min_ns: Smallest.
+        max_ns: Largest.
+        durations_ns: In order, systematically thinned when there were too many.
+        stride: Every how manieth one ``durations_ns`` holds; 1 if it holds all.
+        order_statistics: Exact percentiles of all ``count`` samples.
+        thirds_ns: Medians of the first and of the last third, and the median absolute deviation,
+            for the check that the warm-up was over.
+        wall_ns: Wall time of the timed blocks, the loop's own cost included.
+        cpu_ns: CPU time that the process used in them, all threads.
+        blocks: Number of timed blocks.
+        starved_blocks: Blocks in which the process got under 90 % of the CPU time per wall time
+            that it got in its best block.
+        steal_ratio: Share of CPU time that the hypervisor took meanwhile; ``None`` if unreadable.
+        throttled_ns: Time for which the cgroup was throttled meanwhile; ``None`` if unreadable.
+        clock_pair_ns: Cost of a pair of clock readings.
+    """
+
+    count: int
+    sum_ns: int
+    sum_of_squares_s2: float
+    min_ns: int
+    max_ns: int
+    durations_ns: tuple[int, ...]
+    stride: int = 1
+    order_statistics: tuple[OrderStatistic, ...] = ()
+    thirds_ns: tuple[int, int, int] | None = None
+    wall_ns: int = 0
+    cpu_ns: int = 0
+    blocks: int = 0
+    starved_blocks: int = 0
+    steal_ratio: float | None = None
+    throttled_ns: int | None = None
+    clock_pair_ns: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WarmUp:
+    """The discarded runs before the measuring.
+
+    Attributes:
+        durations_ns: Their durations in order, without the first inference (thinned to 500).
+        count: How many there were.
+        total_ns: Time they took.
+        steady: Whether the rule found that no trend was left.
+        rule: What ended it, for people: ``no trend over 20, windows of 10 agree within 3 %``.
+    """
+
+    durations_ns: tuple[int, ...]
+    count: int
+    total_ns: int
+    steady: bool
+    rule: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Startup:
+    """What happens once, before steady state.
+
+    Attributes:
+        import_ns: Importing ONNX Runtime.
+        session_create_ns: Creating the session (reading the file included).
+        first_inference_ns: The first call of the first shape.
+        cache: State of the provider's own cache: ``none``, ``cold`` or ``warm``.
+    """
+
+    import_ns: int
+    session_create_ns: int
+    first_inference_ns: int
+    cache: str = "none"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """Resident memory of the measured process.
+
+    Attributes:
+        source: ``VmHWM after clear_refs``, ``sampled RSS``, …; what the numbers include.
+        baseline_bytes: Resident size after importing and before the session.
+        session_bytes: Rise over the baseline at the peak of session creation.
+        after_session_bytes: Rise over the baseline once the session exists.
+        peak_bytes: Rise over the baseline at the highest point, session and runs.
+        after_runs_bytes: Rise over the baseline after the runs.
+        process_peak_bytes: Absolute peak of the process.
+        device_bytes: Device memory, ``None`` where there is none or it can't be read.
+        device_source: How it was read, or why it could not be.
+    """
+
+    source: str
+    baseline_bytes: int | None = None
+    session_bytes: int | None = None
+    after_session_bytes: int | None = None
+    peak_bytes: int | None = None
+    after_runs_bytes: int | None = None
+    process_peak_bytes: int | None = None
+    device_bytes: int | None = None
+    device_source: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnergyWindow:
+    """One trial of the energy pass.
+
+    Attributes:
+        source: ``nvml energy counter``, ``nvml power``, ``rapl``.
+        device: UUID of the device.
+        duration_ns: Length of the window.
+        inferences: Inferences in it.
+        energy_j: Energy in the window, gross.
+        idle_w: Idle power before the load.
+        counter_j: What the counter says, if there is one.
+        integral_j: What integrated power says, if it was polled.
+    """
+
+    source: str
+    device: str
+    duration_ns: int
+    inferences: int
+    energy_j: float
+    idle_w: float | None = None
+    counter_j: float | None = None
+    integral_j: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Energy:
+    """The energy pass of a case: its windows, or why there are none."""
+
+    windows: tuple[EnergyWindow, ...] = ()
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placement:
+    """Which provider executed the nodes, from a profiled run.
+
+    Attributes:
+        provider: The provider that was asked for, by ONNX Runtime's name.
+        executed: Number of computing node events by provider.
+        shape_only: Number of shape-only node events by provider (all inputs and outputs int64,
+            int32 or bool of rank 1 at most, or the operator Shape or Size).
+        time_ns: Time in node events by provider.
+        partitions: Fused subgraphs on the asked provider.
+        ops_elsewhere: Count by operator type of computing nodes on other providers.
+        copies: Number of copy nodes between devices.
+        precision_executed: Input type of the computing nodes by time (``float32``), ``None`` where
+            it can't be seen (inside a compiled partition).
+        nodes_on_provider: Nodes of the graph assigned to the provider, by the assignment
+            interface; ``None`` where the runtime does not offer it.
+        nodes_total: All nodes that the assignment interface names.
+        witness: ``agrees``, or how assignment and profile differ, or why there is no witness.
+        session_providers: What the session itself lists.
+    """
+
+    provider: str
+    executed: dict[str, int]
+    shape_only: dict[str, int] = field(default_factory=dict)
+    time_ns: dict[str, int] = field(default_factory=dict)
+    partitions: int = 0
+    ops_elsewhere: dict[str, int] = field(default_factory=dict)
+    copies: int = 0
+    precision_executed: str | None = None
+    nodes_on_provider: int | None = None
+    nodes_total: int | None = None
+    witness: str = ""
+    session_providers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputAccuracy:
+    """One output against its reference, over all samples.
+
+    Attributes:
+        name: Output name.
+        kind: ``float``, ``class`` (last axis read as logits), ``integer``, ``string``.
+        finite: Whether no NaN or infinity appeared that the reference lacks.
+        nan_count: NaN values.
+        inf_count: Infinite values.
+        max_abs: Largest absolute error over finite pairs.
+        max_rel: Largest error relative to the largest magnitude of the reference.
+        cosine: Smallest cosine similarity over the samples.
+        sqnr_db: Smallest signal to quantisation noise ratio over the samples, 20·log10 of
+            ‖reference‖ ÷ ‖reference − output‖; ``None`` where there is no error at all.
+        exact: Whether all samples agree bit for bit.
+        agree: Rows whose class (or whole value, for integers and strings) agrees.
+        rows: Rows compared.
+    """
+
+    name: str
+    kind: str
+    finite: bool
+    nan_count: int = 0
+    inf_count: int = 0
+    max_abs: float | None = None
+    max_rel: float | None = None
+    cosine: float | None = None
+    sqnr_db: float | None = None
+    exact: bool = False
+    agree: int | None = None
+    rows: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accuracy:
+    """Outputs compared with a reference on the same inputs.
+
+    Attributes:
+        reference: What was compared with: ``fp32 on CPUExecutionProvider, no optimisation``.
+        samples: Number of input sets.
+        magnitudes: Factors applied to drawn float inputs.
+        outputs: One entry an output.
+        reason: Why nothing could be compared; empty otherwise.
+        repeatable: Whether first, middle and last run of the measured loop gave finite outputs
+            that agree with each other; ``None`` if not checked.
+        repeat_note: How they differ, if they do.
+    """
+
+    reference: str = ""
+    samples: int = 0
+    magnitudes: tuple[float, ...] = ()
+    outputs: tuple[OutputAccuracy, ...] = ()
+    reason: str = ""
+    repeatable: bool | None = None
+    repeat_note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuntimeInfo:
+    """What a worker observed about its own interpreter.
+
+    Attributes:
+        distributions: Installed ONNX Runtime distributions with versions.
+        version: ``onnxruntime.__version__``.
+        python: Python version.
+        numpy: numpy version.
+        executable: Path of the interpreter.
+        available_providers: ``get_available_providers()``: a claim, not a proof.
+        plugin_providers: Names registered by plug-in libraries.
+        build: ``get_build_info()``.
+        pid: Process id of the worker that reported.
+    """
+
+    distributions: dict[str, str]
+    version: str
+    python: str
+    numpy: str
+    executable: str
+    available_providers: tuple[str, ...] = ()
+    plugin_providers: tuple[str, ...] = ()
+    build: str = ""
+    pid: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputCheck:
+    """Outputs of the measured loop itself, looked at outside the timed region.
+
+    Attributes:
+        run: ``first``, ``middle`` or ``last``.
+        nonfinite: NaN and infinite values in all float outputs.
+        constant: Whether every float output is one repeated value.
+        digest: Hash over all outputs.
+    """
+
+    run: str
+    nonfinite: int
+    constant: bool
+    digest: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measurement:
+    """All that one worker process measured of one case.
+
+    Attributes:
+        worker: Index of the worker, from 0.
+        runtime: The interpreter it ran in.
+        startup: What happened once.
+        warm_up: The discarded runs.
+        samples: The steady state.
+        memory: Resident and device memory.
+        threads: Intra-op threads in force.
+        threads_source: Why that number: ``option``, ``affinity``, ``cgroup v2 quota``, ….
+        cpus: CPUs that the process may use (a quota counts as its ceiling).
+        options_in_force: Provider options that the session reads back.
+        output_checks: First, middle and last run.
+        stop: Why the measuring ended: ``target``, ``budget`` or ``timeout``.
+        overhead_ns: Wall time of this worker outside warm-up and timed blocks.
+    """
+
+    worker: int
+    runtime: RuntimeInfo
+    startup: Startup
+    warm_up: WarmUp
+    samples: Samples
+    memory: Memory
+    threads: int = 0
+    threads_source: str = ""
+    cpus: int = 0
+    options_in_force: dict[str, str] = field(default_factory=dict)
+    output_checks: tuple[OutputCheck, ...] = ()
+    stop: str = "budget"
+    overhead_ns: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flag:
+    """A reason to trust a number less; names and advice stand in :mod:`core.flags`."""
+
+    name: str
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseResult:
+    """What became of one case.
+
+    Attributes:
+        case: What was asked.
+        status: ``measured`` or the kind of the failure.
+        measurements: One entry a worker that finished.
+        placement: Proof of what ran where.
+        accuracy: Outputs against the reference.
+        energy: The energy pass, if it was asked for.
+        failure: Why there is no number; kept beside measurements that finished before it.
+        flags: Reasons to trust the number less.
+        started_at: UTC, ISO 8601.
+        wall_s: Seconds that the case took altogether.
+    """
+
+    case: Case
+    status: str
+    measurements: tuple[Measurement, ...] = ()
+    placement: Placement | None = None
+    accuracy: Accuracy | None = None
+    energy: Energy | None = None
+    failure: Failure | None = None
+    flags: tuple[Flag, ...] = ()
+    started_at: str = ""
+    wall_s: float = 0.0

@@ -1,0 +1,63 @@
+"""A number that knows its unit, its interval and how many samples stand behind it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pytest_ortbench.core.units import format_amount
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Quantity:
+    """An estimate with its 95 % interval, in SI units; compares with plain numbers.
+
+    Attributes:
+        value: The estimate.
+        unit: The SI unit, a key of :data:`pytest_ortbench.core.units.FACTORS`.
+        low: Lower bound of the interval, ``None`` where none can be given.
+        high: Upper bound, likewise.
+        samples: How many samples stand behind it.
+    """
+
+    value: float
+    unit: str
+    low: float | None = None
+    high: float | None = None
+    samples: int = 1
+
+    def __float__(self) -> float:
+        return self.value
+
+    def __lt__(self, other: Quantity | float) -> bool:
+        return self.value < float(other)
+
+    def __le__(self, other: Quantity | float) -> bool:
+        return self.value <= float(other)
+
+    def __gt__(self, other: Quantity | float) -> bool:
+        return self.value > float(other)
+
+    def __ge__(self, other: Quantity | float) -> bool:
+        return self.value >= float(other)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Quantity):
+            return (self.value, self.unit, self.low, self.high, self.samples) == (
+                other.value,
+                other.unit,
+                other.low,
+                other.high,
+                other.samples,
+            )
+        return isinstance(other, int | float) and self.value == other
+
+    def __hash__(self) -> int:
+        return hash((self.value, self.unit))
+
+    def __str__(self) -> str:
+        text = format_amount(self.value, self.unit)
+        if self.low is None or self.high is None:
+            return text
+        return (
+            f"{text} [{format_amount(self.low, self.unit)}, {format_amount(self.high, self.unit)}]"
+        )

@@ -1,0 +1,104 @@
+"""One execution of a plan, as it lies on disk."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from pytest_ortbench.core.outcome import CaseResult, RuntimeInfo
+
+#: Version of the run document.
+#:
+#: History:
+#:   1  first release
+SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """The machine: stable facts decide whether two runs compare, volatile ones are only stored.
+
+    Attributes:
+        host: Host name.
+        stable: Facts that must agree for two runs to compare (CPU model, cores, memory, …).
+        volatile: Facts that only inform (load, frequency, governor, …).
+    """
+
+    host: str
+    stable: dict[str, str] = field(default_factory=dict)
+    volatile: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commit:
+    """State of the git working tree that pytest ran in."""
+
+    revision: str
+    branch: str = ""
+    dirty: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Canary:
+    """A pinned builtin model measured along with every stored run; not a case.
+
+    Attributes:
+        model: Name and builder version of the model.
+        durations_ns: Its durations in order.
+        reason: Why it was not measured; empty otherwise.
+    """
+
+    model: str
+    durations_ns: tuple[int, ...] = ()
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Skip:
+    """A combination that is not a case, and why.
+
+    Attributes:
+        what: ``azure``, ``resnet50 × int4``, ….
+        reason: In plain words.
+        runtime: Label of the runtime, empty where it does not matter.
+    """
+
+    what: str
+    reason: str
+    runtime: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One run document.
+
+    Attributes:
+        schema_version: :data:`SCHEMA_VERSION` when it was written.
+        run_id: ``<UTC>-<host>-<4 hex>``; also the folder's name.
+        ortbench_version: Version of this package.
+        started_at: UTC, ISO 8601.
+        finished_at: UTC; ``None`` while it runs and after it was killed.
+        command: The command line.
+        options: Options in force, as text.
+        machine: Where it ran.
+        commit: Working tree state, if there is one.
+        runtimes: Observed interpreters by label.
+        canary: The pinned model, if it was measured.
+        cases: Results in the order of measuring.
+        skips: What was left out, with reasons.
+        expected: Number of cases in the plan.
+    """
+
+    schema_version: int = SCHEMA_VERSION
+    run_id: str
+    ortbench_version: str
+    started_at: str
+    finished_at: str | None = None
+    command: tuple[str, ...] = ()
+    options: dict[str, str] = field(default_factory=dict)
+    machine: Machine
+    commit: Commit | None = None
+    runtimes: dict[str, RuntimeInfo] = field(default_factory=dict)
+    canary: Canary | None = None
+    cases: tuple[CaseResult, ...] = ()
+    skips: tuple[Skip, ...] = ()
+    expected: int = 0

@@ -1,0 +1,100 @@
+"""Units: SI inside, people's units only when text is read or written."""
+
+from __future__ import annotations
+
+import math
+import re
+
+from pytest_ortbench.core.errors import UsageError
+
+#: Factor of every unit that a person may write, by the SI unit that it converts to.
+#: Decimal prefixes are powers of 1000, ``Ki``/``Mi``/``Gi`` powers of 1024 (IEC 80000-13).
+FACTORS: dict[str, dict[str, float]] = {
+    "s": {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0},
+    "bytes": {
+        "B": 1.0,
+        "bytes": 1.0,
+        "kB": 1e3,
+        "KB": 1e3,
+        "MB": 1e6,
+        "GB": 1e9,
+        "KiB": 1024.0,
+        "MiB": 1024.0**2,
+        "GiB": 1024.0**3,
+    },
+    "1/s": {"/s": 1.0, "1/s": 1.0, "per_s": 1.0},
+    "W": {"mW": 1e-3, "W": 1.0, "kW": 1e3},
+    "J": {"uJ": 1e-6, "mJ": 1e-3, "J": 1.0, "kJ": 1e3},
+    "ratio": {"%": 0.01, "": 1.0},
+    "dB": {"dB": 1.0},
+    "1": {"": 1.0},
+}
+
+_NUMBER = re.compile(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(\S*)\s*$")
+
+
+def parse_amount(text: str, unit: str, *, place: str) -> float:
+    """Read ``30 ms`` or ``500MB`` as a number in the SI unit ``unit``.
+
+    Args:
+        text: What the user wrote: a number and an optional unit (without one, ``unit`` is meant).
+        unit: A key of :data:`FACTORS`.
+        place: Where it was written, for the message.
+
+    Raises:
+        UsageError: if the number or its unit can't be read.
+    """
+    match = _NUMBER.match(text)
+    known = FACTORS[unit]
+    if match is None:
+        raise UsageError(
+            f"{text!r} is not a number with a unit", place=place, hint=f"Write e.g. '1 {unit}'"
+        )
+    number, written = match.groups()
+    if written and written not in known:
+        raise UsageError(
+            f"{text!r} has the unit {written!r}, which does not fit",
+            place=place,
+            hint="Fitting units: " + ", ".join(sorted(u for u in known if u)),
+        )
+    value = float(number) * (known[written] if written else 1.0)
+    if not math.isfinite(value):
+        raise UsageError(f"{text!r} is not finite", place=place)
+    return value
+
+
+def format_amount(value: float, unit: str, digits: int = 3) -> str:
+    """Format an SI value for people: ``0.0123`` s → ``12.3 ms``. ``digits`` are significant ones."""
+    if unit == "ratio":
+        return f"{_significant(value * 100, digits)} %"
+    scales = _SCALES.get(unit)
+    if scales is None:
+        text = _significant(value, digits)
+        return text if unit == "1" else f"{text} {unit}"
+    magnitude = abs(value)
+    for index, (factor, name) in enumerate(scales):
+        # Rounding can carry into the next unit: 999.96 µs is 1.00 ms, not 1000 µs.
+        rounded = float(_significant(magnitude / factor, digits))
+        if rounded < 1000 or index == len(scales) - 1:
+            return f"{_significant(value / factor, digits)} {name}"
+    raise AssertionError("unreachable: the last scale always returns")
+
+
+_SCALES: dict[str, tuple[tuple[float, str], ...]] = {
+    "s": ((1e-9, "ns"), (1e-6, "µs"), (1e-3, "ms"), (1.0, "s")),
+    "bytes": ((1.0, "B"), (1e3, "kB"), (1e6, "MB"), (1e9, "GB")),
+    "1/s": ((1.0, "/s"), (1e3, "k/s"), (1e6, "M/s")),
+    "W": ((1e-3, "mW"), (1.0, "W")),
+    "J": ((1e-6, "µJ"), (1e-3, "mJ"), (1.0, "J")),
+}
+
+
+def _significant(value: float, digits: int) -> str:
+    if value == 0:
+        return "0"
+    exponent = math.floor(math.log10(abs(value)))
+    decimals = digits - 1 - exponent
+    rounded = round(value, decimals)
+    if rounded and math.floor(math.log10(abs(rounded))) > exponent:
+        decimals -= 1
+    return f"{rounded:.{max(decimals, 0)}f}"
