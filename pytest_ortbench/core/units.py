@@ -64,7 +64,7 @@ def parse_amount(text: str, unit: str, *, place: str) -> float:
 
 
 def format_amount(value: float, unit: str, digits: int = 3) -> str:
-    """Format an SI value for people: ``0.0123`` s → ``12.3 ms``. ``digits`` are significant ones."""
+    """Format an SI value for people, to ``digits`` significant ones: ``0.0123`` s → ``12.3 ms``."""
     if unit == "ratio":
         return f"{_significant(value * 100, digits)} %"
     scales = _SCALES.get(unit)
