@@ -135,8 +135,9 @@ class Case:
         runtime: In which interpreter.
         session: Session options.
         batch: Size of the batch axis; ``None`` where the model has none and 1 was asked.
-        dims: Sizes of symbolic dimensions that form an axis or that the user set.
-        knobs: Further axes with more than one value, by their id name (``threads``: ``4``).
+        dims: Sizes of symbolic dimensions that the user set. They stand in the id even when there is
+            one value only, so that a second value later does not rename the first case.
+        knobs: Further axes that the user set, by their id name (``threads``: ``4``); likewise.
         inputs: Every input, resolved.
         io: ``end-to-end`` (host arrays in and out) or ``device`` (bound, device-resident).
         sampling: How it is measured.
@@ -158,7 +159,7 @@ class Case:
 
     @property
     def case_id(self) -> str:
-        """``model/precision/provider/b<batch>[/dim:value…][/knob:value…]``; never host or commit."""
+        """``model/precision/provider/b<batch>[/dim:value…][/knob:value…]``, no host, no commit."""
         parts = [
             escape_part(self.model.name),
             escape_part(self.variant.precision),

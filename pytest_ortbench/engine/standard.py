@@ -1,0 +1,172 @@
+"""The standard pass of one case: fresh workers, one after the other, then the verdict on the case.
+
+It gives latency, throughput at one caller, start-up, memory, placement and accuracy. What disturbs
+those (profiling, comparing) happens in the first worker after its measuring is over; if the
+provider then turns out to have run nothing, the other workers are not started.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import closing
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+from pathlib import Path
+
+from pytest_ortbench.analysis.samples import reduce_blocks
+from pytest_ortbench.analysis.stopping import StopRule
+from pytest_ortbench.analysis.validity import flags_of
+from pytest_ortbench.core.case import Case, Sampling
+from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.core.outcome import (
+    Accuracy,
+    Block,
+    CaseResult,
+    Failure,
+    Measurement,
+    OutputCheck,
+    Placement,
+)
+from pytest_ortbench.core.placement import is_fallback
+from pytest_ortbench.launch.launcher import Launcher, Worker
+from pytest_ortbench.worker.accuracy import repeatability
+
+#: A warm-up that shows no end may take this share of the case's timeout before it is cut off.
+_WARM_UP_SHARE = 0.25
+
+
+@dataclass(slots=True)
+class _Findings:
+    """What the first worker finds out besides its samples."""
+
+    placement: Placement | None = None
+    accuracy: Accuracy | None = None
+
+
+def measure(case: Case, launcher: Launcher, scratch: Path) -> CaseResult:
+    """Measure one case in fresh workers.
+
+    Args:
+        case: What to measure, prepared: its variant's file exists.
+        launcher: Starts the workers.
+        scratch: Folder for reference outputs, shared by the cases of a run.
+
+    Returns:
+        The result, with ``failure`` set if a worker failed; it never raises for one.
+    """
+    started, started_at = time.monotonic(), datetime.now(timezone.utc)
+    deadline = started + case.sampling.timeout_s
+    findings = _Findings()
+    measurements: list[Measurement] = []
+    failure: Failure | None = None
+    try:
+        reference = _reference(case, launcher, scratch)
+        for index in range(case.sampling.workers):
+            measurements.append(_one_worker(case, launcher, index, deadline, reference, findings))
+            failure = _fallback(case, findings.placement)
+            if failure is not None:
+                break
+    except WorkerError as error:
+        failure = error.failure
+    if failure is not None and failure.kind == "fallback":
+        # Durations of another provider must never stand under this one's name.
+        measurements.clear()
+    result = CaseResult(
+        case=case,
+        status="measured" if failure is None else failure.kind,
+        measurements=tuple(measurements),
+        placement=findings.placement,
+        accuracy=findings.accuracy,
+        failure=failure,
+        started_at=started_at.isoformat(timespec="seconds"),
+        wall_s=time.monotonic() - started,
+    )
+    return replace(result, flags=flags_of(result))
+
+
+def _reference(case: Case, launcher: Launcher, scratch: Path) -> Path | Accuracy:
+    """Reference outputs for the case's inputs, or an accuracy that says why there are none."""
+    if case.model.random_ops:
+        names = ", ".join(case.model.random_ops)
+        return Accuracy(reason=f"the graph draws random numbers ({names})")
+    try:
+        return launcher.reference(case, scratch)
+    except WorkerError as error:
+        # The case itself may still run (and if it doesn't, its own failure tells more).
+        return Accuracy(reason=f"no reference: {error.failure.message}")
+
+
+def _one_worker(
+    case: Case,
+    launcher: Launcher,
+    index: int,
+    deadline: float,
+    reference: Path | Accuracy,
+    findings: _Findings,
+) -> Measurement:
+    began = time.monotonic_ns()
+    with closing(launcher.open(case, worker=index, deadline=deadline)) as worker:
+        checks = [worker.check("first")]
+        warm_up = worker.warm(case.sampling.timeout_s * _WARM_UP_SHARE)
+        blocks, stop = _measure_blocks(worker, case.sampling, checks)
+        checks.append(worker.check("last"))
+        memory = worker.memory()
+        if index == 0:
+            findings.placement = worker.profile()
+            findings.accuracy = (
+                reference if isinstance(reference, Accuracy) else worker.accuracy(reference)
+            )
+            repeatable, note = repeatability(checks)
+            findings.accuracy = replace(
+                findings.accuracy, repeatable=repeatable, repeat_note=note
+            )
+        samples = reduce_blocks(
+            blocks, keep=_kept(case.sampling), clock_pair_ns=worker.clock_pair_ns
+        )
+        timed_ns = warm_up.total_ns + samples.wall_ns
+        return Measurement(
+            worker=index,
+            runtime=worker.info,
+            startup=worker.startup,
+            warm_up=warm_up,
+            samples=samples,
+            memory=memory,
+            threads=worker.threads,
+            threads_source=worker.threads_source,
+            cpus=worker.cpus,
+            options_in_force=worker.options_in_force,
+            output_checks=tuple(checks),
+            stop=stop,
+            overhead_ns=time.monotonic_ns() - began - timed_ns,
+        )
+
+
+def _measure_blocks(
+    worker: Worker, sampling: Sampling, checks: list[OutputCheck]
+) -> tuple[list[Block], str]:
+    """Time blocks until the rule is content; look at the outputs once in the middle."""
+    rule = StopRule.for_worker(sampling)
+    blocks: list[Block] = []
+    while (iterations := rule.next_block(blocks)) is not None:
+        blocks.append(worker.block(iterations))
+        if len(blocks) == 1:
+            checks.append(worker.check("middle"))
+    return blocks, rule.reason
+
+
+def _kept(sampling: Sampling) -> int:
+    """Durations that one worker may keep, so that the case keeps ``sampling.keep``."""
+    return 0 if sampling.keep == 0 else max(1, sampling.keep // sampling.workers)
+
+
+def _fallback(case: Case, placement: Placement | None) -> Failure | None:
+    if placement is None or not is_fallback(placement):
+        return None
+    ran = ", ".join(f"{name} ({count})" for name, count in sorted(placement.executed.items()))
+    elsewhere = ", ".join(sorted(placement.ops_elsewhere)) or "none seen"
+    return Failure(
+        kind="fallback",
+        phase="profile",
+        message=f"no computing node ran on {case.provider.name}; nodes ran on {ran or 'nothing'}",
+        hint=f"Operators that it left: {elsewhere}",
+    )

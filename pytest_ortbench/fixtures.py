@@ -1,0 +1,177 @@
+"""The ``ortbench`` fixture: one case, measured when a test first asks for a number."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pytest_ortbench.analysis.summary import Summary
+    from pytest_ortbench.bench import Bench
+    from pytest_ortbench.core.case import Case
+    from pytest_ortbench.core.limits import Limit
+    from pytest_ortbench.core.outcome import Accuracy, CaseResult, Placement
+    from pytest_ortbench.core.quantity import Quantity
+    from pytest_ortbench.plan.matrix import Planned
+
+
+class View:
+    """Some metrics of one case; each attribute is a quantity with interval.
+
+    Reading one that was not measured fails the test and says why; ``get`` returns ``None`` instead.
+    """
+
+    def __init__(self, bench: OrtBench, names: dict[str, str]) -> None:
+        self._bench = bench
+        self._names = names
+
+    def __getattr__(self, name: str) -> Quantity:
+        if name.startswith("_") or name not in self._names:
+            known = ", ".join(sorted(self._names))
+            raise AttributeError(f"no metric {name!r} here; known: {known}")
+        return self._bench.metric(self._names[name])
+
+    def get(self, name: str) -> Quantity | None:
+        """Return the metric, or ``None`` if it was not measured."""
+        return self._bench.summary.quantities.get(self._names[name])
+
+
+class OrtBench:
+    """One case of the matrix; measuring is lazy and happens once, whatever asks for it.
+
+    Example::
+
+        @pytest.mark.ortbench(batch_sizes=[1, 8], limits=["latency_p90 <= 30 ms"])
+        def test_latency(ortbench):
+            assert ortbench.latency().p50 < 0.010  # seconds
+    """
+
+    def __init__(self, bench: Bench, planned: Planned, limits: Sequence[Limit]) -> None:
+        self._bench = bench
+        self._planned = planned
+        self._limits = tuple(limits)
+        self._summary: Summary | None = None
+
+    @property
+    def case(self) -> Case:
+        """What is measured."""
+        return self._planned.case
+
+    @property
+    def result(self) -> CaseResult:
+        """The raw facts; skips or fails the test if the case gave no number."""
+        result = self._bench.result(self._planned)
+        if result.failure is not None:
+            self._raise(result)
+        return result
+
+    @property
+    def summary(self) -> Summary:
+        """Every metric of the case, and the reason for each one that is missing."""
+        if self._summary is None:
+            from pytest_ortbench.analysis.summary import summarise
+
+            self._summary = summarise(self.result)
+        return self._summary
+
+    def metric(self, name: str) -> Quantity:
+        """Return one metric by its registered name; fails the test if it was not measured."""
+        summary = self.summary
+        quantity = summary.quantities.get(name)
+        if quantity is None:
+            reason = summary.missing.get(name, "it is not among the metrics of this case")
+            pytest.fail(f"{self.case.case_id}: {name} was not measured: {reason}", pytrace=False)
+        return quantity
+
+    def latency(self) -> View:
+        """``p50``, ``p90``, ``p95``, ``p99``, ``mean``, ``min`` of one inference, in seconds."""
+        return self._view("latency", "p50", "p90", "p95", "p99", "mean", "min")
+
+    def throughput(self) -> Quantity:
+        """Items per second of one caller."""
+        return self.metric("throughput")
+
+    def startup(self) -> View:
+        """``session_create``, ``first_inference`` and ``warmup``, in seconds."""
+        return View(
+            self, {name: name for name in ("session_create", "first_inference", "warmup")}
+        )
+
+    def memory(self) -> View:
+        """``peak_rss``, ``process_peak_rss``, ``session_rss``, ``device_memory``, ``model_size``."""
+        names = ("peak_rss", "process_peak_rss", "session_rss", "device_memory", "model_size")
+        return View(self, {name: name for name in names})
+
+    def energy(self) -> View:
+        """``power`` in watts and ``energy_per_inference`` in joules."""
+        return View(self, {name: name for name in ("power", "energy_per_inference")})
+
+    def placement(self) -> View:
+        """``ratio`` of computing nodes and ``time`` share on the asked provider."""
+        return View(self, {"ratio": "placement", "time": "time_on_provider"})
+
+    def placement_facts(self) -> Placement | None:
+        """What the profiled run saw."""
+        return self.result.placement
+
+    def accuracy(self) -> View:
+        """``finite``, ``max_abs``, ``cosine``, ``sqnr`` (dB) and ``top1`` against the reference."""
+        return self._view("accuracy", "finite", "max_abs", "cosine", "sqnr", "top1")
+
+    def accuracy_facts(self) -> Accuracy | None:
+        """Errors by output, and what they were compared with."""
+        return self.result.accuracy
+
+    def check_limits(self) -> None:
+        """Fail the test if a limit of its marker, the ini file or the command line is exceeded."""
+        if not self._limits:
+            return
+        from pytest_ortbench.analysis.limits import check
+
+        broken = [outcome for outcome in check(self._limits, self.summary) if not outcome.holds]
+        if broken:
+            lines = "\n".join(f"  {outcome.message}" for outcome in broken)
+            pytest.fail(f"{self.case.case_id}: limits exceeded\n{lines}", pytrace=False)
+
+    def _view(self, prefix: str, *names: str) -> View:
+        return View(self, {name: f"{prefix}_{name}" for name in names})
+
+    def _raise(self, result: CaseResult) -> None:
+        """Turn a failure into pytest's outcome (see docs/concepts, Outcomes)."""
+        failure = result.failure
+        assert failure is not None
+        text = f"{self.case.case_id}: {result.status} while {_doing(failure.phase)}: "
+        text += failure.message
+        if failure.hint:
+            text += f"\n{failure.hint}"
+        if failure.kind == "unsupported":
+            pytest.skip(text)
+        if failure.kind in ("unavailable", "fallback") and not self.case.provider.named:
+            pytest.skip(text)
+        if failure.log_tail:
+            text += f"\nNative log:\n{failure.log_tail}"
+        pytest.fail(text, pytrace=False)
+
+
+def _doing(phase: str) -> str:
+    from pytest_ortbench.core.outcome import PHASES
+
+    return PHASES.get(phase, phase)
+
+
+@pytest.fixture
+def ortbench(request: pytest.FixtureRequest) -> OrtBench:
+    """One case of the matrix of models × providers × precisions × shapes."""
+    from pytest_ortbench.bench import Bench
+
+    planned: Planned | None = getattr(request, "param", None)
+    if planned is None:
+        raise pytest.UsageError(
+            f"{request.node.nodeid}: 'ortbench' must be an argument of the test function itself; "
+            "asked for at run time or by another fixture it has no case. "
+            "Add 'ortbench' to the test's arguments"
+        )
+    bench = Bench.of(request.config)
+    return OrtBench(bench, planned, bench.limits_of(request.node))

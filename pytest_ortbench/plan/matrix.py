@@ -1,0 +1,209 @@
+"""Models × targets × precisions × batch sizes × dimensions × knobs → cases.
+
+Nothing runs here: the plan is the same for a dry run and a real one. A combination that can't run
+as it was asked stays in the plan with its refusal, so that it becomes a row like any other.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from pytest_ortbench.core.case import Case, InputSpec, Provider, Runtime, SessionConfig
+from pytest_ortbench.core.errors import ModelError, UsageError, did_you_mean
+from pytest_ortbench.core.model import Model, Variant
+from pytest_ortbench.core.outcome import Failure
+from pytest_ortbench.core.run import Skip
+from pytest_ortbench.plan.feeds import Refused, resolve_inputs, symbols_of
+from pytest_ortbench.plan.request import PlanRequest
+from pytest_ortbench.plan.session_options import apply_session_options
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """One runtime and the providers to measure in it."""
+
+    runtime: Runtime
+    providers: tuple[Provider, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnreadableModel:
+    """A model that was asked for but can't be read; it becomes one failed row a target."""
+
+    name: str
+    path: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """One case of a plan.
+
+    Attributes:
+        case: What is measured.
+        refusal: Why it can't be, known without running anything; ``None`` for one that runs.
+    """
+
+    case: Case
+    refusal: Failure | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """All cases of one matrix, and what was left out."""
+
+    entries: tuple[Planned, ...]
+    skips: tuple[Skip, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Point:
+    """One combination of the axes that do not depend on model or provider."""
+
+    batch: int
+    io: str
+    session: SessionConfig
+    knobs: dict[str, str]
+
+
+def build_plan(
+    request: PlanRequest,
+    models: Sequence[Model | UnreadableModel],
+    targets: Sequence[Target],
+    skips: Iterable[Skip] = (),
+) -> Plan:
+    """Build the matrix.
+
+    Args:
+        request: The axes.
+        models: Models as resolved, unreadable ones among them.
+        targets: Runtimes with their providers.
+        skips: What was already left out (providers under ``all``).
+
+    Raises:
+        UsageError: for a dimension that no model has, or a session option that does not exist.
+    """
+    readable = [model for model in models if isinstance(model, Model)]
+    _check_dims(request.dims, readable)
+    points = list(_points(request))
+    entries: list[Planned] = []
+    for model in models:
+        if isinstance(model, UnreadableModel):
+            entries += _unreadable(model, targets, request)
+        else:
+            entries += _cases_of(model, request, targets, points)
+    return Plan(entries=tuple(entries), skips=tuple(skips))
+
+
+def _points(request: PlanRequest) -> Iterator[_Point]:
+    base = apply_session_options(
+        SessionConfig(custom_ops=request.custom_ops), request.session_options
+    )
+    threads: tuple[int | None, ...] = request.threads or (None,)
+    levels: tuple[str | None, ...] = request.graph_opts or (None,)
+    for batch, thread, level, io in itertools.product(
+        request.batch_sizes, threads, levels, request.io
+    ):
+        session, knobs = base, {}
+        if thread is not None:
+            session = replace(session, intra_op_num_threads=thread)
+            knobs["threads"] = str(thread)
+        if level is not None:
+            session = replace(session, graph_optimization_level=level)
+            knobs["opt"] = level
+        if io != "end-to-end":
+            knobs["io"] = io
+        yield _Point(batch=batch, io=io, session=session, knobs=knobs)
+
+
+def _cases_of(
+    model: Model, request: PlanRequest, targets: Sequence[Target], points: Sequence[_Point]
+) -> Iterator[Planned]:
+    symbols = symbols_of(model)
+    axes = {name: values for name, values in request.dims.items() if name in symbols}
+    # Inputs depend on sizes only, so that every provider and precision is fed the same.
+    feeds: dict[tuple[int, tuple[int, ...]], tuple[InputSpec, ...] | Failure] = {}
+    for precision, target in itertools.product(request.precisions, targets):
+        variant = _variant(model, precision)
+        for provider, sizes, point in itertools.product(
+            target.providers, list(itertools.product(*axes.values())), points
+        ):
+            dims = dict(zip(axes, sizes, strict=True))
+            feed_key = (point.batch, sizes)
+            if feed_key not in feeds:
+                feeds[feed_key] = _feed(model, point.batch, dims, request)
+            feed = feeds[feed_key]
+            case = Case(
+                model=model,
+                variant=variant,
+                provider=_with_options(provider, request),
+                runtime=target.runtime,
+                session=point.session,
+                batch=point.batch,
+                dims=dims,
+                knobs=point.knobs,
+                inputs=() if isinstance(feed, Failure) else feed,
+                io=point.io,
+                sampling=request.sampling,
+                seed=request.seed,
+            )
+            yield Planned(case=case, refusal=feed if isinstance(feed, Failure) else None)
+
+
+def _variant(model: Model, precision: str) -> Variant:
+    return Variant(
+        precision=precision, path=model.path, digest=model.digest, size_bytes=model.size_bytes
+    )
+
+
+def _feed(
+    model: Model, batch: int, dims: Mapping[str, int], request: PlanRequest
+) -> tuple[InputSpec, ...] | Failure:
+    """Inputs of one shape, or why this model can't have it: its other shapes go on."""
+    try:
+        return resolve_inputs(model, batch=batch, dims=dims, inputs_path=request.inputs)
+    except Refused as refused:
+        return refused.failure
+    except ModelError as error:
+        return Failure(kind="error", phase="inputs", message=error.message, hint=error.hint)
+
+
+def _with_options(provider: Provider, request: PlanRequest) -> Provider:
+    extra = {
+        **request.provider_options.get(provider.alias, {}),
+        **request.provider_options.get(provider.name, {}),
+    }
+    return replace(provider, options={**provider.options, **extra}) if extra else provider
+
+
+def _unreadable(
+    model: UnreadableModel, targets: Sequence[Target], request: PlanRequest
+) -> Iterator[Planned]:
+    stand_in = Model(name=model.name, path=model.path, source="file", digest="", size_bytes=0)
+    failure = Failure(kind="error", phase="inputs", message=model.message)
+    for target in targets:
+        for provider, precision in itertools.product(target.providers, request.precisions):
+            case = Case(
+                model=stand_in,
+                variant=_variant(stand_in, precision),
+                provider=provider,
+                runtime=target.runtime,
+                batch=request.batch_sizes[0],
+                sampling=request.sampling,
+            )
+            yield Planned(case=case, refusal=failure)
+
+
+def _check_dims(dims: Mapping[str, tuple[int, ...]], models: Sequence[Model]) -> None:
+    known: set[str] = set()
+    for model in models:
+        known |= set(symbols_of(model))
+    unknown = [name for name in dims if name not in known]
+    if unknown and models:
+        raise UsageError(
+            f"no model has a dimension named {unknown[0]!r}",
+            place="--ort-dims",
+            hint=did_you_mean(unknown[0], known),
+        )

@@ -1,0 +1,72 @@
+"""``--ort-session-option=K=V``: field names of ONNX Runtime, or config entries (with a dot)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from pytest_ortbench.core.case import SessionConfig
+from pytest_ortbench.core.errors import UsageError, did_you_mean
+
+_PLACE = "--ort-session-option"
+_BOOLS = {"1": True, "true": True, "0": False, "false": False}
+_INTEGERS = ("intra_op_num_threads", "inter_op_num_threads")
+_FLAGS = ("enable_mem_pattern", "enable_cpu_mem_arena")
+GRAPH_LEVELS = ("disable", "basic", "extended", "layout", "all")
+_CHOICES = {
+    "graph_optimization_level": GRAPH_LEVELS,
+    "execution_mode": ("sequential", "parallel"),
+}
+
+
+def apply_session_options(config: SessionConfig, options: Mapping[str, str]) -> SessionConfig:
+    """Return ``config`` with ``options`` set.
+
+    A key with a dot (``session.disable_prepacking``) is a config entry and passed through, any
+    other must be a field that ONNX Runtime's ``SessionOptions`` has and that a case records.
+
+    Raises:
+        UsageError: for an unknown key or a value that does not fit.
+    """
+    fields: dict[str, int | bool | str] = {}
+    entries = dict(config.entries)
+    for key, value in options.items():
+        if "." in key:
+            entries[key] = value
+        elif key in _INTEGERS:
+            fields[key] = _positive(key, value)
+        elif key in _FLAGS:
+            fields[key] = _boolean(key, value)
+        elif key in _CHOICES:
+            fields[key] = _choice(key, value, _CHOICES[key])
+        else:
+            known = (*_INTEGERS, *_FLAGS, *_CHOICES)
+            raise UsageError(
+                f"{key!r} is not a session option that can be set",
+                place=_PLACE,
+                hint=did_you_mean(key, known) + " Config entries have a dot in their name.",
+            )
+    return replace(config, entries=entries, **fields)  # type: ignore[arg-type]  # checked above
+
+
+def _positive(key: str, value: str) -> int:
+    if not value.isdigit() or int(value) < 1:
+        raise UsageError(f"{key}={value!r} is not a positive whole number", place=_PLACE)
+    return int(value)
+
+
+def _boolean(key: str, value: str) -> bool:
+    try:
+        return _BOOLS[value.lower()]
+    except KeyError:
+        raise UsageError(
+            f"{key}={value!r} is neither true nor false", place=_PLACE, hint="Write 1 or 0"
+        ) from None
+
+
+def _choice(key: str, value: str, known: tuple[str, ...]) -> str:
+    if value not in known:
+        raise UsageError(
+            f"{key}={value!r} is not known", place=_PLACE, hint=did_you_mean(value, known)
+        )
+    return value

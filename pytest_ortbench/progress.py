@@ -1,0 +1,72 @@
+"""One line on a terminal that says what is measured now and how much is left; none elsewhere."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from _pytest.terminal import TerminalReporter
+
+    from pytest_ortbench.core.case import Case
+
+_SAVE, _RESTORE, _ERASE = "\x1b7", "\x1b8", "\x1b[K"
+_LEAST_ROOM = 24
+
+
+class Progress:
+    """Writes behind what pytest has on the line and takes it back before pytest goes on.
+
+    The cursor is saved, the status written in the rest of the line, the cursor restored: pytest's
+    own dots and percentages never notice. Nothing is drawn while a block is timed, only when the
+    phase changes.
+    """
+
+    def __init__(self, reporter: TerminalReporter | None, *, expected: int) -> None:
+        self._reporter = reporter if reporter is not None and _is_terminal(reporter) else None
+        self._expected = expected
+        self._done = 0
+        self._started = time.monotonic()
+        self._case: Case | None = None
+
+    def begin(self, case: Case) -> None:
+        """A case starts."""
+        self._case = case
+
+    def phase(self, name: str) -> None:
+        """The current case enters a phase."""
+        if self._case is not None:
+            self._draw(
+                f"{self._case.case_id} · {name} · {self._done}/{self._expected}{self._left()}"
+            )
+
+    def end(self) -> None:
+        """The case is over."""
+        self._done += 1
+        self._case = None
+        self._draw("")
+
+    def _left(self) -> str:
+        if not self._done:
+            return ""
+        each = (time.monotonic() - self._started) / self._done
+        seconds = each * max(self._expected - self._done, 0)
+        return f" · {int(seconds // 60)}:{int(seconds % 60):02d} left"
+
+    def _draw(self, text: str) -> None:
+        if self._reporter is None:
+            return
+        # pytest's writer is the only one that still reaches the terminal while output is captured.
+        writer = self._reporter._tw
+        room = writer.fullwidth - writer.width_of_current_line - 3
+        if room < _LEAST_ROOM:
+            text = ""
+        shown = text if len(text) <= room else text[: room - 1] + "…"
+        line = f"{_SAVE}{'  ' + shown if shown else ''}{_ERASE}{_RESTORE}"
+        # Straight to the file: going through the writer would move its idea of the column.
+        writer._file.write(line)
+        writer._file.flush()
+
+
+def _is_terminal(reporter: TerminalReporter) -> bool:
+    return bool(reporter.isatty) and reporter.verbosity >= 0
