@@ -1,1 +1,1 @@
-"""TODO-docstring."""
+"""Statistics, summaries, validity, comparison and the gate: pure functions over core types."""

@@ -1,0 +1,211 @@
+"""From timed blocks to the samples of a worker, and from workers to pooled percentiles."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from statistics import median
+
+from pytest_ortbench.analysis.order import (
+    PERCENTS,
+    interval_ranks,
+    nearest_rank,
+    order_statistic,
+)
+from pytest_ortbench.core.outcome import Block, OrderStatistic, Samples
+
+#: A block is starved when the process got less than this share of the CPU time per wall time that
+#: it got in its best block.
+STARVED_SHARE = 0.9
+
+#: The check that the warm-up was over cuts the samples into three thirds of up to this many
+#: segments each; with fewer samples a third than ``MIN_THIRD`` nothing can be said.
+SEGMENTS_A_THIRD = 10
+MIN_THIRD = 4
+
+
+def reduce_blocks(blocks: Sequence[Block], *, keep: int, clock_pair_ns: int) -> Samples:
+    """Reduce the timed blocks of one worker to what is stored.
+
+    Args:
+        blocks: In the order of measuring, at least one inference altogether.
+        keep: The most durations to keep; 0 keeps all. What is dropped is dropped by a fixed
+            stride, so that the kept ones still show the course over time.
+        clock_pair_ns: Cost of a pair of clock readings.
+
+    Returns:
+        Samples whose count, sum, extremes and order statistics are exact over all durations.
+
+    Raises:
+        ValueError: if there is no duration at all.
+    """
+    durations = [duration for block in blocks for duration in block.durations_ns]
+    if not durations:
+        raise ValueError("no timed inference in these blocks")
+    ordered = sorted(durations)
+    stride = 1 if keep == 0 else math.ceil(len(durations) / keep)
+    throttled = [block.throttled_ns for block in blocks if block.throttled_ns is not None]
+    return Samples(
+        count=len(durations),
+        sum_ns=sum(durations),
+        sum_of_squares_s2=math.fsum((duration * 1e-9) ** 2 for duration in durations),
+        min_ns=ordered[0],
+        max_ns=ordered[-1],
+        durations_ns=tuple(durations[::stride]),
+        stride=stride,
+        order_statistics=tuple(order_statistic(ordered, percent) for percent in PERCENTS),
+        thirds_ns=thirds(durations),
+        wall_ns=sum(block.wall_ns for block in blocks),
+        cpu_ns=sum(block.cpu_ns for block in blocks),
+        blocks=len(blocks),
+        starved_blocks=starved_blocks(blocks),
+        steal_ratio=steal_ratio(blocks),
+        throttled_ns=sum(throttled) if throttled else None,
+        clock_pair_ns=clock_pair_ns,
+    )
+
+
+def thirds(durations: Sequence[int]) -> tuple[int, int, int] | None:
+    """Medians of the first and the last third, and how far segments scatter within a third.
+
+    The scatter is a median absolute deviation of *segment medians around the median of their own
+    third*. Around the median of everything it could never be exceeded threefold: a step or a
+    trend widens it by as much as it moves the thirds apart. Of single durations it would be
+    blind to a shared machine's noise, which comes in stretches much longer than an inference.
+
+    Returns:
+        First median, last median and scatter in nanoseconds; ``None`` with too few samples.
+    """
+    size = len(durations) // 3
+    if size < MIN_THIRD:
+        return None
+    middles: list[float] = []
+    deviations: list[float] = []
+    for third in (durations[:size], durations[size:-size], durations[-size:]):
+        middle = median(third)
+        middles.append(middle)
+        segments = min(SEGMENTS_A_THIRD, len(third))
+        bounds = [len(third) * index // segments for index in range(segments + 1)]
+        deviations += [abs(median(third[start:stop]) - middle) for start, stop in pairwise(bounds)]
+    return round(middles[0]), round(middles[2]), round(median(deviations))
+
+
+def starved_blocks(blocks: Sequence[Block]) -> int:
+    """Blocks in which the process got under 90 % of its CPU time.
+
+    Measured against the best block. A process that never used most of a core waits for a device
+    rather than for a CPU, and is not judged.
+    """
+    shares = [block.cpu_ns / block.wall_ns for block in blocks if block.wall_ns > 0]
+    best = max(shares, default=0.0)
+    if best < STARVED_SHARE:
+        return 0
+    return sum(share < STARVED_SHARE * best for share in shares)
+
+
+def steal_ratio(blocks: Sequence[Block]) -> float | None:
+    """Share of all CPUs' time that the hypervisor took, ``None`` where it can't be read."""
+    read = [
+        (block.steal_ticks, block.total_ticks)
+        for block in blocks
+        if block.steal_ticks is not None and block.total_ticks is not None
+    ]
+    total = sum(ticks for _, ticks in read)
+    if total <= 0:
+        return None
+    return sum(steal for steal, _ in read) / total
+
+
+def statistic_of(samples: Samples, percent: float) -> OrderStatistic:
+    """The stored exact percentile of one worker.
+
+    Raises:
+        KeyError: if this percentile was not kept.
+    """
+    for statistic in samples.order_statistics:
+        if statistic.percent == percent:
+            return statistic
+    raise KeyError(f"percentile {percent} was not kept")
+
+
+def pooled_percentile(workers: Sequence[Samples], percent: float) -> OrderStatistic:
+    """A percentile over the samples of all workers together, with its interval.
+
+    Where every worker kept all its durations, this is the exact nearest-rank percentile of all.
+    Otherwise each worker's kept durations are weighted so that its own exact percentiles come out
+    exactly: between two of them lies a known number of samples, shared among the kept ones there.
+    What thinning leaves uncertain is then only the shape between neighbouring percentiles of a
+    worker; the result always lies between the smallest and the largest of the workers' own exact
+    values, and equals them where they agree.
+
+    The interval is the order-statistic interval of the pooled count, widened so that it holds
+    the percentile of every worker that has enough samples for it: samples of one process are not
+    independent, and resampling three processes reaches either extreme in over 2.5 % of draws.
+
+    Args:
+        workers: Samples of at least one worker.
+        percent: A percentile that the workers kept.
+    """
+    pool = _Pool.of(workers)
+    value = pool.at_rank(nearest_rank(percent, pool.count))
+    ranks = interval_ranks(percent, pool.count)
+    if ranks is None:
+        return OrderStatistic(percent=percent, value_ns=value)
+    own = [
+        statistic.value_ns
+        for statistic in (statistic_of(samples, percent) for samples in workers)
+        if statistic.low_ns is not None
+    ]
+    low = min([pool.at_rank(ranks[0]), value, *own])
+    high = max([pool.at_rank(ranks[1]), value, *own])
+    return OrderStatistic(percent=percent, value_ns=value, low_ns=low, high_ns=high)
+
+
+@dataclass(frozen=True, slots=True)
+class _Pool:
+    """Durations in ascending order with the running number of samples that they stand for."""
+
+    values: tuple[int, ...]
+    cumulated: tuple[float, ...]
+    count: int
+
+    @classmethod
+    def of(cls, workers: Sequence[Samples]) -> _Pool:
+        weighted = [pair for samples in workers for pair in _weighted(samples)]
+        weighted.sort()
+        return cls(
+            values=tuple(value for value, _ in weighted),
+            cumulated=tuple(accumulate(weight for _, weight in weighted)),
+            count=sum(samples.count for samples in workers),
+        )
+
+    def at_rank(self, rank: int) -> int:
+        # Half a millionth absorbs the rounding of fractional weights.
+        index = bisect_left(self.cumulated, rank - 5e-7)
+        return self.values[min(index, len(self.values) - 1)]
+
+
+def _weighted(samples: Samples) -> list[tuple[int, float]]:
+    """Durations of one worker, each with the number of samples that it stands for."""
+    if samples.stride == 1:
+        return [(duration, 1.0) for duration in samples.durations_ns]
+    kept = sorted(samples.durations_ns)
+    knots = [(1, samples.min_ns)]
+    knots += [
+        (nearest_rank(statistic.percent, samples.count), statistic.value_ns)
+        for statistic in sorted(samples.order_statistics, key=lambda entry: entry.percent)
+    ]
+    knots.append((samples.count, samples.max_ns))
+    pairs: list[tuple[int, float]] = [(samples.min_ns, 1.0)]
+    for (rank, value), (next_rank, next_value) in pairwise(knots):
+        stands_for = next_rank - rank
+        if stands_for <= 0:
+            continue
+        # The upper knot is itself one sample; those between it and the knot below share the rest.
+        inside = kept[bisect_right(kept, value) : bisect_left(kept, next_value)]
+        pairs += [(duration, (stands_for - 1) / len(inside)) for duration in inside]
+        pairs.append((next_value, 1.0 if inside else float(stands_for)))
+    return pairs
