@@ -15,7 +15,11 @@ class ValueHint:
             ``choices``), ``constant`` (``choices`` in order, repeated to fill).
         low: Smallest value of ``uniform`` and ``integers``.
         high: Largest value, included.
-        choices: Values of ``choice`` and ``constant``, written as strings.
+        low_dim: Size that stands for ``low``, where it depends on another input: an expression
+            over symbols (``P``). Empty once the sizes are resolved.
+        high_dim: Likewise for ``high`` (``batch - 1``).
+        choices: Values of ``choice`` and ``constant``, written as strings; for integers they may
+            be expressions over symbols (``seq``) until the sizes are resolved.
         why: The consumer that sets the bound, for people: ``Gather(table, axis 0 of size 10)``.
     """
 
@@ -24,6 +28,8 @@ class ValueHint:
     high: float = 1.0
     choices: tuple[str, ...] = ()
     why: str = ""
+    low_dim: str = ""
+    high_dim: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +40,8 @@ class TensorInfo:
         name: As in the graph.
         type: ONNX Runtime's spelling: ``tensor(float)``, ``seq(map(int64,tensor(float)))``.
         shape: One entry an axis: a size, a symbol, or ``None`` where the model leaves it unset.
-            ``None`` as a whole: the rank itself is unknown.
+            ``None`` as a whole: the rank itself is unknown. Of a sequence or an optional: the
+            shape of its tensors.
         hint: Bounds on the values that the graph accepts, ``None`` where any will do.
         optional: Whether the model runs without it.
     """
@@ -65,6 +72,10 @@ class Model:
         nodes: Number of nodes in the main graph and all its subgraphs.
         op_types: Node count by ``domain::OpType`` (default domain without a prefix).
         default_dims: Sizes of symbolic dimensions that the catalogue names.
+        implied_dims: Sizes of symbolic or unset dimensions that the graph itself fixes (a weight
+            that they are multiplied with), by symbol; unset ones by the name that
+            :func:`pytest_ortbench.plan.feeds.symbols_of` gives them.
+        workloads: Named presets of sizes (``prefill``, ``decode``) that the catalogue documents.
         random_ops: Operators whose output differs from call to call, so that accuracy can't be
             compared.
         notes: What a reader should know (``optimised offline: tied to the machine that did it``).
@@ -84,6 +95,8 @@ class Model:
     nodes: int = 0
     op_types: dict[str, int] = field(default_factory=dict)
     default_dims: dict[str, int] = field(default_factory=dict)
+    implied_dims: dict[str, int] = field(default_factory=dict)
+    workloads: dict[str, dict[str, int]] = field(default_factory=dict)
     random_ops: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 

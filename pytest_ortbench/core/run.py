@@ -86,6 +86,7 @@ class Run:
         cases: Results in the order of measuring.
         skips: What was left out, with reasons.
         expected: Number of cases in the plan.
+        plan: Fingerprint of the plan: runs that share it would measure the same; empty if unknown.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -102,3 +103,4 @@ class Run:
     cases: tuple[CaseResult, ...] = ()
     skips: tuple[Skip, ...] = ()
     expected: int = 0
+    plan: str = ""

@@ -1,0 +1,118 @@
+"""The ``ortbench`` marker: which axes a test names, and its limits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from pytest_ortbench.core.errors import UsageError, did_you_mean
+from pytest_ortbench.core.limits import Limit, parse_limit
+
+if TYPE_CHECKING:
+    import pytest
+
+    from pytest_ortbench.plan.request import PlanRequest
+
+#: Keywords and what each takes; the help of the marker is made from it.
+KEYWORDS: dict[str, str] = {
+    "models": "model specifications",
+    "providers": "execution providers",
+    "precisions": "precisions",
+    "batch_sizes": "values of the batch axis",
+    "dims": "values of symbolic dimensions, {'seq': [128, 512]}",
+    "threads": "intra-op threads",
+    "limits": "limits, ['latency_p90 <= 30 ms']",
+}
+_TEXTS = ("models", "providers", "precisions")
+_NUMBERS = ("batch_sizes", "threads")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MarkerValues:
+    """What the markers of one test say; the closest marker wins for each keyword."""
+
+    texts: dict[str, tuple[str, ...]]
+    numbers: dict[str, tuple[int, ...]]
+    dims: dict[str, tuple[int, ...]] | None
+    limits: tuple[Limit, ...]
+
+    def apply(self, request: PlanRequest) -> PlanRequest:
+        """Return ``request`` with the axes that the marker names."""
+        fields: dict[str, object] = {**self.texts, **self.numbers}
+        if self.dims is not None:
+            fields["dims"] = self.dims
+        return replace(request, **fields)  # type: ignore[arg-type]  # keys are its fields
+
+
+def read_marker(marks: Iterable[pytest.Mark], *, place: str) -> MarkerValues:
+    """Read the ``ortbench`` markers of a test, closest first.
+
+    Args:
+        marks: As ``iter_markers("ortbench")`` gives them.
+        place: The test's node id, for messages.
+
+    Raises:
+        UsageError: for positional arguments, unknown keywords and values that do not fit.
+    """
+    merged: dict[str, object] = {}
+    for mark in marks:
+        if mark.args:
+            raise UsageError(
+                f"the ortbench marker takes keywords only, got {mark.args[0]!r}",
+                place=place,
+                hint=f"Known: {', '.join(KEYWORDS)}",
+            )
+        for name, value in mark.kwargs.items():
+            if name not in KEYWORDS:
+                raise UsageError(
+                    f"the ortbench marker has no keyword {name!r}",
+                    place=place,
+                    hint=f"{did_you_mean(name, KEYWORDS)} Known: {', '.join(KEYWORDS)}",
+                )
+            merged.setdefault(name, value)
+    dims = merged.get("dims")
+    return MarkerValues(
+        texts={n: _texts(n, merged[n], place) for n in _TEXTS if n in merged},
+        numbers={n: _numbers(n, merged[n], place) for n in _NUMBERS if n in merged},
+        dims=None if dims is None else _dims(dims, place),
+        limits=tuple(
+            parse_limit(text, place=f"{place}, limits")
+            for text in _texts("limits", merged.get("limits", ()), place)
+        ),
+    )
+
+
+def _texts(name: str, value: object, place: str) -> tuple[str, ...]:
+    items = (value,) if isinstance(value, str) else value
+    if not isinstance(items, list | tuple) or not all(isinstance(item, str) for item in items):
+        raise _misfit(name, value, "a string or a list of strings", place)
+    if not items and name != "limits":
+        raise _misfit(name, value, "at least one entry", place)
+    return tuple(items)
+
+
+def _numbers(name: str, value: object, place: str) -> tuple[int, ...]:
+    items = (value,) if isinstance(value, int) else value
+    if (
+        not isinstance(items, list | tuple)
+        or not items
+        or not all(isinstance(item, int) and not isinstance(item, bool) for item in items)
+        or any(item < 1 for item in items)
+    ):
+        raise _misfit(name, value, "a positive whole number or a list of them", place)
+    return tuple(dict.fromkeys(items))
+
+
+def _dims(value: object, place: str) -> dict[str, tuple[int, ...]]:
+    if not isinstance(value, Mapping):
+        raise _misfit("dims", value, "a mapping from dimension to size or sizes", place)
+    return {str(name): _numbers(f"dims[{name!r}]", sizes, place) for name, sizes in value.items()}
+
+
+def _misfit(name: str, value: object, rule: str, place: str) -> UsageError:
+    return UsageError(
+        f"the ortbench marker's {name} is {value!r}, it must be {rule}",
+        place=place,
+        hint=f"{name}: {KEYWORDS.get(name, 'see the guide')}",
+    )

@@ -1,0 +1,64 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_ortbench.core.errors import UsageError
+from pytest_ortbench.core.units import FACTORS, format_amount, parse_amount
+
+
+@pytest.mark.parametrize(
+    ("text", "unit", "value"),
+    [
+        ("30 ms", "s", 0.030),
+        ("30ms", "s", 0.030),
+        ("2.5 s", "s", 2.5),
+        ("0.5", "s", 0.5),
+        ("500 MB", "bytes", 500e6),
+        ("1 MiB", "bytes", 1048576.0),
+        ("95 %", "ratio", 0.95),
+        ("0.95", "ratio", 0.95),
+        ("1e3 /s", "1/s", 1000.0),
+        ("-3", "1", -3.0),
+    ],
+)
+def test_an_amount_is_read_in_si_units(text: str, unit: str, value: float) -> None:
+    assert parse_amount(text, unit, place="here") == pytest.approx(value, rel=1e-12)
+
+
+@pytest.mark.parametrize("text", ["", "ms", "3 parsecs", "30 MB", "1,5 ms", "inf s", "1e999 s"])
+def test_a_bad_amount_names_value_and_place(text: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        parse_amount(text, "s", place="--limit")
+    assert str(raised.value).startswith("--limit: ")
+    assert repr(text) in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        (0.0123, "s", "12.3 ms"),
+        (0.00099996, "s", "1.00 ms"),
+        (0.0, "s", "0 ns"),
+        (8.97e-6, "s", "8.97 µs"),
+        (75.2, "s", "75.2 s"),
+        (1234567, "bytes", "1.23 MB"),
+        (12, "bytes", "12.0 B"),
+        (0.954, "ratio", "95.4 %"),
+        (7702.0, "1/s", "7.70 k/s"),
+        (41.23, "dB", "41.2 dB"),
+        (0.99951, "1", "1.00"),
+    ],
+)
+def test_an_amount_is_shown_in_peoples_units(value: float, unit: str, text: str) -> None:
+    assert format_amount(value, unit) == text
+
+
+@given(st.floats(min_value=1e-9, max_value=1e4))
+def test_what_is_shown_can_be_read_back(value: float) -> None:
+    shown = format_amount(value, "s", digits=6)
+    assert parse_amount(shown, "s", place="here") == pytest.approx(value, rel=1e-5)
+
+
+def test_every_unit_has_itself_or_a_bare_number() -> None:
+    for unit, factors in FACTORS.items():
+        assert 1.0 in factors.values(), unit
