@@ -1,1 +1,1 @@
-"""TODO-docstring."""
+"""Core data types as JSON: the run document, its older versions, its schema, the wire format."""

@@ -1,0 +1,217 @@
+"""The run document: core types to JSON and back, strictly, with errors that name the place.
+
+Only engine, store and console tool import this module, and late; so msgspec stands at the top.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TypeVar, cast
+
+import msgspec
+
+from pytest_ortbench.core.errors import DocumentError
+from pytest_ortbench.core.outcome import CaseResult
+from pytest_ortbench.core.run import Run
+from pytest_ortbench.schema.json_schema import json_schema
+from pytest_ortbench.schema.layout import (
+    Plain,
+    escape_surrogates,
+    find_nonfinite,
+    lay_out,
+    one_line,
+)
+from pytest_ortbench.schema.migrations import MIGRATIONS, Migrations, PlainObject
+
+__all__ = [
+    "decode_lines",
+    "decode_result",
+    "decode_run",
+    "encode_header",
+    "encode_result",
+    "encode_run",
+    "json_schema",
+]
+
+_T = TypeVar("_T", Run, CaseResult)
+
+_EXPECTED = "Name a run.json or journal.jsonl that ortbench wrote"
+_JOURNAL_HINT = "If a journal.jsonl lies beside it, that holds the finished cases"
+
+
+def encode_run(run: Run) -> bytes:
+    """Return the run document, UTF-8, indented, with a final newline.
+
+    Raises:
+        DocumentError: if the run holds NaN, infinity or a value of a wrong type; nothing that
+            :func:`decode_run` would refuse is ever returned.
+    """
+    return (lay_out(_plain(run, f"run {run.run_id}")) + "\n").encode()
+
+
+def encode_header(run: Run) -> bytes:
+    """Return the first line of a journal: the run without its cases, with a final newline.
+
+    Raises:
+        DocumentError: as :func:`encode_run`.
+    """
+    plain = _plain(run, f"run {run.run_id}")
+    plain["cases"] = []
+    return (one_line(plain) + "\n").encode()
+
+
+def encode_result(result: CaseResult) -> bytes:
+    """Return the journal line of one case, with a final newline.
+
+    Raises:
+        DocumentError: as :func:`encode_run`.
+    """
+    return (one_line(_plain(result, f"case {result.case.case_id}")) + "\n").encode()
+
+
+def decode_run(data: bytes, place: str, *, migrations: Migrations = MIGRATIONS) -> Run:
+    """Read a run document of this or any older schema version.
+
+    Args:
+        data: The whole file.
+        place: Where it lies, for messages.
+        migrations: The way from older versions.
+
+    Raises:
+        DocumentError: if it is empty, cut off, not JSON, no run document, or from a newer version.
+    """
+    document = _parse_object(data, place)
+    version = migrations.check(_version_of(document, place), place)
+    return _convert(migrations.apply(document, version), Run, place)
+
+
+def decode_result(data: bytes, place: str) -> CaseResult:
+    """Read the journal line of one case, written with the present schema version.
+
+    Raises:
+        DocumentError: as :func:`decode_run`.
+    """
+    return _convert(_parse_object(data, place), CaseResult, place)
+
+
+def decode_lines(
+    lines: Sequence[bytes], place: str, *, migrations: Migrations = MIGRATIONS
+) -> tuple[Run, tuple[str, ...]]:
+    """Read a journal: lines of runs without cases (the last one counts) and lines of cases.
+
+    A case that was written twice counts once, as it was written last.
+
+    Args:
+        lines: The lines without their newlines.
+        place: Where the journal lies, for messages.
+        migrations: The way from older versions.
+
+    Returns:
+        The run so far, and a note for each line that can't be read (a killed run tears its last).
+
+    Raises:
+        DocumentError: if there is no readable header, or a whole line is no case.
+    """
+    if not any(line.strip() for line in lines):
+        raise DocumentError("the journal is empty", place=place, hint="No case was finished")
+    header = _parse_object(lines[0], f"{place}, line 1")
+    version = migrations.check(_version_of(header, place), place)
+    cases: list[Plain] = []
+    notes: list[str] = []
+    for number, line in enumerate(lines[1:], start=2):
+        if not line.strip():
+            continue
+        try:
+            entry = _parse_object(line, f"{place}, line {number}")
+        except DocumentError as error:
+            notes.append(f"{error.place} was left out: {error.message}")
+            continue
+        if "run_id" in entry:
+            header = entry
+        else:
+            cases.append(entry)
+    run = _convert(migrations.apply({**header, "cases": cases}, version), Run, place)
+    latest = {result.case.key: result for result in run.cases}
+    return replace(run, cases=tuple(latest.values())), tuple(notes)
+
+
+def _plain(value: Run | CaseResult, place: str) -> PlainObject:
+    """``value`` as plain JSON values, checked to be readable again."""
+    try:
+        plain = cast(PlainObject, msgspec.to_builtins(value))
+        bad = next(find_nonfinite(plain), None)
+        if bad is not None:
+            raise DocumentError(
+                f"can't be written: {bad}, and JSON has no NaN or infinity",
+                place=place,
+                hint="This is a defect of what measured it, please report it",
+            )
+        msgspec.convert(plain, type(value), strict=True)
+    except (TypeError, msgspec.ValidationError) as error:
+        raise DocumentError(
+            f"can't be written: {error}",
+            place=place,
+            hint="Hooks must give text where the document holds text",
+        ) from error
+    return cast(PlainObject, escape_surrogates(plain))
+
+
+def _parse_object(data: bytes, place: str) -> PlainObject:
+    """Parse one JSON object, with a message for each way in which a file can be none."""
+    text = data.removeprefix(b"\xef\xbb\xbf")
+    if not text.strip():
+        raise DocumentError("the file is empty", place=place, hint=_JOURNAL_HINT)
+    try:
+        value = msgspec.json.decode(text)
+    except UnicodeDecodeError as error:
+        raise DocumentError(f"not UTF-8: {error.reason}", place=place, hint=_EXPECTED) from error
+    except RecursionError as error:
+        raise DocumentError("nested too deeply", place=place, hint=_EXPECTED) from error
+    except msgspec.DecodeError as error:
+        if "truncated" in str(error):
+            raise DocumentError(
+                f"cut off after {len(data)} bytes", place=place, hint=_JOURNAL_HINT
+            ) from error
+        reason = _lower(str(error).removeprefix("JSON is malformed: "))
+        raise DocumentError(f"not JSON: {reason}", place=place, hint=_EXPECTED) from error
+    if not isinstance(value, dict):
+        raise DocumentError(
+            f"not a run document: its top level is {_json_name(value)}, not an object",
+            place=place,
+            hint=_EXPECTED,
+        )
+    return cast(PlainObject, value)
+
+
+def _version_of(document: PlainObject, place: str) -> Plain:
+    """The schema version that a document claims, or a message on what it is instead."""
+    if "schema_version" in document:
+        return document["schema_version"]
+    if "benchmarks" in document and "machine_info" in document:
+        raise DocumentError(
+            "a pytest-benchmark file, not a run document",
+            place=place,
+            hint="Compare it with pytest-benchmark compare; ours is results/…/run.json",
+        )
+    raise DocumentError("not a run document: it has no schema_version", place=place, hint=_EXPECTED)
+
+
+def _convert(plain: PlainObject, kind: type[_T], place: str) -> _T:
+    try:
+        return msgspec.convert(plain, kind, strict=True)
+    except msgspec.ValidationError as error:
+        raise DocumentError(
+            f"not a valid run document: {_lower(str(error))}",
+            place=place,
+            hint="It was changed by hand or by another program",
+        ) from error
+
+
+def _json_name(value: object) -> str:
+    names = {list: "an array", str: "a string", bool: "a boolean", type(None): "null"}
+    return names.get(type(value), "a number")
+
+
+def _lower(text: str) -> str:
+    return text[:1].lower() + text[1:]

@@ -1,0 +1,114 @@
+"""JSON Schema of the run document, with the descriptions that stand in the types' docstrings."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import re
+from typing import TypeAlias, cast
+
+import msgspec
+
+from pytest_ortbench.core.outcome import FAILURE_KINDS, PHASES
+from pytest_ortbench.core.run import SCHEMA_VERSION, Run
+
+#: A JSON Schema, or a part of one.
+JsonSchema: TypeAlias = "dict[str, object]"
+
+_FIELD = re.compile(r"^(\w+): (.*)$")
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Description:
+    """What a docstring says about a type.
+
+    Attributes:
+        summary: The text before the attributes, one paragraph a line.
+        fields: What each attribute is, by name.
+    """
+
+    summary: str
+    fields: dict[str, str]
+
+
+def describe(kind: type) -> Description:
+    """Read the Google-style docstring of a data type."""
+    text = inspect.getdoc(kind) or ""
+    summary, _, attributes = text.partition("\nAttributes:\n")
+    fields: dict[str, str] = {}
+    name = ""
+    for line in inspect.cleandoc("\n" + attributes).splitlines():
+        match = _FIELD.match(line)
+        if match:
+            name = match[1]
+            fields[name] = match[2]
+        elif name and line.strip():
+            fields[name] += f" {line.strip()}"
+    return Description(
+        summary=_unmarked(" ".join(summary.split())),
+        fields={name: _unmarked(line) for name, line in fields.items()},
+    )
+
+
+def document_types() -> list[type]:
+    """Every data type of the document, in the order in which the document mentions them."""
+    return _types_within(msgspec.inspect.type_info(Run), [])
+
+
+def json_schema() -> JsonSchema:
+    """Return the JSON Schema (2020-12) of a run document of the present version.
+
+    A document may hold fields beyond it; readers ignore them.
+    """
+    schema = cast(JsonSchema, msgspec.json.schema(Run))
+    definitions = cast("dict[str, JsonSchema]", schema["$defs"])
+    for kind in document_types():
+        _explain(definitions[kind.__name__], describe(kind))
+    _properties(definitions["Run"])["schema_version"]["const"] = SCHEMA_VERSION
+    _properties(definitions["CaseResult"])["status"]["enum"] = ["measured", *FAILURE_KINDS]
+    _properties(definitions["Failure"])["kind"]["enum"] = list(FAILURE_KINDS)
+    _properties(definitions["Failure"])["phase"]["enum"] = list(PHASES)
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "pytest-ortbench run document",
+        **schema,
+    }
+
+
+def _explain(definition: JsonSchema, description: Description) -> None:
+    definition["description"] = description.summary
+    for name, schema in _properties(definition).items():
+        text = description.fields.get(name)
+        if text is None:
+            continue
+        # Beside "$ref" a description is allowed since draft 2019-09.
+        schema["description"] = text
+
+
+def _properties(definition: JsonSchema) -> dict[str, JsonSchema]:
+    return cast("dict[str, JsonSchema]", definition["properties"])
+
+
+def _types_within(info: msgspec.inspect.Type, found: list[type]) -> list[type]:
+    """Collect the dataclasses that ``info`` mentions into ``found``, depth first."""
+    if isinstance(info, msgspec.inspect.DataclassType):
+        if info.cls not in found:
+            found.append(info.cls)
+            for field in info.fields:
+                _types_within(field.type, found)
+    elif isinstance(info, msgspec.inspect.UnionType):
+        for member in info.types:
+            _types_within(member, found)
+    elif isinstance(info, msgspec.inspect.VarTupleType):
+        _types_within(info.item_type, found)
+    elif isinstance(info, msgspec.inspect.TupleType):
+        for member in info.item_types:
+            _types_within(member, found)
+    elif isinstance(info, msgspec.inspect.DictType):
+        _types_within(info.value_type, found)
+    return found
+
+
+def _unmarked(text: str) -> str:
+    """Text without the roles and double backquotes of reStructuredText."""
+    return re.sub(r":\w+:`~?([^`]*)`", r"\1", text).replace("``", "`")

@@ -1,0 +1,81 @@
+"""Older run documents, brought up to date one version at a time.
+
+A document carries its schema version. Every change of the core types that an old document would
+not survive gets the next version and one function here, which turns the plain JSON of the version
+before into that of the next. New fields with a default need neither.
+
+Three top-level fields keep their name and meaning in every version, so that a listing of runs
+need not migrate: ``schema_version``, ``run_id`` and ``started_at``; so does ``finished_at``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from pytest_ortbench.core.errors import DocumentError
+from pytest_ortbench.core.run import SCHEMA_VERSION
+from pytest_ortbench.schema.layout import Plain
+
+PlainObject: TypeAlias = "dict[str, Plain]"
+
+#: One step: the plain document of version n in, that of version n + 1 out. It may change its
+#: argument; ``schema_version`` is set by the caller.
+Step: TypeAlias = Callable[[PlainObject], PlainObject]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Migrations:
+    """The way from any older version to ``target``.
+
+    Attributes:
+        target: The version that is read and written.
+        steps: The step that leaves each older version.
+    """
+
+    target: int
+    steps: Mapping[int, Step]
+
+    @property
+    def oldest(self) -> int:
+        """The oldest version that can be read."""
+        return min((self.target, *self.steps))
+
+    def check(self, version: Plain, place: str) -> int:
+        """Return the document's version if it can be read.
+
+        Raises:
+            DocumentError: if it is no version number, too new or unknown.
+        """
+        if isinstance(version, bool) or not isinstance(version, int):
+            raise DocumentError(
+                f"schema_version is {version!r}, not a whole number",
+                place=place,
+                hint="Only run documents that ortbench wrote can be read",
+            )
+        if version > self.target:
+            raise DocumentError(
+                f"the document has schema version {version}, this pytest-ortbench reads up to "
+                f"{self.target}",
+                place=place,
+                hint="Upgrade it: pip install --upgrade pytest-ortbench",
+            )
+        if version < self.oldest:
+            raise DocumentError(
+                f"the document has schema version {version}, which never existed "
+                f"(the oldest is {self.oldest})",
+                place=place,
+            )
+        return version
+
+    def apply(self, document: PlainObject, version: int) -> PlainObject:
+        """Bring a plain document of ``version`` to ``target``."""
+        for current in range(version, self.target):
+            document = self.steps[current](document)
+            document["schema_version"] = current + 1
+        return document
+
+
+#: Version 1 is the first, so there is no step yet.
+MIGRATIONS = Migrations(target=SCHEMA_VERSION, steps={})
