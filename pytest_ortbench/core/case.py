@@ -135,8 +135,8 @@ class Case:
         runtime: In which interpreter.
         session: Session options.
         batch: Size of the batch axis; ``None`` where the model has none and 1 was asked.
-        dims: Sizes of symbolic dimensions that the user set. They stand in the id even when there is
-            one value only, so that a second value later does not rename the first case.
+        dims: Sizes of symbolic dimensions that the user set. They stand in the id even when there
+            is one value only, so that a second value later does not rename the first case.
         knobs: Further axes that the user set, by their id name (``threads``: ``4``); likewise.
         inputs: Every input, resolved.
         io: ``end-to-end`` (host arrays in and out) or ``device`` (bound, device-resident).

@@ -28,7 +28,7 @@ OPERATORS: dict[str, Callable[[float, float], bool]] = {
 }
 
 _FORM = re.compile(
-    r"\s*(?P<metric>[A-Za-z_][A-Za-z0-9_]*)\s*:?\s*(?P<op><=|>=|==|<|>)?\s*(?P<value>[^<>=\s].*)$"
+    r"\s*(?P<metric>[A-Za-z_][A-Za-z0-9_]*)\b\s*:?\s*(?P<op><=|>=|==|<|>)?\s*(?P<value>[^<>=\s].*)$"
 )
 
 

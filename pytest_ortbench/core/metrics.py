@@ -83,7 +83,8 @@ METRICS: dict[str, Metric] = dict(
             "peak_rss_bytes",
             "bytes",
             "lower",
-            "Rise of the resident size at its peak, session and runs, over the process with ONNX Runtime loaded: largest of the workers.",
+            "Rise of the resident size at its peak, session and runs, over the process with "
+            "ONNX Runtime loaded: largest of the workers.",
         ),
         _metric(
             "process_peak_rss",
