@@ -45,7 +45,7 @@ def placement_ratio(placement: Placement) -> float | None:
     """
     elsewhere = nodes_elsewhere(placement)
     on_provider: int | None = placement.executed.get(placement.provider, 0)
-    if placement.partitions and elsewhere:
+    if placement.partitions and elsewhere and on_provider:
         on_provider = placement.nodes_on_provider
     if on_provider is None or not on_provider + elsewhere:
         return None

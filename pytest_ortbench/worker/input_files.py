@@ -1,0 +1,117 @@
+"""Real inputs: an array of a ``.npy``, ``.npz`` or ONNX ``.pb`` file, checked against the graph."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_ortbench.core.case import InputSpec
+from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.worker.element_types import (
+    ValueType,
+    input_error,
+    numpy_name,
+    parse_type,
+    unsupported,
+)
+from pytest_ortbench.worker.tensor_proto import read_tensor, read_tensors
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+def read_input(spec: InputSpec) -> object:
+    """Read the value of ``spec`` from its file.
+
+    Raises:
+        WorkerError: if the file can't be read, or its type or shape is not that of the input.
+    """
+    path = Path(spec.path)
+    wanted = parse_type(spec.type, name=spec.name)
+    if wanted.kind == "optional" and wanted.inner is not None:
+        wanted = wanted.inner
+    if wanted.kind == "tensor":
+        array = (
+            read_tensor(path)
+            if path.suffix == ".pb"
+            else _read_numpy(path, spec.member or spec.name)
+        )
+        return _fitting(array, wanted, spec, shape=spec.shape)
+    if wanted.kind == "seq" and wanted.inner is not None and wanted.inner.kind == "tensor":
+        if path.suffix != ".pb":
+            raise input_error(
+                f"input {spec.name!r} is a sequence, which {path} can't hold",
+                hint="Give a serialised SequenceProto (.pb)",
+            )
+        inner = wanted.inner
+        return [_fitting(array, inner, spec, shape=None) for array in read_tensors(path)]
+    raise unsupported(
+        f"input {spec.name!r} has the type {spec.type!r}, which can't be read from a file",
+        hint="Leave it out of --ort-inputs: values are drawn for it",
+    )
+
+
+def _read_numpy(path: Path, member: str) -> NDArray[Any]:
+    import zipfile
+
+    import numpy as np
+
+    try:
+        # Without pickle: an input file must not be able to run code.
+        loaded = np.load(path, allow_pickle=False)
+    except OSError as error:
+        raise input_error(
+            f"the input file {path} can't be read: {error.strerror or error}"
+        ) from error
+    except (ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise _not_readable(path, error) from error
+    if isinstance(loaded, np.ndarray):
+        return loaded
+    with loaded:
+        names: Sequence[str] = loaded.files
+        if member not in names:
+            raise input_error(
+                f"the input file {path} has no array {member!r}",
+                hint="It holds: " + (", ".join(names) or "nothing"),
+            )
+        try:
+            array: NDArray[Any] = loaded[member]
+        except (ValueError, EOFError, OSError, zipfile.BadZipFile) as error:
+            raise _not_readable(path, error) from error
+        return array
+
+
+def _not_readable(path: Path, error: Exception) -> WorkerError:
+    return input_error(
+        f"the input file {path} is no array that can be read without pickle: {error}",
+        hint="Write it with numpy.save or numpy.savez; strings as a '<U' array, not as objects",
+    )
+
+
+def _fitting(
+    array: NDArray[Any], wanted: ValueType, spec: InputSpec, *, shape: tuple[int, ...] | None
+) -> NDArray[Any]:
+    """``array`` in the wanted type, or an error that names both types and both shapes."""
+    import numpy as np
+
+    name = numpy_name(wanted.element, name=spec.name)
+    found = array.dtype
+    if name == "object" and found.kind in "SU":
+        texts = array.astype(str) if found.kind == "U" else np.char.decode(array, "utf-8")
+        array = texts.astype(object)
+    elif found.kind not in "OV":
+        array = array.astype(found.newbyteorder("="), copy=False)
+    place = f"{spec.path}:{spec.member}" if spec.member else spec.path
+    if array.dtype != np.dtype(name):
+        raise input_error(
+            f"input {spec.name!r} wants {spec.type}, but {place} holds {found}",
+            hint=f"Convert it to {'text' if name == 'object' else name} first",
+        )
+    if shape is not None and array.shape != shape:
+        raise input_error(
+            f"input {spec.name!r} wants the shape {list(shape)}, but {place} has "
+            f"{list(array.shape)}",
+            hint="Set --ort-batch-sizes and --ort-dims to what the file holds",
+        )
+    return np.ascontiguousarray(array).reshape(array.shape)

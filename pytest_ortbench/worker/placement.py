@@ -1,0 +1,157 @@
+"""Placement: which provider executed which nodes, proven by the profile of a real run."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+
+from pytest_ortbench.core.outcome import Placement
+from pytest_ortbench.worker.assignment import Assignment, read_assignment, witness
+from pytest_ortbench.worker.profile_events import CONTROL_FLOW, NodeEvent, Tensor, read_events
+
+#: Nodes that carry data between devices; ONNX Runtime puts them in itself.
+COPIES = frozenset({"MemcpyFromHost", "MemcpyToHost"})
+
+#: Types of values that describe shapes, positions and conditions where their rank is 1 at most.
+_SHAPE_TYPES = frozenset({"int64", "int32", "bool"})
+_SHAPE_OPS = frozenset({"Shape", "Size"})
+
+#: Nodes that change the precision instead of computing in one.
+_CONVERSIONS = frozenset(
+    {"Cast", "CastLike", "QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear"}
+)
+#: Operators on 4-bit weights. Their other input is float, so that types alone don't tell them.
+_FOUR_BIT = frozenset({"MatMulNBits", "MatMulBnb4", "GatherBlockQuantized"})
+#: Beginnings of the names of operators that compute on 8-bit integers. They are named since the
+#: profile leaves out packed weights, and with dynamic quantisation the activations are float.
+_EIGHT_BIT = ("QLinear", "MatMulInteger", "ConvInteger", "DynamicQuantize", "QGemm", "QAttention")
+
+_PRECISIONS = {
+    "float": "float32",
+    "float16": "float16",
+    "bfloat16": "bfloat16",
+    "double": "float64",
+    "int8": "int8",
+    "uint8": "uint8",
+}
+
+
+def read_profile(
+    profile: Path,
+    provider: str,
+    *,
+    session: object | None = None,
+    assignment: Assignment | None = None,
+) -> Placement:
+    """Reduce a profile to the proof of what ran where.
+
+    Each node counts once, however often it ran; times are the mean over the runs in the profile,
+    without the first run where there are several, since that one includes what happens only once.
+    Control-flow nodes are not counted: the nodes of their bodies stand for them.
+
+    Args:
+        profile: File that ``end_profiling`` returned.
+        provider: ONNX Runtime's name of the provider that was asked for.
+        session: The profiled session, asked for its provider list and, without ``assignment``, for
+            its graph assignment.
+        assignment: The graph assignment, where it was read before.
+
+    Raises:
+        WorkerError: if the profile can't be read.
+    """
+    recorded = read_events(profile)
+    nodes = {event.key: event for event in recorded.events}
+    kinds: dict[str, list[NodeEvent]] = {"computing": [], "shape": [], "copy": [], "control": []}
+    for node in nodes.values():
+        kinds[_kind(node)].append(node)
+    timed = [event for event in recorded.events if event.run > 0 or recorded.runs == 1]
+    timed_runs = max(recorded.runs - 1, 1)
+
+    if assignment is None:
+        assignment = (
+            read_assignment(session)
+            if session is not None
+            else Assignment(reason="no witness: the assignment was not read")
+        )
+    outside = {
+        node.op for node in kinds["computing"] + kinds["shape"] if node.provider != provider
+    } | {node.op for node in kinds["control"] if node.provider != provider}
+    known = bool(assignment.nodes)
+    return Placement(
+        provider=provider,
+        executed=_per_provider(kinds["computing"]),
+        shape_only=_per_provider(kinds["shape"]),
+        time_ns=_time_ns(timed, timed_runs),
+        partitions=sum(
+            node.partition and node.provider == provider
+            for node in kinds["computing"] + kinds["shape"]
+        ),
+        ops_elsewhere=dict(
+            sorted(Counter(n.op for n in kinds["computing"] if n.provider != provider).items())
+        ),
+        copies=len(kinds["copy"]),
+        precision_executed=_precision(timed, provider),
+        nodes_on_provider=assignment.on(provider) if known else None,
+        nodes_total=len(assignment.nodes) if known else None,
+        witness=witness(assignment, provider=provider, executed_outside=outside),
+        session_providers=_session_providers(session),
+    )
+
+
+def _kind(node: NodeEvent) -> str:
+    """``computing``, ``shape``, ``copy`` or ``control``."""
+    if node.op in COPIES:
+        return "copy"
+    if node.op in CONTROL_FLOW:
+        return "control"
+    values = node.inputs + node.outputs
+    describes_shapes = bool(values) and all(_is_shape_value(value) for value in values)
+    return "shape" if node.op in _SHAPE_OPS or describes_shapes else "computing"
+
+
+def _is_shape_value(value: Tensor) -> bool:
+    return value.type in _SHAPE_TYPES and len(value.shape) <= 1
+
+
+def _per_provider(nodes: Iterable[NodeEvent]) -> dict[str, int]:
+    return dict(sorted(Counter(node.provider for node in nodes).items()))
+
+
+def _time_ns(events: Iterable[NodeEvent], runs: int) -> dict[str, int]:
+    total_us: dict[str, int] = {}
+    for event in events:
+        if event.op not in CONTROL_FLOW:
+            total_us[event.provider] = total_us.get(event.provider, 0) + event.own_us
+    return {provider: round(us * 1000 / runs) for provider, us in sorted(total_us.items())}
+
+
+def _precision(events: Iterable[NodeEvent], provider: str) -> str | None:
+    """The precision in which the provider's computing nodes spent most of their time."""
+    spent: dict[str | None, tuple[int, int]] = {}
+    for event in events:
+        if event.provider != provider or _kind(event) != "computing" or event.op in _CONVERSIONS:
+            continue
+        precision = None if event.partition else _node_precision(event)
+        if precision is None and not event.partition:
+            continue
+        # The count decides where every duration was below the microsecond of the profile.
+        time_us, count = spent.get(precision, (0, 0))
+        spent[precision] = (time_us + event.own_us, count + 1)
+    if not spent:
+        return None
+    return max(spent, key=lambda precision: spent[precision])
+
+
+def _node_precision(event: NodeEvent) -> str | None:
+    if event.op in _FOUR_BIT:
+        return "int4"
+    types = [value.type for value in event.inputs or event.outputs]
+    if event.op.startswith(_EIGHT_BIT):
+        return next((kind for kind in types if kind in ("int8", "uint8")), "int8")
+    return next((_PRECISIONS[kind] for kind in types if kind in _PRECISIONS), None)
+
+
+def _session_providers(session: object | None) -> tuple[str, ...]:
+    ask = getattr(session, "get_providers", None)
+    return tuple(str(name) for name in ask()) if ask is not None else ()

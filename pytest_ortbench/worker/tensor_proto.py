@@ -1,0 +1,202 @@
+"""Reader of ONNX tensor files (``input_0.pb`` of a ``test_data_set``), without the onnx package.
+
+The measured interpreter has no onnx and no protobuf. Of the format only what such files hold is
+read: a TensorProto, or a SequenceProto of them; segments and external data are refused.
+Field numbers are those of onnx.proto.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.worker.element_types import NUMPY_NAMES, PROTO_ELEMENTS, input_error
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_DIMS, _DATA_TYPE, _SEGMENT, _FLOATS, _INT32S, _STRINGS, _INT64S = 1, 2, 3, 4, 5, 6, 7
+_RAW, _DOUBLES, _UINT64S, _EXTERNAL, _LOCATION = 9, 10, 11, 13, 14
+
+_SEQUENCE_TYPE, _SEQUENCE_TENSORS = 2, 3
+_SEQUENCE_OF_TENSORS = 1
+
+_Field = tuple[int, int, "int | bytes"]
+
+
+class MalformedTensor(ValueError):
+    """The bytes are no tensor; the message says where they break off."""
+
+
+def read_tensor(path: Path) -> NDArray[Any]:
+    """Read a file that holds one TensorProto.
+
+    Returns:
+        The array in its own type; strings as objects.
+
+    Raises:
+        WorkerError: if it can't be read or holds something else.
+    """
+    try:
+        return parse_tensor(_content(path))
+    except ValueError as error:
+        raise _no_tensor(path, error) from error
+
+
+def read_tensors(path: Path) -> list[NDArray[Any]]:
+    """Read a file that holds a SequenceProto of tensors.
+
+    Raises:
+        WorkerError: if it can't be read or holds something else.
+    """
+    content = _content(path)
+    try:
+        tensors = []
+        for number, _, value in _fields(content):
+            if number == _SEQUENCE_TYPE and value != _SEQUENCE_OF_TENSORS:
+                raise MalformedTensor("its elements are not tensors")
+            if number == _SEQUENCE_TENSORS and isinstance(value, bytes):
+                tensors.append(parse_tensor(value))
+        return tensors
+    except ValueError as error:
+        raise _no_tensor(path, error) from error
+
+
+def parse_tensor(content: bytes) -> NDArray[Any]:
+    """Parse the bytes of a TensorProto.
+
+    Raises:
+        MalformedTensor: if they are none, or one that only external data completes.
+    """
+    dims: list[int] = []
+    element = 0
+    blocks: dict[int, list[tuple[int, int | bytes]]] = {}
+    for number, wire, value in _fields(content):
+        if number == _DIMS:
+            dims += _integers(wire, value)
+        elif number == _DATA_TYPE and isinstance(value, int):
+            element = value
+        elif number == _SEGMENT:
+            raise MalformedTensor("it is a segment of a larger tensor")
+        elif number == _EXTERNAL or (number == _LOCATION and value == 1):
+            raise MalformedTensor("its values lie in another file")
+        else:
+            blocks.setdefault(number, []).append((wire, value))
+    name = PROTO_ELEMENTS.get(element, f"number {element}")
+    if name not in NUMPY_NAMES:
+        raise MalformedTensor(f"its elements are of type {name}, which numpy can't hold")
+    shape = tuple(_signed(size) for size in dims)
+    values = _values(name, blocks)
+    count = 1
+    for size in shape:
+        count *= size
+    if min(shape, default=0) < 0 or values.size != count:
+        raise MalformedTensor(f"it holds {values.size} values for the shape {list(shape)}")
+    return values.reshape(shape)
+
+
+def _values(name: str, blocks: dict[int, list[tuple[int, int | bytes]]]) -> NDArray[Any]:
+    """All values as one row, from whichever field holds values of this element type."""
+    import numpy as np
+
+    dtype = np.dtype(NUMPY_NAMES[name])
+    result: NDArray[Any]
+    if name == "string":
+        texts = [value for _, value in blocks.get(_STRINGS, []) if isinstance(value, bytes)]
+        result = np.empty(len(texts), dtype=object)
+        result[:] = [text.decode("utf-8", "replace") for text in texts]
+        return result
+    if _RAW in blocks:
+        raw = b"".join(value for _, value in blocks[_RAW] if isinstance(value, bytes))
+        if len(raw) % dtype.itemsize:
+            raise MalformedTensor(f"its {len(raw)} bytes are no whole number of {name} values")
+        return np.frombuffer(raw, dtype=dtype.newbyteorder("<")).astype(dtype)
+    if name in ("float", "complex64", "double", "complex128"):
+        width, number = (4, _FLOATS) if name in ("float", "complex64") else (8, _DOUBLES)
+        packed = b"".join(_fixed(value, width) for _, value in blocks.get(number, []))
+        return np.frombuffer(packed, dtype=dtype.newbyteorder("<")).astype(dtype)
+    number = {"int64": _INT64S, "uint64": _UINT64S, "uint32": _UINT64S}.get(name, _INT32S)
+    numbers = [n for wire, value in blocks.get(number, []) for n in _integers(wire, value)]
+    unsigned = np.array(numbers, dtype=np.uint64)
+    if name == "float16":
+        return unsigned.astype(np.uint16).view(np.float16)
+    return unsigned.astype(dtype)
+
+
+def _fields(content: bytes) -> Iterator[_Field]:
+    """Yield field number, wire type and value of a protobuf message."""
+    position = 0
+    while position < len(content):
+        tag, position = _varint(content, position)
+        number, wire = tag >> 3, tag & 7
+        value: int | bytes
+        if number == 0:
+            raise MalformedTensor(f"no protobuf field begins at byte {position - 1}")
+        if wire == 0:
+            value, position = _varint(content, position)
+        else:
+            if wire == 2:
+                length, position = _varint(content, position)
+            elif wire in (1, 5):
+                length = 8 if wire == 1 else 4
+            else:
+                raise MalformedTensor(f"unknown wire type {wire} before byte {position}")
+            end = position + length
+            if end > len(content):
+                raise MalformedTensor(f"it ends at byte {len(content)} instead of {end}")
+            value, position = content[position:end], end
+        yield number, wire, value
+
+
+def _varint(content: bytes, position: int) -> tuple[int, int]:
+    result = shift = 0
+    while True:
+        if position >= len(content) or shift > 63:
+            raise MalformedTensor(f"the number at byte {position} breaks off")
+        byte = content[position]
+        position += 1
+        result |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return result & 0xFFFF_FFFF_FFFF_FFFF, position
+        shift += 7
+
+
+def _integers(wire: int, value: int | bytes) -> list[int]:
+    """Integers of a repeated field, packed into one block or one by one."""
+    if isinstance(value, int):
+        return [value]
+    if wire != 2:
+        raise MalformedTensor("a field of integers holds something else")
+    numbers, position = [], 0
+    while position < len(value):
+        number, position = _varint(value, position)
+        numbers.append(number)
+    return numbers
+
+
+def _fixed(value: int | bytes, width: int) -> bytes:
+    if isinstance(value, int) or len(value) % width:
+        raise MalformedTensor("a field of floats holds something else")
+    return value
+
+
+def _signed(number: int) -> int:
+    return number - 2**64 if number >= 2**63 else number
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise input_error(
+            f"the input file {path} can't be read: {error.strerror or error}"
+        ) from error
+
+
+def _no_tensor(path: Path, error: Exception) -> WorkerError:
+    return input_error(
+        f"the input file {path} holds no tensor that can be fed: {error}",
+        hint="Expected is a TensorProto, as in an ONNX test_data_set; or use .npy or .npz",
+    )
