@@ -1,0 +1,375 @@
+"""The table of options: flag, ini key, help, and whether its substance is there yet.
+
+``pytest --help``, the ini keys and the messages are made from it. It holds no code, and imports
+nothing that pytest itself has not imported.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Kind = Literal["list", "int", "float", "str", "path", "flag"]
+
+_INI_TYPES: dict[str, Literal["args", "int", "float", "string", "bool"]] = {
+    "list": "args",
+    "int": "int",
+    "float": "float",
+    "str": "string",
+    "path": "string",
+    "flag": "bool",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OptionSpec:
+    """One option.
+
+    Attributes:
+        field: Field of :class:`pytest_ortbench.options.Options` that holds its value.
+        flag: As typed; empty for a key of the ini file only.
+        kind: How it is written; ``list`` is repeatable and split at commas.
+        metavar: What stands behind ``=`` in the help.
+        help: One line: meaning and default.
+        filled_by: Parts of the product that give it its substance.
+        pending: Why any value but the default is refused for now; empty once the option works.
+    """
+
+    field: str
+    flag: str
+    kind: Kind
+    metavar: str
+    help: str
+    filled_by: tuple[str, ...] = ("main job",)
+    pending: str = ""
+
+    @property
+    def ini(self) -> str:
+        """Key in the ini file: ``ort_batch_sizes``."""
+        return self.flag[2:].replace("-", "_") if self.flag else f"ort_{self.field}"
+
+    @property
+    def ini_type(self) -> Literal["args", "int", "float", "string", "bool"]:
+        """Type of the ini key, as pytest names it."""
+        return _INI_TYPES[self.kind]
+
+
+_RUNTIMES = "only the interpreter that runs pytest is measured so far"
+_PRECISIONS = "models are not converted yet, only the file as it is can be measured"
+_LOAD = "one caller on one session is measured so far"
+_GATE = "comparing with a baseline is not built yet; limits stand in the ortbench marker"
+
+#: Every option, in the order of the help.
+OPTIONS: tuple[OptionSpec, ...] = (
+    OptionSpec(
+        field="models",
+        flag="--ort-models",
+        kind="list",
+        metavar="SPEC",
+        help="models: files, globs, folders, zoo:NAME, builtin:NAME, zoo:all "
+        "(default: the default set of the catalogue, and models/)",
+    ),
+    OptionSpec(
+        field="providers",
+        flag="--ort-providers",
+        kind="list",
+        metavar="SPEC",
+        help="execution providers: all, or cpu, cuda:1, openvino:GPU, tensorrt … or full names "
+        "(default: cpu)",
+        filled_by=("main job", "providers"),
+    ),
+    OptionSpec(
+        field="precisions",
+        flag="--ort-precisions",
+        kind="list",
+        metavar="SPEC",
+        help="precisions: native (the file as it is), fp32, fp16, bf16, int8-dynamic, "
+        "int8-static, int4 (default: native)",
+        filled_by=("precisions",),
+        pending=_PRECISIONS,
+    ),
+    OptionSpec(
+        field="batch_sizes",
+        flag="--ort-batch-sizes",
+        kind="list",
+        metavar="N,N",
+        help="sizes of the batch axis: 1,8 (default: 1)",
+    ),
+    OptionSpec(
+        field="dims",
+        flag="--ort-dims",
+        kind="list",
+        metavar="NAME:V[:V]",
+        help="sizes of symbolic dimensions; several make an axis: seq:128:512",
+    ),
+    OptionSpec(
+        field="inputs",
+        flag="--ort-inputs",
+        kind="path",
+        metavar="PATH",
+        help="real inputs: .npz, folder of .npy, test_data_set_N (default: drawn from a seed)",
+    ),
+    OptionSpec(
+        field="runtimes",
+        flag="--ort-runtimes",
+        kind="list",
+        metavar="SPEC",
+        help="where to measure: current, auto, requirements joined by + "
+        "(onnxruntime==1.30.0+onnxruntime-qnn), or a configured name (default: current)",
+        filled_by=("providers",),
+        pending=_RUNTIMES,
+    ),
+    OptionSpec(
+        field="threads",
+        flag="--ort-threads",
+        kind="list",
+        metavar="N,N",
+        help="intra-op threads (default: what the process may use)",
+    ),
+    OptionSpec(
+        field="graph_opts",
+        flag="--ort-graph-opt",
+        kind="list",
+        metavar="LEVEL",
+        help="graph optimisation: disable, basic, extended, layout, all (default: all)",
+        filled_by=("main job", "precisions"),
+    ),
+    OptionSpec(
+        field="concurrency",
+        flag="--ort-concurrency",
+        kind="list",
+        metavar="N,N",
+        help="callers on one session at a time (default: 1)",
+        filled_by=("load",),
+        pending=_LOAD,
+    ),
+    OptionSpec(
+        field="sessions",
+        flag="--ort-sessions",
+        kind="list",
+        metavar="N,N",
+        help="sessions at a time (default: 1)",
+        filled_by=("load",),
+        pending=_LOAD,
+    ),
+    OptionSpec(
+        field="io",
+        flag="--ort-io",
+        kind="list",
+        metavar="MODE",
+        help="where inputs and outputs live: end-to-end (host arrays), device "
+        "(default: end-to-end)",
+        filled_by=("providers",),
+        pending="inputs and outputs that stay on the device are not measured yet",
+    ),
+    OptionSpec(
+        field="session_options",
+        flag="--ort-session-option",
+        kind="list",
+        metavar="K=V",
+        help="session option or config entry, passed through and recorded",
+    ),
+    OptionSpec(
+        field="provider_options",
+        flag="--ort-provider-option",
+        kind="list",
+        metavar="ALIAS.K=V",
+        help="provider option, passed through and recorded",
+        filled_by=("main job", "providers"),
+    ),
+    OptionSpec(
+        field="custom_ops",
+        flag="--ort-custom-ops",
+        kind="list",
+        metavar="LIB",
+        help="library of custom operators",
+        filled_by=("main job", "providers"),
+    ),
+    OptionSpec(
+        field="time_s",
+        flag="--ort-time",
+        kind="float",
+        metavar="SECONDS",
+        help="timed seconds of a case, over all its workers, warm-up not counted (default: 5)",
+    ),
+    OptionSpec(
+        field="target",
+        flag="--ort-target",
+        kind="float",
+        metavar="PCT",
+        help="stop early when the median is known this well, in percent (default: 1)",
+    ),
+    OptionSpec(
+        field="workers",
+        flag="--ort-workers",
+        kind="int",
+        metavar="N",
+        help="fresh worker processes a case (default: 3)",
+    ),
+    OptionSpec(
+        field="fallback",
+        flag="--ort-fallback",
+        kind="str",
+        metavar="HOW",
+        help="computing nodes on another provider: report them, or strict: the test fails "
+        "(default: report)",
+        filled_by=("providers",),
+    ),
+    OptionSpec(
+        field="results",
+        flag="--ort-results",
+        kind="path",
+        metavar="DIR",
+        help="folder of the run documents (default: results/ where pytest was called)",
+    ),
+    OptionSpec(
+        field="no_results",
+        flag="--ort-no-results",
+        kind="flag",
+        metavar="",
+        help="write no run document and no plots",
+    ),
+    OptionSpec(
+        field="json",
+        flag="--ort-json",
+        kind="path",
+        metavar="FILE",
+        help="write the run document to this file too",
+    ),
+    OptionSpec(
+        field="html",
+        flag="--ort-html",
+        kind="path",
+        metavar="FILE",
+        help="write an HTML report to this file",
+        filled_by=("reports",),
+        pending="there is no HTML report yet; the table, the run document and the plots are there",
+    ),
+    OptionSpec(
+        field="plots",
+        flag="--ort-plots",
+        kind="path",
+        metavar="DIR",
+        help="folder of the plots (default: beside the run document)",
+        filled_by=("main job", "reports"),
+    ),
+    OptionSpec(
+        field="prometheus",
+        flag="--ort-prometheus",
+        kind="path",
+        metavar="FILE",
+        help="write metrics in the Prometheus text format to this file",
+        filled_by=("reports",),
+        pending="metrics are not written for Prometheus yet; --ort-json has all of them",
+    ),
+    OptionSpec(
+        field="samples",
+        flag="--ort-samples",
+        kind="str",
+        metavar="HOW",
+        help="durations that are kept: thinned (at most 3,000 a case), or all (default: thinned)",
+    ),
+    OptionSpec(
+        field="dataset",
+        flag="--ort-dataset",
+        kind="str",
+        metavar="PATH",
+        help="labelled data or an entry point, for the accuracy of a task",
+        filled_by=("precisions",),
+        pending="accuracy is measured against the reference so far, not with labels",
+    ),
+    OptionSpec(
+        field="soak_s",
+        flag="--ort-soak",
+        kind="float",
+        metavar="MINUTES",
+        help="run this long and look for growing memory",
+        filled_by=("load",),
+        pending="soaking is not built yet",
+    ),
+    OptionSpec(
+        field="load",
+        flag="--ort-load",
+        kind="str",
+        metavar="SCENARIO[:K:V]",
+        help="load scenario: single-stream, multi-stream, server:RATE:LATENCY, offline, peak:…",
+        filled_by=("load",),
+        pending="load scenarios are not built yet; latency and throughput of one caller are",
+    ),
+    OptionSpec(
+        field="load_official",
+        flag="--ort-load-official",
+        kind="flag",
+        metavar="",
+        help="use the durations of MLPerf's rules for --ort-load",
+        filled_by=("load",),
+        pending="load scenarios are not built yet",
+    ),
+    OptionSpec(
+        field="profile",
+        flag="--ort-profile",
+        kind="flag",
+        metavar="",
+        help="profile each case by operator, in a run of its own",
+        filled_by=("load",),
+        pending="the operator profile is not built yet; placement by provider is measured",
+    ),
+    OptionSpec(
+        field="against",
+        flag="--ort-against",
+        kind="str",
+        metavar="SIDE",
+        help="compare with precision:P, model:PATH, runtime:REQ, provider:ALIAS, option:K=V or "
+        "git:REV, measured in this run",
+        filled_by=("gate",),
+        pending=_GATE,
+    ),
+    OptionSpec(
+        field="baseline",
+        flag="--ort-baseline",
+        kind="str",
+        metavar="RUN",
+        help="compare with a stored run",
+        filled_by=("gate",),
+        pending=_GATE,
+    ),
+    OptionSpec(
+        field="gate",
+        flag="--ort-gate",
+        kind="list",
+        metavar="LIMITS",
+        help="limits on the comparison: latency:3%, peak_rss:2%+1MiB",
+        filled_by=("gate",),
+        pending=_GATE,
+    ),
+    OptionSpec(
+        field="gate_strict",
+        flag="--ort-gate-strict",
+        kind="flag",
+        metavar="",
+        help="an inconclusive comparison fails",
+        filled_by=("gate",),
+        pending=_GATE,
+    ),
+    OptionSpec(
+        field="resume",
+        flag="--ort-resume",
+        kind="flag",
+        metavar="",
+        help="skip what the last, interrupted run of the same plan finished",
+    ),
+    OptionSpec(
+        field="timeout_s",
+        flag="--ort-timeout",
+        kind="float",
+        metavar="SECONDS",
+        help="a case that takes longer ends as timeout (default: 300)",
+    ),
+    OptionSpec(
+        field="collect",
+        flag="",
+        kind="flag",
+        metavar="",
+        help="collect model files that are not named on the command line (default: false)",
+    ),
+)

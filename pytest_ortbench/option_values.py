@@ -1,0 +1,340 @@
+"""From the texts of command line and ini file to typed values, with one message for a wrong one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import MISSING, dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_ortbench.core.errors import UsageError
+from pytest_ortbench.core.precision import PRECISIONS
+from pytest_ortbench.core.units import parse_amount
+from pytest_ortbench.option_registry import OPTIONS, OptionSpec
+from pytest_ortbench.options import Options
+from pytest_ortbench.plan.axes import (
+    parse_choices,
+    parse_dims,
+    parse_int,
+    parse_int_list,
+    parse_settings,
+    split_list,
+)
+from pytest_ortbench.plan.providers import check_specs, parse_provider_options, split_specs
+from pytest_ortbench.plan.session_options import GRAPH_LEVELS
+
+if TYPE_CHECKING:
+    import pytest
+
+FALLBACKS = ("report", "strict")
+IO_MODES = ("end-to-end", "device")
+SAMPLES = ("thinned", "all")
+_SCHEMES = ("zoo:", "builtin:")
+_MODEL_SUFFIXES = (".onnx", ".ort", ".onnx.gz")
+_LONGEST_S = 7 * 86400.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """One option that the user set.
+
+    Attributes:
+        texts: What was written, one entry a repetition; ``true`` for a flag.
+        place: Where: ``--ort-dims``, or ``ort_dims in /path/pyproject.toml``.
+        base: Folder that relative paths start at: the ini file's, or where pytest was called.
+    """
+
+    texts: tuple[str, ...]
+    place: str
+    base: Path
+
+    @property
+    def last(self) -> str:
+        """The value of an option that has one only."""
+        return self.texts[-1]
+
+
+def parse_options(config: pytest.Config) -> Options:
+    """Return what command line and ini file ask for; the command line replaces the ini value.
+
+    Raises:
+        UsageError: for a value that breaks a rule, and for an option that is not built yet.
+    """
+    given = {spec.field: found for spec in OPTIONS if (found := _find(config, spec)) is not None}
+    values: dict[str, object] = {"results": Path(config.invocation_params.dir) / "results"}
+    for name, found in given.items():
+        values[name] = _READERS[name](found)
+    options = Options(
+        **values,  # type: ignore[arg-type]  # each reader returns the type of its field
+        given={name: ",".join(found.texts) for name, found in given.items()},
+        places={name: found.place for name, found in given.items()},
+    )
+    _refuse_pending(options)
+    return options
+
+
+def _find(config: pytest.Config, spec: OptionSpec) -> Given | None:
+    """Return what the user set, the command line first."""
+    written = config.getoption(spec.flag) if spec.flag else None
+    if written is not None:
+        return Given(
+            texts=_texts(written), place=spec.flag, base=Path(config.invocation_params.dir)
+        )
+    place, base = _ini_place(config, spec.ini)
+    try:
+        configured = config.getini(spec.ini)
+    except (TypeError, ValueError, _pytest_usage_error()) as error:
+        # pytest checks the type and names key, file and value; what to write instead is ours.
+        raise UsageError(str(error), hint=_ini_example(spec)) from error
+    if configured is None or configured == []:
+        return None
+    return Given(texts=_texts(configured), place=place, base=base)
+
+
+def _ini_place(config: pytest.Config, key: str) -> tuple[str, Path]:
+    """Where an ini value stands, and the folder that its relative paths start at."""
+    overrides: list[str] = config.getoption("override_ini") or []
+    if any(text.startswith(f"{key}=") for text in overrides):
+        return f"-o {key}", Path(config.invocation_params.dir)
+    if config.inipath is None:
+        return key, Path(config.invocation_params.dir)
+    return f"{key} in {config.inipath}", config.inipath.parent
+
+
+def _pytest_usage_error() -> type[Exception]:
+    import pytest
+
+    return pytest.UsageError
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    if isinstance(value, list):
+        return tuple(str(item) for item in value)
+    return ("true" if value else "false",) if isinstance(value, bool) else (str(value),)
+
+
+def _ini_example(spec: OptionSpec) -> str:
+    examples = {
+        "args": f'{spec.ini} = ["A", "B"] under [tool.pytest], numbers in quotes too',
+        "int": f"{spec.ini} = 3",
+        "float": f"{spec.ini} = 2.5",
+        "string": f'{spec.ini} = "text"',
+        "bool": f"{spec.ini} = true",
+    }
+    return f"Write e.g. {examples[spec.ini_type]}"
+
+
+def _refuse_pending(options: Options) -> None:
+    defaults = {
+        field.name: field.default if field.default is not MISSING else None
+        for field in fields(Options)
+    }
+    for spec in OPTIONS:
+        if spec.pending and getattr(options, spec.field) != defaults[spec.field]:
+            what = "it" if spec.kind == "flag" else repr(options.given[spec.field])
+            raise UsageError(
+                f"{what} can't be had in this version: {spec.pending}",
+                place=options.places[spec.field],
+                hint="Leave the option out",
+            )
+
+
+# -- readers: one an option that is not plain text ------------------------------------------------
+
+
+def _models(given: Given) -> tuple[str, ...]:
+    """Split at commas, but keep a path that exists with a comma in its name."""
+    specs: list[str] = []
+    for text in given.texts:
+        pieces = split_list(text, place=given.place)
+        while pieces:
+            taken = _longest_path(pieces, given.base)
+            specs.append(_rebase(",".join(pieces[:taken]), given))
+            del pieces[:taken]
+    return tuple(dict.fromkeys(specs))
+
+
+def _longest_path(pieces: list[str], base: Path) -> int:
+    for count in range(len(pieces), 1, -1):
+        if _exists(base / ",".join(pieces[:count])):
+            return count
+    return 1
+
+
+def _rebase(spec: str, given: Given) -> str:
+    """Make a path that stands in an ini file start at that file, wherever pytest was called."""
+    if spec.startswith(_SCHEMES) or given.place.startswith("-"):
+        return spec
+    is_path = "/" in spec or "\\" in spec or spec.endswith(_MODEL_SUFFIXES)
+    return str(given.base / spec) if is_path or _exists(given.base / spec) else spec
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except (OSError, ValueError):  # too long a name, or a NUL in it
+        return False
+
+
+def _providers(given: Given) -> tuple[str, ...]:
+    specs = split_specs(given.texts, place=given.place)
+    check_specs(specs, place=given.place)
+    return tuple(dict.fromkeys(specs))
+
+
+def _precisions(given: Given) -> tuple[str, ...]:
+    return parse_choices(given.texts, PRECISIONS, place=given.place, what="precision")
+
+
+def _runtimes(given: Given) -> tuple[str, ...]:
+    # A version specifier goes on behind a comma (>=1.2,<1.3); a name starts a runtime.
+    specs = split_list(
+        given.texts, place=given.place, starts_item=lambda rest: rest[0].isalnum() or rest[0] == "_"
+    )
+    return tuple(dict.fromkeys(specs))
+
+
+def _integers(given: Given) -> tuple[int, ...]:
+    return parse_int_list(given.texts, place=given.place)
+
+
+def _graph_opts(given: Given) -> tuple[str, ...]:
+    return parse_choices(given.texts, GRAPH_LEVELS, place=given.place, what="optimisation level")
+
+
+def _io(given: Given) -> tuple[str, ...]:
+    return parse_choices(given.texts, IO_MODES, place=given.place, what="mode")
+
+
+def _one_of(known: tuple[str, ...], given: Given) -> str:
+    chosen = parse_choices(given.last, known, place=given.place)
+    if len(chosen) > 1:
+        raise UsageError(
+            f"{given.last!r} names more than one", place=given.place, hint="Choose one of them"
+        )
+    return chosen[0]
+
+
+def _libraries(given: Given) -> tuple[str, ...]:
+    return tuple(
+        dict.fromkeys(
+            str(_path(text, given)) for text in split_list(given.texts, place=given.place)
+        )
+    )
+
+
+def _amount(given: Given, unit: str, *, least: float, most: float, rule: str) -> float:
+    value = parse_amount(given.last, unit, place=given.place)
+    if not (least < value <= most and math.isfinite(value)):
+        raise UsageError(f"{given.last!r} is out of range", place=given.place, hint=rule)
+    return value
+
+
+def _seconds(given: Given) -> float:
+    return _amount(
+        given, "s", least=0.0, most=_LONGEST_S, rule="Write seconds above 0, e.g. 5, or 500ms"
+    )
+
+
+def _minutes(given: Given) -> float:
+    text = given.last if given.last.strip()[-1:].isalpha() else f"{given.last.strip()} min"
+    minutes = Given(texts=(text,), place=given.place, base=given.base)
+    return _amount(
+        minutes, "s", least=0.0, most=_LONGEST_S, rule="Write minutes above 0, e.g. 10, or 90s"
+    )
+
+
+def _target(given: Given) -> float:
+    text = given.last.strip()
+    percent = Given(texts=(text.removesuffix("%") + "%",), place=given.place, base=given.base)
+    return _amount(
+        percent, "ratio", least=0.0, most=0.5, rule="Write percent above 0, at most 50, e.g. 1"
+    )
+
+
+def _path(text: str, given: Given) -> Path:
+    if not text.strip() or "\0" in text:
+        raise UsageError(f"{text!r} is not a path", place=given.place, hint="Write a path")
+    return given.base / Path(text.strip()).expanduser()
+
+
+def _input_path(given: Given) -> Path:
+    path = _path(given.last, given)
+    if not _exists(path):
+        raise UsageError(
+            f"there is nothing at {str(path)!r}",
+            place=given.place,
+            hint="Name an .npz, .npy or .pb file, or a folder of them",
+        )
+    return path
+
+
+def _output_file(given: Given) -> Path:
+    path = _path(given.last, given)
+    if path.is_dir():
+        raise UsageError(
+            f"{str(path)!r} is a folder", place=given.place, hint="Name the file to write"
+        )
+    return path
+
+
+def _output_folder(given: Given) -> Path:
+    path = _path(given.last, given)
+    if _exists(path) and not path.is_dir():
+        raise UsageError(
+            f"{str(path)!r} is a file", place=given.place, hint="Name the folder to write into"
+        )
+    return path
+
+
+def _text(given: Given) -> str:
+    if not given.last.strip():
+        raise UsageError("the value is empty", place=given.place, hint="Leave the option out")
+    return given.last.strip()
+
+
+def _flag(given: Given) -> bool:
+    return given.last == "true"
+
+
+_READERS: dict[str, Callable[[Given], object]] = {
+    "models": _models,
+    "providers": _providers,
+    "precisions": _precisions,
+    "batch_sizes": _integers,
+    "dims": lambda given: parse_dims(given.texts, place=given.place),
+    "inputs": _input_path,
+    "runtimes": _runtimes,
+    "threads": _integers,
+    "graph_opts": _graph_opts,
+    "concurrency": _integers,
+    "sessions": _integers,
+    "io": _io,
+    "session_options": lambda given: parse_settings(given.texts, place=given.place),
+    "provider_options": lambda given: parse_provider_options(given.texts, place=given.place),
+    "custom_ops": _libraries,
+    "time_s": _seconds,
+    "target": _target,
+    "workers": lambda given: parse_int(given.last, place=given.place, example="3"),
+    "fallback": lambda given: _one_of(FALLBACKS, given),
+    "results": _output_folder,
+    "no_results": _flag,
+    "json": _output_file,
+    "html": _output_file,
+    "plots": _output_folder,
+    "prometheus": _output_file,
+    "samples": lambda given: _one_of(SAMPLES, given),
+    "dataset": _text,
+    "soak_s": _minutes,
+    "load": _text,
+    "load_official": _flag,
+    "profile": _flag,
+    "against": _text,
+    "baseline": _text,
+    "gate": lambda given: tuple(split_list(given.texts, place=given.place)),
+    "gate_strict": _flag,
+    "resume": _flag,
+    "timeout_s": _seconds,
+    "collect": _flag,
+}

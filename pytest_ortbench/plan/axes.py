@@ -1,0 +1,207 @@
+"""Reading lists as people type them: commas, axes of integers, sizes of dimensions, settings.
+
+A comma separates only outside brackets and in front of something that can start an item, so that
+``openvino:HETERO:GPU,CPU``, ``onnxruntime-gpu[cuda,cudnn]`` and ``onnxruntime>=1.2,<1.3`` survive
+without any quoting.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Iterable, Sequence
+
+from pytest_ortbench.core.errors import UsageError, did_you_mean
+
+_OPENING = "([{"
+_CLOSING = ")]}"
+#: Longer numbers are typing errors; ``int()`` of thousands of digits would be one that hangs.
+_LONGEST_NUMBER = 18
+_LIKE_A_SIZE = re.compile(r"\s*[-+]?\d")
+_SETTING = re.compile(r"[A-Za-z_][\w.\-]*\s*=")
+
+
+def split_list(
+    texts: str | Iterable[str],
+    *,
+    place: str,
+    starts_item: Callable[[str], bool] | None = None,
+) -> list[str]:
+    """Split comma-separated text into items.
+
+    Args:
+        texts: One text, or all texts of a repeated option.
+        place: Where they were written, for messages.
+        starts_item: Given everything behind a comma, says whether an item may start there; a comma
+            where none can belongs to the item before it. Without it, every comma outside brackets
+            separates.
+
+    Returns:
+        The items in order, stripped; never an empty one.
+
+    Raises:
+        UsageError: for an empty item or brackets that do not match.
+    """
+    if isinstance(texts, str):
+        texts = (texts,)
+    items: list[str] = []
+    for text in texts:
+        items += _split_one(text, place, starts_item)
+    return items
+
+
+def _split_one(text: str, place: str, starts_item: Callable[[str], bool] | None) -> list[str]:
+    cuts: list[int] = []
+    open_brackets: list[str] = []
+    for index, character in enumerate(text):
+        if character in _OPENING:
+            open_brackets.append(_CLOSING[_OPENING.index(character)])
+        elif character in _CLOSING:
+            if not open_brackets or open_brackets.pop() != character:
+                raise _unbalanced(text, place)
+        elif character == "," and not open_brackets:
+            rest = text[index + 1 :].lstrip()
+            # A comma at the end or before another one is an empty item, whatever may start one.
+            if starts_item is None or not rest or rest[0] == "," or starts_item(rest):
+                cuts.append(index)
+    if open_brackets:
+        raise _unbalanced(text, place)
+    edges = [-1, *cuts, len(text)]
+    items = [text[a + 1 : b].strip() for a, b in itertools.pairwise(edges)]
+    if not all(item and item[0] != "," for item in items):
+        raise UsageError(
+            f"{text!r} has an empty item" if text.strip() else "the value is empty",
+            place=place,
+            hint="Write the items with one comma between them",
+        )
+    return items
+
+
+def _unbalanced(text: str, place: str) -> UsageError:
+    return UsageError(
+        f"brackets in {text!r} do not match", place=place, hint="Close every bracket that opens"
+    )
+
+
+def parse_int_list(
+    texts: str | Iterable[str], *, place: str, least: int = 1, example: str = "1,8"
+) -> tuple[int, ...]:
+    """Read whole numbers: ``1,8`` or ``("1", "8")`` → ``(1, 8)``; a repeated value counts once.
+
+    Raises:
+        UsageError: for anything that is not a whole number of at least ``least``.
+    """
+    items = split_list(texts, place=place)
+    numbers = (parse_int(item, place=place, least=least, example=example) for item in items)
+    return tuple(dict.fromkeys(numbers))
+
+
+def parse_int(text: str, *, place: str, least: int = 1, example: str = "1") -> int:
+    """Read one whole number of at least ``least``.
+
+    Raises:
+        UsageError: if it is not one.
+    """
+    stripped = text.strip()
+    digits = stripped.removeprefix("+")
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= _LONGEST_NUMBER):
+        raise UsageError(
+            f"{_shorten(stripped)!r} is not a whole number",
+            place=place,
+            hint=f"Write e.g. {example}",
+        )
+    number = int(digits)
+    if number < least:
+        raise UsageError(
+            f"{number} is too small, the least is {least}",
+            place=place,
+            hint=f"Write e.g. {example}",
+        )
+    return number
+
+
+def parse_choices(
+    texts: str | Iterable[str], known: Sequence[str], *, place: str, what: str = "value"
+) -> tuple[str, ...]:
+    """Read words out of a fixed set; a repeated one counts once.
+
+    Raises:
+        UsageError: for an unknown word, with the nearest known one.
+    """
+    items = split_list(texts, place=place)
+    for item in items:
+        if item not in known:
+            raise UsageError(
+                f"{item!r} is not a known {what}",
+                place=place,
+                hint=f"{did_you_mean(item, known)} Known: {', '.join(known)}".strip(),
+            )
+    return tuple(dict.fromkeys(items))
+
+
+def parse_dims(texts: str | Iterable[str], *, place: str) -> dict[str, tuple[int, ...]]:
+    """Read sizes of symbolic dimensions: ``seq:128:512,hw:640`` → seq 128 and 512, hw 640.
+
+    A name may hold spaces and operators (``past_sequence_length + 1``). Zero is allowed here: an
+    empty past is a workload of its own. A name that stands twice collects the sizes of both.
+
+    Raises:
+        UsageError: for an item without a name, without a size, or with a size that is no number.
+    """
+    dims: dict[str, tuple[int, ...]] = {}
+    for item in split_list(texts, place=place):
+        name, written = _name_and_sizes(item, place)
+        sizes = [
+            parse_int(size, place=f"{place}, dimension {name!r}", least=0, example="seq:128")
+            for size in written
+        ]
+        dims[name] = tuple(dict.fromkeys((*dims.get(name, ()), *sizes)))
+    return dims
+
+
+def _name_and_sizes(item: str, place: str) -> tuple[str, list[str]]:
+    """Split at the first colon behind which only sizes follow: exporters write ``onnx::Mul_3``."""
+    parts = item.split(":")
+    first = len(parts)
+    while first > 1 and _LIKE_A_SIZE.match(parts[first - 1]):
+        first -= 1
+    name = ":".join(parts[:first]).strip()
+    if first == len(parts) or not name or ":" in name.replace("::", ""):
+        raise UsageError(
+            f"{item!r} does not name a dimension and its sizes",
+            place=place,
+            hint="Write NAME:SIZE with whole numbers, or NAME:SIZE:SIZE for an axis: seq:128:512",
+        )
+    return name, parts[first:]
+
+
+def parse_settings(texts: str | Iterable[str], *, place: str) -> dict[str, str]:
+    """Read ``KEY=VALUE`` pairs; a comma inside a value survives unless another ``KEY=`` follows.
+
+    Raises:
+        UsageError: for an item without ``=``, and for a key with two values.
+    """
+    settings: dict[str, str] = {}
+    for item in split_list(texts, place=place, starts_item=starts_setting):
+        key, equals, value = (part.strip() for part in item.partition("="))
+        if not equals or not key:
+            raise UsageError(
+                f"{item!r} is not a setting", place=place, hint="Write KEY=VALUE, e.g. a.b=1"
+            )
+        if settings.get(key, value) != value:
+            raise UsageError(
+                f"{key!r} has two values, {settings[key]!r} and {value!r}",
+                place=place,
+                hint="Keep one of them",
+            )
+        settings[key] = value
+    return settings
+
+
+def starts_setting(rest: str) -> bool:
+    """Whether ``rest`` starts with ``KEY=``."""
+    return _SETTING.match(rest) is not None
+
+
+def _shorten(text: str, longest: int = 60) -> str:
+    return text if len(text) <= longest else f"{text[:longest]}…"

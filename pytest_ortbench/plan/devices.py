@@ -1,0 +1,128 @@
+"""``alias:DEVICE``: which provider options select a device.
+
+A device is checked here, before anything runs, since providers themselves are lenient: *seen*,
+OpenVINO 1.24 accepts a device that does not exist and runs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from pytest_ortbench.core.errors import UsageError
+from pytest_ortbench.plan.provider_kinds import ProviderKind
+
+
+def device_options(
+    kind: ProviderKind, device: str, place: str, platform: str
+) -> tuple[str, dict[str, str]]:
+    """Read the device part of ``alias:DEVICE``.
+
+    Args:
+        kind: The provider.
+        device: What the user wrote behind the colon.
+        place: Where, for messages.
+        platform: ``sys.platform`` of the machine that measures, for names of libraries.
+
+    Returns:
+        The device as ids show it, and the provider options that select it.
+
+    Raises:
+        UsageError: if the provider takes no device, or not this one.
+    """
+    if kind.device == "index":
+        index = _index(kind, device, place)
+        return index, {"device_id": index}
+    if kind.device == "openvino":
+        device = device.upper()
+        _check_openvino(device, place)
+        return device, {"device_type": device}
+    if kind.device == "dml":
+        if device.lower() in ("gpu", "npu"):
+            return device.lower(), {"device_filter": device.lower()}
+        index = _index(kind, device, place, "gpu, npu or an index")
+        return index, {"device_id": index}
+    if kind.device == "qnn":
+        return _known_device(kind, device, _qnn_libraries(platform), "backend_path", place)
+    if kind.device == "coreml":
+        return _known_device(kind, device, _COREML_UNITS, "MLComputeUnits", place)
+    if kind.device == "ggml":
+        return _known_device(kind, device, {"cpu": "cpu", "gpu": "gpu"}, "device", place)
+    raise UsageError(
+        f"{kind.alias!r} takes no device, got {device!r}",
+        place=place,
+        hint=f"Write {kind.alias} alone, and what it needs as --ort-provider-option",
+    )
+
+
+_COREML_UNITS = {
+    "all": "ALL",
+    "cpu": "CPUOnly",
+    "gpu": "CPUAndGPU",
+    "npu": "CPUAndNeuralEngine",
+}
+_QNN_BACKENDS = {"htp": "QnnHtp", "cpu": "QnnCpu", "gpu": "QnnGpu", "saver": "QnnSaver"}
+# AUTO:-GPU is OpenVINO's way to exclude a device.
+_OPENVINO_DEVICE = re.compile(r"-?(CPU|GPU|NPU)(\.\d+)?")
+_OPENVINO_MODES = ("AUTO", "HETERO", "MULTI")
+
+
+def _qnn_libraries(platform: str) -> dict[str, str]:
+    # The path and not the newer backend_type, which old runtimes do not know.
+    return {
+        name: f"{stem}.dll" if platform == "win32" else f"lib{stem}.so"
+        for name, stem in _QNN_BACKENDS.items()
+    }
+
+
+def _known_device(
+    kind: ProviderKind, device: str, values: Mapping[str, str], option: str, place: str
+) -> tuple[str, dict[str, str]]:
+    device = device.lower()
+    if device not in values:
+        raise UsageError(
+            f"{kind.alias!r} has no device {device!r}",
+            place=place,
+            hint=f"Known: {', '.join(f'{kind.alias}:{name}' for name in values)}",
+        )
+    return device, {option: values[device]}
+
+
+def _index(kind: ProviderKind, device: str, place: str, rule: str = "an index") -> str:
+    if not (device.isascii() and device.isdigit() and len(device) <= 4):
+        raise UsageError(
+            f"{device!r} is not a device of {kind.alias!r}, which takes {rule}",
+            place=place,
+            hint=f"Write e.g. {kind.alias}:0",
+        )
+    return str(int(device))
+
+
+def _check_openvino(device: str, place: str) -> None:
+    """Refuse what OpenVINO does not have: *seen*, it accepts FOO and runs."""
+    mode, colon, rest = device.partition(":")
+    if mode in _OPENVINO_MODES:
+        names = rest.split(",") if colon else []
+        needs_names = mode != "AUTO"
+    else:
+        names, needs_names = [device], True
+    if re.fullmatch(r"(CPU|GPU)_FP(16|32)", device):
+        family, precision = device.split("_")
+        raise UsageError(
+            f"{device!r} is the old way to name an OpenVINO device",
+            place=place,
+            hint=f"Write openvino:{family} and "
+            f"--ort-provider-option=openvino.precision={precision}",
+        )
+    wrong = [
+        name
+        for name in names
+        if not _OPENVINO_DEVICE.fullmatch(name) or (name[0] == "-" and mode != "AUTO")
+    ]
+    if wrong or (needs_names and not names):
+        raise UsageError(
+            f"{(wrong or [device])[0]!r} is neither a device of OpenVINO nor a provider",
+            place=place,
+            hint="Devices are CPU, GPU, GPU.1, NPU, AUTO, AUTO:GPU,CPU, HETERO:GPU,CPU, "
+            "MULTI:GPU,CPU, in capitals where a comma follows",
+        )

@@ -1,0 +1,191 @@
+"""Execution providers as people write them: from specifications to providers, and their options."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from pytest_ortbench.core.case import Provider
+from pytest_ortbench.core.errors import UsageError, did_you_mean
+from pytest_ortbench.core.run import Skip
+from pytest_ortbench.plan.axes import parse_settings, split_list
+from pytest_ortbench.plan.devices import device_options
+from pytest_ortbench.plan.provider_kinds import BY_NAME, KINDS, ProviderKind
+
+ALL = "all"
+_PLACE = "--ort-providers"
+_SUFFIX = "ExecutionProvider"
+
+
+def split_specs(texts: str | Iterable[str], *, place: str = _PLACE) -> tuple[str, ...]:
+    """Split ``cpu,openvino:HETERO:GPU,CPU`` into ``("cpu", "openvino:HETERO:GPU,CPU")``.
+
+    A comma separates in front of ``all``, an alias (as spelled, in lower case) or a full name.
+
+    Raises:
+        UsageError: for an empty item.
+    """
+    return tuple(split_list(texts, place=place, starts_item=_starts_spec))
+
+
+def _starts_spec(rest: str) -> bool:
+    word = re.split(r"[:,]", rest, maxsplit=1)[0].strip()
+    return word == ALL or word in KINDS or word in BY_NAME or word.endswith(_SUFFIX)
+
+
+def parse_provider(
+    spec: str, *, available: Sequence[str] = (), place: str = _PLACE, platform: str = sys.platform
+) -> Provider:
+    """Read one specification: ``cuda:1``, ``openvino:GPU``, ``CUDAExecutionProvider``.
+
+    Args:
+        spec: Alias or full name, and a device behind a colon.
+        available: Full names that the runtime has, for providers that we have never heard of.
+        place: Where it was written.
+        platform: ``sys.platform`` of the machine that measures, for names of libraries.
+
+    Raises:
+        UsageError: if no such provider is known, or the device does not fit it.
+    """
+    word, _, device = (part.strip() for part in spec.partition(":"))
+    kind = KINDS.get(word) or BY_NAME.get(word)
+    if kind is None and word in available:
+        # A plug-in that we do not know, under its own name.
+        kind = ProviderKind(alias=word, name=word)
+    if kind is None:
+        raise _unknown(word, available, place)
+    if not device:
+        if ":" in spec:
+            raise UsageError(f"{spec!r} names no device", place=place, hint=f"Write {word} alone")
+        return Provider(alias=kind.alias, name=kind.name)
+    device, options = device_options(kind, device, place, platform)
+    return Provider(alias=kind.alias, name=kind.name, device=device, options=options)
+
+
+def check_specs(specs: Iterable[str], *, place: str = _PLACE) -> None:
+    """Check specifications before any runtime was asked what it has.
+
+    A name that we do not know may still be a plug-in of the runtime, which :func:`expand` decides;
+    only one that is nearly a known one (``cdua``, ``CpuExecutionProvider``) is refused already.
+
+    Raises:
+        UsageError: for a misspelt provider, or a device that does not fit.
+    """
+    for spec in specs:
+        word = spec.partition(":")[0].strip()
+        if spec != ALL and not _may_be_plugin(word):
+            parse_provider(spec, place=place)
+
+
+def expand(
+    specs: Sequence[str],
+    available: Sequence[str],
+    *,
+    runtime: str = "",
+    place: str = _PLACE,
+    platform: str = sys.platform,
+) -> tuple[list[Provider], list[Skip]]:
+    """Turn specifications into providers, and say what ``all`` left out.
+
+    Args:
+        specs: As typed; ``all`` among them means every available one except Azure's.
+        available: What the runtime says it has: a claim, not a proof.
+        runtime: Label of the runtime, for the skips.
+        place: Where the specifications were written.
+        platform: ``sys.platform`` of the machine that measures.
+
+    Returns:
+        The providers, each once, the CPU first under ``all`` since all others are compared with
+        it; one that is named stays named even if ``all`` has it too, so that it fails and is not
+        skipped where it can't be had. And the skips.
+
+    Raises:
+        UsageError: for an unknown provider or a device that does not fit.
+    """
+    found: dict[str, Provider] = {}
+    skips: dict[Skip, None] = {}
+    split = split_specs(specs, place=place)
+    named = {
+        spec: parse_provider(spec, available=available, place=place, platform=platform)
+        for spec in split
+        if spec != ALL
+    }
+    named_aliases = {provider.alias for provider in named.values()}
+    for spec in split:
+        if spec != ALL:
+            found.setdefault(named[spec].label, named[spec])
+            continue
+        for name in sorted(available, key=lambda name: name != "CPUExecutionProvider"):
+            provider = replace(parse_provider(name, available=available), named=False)
+            kind = BY_NAME.get(name)
+            if provider.alias in named_aliases:
+                continue
+            if kind is not None and not kind.in_all:
+                skips[Skip(what=kind.alias, reason=_NOT_IN_ALL, runtime=runtime)] = None
+            else:
+                found.setdefault(provider.label, provider)
+    return list(found.values()), list(skips)
+
+
+_NOT_IN_ALL = (
+    "it sends requests to a remote service and takes no node of a graph, so 'all' never means it"
+)
+
+
+def parse_provider_options(
+    texts: str | Iterable[str], *, place: str = "--ort-provider-option"
+) -> dict[str, dict[str, str]]:
+    """Read ``ALIAS.KEY=VALUE`` pairs into options by alias.
+
+    The key goes on behind the first dot, whatever it holds: ``webgpu.ep.webgpu.key=1`` is the
+    option ``ep.webgpu.key`` of ``webgpu``. A full name in the alias' place is as good.
+
+    Raises:
+        UsageError: for a pair of another form, an unknown provider, or a key with two values.
+    """
+    options: dict[str, dict[str, str]] = {}
+    for key, value in parse_settings(texts, place=place).items():
+        word, dot, option = key.partition(".")
+        if not dot or not option:
+            raise UsageError(
+                f"{key}={value!r} does not name a provider",
+                place=place,
+                hint="Write ALIAS.KEY=VALUE, e.g. cuda.arena_extend_strategy=kSameAsRequested",
+            )
+        kind = KINDS.get(word) or BY_NAME.get(word)
+        if kind is None and not _may_be_plugin(word):
+            raise _unknown(word, (), place)
+        alias = kind.alias if kind else word
+        given = options.setdefault(alias, {})
+        if given.get(option, value) != value:
+            raise UsageError(
+                f"{alias}.{option} has two values, {given[option]!r} and {value!r}",
+                place=place,
+                hint="Keep one of them",
+            )
+        given[option] = value
+    return options
+
+
+def _may_be_plugin(word: str) -> bool:
+    """Whether a runtime could have a provider of this name that we have never heard of."""
+    if word in KINDS or word in BY_NAME or not word or "," in word:
+        return False
+    if word.endswith(_SUFFIX):
+        # Full names resemble each other by their ending; only a wrong capital is surely an error.
+        return word.lower() not in {name.lower() for name in BY_NAME}
+    return not did_you_mean(word, (*KINDS, ALL)).startswith("Did you mean")
+
+
+def _unknown(word: str, available: Sequence[str], place: str) -> UsageError:
+    if "," in word:
+        # The comma did not separate because no known provider follows it: that one is misspelt.
+        pieces = [piece.strip() for piece in word.split(",")]
+        unknown = [piece for piece in pieces if piece not in KINDS and piece not in BY_NAME]
+        word = unknown[0] if unknown else word
+    names = (*BY_NAME, *available) if word.endswith(_SUFFIX) else (*KINDS, ALL, *available)
+    return UsageError(
+        f"{word!r} is not a known execution provider", place=place, hint=did_you_mean(word, names)
+    )
