@@ -6,7 +6,7 @@ Only engine, store and console tool import this module, and late; so msgspec sta
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TypeVar, cast
 
 import msgspec
@@ -25,6 +25,8 @@ from pytest_ortbench.schema.layout import (
 from pytest_ortbench.schema.migrations import MIGRATIONS, Migrations, PlainObject
 
 __all__ = [
+    "RunHead",
+    "decode_head",
     "decode_lines",
     "decode_result",
     "decode_run",
@@ -36,8 +38,32 @@ __all__ = [
 
 _T = TypeVar("_T", Run, CaseResult)
 
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _EXPECTED = "Name a run.json or journal.jsonl that ortbench wrote"
 _JOURNAL_HINT = "If a journal.jsonl lies beside it, that holds the finished cases"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunHead:
+    """What a listing needs of a run document, read without building its cases.
+
+    Attributes:
+        schema_version: The version that it was written with.
+        run_id: As in the document.
+        started_at: UTC, ISO 8601.
+        finished_at: UTC; ``None`` if it was not finished.
+        expected: Number of cases in the plan.
+        plan: Fingerprint of the plan.
+        cases: The cases, unread.
+    """
+
+    schema_version: int
+    run_id: str
+    started_at: str
+    finished_at: str | None = None
+    expected: int = 0
+    plan: str = ""
+    cases: tuple[msgspec.Raw, ...] = ()
 
 
 def encode_run(run: Run) -> bytes:
@@ -84,6 +110,22 @@ def decode_run(data: bytes, place: str, *, migrations: Migrations = MIGRATIONS) 
     document = _parse_object(data, place)
     version = migrations.check(_version_of(document, place), place)
     return _convert(migrations.apply(document, version), Run, place)
+
+
+def decode_head(data: bytes, place: str, *, migrations: Migrations = MIGRATIONS) -> RunHead:
+    """Read what a listing needs of a run document of any readable version.
+
+    Raises:
+        DocumentError: as :func:`decode_run`, except for what is wrong inside of the cases.
+    """
+    try:
+        head = msgspec.json.decode(data.removeprefix(_BYTE_ORDER_MARK), type=RunHead)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        # The long way tells best what is wrong.
+        decode_run(data, place, migrations=migrations)
+        raise
+    migrations.check(head.schema_version, place)
+    return head
 
 
 def decode_result(data: bytes, place: str) -> CaseResult:
@@ -159,7 +201,7 @@ def _plain(value: Run | CaseResult, place: str) -> PlainObject:
 
 def _parse_object(data: bytes, place: str) -> PlainObject:
     """Parse one JSON object, with a message for each way in which a file can be none."""
-    text = data.removeprefix(b"\xef\xbb\xbf")
+    text = data.removeprefix(_BYTE_ORDER_MARK)
     if not text.strip():
         raise DocumentError("the file is empty", place=place, hint=_JOURNAL_HINT)
     try:

@@ -1,1 +1,1 @@
-"""TODO-docstring."""
+"""Results on disk: a journal line after every case, the final document, list, resolve, resume."""

@@ -1,0 +1,206 @@
+"""Where run documents lie: list them, find one by what a user calls it, load it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from pytest_ortbench.core.errors import DocumentError, UsageError, did_you_mean
+from pytest_ortbench.core.run import Run
+from pytest_ortbench.schema.document import RunHead, decode_head, decode_lines, decode_run
+from pytest_ortbench.store.folder import DOCUMENT, JOURNAL, RunFolder, new_run_id, write_document
+
+__all__ = [
+    "Loaded",
+    "RunFolder",
+    "StoredRun",
+    "list_runs",
+    "load",
+    "new_run_id",
+    "read",
+    "resolve_run",
+    "write_document",
+]
+
+#: The newest finished run of a results folder.
+LATEST = "latest"
+
+_MEASURE = "Measure something first, e.g.: pytest MODEL.onnx --ort-providers=all"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loaded:
+    """A run that was read, and what a reader of it should know.
+
+    Attributes:
+        run: The run.
+        path: The file that it came from.
+        notes: What could not be read (the torn last line of a killed run).
+    """
+
+    run: Run
+    path: Path
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredRun:
+    """One entry of a results folder.
+
+    Attributes:
+        run_id: The folder's name.
+        path: The document, or the journal of a run that is not finished.
+        state: ``finished``; ``unfinished`` while it runs and after it was killed; ``unreadable``.
+        started_at: UTC, ISO 8601; empty if unreadable.
+        cases: Number of results.
+        expected: Number of cases in the plan.
+        plan: Fingerprint of the plan.
+        problem: Why it can't be read; empty otherwise.
+    """
+
+    run_id: str
+    path: Path
+    state: str
+    started_at: str = ""
+    cases: int = 0
+    expected: int = 0
+    plan: str = ""
+    problem: str = ""
+
+    @property
+    def complete(self) -> bool:
+        """Whether it is finished and every case of its plan has a result."""
+        return self.state == "finished" and self.cases >= self.expected
+
+    @property
+    def age_key(self) -> str:
+        """Sorts by start, whether that is known from inside or only from the folder's name."""
+        return self.started_at.replace("-", "").replace(":", "") or self.run_id
+
+
+def load(path: Path) -> Run:
+    """Load a run document, or the journal of a run that was killed.
+
+    Raises:
+        DocumentError: if it can't be read.
+    """
+    return read(path).run
+
+
+def read(path: Path) -> Loaded:
+    """Load a run with notes on what could not be read of it.
+
+    Args:
+        path: ``run.json`` or ``journal.jsonl``, under whatever name with that ending.
+
+    Raises:
+        DocumentError: if it can't be read.
+    """
+    data = _bytes_of(path)
+    if path.suffix == Path(JOURNAL).suffix:
+        run, notes = decode_lines(data.split(b"\n"), str(path))
+        return Loaded(run=run, path=path, notes=notes)
+    return Loaded(run=decode_run(data, str(path)), path=path)
+
+
+def list_runs(root: Path) -> list[StoredRun]:
+    """Return the runs of a results folder, the newest first; none if there is no such folder."""
+    try:
+        folders = [entry for entry in root.iterdir() if entry.is_dir()]
+    except OSError:
+        return []
+    runs = [_stored(folder.name, path) for folder in folders if (path := _file_in(folder))]
+    return sorted(runs, key=lambda run: (run.age_key, run.run_id), reverse=True)
+
+
+def resolve_run(spec: str, root: Path) -> Path:
+    """Find the file of a run by what a user calls it.
+
+    Args:
+        spec: ``latest`` (the newest finished one), a run id, a run's folder, or a file.
+        root: The results folder.
+
+    Raises:
+        UsageError: if there is no such run; it names the nearest one.
+    """
+    if spec == LATEST:
+        return _latest(root)
+    try:
+        found = _named(spec, root)
+        is_folder = Path(spec).is_dir()
+    except OSError as error:  # a name too long to be one, a folder that may not be entered
+        raise UsageError(f"{spec!r}: {error.strerror}", place=str(root)) from error
+    if found is not None:
+        return found
+    if spec and is_folder:
+        raise _no_run_but_a_folder(spec)
+    known = [run.run_id for run in list_runs(root)]
+    hint = did_you_mean(spec, [*known, LATEST]) if known else f"{root} holds no run. {_MEASURE}"
+    raise UsageError(f"there is no run {spec!r}", place=str(root), hint=hint)
+
+
+def _named(spec: str, root: Path) -> Path | None:
+    """The file of the run that ``spec`` names: as a file, as a folder, as a run id."""
+    given = Path(spec)
+    if not spec or given.is_file():
+        return given if spec else None
+    is_plain_name = given.name == spec
+    return _file_in(given) or (_file_in(root / spec) if is_plain_name else None)
+
+
+def _no_run_but_a_folder(spec: str) -> UsageError:
+    runs = list_runs(Path(spec))
+    if not runs:
+        return UsageError(f"the folder {spec!r} holds no {DOCUMENT}", hint=_MEASURE)
+    return UsageError(
+        f"{spec!r} is a folder of {len(runs)} runs, not a run",
+        hint=f"Name one of them, e.g. {runs[0].path.parent}",
+    )
+
+
+def _latest(root: Path) -> Path:
+    runs = list_runs(root)
+    for run in runs:
+        if run.state == "finished":
+            return run.path
+    hint = _MEASURE
+    if runs:
+        hint = f"The newest that is not: {runs[0].run_id} ({runs[0].problem or runs[0].state})"
+    raise UsageError("there is no finished run", place=str(root), hint=hint)
+
+
+def _file_in(folder: Path) -> Path | None:
+    """The file of the run that a folder holds: its document, else its journal."""
+    for name in (DOCUMENT, JOURNAL):
+        path = folder / name
+        if path.is_file():
+            return path
+    return None
+
+
+def _stored(run_id: str, path: Path) -> StoredRun:
+    try:
+        head = _head(path)
+    except DocumentError as error:
+        return StoredRun(run_id=run_id, path=path, state="unreadable", problem=error.message)
+    is_finished = path.name == DOCUMENT and head.finished_at is not None
+    return StoredRun(
+        run_id=run_id,
+        path=path,
+        state="finished" if is_finished else "unfinished",
+        started_at=head.started_at,
+        cases=len(head.cases),
+        expected=head.expected,
+        plan=head.plan,
+    )
+
+
+def _head(path: Path) -> RunHead | Run:
+    return decode_head(_bytes_of(path), str(path)) if path.name == DOCUMENT else load(path)
+
+
+def _bytes_of(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise DocumentError(f"can't be read: {error.strerror or error}", place=str(path)) from error

@@ -1,0 +1,183 @@
+"""The folder of one run: ``journal.jsonl`` while it runs, ``run.json`` once it is over.
+
+Nothing is made on disk before there is something to keep: a run in which no case was finished
+leaves no folder, unless its document is asked for with :meth:`RunFolder.finish` (it then holds the
+reasons why nothing was measured).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+from contextlib import suppress
+from datetime import datetime, timezone
+from pathlib import Path
+
+from pytest_ortbench.core.errors import DocumentError
+from pytest_ortbench.core.outcome import CaseResult
+from pytest_ortbench.core.run import Run
+from pytest_ortbench.schema.document import encode_header, encode_result, encode_run
+from pytest_ortbench.store.journal import Journal, replace_file
+
+DOCUMENT = "run.json"
+JOURNAL = "journal.jsonl"
+
+_CANT_WRITE = "can't write the run document"
+_ELSEWHERE = "Choose another folder with --ort-results=DIR, or none with --ort-no-results"
+
+
+def new_run_id(host: str, started: datetime) -> str:
+    """Return ``<UTC>-<host>-<4 hex>``, fit for a folder's name whatever the host is called.
+
+    Args:
+        host: Host name.
+        started: When the run started, with its time zone.
+    """
+    utc = started.astimezone(timezone.utc).strftime("%Y%m%dT%H%M%SZ")
+    return f"{utc}-{folder_part(host)}-{secrets.token_hex(2)}"
+
+
+def folder_part(host: str) -> str:
+    """Return ``host`` as part of a folder's name: letters, digits, dots, dashes, 40 at most."""
+    plain = re.sub(r"[^A-Za-z0-9.]+", "-", host)[:40].strip("-.")
+    # ".." means the folder above wherever it stands alone, so dots never follow each other.
+    return re.sub(r"\.{2,}", ".", plain) or "host"
+
+
+class RunFolder:
+    """Keeps the results of one run as they come in.
+
+    Attributes:
+        path: The folder; it need not exist yet.
+    """
+
+    def __init__(self, path: Path, header: Run) -> None:
+        self.path = path
+        self._header = header
+        self._journal = Journal(path / JOURNAL)
+        self._results = 0
+        self._safe = 0
+
+    @classmethod
+    def create(cls, root: Path, run: Run) -> RunFolder:
+        """Prepare the folder of ``run`` below ``root``; nothing is made on disk yet.
+
+        Args:
+            root: The results folder.
+            run: The run as far as it is known; its cases do not matter.
+
+        Raises:
+            DocumentError: if it is plain already that nothing can be written there.
+        """
+        path = root / run.run_id
+        if path.parent != root or run.run_id in ("", ".", ".."):
+            raise DocumentError(f"{run.run_id!r} is no name of a folder", place=str(root))
+        if path.exists():
+            raise DocumentError("a run of this name exists already", place=str(path))
+        _check_writable(root)
+        return cls(path, run)
+
+    @property
+    def document(self) -> Path:
+        """Where the document lies once the run is over."""
+        return self.path / DOCUMENT
+
+    def make(self) -> Path:
+        """Make the folder, for plots and logs, and return it.
+
+        Raises:
+            DocumentError: if that fails.
+        """
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise _refused(self.path, "can't make the folder", error, _ELSEWHERE) from error
+        return self.path
+
+    def append(self, result: CaseResult) -> None:
+        """Store one result; it is on the disk when this returns.
+
+        Raises:
+            DocumentError: if it can't be stored. Earlier results stay readable, and this one is
+                written along with the next one or with the document.
+        """
+        lines = [encode_result(result)]
+        if not self._journal.made and not self._journal.pending:
+            lines.insert(0, encode_header(self._header))
+        self._results += 1
+        self._write(f"can't store the result of {result.case.case_id}", *lines)
+
+    def update(self, run: Run) -> None:
+        """Store what became known about the run as a whole: runtimes, canary, skips.
+
+        Before the first result this only changes what will be written.
+
+        Raises:
+            DocumentError: as :meth:`append`.
+        """
+        self._header = run
+        if self._journal.made:
+            self._write("can't store the facts of the run", encode_header(run))
+
+    def finish(self, run: Run) -> Path:
+        """Write the document in place of the journal.
+
+        Args:
+            run: The run with all its cases.
+
+        Returns:
+            The document's path.
+
+        Raises:
+            DocumentError: if it can't be written; the journal stays then, and is as readable.
+        """
+        try:
+            replace_file(self.document, encode_run(run))
+        except OSError as error:
+            with suppress(OSError):  # what is reported next counts what is safe
+                self._journal.flush()
+                self._safe = self._results
+            hint = _ELSEWHERE
+            if self._safe:
+                hint = f"{self._journal.path} holds {self._safe} of its {len(run.cases)} results"
+            raise _refused(self.document, _CANT_WRITE, error, hint) from error
+        self._journal.remove()
+        return self.document
+
+    def _write(self, what: str, *lines: bytes) -> None:
+        try:
+            self._journal.write(*lines)
+        except OSError as error:
+            hint = f"{self._safe} earlier results are safe there" if self._safe else _ELSEWHERE
+            raise _refused(self._journal.path, what, error, hint) from error
+        self._safe = self._results
+
+
+def write_document(run: Run, path: Path) -> None:
+    """Write a run document to a place of the user's choice.
+
+    Raises:
+        DocumentError: if it can't be written; an older file there is untouched.
+    """
+    try:
+        replace_file(path, encode_run(run))
+    except OSError as error:
+        raise _refused(
+            path, "can't write the run document", error, "Choose another path"
+        ) from error
+
+
+def _check_writable(root: Path) -> None:
+    """Find out before anything is measured that the results folder can't be used."""
+    folders = (root, *root.absolute().parents)
+    # Unlike Path.exists, this does not raise where a folder above may not be entered.
+    nearest = next((folder for folder in folders if os.access(folder, os.F_OK)), root)
+    if not nearest.is_dir():
+        raise DocumentError(f"{nearest} is not a folder", place=str(root), hint=_ELSEWHERE)
+    if not os.access(nearest, os.W_OK | os.X_OK):
+        raise DocumentError(f"{nearest} can't be written to", place=str(root), hint=_ELSEWHERE)
+
+
+def _refused(path: Path, what: str, error: OSError, hint: str) -> DocumentError:
+    return DocumentError(f"{what}: {error.strerror or error}", place=str(path), hint=hint)

@@ -1,0 +1,85 @@
+"""Several runs as one: the shards of a suite that were measured apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from datetime import datetime, timezone
+
+from pytest_ortbench.core.errors import DocumentError
+from pytest_ortbench.core.outcome import CaseResult, RuntimeInfo
+from pytest_ortbench.core.run import Run
+from pytest_ortbench.store.folder import new_run_id
+
+
+def merge_runs(runs: Sequence[Run], *, now: datetime | None = None) -> Run:
+    """Return one run with the cases of all; a case that several hold counts as the newest has it.
+
+    Args:
+        runs: Runs of one machine, one commit and the same runtimes. What differs in those is
+            compared, not merged.
+        now: Time of merging, for the new run's id.
+
+    Returns:
+        A run with a new id, the earliest start and the latest end; it is unfinished if any is.
+
+    Raises:
+        DocumentError: if there is no run, or they differ in one of those facts.
+    """
+    if not runs:
+        raise DocumentError("there is no run to merge")
+    ordered = sorted(runs, key=lambda run: run.started_at)
+    newest = ordered[-1]
+    for run in ordered:
+        _check_alike(newest, run)
+    cases: dict[tuple[str, str], CaseResult] = {}
+    for run in ordered:
+        cases |= {result.case.key: result for result in run.cases}
+    missing = sum(max(0, run.expected - len(run.cases)) for run in ordered)
+    ends = [run.finished_at for run in ordered]
+    return replace(
+        newest,
+        run_id=new_run_id(newest.machine.host, now or datetime.now(timezone.utc)),
+        started_at=ordered[0].started_at,
+        finished_at=None if None in ends else max(end for end in ends if end is not None),
+        command=("ortbench", "merge", *(run.run_id for run in runs)),
+        options=_joined(run.options for run in ordered),
+        runtimes={label: info for run in ordered for label, info in run.runtimes.items()},
+        canary=next((run.canary for run in reversed(ordered) if run.canary is not None), None),
+        cases=tuple(cases.values()),
+        skips=tuple(dict.fromkeys(skip for run in ordered for skip in run.skips)),
+        expected=len(cases) + missing,
+        plan="",
+    )
+
+
+def _check_alike(one: Run, other: Run) -> None:
+    pairs: list[tuple[str, object, object]] = [
+        (f"machine.{fact}", one.machine.stable.get(fact), other.machine.stable.get(fact))
+        for fact in sorted({*one.machine.stable, *other.machine.stable})
+    ]
+    pairs.append(("commit", one.commit, other.commit))
+    pairs += [
+        (f"runtimes.{label}", _identity(one.runtimes[label]), _identity(other.runtimes[label]))
+        for label in sorted({*one.runtimes} & {*other.runtimes})
+    ]
+    for field, value, other_value in pairs:
+        if value != other_value:
+            raise DocumentError(
+                f"{other.run_id} and {one.run_id} differ in {field}: {other_value!r} and {value!r}",
+                hint="Runs that differ there are exported or compared side by side, not merged",
+            )
+
+
+def _identity(info: RuntimeInfo) -> tuple[str, ...]:
+    versions = (f"{name} {version}" for name, version in sorted(info.distributions.items()))
+    return (*versions, info.version, info.python, info.numpy)
+
+
+def _joined(options: Iterable[dict[str, str]]) -> dict[str, str]:
+    """Options of all runs; where they differ, every value, in the order of the runs."""
+    values: dict[str, dict[str, None]] = {}
+    for of_run in options:
+        for name, value in of_run.items():
+            values.setdefault(name, {})[value] = None
+    return {name: " | ".join(different) for name, different in values.items()}

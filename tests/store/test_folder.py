@@ -1,0 +1,210 @@
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_ortbench.core.errors import DocumentError
+from pytest_ortbench.store.documents import load, read
+from pytest_ortbench.store.folder import RunFolder, folder_part, new_run_id, write_document
+from tests.schema.full_run import CRASHED, MEASURED, RUN
+from tests.store.disk import files_end_at
+
+EMPTY = dataclasses.replace(RUN, cases=(), finished_at=None)
+
+
+def test_a_run_id_holds_utc_host_and_four_digits():
+    started = datetime(2026, 3, 4, 1, 2, 3, tzinfo=timezone(timedelta(hours=2)))
+    assert re.fullmatch(
+        r"20260303T230203Z-lab-1\.site-[0-9a-f]{4}", new_run_id("lab-1.site", started)
+    )
+
+
+@pytest.mark.parametrize(
+    ("host", "part"),
+    [
+        ("lab-1", "lab-1"),
+        ("../../etc/passwd", "etc-passwd"),
+        ("a..b", "a.b"),
+        ("<script>alert(1)</script>", "script-alert-1-script"),
+        ("Jürgens MacBook", "J-rgens-MacBook"),
+        ("\x1b[31m\n", "31m"),
+        ("...", "host"),
+        ("", "host"),
+        ("x" * 300, "x" * 40),
+    ],
+)
+def test_host_names_are_made_fit_for_a_folder(host, part):
+    assert folder_part(host) == part
+
+
+@given(st.text())
+def test_no_host_name_leaves_the_results_folder(host):
+    part = folder_part(host)
+    assert re.fullmatch(r"[A-Za-z0-9.-]{1,40}", part)
+    assert ".." not in part
+    assert Path("/results", part).parent == Path("/results")
+
+
+def test_nothing_is_on_disk_before_the_first_result(tmp_path):
+    root = tmp_path / "results"
+    folder = RunFolder.create(root, EMPTY)
+    folder.update(EMPTY)
+    assert not root.exists()
+    folder.append(MEASURED)
+    assert [path.name for path in root.rglob("*")] == [RUN.run_id, "journal.jsonl"]
+
+
+def test_while_it_runs_the_journal_is_as_readable_as_the_document(tmp_path):
+    folder = RunFolder.create(tmp_path, EMPTY)
+    folder.append(MEASURED)
+    assert load(folder.path / "journal.jsonl") == dataclasses.replace(EMPTY, cases=(MEASURED,))
+    folder.append(CRASHED)
+    folder.update(dataclasses.replace(EMPTY, expected=9))
+    run = load(folder.path / "journal.jsonl")
+    assert run.cases == (MEASURED, CRASHED)
+    assert run.expected == 9
+
+
+def test_at_the_end_the_document_stands_in_place_of_the_journal(tmp_path):
+    folder = RunFolder.create(tmp_path, EMPTY)
+    folder.append(MEASURED)
+    folder.append(CRASHED)
+    path = folder.finish(RUN)
+    assert path == folder.document == tmp_path / RUN.run_id / "run.json"
+    assert load(path) == RUN
+    assert [entry.name for entry in folder.path.iterdir()] == ["run.json"]
+
+
+def test_a_run_without_any_result_leaves_its_document_when_asked(tmp_path):
+    nothing = dataclasses.replace(RUN, cases=())
+    path = RunFolder.create(tmp_path, EMPTY).finish(nothing)
+    assert load(path).skips == RUN.skips
+
+
+def test_the_folder_can_be_made_for_plots_and_logs(tmp_path):
+    folder = RunFolder.create(tmp_path, EMPTY)
+    assert folder.make().is_dir()
+    folder.append(MEASURED)
+    assert load(folder.path / "journal.jsonl").cases == (MEASURED,)
+
+
+@pytest.mark.parametrize("run_id", ["../escape", "a/b", "", ".", ".."])
+def test_only_the_name_of_a_folder_is_a_run_id(tmp_path, run_id):
+    with pytest.raises(DocumentError, match="is no name of a folder"):
+        RunFolder.create(tmp_path, dataclasses.replace(EMPTY, run_id=run_id))
+
+
+def test_two_runs_never_share_a_folder(tmp_path):
+    RunFolder.create(tmp_path, EMPTY).append(MEASURED)
+    with pytest.raises(DocumentError, match="a run of this name exists already"):
+        RunFolder.create(tmp_path, EMPTY)
+
+
+# What goes wrong.
+
+
+def test_a_results_folder_that_is_none_is_told_before_anything_is_measured(tmp_path):
+    place = tmp_path / "results"
+    place.write_text("a file")
+    with pytest.raises(DocumentError) as error:
+        RunFolder.create(place, EMPTY)
+    assert str(error.value) == (
+        f"{place}: {place} is not a folder. "
+        "Choose another folder with --ort-results=DIR, or none with --ort-no-results"
+    )
+
+
+def test_a_read_only_results_folder_is_told_before_anything_is_measured(tmp_path, monkeypatch):
+    import os
+
+    # The tests may run as root, whom no permission stops.
+    allowed = os.access
+    monkeypatch.setattr(os, "access", lambda p, mode: not mode & os.W_OK and allowed(p, mode))
+    with pytest.raises(DocumentError, match=f"{tmp_path} can't be written to"):
+        RunFolder.create(tmp_path / "results", EMPTY)
+
+
+def test_a_full_disk_costs_only_the_result_in_flight_and_that_is_made_up_for(tmp_path):
+    folder = RunFolder.create(tmp_path, EMPTY)
+    folder.append(MEASURED)
+    journal = folder.path / "journal.jsonl"
+    with files_end_at(journal.stat().st_size + 100), pytest.raises(DocumentError) as error:
+        folder.append(CRASHED)
+    assert str(error.value) == (
+        f"{journal}: can't store the result of tagger/native/cpu/b1: File too large. "
+        "1 earlier results are safe there"
+    )
+    assert load(journal).cases == (MEASURED,)
+    third = dataclasses.replace(CRASHED, case=dataclasses.replace(CRASHED.case, batch=2))
+    folder.append(third)
+    assert load(journal).cases == (MEASURED, CRASHED, third)
+
+
+def test_a_disk_that_is_full_from_the_start_loses_no_result_once_it_is_not(tmp_path):
+    folder = RunFolder.create(tmp_path, EMPTY)
+    with files_end_at(10):
+        for result in (MEASURED, CRASHED):
+            with pytest.raises(DocumentError, match="Choose another folder"):
+                folder.append(result)
+        with pytest.raises(DocumentError, match="can't write the run document: File too large"):
+            folder.finish(RUN)
+    assert load(folder.finish(RUN)) == RUN
+
+
+def test_a_document_that_does_not_fit_leaves_the_journal(tmp_path):
+    folder = RunFolder.create(tmp_path, EMPTY)
+    folder.append(MEASURED)
+    folder.append(CRASHED)
+    journal = folder.path / "journal.jsonl"
+    with files_end_at(1000), pytest.raises(DocumentError) as error:
+        folder.finish(RUN)
+    assert f"{journal} holds 2 of its 2 results" in str(error.value)
+    assert [entry.name for entry in folder.path.iterdir()] == ["journal.jsonl"]
+    assert load(journal).cases == RUN.cases
+
+
+def test_a_folder_that_vanishes_does_not_cost_the_document(tmp_path):
+    import shutil
+
+    folder = RunFolder.create(tmp_path, EMPTY)
+    folder.append(MEASURED)
+    shutil.rmtree(folder.path)
+    folder.append(CRASHED)
+    assert load(folder.finish(RUN)) == RUN
+
+
+def test_a_result_that_can_not_be_written_is_refused_and_costs_nothing_else(tmp_path):
+    folder = RunFolder.create(tmp_path, EMPTY)
+    with pytest.raises(DocumentError, match=r"\$\.wall_s = nan"):
+        folder.append(dataclasses.replace(CRASHED, wall_s=math.nan))
+    folder.append(MEASURED)
+    assert load(folder.path / "journal.jsonl").cases == (MEASURED,)
+
+
+def test_a_killed_run_is_read_with_a_note_on_its_torn_line(tmp_path):
+    folder = RunFolder.create(tmp_path, EMPTY)
+    folder.append(MEASURED)
+    folder.append(CRASHED)
+    journal = folder.path / "journal.jsonl"
+    journal.write_bytes(journal.read_bytes()[:-50])
+    loaded = read(journal)
+    assert loaded.run.cases == (MEASURED,)
+    [note] = loaded.notes
+    assert note.startswith(f"{journal}, line 3 was left out: cut off after ")
+
+
+def test_documents_go_where_the_user_wants_them(tmp_path):
+    path = tmp_path / "deep" / "mine.json"
+    write_document(RUN, path)
+    assert load(path) == RUN
+    with pytest.raises(
+        DocumentError, match=r"can't write the run document: .* Choose another path"
+    ):
+        write_document(RUN, tmp_path)

@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import dataclasses
+from datetime import datetime, timezone
+
+import pytest
+
+from pytest_ortbench.core.errors import DocumentError
+from pytest_ortbench.core.run import Commit, Machine, Skip
+from pytest_ortbench.schema.document import decode_run, encode_run
+from pytest_ortbench.store.merge import merge_runs
+from tests.schema.full_run import CRASHED, MEASURED, RUN, RUNTIME
+
+NOW = datetime(2026, 3, 9, tzinfo=timezone.utc)
+FIRST = dataclasses.replace(
+    RUN,
+    run_id="first",
+    cases=(MEASURED,),
+    expected=1,
+    options={"ort_time": "5", "k": "a"},
+    started_at="2026-03-04T05:00:00Z",
+    finished_at="2026-03-04T09:00:00Z",
+    skips=(Skip(what="azure", reason="takes no node"),),
+)
+SECOND = dataclasses.replace(
+    RUN,
+    run_id="second",
+    cases=(CRASHED,),
+    expected=3,
+    options={"ort_time": "5", "k": "b"},
+    started_at="2026-03-04T06:00:00Z",
+    finished_at="2026-03-04T07:00:00Z",
+    canary=None,
+    skips=(Skip(what="azure", reason="takes no node"), Skip(what="dml", reason="Windows only")),
+)
+
+
+def test_shards_become_one_run():
+    run = merge_runs([SECOND, FIRST], now=NOW)
+    assert run.cases == (MEASURED, CRASHED)
+    assert run.run_id.startswith("20260309T000000Z-lab-1-")
+    assert (run.started_at, run.finished_at) == ("2026-03-04T05:00:00Z", "2026-03-04T09:00:00Z")
+    assert run.expected == 4, "two cases, and two of the second run that were not measured"
+    assert run.options == {"ort_time": "5", "k": "a | b"}
+    assert [skip.what for skip in run.skips] == ["azure", "dml"]
+    assert run.canary == RUN.canary
+    assert run.command == ("ortbench", "merge", "second", "first")
+    assert decode_run(encode_run(run), "x") == run
+
+
+def test_the_newest_result_of_a_case_counts():
+    newer = dataclasses.replace(MEASURED, wall_s=77.0)
+    run = merge_runs([dataclasses.replace(SECOND, cases=(newer,), expected=1), FIRST])
+    assert run.cases == (newer,)
+    assert run.expected == 1
+
+
+def test_one_unfinished_run_leaves_the_whole_unfinished():
+    assert merge_runs([dataclasses.replace(FIRST, finished_at=None), SECOND]).finished_at is None
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"machine": Machine(host="x", stable={"cpu": "other", "cores": "2"})}, "machine.cpu"),
+        ({"machine": Machine(host="x", stable={"cpu": "AMD EPYC 9B14"})}, "machine.cores"),
+        ({"commit": Commit(revision="d1" * 20)}, "commit"),
+        ({"commit": None}, "commit"),
+        (
+            {"runtimes": {"onnxruntime-1.30.0": dataclasses.replace(RUNTIME, version="1.31.0")}},
+            "runtimes.onnxruntime-1.30.0",
+        ),
+    ],
+)
+def test_runs_that_differ_are_not_merged(change, field):
+    with pytest.raises(DocumentError, match=f"first and second differ in {field}: "):
+        merge_runs([dataclasses.replace(FIRST, **change), SECOND])
+
+
+def test_volatile_facts_and_process_ids_may_differ():
+    other = dataclasses.replace(
+        FIRST,
+        machine=dataclasses.replace(RUN.machine, volatile={"load": "3"}),
+        runtimes={"onnxruntime-1.30.0": dataclasses.replace(RUNTIME, pid=1)},
+    )
+    assert len(merge_runs([other, SECOND]).cases) == 2
+
+
+def test_nothing_can_not_be_merged():
+    with pytest.raises(DocumentError, match="no run to merge"):
+        merge_runs([])

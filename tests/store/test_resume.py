@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from pytest_ortbench.store.folder import RunFolder
+from pytest_ortbench.store.resume import finished_results, plan_fingerprint
+from tests.schema.full_run import CASE, CRASHED, MEASURED, RUN
+
+PLAN = "a1" * 16
+
+
+def result(batch: int, *, wall_s: float = 1.0):
+    return dataclasses.replace(MEASURED, case=dataclasses.replace(CASE, batch=batch), wall_s=wall_s)
+
+
+def stored(root, day, *results, plan=PLAN, finished=False, expected=4):
+    run = dataclasses.replace(
+        RUN,
+        run_id=f"202603{day:02}T050600Z-lab-0000",
+        started_at=f"2026-03-{day:02}T05:06:00+00:00",
+        finished_at=None,
+        plan=plan,
+        cases=(),
+        expected=expected,
+    )
+    folder = RunFolder.create(root, run)
+    for each in results:
+        folder.append(each)
+    if finished:
+        end = "2026-03-31T00:00:00+00:00"
+        folder.finish(dataclasses.replace(run, cases=results, finished_at=end))
+    return folder
+
+
+def batches(found) -> dict[int, float]:
+    return {each.case.batch: each.wall_s for each in found.values()}
+
+
+def test_the_measured_cases_of_a_killed_run_are_found_by_key(tmp_path):
+    stored(tmp_path, 3, result(1), CRASHED, result(4))
+    found = finished_results(tmp_path, PLAN)
+    assert found == {result(1).case.key: result(1), result(4).case.key: result(4)}
+
+
+def test_a_torn_journal_gives_what_is_whole(tmp_path):
+    journal = stored(tmp_path, 3, result(1), result(4)).path / "journal.jsonl"
+    journal.write_bytes(journal.read_bytes()[:-10])
+    assert batches(finished_results(tmp_path, PLAN)) == {1: 1.0}
+
+
+def test_other_plans_do_not_count(tmp_path):
+    stored(tmp_path, 3, result(1), plan="b2" * 16)
+    stored(tmp_path, 4, result(1), plan="")
+    assert finished_results(tmp_path, PLAN) == {}
+    assert finished_results(tmp_path, "") == {}
+
+
+def test_a_run_that_ended_early_is_gone_on_with_as_well(tmp_path):
+    stored(tmp_path, 3, result(1), finished=True, expected=4)
+    assert batches(finished_results(tmp_path, PLAN)) == {1: 1.0}
+
+
+def test_interrupted_runs_add_up_back_to_the_last_complete_one(tmp_path):
+    stored(tmp_path, 1, result(16), expected=4)
+    stored(tmp_path, 2, result(1, wall_s=9.0), finished=True, expected=1)
+    stored(tmp_path, 3, result(1, wall_s=1.0), result(2), result(4, wall_s=5.0))
+    stored(tmp_path, 4, result(1, wall_s=2.0))
+    assert batches(finished_results(tmp_path, PLAN)) == {1: 2.0, 2: 1.0, 4: 5.0}
+
+
+def test_a_complete_run_leaves_nothing_to_go_on_with(tmp_path):
+    stored(tmp_path, 3, result(1))
+    stored(tmp_path, 4, result(1), finished=True, expected=1)
+    assert finished_results(tmp_path, PLAN) == {}
+
+
+def test_unreadable_runs_are_passed_over(tmp_path):
+    stored(tmp_path, 3, result(1))
+    broken = stored(tmp_path, 4, result(2), finished=True, expected=4).path / "run.json"
+    broken.write_text(broken.read_text().replace('"wall_s": 1.0', '"wall_s": "long"'))
+    assert batches(finished_results(tmp_path, PLAN)) == {1: 1.0}
+    assert finished_results(tmp_path / "missing", PLAN) == {}
+
+
+# The fingerprint of a plan.
+
+OTHER = CRASHED.case
+
+
+def test_order_and_places_of_files_do_not_matter():
+    moved = dataclasses.replace(
+        CASE,
+        model=dataclasses.replace(CASE.model, path="/elsewhere/m.onnx"),
+        variant=dataclasses.replace(CASE.variant, path="/elsewhere/v.onnx"),
+    )
+    assert plan_fingerprint([CASE, OTHER]) == plan_fingerprint([OTHER, moved])
+    assert len(plan_fingerprint([])) == 32
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"batch": 2},
+        {"seed": 1},
+        {"dims": {"seq": 64}},
+        {"variant": dataclasses.replace(CASE.variant, digest="00" * 32)},
+        {"model": dataclasses.replace(CASE.model, digest="00" * 32)},
+        {"sampling": dataclasses.replace(CASE.sampling, time_s=1.0)},
+        {"provider": dataclasses.replace(CASE.provider, options={})},
+        {"session": dataclasses.replace(CASE.session, intra_op_num_threads=None)},
+        {"inputs": ()},
+        {"io": "end-to-end"},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_whatever_changes_the_numbers_changes_the_plan(change):
+    assert plan_fingerprint([dataclasses.replace(CASE, **change)]) != plan_fingerprint([CASE])
+
+
+def test_facts_of_the_environment_belong_to_the_plan():
+    plans = {
+        plan_fingerprint([CASE]),
+        plan_fingerprint([CASE], {"onnxruntime": "1.31.0"}),
+        plan_fingerprint([CASE], {"onnxruntime": "1.32.0"}),
+        plan_fingerprint([CASE, CASE]),
+    }
+    assert len(plans) == 4
+
+
+def test_a_file_name_that_is_no_text_has_a_fingerprint_too():
+    spec = dataclasses.replace(CASE.inputs[0], path="/data/\udce9.npz")
+    odd = dataclasses.replace(CASE, inputs=(spec,))
+    assert plan_fingerprint([odd]) == plan_fingerprint([odd]) != plan_fingerprint([CASE])
