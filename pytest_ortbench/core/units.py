@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable
 
 from pytest_ortbench.core.errors import UsageError
 
@@ -66,18 +67,42 @@ def parse_amount(text: str, unit: str, *, place: str) -> float:
 def format_amount(value: float, unit: str, digits: int = 3) -> str:
     """Format an SI value for people, to ``digits`` significant ones: ``0.0123`` s → ``12.3 ms``."""
     if unit == "ratio":
-        return f"{_significant(value * 100, digits)} %"
+        return f"{significant(value * 100, digits)} %"
     scales = _SCALES.get(unit)
     if scales is None:
-        text = _significant(value, digits)
+        text = significant(value, digits)
         return text if unit == "1" else f"{text} {unit}"
     magnitude = abs(value)
     for index, (factor, name) in enumerate(scales):
         # Rounding can carry into the next unit: 999.96 µs is 1.00 ms, not 1000 µs.
-        rounded = float(_significant(magnitude / factor, digits))
+        rounded = float(significant(magnitude / factor, digits))
         if rounded < 1000 or index == len(scales) - 1:
-            return f"{_significant(value / factor, digits)} {name}"
+            return f"{significant(value / factor, digits)} {name}"
     raise AssertionError("unreachable: the last scale always returns")
+
+
+def common_scale(values: Iterable[float], unit: str) -> tuple[float, str]:
+    """Choose one people's unit for values that are read side by side.
+
+    It is the unit of their median, or the next larger one where numbers of four digits and more
+    would be common otherwise: 0.9 ms and 1.1 ms share a unit, so that eyes can compare them.
+
+    Args:
+        values: In the SI unit ``unit``.
+        unit: A key of :data:`FACTORS`.
+
+    Returns:
+        How many SI units one of it is, and its name: ``(0.001, "ms")``.
+    """
+    scales = _SCALES.get(unit)
+    if scales is None:
+        return (0.01, "%") if unit == "ratio" else (1.0, "" if unit == "1" else unit)
+    magnitudes = sorted(abs(value) for value in values if value) or [1.0]
+    median = magnitudes[len(magnitudes) // 2]
+    index = max((i for i, (factor, _) in enumerate(scales) if factor <= median), default=0)
+    if magnitudes[-1] >= 3000 * scales[index][0] and index + 1 < len(scales):
+        index += 1
+    return scales[index]
 
 
 _SCALES: dict[str, tuple[tuple[float, str], ...]] = {
@@ -89,7 +114,8 @@ _SCALES: dict[str, tuple[tuple[float, str], ...]] = {
 }
 
 
-def _significant(value: float, digits: int) -> str:
+def significant(value: float, digits: int = 3) -> str:
+    """Write a number to so many significant digits, without an exponent: ``0.0120``, ``1240``."""
     if value == 0:
         return "0"
     exponent = math.floor(math.log10(abs(value)))

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_ortbench.core.errors import UsageError
-from pytest_ortbench.core.units import FACTORS, format_amount, parse_amount
+from pytest_ortbench.core.units import FACTORS, common_scale, format_amount, parse_amount
 
 
 @pytest.mark.parametrize(
@@ -62,3 +62,22 @@ def test_what_is_shown_can_be_read_back(value: float) -> None:
 def test_every_unit_has_itself_or_a_bare_number() -> None:
     for unit, factors in FACTORS.items():
         assert 1.0 in factors.values(), unit
+
+
+@pytest.mark.parametrize(
+    ("values", "unit", "shared"),
+    [
+        ([0.0008, 0.0009, 0.0011], "s", (1e-6, "µs")),
+        ([0.0009, 0.0011, 0.004], "s", (1e-3, "ms")),
+        ([0.00038, 0.0009, 0.02], "s", (1e-3, "ms")),
+        ([], "s", (1.0, "s")),
+        ([14e6, 400e6], "bytes", (1e6, "MB")),
+        ([0.5], "ratio", (0.01, "%")),
+        ([90.0], "dB", (1.0, "dB")),
+        ([3.0], "1", (1.0, "")),
+    ],
+)
+def test_common_scale_is_shared_by_values_read_side_by_side(
+    values: list[float], unit: str, shared: tuple[float, str]
+) -> None:
+    assert common_scale(values, unit) == shared

@@ -1,0 +1,114 @@
+"""Foreign text made inert, one function a medium.
+
+Names of models, machines and dimensions, and messages of native libraries, come from files that
+nobody here wrote. HTML is not among these functions: its templates escape everything by themselves.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+
+#: Characters that have a look-alike in ASCII of the same width, so that columns stay aligned.
+_LOOK_ALIKES = str.maketrans(
+    {
+        "µ": "u",
+        "μ": "u",
+        "×": "x",
+        "·": "-",
+        "–": "-",
+        "—": "-",
+        "−": "-",
+        "…": "~",
+        "→": ">",
+        "≤": "<",
+        "≥": ">",
+        "±": "~",
+        "─": "-",
+        "’": "'",
+    }
+)
+
+#: What starts a formula for a spreadsheet (OWASP, CSV Injection), full-width forms included.
+_FORMULA_STARTS = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
+
+#: Characters that mean something to Markdown or to HTML inside it. As entities they are text
+#: wherever they stand, which a backslash does not promise (code spans, tables, ``$`` mathematics).
+_MARKDOWN = {ord(character): f"&#{ord(character)};" for character in "&<>|*`[]\\$#~!"}
+
+
+def one_line(text: str) -> str:
+    """Return ``text`` on one line, with control and invisible formatting characters spelt out.
+
+    White space, line ends included, becomes a single space. Everything that could move the
+    cursor, change colours or reorder what a reader sees (escape sequences, bidirectional
+    overrides, zero-width characters, lone surrogates) becomes ``\\x1b`` or ``\\u202e``.
+    """
+    if text.isascii() and text.isprintable() and "  " not in text:
+        return text.strip()
+    return "".join(_spelt(character) for character in " ".join(text.split()))
+
+
+def lines(text: str) -> list[str]:
+    """Return the lines of a log, each with control characters spelt out and its indent kept."""
+    return ["".join(_spelt(char) for char in line.expandtabs(4)) for line in text.splitlines()]
+
+
+def _spelt(character: str) -> str:
+    # Cc control, Cf invisible formatting, Cs lone surrogates, Zl and Zp line separators.
+    if unicodedata.category(character) not in ("Cc", "Cf", "Cs", "Zl", "Zp"):
+        return character
+    code = ord(character)
+    if code < 0x100:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def encodable(text: str, encoding: str) -> str:
+    """Return ``text`` so that ``encoding`` can write it: look-alikes first, then ``\\uXXXX``.
+
+    An encoding that Python does not know counts as ASCII.
+    """
+    try:
+        text.encode(encoding)
+        return text
+    except UnicodeEncodeError:
+        pass
+    except LookupError:
+        encoding = "ascii"
+    return "".join(_encodable_character(character, encoding) for character in text)
+
+
+def _encodable_character(character: str, encoding: str) -> str:
+    try:
+        character.encode(encoding)
+        return character
+    except UnicodeEncodeError:
+        look_alike = character.translate(_LOOK_ALIKES)
+        return look_alike.encode(encoding, "backslashreplace").decode(encoding)
+
+
+def markdown(text: str) -> str:
+    """Return ``text`` as one line of plain Markdown text, fit for a table cell.
+
+    Underscores between letters stay (they are no emphasis in CommonMark), so ``mobilenet_v2`` can
+    be read and copied in the source too. Addresses are kept from becoming links.
+    """
+    inert = one_line(text).translate(_MARKDOWN)
+    inert = inert.replace("://", "&#58;//").replace("www.", "www&#46;").replace("@", "&#64;")
+    return "".join(
+        "&#95;" if character == "_" and not _within_word(inert, index) else character
+        for index, character in enumerate(inert)
+    )
+
+
+def _within_word(text: str, index: int) -> bool:
+    return 0 < index < len(text) - 1 and text[index - 1].isalnum() and text[index + 1].isalnum()
+
+
+def csv_text(text: str) -> str:
+    """Return ``text`` so that a spreadsheet shows it instead of running it as a formula.
+
+    Numbers must not come through here: a quote in front of ``-3.2`` would make it text.
+    """
+    shown = one_line(text)
+    return f"'{shown}" if shown.startswith(_FORMULA_STARTS) else shown
