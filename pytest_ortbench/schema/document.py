@@ -17,10 +17,10 @@ from pytest_ortbench.core.run import Run
 from pytest_ortbench.schema.json_schema import json_schema
 from pytest_ortbench.schema.layout import (
     Plain,
-    escape_surrogates,
     find_nonfinite,
     lay_out,
     one_line,
+    to_utf8,
 )
 from pytest_ortbench.schema.migrations import MIGRATIONS, Migrations, PlainObject
 
@@ -73,7 +73,7 @@ def encode_run(run: Run) -> bytes:
         DocumentError: if the run holds NaN, infinity or a value of a wrong type; nothing that
             :func:`decode_run` would refuse is ever returned.
     """
-    return (lay_out(_plain(run, f"run {run.run_id}")) + "\n").encode()
+    return to_utf8(lay_out(_plain(run, f"run {run.run_id}")) + "\n")
 
 
 def encode_header(run: Run) -> bytes:
@@ -84,7 +84,7 @@ def encode_header(run: Run) -> bytes:
     """
     plain = _plain(run, f"run {run.run_id}")
     plain["cases"] = []
-    return (one_line(plain) + "\n").encode()
+    return to_utf8(one_line(plain) + "\n")
 
 
 def encode_result(result: CaseResult) -> bytes:
@@ -93,7 +93,7 @@ def encode_result(result: CaseResult) -> bytes:
     Raises:
         DocumentError: as :func:`encode_run`.
     """
-    return (one_line(_plain(result, f"case {result.case.case_id}")) + "\n").encode()
+    return to_utf8(one_line(_plain(result, f"case {result.case.case_id}")) + "\n")
 
 
 def decode_run(data: bytes, place: str, *, migrations: Migrations = MIGRATIONS) -> Run:
@@ -196,7 +196,7 @@ def _plain(value: Run | CaseResult, place: str) -> PlainObject:
             place=place,
             hint="Hooks must give text where the document holds text",
         ) from error
-    return cast(PlainObject, escape_surrogates(plain))
+    return plain
 
 
 def _parse_object(data: bytes, place: str) -> PlainObject:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterator
 from typing import TypeAlias
 
@@ -15,6 +16,8 @@ from typing import TypeAlias
 Plain: TypeAlias = (
     "bool | int | float | str | list[Plain] | tuple[Plain, ...] | dict[str, Plain] | None"
 )
+
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
 
 #: An object of plain values stays on one line up to this width, counted without indentation.
 _WIDTH = 96
@@ -33,14 +36,15 @@ def lay_out(value: Plain, indent: int = 0) -> str:
     if isinstance(value, dict) and value and not _fits_one_line(value):
         items = [f"{one_line(name)}: {lay_out(item, indent + 1)}" for name, item in value.items()]
         return _block("{", items, "}", indent)
-    if isinstance(value, list | tuple) and any(map(_nests, value)):
+    # An array of a document holds one kind of values, so the first one stands for all.
+    if isinstance(value, list | tuple) and value and isinstance(value[0], list | tuple | dict):
         return _block("[", [lay_out(item, indent + 1) for item in value], "]", indent)
     return one_line(value)
 
 
 def one_line(value: Plain) -> str:
     """Return ``value`` as JSON text on one line, whatever its length."""
-    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+    return _ENCODER.encode(value)
 
 
 def find_nonfinite(value: Plain, path: str = "$") -> Iterator[str]:
@@ -58,22 +62,16 @@ def find_nonfinite(value: Plain, path: str = "$") -> Iterator[str]:
                 yield from find_nonfinite(item, f"{path}[{index}]")
 
 
-def escape_surrogates(value: Plain) -> Plain:
-    """Return ``value`` with half characters written out: ``\\udce9`` as six plain characters.
+def to_utf8(text: str) -> bytes:
+    """Return JSON text as bytes, with half characters written out: ``\\udce9`` as six characters.
 
     File names that are not UTF-8 reach Python as such halves, which UTF-8 can't express.
     """
-    if isinstance(value, str):
-        return value.encode("utf-8", "backslashreplace").decode("utf-8")
-    if isinstance(value, dict):
-        return {_escaped(name): escape_surrogates(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [item if type(item) is int else escape_surrogates(item) for item in value]
-    return value
-
-
-def _escaped(text: str) -> str:
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        # Two backslashes are one in the string that a reader gets: text, not half a character.
+        return re.sub("[\ud800-\udfff]", lambda half: f"\\\\u{ord(half[0]):04x}", text).encode()
 
 
 def _nests(value: Plain) -> bool:

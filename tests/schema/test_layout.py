@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ortbench.schema.layout import escape_surrogates, find_nonfinite, lay_out, one_line
+from pytest_ortbench.schema.layout import find_nonfinite, lay_out, one_line, to_utf8
 
 PLAIN = st.recursive(
     st.none()
@@ -57,6 +57,11 @@ def test_nonfinite_numbers_are_never_written():
 
 
 def test_half_characters_are_written_out():
-    assert escape_surrogates({"p\udce9": ("a\udcff", 1, None)}) == {
-        "p\\udce9": ["a\\udcff", 1, None]
-    }
+    value = {"p\udce9": ['a\udcff"\\', 1, None]}
+    assert json.loads(to_utf8(one_line(value))) == {"p\\udce9": ['a\\udcff"\\', 1, None]}
+
+
+@given(st.text(st.characters(exclude_categories=())))
+def test_any_text_becomes_utf8(text):
+    shown = text.encode("utf-8", "backslashreplace").decode()
+    assert json.loads(to_utf8(lay_out([text]))) == [shown]
