@@ -95,12 +95,10 @@ class OrtBench:
 
     def startup(self) -> View:
         """``session_create``, ``first_inference`` and ``warmup``, in seconds."""
-        return View(
-            self, {name: name for name in ("session_create", "first_inference", "warmup")}
-        )
+        return View(self, {name: name for name in ("session_create", "first_inference", "warmup")})
 
     def memory(self) -> View:
-        """``peak_rss``, ``process_peak_rss``, ``session_rss``, ``device_memory``, ``model_size``."""
+        """Resident size (``peak_rss``, …), ``device_memory`` and ``model_size``, in bytes."""
         names = ("peak_rss", "process_peak_rss", "session_rss", "device_memory", "model_size")
         return View(self, {name: name for name in names})
 

@@ -22,12 +22,16 @@ class Progress:
     phase changes.
     """
 
-    def __init__(self, reporter: TerminalReporter | None, *, expected: int) -> None:
+    def __init__(self, reporter: TerminalReporter | None) -> None:
         self._reporter = reporter if reporter is not None and _is_terminal(reporter) else None
-        self._expected = expected
+        self._expected = 0
         self._done = 0
         self._started = time.monotonic()
         self._case: Case | None = None
+
+    def expect(self, cases: int) -> None:
+        """Set how many cases there are altogether."""
+        self._expected = cases
 
     def begin(self, case: Case) -> None:
         """A case starts."""

@@ -6,44 +6,57 @@ to it. It is a field of the run, never a case.
 
 from __future__ import annotations
 
+import sys
+import time
 from contextlib import closing
+from pathlib import Path
 
-from pytest_ortbench.core.case import Case, InputSpec, Provider, Runtime, Sampling, SessionConfig
+from pytest_ortbench.core.case import Case, Provider, Runtime, Sampling, SessionConfig
 from pytest_ortbench.core.errors import OrtbenchError
-from pytest_ortbench.core.model import Model, Variant
+from pytest_ortbench.core.model import Variant
 from pytest_ortbench.core.run import Canary
 from pytest_ortbench.launch.launcher import Launcher
+from pytest_ortbench.plan.feeds import resolve_inputs
+from pytest_ortbench.zoo.resolve import BrokenModel, resolve_models
 
 #: Seconds of timed blocks; start, warm-up and these stay below three seconds together.
 _TIMED_S = 1.0
-_KEPT = 500
+_FEWEST, _KEPT = 10, 500
+_TIMEOUT_S = 30.0
+
+_MODEL = "builtin:canary"
 
 
-def measure_canary(
-    launcher: Launcher, model: Model, inputs: tuple[InputSpec, ...], runtime: Runtime
-) -> Canary:
-    """Measure the pinned model on one thread of the CPU provider in one worker.
+def measure_canary(launcher: Launcher) -> Canary:
+    """Measure the pinned model on one thread of the CPU provider, in one worker of ``current``.
 
     Returns:
         Its durations; with ``reason`` instead if it can't be measured, which never stops a run.
     """
-    case = Case(
-        model=model,
-        variant=Variant(
-            precision="native", path=model.path, digest=model.digest, size_bytes=model.size_bytes
-        ),
-        provider=Provider(alias="cpu", name="CPUExecutionProvider"),
-        runtime=runtime,
-        session=SessionConfig(intra_op_num_threads=1),
-        inputs=inputs,
-        sampling=Sampling(time_s=_TIMED_S, workers=1, timeout_s=30.0),
-    )
     try:
-        with closing(launcher.open(case, worker=0, deadline=None)) as worker:
+        (model,) = resolve_models([_MODEL], root=Path.cwd())
+        if isinstance(model, BrokenModel):
+            return Canary(model=_MODEL, reason=str(model.error))
+        case = Case(
+            model=model,
+            variant=Variant(
+                precision="native",
+                path=model.path,
+                digest=model.digest,
+                size_bytes=model.size_bytes,
+            ),
+            provider=Provider(alias="cpu", name="CPUExecutionProvider"),
+            runtime=Runtime(label="current", command=(sys.executable,)),
+            session=SessionConfig(intra_op_num_threads=1),
+            inputs=resolve_inputs(model, batch=1, dims={}),
+            sampling=Sampling(time_s=_TIMED_S, workers=1, timeout_s=_TIMEOUT_S),
+        )
+        deadline = time.monotonic() + _TIMEOUT_S
+        with closing(launcher.open(case, worker=0, deadline=deadline)) as worker:
             warm_up = worker.warm(1.0)
             typical_ns = sorted(warm_up.durations_ns)[len(warm_up.durations_ns) // 2]
-            block = worker.block(max(10, min(_KEPT, int(_TIMED_S * 1e9 / max(typical_ns, 1)))))
+            count = int(_TIMED_S * 1e9 / max(typical_ns, 1))
+            block = worker.block(max(_FEWEST, min(_KEPT, count)))
     except OrtbenchError as error:
-        return Canary(model=model.name, reason=str(error))
-    return Canary(model=model.name, durations_ns=block.durations_ns)
-
+        return Canary(model=_MODEL, reason=str(error))
+    return Canary(model=f"{_MODEL}@{model.digest[:12]}", durations_ns=block.durations_ns)

@@ -46,6 +46,7 @@ class Engine:
         listener: Hears what happens.
         journal: Keeps each result at once; ``None`` keeps them in memory only.
         finished: Results of an interrupted run of the same plan, used instead of measuring.
+        min_samples: Samples that the tests of a case need (368 for a limit on p99), by its key.
     """
 
     launcher: Launcher
@@ -53,14 +54,9 @@ class Engine:
     listener: Listener
     journal: Journal | None = None
     finished: Mapping[Key, CaseResult] = field(default_factory=dict)
+    min_samples: Mapping[Key, int] = field(default_factory=dict)
     _results: dict[Key, CaseResult] = field(default_factory=dict)
-    _min_samples: dict[Key, int] = field(default_factory=dict)
     _scratch: tempfile.TemporaryDirectory[str] | None = None
-
-    def need_samples(self, planned: Planned, count: int) -> None:
-        """Say that a test needs at least ``count`` samples of this case (368 for p99)."""
-        key = planned.case.key
-        self._min_samples[key] = max(self._min_samples.get(key, 0), count)
 
     def result(self, planned: Planned) -> CaseResult:
         """Return the case's result, measuring it if this is the first time it is asked for."""
@@ -82,10 +78,14 @@ class Engine:
         if earlier is not None:
             return earlier
         case = planned.case
-        least = self._min_samples.get(case.key, 0)
+        least = self.min_samples.get(case.key, 0)
         if least > case.sampling.min_samples:
             case = replace(case, sampling=replace(case.sampling, min_samples=least))
         return measure(case, self.launcher, self._scratch_folder())
+
+    def known(self, planned: Planned) -> CaseResult | None:
+        """Return the case's result if it exists already."""
+        return self._results.get(planned.case.key)
 
     @property
     def results(self) -> tuple[CaseResult, ...]:

@@ -105,3 +105,7 @@ class Planner:
         if runtime.label not in self._infos:
             self._infos[runtime.label] = self._launcher.inspect(runtime)
         return self._infos[runtime.label]
+
+    def close(self) -> None:
+        """End whatever its launcher started."""
+        self._launcher.close()

@@ -26,6 +26,7 @@ from pytest_ortbench.core.outcome import (
     Measurement,
     OutputCheck,
     Placement,
+    WarmUp,
 )
 from pytest_ortbench.core.placement import is_fallback
 from pytest_ortbench.launch.launcher import Launcher, Worker
@@ -33,6 +34,9 @@ from pytest_ortbench.worker.accuracy import repeatability
 
 #: A warm-up that shows no end may take this share of the case's timeout before it is cut off.
 _WARM_UP_SHARE = 0.25
+
+#: Runs at the end of the warm-up that say how long one inference takes.
+_LAST_OF_WARM_UP = 5
 
 
 @dataclass(slots=True)
@@ -108,7 +112,7 @@ def _one_worker(
     with closing(launcher.open(case, worker=index, deadline=deadline)) as worker:
         checks = [worker.check("first")]
         warm_up = worker.warm(case.sampling.timeout_s * _WARM_UP_SHARE)
-        blocks, stop = _measure_blocks(worker, case.sampling, checks)
+        blocks, stop = _measure_blocks(worker, case.sampling, warm_up, checks, deadline)
         checks.append(worker.check("last"))
         memory = worker.memory()
         if index == 0:
@@ -117,9 +121,7 @@ def _one_worker(
                 reference if isinstance(reference, Accuracy) else worker.accuracy(reference)
             )
             repeatable, note = repeatability(checks)
-            findings.accuracy = replace(
-                findings.accuracy, repeatable=repeatable, repeat_note=note
-            )
+            findings.accuracy = replace(findings.accuracy, repeatable=repeatable, repeat_note=note)
         samples = reduce_blocks(
             blocks, keep=_kept(case.sampling), clock_pair_ns=worker.clock_pair_ns
         )
@@ -142,16 +144,23 @@ def _one_worker(
 
 
 def _measure_blocks(
-    worker: Worker, sampling: Sampling, checks: list[OutputCheck]
+    worker: Worker,
+    sampling: Sampling,
+    warm_up: WarmUp,
+    checks: list[OutputCheck],
+    deadline: float,
 ) -> tuple[list[Block], str]:
-    """Time blocks until the rule is content; look at the outputs once in the middle."""
-    rule = StopRule.for_worker(sampling)
+    """Time blocks until the rule is content; look at the outputs once in between."""
+    last = warm_up.durations_ns[-_LAST_OF_WARM_UP:]
+    rule = StopRule.for_worker(sampling, typical_ns=sum(last) / len(last) if last else 0.0)
     blocks: list[Block] = []
-    while (iterations := rule.next_block(blocks)) is not None:
+    while True:
+        iterations = rule.next_block(blocks, left_s=deadline - time.monotonic())
+        if iterations is None:
+            return blocks, rule.reason
         blocks.append(worker.block(iterations))
         if len(blocks) == 1:
             checks.append(worker.check("middle"))
-    return blocks, rule.reason
 
 
 def _kept(sampling: Sampling) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from pytest_ortbench.core.case import Case, InputSpec, Provider, Runtime, SessionConfig
 from pytest_ortbench.core.errors import ModelError, UsageError, did_you_mean
@@ -97,6 +98,15 @@ def build_plan(
     return Plan(entries=tuple(entries), skips=tuple(skips))
 
 
+def with_inputs(planned: Planned, path: Path) -> Planned:
+    """Return the case fed from the file or folder at ``path`` instead."""
+    case = planned.case
+    feed = _feed(case.model, case.batch, case.dims, path)
+    if isinstance(feed, Failure):
+        return replace(planned, refusal=feed)
+    return Planned(case=replace(case, inputs=feed))
+
+
 def _points(request: PlanRequest) -> Iterator[_Point]:
     base = apply_session_options(
         SessionConfig(custom_ops=request.custom_ops), request.session_options
@@ -133,7 +143,7 @@ def _cases_of(
             dims = dict(zip(axes, sizes, strict=True))
             feed_key = (point.batch, sizes)
             if feed_key not in feeds:
-                feeds[feed_key] = _feed(model, point.batch, dims, request)
+                feeds[feed_key] = _feed(model, point.batch, dims, request.inputs)
             feed = feeds[feed_key]
             case = Case(
                 model=model,
@@ -159,11 +169,11 @@ def _variant(model: Model, precision: str) -> Variant:
 
 
 def _feed(
-    model: Model, batch: int, dims: Mapping[str, int], request: PlanRequest
+    model: Model, batch: int, dims: Mapping[str, int], inputs: Path | None
 ) -> tuple[InputSpec, ...] | Failure:
     """Inputs of one shape, or why this model can't have it: its other shapes go on."""
     try:
-        return resolve_inputs(model, batch=batch, dims=dims, inputs_path=request.inputs)
+        return resolve_inputs(model, batch=batch, dims=dims, inputs_path=inputs)
     except Refused as refused:
         return refused.failure
     except ModelError as error:

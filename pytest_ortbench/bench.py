@@ -1,0 +1,286 @@
+"""What one pytest run knows of its matrix: plans, the engine, limits.
+
+Nothing here exists until a test of ours is collected.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_ortbench.marker import MarkerValues, read_marker
+from pytest_ortbench.model_file import OnnxFile
+from pytest_ortbench.options import Options, read_options
+from pytest_ortbench.progress import Progress
+
+if TYPE_CHECKING:
+    from pytest_ortbench.core.case import Case, Sampling
+    from pytest_ortbench.core.limits import Limit
+    from pytest_ortbench.core.outcome import CaseResult
+    from pytest_ortbench.core.run import Canary, Run, Skip
+    from pytest_ortbench.engine.engine import Engine
+    from pytest_ortbench.engine.planning import Planner
+    from pytest_ortbench.plan.matrix import Plan, Planned
+    from pytest_ortbench.plan.request import PlanRequest
+    from pytest_ortbench.store.folder import RunFolder
+
+_KEY = pytest.StashKey["Bench"]()
+
+
+class Bench:
+    """State of one pytest run; :meth:`of` makes it at the first call."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.config = config
+        self.options: Options = read_options(config)
+        self.planned: dict[tuple[str, str], Planned] = {}
+        self.needs: dict[tuple[str, str], int] = {}
+        self.skips: dict[Skip, None] = {}
+        self.notes: list[str] = []
+        self.usage_error: str = ""
+        self.finished: Run | None = None
+        self.files: list[tuple[str, Path]] = []
+        self.errors: list[str] = []
+        self._plans: dict[str, Plan] = {}
+        self._ids: dict[tuple[str, str], str] = {}
+        self._progress = Progress(config.pluginmanager.get_plugin("terminalreporter"))
+
+    @classmethod
+    def of(cls, config: pytest.Config) -> Bench:
+        """Return the run's state."""
+        if _KEY not in config.stash:
+            config.stash[_KEY] = cls(config)
+        return config.stash[_KEY]
+
+    @classmethod
+    def existing(cls, config: pytest.Config) -> Bench | None:
+        """Return the run's state if a test of ours was collected, else ``None``."""
+        return config.stash.get(_KEY, None)
+
+    @property
+    def root(self) -> Path:
+        """Folder that relative paths of the user start from."""
+        return self.config.invocation_params.dir
+
+    @cached_property
+    def planner(self) -> Planner:
+        """Makes the plans; its launcher starts workers only to ask runtimes what they have."""
+        from pytest_ortbench.core.case import Runtime
+        from pytest_ortbench.engine.planning import Planner
+        from pytest_ortbench.launch.process import ProcessLauncher
+
+        current = Runtime(label="current", command=(sys.executable,))
+        return Planner(
+            ProcessLauncher(on_phase=None, log_folder=None),
+            self.root,
+            runtimes=[current],
+            notify=self.notes.append,
+        )
+
+    def _marker(self, item: pytest.Item) -> MarkerValues:
+        return read_marker(item.iter_markers("ortbench"), place=item.nodeid)
+
+    def _request(self, item: pytest.Item) -> PlanRequest:
+        """The options as a request; a model file's own tests measure that file only."""
+        from pytest_ortbench.plan.request import PlanRequest
+
+        options = self.options
+        file = item.getparent(OnnxFile)
+        return PlanRequest(
+            models=(str(file.path),) if file is not None else self._models(),
+            providers=options.providers,
+            precisions=options.precisions,
+            batch_sizes=options.batch_sizes,
+            dims=options.dims,
+            threads=options.threads,
+            graph_opts=options.graph_opts,
+            io=options.io,
+            inputs=options.inputs,
+            session_options=options.session_options,
+            provider_options=options.provider_options,
+            custom_ops=tuple(str(path) for path in options.custom_ops),
+            sampling=self._sampling(),
+        )
+
+    def _models(self) -> tuple[str, ...]:
+        if self.options.models:
+            return self.options.models
+        offered = self.config.hook.pytest_ortbench_models(config=self.config)
+        return tuple(str(spec) for specs in offered for spec in specs)
+
+    def _sampling(self) -> Sampling:
+        from pytest_ortbench.core.case import Sampling
+
+        options = self.options
+        return Sampling(
+            time_s=options.time_s,
+            target=options.target,
+            workers=options.workers,
+            timeout_s=options.timeout_s,
+            keep=0 if options.samples == "all" else Sampling().keep,
+        )
+
+    def plan_for(self, definition: pytest.Item) -> Plan:
+        """Return the plan of one test function; tests with equal axes share it."""
+        request = self._marker(definition).apply(self._request(definition))
+        key = repr(request)
+        if key not in self._plans:
+            self._plans[key] = self._with_offered_inputs(self.planner.plan(request))
+        return self._plans[key]
+
+    def _with_offered_inputs(self, plan: Plan) -> Plan:
+        """Ask plugins for real inputs of each case, if any plugin offers some."""
+        from pytest_ortbench.plan.matrix import with_inputs
+
+        hook = self.config.hook.pytest_ortbench_inputs
+        if not hook.get_hookimpls():
+            return plan
+        entries = []
+        for planned in plan.entries:
+            path = hook(case=planned.case, config=self.config)
+            entries.append(planned if path is None else with_inputs(planned, self.root / path))
+        return replace(plan, entries=tuple(entries))
+
+    def id_of(self, planned: Planned) -> str:
+        """The test id of a case: its case id, and the runtime where there are several."""
+        key = planned.case.key
+        if key not in self._ids:
+            case_id, label = key
+            several = len(self.options.runtimes) > 1
+            self._ids[key] = f"{case_id}+{label}" if several and label != "current" else case_id
+        return self._ids[key]
+
+    def limits_of(self, item: pytest.Item) -> tuple[Limit, ...]:
+        """Limits that the markers of a test set."""
+        return self._marker(item).limits
+
+    def select(self, items: Iterable[pytest.Item]) -> None:
+        """Note the cases of the tests that will run, and what those tests need of them."""
+        from pytest_ortbench.analysis.limits import needed_samples
+
+        for item in items:
+            planned = planned_of(item)
+            if planned is None:
+                continue
+            self.planned.setdefault(planned.case.key, planned)
+            least = needed_samples(self.limits_of(item))
+            if least:
+                self.needs[planned.case.key] = max(least, self.needs.get(planned.case.key, 0))
+        for plan in self._plans.values():
+            self.skips.update(dict.fromkeys(plan.skips))
+
+    def properties_of(self, planned: Planned) -> list[tuple[str, str]]:
+        """Metrics of a measured case for JUnit; nothing for one that was not tried."""
+        from pytest_ortbench.report.junit import properties
+
+        result = self.engine.known(planned) if self.started else None
+        return properties(result) if result is not None else []
+
+    def measure_canary(self) -> Canary | None:
+        """Measure the pinned model along with a stored run."""
+        from pytest_ortbench.engine.canary import measure_canary
+
+        return None if self.folder is None else measure_canary(self.engine.launcher)
+
+    @property
+    def started(self) -> bool:
+        """Whether any case was asked for."""
+        return "engine" in self.__dict__
+
+    def close(self) -> None:
+        """End whatever may still run."""
+        if self.started:
+            self.engine.close()
+        if "planner" in self.__dict__:
+            self.planner.close()
+
+    def result(self, planned: Planned) -> CaseResult:
+        """Return the result of one case, measuring it at the first call."""
+        if hasattr(self.config, "workerinput"):
+            pytest.fail(
+                "pytest-ortbench does not measure under pytest-xdist: cases would disturb each "
+                "other. Run these tests without -n (or with -n 0, or -p no:xdist)",
+                pytrace=False,
+            )
+        return self.engine.result(planned)
+
+    @cached_property
+    def engine(self) -> Engine:
+        """Measures cases and keeps their results."""
+        from pytest_ortbench.engine.engine import Engine
+        from pytest_ortbench.launch.process import ProcessLauncher
+        from pytest_ortbench.store.resume import finished_results
+
+        header = self._header
+        resume = self.options.resume
+        finished = finished_results(self.options.results, header.plan) if resume else {}
+        return Engine(
+            launcher=ProcessLauncher(on_phase=self._progress.phase, log_folder=None),
+            header=header,
+            listener=self,
+            journal=self.folder,
+            finished=finished,
+            min_samples=self.needs,
+        )
+
+    @cached_property
+    def folder(self) -> RunFolder | None:
+        """Where the run is stored; ``None`` with ``--ort-no-results``."""
+        from pytest_ortbench.store.folder import RunFolder
+
+        if self.options.no_results:
+            return None
+        return RunFolder.create(self.options.results, self._header)
+
+    @cached_property
+    def _header(self) -> Run:
+        """The run document as far as it is known before the first case."""
+        from datetime import datetime, timezone
+
+        from pytest_ortbench import __version__
+        from pytest_ortbench.core.run import Run
+        from pytest_ortbench.launch.machine import commit_of, fingerprint
+        from pytest_ortbench.store.folder import new_run_id
+        from pytest_ortbench.store.resume import plan_fingerprint
+
+        machine = fingerprint()
+        for facts in self.config.hook.pytest_ortbench_machine_info(config=self.config):
+            machine = replace(machine, volatile={**machine.volatile, **facts})
+        started = datetime.now(timezone.utc)
+        return Run(
+            run_id=new_run_id(machine.host, started),
+            ortbench_version=__version__,
+            started_at=started.isoformat(timespec="seconds"),
+            command=("pytest", *(str(a) for a in self.config.invocation_params.args)),
+            options=dict(self.options.given),
+            machine=machine,
+            commit=commit_of(self.root),
+            skips=tuple(self.skips),
+            expected=len(self.planned),
+            plan=plan_fingerprint(planned.case for planned in self.planned.values()),
+        )
+
+    # The engine's listener -------------------------------------------------------------------
+
+    def begin(self, case: Case) -> None:
+        """A case starts."""
+        self._progress.expect(len(self.planned))
+        self._progress.begin(case)
+
+    def end(self, result: CaseResult) -> None:
+        """A case is over."""
+        self._progress.end()
+        self.config.hook.pytest_ortbench_case_measured(config=self.config, result=result)
+
+
+def planned_of(item: pytest.Item) -> Planned | None:
+    """The case that a test is parametrised with, ``None`` for a test that is not ours."""
+    callspec = getattr(item, "callspec", None)
+    planned: Planned | None = callspec.params.get("ortbench") if callspec is not None else None
+    return planned

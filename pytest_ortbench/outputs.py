@@ -1,0 +1,160 @@
+"""What a pytest run leaves behind: lines after collection, documents, the table and its answer."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_ortbench.core.errors import OrtbenchError
+
+if TYPE_CHECKING:
+    import pytest
+
+    from pytest_ortbench.bench import Bench
+    from pytest_ortbench.core.run import Run
+
+_NO_ITEMS = (
+    "ortbench: no test here takes the ortbench fixture. Measure a file with "
+    "'pytest MODEL.onnx', or the shipped suites with 'pytest --pyargs pytest_ortbench.suites'"
+)
+_LISTED_SKIPS = 20
+
+
+def collection_lines(bench: Bench) -> list[str]:
+    """How many cases there are, what was left out and why; with ``--collect-only`` every case."""
+    if not bench.planned:
+        return [_NO_ITEMS, *(f"ortbench: {note}" for note in bench.notes)]
+    lines = [f"ortbench: {note}" for note in bench.notes]
+    refused = [planned for planned in bench.planned.values() if planned.refusal is not None]
+    count = len(bench.planned)
+    lines.append(f"ortbench: {count} case{'s' if count != 1 else ''}" + _less(len(refused)))
+    for skip in list(bench.skips)[:_LISTED_SKIPS]:
+        where = f" in {skip.runtime}" if skip.runtime not in ("", "current") else ""
+        lines.append(f"ortbench: left out {skip.what}{where}: {skip.reason}")
+    if bench.config.option.collectonly:
+        for planned in bench.planned.values():
+            inputs = ", ".join(
+                f"{spec.name} {list(spec.shape)}"
+                + (f" ({'; '.join(spec.resolved)})" if spec.resolved else "")
+                for spec in planned.case.inputs
+            )
+            reason = f"refused: {planned.refusal.message}" if planned.refusal else inputs
+            lines.append(f"  {planned.case.case_id}  {reason}")
+    return lines
+
+
+def _less(refused: int) -> str:
+    return f", {refused} of them can't run as asked" if refused else ""
+
+
+def finish(bench: Bench) -> bool:
+    """Write everything that a run leaves on disk.
+
+    Returns:
+        Whether cases were tried and none of them gave a number.
+    """
+    if not bench.started or bench.finished is not None:
+        return False
+    results = bench.engine.results
+    if not results:
+        return False
+    measured = any(result.status == "measured" for result in results)
+    run = bench.engine.run(
+        skips=bench.skips,
+        expected=len(bench.planned),
+        canary=bench.measure_canary() if measured else None,
+    )
+    bench.finished = run
+    for what, write in _writers(bench, run):
+        try:
+            write()
+        except (OrtbenchError, OSError) as error:
+            # The numbers are more than their files: the table is printed whatever happens here.
+            bench.errors.append(f"{what}: {error}")
+    return not measured
+
+
+def _writers(bench: Bench, run: Run) -> list[tuple[str, Callable[[], None]]]:
+    """What to write, each with the name that an error is reported under."""
+    options = bench.options
+    writers: list[tuple[str, Callable[[], None]]] = []
+    folder = bench.folder
+    if folder is not None:
+        writers.append(("run document", lambda: _note(bench, "run", folder.finish(run))))
+    json_path, html_path = options.json, options.html
+    if json_path is not None:
+        writers.append(("--ort-json", lambda: _write_json(bench, run, json_path)))
+    plots = options.plots or (folder.path / "plots" if folder is not None else None)
+    if plots is not None:
+        writers.append(("plots", lambda: _write_plots(bench, run, plots)))
+    if html_path is not None:
+        writers.append(("--ort-html", lambda: _write_html(bench, run, html_path)))
+    job_summary = os.environ.get("GITHUB_STEP_SUMMARY")
+    if job_summary:
+        writers.append(("job summary", lambda: _write_job_summary(run, Path(job_summary))))
+    return writers
+
+
+def _note(bench: Bench, what: str, path: Path) -> None:
+    bench.files.append((what, path))
+
+
+def _write_json(bench: Bench, run: Run, path: Path) -> None:
+    from pytest_ortbench.store.folder import write_document
+
+    write_document(run, path)
+    _note(bench, "run", path)
+
+
+def _write_plots(bench: Bench, run: Run, folder: Path) -> None:
+    from pytest_ortbench.report.figures import write_figures
+
+    folder.mkdir(parents=True, exist_ok=True)
+    if write_figures(run, folder):
+        _note(bench, "plots", folder)
+
+
+def _write_html(bench: Bench, run: Run, path: Path) -> None:
+    from pytest_ortbench.report.html import write_html
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_html(run, path)
+    _note(bench, "report", path)
+
+
+def _write_job_summary(run: Run, path: Path) -> None:
+    from pytest_ortbench.report.markdown import job_summary
+
+    with path.open("a", encoding="utf-8") as file:
+        file.write(job_summary(run))
+
+
+def write_summary(bench: Bench, reporter: pytest.TerminalReporter) -> None:
+    """Print the table, the lines that answer the question, and where the files are."""
+    run = bench.finished
+    if run is None:
+        return
+    from pytest_ortbench.report.answers import answer_lines
+    from pytest_ortbench.report.table import render_table
+
+    if reporter.verbosity >= 0:
+        reporter.section("ortbench", "=")
+        color = bool(reporter._tw.hasmarkup)
+        reporter.write(render_table(run, width=reporter._tw.fullwidth, color=color))
+        reporter.ensure_newline()
+        reporter.write_line("")
+    for line in answer_lines(run):
+        reporter.write_line(line)
+    for what, path in bench.files:
+        reporter.write_line(f"{what}: {_shown(path, bench.root)}")
+    for error in bench.errors:
+        reporter.write_line(f"ortbench: {error}", red=True)
+
+
+def _shown(path: Path, root: Path) -> Path:
+    with suppress(ValueError):
+        return path.relative_to(root)
+    return path

@@ -1,0 +1,158 @@
+"""The pytest plugin: decides whether there is anything to do, and hands it on.
+
+Nothing heavy is imported until a test of ours is collected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+
+from pytest_ortbench.bench import Bench, planned_of
+from pytest_ortbench.core.errors import OrtbenchError
+from pytest_ortbench.fixtures import OrtBench, ortbench
+from pytest_ortbench.marker import KEYWORDS
+from pytest_ortbench.model_file import SUFFIXES, OnnxFile, is_named
+from pytest_ortbench.options import add_options
+
+__all__ = ["ortbench"]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Register options and ini keys."""
+    add_options(parser)
+
+
+def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
+    """Register the hooks that others may implement."""
+    from pytest_ortbench import hookspec
+
+    pluginmanager.add_hookspecs(hookspec)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Register the marker; check the options at once, so that a wrong one costs no time."""
+    keywords = ", ".join(f"{name}=…" for name in KEYWORDS)
+    config.addinivalue_line(
+        "markers",
+        f"ortbench({keywords}): axes and limits of a test that takes the ortbench fixture",
+    )
+    if any(str(argument).startswith("--ort-") for argument in config.invocation_params.args):
+        Bench.of(config)
+    if config.pluginmanager.hasplugin("benchmark"):
+        from pytest_ortbench import benchmark_bridge
+
+        config.pluginmanager.register(benchmark_bridge, "ortbench-benchmark-bridge")
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    """Collect a model file that was named on the command line."""
+    if file_path.suffix in SUFFIXES and is_named(file_path, parent.config):
+        return OnnxFile.from_parent(parent, path=file_path)
+    return None
+
+
+def pytest_collect_directory(path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    """Take a folder that is called like a model file for one, so that its row says what it is."""
+    if path.suffix in SUFFIXES and is_named(path, parent.config):
+        return OnnxFile.from_parent(parent, path=path)
+    return None
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Make one test of each case of the matrix."""
+    if "ortbench" not in metafunc.fixturenames:
+        return
+    bench = Bench.of(metafunc.config)
+    try:
+        plan = bench.plan_for(metafunc.definition)
+    except OrtbenchError as error:
+        # Raised where pytest prints it as one line, not here, where it would be a traceback.
+        bench.usage_error = bench.usage_error or str(error)
+        plan = None
+    entries = plan.entries if plan is not None else ()
+    metafunc.parametrize(
+        "ortbench", entries, ids=[bench.id_of(entry) for entry in entries], indirect=True
+    )
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Join what the selected tests need of each case, before the first of them runs."""
+    bench = Bench.existing(config)
+    if bench is None:
+        return
+    if bench.usage_error:
+        raise pytest.UsageError(bench.usage_error)
+    try:
+        bench.select(items)
+    except OrtbenchError as error:
+        raise pytest.UsageError(str(error)) from error
+
+
+def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
+    """Say how many cases there are, and what was left out and why."""
+    bench = Bench.existing(config)
+    if bench is None:
+        return []
+    from pytest_ortbench.outputs import collection_lines
+
+    return collection_lines(bench)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
+    """Check the limits of a test that passed."""
+    outcome = yield
+    bench = getattr(pyfuncitem, "funcargs", {}).get("ortbench")
+    if isinstance(bench, OrtBench):
+        bench.check_limits()
+    return outcome
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Put the metrics of the case into the test's JUnit properties."""
+    bench = Bench.existing(item.config)
+    planned = planned_of(item) if bench is not None and call.when == "call" else None
+    if bench is not None and planned is not None:
+        item.user_properties.extend(bench.properties_of(planned))
+    return (yield)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Write the documents; fail a run in which nothing at all was measured."""
+    bench = Bench.existing(session.config)
+    if bench is None:
+        return
+    from pytest_ortbench.outputs import finish
+
+    if finish(bench) and session.exitstatus in (
+        pytest.ExitCode.OK,
+        pytest.ExitCode.NO_TESTS_COLLECTED,
+    ):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print the table, the lines that answer the question, and where the files are."""
+    config = terminalreporter.config
+    bench = Bench.existing(config)
+    if bench is not None:
+        from pytest_ortbench.outputs import write_summary
+
+        write_summary(bench, terminalreporter)
+    elif any(str(argument).startswith("--ort-") for argument in config.invocation_params.args):
+        terminalreporter.write_line("")
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """End whatever may still run."""
+    bench = Bench.existing(config)
+    if bench is not None:
+        bench.close()
