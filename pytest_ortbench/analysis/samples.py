@@ -21,6 +21,9 @@ from pytest_ortbench.core.outcome import Block, OrderStatistic, Samples
 #: it got in its best block.
 STARVED_SHARE = 0.9
 
+#: Shorter blocks are not judged: CPU time and wall time are not read at the same instant.
+JUDGED_BLOCK_NS = 10_000_000
+
 #: The check that the warm-up was over cuts the samples into three thirds of up to this many
 #: segments each; with fewer samples a third than ``MIN_THIRD`` nothing can be said.
 SEGMENTS_A_THIRD = 10
@@ -96,10 +99,10 @@ def thirds(durations: Sequence[int]) -> tuple[int, int, int] | None:
 def starved_blocks(blocks: Sequence[Block]) -> int:
     """Blocks in which the process got under 90 % of its CPU time.
 
-    Measured against the best block. A process that never used most of a core waits for a device
-    rather than for a CPU, and is not judged.
+    Measured against the best block. A process that never used most of a core is not judged here:
+    it waits for a device rather than for a CPU, or was starved throughout.
     """
-    shares = [block.cpu_ns / block.wall_ns for block in blocks if block.wall_ns > 0]
+    shares = [block.cpu_ns / block.wall_ns for block in blocks if block.wall_ns >= JUDGED_BLOCK_NS]
     best = max(shares, default=0.0)
     if best < STARVED_SHARE:
         return 0

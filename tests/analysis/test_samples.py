@@ -76,11 +76,16 @@ def test_unreadable_counters_stay_unknown():
 
 def test_starved_blocks_are_judged_against_the_best():
     shares = [2.0, 1.95, 1.7, 1.0]
-    assert starved_blocks([make_block([10**6], cpu_share=share) for share in shares]) == 2
+    assert starved_blocks([make_block([10**8], cpu_share=share) for share in shares]) == 2
 
 
 def test_a_process_that_waits_for_a_device_is_not_starved():
-    assert starved_blocks([make_block([10**6], cpu_share=share) for share in (0.3, 0.1)]) == 0
+    assert starved_blocks([make_block([10**8], cpu_share=share) for share in (0.3, 0.1)]) == 0
+
+
+def test_blocks_too_short_for_the_cpu_clock_are_not_judged():
+    blocks = [make_block([10**8]), make_block([10**8]), make_block([10**5], cpu_share=5.0)]
+    assert starved_blocks(blocks) == 0
 
 
 def test_thirds_of_a_step_show_it_and_its_scatter_does_not_hide_it():

@@ -1,0 +1,158 @@
+"""One flat row a case: what tables, exports and spreadsheets are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pytest_ortbench.analysis.summary import Summary, summarise
+from pytest_ortbench.core.metrics import METRICS
+from pytest_ortbench.core.outcome import CaseResult, Placement
+from pytest_ortbench.core.run import Run
+
+#: What a cell may hold; ``None`` where nothing was measured.
+Cell = int | float | str | None
+
+#: Columns of a row. The order of the first block is fixed; more may follow it, and none ever
+#: changes its meaning.
+COLUMNS: tuple[str, ...] = (
+    "case_id",
+    "model",
+    "precision",
+    "provider",
+    "device",
+    "runtime",
+    "batch",
+    "dims",
+    "threads",
+    "concurrency",
+    "status",
+    "workers",
+    "samples",
+    "latency_p50_s",
+    "latency_p50_low_s",
+    "latency_p50_high_s",
+    "latency_p90_s",
+    "latency_p95_s",
+    "latency_p99_s",
+    "latency_mean_s",
+    "latency_min_s",
+    "throughput_per_s",
+    "session_create_s",
+    "first_inference_s",
+    "warmup_s",
+    "peak_rss_bytes",
+    "process_peak_rss_bytes",
+    "session_rss_bytes",
+    "device_memory_bytes",
+    "model_bytes",
+    "cpu_s_per_inference",
+    "power_w",
+    "energy_per_inference_j",
+    "nodes_on_provider",
+    "nodes_total",
+    "partitions",
+    "ops_elsewhere",
+    "time_on_provider",
+    "precision_executed",
+    "accuracy_finite",
+    "accuracy_max_abs",
+    "accuracy_cosine",
+    "accuracy_sqnr_db",
+    "accuracy_top1",
+    "flags",
+    "message",
+    # Appended.
+    "placement_ratio",
+    "latency_spread",
+    "io",
+    "session_providers",
+    "runtime_version",
+    "stop",
+    "hint",
+    "case_s",
+    "host",
+    "run_id",
+)
+
+#: Metrics whose numbers are whole.
+_WHOLE_UNITS = ("bytes",)
+
+
+def row(result: CaseResult, run: Run) -> dict[str, Cell]:
+    """One case as a flat row with exactly :data:`COLUMNS`, in that order, in SI units.
+
+    ``dims`` and ``ops_elsewhere`` are written ``name:value`` with blanks between, ``flags`` as
+    names with blanks between. ``message`` says why there is no number, empty columns of a
+    measured case stay ``None``.
+    """
+    summary = summarise(result)
+    case = result.case
+    first = result.measurements[0] if result.measurements else None
+    cells: dict[str, Cell] = dict.fromkeys(COLUMNS)
+    cells.update(
+        case_id=case.case_id,
+        model=case.model.name,
+        precision=case.variant.precision,
+        provider=case.provider.alias,
+        device=case.provider.device or None,
+        runtime=case.runtime.label,
+        batch=case.batch,
+        dims=_pairs(case.dims) or None,
+        threads=first.threads if first else case.session.intra_op_num_threads,
+        concurrency=int(case.knobs.get("concurrency", "1")),
+        status=result.status,
+        workers=summary.workers,
+        samples=summary.samples,
+        flags=" ".join(flag.name for flag in result.flags) or None,
+        message=result.failure.message if result.failure else None,
+        latency_spread=summary.spread if result.failure is None else None,
+        io=case.io,
+        runtime_version=first.runtime.version if first else _version_of(result, run),
+        stop=" ".join(dict.fromkeys(entry.stop for entry in result.measurements)) or None,
+        hint=(result.failure.hint or None) if result.failure else None,
+        case_s=result.wall_s or None,
+        host=run.machine.host,
+        run_id=run.run_id,
+    )
+    cells.update(_numbers(summary))
+    if result.placement is not None:
+        cells.update(_placement_cells(result.placement))
+    return cells
+
+
+def rows(run: Run) -> list[dict[str, Cell]]:
+    """A row for every combination of a run that was asked for, whatever became of it."""
+    return [row(result, run) for result in run.cases]
+
+
+def _numbers(summary: Summary) -> dict[str, Cell]:
+    cells: dict[str, Cell] = {}
+    for name, quantity in summary.quantities.items():
+        metric = METRICS[name]
+        whole = metric.unit in _WHOLE_UNITS or name == "accuracy_finite"
+        cells[metric.column] = round(quantity.value) if whole else quantity.value
+    median = summary.quantities.get("latency_p50")
+    if median is not None:
+        cells["latency_p50_low_s"] = median.low
+        cells["latency_p50_high_s"] = median.high
+    return cells
+
+
+def _placement_cells(placement: Placement) -> dict[str, Cell]:
+    return {
+        "nodes_on_provider": placement.nodes_on_provider,
+        "nodes_total": placement.nodes_total,
+        "partitions": placement.partitions,
+        "ops_elsewhere": _pairs(placement.ops_elsewhere) or None,
+        "precision_executed": placement.precision_executed,
+        "session_providers": " ".join(placement.session_providers) or None,
+    }
+
+
+def _pairs(values: Mapping[str, int]) -> str:
+    return " ".join(f"{name}:{value}" for name, value in values.items())
+
+
+def _version_of(result: CaseResult, run: Run) -> str | None:
+    info = run.runtimes.get(result.case.runtime.label)
+    return info.version if info else None

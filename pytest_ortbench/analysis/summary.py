@@ -1,0 +1,369 @@
+"""From the raw facts of one case to its numbers, and to a reason for each number it lacks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+
+from pytest_ortbench.analysis.order import interval_ranks, proportion_interval, samples_needed
+from pytest_ortbench.analysis.samples import pooled_percentile, statistic_of
+from pytest_ortbench.core.case import Case
+from pytest_ortbench.core.metrics import METRICS
+from pytest_ortbench.core.outcome import (
+    Accuracy,
+    CaseResult,
+    Flag,
+    Measurement,
+    OrderStatistic,
+    OutputAccuracy,
+    Samples,
+)
+from pytest_ortbench.core.placement import placement_ratio, time_ratio
+from pytest_ortbench.core.quantity import Quantity
+
+#: Why an exact result has no signal to noise ratio; limits read it as infinitely good.
+EXACT = "exact: no difference from the reference"
+
+#: Normal deviate of an equal-tailed 95 % interval.
+_Z = 1.959964
+
+_PERCENTILES = {"latency_p90": 90.0, "latency_p95": 95.0, "latency_p99": 99.0}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """The numbers of one case.
+
+    Attributes:
+        case: What was asked.
+        status: ``measured`` or the kind of the failure.
+        quantities: Numbers in SI units by name of the metric, in the registry's order.
+        missing: The reason for each metric of the registry that has no number: ``n<368``.
+        flags: Reasons to trust the numbers less, as stored with the result.
+        workers: Worker processes that finished.
+        samples: Steady-state inferences over all workers.
+        timed_s: Seconds that these took.
+        worker_medians_s: Median of each worker, in their order.
+        spread: Range of the workers' medians as a share of the smallest; ``None`` for one worker.
+    """
+
+    case: Case
+    status: str
+    quantities: dict[str, Quantity] = field(default_factory=dict)
+    missing: dict[str, str] = field(default_factory=dict)
+    flags: tuple[Flag, ...] = ()
+    workers: int = 0
+    samples: int = 0
+    timed_s: float = 0.0
+    worker_medians_s: tuple[float, ...] = ()
+    spread: float | None = None
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """(case id, runtime label)."""
+        return self.case.key
+
+
+class _Collector:
+    """Gathers quantities and reasons under their metric's name and unit."""
+
+    def __init__(self) -> None:
+        self.quantities: dict[str, Quantity] = {}
+        self.missing: dict[str, str] = {}
+
+    def add(
+        self,
+        name: str,
+        value: float | None,
+        *,
+        reason: str = "not measured",
+        low: float | None = None,
+        high: float | None = None,
+        samples: int = 1,
+    ) -> None:
+        if value is None:
+            self.missing[name] = reason
+        else:
+            self.quantities[name] = Quantity(
+                value=value, unit=METRICS[name].unit, low=low, high=high, samples=samples
+            )
+
+    def reject(self, names: Sequence[str], reason: str) -> None:
+        for name in names:
+            self.missing[name] = reason
+
+
+def summarise(result: CaseResult) -> Summary:
+    """Compute every metric of the registry for one case.
+
+    A case that failed has no time, memory or energy, even if some of its workers finished: what
+    they measured was not what was asked for. Its size, placement and accuracy stand if known.
+    """
+    collector = _Collector()
+    collector.add("model_size", result.case.variant.size_bytes)
+    _add_placement(collector, result)
+    _add_accuracy(collector, result.accuracy, _reason(result) or "outputs were not compared")
+    measurements = result.measurements
+    workers = tuple(measurement.samples for measurement in measurements)
+    failed = _reason(result)
+    if not failed and not workers:
+        failed = "no worker finished"
+    if failed:
+        rest = [name for name in METRICS if name not in collector.quantities]
+        collector.reject([name for name in rest if name not in collector.missing], failed)
+    else:
+        _add_latency(collector, workers)
+        _add_rates(collector, workers, result.case.batch)
+        _add_startup(collector, measurements)
+        _add_memory(collector, measurements)
+        _add_energy(collector, result)
+    medians = tuple(statistic_of(samples, 50).value_ns * 1e-9 for samples in workers)
+    return Summary(
+        case=result.case,
+        status=result.status,
+        quantities={
+            name: collector.quantities[name] for name in METRICS if name in collector.quantities
+        },
+        missing={name: collector.missing[name] for name in METRICS if name in collector.missing},
+        flags=result.flags,
+        workers=len(workers),
+        samples=sum(samples.count for samples in workers),
+        timed_s=sum(samples.sum_ns for samples in workers) * 1e-9,
+        worker_medians_s=medians,
+        spread=(max(medians) - min(medians)) / min(medians) if len(medians) > 1 else None,
+    )
+
+
+def _reason(result: CaseResult) -> str:
+    """Why a case gave no number; empty if it did."""
+    if result.failure is not None:
+        return f"{result.failure.kind}: {result.failure.message}"
+    return "" if result.status == "measured" else result.status
+
+
+def median_latency(workers: Sequence[Samples]) -> OrderStatistic:
+    """The median of the workers' medians, from the lowest low to the highest high of theirs.
+
+    Between processes the same model differs by more than samples within one show, so the interval
+    is the hull of the workers' own ones. Where a worker has too few samples for an interval, the
+    one over all samples takes their place, widened to hold every worker's median.
+    """
+    own = [statistic_of(samples, 50) for samples in workers]
+    medians = [statistic.value_ns for statistic in own]
+    lows = [statistic.low_ns for statistic in own if statistic.low_ns is not None]
+    highs = [statistic.high_ns for statistic in own if statistic.high_ns is not None]
+    if len(lows) < len(own):
+        pooled = pooled_percentile(workers, 50)
+        lows = [] if pooled.low_ns is None else [pooled.low_ns, *medians]
+        highs = [] if pooled.high_ns is None else [pooled.high_ns, *medians]
+    return OrderStatistic(
+        percent=50,
+        value_ns=round(median(medians)),
+        low_ns=min(lows, default=None),
+        high_ns=max(highs, default=None),
+    )
+
+
+def _add_latency(collector: _Collector, workers: Sequence[Samples]) -> None:
+    count = sum(samples.count for samples in workers)
+    statistics = {"latency_p50": median_latency(workers)}
+    statistics |= {
+        name: pooled_percentile(workers, percent) for name, percent in _PERCENTILES.items()
+    }
+    for name, statistic in statistics.items():
+        needed = samples_needed(statistic.percent)
+        if count < needed or statistic.low_ns is None or statistic.high_ns is None:
+            collector.add(name, None, reason=f"n<{needed}")
+            continue
+        collector.add(
+            name,
+            statistic.value_ns * 1e-9,
+            low=statistic.low_ns * 1e-9,
+            high=statistic.high_ns * 1e-9,
+            samples=count,
+        )
+    value = sum(samples.sum_ns for samples in workers) * 1e-9 / count
+    low, high = _hull([_mean_interval(samples) for samples in workers], value)
+    collector.add("latency_mean", value, low=low, high=high, samples=count)
+    collector.add("latency_min", min(samples.min_ns for samples in workers) * 1e-9, samples=count)
+
+
+def _mean_interval(samples: Samples) -> tuple[float, float] | None:
+    """Normal 95 % interval of one worker's mean in seconds, ``None`` for a single sample."""
+    if samples.count < 2:
+        return None
+    mean = samples.sum_ns * 1e-9 / samples.count
+    variance = max(0.0, samples.sum_of_squares_s2 - samples.count * mean**2) / (samples.count - 1)
+    half = _Z * math.sqrt(variance / samples.count)
+    return mean - half, mean + half
+
+
+def _hull(
+    intervals: Sequence[tuple[float, float] | None], value: float
+) -> tuple[float, float] | tuple[None, None]:
+    """Lowest low to highest high, holding ``value``; none if any worker has none."""
+    known = [interval for interval in intervals if interval is not None]
+    if len(known) < len(intervals):
+        return None, None
+    return min(value, *(low for low, _ in known)), max(value, *(high for _, high in known))
+
+
+def _add_rates(collector: _Collector, workers: Sequence[Samples], batch: int) -> None:
+    count = sum(samples.count for samples in workers)
+    mean = collector.quantities["latency_mean"]
+    low = high = None
+    if mean.low is not None and mean.high is not None and mean.low > 0:
+        low, high = batch / mean.high, batch / mean.low
+    rate = batch / mean.value if mean.value > 0 else None
+    collector.add("throughput", rate, reason="no time passed", low=low, high=high, samples=count)
+    used = sum(samples.cpu_ns for samples in workers)
+    collector.add(
+        "cpu_per_inference",
+        used * 1e-9 / count if used else None,
+        reason="CPU time was not read",
+        samples=count,
+    )
+
+
+def _add_startup(collector: _Collector, measurements: Sequence[Measurement]) -> None:
+    read: dict[str, Callable[[Measurement], int]] = {
+        "session_create": lambda measurement: measurement.startup.session_create_ns,
+        "first_inference": lambda measurement: measurement.startup.first_inference_ns,
+        "warmup": lambda measurement: measurement.warm_up.total_ns,
+    }
+    for name, value_of in read.items():
+        values = sorted(value_of(measurement) * 1e-9 for measurement in measurements)
+        ranks = interval_ranks(50, len(values))
+        collector.add(
+            name,
+            median(values),
+            low=None if ranks is None else values[ranks[0] - 1],
+            high=None if ranks is None else values[ranks[1] - 1],
+            samples=len(values),
+        )
+
+
+def _add_memory(collector: _Collector, measurements: Sequence[Measurement]) -> None:
+    """The largest of the workers: a peak is what has to fit."""
+    memories = [measurement.memory for measurement in measurements]
+    for name, values in {
+        "peak_rss": [memory.peak_bytes for memory in memories],
+        "process_peak_rss": [memory.process_peak_bytes for memory in memories],
+        "session_rss": [memory.session_bytes for memory in memories],
+        "device_memory": [memory.device_bytes for memory in memories],
+    }.items():
+        known = [value for value in values if value is not None]
+        source = memories[0].device_source if name == "device_memory" else memories[0].source
+        collector.add(
+            name,
+            max(known, default=None),
+            reason=f"not measured: {source or 'no source'}",
+            samples=len(known),
+        )
+
+
+def _add_energy(collector: _Collector, result: CaseResult) -> None:
+    names = ("power", "energy_per_inference")
+    energy = result.energy
+    windows = [window for window in energy.windows if window.duration_ns > 0] if energy else []
+    if not windows:
+        reason = "no energy pass was asked for" if energy is None else energy.reason
+        collector.reject(names, reason or "no window was measured")
+        return
+    total_j = sum(window.energy_j for window in windows)
+    total_s = sum(window.duration_ns for window in windows) * 1e-9
+    inferences = sum(window.inferences for window in windows)
+    each_w = [window.energy_j / (window.duration_ns * 1e-9) for window in windows]
+    power = total_j / total_s
+    several = len(windows) > 1
+    collector.add(
+        "power",
+        power,
+        low=min(power, *each_w) if several else None,
+        high=max(power, *each_w) if several else None,
+        samples=len(windows),
+    )
+    if not inferences:
+        collector.add("energy_per_inference", None, reason="no inference in the windows")
+        return
+    each_j = [window.energy_j / window.inferences for window in windows if window.inferences]
+    per_inference = total_j / inferences
+    collector.add(
+        "energy_per_inference",
+        per_inference,
+        low=min(per_inference, *each_j) if several else None,
+        high=max(per_inference, *each_j) if several else None,
+        samples=len(windows),
+    )
+
+
+def _add_placement(collector: _Collector, result: CaseResult) -> None:
+    placement = result.placement
+    if placement is None:
+        collector.reject(("placement", "time_on_provider"), _reason(result) or "no profiled run")
+        return
+    collector.add(
+        "placement",
+        placement_ratio(placement),
+        reason="no computing node was seen, or the inside of a partition can't be",
+    )
+    collector.add("time_on_provider", time_ratio(placement), reason="no time in node events")
+
+
+def _add_accuracy(collector: _Collector, accuracy: Accuracy | None, reason: str) -> None:
+    names = [name for name in METRICS if name.startswith("accuracy_")]
+    if accuracy is None or not accuracy.outputs:
+        collector.reject(names, (accuracy.reason if accuracy else "") or reason)
+        return
+    outputs = accuracy.outputs
+    rows = accuracy.samples
+
+    def worst(values: Sequence[float | None], pick: Callable[[list[float]], float]) -> float | None:
+        known = [value for value in values if value is not None]
+        return pick(known) if known else None
+
+    collector.add("accuracy_finite", float(all(output.finite for output in outputs)), samples=rows)
+    collector.add(
+        "accuracy_max_abs",
+        worst([output.max_abs for output in outputs], max),
+        reason="no numeric output",
+        samples=rows,
+    )
+    collector.add(
+        "accuracy_cosine",
+        worst([output.cosine for output in outputs], min),
+        reason="no output with a direction",
+        samples=rows,
+    )
+    collector.add(
+        "accuracy_sqnr",
+        worst([output.sqnr_db for output in outputs], min),
+        reason=_why_no_sqnr(outputs),
+        samples=rows,
+    )
+    _add_agreement(collector, outputs)
+
+
+def _why_no_sqnr(outputs: Sequence[OutputAccuracy]) -> str:
+    if not all(output.finite for output in outputs):
+        return "outputs hold NaN or infinity"
+    if any(output.kind in ("float", "class") for output in outputs):
+        return EXACT
+    return "no float output"
+
+
+def _add_agreement(collector: _Collector, outputs: Sequence[OutputAccuracy]) -> None:
+    """Top-1 agreement of the worst class-like output, with its exact binomial interval."""
+    counted = [
+        (output.agree, output.rows)
+        for output in outputs
+        if output.kind == "class" and output.agree is not None and output.rows
+    ]
+    if not counted:
+        collector.add("accuracy_top1", None, reason="no output that looks like classes")
+        return
+    agree, rows = min(counted, key=lambda pair: pair[0] / pair[1])
+    low, high = proportion_interval(agree, rows)
+    collector.add("accuracy_top1", agree / rows, low=low, high=high, samples=rows)

@@ -1,0 +1,324 @@
+"""Reasons to trust the number of one case less, told from its raw facts alone.
+
+Not told here, because one result does not hold the facts: ``SHAPES`` (needs two sides), ``SPIN``
+(needs a pair of live workers), ``CLOCK``, ``NEIGHBOUR`` and ``SUBNORMAL`` (nobody reads them yet).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from pytest_ortbench.analysis.bimodality import two_groups
+from pytest_ortbench.analysis.order import proportion_interval, samples_needed
+from pytest_ortbench.analysis.samples import statistic_of
+from pytest_ortbench.core.flags import FLAGS
+from pytest_ortbench.core.outcome import (
+    CaseResult,
+    EnergyWindow,
+    Flag,
+    Measurement,
+    OutputAccuracy,
+    Samples,
+)
+from pytest_ortbench.core.placement import CPU, is_partial, nodes_elsewhere, placement_ratio
+from pytest_ortbench.core.precision import SQNR_FLOOR_DB
+from pytest_ortbench.core.units import format_amount
+
+#: ``UNSTEADY``: the thirds of a worker differ by more than this share and by more than this many
+#: times the scatter of segments inside a third.
+UNSTEADY_SHARE = 0.03
+UNSTEADY_SCATTERS = 3
+
+#: ``SPREAD``, ``DRIFT``: medians of workers differ by more than their own intervals and this.
+SPREAD_SHARE = 0.05
+
+#: ``STEAL``, ``CPU-SHARE``, ``RESOLUTION``, ``ENERGY-DISAGREE``: see core/flags.py.
+STEAL_SHARE = 0.02
+CORE_SHARE = 0.90
+STARVED_SHARE = 0.25
+RESOLUTION_SHARE = 0.01
+ENERGY_SHARE = 0.10
+
+#: Precisions that a provider may execute in another one, and what their kernels read.
+_KERNEL_TYPES = {"fp16": "float16", "bf16": "bfloat16"}
+
+#: Share of whole values (classes, integers, strings) that must agree where an output has no
+#: signal to noise ratio. MLPerf keeps 99 % of the fp32 metric; coarser precisions flip more.
+AGREEMENT_FLOOR = {"int8-dynamic": 0.90, "int8-static": 0.90, "int4": 0.80}
+DEFAULT_AGREEMENT_FLOOR = 0.99
+
+
+def flags_of(result: CaseResult) -> tuple[Flag, ...]:
+    """All flags that can be told from one result, in the order of the registry.
+
+    Facts about durations are judged only where there are some; a failed case has none of these.
+    """
+    details = {name: rule(result) for name, rule in _RULES.items()}
+    return tuple(Flag(name=name, detail=details[name]) for name in FLAGS if details.get(name))
+
+
+def _emulated(result: CaseResult) -> str:
+    wanted = _KERNEL_TYPES.get(result.case.variant.precision)
+    executed = result.placement.precision_executed if result.placement else None
+    if wanted is None or executed is None or executed == wanted:
+        return ""
+    return f"{result.case.variant.precision} was asked, kernels read {executed}"
+
+
+def _inaccurate(result: CaseResult) -> str:
+    accuracy = result.accuracy
+    if accuracy is None or result.case.model.random_ops:
+        return ""
+    precision = result.case.variant.precision
+    reasons = [_below_floor(output, precision) for output in accuracy.outputs]
+    return "; ".join(reason for reason in reasons if reason)
+
+
+def _below_floor(output: OutputAccuracy, precision: str) -> str:
+    """How one output misses the floor of its precision; empty if it does not.
+
+    Agreement of whole values is held against its floor only where even the upper end of its exact
+    interval lies below: eight rows with one flip prove nothing.
+    """
+    if not output.finite:
+        return f"{output.name}: {output.nan_count} NaN, {output.inf_count} infinite"
+    floor = SQNR_FLOOR_DB.get(precision, SQNR_FLOOR_DB["native"])
+    if output.sqnr_db is not None:
+        if output.sqnr_db >= floor:
+            return ""
+        return f"{output.name}: SQNR {output.sqnr_db:.1f} dB, floor of {precision} {floor:g} dB"
+    if output.exact or output.agree is None or not output.rows:
+        return ""
+    needed = AGREEMENT_FLOOR.get(precision, DEFAULT_AGREEMENT_FLOOR)
+    _, at_most = proportion_interval(output.agree, output.rows, tail=0.05)
+    if at_most >= needed:
+        return ""
+    return (
+        f"{output.name}: {output.agree} of {output.rows} rows agree, "
+        f"floor of {precision} {needed:.0%}"
+    )
+
+
+def _nonfinite(result: CaseResult) -> str:
+    """NaN or infinity in the measured loop, unless the model itself gives them.
+
+    It does where the reference has them in the same places, and every run gave equally many.
+    """
+    checks = [check for worker in result.measurements for check in worker.output_checks]
+    worst = max(checks, key=lambda check: check.nonfinite, default=None)
+    if worst is None or not worst.nonfinite:
+        return ""
+    outputs = result.accuracy.outputs if result.accuracy else ()
+    as_in_reference = all(output.finite for output in outputs) and any(
+        output.nan_count or output.inf_count for output in outputs
+    )
+    if as_in_reference and len({check.nonfinite for check in checks}) == 1:
+        return ""
+    return f"{worst.nonfinite} values in the {worst.run} run"
+
+
+def _constant(result: CaseResult) -> str:
+    checks = [check for worker in result.measurements for check in worker.output_checks]
+    if not checks or not all(check.constant for check in checks):
+        return ""
+    return f"in all {len(checks)} runs that were looked at"
+
+
+def _partial(result: CaseResult) -> str:
+    placement = result.placement
+    if placement is None or not is_partial(placement):
+        return ""
+    ops = sorted(placement.ops_elsewhere.items(), key=lambda pair: (-pair[1], pair[0]))
+    names = ", ".join(f"{count} {name}" for name, count in ops[:5])
+    if len(ops) > 5:
+        names += f" and {len(ops) - 5} more operators"
+    detail = f"{nodes_elsewhere(placement)} computing nodes elsewhere"
+    ratio = placement_ratio(placement)
+    if ratio is not None:
+        detail += f", {ratio:.1%} on {placement.provider}"
+    return f"{detail}: {names}" if names else detail
+
+
+def _unsteady(result: CaseResult) -> str:
+    """Most workers got slower, or most got faster: a warm-up that was not over, or a drift.
+
+    Seen on two contended virtual CPUs, 40 cases of three workers: two were flagged by changes of
+    any direction, one by changes of the same direction, while an injected step of 10 % was found
+    in 85 % either way. Workers that change in opposite directions met other load on the machine,
+    which is for ``CPU-SHARE``, ``STEAL`` and the interval to show.
+    """
+    changes = [change for change in map(_change_over_time, _workers(result)) if change is not None]
+    slower = [change for change, allowed in changes if change > allowed]
+    faster = [change for change, allowed in changes if change < -allowed]
+    unsteady = max(slower, faster, key=len)
+    if 2 * len(unsteady) <= len(changes):
+        return ""
+    shown = ", ".join(f"{change:+.1%}" for change in unsteady)
+    return f"last third against first third in {len(unsteady)} of {len(changes)} workers: {shown}"
+
+
+def _change_over_time(samples: Samples) -> tuple[float, float] | None:
+    """Relative change from the first third to the last, and how much is allowed."""
+    if samples.thirds_ns is None or not samples.thirds_ns[0]:
+        return None
+    first, last, scatter = samples.thirds_ns
+    allowed = max(UNSTEADY_SHARE, UNSTEADY_SCATTERS * scatter / first)
+    return last / first - 1, allowed
+
+
+def _steal(result: CaseResult) -> str:
+    read = [samples for samples in _workers(result) if samples.steal_ratio is not None]
+    wall_ns = sum(samples.wall_ns for samples in read)
+    if not wall_ns:
+        return ""
+    share = sum((samples.steal_ratio or 0.0) * samples.wall_ns for samples in read) / wall_ns
+    return f"{share:.1%} of the CPU time" if share > STEAL_SHARE else ""
+
+
+def _cpu_share(result: CaseResult) -> str:
+    """Starved blocks, and workers of the CPU provider that had no whole core at any time.
+
+    The latter have no good block to be judged against: on the CPU one caller in a closed loop
+    keeps at least one core busy, unless somebody else has it.
+    """
+    workers = _workers(result)
+    blocks = sum(samples.blocks for samples in workers)
+    starved = 0
+    for samples in workers:
+        whole = result.case.provider.name == CPU and samples.cpu_ns < CORE_SHARE * samples.wall_ns
+        starved += samples.blocks if whole else samples.starved_blocks
+    if not blocks or starved <= STARVED_SHARE * blocks:
+        return ""
+    share = sum(samples.cpu_ns for samples in workers) / max(
+        1, sum(samples.wall_ns for samples in workers)
+    )
+    return f"{starved} of {blocks} blocks; {share:.2f} cores in use on average"
+
+
+def _throttled(result: CaseResult) -> str:
+    throttled = sum(samples.throttled_ns or 0 for samples in _workers(result))
+    if not throttled:
+        return ""
+    timed = sum(samples.wall_ns for samples in _workers(result))
+    share = f" of {format_amount(timed * 1e-9, 's')} timed" if timed else ""
+    return f"{format_amount(throttled * 1e-9, 's')}{share}"
+
+
+def _threads(result: CaseResult) -> str:
+    for worker in result.measurements:
+        if 0 < worker.cpus < worker.threads:
+            return f"{worker.threads} threads ({worker.threads_source}) on {worker.cpus} CPUs"
+    return ""
+
+
+def _resolution(result: CaseResult) -> str:
+    shares = [
+        samples.clock_pair_ns / max(1, statistic_of(samples, 50).value_ns)
+        for samples in _workers(result)
+    ]
+    if not shares or max(shares) <= RESOLUTION_SHARE:
+        return ""
+    pair_ns = max(samples.clock_pair_ns for samples in _workers(result))
+    return f"a pair of readings costs {pair_ns} ns, {max(shares):.1%} of the median"
+
+
+def _low_n(result: CaseResult) -> str:
+    """Too few for p90 or for what a limit asks; a p99 that is missing says so in its column."""
+    count = sum(samples.count for samples in _workers(result))
+    if not count:
+        return ""
+    needed = max(samples_needed(90), result.case.sampling.min_samples)
+    return f"{count} samples, {needed} needed" if count < needed else ""
+
+
+def _drift(result: CaseResult) -> str:
+    """Medians of the workers that only ever go one way, by more than ``SPREAD`` allows.
+
+    Three workers go one way by chance in a third of the cases: hence a note, and only where the
+    ends differ for certain.
+    """
+    workers = _workers(result)
+    if len(workers) < 3 or not _ends_differ(workers[0], workers[-1]):
+        return ""
+    medians = [statistic_of(samples, 50).value_ns for samples in workers]
+    if medians not in (sorted(medians), sorted(medians, reverse=True)):
+        return ""
+    return f"{medians[-1] / medians[0] - 1:+.1%} from the first worker to the last"
+
+
+def _spread(result: CaseResult) -> str:
+    workers = sorted(_workers(result), key=lambda samples: statistic_of(samples, 50).value_ns)
+    if len(workers) < 2 or not _ends_differ(workers[0], workers[-1]):
+        return ""
+    low, high = (statistic_of(samples, 50).value_ns for samples in (workers[0], workers[-1]))
+    return (
+        f"medians from {format_amount(low * 1e-9, 's')} to {format_amount(high * 1e-9, 's')}, "
+        f"{high / low - 1:.1%} apart"
+    )
+
+
+def _ends_differ(one: Samples, other: Samples) -> bool:
+    low, high = sorted(
+        (statistic_of(one, 50), statistic_of(other, 50)), key=lambda statistic: statistic.value_ns
+    )
+    if high.value_ns <= low.value_ns * (1 + SPREAD_SHARE):
+        return False
+    return low.high_ns is not None and high.low_ns is not None and low.high_ns < high.low_ns
+
+
+def _bimodal(result: CaseResult) -> str:
+    found = [two_groups(samples.durations_ns) for samples in _workers(result)]
+    groups = [pair for pair in found if pair is not None]
+    if 2 * len(groups) <= len(found):
+        return ""
+    pair = groups[0]
+    return (
+        f"{pair.upper_share:.0%} of the samples around {format_amount(pair.upper_s, 's')}, "
+        f"the rest around {format_amount(pair.lower_s, 's')}, "
+        f"in {len(groups)} of {len(found)} workers"
+    )
+
+
+def _energy(result: CaseResult) -> str:
+    windows = result.energy.windows if result.energy else ()
+    for window in windows:
+        difference = _disagreement(window)
+        if difference > ENERGY_SHARE:
+            return (
+                f"counter {format_amount(window.counter_j or 0.0, 'J')}, "
+                f"integrated power {format_amount(window.integral_j or 0.0, 'J')}"
+            )
+    return ""
+
+
+def _disagreement(window: EnergyWindow) -> float:
+    if window.counter_j is None or window.integral_j is None:
+        return 0.0
+    larger = max(window.counter_j, window.integral_j)
+    return abs(window.counter_j - window.integral_j) / larger if larger > 0 else 0.0
+
+
+def _workers(result: CaseResult) -> Sequence[Samples]:
+    """Samples of the workers that finished, in their order."""
+    ordered: list[Measurement] = sorted(result.measurements, key=lambda entry: entry.worker)
+    return [measurement.samples for measurement in ordered]
+
+
+_RULES: dict[str, Callable[[CaseResult], str]] = {
+    "EMULATED": _emulated,
+    "INACCURATE": _inaccurate,
+    "UNSTEADY": _unsteady,
+    "STEAL": _steal,
+    "CPU-SHARE": _cpu_share,
+    "THROTTLED": _throttled,
+    "THREADS>CPUS": _threads,
+    "PARTIAL": _partial,
+    "RESOLUTION": _resolution,
+    "LOW-N": _low_n,
+    "DRIFT": _drift,
+    "BIMODAL": _bimodal,
+    "SPREAD": _spread,
+    "ENERGY-DISAGREE": _energy,
+    "CONSTANT": _constant,
+    "NONFINITE": _nonfinite,
+}
