@@ -173,12 +173,16 @@ class Startup:
         session_create_ns: Creating the session (reading the file included).
         first_inference_ns: The first call of the first shape.
         cache: State of the provider's own cache: ``none``, ``cold`` or ``warm``.
+        provider_init_ns: Loading the provider's libraries and making its device context, through
+            a tiny session before the case's own, which therefore does not include it; ``None``
+            where there is nothing to initialise (the CPU).
     """
 
     import_ns: int
     session_create_ns: int
     first_inference_ns: int
     cache: str = "none"
+    provider_init_ns: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -324,6 +328,7 @@ class Accuracy:
         repeatable: Whether first, middle and last run of the measured loop gave finite outputs
             that agree with each other; ``None`` if not checked.
         repeat_note: How they differ, if they do.
+        note: What the figures leave out: samples whose reference is not finite, shapes that differ.
     """
 
     reference: str = ""
@@ -333,6 +338,7 @@ class Accuracy:
     reason: str = ""
     repeatable: bool | None = None
     repeat_note: str = ""
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -369,14 +375,18 @@ class OutputCheck:
     Attributes:
         run: ``first``, ``middle`` or ``last``.
         nonfinite: NaN and infinite values in all float outputs.
-        constant: Whether every float output is one repeated value.
+        constant: Whether every float output of more than one value is one repeated value.
         digest: Hash over all outputs.
+        norm: Square root of the sum of squares of all finite float values; ``None`` without any.
+        subnormal: Subnormal numbers in all float outputs.
     """
 
     run: str
     nonfinite: int
     constant: bool
     digest: str
+    norm: float | None = None
+    subnormal: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

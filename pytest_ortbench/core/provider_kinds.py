@@ -1,0 +1,150 @@
+"""Every execution provider that we have an alias for, and what supplies it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderKind:
+    """What we know of one execution provider before anything is asked of a runtime.
+
+    Attributes:
+        alias: Short name.
+        name: ONNX Runtime's name.
+        distributions: Packages on PyPI that have it, the most likely first; empty where there are
+            none.
+        source: Where it comes from if not from such a package, or what else it needs.
+        device: How ``alias:DEVICE`` is turned into options, a kind that ``plan.devices``
+            knows; empty if the provider takes no device.
+        in_all: Whether ``all`` means it too.
+    """
+
+    alias: str
+    name: str
+    distributions: tuple[str, ...] = ()
+    source: str = ""
+    device: str = ""
+    in_all: bool = True
+
+
+_BUILD = "builds of ONNX Runtime from source"
+
+_KINDS: tuple[ProviderKind, ...] = (
+    ProviderKind(alias="cpu", name="CPUExecutionProvider", distributions=("onnxruntime",)),
+    ProviderKind(
+        alias="cuda",
+        name="CUDAExecutionProvider",
+        distributions=("onnxruntime-gpu",),
+        source="an NVIDIA GPU with its driver, CUDA and cuDNN",
+        device="index",
+    ),
+    ProviderKind(
+        alias="tensorrt",
+        name="TensorrtExecutionProvider",
+        distributions=("onnxruntime-gpu",),
+        source="an NVIDIA GPU with its driver, CUDA and TensorRT",
+        device="index",
+    ),
+    ProviderKind(
+        alias="nvtensorrtrtx",
+        name="NvTensorRTRTXExecutionProvider",
+        distributions=("onnxruntime-ep-nv-tensorrt-rtx",),
+        source="an NVIDIA RTX GPU with its driver",
+        device="index",
+    ),
+    ProviderKind(
+        alias="openvino",
+        name="OpenVINOExecutionProvider",
+        distributions=("onnxruntime-openvino", "onnxruntime-ep-openvino"),
+        device="openvino",
+    ),
+    ProviderKind(
+        alias="dml",
+        name="DmlExecutionProvider",
+        distributions=("onnxruntime-directml",),
+        source="Windows with a DirectX 12 device",
+        device="dml",
+    ),
+    ProviderKind(
+        alias="coreml",
+        name="CoreMLExecutionProvider",
+        distributions=("onnxruntime",),
+        source="macOS",
+        device="coreml",
+    ),
+    ProviderKind(
+        alias="qnn",
+        name="QNNExecutionProvider",
+        distributions=("onnxruntime-qnn",),
+        source="a Qualcomm processor, or its simulator on x86 Linux",
+        device="qnn",
+    ),
+    ProviderKind(
+        alias="webgpu",
+        name="WebGpuExecutionProvider",
+        distributions=("onnxruntime-webgpu", "onnxruntime-ep-webgpu"),
+    ),
+    ProviderKind(
+        alias="migraphx",
+        name="MIGraphXExecutionProvider",
+        distributions=("onnxruntime-migraphx",),
+        source="an AMD GPU with ROCm and MIGraphX",
+        device="index",
+    ),
+    ProviderKind(
+        alias="rocm",
+        name="ROCMExecutionProvider",
+        distributions=("onnxruntime-rocm",),
+        source="an AMD GPU with ROCm",
+        device="index",
+    ),
+    ProviderKind(
+        alias="cann",
+        name="CANNExecutionProvider",
+        distributions=("onnxruntime-cann",),
+        source="a Huawei Ascend device with CANN",
+        device="index",
+    ),
+    ProviderKind(
+        alias="vitisai",
+        name="VitisAIExecutionProvider",
+        source="AMD's Ryzen AI software and Vitis AI images",
+    ),
+    ProviderKind(alias="xnnpack", name="XnnpackExecutionProvider", source=_BUILD),
+    ProviderKind(alias="acl", name="ACLExecutionProvider", source=_BUILD),
+    ProviderKind(alias="armnn", name="ArmNNExecutionProvider", source=_BUILD),
+    ProviderKind(alias="dnnl", name="DnnlExecutionProvider", source=_BUILD),
+    # *Seen*: listed first by the plain CPU wheel on Linux, and takes no node of any graph.
+    ProviderKind(
+        alias="azure", name="AzureExecutionProvider", distributions=("onnxruntime",), in_all=False
+    ),
+    ProviderKind(alias="ggml", name="ggml", distributions=("onnxruntime-ggml",), device="ggml"),
+    ProviderKind(
+        alias="mlx",
+        name="MLXExecutionProvider",
+        distributions=("onnxruntime-ep-mlx",),
+        source="macOS on Apple silicon",
+    ),
+)
+
+#: Everything known, by alias.
+KINDS: dict[str, ProviderKind] = {kind.alias: kind for kind in _KINDS}
+#: The same by full name.
+BY_NAME: dict[str, ProviderKind] = {kind.name: kind for kind in _KINDS}
+
+
+def supplied_by(alias: str) -> str:
+    """Say in words what supplies a provider: ``pip install onnxruntime-openvino``.
+
+    Args:
+        alias: A key of :data:`KINDS`; for any other one the answer is empty.
+    """
+    kind = KINDS.get(alias)
+    if kind is None:
+        return ""
+    if not kind.distributions:
+        return f"{kind.name} is not in any package on PyPI; {kind.source} have it"
+    installs = " or ".join(f"pip install {name}" for name in kind.distributions)
+    needs = f"; it needs {kind.source}" if kind.source else ""
+    return f"{kind.name} comes with: {installs} (an environment of its own){needs}"
