@@ -1,0 +1,297 @@
+"""Our cases in pytest-benchmark's table, JSON, storage, histogram and comparison.
+
+Only its public interface is used: a timer set by its marker, ``benchmark.pedantic``,
+``extra_info`` and its hooks. A test that takes both fixtures, ``ortbench`` and ``benchmark``, gets
+the recorded durations of its case replayed once it has measured; nothing runs a second time, so
+that pytest-benchmark shows what the run document holds.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator, Mapping, Sequence
+from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeVar
+
+import pytest
+
+if TYPE_CHECKING:
+    from pytest_ortbench.core.outcome import CaseResult
+
+_Result = TypeVar("_Result")
+_Params = ParamSpec("_Params")
+
+#: What JSON can hold; pytest-benchmark writes anything else as its ``repr``.
+Plain = str | int | float | bool | None
+
+#: Most durations replayed for a case, however many are kept: pytest-benchmark stores every one of
+#: them as text (550,000 made a file of 85 MB).
+MOST_ROUNDS = 3000
+
+_FACTS_KEY = "ortbench"
+
+
+class Benchmark(Protocol):
+    """What we use of pytest-benchmark's fixture."""
+
+    enabled: bool
+    stats: object | None
+    extra_info: dict[str, Plain]
+    params: dict[str, Plain] | None
+
+    def pedantic(self, target: Callable[[], None], *, rounds: int, iterations: int) -> None:
+        """Time ``target`` as often as told."""
+
+
+class ReplayTimer:
+    """A clock that lets recorded durations pass, one between every two readings.
+
+    Without recorded durations it is ``time.perf_counter``, for a test that times something itself.
+    """
+
+    __name__ = "recorded"
+
+    def __init__(self) -> None:
+        self._durations_s: Sequence[float] = ()
+        self._next = 0
+        self._running = False
+
+    def load(self, durations_s: Sequence[float]) -> None:
+        """Replay ``durations_s`` from the first one on; an empty sequence ends the replay."""
+        self._durations_s = durations_s
+        self._next = 0
+        self._running = False
+
+    def __call__(self) -> float:
+        if self._next >= len(self._durations_s):
+            return time.perf_counter()
+        self._running = not self._running
+        if self._running:
+            # From zero, so that the difference of both readings is the duration to the last bit.
+            return 0.0
+        self._next += 1
+        return self._durations_s[self._next - 1]
+
+
+#: One for all tests: they run one after the other, and each loads its own durations.
+TIMER = ReplayTimer()
+
+
+def register(config: pytest.Config) -> None:
+    """Join pytest-benchmark where it is active; else stand in for its fixture."""
+    plugins = config.pluginmanager
+    if hasattr(config.hook, "pytest_benchmark_update_json"):
+        import sys
+
+        plugins.register(sys.modules[__name__], "ortbench-benchmark-bridge")
+    elif not any(hasattr(plugin, "benchmark") for plugin in plugins.get_plugins()):
+        # The shipped latency suite takes the fixture statically, so somebody has to offer it.
+        plugins.register(_StandIn(), "ortbench-benchmark-stand-in")
+
+
+def replay(
+    benchmark: Benchmark,
+    durations_s: Sequence[float],
+    extra_info: Mapping[str, Plain],
+    params: Mapping[str, Plain] | None = None,
+) -> None:
+    """Hand recorded durations to pytest-benchmark, as if it had timed them.
+
+    Args:
+        benchmark: Its fixture. Nothing happens if it is disabled or the test has used it already.
+        durations_s: Seconds of single inferences in order; thinned to :data:`MOST_ROUNDS`.
+        extra_info: Facts that go into its JSON beside the statistics.
+        params: What ``--benchmark-group-by=param:NAME`` may name.
+    """
+    if not durations_s or not benchmark.enabled or benchmark.stats is not None:
+        return
+    kept = thin(durations_s)
+    benchmark.extra_info.update(extra_info)
+    if params is not None:
+        benchmark.params = dict(params)
+    TIMER.load(kept)
+    try:
+        benchmark.pedantic(_recorded_inference, rounds=len(kept), iterations=1)
+    finally:
+        TIMER.load(())
+
+
+def thin(durations_s: Sequence[float], most: int = MOST_ROUNDS) -> Sequence[float]:
+    """Keep every n-th duration so that at most ``most`` are left."""
+    stride = -(-len(durations_s) // most)
+    return durations_s[::stride] if stride > 1 else durations_s
+
+
+def _recorded_inference() -> None:
+    """What pytest-benchmark calls between two readings of the timer."""
+
+
+def durations_of(result: CaseResult) -> list[float]:
+    """Kept durations of all workers of a case in seconds, one worker after the other."""
+    return [
+        duration / 1e9
+        for measurement in result.measurements
+        for duration in measurement.samples.durations_ns
+    ]
+
+
+def params_of(result: CaseResult) -> dict[str, Plain]:
+    """What the case was asked for, by the names of its axes."""
+    case = result.case
+    return {
+        "model": case.model.name,
+        "precision": case.variant.precision,
+        "provider": case.provider.label,
+        "batch": case.batch,
+        "runtime": case.runtime.label,
+        **case.dims,
+        **case.knobs,
+    }
+
+
+def extra_info_of(result: CaseResult) -> dict[str, Plain]:
+    """Facts about a measured case that pytest-benchmark's own statistics lack."""
+    from pytest_ortbench.analysis.summary import summarise
+
+    case, summary = result.case, summarise(result)
+    info: dict[str, Plain] = {
+        "case_id": case.case_id,
+        "status": result.status,
+        "flags": " ".join(flag.name for flag in result.flags),
+        "model": case.model.name,
+        "precision": case.variant.precision,
+        "provider": case.provider.alias,
+        "device": case.provider.device,
+        "runtime": case.runtime.label,
+        "batch": case.batch,
+        "io": case.io,
+        "workers": summary.workers,
+        "samples": summary.samples,
+    }
+    for name in ("latency_p50", "throughput", "placement"):
+        quantity = summary.quantities.get(name)
+        if quantity is not None:
+            info[name] = quantity.value
+            info[f"{name}_low"], info[f"{name}_high"] = quantity.low, quantity.high
+    if result.measurements:
+        first = result.measurements[0]
+        info["onnxruntime"] = first.runtime.version
+        info["threads"] = first.threads
+    return info
+
+
+# -- pytest's hooks ------------------------------------------------------------------------------
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Set our timer on the tests that take both fixtures; keep what their own marker says."""
+    names = getattr(item, "fixturenames", ())
+    if "ortbench" not in names or "benchmark" not in names:
+        return
+    marker = item.get_closest_marker("benchmark")
+    settings = {**(marker.kwargs if marker else {}), "timer": TIMER}
+    item.add_marker(pytest.mark.benchmark(**settings), append=False)
+    # A case that gives no number has nothing to replay, and its message says why.
+    unused = "ignore:Benchmark fixture was not used at all"
+    item.add_marker(pytest.mark.filterwarnings(unused))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
+    """Replay the case behind the test, also if the test then failed by a limit or an assertion."""
+    try:
+        yield
+    finally:
+        _replay_case(item)
+
+
+def _replay_case(item: pytest.Item) -> None:
+    arguments = getattr(item, "funcargs", {})
+    if "ortbench" not in arguments or "benchmark" not in arguments:
+        return
+    result = known_result(item)
+    if result is not None and result.status == "measured":
+        benchmark: Benchmark = arguments["benchmark"]
+        replay(benchmark, durations_of(result), extra_info_of(result), params_of(result))
+
+
+def known_result(item: pytest.Item) -> CaseResult | None:
+    """Return the result of a test's case if it was measured already; never measures it."""
+    from pytest_ortbench.bench import Bench, planned_of
+
+    bench, planned = Bench.existing(item.config), planned_of(item)
+    if bench is None or planned is None or not bench.started:
+        return None
+    return bench.engine.known(planned)
+
+
+# -- pytest-benchmark's hooks --------------------------------------------------------------------
+
+
+def pytest_benchmark_update_machine_info(
+    config: pytest.Config, machine_info: dict[str, object]
+) -> None:
+    """Add the stable facts about this machine where cases of ours were measured."""
+    if _has_cases(config):
+        machine_info[_FACTS_KEY] = _machine_facts()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_benchmark_compare_machine_info(
+    machine_info: dict[str, object], compared_benchmark: dict[str, dict[str, object]]
+) -> None:
+    """Compare our facts with a stored run that has them, and only then.
+
+    The stored runs are read before any test is collected, when it is not known yet whether there
+    will be cases; without this, the mere presence of our facts would be taken for another machine.
+    """
+    if _FACTS_KEY in compared_benchmark.get("machine_info", {}):
+        machine_info[_FACTS_KEY] = _machine_facts()
+    else:
+        machine_info.pop(_FACTS_KEY, None)
+
+
+def _has_cases(config: pytest.Config) -> bool:
+    from pytest_ortbench.bench import Bench
+
+    bench = Bench.existing(config)
+    return bench is not None and bench.started
+
+
+def _machine_facts() -> dict[str, str]:
+    from pytest_ortbench.launch.machine import fingerprint
+
+    return fingerprint().stable
+
+
+class _StandIn:
+    """The ``benchmark`` fixture of a run without pytest-benchmark."""
+
+    @pytest.fixture
+    def benchmark(self, request: pytest.FixtureRequest) -> AbsentBenchmark:
+        """Stand in for pytest-benchmark's fixture in tests that take ``ortbench`` too."""
+        if "ortbench" not in request.fixturenames:
+            pytest.fail(
+                "fixture 'benchmark' comes with pytest-benchmark, which is not installed or is "
+                "switched off (-p no:benchmark). Install it: pip install pytest-benchmark",
+                pytrace=False,
+            )
+        return AbsentBenchmark()
+
+
+class AbsentBenchmark:
+    """Behaves as pytest-benchmark's fixture with ``--benchmark-disable``: it times nothing."""
+
+    enabled = False
+    stats = None
+
+    def __init__(self) -> None:
+        self.extra_info: dict[str, object] = {}
+        self.group: str | None = None
+
+    def __call__(
+        self,
+        function: Callable[_Params, _Result],
+        *args: _Params.args,
+        **kwargs: _Params.kwargs,
+    ) -> _Result:
+        return function(*args, **kwargs)

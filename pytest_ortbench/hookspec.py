@@ -1,0 +1,61 @@
+"""Hooks for others. Write one into a ``conftest.py`` or a plugin; arguments may be left out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pytest_ortbench.core.case import Case
+    from pytest_ortbench.core.outcome import CaseResult
+
+
+@pytest.hookspec
+def pytest_ortbench_models(config: pytest.Config) -> Sequence[str] | None:  # type: ignore[empty-body]
+    """Return model specifications to measure when neither option, ini key nor marker names any.
+
+    They are written as behind ``--ort-models``. All plugins are asked and their models are added
+    up; without any, the default set is measured. Example::
+
+        def pytest_ortbench_models(config):
+            return ["exports/detector.onnx", "builtin:mobilenet_v2"]
+    """
+
+
+@pytest.hookspec(firstresult=True)
+def pytest_ortbench_inputs(case: Case, config: pytest.Config) -> Path | str | None:  # type: ignore[empty-body]
+    """Return where the real inputs of a case are, as behind ``--ort-inputs``; ``None``: not mine.
+
+    It is asked once a case, while the plan is made and before anything runs, so it may write the
+    file that it names. The first plugin that answers wins over ``--ort-inputs``. Example::
+
+        def pytest_ortbench_inputs(case):
+            if case.model.name == "detector":
+                return f"photos/batch_{case.batch}.npz"
+    """
+
+
+@pytest.hookspec
+def pytest_ortbench_machine_info(config: pytest.Config) -> dict[str, str] | None:  # type: ignore[empty-body]
+    """Return facts about this machine that belong into every run document.
+
+    They inform, and do not decide whether two runs compare. Example::
+
+        def pytest_ortbench_machine_info():
+            return {"asset": "lab-07", "cooling": "passive"}
+    """
+
+
+@pytest.hookspec
+def pytest_ortbench_case_measured(result: CaseResult, config: pytest.Config) -> None:
+    """Hear of each case as soon as its result is on disk, whatever became of it.
+
+    No worker runs meanwhile, so that nothing done here disturbs a measurement. Example::
+
+        def pytest_ortbench_case_measured(result):
+            if result.failure is not None:
+                print(result.case.case_id, result.status, result.failure.message)
+    """
