@@ -1,0 +1,321 @@
+"""Accuracy: the same inputs through a reference and through the measured session."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from pytest_ortbench.core.case import InputSpec
+from pytest_ortbench.core.outcome import Accuracy, OutputAccuracy, OutputCheck
+from pytest_ortbench.worker.agreement import (
+    Difference,
+    comparable,
+    difference,
+    kind_of,
+    summarise,
+)
+from pytest_ortbench.worker.element_types import NUMPY_NAMES
+from pytest_ortbench.worker.inputs import make_feeds, scales, varies
+from pytest_ortbench.worker.outputs import Leaf, flatten
+from pytest_ortbench.worker.sample_file import Sample, SampleFile, SampleWriter, open_samples
+
+#: Factors on drawn float inputs: half precision underflows at small ones and overflows at large.
+MAGNITUDES = (0.1, 1.0, 10.0)
+#: Input sets of the standard pass, over all magnitudes.
+SAMPLES = 8
+#: Past these no further sample is added, once each magnitude had one (the size: once one is there).
+_MAX_BYTES = 512 * 1024**2
+_MAX_SECONDS = 10.0
+
+#: How far the norms of two runs' outputs may differ where the bits do: kernels that add up in
+#: another order each time do not change the norm of all outputs by a thousandth.
+_NORM_SLACK = 1e-3
+
+_FLOATS = frozenset({"float16", "float32", "float64"})
+
+
+class Declared(Protocol):
+    """One declared input or output of a session."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def type(self) -> str: ...
+
+
+class Session(Protocol):
+    """What is needed of ``onnxruntime.InferenceSession``."""
+
+    def get_inputs(self) -> Sequence[Declared]: ...
+
+    def get_outputs(self) -> Sequence[Declared]: ...
+
+    def run(
+        self, output_names: Sequence[str] | None, input_feed: Mapping[str, object], /
+    ) -> Sequence[object]: ...
+
+
+Run = Callable[[Mapping[str, object]], Sequence[object]]
+
+
+def write_reference(
+    path: Path,
+    *,
+    session: Session,
+    specs: Sequence[InputSpec],
+    seed: int,
+    magnitudes: Sequence[float] = MAGNITUDES,
+    samples: int = SAMPLES,
+    label: str = "",
+) -> None:
+    """Run input sets through the reference and store inputs and outputs together.
+
+    Magnitudes take turns, that of the measured run first; the first set is the one that is timed.
+    Where nothing is drawn there is one set only. Large or slow models get fewer sets: what is
+    stored is what counts.
+
+    Args:
+        path: The file to make; it appears when it is complete.
+        session: The reference.
+        specs: The inputs, every size resolved.
+        seed: Seed of the drawn inputs.
+        magnitudes: Factors on drawn float inputs.
+        samples: Input sets over all magnitudes.
+        label: What the reference is, for people; by default its first provider.
+
+    Raises:
+        WorkerError: if inputs can't be made.
+        Exception: what ONNX Runtime raises if the reference fails on the first set.
+    """
+    nearest_first = sorted(magnitudes, key=lambda factor: abs(math.log10(factor)))
+    factors = nearest_first if scales(specs) else [1.0]
+    names = tuple(output.name for output in session.get_outputs())
+    started = time.monotonic()
+    with SampleWriter(path, label or _label(session), names) as writer:
+        for number in range(samples if varies(specs) else 1):
+            factor = factors[number % len(factors)]
+            feeds = make_feeds(specs, seed=seed, magnitude=factor, sample=number)
+            try:
+                outputs = list(session.run(None, feeds))
+            except Exception as error:
+                # Native errors have no common base class. What fails at the measured magnitude
+                # fails; what fails at another one only is no sample.
+                if number == 0:
+                    raise
+                writer.note = f"the reference failed at magnitude {factor:g}: {_line(error)}"
+                continue
+            writer.add(Sample(magnitude=factor, feeds=feeds, outputs=outputs))
+            per_sample = writer.bytes_written / (number + 1)
+            if writer.bytes_written + per_sample > _MAX_BYTES:
+                break
+            if number + 1 >= len(factors) and time.monotonic() - started > _MAX_SECONDS:
+                break
+
+
+def compare(session: Session, path: Path, *, run: Run | None = None, reason: str = "") -> Accuracy:
+    """Run the stored input sets and compare with the stored outputs.
+
+    Args:
+        session: The session under test.
+        path: File of :func:`write_reference`.
+        run: How to run it, instead of ``session.run(None, feeds)``.
+        reason: Why outputs can't be compared (operators that draw random numbers); then nothing is.
+
+    Returns:
+        Figures by output, or the reason why there are none.
+
+    Raises:
+        WorkerError: if the file can't be read.
+    """
+    stored = open_samples(path)
+    if reason:
+        return Accuracy(reference=stored.reference, reason=reason)
+    order, order_note = _output_order(session, stored.names)
+    if order is None:
+        return Accuracy(reference=stored.reference, reason=order_note)
+    collected = _Collected()
+    for sample in stored.samples():
+        feeds, missing = _fitting(session, sample.feeds)
+        if missing:
+            return Accuracy(
+                reference=stored.reference,
+                reason=f"the reference has no value for the input {missing!r}",
+            )
+        try:
+            outputs = run(feeds) if run is not None else session.run(None, feeds)
+        except Exception as error:  # noqa: BLE001 - native errors have no common base class
+            return Accuracy(
+                reference=stored.reference,
+                reason=f"the run at magnitude {sample.magnitude:g} failed: {_line(error)}",
+            )
+        collected.add(sample, [outputs[index] for index in order], stored.names)
+    return collected.accuracy(stored, order_note)
+
+
+class _Collected:
+    """Differences of all samples so far, by output."""
+
+    def __init__(self) -> None:
+        self.magnitudes: list[float] = []
+        self._kinds: dict[str, str] = {}
+        self._differences: dict[str, list[Difference]] = {}
+        #: Magnitude of each entry of ``_differences``; an output may be absent in some samples.
+        self._at: dict[str, list[float]] = {}
+
+    def add(self, sample: Sample, outputs: Sequence[object], names: Sequence[str]) -> None:
+        self.magnitudes.append(sample.magnitude)
+        found = {leaf.label: leaf for leaf in flatten(outputs, names)}
+        expected = {leaf.label: leaf for leaf in flatten(sample.outputs, names)}
+        for label, leaf in expected.items():
+            kind = self._kinds.setdefault(label, kind_of(leaf))
+            self._note(label, sample, difference(kind, leaf, found.get(label)))
+        for label, leaf in found.items():
+            if label not in expected:
+                self._kinds.setdefault(label, kind_of(leaf))
+                self._note(label, sample, _unexpected(leaf))
+
+    def accuracy(self, stored: SampleFile, order_note: str) -> Accuracy:
+        outputs: list[OutputAccuracy] = []
+        notes = [note for note in (stored.note, order_note) if note]
+        for label, differences in self._differences.items():
+            outputs.append(summarise(label, self._kinds[label], differences))
+            notes += self._remarks(label, differences)
+        return Accuracy(
+            reference=stored.reference,
+            samples=len(self.magnitudes),
+            magnitudes=tuple(sorted(set(self.magnitudes))),
+            outputs=tuple(outputs),
+            reason="" if outputs else "there are no outputs to compare",
+            note="; ".join(notes),
+        )
+
+    def _note(self, label: str, sample: Sample, found: Difference) -> None:
+        self._differences.setdefault(label, []).append(found)
+        self._at.setdefault(label, []).append(sample.magnitude)
+
+    def _remarks(self, label: str, differences: Sequence[Difference]) -> list[str]:
+        remarks = []
+        infinite = {
+            factor
+            for factor, sample in zip(self._at[label], differences, strict=True)
+            if not sample.reference_finite
+        }
+        if infinite:
+            count = sum(not sample.reference_finite for sample in differences)
+            at = ", ".join(f"{factor:g}" for factor in sorted(infinite))
+            kept = comparable(differences)
+            outcome = (
+                "only finite pairs are compared"
+                if len(kept) == len(differences)
+                else "left out of its figures"
+            )
+            remarks.append(
+                f"the reference of {label!r} is not finite in {count} of {len(differences)} "
+                f"samples (magnitude {at}): {outcome}"
+            )
+        mismatches = [sample.mismatch for sample in differences if sample.mismatch]
+        if mismatches:
+            remarks.append(
+                f"{label!r} {mismatches[0]} ({len(mismatches)} of {len(differences)} samples)"
+            )
+        return remarks
+
+
+def repeatability(checks: Sequence[OutputCheck]) -> tuple[bool | None, str]:
+    """Whether the runs of the measured loop gave finite outputs that agree with each other.
+
+    Args:
+        checks: Looks at the outputs of several runs on the same inputs.
+
+    Returns:
+        ``True`` (with a note where the bits differ but the norms of all outputs agree within
+        0.1 %), ``False`` and how they differ, or ``None`` where fewer than two were looked at.
+    """
+    if len(checks) < 2:
+        return None, "fewer than two runs were looked at"
+    first = checks[0]
+    drifted = ""
+    for check in checks[1:]:
+        if check.nonfinite != first.nonfinite:
+            return False, (
+                f"{check.nonfinite} NaN or infinite values in the {check.run} run, "
+                f"{first.nonfinite} in the {first.run} run"
+            )
+        if check.digest == first.digest:
+            continue
+        if check.norm is None or first.norm is None:
+            return False, f"outputs of the {check.run} run differ from those of the {first.run} run"
+        scale = max(check.norm, first.norm)
+        change = abs(check.norm - first.norm) / scale if scale else 0.0
+        if change > _NORM_SLACK:
+            return False, (
+                f"outputs of the {check.run} run differ from those of the {first.run} run: "
+                f"their norm by {change:.2g}"
+            )
+        drifted = (
+            f"outputs of the {check.run} run differ in some bits from those of the {first.run} run"
+        )
+    if first.nonfinite:
+        return False, f"{first.nonfinite} NaN or infinite values in every run"
+    return True, drifted
+
+
+def _output_order(session: Session, names: Sequence[str]) -> tuple[list[int] | None, str]:
+    """Where each output of the reference stands among the session's; or ``None`` and why not."""
+    found = [output.name for output in session.get_outputs()]
+    if set(names) <= set(found):
+        return [found.index(name) for name in names], ""
+    if len(found) == len(names):
+        return list(range(len(names))), "outputs are compared in order, since their names differ"
+    return None, (
+        f"the outputs differ: {', '.join(found)} against {', '.join(names)} of the reference"
+    )
+
+
+def _fitting(session: Session, feeds: Mapping[str, object]) -> tuple[dict[str, object], str]:
+    """Feeds for this session, floats and integers in its own widths; or the input that is missing.
+
+    A variant may declare other element types than the reference (half-precision inputs), and fewer
+    inputs, when one was of no use.
+    """
+    import numpy as np
+
+    fitting: dict[str, object] = {}
+    for declared in session.get_inputs():
+        if declared.name not in feeds:
+            if declared.type.startswith("optional("):
+                continue
+            return {}, declared.name
+        value = feeds[declared.name]
+        wanted = NUMPY_NAMES.get(declared.type[7:-1] if declared.type.startswith("tensor(") else "")
+        if isinstance(value, np.ndarray) and wanted is not None and value.dtype.name != wanted:
+            both_float = {value.dtype.name, wanted} <= _FLOATS
+            if both_float or (value.dtype.kind in "iu" and np.dtype(wanted).kind in "iu"):
+                value = value.astype(wanted)
+        fitting[declared.name] = value
+    return fitting, ""
+
+
+def _unexpected(leaf: Leaf) -> Difference:
+    """A part that the reference lacks, such as a sequence that came out longer."""
+    return Difference(
+        exact=False,
+        agree=0,
+        rows=max(leaf.values.size, 1),
+        mismatch="is not in the reference",
+    )
+
+
+def _label(session: object) -> str:
+    ask = getattr(session, "get_providers", None)
+    providers = list(ask()) if ask is not None else []
+    return str(providers[0]) if providers else type(session).__name__
+
+
+def _line(error: Exception) -> str:
+    text = str(error).strip()
+    return text.splitlines()[0] if text else type(error).__name__

@@ -1,0 +1,324 @@
+"""One output against its reference: sums over one sample, then figures over all samples."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pytest_ortbench.core.outcome import OutputAccuracy
+from pytest_ortbench.worker.outputs import Leaf, real_parts
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+#: Classes that a last axis may stand for where no name says so.
+_CLASSES = range(2, 100_001)
+#: Likewise where the name does: vocabularies of language models have up to some 260,000 entries.
+_NAMED_CLASSES = range(2, 1_000_001)
+
+_CLASS_NAME = re.compile(r"logit|prob|score|class|label|softmax", re.IGNORECASE)
+_OTHER_NAME = re.compile(
+    r"embed|hidden|feature|state|box|coord|mask|key|value|attention|pooler|dets", re.IGNORECASE
+)
+
+#: How far a row of probabilities may be from adding up to 1; half precision is within it.
+_SUM_SLACK = 5e-3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """Sums over one sample of one output; over finite pairs where they are of floats.
+
+    Attributes:
+        exact: Whether type, shape and every bit agree.
+        reference_finite: Whether the reference holds finite values only.
+        nan: NaN where the reference has none.
+        inf: Infinity where the reference has another value.
+        pairs: Pairs that are finite on both sides.
+        signal: Sum of squares of the reference.
+        power: Sum of squares of the output.
+        product: Sum of products of both.
+        noise: Sum of squares of the difference.
+        max_abs: Largest difference; ``None`` where values have none.
+        max_reference: Largest magnitude of the reference.
+        agree: Rows that agree; ``None`` where rows mean nothing.
+        rows: Rows compared, likewise.
+        mismatch: How types, shapes or keys differ, so that nothing could be compared by element.
+    """
+
+    exact: bool
+    reference_finite: bool = True
+    nan: int = 0
+    inf: int = 0
+    pairs: int = 0
+    signal: float = 0.0
+    power: float = 0.0
+    product: float = 0.0
+    noise: float = 0.0
+    max_abs: float | None = None
+    max_reference: float = 0.0
+    agree: int | None = None
+    rows: int | None = None
+    mismatch: str = ""
+
+
+def kind_of(leaf: Leaf) -> str:
+    """``float``, ``class``, ``integer`` or ``string``.
+
+    A float output is read as classes, by the largest entry of its last axis, if
+
+    - its name speaks of logits, probabilities, scores or classes (not of boxes, embeddings or
+      hidden states), or it is a table by class label (ZipMap); or
+    - each of its rows holds no negative value and adds up to 1; or
+    - it has two axes, so that it is one row an item, and its name does not speak against it.
+
+    An embedding of two axes with a name that tells nothing is read as classes too; its agreement is
+    then that of its largest component. Whether a case is accurate is never decided by it.
+    """
+    values = leaf.values
+    if values.dtype == object:
+        return "string"
+    if values.dtype.kind not in "fc":
+        return "integer"
+    if values.dtype.kind == "c" or values.ndim < 2 or not values.size:
+        return "float"
+    classes = values.shape[-1]
+    if leaf.keys is not None:
+        return "class" if classes in _CLASSES else "float"
+    if _OTHER_NAME.search(leaf.label):
+        return "float"
+    if _CLASS_NAME.search(leaf.label):
+        return "class" if classes in _NAMED_CLASSES else "float"
+    if classes not in _CLASSES:
+        return "float"
+    return "class" if values.ndim == 2 or _adds_up(values) else "float"
+
+
+def difference(kind: str, reference: Leaf, output: Leaf | None) -> Difference:
+    """Compare one sample.
+
+    An output that is absent, or of another shape, counts like one of zeros: noise as large as the
+    signal (0 dB), and no row that agrees.
+
+    Args:
+        kind: What :func:`kind_of` said of the reference.
+        reference: What is right.
+        output: What came out.
+    """
+    mismatch = _mismatch(reference, output)
+    expected = reference.values
+    if output is None or mismatch:
+        return _all_wrong(kind, expected, mismatch)
+    found = output.values
+    if kind in ("integer", "string"):
+        return _equality(expected, found)
+    return _float_difference(kind, expected, found)
+
+
+def summarise(name: str, kind: str, differences: Sequence[Difference]) -> OutputAccuracy:
+    """Reduce all samples of one output to the worst of each figure.
+
+    Samples whose reference is not finite are left out of errors and agreement, unless all are.
+    """
+    kept = comparable(differences)
+    nan = sum(sample.nan for sample in differences)
+    inf = sum(sample.inf for sample in differences)
+    counted = [sample for sample in kept if sample.rows is not None]
+    floats = [sample for sample in kept if sample.pairs]
+    return OutputAccuracy(
+        name=name,
+        kind=kind,
+        finite=not nan and not inf,
+        nan_count=nan,
+        inf_count=inf,
+        max_abs=_largest(sample.max_abs for sample in kept),
+        max_rel=_largest(
+            sample.max_abs / sample.max_reference
+            for sample in floats
+            if sample.max_abs is not None and sample.max_reference
+        ),
+        cosine=_smallest(_cosine(sample) for sample in floats if sample.signal),
+        sqnr_db=_smallest(_sqnr_db(floats)),
+        exact=all(sample.exact for sample in differences),
+        agree=sum(sample.agree or 0 for sample in counted) if counted else None,
+        rows=sum(sample.rows or 0 for sample in counted) if counted else None,
+    )
+
+
+def comparable(differences: Sequence[Difference]) -> Sequence[Difference]:
+    """Samples whose reference is finite; all of them where none is (masks of minus infinity)."""
+    return [sample for sample in differences if sample.reference_finite] or differences
+
+
+def _adds_up(values: NDArray[Any]) -> bool:
+    import numpy as np
+
+    if not (values >= 0).all():
+        return False
+    sums = values.sum(axis=-1, dtype=np.float64)
+    return bool((np.abs(sums - 1) <= _SUM_SLACK).all())
+
+
+def _mismatch(reference: Leaf, output: Leaf | None) -> str:
+    if output is None:
+        return "is absent"
+    expected, found = reference.values, output.values
+    if (expected.dtype.kind in "fc") != (found.dtype.kind in "fc") or (
+        (expected.dtype == object) != (found.dtype == object)
+    ):
+        return f"has type {found.dtype} where the reference has {expected.dtype}"
+    if expected.shape != found.shape:
+        return f"has shape {list(found.shape)} where the reference has {list(expected.shape)}"
+    if reference.keys != output.keys:
+        return f"has keys {output.keys} where the reference has {reference.keys}"
+    return ""
+
+
+def _all_wrong(kind: str, expected: NDArray[Any], mismatch: str) -> Difference:
+    import numpy as np
+
+    if kind in ("integer", "string"):
+        return Difference(exact=False, agree=0, rows=max(expected.size, 1), mismatch=mismatch)
+    against_zeros = _float_difference(kind, expected, np.zeros_like(expected))
+    return Difference(
+        exact=False,
+        reference_finite=against_zeros.reference_finite,
+        pairs=against_zeros.pairs,
+        signal=against_zeros.signal,
+        noise=against_zeros.noise,
+        max_abs=against_zeros.max_abs,
+        max_reference=against_zeros.max_reference,
+        agree=None if against_zeros.rows is None else 0,
+        rows=against_zeros.rows,
+        mismatch=mismatch,
+    )
+
+
+def _equality(expected: NDArray[Any], found: NDArray[Any]) -> Difference:
+    import numpy as np
+
+    agree = int(np.count_nonzero(expected == found))
+    largest: float | None = None
+    if expected.dtype.kind in "iu" and found.dtype.kind in "iu":
+        largest = 0.0
+        if agree < expected.size:
+            largest = float(np.abs(expected.astype("float64") - found.astype("float64")).max())
+    return Difference(
+        exact=agree == expected.size and expected.dtype == found.dtype,
+        max_abs=largest,
+        agree=agree,
+        rows=expected.size,
+    )
+
+
+def _float_difference(kind: str, expected: NDArray[Any], found: NDArray[Any]) -> Difference:
+    import numpy as np
+
+    sums = [
+        _part_difference(right, got)
+        for right, got in zip(real_parts(expected), real_parts(found), strict=True)
+    ]
+    rows = agree = None
+    if kind == "class" and expected.size:
+        rows = expected.size // expected.shape[-1]
+        agree = _agreeing_rows(expected, found)
+    same_type = expected.dtype == found.dtype
+    same_bits = same_type and np.array_equal(_bits(expected), _bits(found))
+    return Difference(
+        exact=same_bits,
+        reference_finite=all(part.reference_finite for part in sums),
+        nan=sum(part.nan for part in sums),
+        inf=sum(part.inf for part in sums),
+        pairs=sum(part.pairs for part in sums),
+        signal=math.fsum(part.signal for part in sums),
+        power=math.fsum(part.power for part in sums),
+        product=math.fsum(part.product for part in sums),
+        noise=math.fsum(part.noise for part in sums),
+        max_abs=_largest(part.max_abs for part in sums),
+        max_reference=max((part.max_reference for part in sums), default=0.0),
+        agree=agree,
+        rows=rows,
+    )
+
+
+def _bits(values: NDArray[Any]) -> NDArray[Any]:
+    import numpy as np
+
+    return np.ascontiguousarray(values).reshape(-1).view(np.uint8)
+
+
+def _part_difference(expected: NDArray[Any], found: NDArray[Any]) -> Difference:
+    import numpy as np
+
+    right = expected.astype("float64")
+    got = found.astype("float64")
+    right_finite = np.isfinite(right)
+    got_finite = np.isfinite(got)
+    nan = int(np.count_nonzero(np.isnan(got) & ~np.isnan(right)))
+    inf = int(np.count_nonzero(np.isinf(got) & (got != right)))
+    both = right_finite & got_finite
+    if not both.all():
+        right, got = right[both], got[both]
+    if not right.size:
+        return Difference(exact=False, reference_finite=bool(right_finite.all()), nan=nan, inf=inf)
+    error = right - got
+    return Difference(
+        exact=False,
+        reference_finite=bool(right_finite.all()),
+        nan=nan,
+        inf=inf,
+        pairs=right.size,
+        signal=float(np.dot(right, right)),
+        power=float(np.dot(got, got)),
+        product=float(np.dot(right, got)),
+        noise=float(np.dot(error, error)),
+        max_abs=float(np.abs(error).max()),
+        max_reference=float(np.abs(right).max()),
+    )
+
+
+def _agreeing_rows(expected: NDArray[Any], found: NDArray[Any]) -> int:
+    """Rows whose class is one that the reference ranks first (it may rank several first)."""
+    import numpy as np
+
+    right = expected.reshape(-1, expected.shape[-1])
+    got = found.reshape(right.shape)
+    # A row with NaN has no class; argmax would name the first NaN.
+    valid = ~np.isnan(got).any(axis=-1)
+    chosen = np.take_along_axis(right, got.argmax(axis=-1)[:, None], axis=-1)[:, 0]
+    return int(np.count_nonzero(valid & (chosen == right.max(axis=-1))))
+
+
+def _cosine(sample: Difference) -> float:
+    if not sample.power:
+        return 0.0
+    cosine = sample.product / (math.sqrt(sample.signal) * math.sqrt(sample.power))
+    return max(-1.0, min(1.0, cosine))
+
+
+def _sqnr_db(samples: Sequence[Difference]) -> Iterable[float]:
+    """10·log10(signal ÷ noise) of every sample that has noise.
+
+    Where the reference of a sample is all zero, the mean signal of the other samples stands for it.
+    """
+    pairs = sum(sample.pairs for sample in samples if sample.signal)
+    signal = math.fsum(sample.signal for sample in samples)
+    for sample in samples:
+        if not sample.noise:
+            continue
+        own = sample.signal or (signal / pairs * sample.pairs if pairs else 0.0)
+        if own:
+            yield 10 * math.log10(own / sample.noise)
+
+
+def _largest(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None and math.isfinite(value)]
+    return max(known, default=None)
+
+
+def _smallest(values: Iterable[float]) -> float | None:
+    known = [value for value in values if math.isfinite(value)]
+    return min(known, default=None)
