@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 
 from pytest_ortbench.core.errors import UsageError
-from pytest_ortbench.plan.provider_kinds import ProviderKind
+from pytest_ortbench.core.provider_kinds import ProviderKind
 
 
 def device_options(

@@ -9,10 +9,10 @@ from dataclasses import replace
 
 from pytest_ortbench.core.case import Provider
 from pytest_ortbench.core.errors import UsageError, did_you_mean
+from pytest_ortbench.core.provider_kinds import BY_NAME, KINDS, ProviderKind
 from pytest_ortbench.core.run import Skip
 from pytest_ortbench.plan.axes import parse_settings, split_list
 from pytest_ortbench.plan.devices import device_options
-from pytest_ortbench.plan.provider_kinds import BY_NAME, KINDS, ProviderKind
 
 ALL = "all"
 _PLACE = "--ort-providers"

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_ortbench.core.errors import UsageError
-from pytest_ortbench.plan.provider_kinds import BY_NAME, KINDS, supplied_by
+from pytest_ortbench.core.provider_kinds import BY_NAME, KINDS, supplied_by
 from pytest_ortbench.plan.providers import (
     check_specs,
     expand,
