@@ -1,0 +1,189 @@
+"""Which distributions of ONNX Runtime are installed in this interpreter, and whether that is sound.
+
+All of them bring the same package ``onnxruntime``. Two in one environment overwrite each other's
+files, and removing one of them takes the other's files along; neither pip nor ONNX Runtime says so.
+Nothing is imported here: what is wrong is read from the records of the installer.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.metadata import Distribution, distributions
+from pathlib import Path
+
+PACKAGE = "onnxruntime"
+
+#: Endings of native libraries; ``.so.1.32.0`` counts too.
+_LIBRARIES = (".so", ".dll", ".dylib", ".pyd")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstalledDistribution:
+    """One distribution that brings the package ``onnxruntime``, or a provider for it.
+
+    Attributes:
+        name: As on the package index.
+        version: Its version.
+        brings_package: Whether it brings the package ``onnxruntime`` itself.
+        missing: Number of its files that are not there.
+        replaced: Number of its libraries that are there with another size: another distribution
+            was installed over it.
+    """
+
+    name: str
+    version: str
+    brings_package: bool
+    missing: int = 0
+    replaced: int = 0
+
+    @property
+    def requirement(self) -> str:
+        """What installs exactly this one."""
+        return f"{self.name}=={self.version}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Installed:
+    """What an environment holds of ONNX Runtime.
+
+    Attributes:
+        distributions: Those installed, by name.
+        leftovers: Libraries in the package's folder that no installed distribution knows of,
+            relative to the environment.
+        folder: The package's folder; empty if there is none.
+    """
+
+    distributions: tuple[InstalledDistribution, ...] = ()
+    leftovers: tuple[str, ...] = ()
+    folder: str = ""
+
+    @property
+    def runtimes(self) -> tuple[InstalledDistribution, ...]:
+        """The distributions that bring the package itself; more than one is one too many."""
+        return tuple(each for each in self.distributions if each.brings_package)
+
+    def problems(self) -> list[str]:
+        """Say what is wrong, one sentence each; empty if nothing is."""
+        found = []
+        if len(self.runtimes) > 1:
+            names = " and ".join(each.requirement for each in self.runtimes)
+            found.append(
+                f"{names} are installed together: they overwrite each other's files, "
+                "and which providers work is chance"
+            )
+        for each in self.runtimes:
+            if each.missing:
+                found.append(
+                    f"{each.missing} files of {each.requirement} are not there: another "
+                    "distribution was removed, and these went with it"
+                )
+            elif each.replaced:
+                found.append(f"{each.replaced} libraries of {each.requirement} were replaced")
+        if self.leftovers:
+            shown = ", ".join(self.leftovers[:5])
+            more = f" and {len(self.leftovers) - 5} more" if len(self.leftovers) > 5 else ""
+            found.append(f"libraries that no installed distribution knows of: {shown}{more}")
+        return found
+
+    def repair(self) -> list[str]:
+        """Return the commands that make it sound again; empty if it is."""
+        if not self.problems():
+            return []
+        pip = f"{sys.executable} -m pip"
+        commands = []
+        if self.runtimes:
+            commands.append(f"{pip} uninstall -y {' '.join(e.name for e in self.runtimes)}")
+        if self.leftovers:
+            commands.append(f"remove the folder {self.folder}")
+        keep = self.runtimes[-1].requirement if self.runtimes else "onnxruntime"
+        others = [each.requirement for each in self.runtimes[:-1]]
+        choice = f"   (or {' or '.join(others)}; one environment for each)" if others else ""
+        commands.append(f"{pip} install {keep}{choice}")
+        return commands
+
+
+def installed(path: Sequence[str] | None = None) -> Installed:
+    """Look at the distributions of ONNX Runtime that this interpreter sees.
+
+    Args:
+        path: Folders to look in; this interpreter's own where not given.
+    """
+    folders = list(sys.path if path is None else path)
+    found = _onnxruntime_distributions(folders)
+    known = {file for each in found for file in _files_in_package(each)}
+    package = _package_folder(folders)
+    # Without a record (conda, Debian) nothing can be called left over.
+    recorded = package is not None and all(each.files is not None for each in found)
+    return Installed(
+        distributions=tuple(
+            sorted((_describe(each) for each in found), key=lambda each: each.name.lower())
+        ),
+        leftovers=_leftovers(package, known) if package is not None and recorded else (),
+        folder=str(package) if package is not None else "",
+    )
+
+
+def _onnxruntime_distributions(folders: list[str]) -> list[Distribution]:
+    """Each distribution once, as the first folder on the path has it."""
+    found: dict[str, Distribution] = {}
+    for each in distributions(path=folders):
+        name = (each.metadata["Name"] or "").lower().replace("_", "-")
+        if name.startswith((PACKAGE, "ort-nightly")):
+            found.setdefault(name, each)
+    return list(found.values())
+
+
+def _package_folder(folders: list[str]) -> Path | None:
+    """Where ``import onnxruntime`` finds it, or a folder of that name that is no package any more.
+
+    A folder without ``__init__.py`` counts for Python only where no whole package is found.
+    """
+    named = [folder for text in folders if (folder := Path(text or ".", PACKAGE)).is_dir()]
+    whole = [folder for folder in named if (folder / "__init__.py").is_file()]
+    return next(iter(whole or named), None)
+
+
+def _files_in_package(distribution: Distribution) -> dict[Path, int | None]:
+    """The recorded files within the package ``onnxruntime``, with their sizes if recorded."""
+    return {
+        Path(str(distribution.locate_file(file))): file.size
+        for file in distribution.files or ()
+        if file.parts[0] == PACKAGE and file.suffix != ".pyc"
+    }
+
+
+def _describe(distribution: Distribution) -> InstalledDistribution:
+    files = _files_in_package(distribution)
+    brings = any(file.name == "__init__.py" and file.parent.name == PACKAGE for file in files)
+    sizes = {file: _size(file) for file in files} if brings else {}
+    return InstalledDistribution(
+        name=distribution.metadata["Name"],
+        version=distribution.version,
+        brings_package=brings,
+        missing=sum(size is None for size in sizes.values()),
+        replaced=sum(
+            _is_library(file) and size is not None and files[file] not in (None, size)
+            for file, size in sizes.items()
+        ),
+    )
+
+
+def _leftovers(package: Path, known: set[Path]) -> tuple[str, ...]:
+    return tuple(
+        str(file.relative_to(package.parent))
+        for file in sorted(package.rglob("*"))
+        if _is_library(file) and file not in known
+    )
+
+
+def _is_library(file: Path) -> bool:
+    return file.suffix in _LIBRARIES or ".so." in file.name
+
+
+def _size(file: Path) -> int | None:
+    try:
+        return file.stat().st_size
+    except OSError:
+        return None

@@ -1,0 +1,142 @@
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from pytest_ortbench.launch.installed import installed
+
+CPU_FILES = {
+    "onnxruntime/__init__.py": 10,
+    "onnxruntime/capi/onnxruntime_pybind11_state.so": 500,
+    "onnxruntime/capi/libonnxruntime.so.1.32.0": 900,
+}
+OPENVINO_FILES = {
+    "onnxruntime/__init__.py": 10,
+    "onnxruntime/capi/onnxruntime_pybind11_state.so": 600,
+    "onnxruntime/capi/libonnxruntime_providers_openvino.so": 300,
+}
+
+
+class Environment:
+    """A folder of installed packages with pip's records."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def install(self, name: str, version: str, files: dict[str, int], *, record: bool = True):
+        """Write files of the given sizes, replacing what is there, as pip does."""
+        info = self.folder / f"{name.replace('-', '_')}-{version}.dist-info"
+        info.mkdir(parents=True)
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+        for file, size in files.items():
+            path = self.folder / file
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(b"x" * size)
+        if record:
+            lines = [f"{file},sha256=x,{size}" for file, size in files.items()]
+            lines.append("onnxruntime/__pycache__/__init__.cpython-311.pyc,,")
+            (info / "RECORD").write_text("\n".join(lines) + "\n")
+
+    def look(self):
+        return installed([str(self.folder)])
+
+
+@pytest.fixture
+def environment(tmp_path):
+    return Environment(tmp_path)
+
+
+def test_one_distribution_is_sound(environment):
+    environment.install("onnxruntime", "1.32.0", CPU_FILES)
+    found = environment.look()
+    assert [each.requirement for each in found.runtimes] == ["onnxruntime==1.32.0"]
+    assert found.folder == str(environment.folder / "onnxruntime")
+    assert found.problems() == []
+    assert found.repair() == []
+
+
+def test_nothing_installed_is_sound_too(environment):
+    assert environment.look().distributions == ()
+    assert environment.look().problems() == []
+
+
+def test_a_plug_in_provider_is_no_second_runtime(environment):
+    environment.install("onnxruntime", "1.32.0", CPU_FILES)
+    environment.install("onnxruntime-qnn", "2.0.0", {"onnxruntime_qnn/__init__.py": 5})
+    found = environment.look()
+    assert [each.name for each in found.distributions] == ["onnxruntime", "onnxruntime-qnn"]
+    assert [each.name for each in found.runtimes] == ["onnxruntime"]
+    assert found.problems() == []
+
+
+def test_two_distributions_are_named_with_what_was_replaced_and_the_repair(environment):
+    environment.install("onnxruntime-openvino", "1.24.1", OPENVINO_FILES)
+    environment.install("onnxruntime", "1.32.0", CPU_FILES)
+    found = environment.look()
+    assert found.problems() == [
+        "onnxruntime==1.32.0 and onnxruntime-openvino==1.24.1 are installed together: they "
+        "overwrite each other's files, and which providers work is chance",
+        "1 libraries of onnxruntime-openvino==1.24.1 were replaced",
+    ]
+    assert found.repair() == [
+        f"{sys.executable} -m pip uninstall -y onnxruntime onnxruntime-openvino",
+        f"{sys.executable} -m pip install onnxruntime-openvino==1.24.1   "
+        "(or onnxruntime==1.32.0; one environment for each)",
+    ]
+
+
+def test_what_a_removed_distribution_took_along_is_noticed(environment):
+    environment.install("onnxruntime-openvino", "1.24.1", OPENVINO_FILES)
+    (environment.folder / "onnxruntime/__init__.py").unlink()
+    (environment.folder / "onnxruntime/capi/onnxruntime_pybind11_state.so").unlink()
+    [problem] = environment.look().problems()
+    assert problem.startswith("2 files of onnxruntime-openvino==1.24.1 are not there")
+
+
+def test_left_over_libraries_are_named(environment):
+    environment.install("onnxruntime", "1.32.0", CPU_FILES)
+    left = environment.folder / "onnxruntime/capi/libonnxruntime_providers_openvino.so"
+    left.write_bytes(b"x")
+    (environment.folder / "onnxruntime/notes.txt").write_text("not a library")
+    found = environment.look()
+    assert found.leftovers == ("onnxruntime/capi/libonnxruntime_providers_openvino.so",)
+    assert found.problems() == [
+        "libraries that no installed distribution knows of: "
+        "onnxruntime/capi/libonnxruntime_providers_openvino.so"
+    ]
+    assert f"remove the folder {environment.folder / 'onnxruntime'}" in found.repair()
+
+
+def test_a_folder_that_all_distributions_left_behind_is_noticed(environment):
+    capi = environment.folder / "onnxruntime/capi"
+    capi.mkdir(parents=True)
+    for number in range(7):
+        (capi / f"lib{number}.so.1.{number}").write_bytes(b"x")
+    found = environment.look()
+    [problem] = found.problems()
+    assert problem.endswith("onnxruntime/capi/lib4.so.1.4 and 2 more")
+    assert found.repair()[-1] == f"{sys.executable} -m pip install onnxruntime"
+
+
+def test_without_an_installers_record_nothing_is_called_left_over(environment):
+    environment.install("onnxruntime", "1.32.0", CPU_FILES, record=False)
+    found = environment.look()
+    assert [each.name for each in found.distributions] == ["onnxruntime"]
+    assert found.problems() == []
+
+
+def test_a_folder_of_that_name_does_not_hide_the_package(environment, tmp_path_factory):
+    elsewhere = tmp_path_factory.mktemp("project")
+    (elsewhere / "onnxruntime" / "models").mkdir(parents=True)
+    environment.install("onnxruntime", "1.32.0", CPU_FILES)
+    found = installed([str(elsewhere), str(environment.folder)])
+    assert found.folder == str(environment.folder / "onnxruntime")
+    assert found.problems() == []
+
+
+def test_the_interpreter_that_runs_the_tests_is_sound():
+    found = installed()
+    assert found.problems() == []
+    assert next(each.name for each in found.runtimes).startswith("onnxruntime")
