@@ -1,0 +1,472 @@
+"""Options and ini keys: one table, two ways to write them, one message for a wrong value."""
+
+from __future__ import annotations
+
+import dataclasses
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pytest_ortbench.option_registry import OPTIONS, OptionSpec
+from pytest_ortbench.option_values import _READERS
+from pytest_ortbench.options import Options, read_options
+
+Read = Callable[..., Options]
+
+#: The options alone, without the rest of the plugin.
+_ALONE = """
+    from pytest_ortbench.options import add_options
+
+    def pytest_addoption(parser):
+        add_options(parser)
+"""
+
+
+@pytest.fixture
+def read(pytester: pytest.Pytester) -> Read:
+    """Reads the options of a command line, with whatever ini file is in the folder."""
+    pytester.makepyfile(options_alone=_ALONE)
+    pytester.syspathinsert()
+
+    def read_them(*arguments: str) -> Options:
+        config = pytester.parseconfig("-p", "no:ortbench", "-p", "options_alone", *arguments)
+        return read_options(config)
+
+    return read_them
+
+
+def _message(read: Read, *arguments: str) -> str:
+    with pytest.raises(pytest.UsageError) as error:
+        read(*arguments)
+    return str(error.value)
+
+
+# -- the table -----------------------------------------------------------------------------------
+
+
+def test_every_field_has_one_option_and_one_reader() -> None:
+    fields = {field.name for field in dataclasses.fields(Options)} - {"given", "places"}
+    assert {spec.field for spec in OPTIONS} == fields
+    assert set(_READERS) == {spec.field for spec in OPTIONS}
+    assert len({spec.flag for spec in OPTIONS}) == len(OPTIONS)
+
+
+def test_the_options_of_the_product_exist() -> None:
+    """Flags and ini types are an interface: this list changes only with the documentation."""
+    assert {spec.flag or spec.ini: spec.ini_type for spec in OPTIONS} == {
+        "--ort-models": "args",
+        "--ort-providers": "args",
+        "--ort-precisions": "args",
+        "--ort-batch-sizes": "args",
+        "--ort-dims": "args",
+        "--ort-inputs": "string",
+        "--ort-runtimes": "args",
+        "--ort-threads": "args",
+        "--ort-graph-opt": "args",
+        "--ort-concurrency": "args",
+        "--ort-sessions": "args",
+        "--ort-io": "args",
+        "--ort-session-option": "args",
+        "--ort-provider-option": "args",
+        "--ort-custom-ops": "args",
+        "--ort-time": "float",
+        "--ort-target": "float",
+        "--ort-workers": "int",
+        "--ort-fallback": "string",
+        "--ort-results": "string",
+        "--ort-no-results": "bool",
+        "--ort-json": "string",
+        "--ort-html": "string",
+        "--ort-plots": "string",
+        "--ort-prometheus": "string",
+        "--ort-samples": "string",
+        "--ort-dataset": "string",
+        "--ort-soak": "float",
+        "--ort-load": "string",
+        "--ort-load-official": "bool",
+        "--ort-profile": "bool",
+        "--ort-against": "string",
+        "--ort-baseline": "string",
+        "--ort-gate": "args",
+        "--ort-gate-strict": "bool",
+        "--ort-resume": "bool",
+        "--ort-timeout": "float",
+        "ort_collect": "bool",
+    }
+
+
+def test_help_shows_every_option_and_key(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(options_alone=_ALONE)
+    pytester.syspathinsert()
+    result = pytester.runpytest_inprocess("-p", "no:ortbench", "-p", "options_alone", "--help")
+    assert result.ret == 0
+    text = result.stdout.str()
+    for spec in OPTIONS:
+        assert f"{spec.flag}" in text
+        assert f"{spec.ini} ({spec.ini_type}):" in text
+
+
+def test_defaults(read: Read, pytester: pytest.Pytester) -> None:
+    options = read()
+    assert options == Options(results=pytester.path / "results")
+    assert options.providers == ("cpu",)
+    assert options.time_s == 5.0
+    assert options.target == 0.01
+    assert options.workers == 3
+    assert options.timeout_s == 300.0
+    assert options.given == {}
+
+
+# -- values --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "field", "value"),
+    [
+        (["--ort-models=a.onnx,zoo:x", "--ort-models=b"], "models", ("a.onnx", "zoo:x", "b")),
+        (["--ort-models=x[1,2].onnx"], "models", ("x[1,2].onnx",)),
+        (
+            ["--ort-providers=openvino:HETERO:GPU,CPU,cpu", "--ort-providers=cuda:1"],
+            "providers",
+            ("openvino:HETERO:GPU,CPU", "cpu", "cuda:1"),
+        ),
+        (["--ort-providers=all"], "providers", ("all",)),
+        (["--ort-precisions=native"], "precisions", ("native",)),
+        (["--ort-batch-sizes=1,8"], "batch_sizes", (1, 8)),
+        (["--ort-dims=seq:128:512"], "dims", {"seq": (128, 512)}),
+        (["--ort-threads=1", "--ort-threads=2"], "threads", (1, 2)),
+        (["--ort-graph-opt=basic,all"], "graph_opts", ("basic", "all")),
+        (["--ort-runtimes=current"], "runtimes", ("current",)),
+        (["--ort-session-option=a.b=1,2,c=3"], "session_options", {"a.b": "1,2", "c": "3"}),
+        (
+            ["--ort-provider-option=cuda.device_id=1"],
+            "provider_options",
+            {"cuda": {"device_id": "1"}},
+        ),
+        (["--ort-time=2.5"], "time_s", 2.5),
+        (["--ort-time=500ms"], "time_s", 0.5),
+        (["--ort-time=1", "--ort-time=2"], "time_s", 2.0),
+        (["--ort-target=5"], "target", 0.05),
+        (["--ort-target=0.5%"], "target", 0.005),
+        (["--ort-workers=1"], "workers", 1),
+        (["--ort-fallback=strict"], "fallback", "strict"),
+        (["--ort-samples=all"], "samples", "all"),
+        (["--ort-timeout=10"], "timeout_s", 10.0),
+        (["--ort-timeout=2 min"], "timeout_s", 120.0),
+        (["--ort-no-results"], "no_results", True),
+        (["--ort-resume"], "resume", True),
+    ],
+)
+def test_command_line(read: Read, arguments: list[str], field: str, value: object) -> None:
+    options = read(*arguments)
+    assert getattr(options, field) == value
+    assert set(options.given) == {field}
+    assert options.places[field] == arguments[0].partition("=")[0]
+
+
+def test_paths_start_where_pytest_was_called(read: Read, pytester: pytest.Pytester) -> None:
+    options = read(
+        "--ort-results=r", "--ort-json=j.json", "--ort-plots=/p", "--ort-custom-ops=l.so"
+    )
+    assert options.results == pytester.path / "r"
+    assert options.json == pytester.path / "j.json"
+    assert options.plots == Path("/p")
+    assert options.custom_ops == (str(pytester.path / "l.so"),)
+
+
+def test_inputs_must_exist(read: Read, pytester: pytest.Pytester) -> None:
+    (pytester.path / "x.npz").touch()
+    assert read("--ort-inputs=x.npz").inputs == pytester.path / "x.npz"
+    assert "--ort-inputs: there is nothing at" in _message(read, "--ort-inputs=y.npz")
+
+
+def test_a_model_path_with_a_comma_in_its_name(read: Read, pytester: pytest.Pytester) -> None:
+    (pytester.path / "a,b.onnx").touch()
+    assert read("--ort-models=c.onnx,a,b.onnx,d").models == ("c.onnx", "a,b.onnx", "d")
+
+
+def test_what_was_given_is_kept_as_text(read: Read) -> None:
+    options = read("--ort-dims=seq:1", "--ort-dims=hw:2", "--ort-no-results")
+    assert options.given == {"dims": "seq:1,hw:2", "no_results": "true"}
+
+
+# -- ini files -----------------------------------------------------------------------------------
+
+_NATIVE = """
+[tool.pytest]
+ort_models = ["models/*.onnx", "zoo:silero-vad", "resnet50"]
+ort_providers = ["cpu", "openvino:HETERO:GPU,CPU"]
+ort_batch_sizes = ["1", "8"]
+ort_dims = ["seq:128:512"]
+ort_time = 2.5
+ort_target = 5
+ort_workers = 2
+ort_fallback = "strict"
+ort_results = "out/runs"
+ort_resume = true
+ort_collect = true
+"""
+
+_INI = """
+[tool.pytest.ini_options]
+ort_models = "models/*.onnx zoo:silero-vad resnet50"
+ort_providers = "cpu,openvino:HETERO:GPU,CPU"
+ort_batch_sizes = [1, 8]
+ort_dims = "seq:128:512"
+ort_time = 2.5
+ort_target = "5"
+ort_workers = 2
+ort_fallback = "strict"
+ort_results = "out/runs"
+ort_resume = true
+ort_collect = "true"
+"""
+
+
+@pytest.mark.parametrize("text", [_NATIVE, _INI], ids=["tool.pytest", "ini_options"])
+def test_ini_keys(read: Read, pytester: pytest.Pytester, text: str) -> None:
+    pytester.makepyprojecttoml(text)
+    options = read()
+    folder = pytester.path
+    assert options.models == (str(folder / "models/*.onnx"), "zoo:silero-vad", "resnet50")
+    assert options.providers == ("cpu", "openvino:HETERO:GPU,CPU")
+    assert options.batch_sizes == (1, 8)
+    assert options.dims == {"seq": (128, 512)}
+    assert (options.time_s, options.target, options.workers) == (2.5, 0.05, 2)
+    assert options.fallback == "strict"
+    assert options.results == folder / "out/runs"
+    assert options.resume
+    assert options.collect
+    assert options.places["time_s"] == f"ort_time in {folder / 'pyproject.toml'}"
+
+
+#: A value that each key takes, in both notations, and what it becomes.
+_SAMPLES: dict[str, tuple[str, object]] = {
+    "list": ('["x"]', None),
+    "int": ("2", 2),
+    "float": ("2", None),
+    "str": ('"x"', None),
+    "path": ('"x"', None),
+    "flag": ("true", True),
+}
+_FITTING = {
+    "providers": '["cpu"]',
+    "precisions": '["native"]',
+    "batch_sizes": '["2"]',
+    "dims": '["seq:2"]',
+    "runtimes": '["current"]',
+    "threads": '["2"]',
+    "graph_opts": '["basic"]',
+    "concurrency": '["1"]',
+    "sessions": '["1"]',
+    "io": '["end-to-end"]',
+    "session_options": '["a.b=1"]',
+    "provider_options": '["cpu.a=1"]',
+    "fallback": '"strict"',
+    "samples": '"all"',
+}
+
+
+@pytest.mark.parametrize("table", ["tool.pytest", "tool.pytest.ini_options"])
+@pytest.mark.parametrize("spec", OPTIONS, ids=lambda spec: spec.ini)
+def test_each_key_is_read_from_both_tables(
+    read: Read, pytester: pytest.Pytester, spec: OptionSpec, table: str
+) -> None:
+    (pytester.path / "x").touch()
+    if spec.field in ("results", "plots"):
+        (pytester.path / "x").unlink()
+    text = _FITTING.get(spec.field, _SAMPLES[spec.kind][0])
+    pytester.makepyprojecttoml(f"[{table}]\n{spec.ini} = {text}\n")
+    if spec.pending and spec.field not in _FITTING:
+        message = _message(read)
+        assert message.startswith(f"{spec.ini} in ")
+        assert spec.pending in message
+    else:
+        options = read()
+        assert set(options.given) == {spec.field}
+        if spec.field not in (
+            "providers",
+            "precisions",
+            "runtimes",
+            "concurrency",
+            "sessions",
+            "io",
+        ):
+            assert getattr(options, spec.field) != getattr(Options(), spec.field)
+
+
+def test_command_line_replaces_the_ini_value(read: Read, pytester: pytest.Pytester) -> None:
+    pytester.makepyprojecttoml(_NATIVE)
+    options = read("--ort-providers=cuda", "--ort-time=1", "--ort-dims=hw:2")
+    assert options.providers == ("cuda",)
+    assert options.time_s == 1.0
+    assert options.dims == {"hw": (2,)}
+    assert options.places["providers"] == "--ort-providers"
+    assert options.batch_sizes == (1, 8)
+
+
+def test_override_of_an_ini_key_names_its_place(read: Read, pytester: pytest.Pytester) -> None:
+    pytester.makepyprojecttoml(_NATIVE)
+    options = read("-o", "ort_workers=5", "-o", "ort_resume=false")
+    assert options.workers == 5
+    assert not options.resume
+    assert options.places["workers"] == "-o ort_workers"
+
+
+def test_ini_paths_start_at_the_ini_file(
+    pytester: pytest.Pytester, read: Read, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytester.makepyprojecttoml(_NATIVE)
+    below = pytester.mkdir("below")
+    monkeypatch.chdir(below)
+    options = read()
+    assert options.models[0] == str(pytester.path / "models/*.onnx")
+    assert options.results == pytester.path / "out/runs"
+    monkeypatch.chdir(below)
+    assert read("--ort-results=here").results == below / "here"
+
+
+# -- wrong values --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("argument", "message"),
+    [
+        ("--ort-models=", "the value is empty"),
+        ("--ort-models=a,,b", "'a,,b' has an empty item"),
+        ("--ort-providers=CpuExecutionProvider", "Did you mean 'CPUExecutionProvider'?"),
+        ("--ort-providers=cdua", "'cdua' is not a known execution provider. Did you mean 'cuda'?"),
+        ("--ort-providers=cuda:x", "'x' is not a device of 'cuda', which takes an index"),
+        ("--ort-precisions=fp17", "'fp17' is not a known precision. Did you mean 'fp16'?"),
+        ("--ort-batch-sizes=1;8", "'1;8' is not a whole number. Write e.g. 1,8"),
+        ("--ort-batch-sizes=0", "0 is too small, the least is 1"),
+        ("--ort-dims=seq", "'seq' does not name a dimension and its sizes. Write NAME:SIZE"),
+        ("--ort-threads=two", "'two' is not a whole number"),
+        ("--ort-graph-opt=ful", "'ful' is not a known optimisation level"),
+        ("--ort-io=gpu", "'gpu' is not a known mode"),
+        ("--ort-session-option=x", "'x' is not a setting. Write KEY=VALUE"),
+        ("--ort-provider-option=x=1", "does not name a provider. Write ALIAS.KEY=VALUE"),
+        ("--ort-time=fast", "'fast' is not a number with a unit"),
+        ("--ort-time=0", "'0' is out of range. Write seconds above 0"),
+        ("--ort-time=-1", "'-1' is out of range"),
+        ("--ort-time=1e9", "'1e9' is out of range"),
+        ("--ort-time=5MB", "has the unit 'MB', which does not fit. Fitting units: min, ms"),
+        ("--ort-target=200", "is out of range. Write percent above 0, at most 50"),
+        ("--ort-target=0", "is out of range"),
+        ("--ort-workers=0", "0 is too small, the least is 1"),
+        ("--ort-workers=1.5", "'1.5' is not a whole number"),
+        ("--ort-fallback=report,strict", "'report,strict' names more than one"),
+        ("--ort-fallback=lenient", "'lenient' is not a known value. Known: report, strict"),
+        ("--ort-samples=some", "'some' is not a known value"),
+        ("--ort-json=.", "is a folder. Name the file to write"),
+        ("--ort-results=x", "is a file. Name the folder to write into"),
+        ("--ort-json=", "'' is not a path"),
+        ("--ort-timeout=never", "'never' is not a number with a unit"),
+    ],
+)
+def test_a_wrong_value_is_one_message(
+    read: Read, pytester: pytest.Pytester, argument: str, message: str
+) -> None:
+    (pytester.path / "x").touch()
+    text = _message(read, argument)
+    assert text.startswith(argument.partition("=")[0])
+    assert message in text
+    assert "\n" not in text
+
+
+@pytest.mark.parametrize(
+    ("line", "parts"),
+    [
+        ("ort_batch_sizes = [1, 8]", ["ort_batch_sizes", "1", "numbers in quotes too"]),
+        ('ort_batch_sizes = "1,8"', ["ort_batch_sizes", '["A", "B"]']),
+        (
+            'ort_batch_sizes = ["x"]',
+            ["ort_batch_sizes in ", "pyproject.toml", "'x' is not a whole"],
+        ),
+        ('ort_time = "5"', ["ort_time", "Write e.g. ort_time = 2.5"]),
+        ("ort_time = -5", ["ort_time in ", "'-5' is out of range"]),
+        ("ort_time = nan", ["ort_time in ", "'nan' is not a number"]),
+        ("ort_workers = 2.5", ["ort_workers", "2.5", "Write e.g. ort_workers = 3"]),
+        ('ort_resume = "yes"', ["ort_resume", "Write e.g. ort_resume = true"]),
+    ],
+)
+def test_a_wrong_native_ini_value_names_key_file_and_form(
+    read: Read, pytester: pytest.Pytester, line: str, parts: list[str]
+) -> None:
+    pytester.makepyprojecttoml(f"[tool.pytest]\n{line}\n")
+    text = _message(read)
+    for part in parts:
+        assert part in text
+    assert "pyproject.toml" in text
+
+
+@pytest.mark.parametrize(
+    "line", ['ort_time = "fast"', 'ort_workers = "few"', 'ort_resume = "maybe"']
+)
+def test_a_wrong_ini_value_names_the_form(read: Read, pytester: pytest.Pytester, line: str) -> None:
+    pytester.makepyprojecttoml(f"[tool.pytest.ini_options]\n{line}\n")
+    assert f"Write e.g. {line.partition(' ')[0]} = " in _message(read)
+
+
+@pytest.mark.parametrize(
+    ("argument", "message"),
+    [
+        ("--ort-precisions=fp16", "--ort-precisions: 'fp16' can't be had in this version: models"),
+        ("--ort-precisions=native,fp16", "'native,fp16' can't be had in this version"),
+        (
+            "--ort-runtimes=onnxruntime-gpu[cuda,cudnn]==1.2",
+            "only the interpreter that runs pytest",
+        ),
+        ("--ort-concurrency=2", "one caller on one session"),
+        ("--ort-sessions=1,2", "one caller on one session"),
+        ("--ort-prometheus=x", "Prometheus"),
+        ("--ort-dataset=x", "not with labels"),
+        ("--ort-soak=10", "soaking is not built yet"),
+        ("--ort-load=offline", "load scenarios are not built yet"),
+        ("--ort-load-official", "--ort-load-official: it can't be had in this version"),
+        ("--ort-profile", "the operator profile is not built yet"),
+        ("--ort-against=precision:fp16", "comparing with a baseline is not built yet"),
+        ("--ort-baseline=latest", "comparing with a baseline is not built yet"),
+        ("--ort-gate=latency:3%", "comparing with a baseline is not built yet"),
+        ("--ort-gate-strict", "comparing with a baseline is not built yet"),
+    ],
+)
+def test_an_option_that_is_not_built_yet_says_so(read: Read, argument: str, message: str) -> None:
+    text = _message(read, argument)
+    assert message in text
+    assert text.endswith("Leave the option out")
+
+
+def test_pending_options_take_their_default(read: Read) -> None:
+    options = read("--ort-precisions=native", "--ort-runtimes=current", "--ort-sessions=1")
+    assert options.sessions == (1,)
+
+
+def test_runtime_requirements_survive_their_commas(
+    read: Read, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pytest_ortbench.option_values._refuse_pending", lambda _: None)
+    text = "current,onnxruntime-gpu[cuda,cudnn]==1.30.0+numpy>=1.2,<1.3,onnxruntime==1.20.1"
+    assert read(f"--ort-runtimes={text}").runtimes == (
+        "current",
+        "onnxruntime-gpu[cuda,cudnn]==1.30.0+numpy>=1.2,<1.3",
+        "onnxruntime==1.20.1",
+    )
+
+
+def test_registering_options_imports_nothing_of_ours_but_the_table() -> None:
+    code = (
+        "import sys, pytest; before = set(sys.modules); import pytest_ortbench.options;"
+        "print('\\n'.join(sorted(set(sys.modules) - before)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout.split() == [
+        "pytest_ortbench",
+        "pytest_ortbench.option_registry",
+        "pytest_ortbench.options",
+    ]
