@@ -73,7 +73,7 @@ class Bench:
         """Makes the plans; its launcher starts workers only to ask runtimes what they have."""
         from pytest_ortbench.core.case import Runtime
         from pytest_ortbench.engine.planning import Planner
-        from pytest_ortbench.launch.process import ProcessLauncher
+        from pytest_ortbench.launch.launcher import ProcessLauncher
 
         current = Runtime(label="current", command=(sys.executable,))
         return Planner(
@@ -162,14 +162,14 @@ class Bench:
 
     def select(self, items: Iterable[pytest.Item]) -> None:
         """Note the cases of the tests that will run, and what those tests need of them."""
-        from pytest_ortbench.analysis.limits import needed_samples
+        from pytest_ortbench.analysis.limits import samples_for_limits
 
         for item in items:
             planned = planned_of(item)
             if planned is None:
                 continue
             self.planned.setdefault(planned.case.key, planned)
-            least = needed_samples(self.limits_of(item))
+            least = samples_for_limits(self.limits_of(item))
             if least:
                 self.needs[planned.case.key] = max(least, self.needs.get(planned.case.key, 0))
         for plan in self._plans.values():
@@ -214,7 +214,7 @@ class Bench:
     def engine(self) -> Engine:
         """Measures cases and keeps their results."""
         from pytest_ortbench.engine.engine import Engine
-        from pytest_ortbench.launch.process import ProcessLauncher
+        from pytest_ortbench.launch.launcher import ProcessLauncher
         from pytest_ortbench.store.resume import finished_results
 
         header = self._header

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from pytest_ortbench import benchmark_bridge
 from pytest_ortbench.bench import Bench, planned_of
 from pytest_ortbench.core.errors import OrtbenchError
 from pytest_ortbench.fixtures import OrtBench, ortbench
@@ -41,10 +42,7 @@ def pytest_configure(config: pytest.Config) -> None:
     )
     if any(str(argument).startswith("--ort-") for argument in config.invocation_params.args):
         Bench.of(config)
-    if config.pluginmanager.hasplugin("benchmark"):
-        from pytest_ortbench import benchmark_bridge
-
-        config.pluginmanager.register(benchmark_bridge, "ortbench-benchmark-bridge")
+    benchmark_bridge.register(config)
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
@@ -141,14 +139,11 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Print the table, the lines that answer the question, and where the files are."""
-    config = terminalreporter.config
-    bench = Bench.existing(config)
+    bench = Bench.existing(terminalreporter.config)
     if bench is not None:
         from pytest_ortbench.outputs import write_summary
 
         write_summary(bench, terminalreporter)
-    elif any(str(argument).startswith("--ort-") for argument in config.invocation_params.args):
-        terminalreporter.write_line("")
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from pytest_ortbench.analysis.samples import reduce_blocks
 from pytest_ortbench.analysis.stopping import StopRule
 from pytest_ortbench.analysis.validity import flags_of
-from pytest_ortbench.core.case import Case, Sampling
+from pytest_ortbench.core.case import Case, Runtime, Sampling
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.outcome import (
     Accuracy,
@@ -47,13 +47,16 @@ class _Findings:
     accuracy: Accuracy | None = None
 
 
-def measure(case: Case, launcher: Launcher, scratch: Path) -> CaseResult:
+def measure(
+    case: Case, launcher: Launcher, scratch: Path, *, reference_runtime: Runtime | None = None
+) -> CaseResult:
     """Measure one case in fresh workers.
 
     Args:
         case: What to measure, prepared: its variant's file exists.
         launcher: Starts the workers.
         scratch: Folder for reference outputs, shared by the cases of a run.
+        reference_runtime: Where the reference runs; ``None`` takes the case's own runtime.
 
     Returns:
         The result, with ``failure`` set if a worker failed; it never raises for one.
@@ -64,7 +67,8 @@ def measure(case: Case, launcher: Launcher, scratch: Path) -> CaseResult:
     measurements: list[Measurement] = []
     failure: Failure | None = None
     try:
-        reference = _reference(case, launcher, scratch)
+        asked = case if reference_runtime is None else replace(case, runtime=reference_runtime)
+        reference = _reference(asked, launcher, scratch)
         for index in range(case.sampling.workers):
             measurements.append(_one_worker(case, launcher, index, deadline, reference, findings))
             failure = _fallback(case, findings.placement)

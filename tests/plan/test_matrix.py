@@ -1,0 +1,151 @@
+from pathlib import Path
+
+import pytest
+
+from pytest_ortbench.core.case import Provider, Runtime
+from pytest_ortbench.core.errors import UsageError
+from pytest_ortbench.core.model import Model, TensorInfo
+from pytest_ortbench.core.run import Skip
+from pytest_ortbench.plan.matrix import Plan, Target, UnreadableModel, build_plan, with_inputs
+from pytest_ortbench.plan.request import PlanRequest
+
+CPU = Provider(alias="cpu", name="CPUExecutionProvider")
+CUDA = Provider(alias="cuda", name="CUDAExecutionProvider", device="1")
+CURRENT = Target(runtime=Runtime(), providers=(CPU,))
+
+
+def make_model(name: str = "m", shape: tuple[int | str | None, ...] = ("N", 4)) -> Model:
+    return Model(
+        name=name,
+        path=f"/models/{name}.onnx",
+        source="file",
+        digest=name * 4,
+        size_bytes=100,
+        inputs=(TensorInfo(name="x", type="tensor(float)", shape=shape),),
+    )
+
+
+def _ids(plan: Plan) -> list[str]:
+    return [planned.case.case_id for planned in plan.entries]
+
+
+def test_the_matrix_is_the_product_of_its_axes_in_reading_order() -> None:
+    request = PlanRequest(models=(), batch_sizes=(1, 8))
+    target = Target(runtime=Runtime(), providers=(CPU, CUDA))
+    plan = build_plan(request, [make_model("a"), make_model("b")], [target])
+    assert _ids(plan) == [
+        "a/native/cpu/b1",
+        "a/native/cpu/b8",
+        "a/native/cuda:1/b1",
+        "a/native/cuda:1/b8",
+        "b/native/cpu/b1",
+        "b/native/cpu/b8",
+        "b/native/cuda:1/b1",
+        "b/native/cuda:1/b8",
+    ]
+    assert [planned.case.inputs[0].shape for planned in plan.entries[:2]] == [(1, 4), (8, 4)]
+
+
+def test_what_the_user_sets_stands_in_the_id_even_with_one_value() -> None:
+    request = PlanRequest(
+        models=(), dims={"seq": (128, 512)}, threads=(2,), graph_opts=("basic",)
+    )
+    plan = build_plan(request, [make_model(shape=("N", "seq"))], [CURRENT])
+    assert _ids(plan) == [
+        "m/native/cpu/b1/seq:128/threads:2/opt:basic",
+        "m/native/cpu/b1/seq:512/threads:2/opt:basic",
+    ]
+    session = plan.entries[0].case.session
+    assert (session.intra_op_num_threads, session.graph_optimization_level) == (2, "basic")
+    assert [planned.case.inputs[0].shape for planned in plan.entries] == [(1, 128), (1, 512)]
+
+
+def test_a_dimension_applies_to_the_models_that_have_it() -> None:
+    request = PlanRequest(models=(), dims={"seq": (7,)})
+    plan = build_plan(request, [make_model("a"), make_model("b", ("N", "seq"))], [CURRENT])
+    assert _ids(plan) == ["a/native/cpu/b1", "b/native/cpu/b1/seq:7"]
+
+
+def test_a_dimension_that_no_model_has_is_refused_with_the_nearest_one() -> None:
+    request = PlanRequest(models=(), dims={"sep": (7,)})
+    with pytest.raises(UsageError, match=r"--ort-dims: .*'sep'.*Did you mean 'seq'\?"):
+        build_plan(request, [make_model(shape=("N", "seq"))], [CURRENT])
+
+
+def test_a_model_that_is_fixed_to_batch_1_is_refused_at_4_and_stays_a_row() -> None:
+    request = PlanRequest(models=(), batch_sizes=(1, 4))
+    plan = build_plan(request, [make_model(shape=(1, 4)), make_model("free")], [CURRENT])
+    refusals = {planned.case.case_id: planned.refusal for planned in plan.entries}
+    assert refusals["m/native/cpu/b1"] is None
+    refusal = refusals["m/native/cpu/b4"]
+    assert refusal is not None
+    assert refusal.kind == "unsupported"
+    assert refusals["free/native/cpu/b4"] is None
+
+
+def test_an_unreadable_model_is_a_failed_row_and_the_others_go_on() -> None:
+    broken = UnreadableModel(name="bad", path="/models/bad.onnx", message="bad.onnx: is empty")
+    plan = build_plan(PlanRequest(models=()), [broken, make_model()], [CURRENT])
+    assert _ids(plan) == ["bad/native/cpu/b1", "m/native/cpu/b1"]
+    refusal = plan.entries[0].refusal
+    assert refusal is not None
+    assert (refusal.kind, refusal.message) == ("error", "bad.onnx: is empty")
+    assert plan.entries[1].refusal is None
+
+
+def test_provider_options_reach_the_provider_they_name() -> None:
+    request = PlanRequest(models=(), provider_options={"cuda": {"cudnn_conv_algo_search": "X"}})
+    target = Target(runtime=Runtime(), providers=(CPU, CUDA))
+    cpu, cuda = (p.case.provider for p in build_plan(request, [make_model()], [target]).entries)
+    assert cpu.options == {}
+    assert cuda.options == {"cudnn_conv_algo_search": "X"}
+
+
+def test_each_runtime_has_its_own_cases_with_equal_ids() -> None:
+    other = Target(runtime=Runtime(label="onnxruntime-1.20.1"), providers=(CPU,))
+    plan = build_plan(PlanRequest(models=()), [make_model()], [CURRENT, other])
+    assert [planned.case.key for planned in plan.entries] == [
+        ("m/native/cpu/b1", "current"),
+        ("m/native/cpu/b1", "onnxruntime-1.20.1"),
+    ]
+
+
+def test_what_was_left_out_before_is_passed_on() -> None:
+    skip = Skip(what="azure", reason="it takes no node")
+    assert build_plan(PlanRequest(models=()), [make_model()], [CURRENT], [skip]).skips == (skip,)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"intra_op_threads": "1"}, "Did you mean 'intra_op_num_threads'?"),
+        ({"intra_op_num_threads": "0"}, "positive whole number"),
+        ({"enable_mem_pattern": "maybe"}, "neither true nor false"),
+        ({"execution_mode": "paralel"}, "Did you mean 'parallel'?"),
+    ],
+)
+def test_a_wrong_session_option_is_refused(options: dict[str, str], said: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        build_plan(PlanRequest(models=(), session_options=options), [make_model()], [CURRENT])
+    assert said in str(raised.value)
+
+
+def test_config_entries_are_passed_through() -> None:
+    request = PlanRequest(
+        models=(),
+        session_options={"session.disable_prepacking": "1", "enable_cpu_mem_arena": "false"},
+    )
+    session = build_plan(request, [make_model()], [CURRENT]).entries[0].case.session
+    assert session.entries == {"session.disable_prepacking": "1"}
+    assert session.enable_cpu_mem_arena is False
+
+
+def test_inputs_of_a_file_replace_drawn_ones(tmp_path: Path) -> None:
+    import numpy as np
+
+    np.savez(tmp_path / "feeds.npz", x=np.ones((1, 4), np.float32))
+    (planned,) = build_plan(PlanRequest(models=()), [make_model()], [CURRENT]).entries
+    fed = with_inputs(planned, tmp_path / "feeds.npz")
+    assert fed.refusal is None
+    assert fed.case.inputs[0].path == str(tmp_path / "feeds.npz")
+    assert fed.case.inputs[0].member == "x"
