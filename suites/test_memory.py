@@ -1,0 +1,16 @@
+"""How much memory does it take?
+
+To set your own limits:
+
+    @pytest.mark.ortbench(limits=["peak_rss <= 500 MB", "model_size <= 100 MB"])
+"""
+
+import pytest
+
+
+def test_memory(ortbench):
+    """The peak of session and runs, over the process that has only loaded ONNX Runtime."""
+    memory = ortbench.memory()
+    if memory.get("peak_rss") is None:
+        pytest.skip(ortbench.summary.missing["peak_rss"])
+    assert memory.peak_rss >= 0  # bytes; memory.session_rss and .process_peak_rss too

@@ -1,0 +1,13 @@
+"""How long does it take until the first answer?
+
+To set your own limits:
+
+    @pytest.mark.ortbench(limits=["session_create <= 2 s", "first_inference <= 100 ms"])
+"""
+
+
+def test_startup(ortbench):
+    """Creating the session, and the first inference after it, are apart from steady state."""
+    startup = ortbench.startup()
+    assert startup.session_create > 0
+    assert startup.first_inference > 0
