@@ -355,6 +355,8 @@ class RuntimeInfo:
         plugin_providers: Names registered by plug-in libraries.
         build: ``get_build_info()``.
         pid: Process id of the worker that reported.
+        devices: NVIDIA GPUs by UUID, name and driver; empty where the runtime could not use one
+            or NVML is not readable.
     """
 
     distributions: dict[str, str]
@@ -366,6 +368,7 @@ class RuntimeInfo:
     plugin_providers: tuple[str, ...] = ()
     build: str = ""
     pid: int = 0
+    devices: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

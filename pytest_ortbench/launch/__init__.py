@@ -1,1 +1,1 @@
-"""TODO-docstring."""
+"""Host side of a worker: how it starts, how it is asked, how its end becomes a failure."""

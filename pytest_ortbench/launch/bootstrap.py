@@ -1,0 +1,67 @@
+"""How a worker starts in an interpreter that has nothing of ours."""
+
+from __future__ import annotations
+
+import functools
+import json
+import sys
+from pathlib import Path
+
+from pytest_ortbench.core.case import Runtime
+
+_PACKAGE = "pytest_ortbench"
+_IMPORTER = f"{_PACKAGE}.worker.importer"
+
+#: First code of a worker, passed with ``-c``. Before anything else can print or read, the original
+#: stdin and stdout become private descriptors, which no child process inherits; then stdout is
+#: the same as stderr, which the host captures as the native log, and stdin is empty. ``-c`` puts
+#: the current folder on the path, where an ``onnxruntime`` folder of the user's would win.
+LOADER = """\
+import os, sys
+i, o = os.dup(0), os.dup(1)
+os.dup2(2, 1)
+n = os.open(os.devnull, os.O_RDONLY)
+os.dup2(n, 0)
+os.close(n)
+sys.path[:1] == [''] and sys.path.pop(0)
+import json
+sys.stdout.reconfigure(line_buffering=True)
+token = sys.argv[1]
+channel = os.fdopen(i, 'rb')
+line = channel.readline()
+if line:
+    sources = json.loads(line)
+    space = {'__name__': 'importer'}
+    exec(compile(sources['IMPORTER'], '<IMPORTER>', 'exec'), space)
+    space['install'](sources)
+    from pytest_ortbench.worker.main import serve
+    serve(channel, os.fdopen(o, 'wb', 0), token)
+""".replace("IMPORTER", _IMPORTER)
+
+
+def command(runtime: Runtime, token: str) -> list[str]:
+    """Return the command that starts a worker in ``runtime``.
+
+    ``current`` is the interpreter that runs pytest, with its environment: ``-I`` would hide what
+    is installed for the user or through ``PYTHONPATH``, as in many vendors' containers.
+    """
+    start = list(runtime.command) or [sys.executable]
+    if runtime.isolated:
+        start.append("-I")
+    return [*start, "-c", LOADER, token]
+
+
+@functools.cache
+def sources_line() -> bytes:
+    """Return the first line for a worker: the sources of all that it may import, as JSON."""
+    root = Path(__file__).parent.parent
+    files = [root / "__init__.py", root / "schema" / "__init__.py"]
+    files += [root / "schema" / f"{name}.py" for name in ("wire", "protocol")]
+    files += [*(root / "core").rglob("*.py"), *(root / "worker").rglob("*.py")]
+    sources = {_dotted(path.relative_to(root)): path.read_text(encoding="utf-8") for path in files}
+    return json.dumps(sources).encode("ascii") + b"\n"
+
+
+def _dotted(path: Path) -> str:
+    parts = [part for part in path.with_suffix("").parts if part != "__init__"]
+    return ".".join([_PACKAGE, *parts])

@@ -1,0 +1,105 @@
+"""Frames over the pipes to a worker, picked out of whatever else is printed there."""
+
+from __future__ import annotations
+
+from pytest_ortbench.launch.pipes import Pipes
+from pytest_ortbench.schema.protocol import Answer, Question, pack, unpack_answer
+from pytest_ortbench.schema.wire import WireError, decode_frame, encode_frame
+
+#: A wrapper's banner is a few lines; a command that prints on and on is no worker.
+_NOISE_LIMIT = 1 << 20
+_NOISE_KEPT = 2000
+
+
+class Garbage(Exception):
+    """What comes through the channel is not the worker's."""
+
+
+class Channel:
+    """One conversation.
+
+    Args:
+        pipes: How bytes travel.
+        token: What every frame starts with.
+    """
+
+    def __init__(self, pipes: Pipes, token: str) -> None:
+        self._pipes = pipes
+        self._token = token
+        self._buffer = bytearray()
+        self._searched = 0
+        self._noise = b""
+        self._noise_size = 0
+
+    @property
+    def noise(self) -> str:
+        """The last of what somebody else printed on the channel."""
+        return self._noise.decode("utf-8", "replace")
+
+    def send_line(self, line: bytes, deadline: float | None) -> None:
+        """Send a line as it is.
+
+        Raises:
+            DeadlinePassed, HungUp: see :class:`~pytest_ortbench.launch.pipes.Pipes`.
+        """
+        self._pipes.write(line, deadline)
+
+    def ask(self, question: Question, deadline: float | None) -> None:
+        """Send a question.
+
+        Raises:
+            DeadlinePassed, HungUp: see :class:`~pytest_ortbench.launch.pipes.Pipes`.
+        """
+        self._pipes.write(encode_frame(self._token, pack(question)), deadline)
+
+    def receive(self, deadline: float | None) -> Answer | None:
+        """Return the next answer, ``None`` at the end of the channel.
+
+        Raises:
+            DeadlinePassed: if none comes in time.
+            Garbage: if what comes can't be the worker's.
+        """
+        while True:
+            while (line := self._next_line()) is not None:
+                try:
+                    ours, plain = decode_frame(self._token, line)
+                    if ours:
+                        return unpack_answer(plain)
+                except WireError as error:
+                    raise Garbage(str(error)) from error
+                self._add_noise(line)
+            data = self._pipes.read(deadline)
+            if not data:
+                self._add_noise(bytes(self._buffer))
+                self._buffer.clear()
+                return None
+            self._buffer += data
+            self._check_buffer()
+
+    def close(self) -> None:
+        """Close the pipes."""
+        self._pipes.close()
+
+    def _next_line(self) -> bytes | None:
+        end = self._buffer.find(b"\n", self._searched)
+        if end < 0:
+            self._searched = len(self._buffer)
+            return None
+        line = bytes(self._buffer[: end + 1])
+        del self._buffer[: end + 1]
+        self._searched = 0
+        return line
+
+    def _check_buffer(self) -> None:
+        """Refuse an endless line that has no frame in it."""
+        if (
+            len(self._buffer) > _NOISE_LIMIT
+            and self._token.encode() not in self._buffer[:_NOISE_LIMIT]
+        ):
+            self._add_noise(bytes(self._buffer))
+
+    def _add_noise(self, line: bytes) -> None:
+        self._noise = (self._noise + line)[-_NOISE_KEPT:]
+        self._noise_size += len(line)
+        if self._noise_size > _NOISE_LIMIT:
+            raise Garbage(f"over {_NOISE_LIMIT} bytes that are no frames")

@@ -1,0 +1,401 @@
+"""Workers for cases: the seam between whoever measures and the processes that are measured."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import itertools
+import json
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+from pytest_ortbench.core.case import Case, Provider, Runtime
+from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.core.outcome import (
+    Accuracy,
+    Block,
+    Failure,
+    Memory,
+    OutputCheck,
+    Placement,
+    RuntimeInfo,
+    Startup,
+    WarmUp,
+)
+from pytest_ortbench.launch.diagnose import Evidence, diagnose
+from pytest_ortbench.launch.ending import tail
+from pytest_ortbench.launch.native_text import readable
+from pytest_ortbench.launch.process import Refused, WorkerProcess
+from pytest_ortbench.schema.protocol import (
+    CheckOutputs,
+    CompareOutputs,
+    Done,
+    Inspect,
+    Open,
+    Opened,
+    Probed,
+    ProbeProvider,
+    ProfilePlacement,
+    Question,
+    ReadMemory,
+    TimeBlock,
+    WarmUpFor,
+    WriteReference,
+)
+from pytest_ortbench.schema.wire import to_plain
+
+_T = TypeVar("_T")
+
+#: Inspecting or probing a runtime; engines of tiny models take seconds on some providers.
+_LOOK_S = 120.0
+
+
+class Worker(Protocol):
+    """One case in one measured process, open and run once.
+
+    Every method raises :class:`~pytest_ortbench.core.errors.WorkerError`.
+    """
+
+    @property
+    def info(self) -> RuntimeInfo:
+        """The interpreter that measures."""
+
+    @property
+    def startup(self) -> Startup:
+        """What happened once: import, session creation, first inference."""
+
+    @property
+    def threads(self) -> int:
+        """Intra-op threads in force."""
+
+    @property
+    def threads_source(self) -> str:
+        """Why that number."""
+
+    @property
+    def cpus(self) -> int:
+        """CPUs that the process may use."""
+
+    @property
+    def options_in_force(self) -> dict[str, str]:
+        """Provider options that the session reads back."""
+
+    @property
+    def clock_pair_ns(self) -> int:
+        """Cost of a pair of clock readings."""
+
+    def warm(self, budget_s: float) -> WarmUp:
+        """Run until no trend is left, ``budget_s`` seconds at most."""
+
+    def block(self, iterations: int) -> Block:
+        """Time single inferences in a row."""
+
+    def memory(self) -> Memory:
+        """Say what session and runs took; ask before :meth:`profile`."""
+
+    def check(self, run: str) -> OutputCheck:
+        """Look at the outputs of one more, untimed inference."""
+
+    def profile(self) -> Placement:
+        """Prove what ran where; the measured session is released, so no block can follow."""
+
+    def accuracy(self, reference: Path) -> Accuracy:
+        """Compare outputs with a file of :meth:`Launcher.reference`."""
+
+    def pause(self) -> None:
+        """Suspend the process with all its threads."""
+
+    def resume(self) -> None:
+        """Let it go on."""
+
+    def close(self) -> None:
+        """End the process; safe to repeat."""
+
+
+class Launcher(Protocol):
+    """Starts workers. Every method raises :class:`~pytest_ortbench.core.errors.WorkerError`."""
+
+    def open(self, case: Case, *, worker: int, deadline: float | None) -> Worker:
+        """Start a fresh process, create the session, run the first inference.
+
+        Args:
+            case: What to measure.
+            worker: Index among the case's workers, from 0.
+            deadline: Until when the worker must be done with everything, of ``time.monotonic()``;
+                ``None`` takes the case's own timeout from now on.
+        """
+
+    def inspect(self, runtime: Runtime) -> RuntimeInfo:
+        """Say what a runtime is."""
+
+    def probe(self, runtime: Runtime, candidates: Sequence[Provider]) -> list[ProbeOutcome]:
+        """Say which of the providers really run there."""
+
+    def reference(self, case: Case, folder: Path) -> Path:
+        """Return a file of feeds and reference outputs for the case, made once a folder."""
+
+    def close(self) -> None:
+        """End every worker that is left."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProbeOutcome:
+    """Whether a provider really runs somewhere.
+
+    Attributes:
+        provider: The candidate.
+        usable: Whether it executed a computing node of a tiny model.
+        reason: Why not, in plain words; empty if it is usable.
+        failure: The failure behind the reason, if there was one.
+        executed: Number of computing nodes of the tiny models by provider.
+    """
+
+    provider: Provider
+    usable: bool
+    reason: str = ""
+    failure: Failure | None = None
+    executed: dict[str, int] = dataclasses.field(default_factory=dict)
+
+
+class ProcessWorker:
+    """A :class:`Worker` that is a real process.
+
+    Args:
+        process: The process, with the case open.
+        case: What it measures.
+        opened: What it said when it opened.
+        deadline: Until when it must be done, of ``time.monotonic()``.
+    """
+
+    def __init__(self, process: WorkerProcess, case: Case, opened: Opened, deadline: float) -> None:
+        self._process = process
+        self._case = case
+        self._deadline = deadline
+        self.info = opened.info
+        self.startup = opened.startup
+        self.threads = opened.threads
+        self.threads_source = opened.threads_source
+        self.cpus = opened.cpus
+        self.options_in_force = opened.options_in_force
+        self.clock_pair_ns = opened.clock_pair_ns
+
+    @property
+    def pid(self) -> int:
+        """Process id."""
+        return self._process.pid
+
+    def warm(self, budget_s: float) -> WarmUp:
+        """Run until no trend is left, ``budget_s`` seconds at most."""
+        return self._ask(WarmUpFor(budget_s=budget_s), WarmUp)
+
+    def block(self, iterations: int) -> Block:
+        """Time single inferences in a row."""
+        return self._ask(TimeBlock(iterations=iterations), Block)
+
+    def memory(self) -> Memory:
+        """Say what session and runs took."""
+        return self._ask(ReadMemory(), Memory)
+
+    def check(self, run: str) -> OutputCheck:
+        """Look at the outputs of one more, untimed inference."""
+        return self._ask(CheckOutputs(run=run), OutputCheck)
+
+    def profile(self) -> Placement:
+        """Prove what ran where."""
+        return self._ask(ProfilePlacement(), Placement)
+
+    def accuracy(self, reference: Path) -> Accuracy:
+        """Compare outputs with the reference's."""
+        return self._ask(CompareOutputs(reference=str(reference)), Accuracy)
+
+    def pause(self) -> None:
+        """Suspend the process with all its threads."""
+        self._process.pause()
+
+    def resume(self) -> None:
+        """Let it go on."""
+        self._process.resume()
+
+    def close(self) -> None:
+        """End the process; safe to repeat."""
+        self._process.close()
+
+    def _ask(self, question: Question, answer: type[_T]) -> _T:
+        return _ask(self._process, question, answer, self._deadline, self._case)
+
+
+class ProcessLauncher:
+    """A :class:`Launcher` of real processes, one at a time.
+
+    Args:
+        on_phase: Called with each phase that a worker enters; it must be quick.
+        log_folder: Where native logs are kept, those that are not empty; ``None`` keeps none.
+    """
+
+    def __init__(
+        self,
+        *,
+        on_phase: Callable[[str], None] | None = None,
+        log_folder: Path | None = None,
+    ) -> None:
+        self._on_phase = on_phase
+        self._own_logs: tempfile.TemporaryDirectory[str] | None = None
+        self._log_folder = log_folder
+        self._numbers = itertools.count(1)
+        self._live: list[WorkerProcess] = []
+        self._inspected: dict[str, RuntimeInfo] = {}
+
+    def open(self, case: Case, *, worker: int, deadline: float | None) -> ProcessWorker:
+        """Start a fresh process, create the session, run the first inference."""
+        if deadline is None:
+            deadline = time.monotonic() + case.sampling.timeout_s
+        process = self._start(case.runtime, f"{case.case_id}-w{worker}", deadline)
+        try:
+            opened = _ask(process, Open(case=case), Opened, deadline, case)
+        except BaseException:
+            process.close()
+            raise
+        return ProcessWorker(process, case, opened, deadline)
+
+    def inspect(self, runtime: Runtime) -> RuntimeInfo:
+        """Say what a runtime is; asked once for each label."""
+        if runtime.label not in self._inspected:
+            deadline = time.monotonic() + _LOOK_S
+            process = self._start(runtime, f"inspect-{runtime.label}", deadline)
+            try:
+                info = _ask(process, Inspect(), RuntimeInfo, deadline)
+            finally:
+                process.close()
+            self._inspected[runtime.label] = info
+        return self._inspected[runtime.label]
+
+    def probe(self, runtime: Runtime, candidates: Sequence[Provider]) -> list[ProbeOutcome]:
+        """Say which of the providers really run there, each in a throwaway process."""
+        return [self._probe(runtime, provider) for provider in candidates]
+
+    def reference(self, case: Case, folder: Path) -> Path:
+        """Return a file of feeds and reference outputs for the case, made once a folder.
+
+        The model as the user named it runs on the CPU without optimisation, on the same inputs.
+        """
+        path = folder / f"reference-{_reference_key(case)}.npz"
+        if path.exists():
+            return path
+        folder.mkdir(parents=True, exist_ok=True)
+        deadline = time.monotonic() + case.sampling.timeout_s
+        process = self._start(case.runtime, f"{case.case_id}-reference", deadline)
+        try:
+            # The file appears when it is complete, so a killed worker leaves none.
+            _ask(process, WriteReference(case=case, path=str(path)), Done, deadline, case)
+        finally:
+            process.close()
+        return path
+
+    def close(self) -> None:
+        """End every worker that is left."""
+        for process in self._live:
+            process.close()
+        self._live.clear()
+        if self._own_logs is not None:
+            self._own_logs.cleanup()
+            self._own_logs = None
+
+    def _probe(self, runtime: Runtime, provider: Provider) -> ProbeOutcome:
+        deadline = time.monotonic() + _LOOK_S
+        try:
+            process = self._start(runtime, f"probe-{provider.label}", deadline)
+            try:
+                question = ProbeProvider(provider=provider)
+                probed = _ask(process, question, Probed, deadline, provider=provider)
+            finally:
+                process.close()
+        except WorkerError as error:
+            failure = error.failure
+            return ProbeOutcome(
+                provider=provider, usable=False, reason=failure.message, failure=failure
+            )
+        executed: dict[str, int] = {}
+        for placement in probed.placements.values():
+            for name, count in placement.executed.items():
+                executed[name] = executed.get(name, 0) + count
+        usable = executed.get(provider.name, 0) > 0
+        ran = ", ".join(sorted(executed))
+        return ProbeOutcome(
+            provider=provider,
+            usable=usable,
+            reason="" if usable else _took_nothing(probed, ran),
+            executed=executed,
+        )
+
+    def _start(self, runtime: Runtime, label: str, deadline: float) -> WorkerProcess:
+        self._live = [process for process in self._live if not process.closed]
+        name = "".join(c if c.isalnum() or c in "-.+" else "_" for c in label)[:120]
+        log = self._logs() / f"{next(self._numbers):04d}-{name}.log"
+        process = WorkerProcess(runtime, log=log, on_phase=self._on_phase, deadline=deadline)
+        self._live.append(process)
+        return process
+
+    def _logs(self) -> Path:
+        if self._log_folder is not None:
+            self._log_folder.mkdir(parents=True, exist_ok=True)
+            return self._log_folder
+        if self._own_logs is None:
+            self._own_logs = tempfile.TemporaryDirectory(prefix="ortbench-logs-")
+        return Path(self._own_logs.name)
+
+
+def _ask(
+    process: WorkerProcess,
+    question: Question,
+    answer: type[_T],
+    deadline: float,
+    case: Case | None = None,
+    *,
+    provider: Provider | None = None,
+) -> _T:
+    """Ask a process, and turn a refusal into a failure with the native log's end."""
+    try:
+        return process.ask(question, answer, deadline)
+    except Refused as refused:
+        log = process.read_log()
+        evidence = Evidence(
+            refusal=refused.refusal,
+            log=log,
+            provider=provider if case is None else case.provider,
+            custom_ops=() if case is None else case.session.custom_ops,
+        )
+        raise WorkerError(replace(diagnose(evidence), log_tail=tail(log))) from refused
+
+
+def _took_nothing(probed: Probed, ran: str) -> str:
+    models = " and a ".join(probed.placements)
+    reason = f"it took no computing node of a {models}, which ran on {ran or 'nothing'}"
+    for model, text in probed.refused.items():
+        reason += f"; a {model} failed: {readable(text)}"
+    return reason
+
+
+def _reference_key(case: Case) -> str:
+    """Digest over all that decides reference outputs."""
+    deciding = {
+        "model": case.model.digest,
+        "path": case.model.path,
+        "inputs": to_plain(case.inputs),
+        "files": [_stamp(spec.path) for spec in case.inputs if spec.path],
+        "seed": case.seed,
+        "custom_ops": list(case.session.custom_ops),
+    }
+    return hashlib.sha256(json.dumps(deciding, sort_keys=True).encode()).hexdigest()[:24]
+
+
+def _stamp(path: str) -> list[int]:
+    """Size and time of an input file: a changed one is another input."""
+    try:
+        found = Path(path).stat()
+    except OSError:
+        return []
+    return [found.st_size, found.st_mtime_ns]

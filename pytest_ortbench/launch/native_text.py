@@ -1,0 +1,77 @@
+"""What ONNX Runtime and the libraries below it say, made readable. Pure text in, text out."""
+
+from __future__ import annotations
+
+import re
+
+_COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+_CODE = re.compile(r"\[ONNXRuntimeError\] : \d+ : ([A-Z_]+) : ?")
+_ABSOLUTE_PLACE = re.compile(r"(/|[A-Za-z]:\\)[^\s:]+:\d+ ")
+_SHORT_PLACE = re.compile(r"[\w.]+\.(cc|cpp|cxx|h|hpp|cu):\d+ (\w+) ")
+_LOG_PREFIX = re.compile(r"^\d{4}-\d\d-\d\d [\d:.]+ \[[A-Z]:[^\]]*\] ?")
+_SPACE = re.compile(r"\s+")
+_LONGEST = 400
+
+
+def without_colour(text: str) -> str:
+    """Remove terminal colours."""
+    return _COLOUR.sub("", text)
+
+
+def readable(text: str) -> str:
+    """Return a native message on one line, without error codes, source places and signatures.
+
+    ``[ONNXRuntimeError] : 1 : FAIL : /onnxruntime_src/…/model.cc:256 onnxruntime::Model::Model(…)
+    Unsupported model IR version: 99`` becomes ``Unsupported model IR version: 99``.
+    """
+    text = _LOG_PREFIX.sub("", without_colour(text).strip())
+    text = _CODE.sub("", text)
+    text = text.replace("[ERROR] ", "")
+    text = _without_places(text)
+    text = _SPACE.sub(" ", text).strip()
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+
+
+def error_code(text: str) -> str:
+    """Return ONNX Runtime's code in a message (``NOT_IMPLEMENTED``), empty if there is none."""
+    match = _CODE.search(text)
+    return match.group(1) if match else ""
+
+
+def error_lines(log: str) -> list[str]:
+    """Return the lines of a native log that are errors or warnings, readable, the last first."""
+    found = []
+    for line in reversed(without_colour(log).splitlines()):
+        if re.search(r"\[[EFW]:|\[ERROR\]|^EP Error|[Ff]ailed|cannot open shared object", line):
+            found.append(readable(line))
+    return found
+
+
+def _without_places(text: str) -> str:
+    while True:
+        match = _ABSOLUTE_PLACE.search(text)
+        if match is None:
+            break
+        end = _signature_end(text, match.end())
+        if end is None:
+            break
+        text = text[: match.start()] + text[end:]
+    return _SHORT_PLACE.sub("", text)
+
+
+def _signature_end(text: str, start: int) -> int | None:
+    """Return where a C++ signature from ``start`` on ends, ``None`` if there is none."""
+    depth, position, opened = 0, start, False
+    while position < len(text):
+        character = text[position]
+        if character == "(":
+            depth, opened = depth + 1, True
+        elif character == ")":
+            depth -= 1
+            if depth == 0 and not text.startswith(("::", "("), position + 1):
+                rest = position + 1
+                return rest + 6 if text.startswith(" const", rest) else rest
+        elif character == "\n" and not opened:
+            return None
+        position += 1
+    return None

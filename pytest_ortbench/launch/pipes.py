@@ -1,0 +1,184 @@
+"""The two pipes to a worker, with deadlines: the host sleeps in the kernel and never spins."""
+
+from __future__ import annotations
+
+import os
+import queue
+import select
+import threading
+import time
+from typing import Protocol, TypeVar
+
+#: Bytes taken from a pipe at once; its own size on Linux.
+_CHUNK = 1 << 16
+
+_Item = TypeVar("_Item")
+
+
+class DeadlinePassed(Exception):
+    """Nothing happened in time."""
+
+
+class HungUp(Exception):
+    """The other end is gone."""
+
+
+class Pipes(Protocol):
+    """Bytes to and from one process. Deadlines are of ``time.monotonic()``; ``None`` is never."""
+
+    def write(self, data: bytes, deadline: float | None) -> None:
+        """Write all of ``data``.
+
+        Raises:
+            DeadlinePassed: if it is not taken in time.
+            HungUp: if nobody reads any more.
+        """
+
+    def read(self, deadline: float | None) -> bytes:
+        """Return the next bytes, empty at the end.
+
+        Raises:
+            DeadlinePassed: if none come in time.
+        """
+
+    def close(self) -> None:
+        """Give both descriptors back."""
+
+
+class PolledPipes:
+    """Non-blocking descriptors and ``poll``.
+
+    Args:
+        incoming: Descriptor to read from; owned from now on.
+        outgoing: Descriptor to write to; owned from now on.
+    """
+
+    def __init__(self, incoming: int, outgoing: int) -> None:
+        self._incoming, self._outgoing = incoming, outgoing
+        os.set_blocking(incoming, False)
+        os.set_blocking(outgoing, False)
+        self._early: list[bytes] = []
+
+    def write(self, data: bytes, deadline: float | None) -> None:
+        """Write all of ``data``; what arrives meanwhile is kept, so that nobody blocks."""
+        poll = select.poll()
+        poll.register(self._outgoing, select.POLLOUT)
+        poll.register(self._incoming, select.POLLIN)
+        left = memoryview(data)
+        while left:
+            for descriptor, event in _wait(poll, deadline):
+                if descriptor == self._incoming:
+                    arrived = _read(self._incoming)
+                    self._early.append(arrived)
+                    if not arrived:
+                        poll.unregister(self._incoming)
+                elif event & (select.POLLERR | select.POLLHUP):
+                    raise HungUp
+                else:
+                    left = left[_write(self._outgoing, left) :]
+
+    def read(self, deadline: float | None) -> bytes:
+        """Return the next bytes, empty at the end."""
+        if self._early:
+            return self._early.pop(0)
+        poll = select.poll()
+        poll.register(self._incoming, select.POLLIN)
+        _wait(poll, deadline)
+        return _read(self._incoming)
+
+    def close(self) -> None:
+        """Give both descriptors back."""
+        os.close(self._incoming)
+        os.close(self._outgoing)
+
+
+class ThreadedPipes:
+    """Blocking descriptors and a thread for each, where there is no ``poll`` on pipes (Windows).
+
+    Args:
+        incoming: Descriptor to read from; owned from now on.
+        outgoing: Descriptor to write to; owned from now on.
+    """
+
+    def __init__(self, incoming: int, outgoing: int) -> None:
+        self._arrived: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        self._leaving: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._left: queue.SimpleQueue[bool] = queue.SimpleQueue()
+        self._threads = [
+            threading.Thread(target=self._pump_in, args=(incoming,), daemon=True),
+            threading.Thread(target=self._pump_out, args=(outgoing,), daemon=True),
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def write(self, data: bytes, deadline: float | None) -> None:
+        """Write all of ``data``."""
+        self._leaving.put(data)
+        if not _take(self._left, deadline):
+            raise HungUp
+
+    def read(self, deadline: float | None) -> bytes:
+        """Return the next bytes, empty at the end."""
+        return _take(self._arrived, deadline)
+
+    def close(self) -> None:
+        """Let the threads end and close their descriptors; the process must be gone already."""
+        self._leaving.put(None)
+        for thread in self._threads:
+            thread.join(1.0)
+
+    def _pump_in(self, incoming: int) -> None:
+        with os.fdopen(incoming, "rb", 0) as file:
+            while data := file.read(_CHUNK):
+                self._arrived.put(data)
+        self._arrived.put(b"")
+
+    def _pump_out(self, outgoing: int) -> None:
+        with os.fdopen(outgoing, "wb", 0) as file:
+            while (data := self._leaving.get()) is not None:
+                left = memoryview(data)
+                try:
+                    while left:
+                        left = left[file.write(left) :]
+                except OSError:
+                    self._left.put(False)
+                    return
+                self._left.put(True)
+
+
+def open_pipes(incoming: int, outgoing: int) -> Pipes:
+    """Return the kind that works on this platform."""
+    kind = PolledPipes if hasattr(select, "poll") else ThreadedPipes
+    return kind(incoming, outgoing)
+
+
+def _wait(poll: select.poll, deadline: float | None) -> list[tuple[int, int]]:
+    while True:
+        # Rounded up: a fraction of a millisecond as 0 would spin until the deadline.
+        timeout = None if deadline is None else max(0.0, deadline - time.monotonic()) * 1000 + 1
+        events = poll.poll(timeout)
+        if events:
+            return events
+        if deadline is not None and time.monotonic() >= deadline:
+            raise DeadlinePassed
+
+
+def _read(descriptor: int) -> bytes:
+    return os.read(descriptor, _CHUNK)
+
+
+def _write(descriptor: int, data: memoryview) -> int:
+    try:
+        return os.write(descriptor, data)
+    except BrokenPipeError:
+        raise HungUp from None
+    except BlockingIOError:
+        return 0
+
+
+def _take(source: queue.SimpleQueue[_Item], deadline: float | None) -> _Item:
+    timeout = None if deadline is None else max(0.0, deadline - time.monotonic())
+    try:
+        return source.get(timeout=timeout)
+    except queue.Empty:
+        raise DeadlinePassed from None

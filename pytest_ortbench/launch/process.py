@@ -1,0 +1,332 @@
+"""One worker process: started, asked, stopped, and whatever way it ends turned into a failure."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn, TypeVar
+
+from pytest_ortbench.core.case import Runtime
+from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.core.outcome import PHASES, Failure
+from pytest_ortbench.launch import bootstrap
+from pytest_ortbench.launch.channel import Channel, Garbage
+from pytest_ortbench.launch.diagnose import out_of_memory
+from pytest_ortbench.launch.ending import Ending, ending, oom_kills, read_log, tail
+from pytest_ortbench.launch.pipes import DeadlinePassed, HungUp, Pipes, open_pipes
+from pytest_ortbench.schema.protocol import Answer, Close, PhaseEntered, Question, Refusal
+from pytest_ortbench.schema.wire import new_token
+
+if TYPE_CHECKING:
+    import psutil
+
+_T = TypeVar("_T")
+
+#: A process whose channel is at its end is given this long to end itself.
+_ENDING_S = 5.0
+#: So is one that was told to close; it leaves at once unless something hangs.
+_CLOSING_S = 2.0
+
+
+class Refused(Exception):
+    """The worker lives but could not do what it was asked."""
+
+    def __init__(self, refusal: Refusal) -> None:
+        super().__init__(refusal.text)
+        self.refusal = refusal
+
+
+class WorkerProcess:
+    """A process in a session and group of its own: no Ctrl-C of the terminal reaches it.
+
+    Attributes:
+        phase: What the worker is doing, a key of :data:`~pytest_ortbench.core.outcome.PHASES`.
+        log: File that holds what native code printed.
+
+    Args:
+        runtime: The interpreter.
+        log: Where what native code prints goes; removed again if it stays empty.
+        on_phase: Called with each phase that the worker enters.
+        deadline: When starting must be over, of ``time.monotonic()``.
+
+    Raises:
+        WorkerError: if the interpreter can't be started.
+    """
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        *,
+        log: Path,
+        on_phase: Callable[[str], None] | None,
+        deadline: float | None,
+    ) -> None:
+        self.phase = "start"
+        self.log = log
+        self._on_phase = on_phase
+        self._started = time.monotonic()
+        self._oom_kills = oom_kills()
+        self._busy = False
+        self._paused = False
+        token = new_token()
+        self._process = self._start(runtime, token)
+        self._channel = Channel(_take_pipes(self._process), token)
+        try:
+            self._say("start")
+            self._busy = True
+            self._guarded(lambda: self._channel.send_line(bootstrap.sources_line(), deadline))
+            self._busy = False
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def pid(self) -> int:
+        """Process id."""
+        return self._process.pid
+
+    @property
+    def closed(self) -> bool:
+        """Whether the process is gone and its descriptors given back."""
+        return self._process.returncode is not None
+
+    def ask(self, question: Question, answer: type[_T], deadline: float | None) -> _T:
+        """Ask and wait for the answer.
+
+        Args:
+            question: What to do.
+            answer: Type of its answer.
+            deadline: When it must have come, of ``time.monotonic()``.
+
+        Raises:
+            Refused: if the worker could not do it.
+            WorkerError: if the process died, was too slow or talked garbage; it is gone then.
+        """
+        if self.closed:
+            raise WorkerError(self._failure("crash", "the worker is gone already"))
+        self._busy = True
+        self._guarded(lambda: self._channel.ask(question, deadline))
+        received = self._guarded(lambda: self._receive(deadline))
+        self._busy = False
+        if isinstance(received, Refusal):
+            raise Refused(received)
+        if not isinstance(received, answer):
+            self._give_up("error", f"the worker answered with a {type(received).__name__}")
+        return received
+
+    def pause(self) -> None:
+        """Stop the process and all its threads until :meth:`resume`.
+
+        An idle session's threads go on spinning for a while, which would disturb whoever is
+        measured meanwhile. Returns when it has stopped.
+        """
+        if self.closed or self._paused:
+            return
+        self._paused = True
+        if sys.platform == "win32":
+            _psutil_process(self.pid).suspend()
+            return
+        self._signal(signal.SIGSTOP)
+        if hasattr(os, "waitid"):
+            os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+
+    def resume(self) -> None:
+        """Let it go on."""
+        if self.closed or not self._paused:
+            return
+        self._paused = False
+        if sys.platform == "win32":
+            _psutil_process(self.pid).resume()
+        else:
+            self._signal(signal.SIGCONT)
+
+    def read_log(self) -> str:
+        """Return what native code printed so far, the end of it."""
+        return read_log(self.log)
+
+    def close(self) -> None:
+        """End the process group, wait for it and give the descriptors back; safe to repeat.
+
+        A worker that is idle is told to leave; one that is in the middle of something is killed.
+        """
+        if self.closed:
+            return
+        try:
+            if not self._busy and not self._paused:
+                self._channel.ask(Close(), time.monotonic() + _CLOSING_S)
+                self._ended(_CLOSING_S)
+        except (DeadlinePassed, HungUp):
+            pass
+        finally:
+            self._finish()
+
+    def _start(self, runtime: Runtime, token: str) -> subprocess.Popen[bytes]:
+        command = bootstrap.command(runtime, token)
+        environment = {**os.environ, **runtime.environment}
+        try:
+            with self.log.open("ab") as log:
+                return subprocess.Popen(
+                    command,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=log,
+                    bufsize=0,
+                    env=environment,
+                    start_new_session=True,
+                    creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
+                )
+        except OSError as error:
+            raise WorkerError(
+                Failure(
+                    kind="unavailable",
+                    phase="start",
+                    message=f"{command[0]} can't be started: {error.strerror or error}",
+                    hint=f"Check the interpreter of the runtime {runtime.label!r}",
+                )
+            ) from error
+
+    def _receive(self, deadline: float | None) -> Answer:
+        while True:
+            received = self._channel.receive(deadline)
+            if received is None:
+                raise HungUp
+            if not isinstance(received, PhaseEntered):
+                return received
+            self._say(received.phase)
+
+    def _say(self, phase: str) -> None:
+        self.phase = phase
+        if self._on_phase is not None:
+            self._on_phase(phase)
+
+    def _guarded(self, step: Callable[[], _T]) -> _T:
+        """Do one step of the conversation; if it breaks off, end the process and say why."""
+        try:
+            return step()
+        except DeadlinePassed:
+            after = time.monotonic() - self._started
+            self._give_up(
+                "timeout",
+                f"still {_doing(self.phase)} after {after:.0f} s, when its time was over",
+                "Raise --ort-timeout",
+            )
+        except Garbage as error:
+            self._give_up("error", f"the worker's channel carries {error}", self._noise())
+        except HungUp:
+            self._explain_end()
+
+    def _explain_end(self) -> NoReturn:
+        if not self._ended(_ENDING_S):
+            self._give_up("crash", f"closed its channel while {_doing(self.phase)}")
+        how = self._finish()
+        log = self.read_log()
+        memory = self._memory_reason(how, log)
+        if memory:
+            failure = self._failure("out_of_memory", memory, "Use a smaller batch or shape")
+        elif self.phase == "start" and not how.signal:
+            message = f"the interpreter did not become a worker: it {how}"
+            failure = self._failure("error", message, self._noise())
+        else:
+            message = f"the measured process {how} while {_doing(self.phase)}"
+            failure = self._failure("crash", message, _HINTS.get(how.signal, ""))
+        raise WorkerError(_with_end(failure, how, log))
+
+    def _memory_reason(self, how: Ending, log: str) -> str:
+        if how.signal == "SIGKILL" and oom_kills() > self._oom_kills:
+            return f"the kernel killed the process for memory while {_doing(self.phase)}"
+        words = out_of_memory(tail(log))
+        return f"the process {how} while {_doing(self.phase)}: {words}" if words else ""
+
+    def _give_up(self, kind: str, message: str, hint: str = "") -> NoReturn:
+        log = self.read_log()
+        self._finish()
+        failure = self._failure(kind, message, hint)
+        raise WorkerError(_with_end(failure, Ending(), log))
+
+    def _failure(self, kind: str, message: str, hint: str = "") -> Failure:
+        return Failure(kind=kind, phase=self.phase, message=message, hint=hint)
+
+    def _noise(self) -> str:
+        noise = self._channel.noise.strip()
+        return f"It printed: {noise[-200:]!r}" if noise else ""
+
+    def _ended(self, timeout_s: float) -> bool:
+        """Wait until the process ended, without reaping it: its group id stays ours."""
+        if hasattr(os, "pidfd_open"):
+            descriptor = os.pidfd_open(self.pid)
+            try:
+                poll = select.poll()
+                poll.register(descriptor, select.POLLIN)
+                return bool(poll.poll(timeout_s * 1000))
+            finally:
+                os.close(descriptor)
+        try:
+            self._process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
+
+    def _finish(self) -> Ending:
+        """Kill what is left of the group, reap the process, close the pipes."""
+        if sys.platform == "win32":
+            self._process.kill()
+        else:
+            self._signal(signal.SIGKILL)
+        code = self._process.wait()
+        self._channel.close()
+        if self.log.exists() and self.log.stat().st_size == 0:
+            self.log.unlink()
+        return ending(code)
+
+    def _signal(self, number: signal.Signals) -> None:
+        # Nothing may be left of the group; macOS says so with EPERM.
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, number)
+
+
+def _take_pipes(process: subprocess.Popen[bytes]) -> Pipes:
+    """Take over the descriptors, so that Popen neither buffers nor closes them."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    incoming, outgoing = os.dup(process.stdout.fileno()), os.dup(process.stdin.fileno())
+    process.stdin.close()
+    process.stdout.close()
+    return open_pipes(incoming, outgoing)
+
+
+def _psutil_process(pid: int) -> psutil.Process:
+    import psutil  # only where there are no stop signals
+
+    return psutil.Process(pid)
+
+
+#: What a signal usually means, as the next step.
+_HINTS = {
+    "SIGKILL": "Something killed it from outside; if it was the kernel, dmesg says so",
+    "SIGILL": "The runtime was built for another CPU than this one",
+    "SIGSEGV": "A fault in native code; try another version of the runtime or provider",
+    "SIGABRT": "Native code gave up; see the log",
+}
+
+
+def _doing(phase: str) -> str:
+    return PHASES.get(phase, phase)
+
+
+def _with_end(failure: Failure, how: Ending, log: str) -> Failure:
+    return Failure(
+        kind=failure.kind,
+        phase=failure.phase,
+        message=failure.message,
+        hint=failure.hint,
+        exit_code=how.exit_code,
+        signal=how.signal,
+        log_tail=tail(log),
+    )

@@ -1,0 +1,175 @@
+"""A launcher without processes: it replays what a stored run recorded.
+
+Whoever measures can be run and tested on it, with real durations and no clock.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from pathlib import Path
+
+from pytest_ortbench.core.case import Case, Provider, Runtime
+from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.core.outcome import (
+    Accuracy,
+    Block,
+    CaseResult,
+    Failure,
+    Measurement,
+    Memory,
+    OutputCheck,
+    Placement,
+    RuntimeInfo,
+    WarmUp,
+)
+from pytest_ortbench.core.run import Run
+from pytest_ortbench.launch.launcher import ProbeOutcome
+
+
+class ReplayWorker:
+    """One recorded measurement, played again from its first duration on.
+
+    Args:
+        result: The recorded case.
+        measurement: The recorded worker.
+    """
+
+    def __init__(self, result: CaseResult, measurement: Measurement) -> None:
+        self._result = result
+        self._measurement = measurement
+        self._durations = itertools.cycle(measurement.samples.durations_ns)
+        self.info = measurement.runtime
+        self.startup = measurement.startup
+        self.threads = measurement.threads
+        self.threads_source = measurement.threads_source
+        self.cpus = measurement.cpus
+        self.options_in_force = measurement.options_in_force
+        self.clock_pair_ns = measurement.samples.clock_pair_ns
+        self.closed = False
+        self.paused = False
+
+    def warm(self, budget_s: float) -> WarmUp:  # noqa: ARG002 - a recording took what it took
+        """Return the recorded warm-up."""
+        return self._measurement.warm_up
+
+    def block(self, iterations: int) -> Block:
+        """Return the next recorded durations, from the first again after the last.
+
+        Wall and CPU time are the recorded ones' share of these durations.
+        """
+        samples = self._measurement.samples
+        durations = tuple(itertools.islice(self._durations, iterations))
+        if len(durations) < iterations:
+            raise self._failure("the recording holds no durations")
+        share = sum(durations) / samples.sum_ns if samples.sum_ns else 0.0
+        return Block(
+            durations_ns=durations,
+            wall_ns=max(sum(durations), round(samples.wall_ns * share)),
+            cpu_ns=round(samples.cpu_ns * share),
+        )
+
+    def memory(self) -> Memory:
+        """Return the recorded memory."""
+        return self._measurement.memory
+
+    def check(self, run: str) -> OutputCheck:
+        """Return the recorded look at that run."""
+        for check in self._measurement.output_checks:
+            if check.run == run:
+                return check
+        raise self._failure(f"the recording holds no look at the {run} run")
+
+    def profile(self) -> Placement:
+        """Return the recorded placement."""
+        if self._result.placement is None:
+            raise self._failure("the recording holds no placement")
+        return self._result.placement
+
+    def accuracy(self, reference: Path) -> Accuracy:  # noqa: ARG002 - it was compared back then
+        """Return the recorded accuracy."""
+        return self._result.accuracy or Accuracy(reason="the recording holds no accuracy")
+
+    def pause(self) -> None:
+        """Note that it is paused."""
+        self.paused = True
+
+    def resume(self) -> None:
+        """Note that it goes on."""
+        self.paused = False
+
+    def close(self) -> None:
+        """Note that it is closed."""
+        self.closed = True
+
+    def _failure(self, message: str) -> WorkerError:
+        return _failure(f"{self._result.case.case_id}: {message}")
+
+
+class ReplayLauncher:
+    """Opens the workers of a stored run again.
+
+    Attributes:
+        opened: Every worker that was opened, in order.
+
+    Args:
+        run: The stored run; its cases are found by id and runtime label.
+    """
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._results = {result.case.key: result for result in run.cases}
+        self.opened: list[ReplayWorker] = []
+
+    def open(self, case: Case, *, worker: int, deadline: float | None) -> ReplayWorker:  # noqa: ARG002
+        """Play the recorded worker; after the last one the first comes again.
+
+        Raises:
+            WorkerError: with the recorded failure where no worker finished, or if the run has no
+                such case.
+        """
+        result = self._results.get(case.key)
+        if result is None:
+            raise _failure(f"run {self._run.run_id} has no case {case.case_id}")
+        recorded = result.measurements
+        if result.failure is not None and worker >= len(recorded):
+            raise WorkerError(result.failure)
+        if not recorded:
+            raise _failure(f"the recording of {case.case_id} holds no measurement")
+        player = ReplayWorker(result, recorded[worker % len(recorded)])
+        self.opened.append(player)
+        return player
+
+    def inspect(self, runtime: Runtime) -> RuntimeInfo:
+        """Return what the run observed of that runtime."""
+        info = self._run.runtimes.get(runtime.label)
+        if info is None:
+            raise _failure(f"run {self._run.run_id} has no runtime {runtime.label!r}")
+        return info
+
+    def probe(self, runtime: Runtime, candidates: Sequence[Provider]) -> list[ProbeOutcome]:
+        """Say which candidates have a measured case in the run."""
+        return [self._probe(runtime, provider) for provider in candidates]
+
+    def reference(self, case: Case, folder: Path) -> Path:
+        """Return a path; nothing is written, since accuracy is recorded too."""
+        return folder / f"replayed-{case.model.digest[:16]}.npz"
+
+    def close(self) -> None:
+        """Close every worker that was opened."""
+        for worker in self.opened:
+            worker.close()
+
+    def _probe(self, runtime: Runtime, provider: Provider) -> ProbeOutcome:
+        for result in self._run.cases:
+            same = result.case.provider.label == provider.label
+            if same and result.case.runtime.label == runtime.label and result.measurements:
+                executed = result.placement.executed if result.placement is not None else {}
+                return ProbeOutcome(provider=provider, usable=True, executed=executed)
+        return ProbeOutcome(
+            provider=provider, usable=False, reason=f"run {self._run.run_id} measured no case on it"
+        )
+
+
+def _failure(message: str) -> WorkerError:
+    return WorkerError(Failure(kind="error", phase="start", message=message))

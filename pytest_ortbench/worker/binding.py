@@ -1,0 +1,59 @@
+"""Device-resident inputs and outputs through I/O binding."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from pytest_ortbench.core.case import Provider
+from pytest_ortbench.worker.runtime import load
+
+if TYPE_CHECKING:
+    from onnxruntime import InferenceSession, IOBinding
+
+#: ONNX Runtime's name of the memory that a provider works on; everything else is bound on the CPU.
+_DEVICE_TYPES = {
+    "CUDAExecutionProvider": "cuda",
+    "TensorrtExecutionProvider": "cuda",
+    "NvTensorRTRTXExecutionProvider": "cuda",
+    "ROCMExecutionProvider": "cuda",
+    "MIGraphXExecutionProvider": "cuda",
+    "DmlExecutionProvider": "dml",
+    "CANNExecutionProvider": "cann",
+}
+
+
+class NotBindable(Exception):
+    """An input can't be made device-resident."""
+
+
+def device_of(provider: Provider) -> tuple[str, int]:
+    """Return type and index of the memory that a provider's inputs are bound on."""
+    device = _DEVICE_TYPES.get(provider.name, "cpu")
+    index = provider.options.get("device_id", "0")
+    return device, int(index) if device != "cpu" and index.isdigit() else 0
+
+
+def bind(session: InferenceSession, feeds: Mapping[str, object], provider: Provider) -> IOBinding:
+    """Put the feeds into the provider's memory, once, and let the outputs stay there.
+
+    Raises:
+        NotBindable: for an input that is not a numeric tensor.
+    """
+    ort, _ = load()
+    import numpy as np  # comes with ONNX Runtime
+
+    device, index = device_of(provider)
+    binding = session.io_binding()
+    for name, value in feeds.items():
+        if not isinstance(value, np.ndarray) or value.dtype.kind in "OSU":
+            raise NotBindable(
+                f"input {name!r} is not a numeric tensor, so it can't be bound on a device"
+            )
+        binding.bind_ortvalue_input(
+            name, ort.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(value), device, index)
+        )
+    for output in session.get_outputs():
+        # Allocated by ONNX Runtime, since output shapes may depend on the values.
+        binding.bind_output(output.name, device, index)
+    return binding

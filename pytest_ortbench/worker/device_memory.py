@@ -1,0 +1,107 @@
+"""Device memory through NVML: this process' share where it is visible, else the device's rise."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from types import ModuleType
+from typing import Any
+
+from pytest_ortbench.core.case import Provider
+
+_NVIDIA = ("CUDAExecutionProvider", "TensorrtExecutionProvider", "NvTensorRTRTXExecutionProvider")
+
+
+class DeviceMemory:
+    """Reads the memory in use on the device that a provider works on.
+
+    Attributes:
+        reason: Why nothing can be read; empty if it can.
+
+    Args:
+        provider: The asked provider; its ``device_id`` counts among the visible devices.
+        environment: Where ``CUDA_VISIBLE_DEVICES`` may stand.
+    """
+
+    def __init__(self, provider: Provider, environment: Mapping[str, str] | None = None) -> None:
+        self.reason = ""
+        self._handle: Any = None  # an opaque handle of NVML
+        self._used_before: int | None = None
+        self._context: tuple[str, int] | None = None
+        if provider.name not in _NVIDIA:
+            self.reason = f"no source of device memory for {provider.name}"
+            return
+        environment = os.environ if environment is None else environment
+        try:
+            import pynvml  # optional in a measured interpreter
+        except ImportError:
+            self.reason = "pynvml is not installed (pip install nvidia-ml-py)"
+            return
+        self._nvml: ModuleType = pynvml
+        try:
+            pynvml.nvmlInit()
+            self._handle = _handle(pynvml, provider, environment)
+            self._used_before = int(pynvml.nvmlDeviceGetMemoryInfo(self._handle).used)
+        except (pynvml.NVMLError, LookupError) as error:
+            self.reason = f"NVML: {error}"
+            self._handle = None
+
+    def note_context(self) -> None:
+        """Remember what the bare device context takes, before the session exists."""
+        self._context = self._in_use()
+
+    def read(self) -> tuple[int | None, str]:
+        """Return the bytes in use over the bare context, and how they were read or why not."""
+        if self._handle is None:
+            return None, self.reason
+        now = self._in_use()
+        if now is None:
+            return None, self.reason
+        how, used = now
+        # Only differences of one kind mean anything.
+        bare = self._context[1] if self._context is not None and self._context[0] == how else 0
+        return max(0, used - bare), f"{how}, over {bare} bytes of the bare context"
+
+    def _in_use(self) -> tuple[str, int] | None:
+        if self._handle is None:
+            return None
+        nvml = self._nvml
+        try:
+            for process in nvml.nvmlDeviceGetComputeRunningProcesses(self._handle):
+                if process.pid == os.getpid() and process.usedGpuMemory is not None:
+                    return "NVML, this process", int(process.usedGpuMemory)
+            used = int(nvml.nvmlDeviceGetMemoryInfo(self._handle).used)
+        except nvml.NVMLError as error:
+            self.reason = f"NVML: {error}"
+            return None
+        # In containers process ids differ, under WDDM there are none.
+        return "NVML, rise of the whole device", max(0, used - (self._used_before or 0))
+
+
+def _handle(nvml: ModuleType, provider: Provider, environment: Mapping[str, str]) -> Any:
+    """Return NVML's handle of the device that ``device_id`` means.
+
+    Raises:
+        LookupError: if the variable hides it or names a part of a device.
+    """
+    text = provider.options.get("device_id", "0")
+    ordinal = int(text) if text.isdigit() else 0
+    visible = environment.get("CUDA_VISIBLE_DEVICES")
+    if visible is None:
+        return nvml.nvmlDeviceGetHandleByIndex(ordinal)
+    # CUDA ignores everything from the first entry on that names no device.
+    entries = [entry.strip() for entry in visible.split(",")]
+    if ordinal >= len(entries) or not entries[ordinal] or entries[ordinal].startswith("-"):
+        raise LookupError(f"CUDA_VISIBLE_DEVICES={visible!r} hides device {ordinal}")
+    entry = entries[ordinal]
+    if entry.isdigit():
+        return nvml.nvmlDeviceGetHandleByIndex(int(entry))
+    if entry.startswith("MIG-"):
+        raise LookupError(f"{entry} is a MIG slice, whose memory is not that of its device")
+    for index in range(nvml.nvmlDeviceGetCount()):
+        handle = nvml.nvmlDeviceGetHandleByIndex(index)
+        uuid = nvml.nvmlDeviceGetUUID(handle)
+        name = uuid.decode() if isinstance(uuid, bytes) else uuid
+        if name.startswith(entry):  # CUDA accepts unique beginnings
+            return handle
+    raise LookupError(f"CUDA_VISIBLE_DEVICES names {entry}, which NVML does not know")

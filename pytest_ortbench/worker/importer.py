@@ -1,0 +1,58 @@
+"""Imports this package from memory, in an interpreter where it is not installed.
+
+The loader executes this module first, from its source, before anything else of ours exists; so it
+imports the standard library only.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Mapping, Sequence
+from importlib.abc import InspectLoader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import CodeType, ModuleType
+
+
+class SourceImporter(MetaPathFinder, InspectLoader):
+    """Finds and loads the modules whose sources it was given, and nothing else.
+
+    Args:
+        sources: Source text by dotted name; packages are the names that others extend.
+    """
+
+    def __init__(self, sources: Mapping[str, str]) -> None:
+        self._sources = sources
+        self._packages = {name.rpartition(".")[0] for name in sources}
+
+    def find_spec(
+        self,
+        fullname: str,
+        path: Sequence[str] | None = None,  # noqa: ARG002 - the import system passes it
+        target: ModuleType | None = None,  # noqa: ARG002
+    ) -> ModuleSpec | None:
+        """Find a module among the sources."""
+        if fullname not in self._sources:
+            return None
+        return importlib.util.spec_from_loader(
+            fullname, self, origin="sent by the host", is_package=self.is_package(fullname)
+        )
+
+    def is_package(self, fullname: str) -> bool:
+        """Say whether other modules are inside this one."""
+        return fullname in self._packages
+
+    def get_source(self, fullname: str) -> str:
+        """Return the source; tracebacks print lines of it."""
+        return self._sources[fullname]
+
+    def get_code(self, fullname: str) -> CodeType:
+        """Compile a module under the name that its file has, for tracebacks."""
+        name = fullname.replace(".", "/")
+        place = f"{name}/__init__.py" if self.is_package(fullname) else f"{name}.py"
+        return self.source_to_code(self._sources[fullname], place)
+
+
+def install(sources: Mapping[str, str]) -> None:
+    """Make ``sources`` importable, before any installed copy and without touching ``sys.path``."""
+    sys.meta_path.insert(0, SourceImporter(sources))

@@ -1,0 +1,229 @@
+"""The worker's side of the conversation: read a question, answer it, until the host hangs up."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Mapping
+from pathlib import Path
+from typing import BinaryIO
+
+from pytest_ortbench.core.case import Case, Provider, SessionConfig
+from pytest_ortbench.core.cpus import allowance
+from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.schema.protocol import (
+    Answer,
+    CheckOutputs,
+    Close,
+    CompareOutputs,
+    Done,
+    Inspect,
+    Open,
+    PhaseEntered,
+    ProbeProvider,
+    ProfilePlacement,
+    Question,
+    ReadMemory,
+    Refusal,
+    TimeBlock,
+    WarmUpFor,
+    WriteReference,
+    pack,
+    unpack_question,
+)
+from pytest_ortbench.schema.wire import decode_frame, encode_frame
+from pytest_ortbench.worker import runtime
+from pytest_ortbench.worker.measured import MeasuredCase
+from pytest_ortbench.worker.probe import probe
+from pytest_ortbench.worker.session import CPU, FellBack, create, session_options
+
+#: After the host hung up, a call that still runs gets this long before the process ends anyway.
+_GRACE_S = 2.0
+
+
+def serve(incoming: BinaryIO, outgoing: BinaryIO, token: str) -> None:
+    """Answer questions until the host closes the channel or says :class:`Close`.
+
+    Args:
+        incoming: Where frames come from.
+        outgoing: Where frames go, unbuffered.
+        token: What every frame starts with.
+    """
+    _end_with_host(incoming)
+    conversation = Conversation(outgoing, token)
+    for line in incoming:
+        ours, plain = decode_frame(token, line)
+        if not ours:
+            continue
+        question = unpack_question(plain)
+        if isinstance(question, Close):
+            break
+        conversation.answer(question)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # Without the destructors of native libraries: they take time, and some crash in them.
+    os._exit(0)
+
+
+class Conversation:
+    """What the worker holds between two questions.
+
+    Args:
+        outgoing: Where frames go, unbuffered.
+        token: What every frame starts with.
+    """
+
+    def __init__(self, outgoing: BinaryIO, token: str) -> None:
+        self._outgoing = outgoing
+        self._token = token
+        self._phase = "start"
+        self._measured: MeasuredCase | None = None
+
+    def answer(self, question: Question) -> None:
+        """Answer one question, with a refusal if anything is raised on the way."""
+        try:
+            answer = self._find_answer(question)
+        except Exception as error:  # noqa: BLE001 - native errors have no common base class
+            answer = self._refusal(error)
+        self._send(answer)
+
+    def _enter(self, phase: str) -> None:
+        # Blocks come by the dozen; only changes are news.
+        if phase != self._phase:
+            self._phase = phase
+            self._send(PhaseEntered(phase=phase))
+
+    def _send(self, message: Answer) -> None:
+        frame = memoryview(encode_frame(self._token, pack(message)))
+        while frame:
+            frame = frame[self._outgoing.write(frame) :]
+
+    def _find_answer(self, question: Question) -> Answer:
+        match question:
+            case Inspect():
+                self._enter("import")
+                return runtime.describe()
+            case ProbeProvider():
+                return self._probe(question.provider)
+            case WriteReference():
+                return self._write_reference(question.case, question.path)
+            case Open():
+                self._measured = MeasuredCase(question.case, self._enter)
+                return self._measured.open()
+        measured = self._measured
+        if measured is None:
+            raise RuntimeError(f"{type(question).__name__} before any case was opened")
+        match question:
+            case WarmUpFor():
+                return measured.warm(question.budget_s)
+            case TimeBlock():
+                return measured.block(question.iterations)
+            case CheckOutputs():
+                return measured.check(question.run)
+            case ReadMemory():
+                return measured.memory()
+            case ProfilePlacement():
+                return measured.placement()
+            case CompareOutputs():
+                return measured.accuracy(Path(question.reference))
+        raise RuntimeError(f"no answer to {type(question).__name__}")
+
+    def _probe(self, provider: Provider) -> Answer:
+        self._enter("import")
+        runtime.load()
+        self._enter("session")
+        return probe(provider)
+
+    def _write_reference(self, case: Case, path: str) -> Done:
+        from pytest_ortbench.worker import accuracy  # needs numpy
+
+        self._enter("import")
+        runtime.load()
+        self._enter("reference")
+        config = SessionConfig(
+            graph_optimization_level="disable", custom_ops=case.session.custom_ops
+        )
+        session, _ = create(
+            case.model.path,
+            Provider(alias="cpu", name=CPU),
+            session_options(config, threads=allowance().threads),
+        )
+        accuracy.write_reference(
+            Path(path),
+            session=session,
+            specs=case.inputs,
+            seed=case.seed,
+            label=f"{case.model.name} as it is on {CPU}, no optimisation",
+        )
+        return Done()
+
+    def _refusal(self, error: Exception) -> Refusal:
+        if isinstance(error, WorkerError):
+            return Refusal(
+                phase=self._phase, error="WorkerError", text=str(error), failure=error.failure
+            )
+        if not _is_native(error):
+            # An error of ours or of Python's: the log is where its place can be looked up.
+            traceback.print_exception(error)
+        measured = self._measured
+        session = measured.session if measured is not None else None
+        return Refusal(
+            phase=self._phase,
+            error=type(error).__name__,
+            text=str(error),
+            version=_version("onnxruntime"),
+            numpy=_version("numpy"),
+            available_providers=_available(),
+            session_providers=error.session_providers if isinstance(error, FellBack) else (),
+            fed=_fed(measured.feeds) if measured is not None else (),
+            declared=tuple(f"{i.name}: {i.type} {i.shape}" for i in session.get_inputs())
+            if session is not None
+            else (),
+        )
+
+
+def _is_native(error: Exception) -> bool:
+    return type(error).__module__.startswith(("onnxruntime", "pytest_ortbench"))
+
+
+def _version(package: str) -> str:
+    """Version of a package if it got imported at all."""
+    return str(getattr(sys.modules.get(package), "__version__", ""))
+
+
+def _available() -> tuple[str, ...]:
+    ask = getattr(sys.modules.get("onnxruntime"), "get_available_providers", None)
+    return tuple(ask()) if ask is not None else ()
+
+
+def _fed(feeds: Mapping[str, object]) -> tuple[str, ...]:
+    described = []
+    for name, value in feeds.items():
+        dtype, shape = getattr(value, "dtype", None), getattr(value, "shape", None)
+        kind = type(value).__name__ if shape is None else f"{dtype} {list(shape)}"
+        described.append(f"{name}: {kind}")
+    return tuple(described)
+
+
+def _end_with_host(incoming: BinaryIO) -> None:
+    """End this process group when the host is gone, even if a native call never returns.
+
+    The thread sleeps in ``poll`` on the hang-up of the channel and takes no time meanwhile. The
+    main loop sees the end of file too and normally is faster.
+    """
+    if not hasattr(select, "poll"):  # Windows
+        return
+
+    def wait() -> None:
+        poll = select.poll()
+        poll.register(incoming.fileno(), 0)
+        poll.poll()
+        time.sleep(_GRACE_S)
+        os.killpg(0, signal.SIGKILL)
+
+    threading.Thread(target=wait, name="ortbench-hang-up", daemon=True).start()

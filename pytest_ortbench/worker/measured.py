@@ -1,0 +1,231 @@
+"""One case in this process: its session, its feeds, and everything that is measured on them."""
+
+from __future__ import annotations
+
+import functools
+import gc
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_ortbench.core.case import Case, SessionConfig
+from pytest_ortbench.core.cpus import allowance
+from pytest_ortbench.core.outcome import (
+    Accuracy,
+    Block,
+    Memory,
+    OutputCheck,
+    Placement,
+    Startup,
+    WarmUp,
+)
+from pytest_ortbench.schema.protocol import Opened
+from pytest_ortbench.worker.binding import bind, device_of
+from pytest_ortbench.worker.contention import ContentionMeter, difference
+from pytest_ortbench.worker.device_memory import DeviceMemory
+from pytest_ortbench.worker.inputs import make_feeds
+from pytest_ortbench.worker.memory import MemoryWatch, best_source
+from pytest_ortbench.worker.probe import tiny_feeds
+from pytest_ortbench.worker.profiling import profile
+from pytest_ortbench.worker.runtime import describe, load
+from pytest_ortbench.worker.session import CPU, create, session_options
+from pytest_ortbench.worker.timing import clock_pair_ns, time_bound_runs, time_runs
+from pytest_ortbench.worker.tiny import MATRIX_PRODUCT
+from pytest_ortbench.worker.warm_up import least_seconds, warm_up
+
+if TYPE_CHECKING:
+    from onnxruntime import InferenceSession
+
+Enter = Callable[[str], None]
+
+
+class MeasuredCase:
+    """A case from its first inference to its last.
+
+    Attributes:
+        case: What was asked.
+        session: The live session, ``None`` before and between sessions.
+        feeds: The values that are fed.
+
+    Args:
+        case: What to measure.
+        enter: Called with each phase as it begins.
+    """
+
+    def __init__(self, case: Case, enter: Enter) -> None:
+        self.case = case
+        self.session: InferenceSession | None = None
+        self.feeds: Mapping[str, object] = {}
+        self._enter = enter
+        self._timed: Callable[[int], list[int]] | None = None
+        self._contention = ContentionMeter()
+        self._session_bytes: int | None = None
+        self._after_session_bytes: int | None = None
+        allowed = allowance()
+        wanted = case.session.intra_op_num_threads
+        self._threads = allowed.threads if wanted is None else wanted
+        self._threads_source = allowed.source if wanted is None else "option"
+        self._cpus = allowed.cpus
+
+    def open(self) -> Opened:
+        """Make inputs and session, and run the first inference, each timed apart.
+
+        Raises:
+            Exception: what ONNX Runtime raises, see
+                :func:`~pytest_ortbench.worker.session.create`.
+        """
+        self._enter("import")
+        _, import_ns = load()
+        self._device = DeviceMemory(self.case.provider)
+        self._enter("inputs")
+        self.feeds = make_feeds(self.case.inputs, seed=self.case.seed)
+        self._enter("session")
+        provider_ns = self._initialise_provider()
+        self._device.note_context()
+        gc.collect()
+        self._watch = MemoryWatch(best_source())
+        options = session_options(self.case.session, threads=self._threads)
+        self.session, session_ns = create(self.case.variant.path, self.case.provider, options)
+        self._session_bytes = self._watch.peak_rise()
+        self._after_session_bytes = self._watch.rise()
+        self._enter("first")
+        first_ns = self._first_inference(self.session)
+        # Garbage collections are part of what an application pays for its outputs, but our own
+        # modules are none of its objects.
+        gc.collect()
+        gc.freeze()
+        return Opened(
+            info=describe(),
+            startup=Startup(
+                import_ns=import_ns,
+                provider_init_ns=provider_ns,
+                session_create_ns=session_ns,
+                first_inference_ns=first_ns,
+            ),
+            threads=self._threads,
+            threads_source=self._threads_source,
+            cpus=self._cpus,
+            options_in_force=self._options_in_force(self.session),
+            clock_pair_ns=clock_pair_ns(),
+        )
+
+    def warm(self, budget_s: float) -> WarmUp:
+        """Run until no trend is left."""
+        self._enter("warm-up")
+        return warm_up(self._loop(), least_s=least_seconds(self.case.provider), budget_s=budget_s)
+
+    def block(self, iterations: int) -> Block:
+        """Time single inferences in a row; counters are read outside the timed region."""
+        self._enter("measure")
+        timed = self._loop()
+        before = self._contention.read()
+        cpu_before, wall_before = time.process_time_ns(), time.perf_counter_ns()
+        durations = timed(iterations)
+        wall_ns = time.perf_counter_ns() - wall_before
+        cpu_ns = time.process_time_ns() - cpu_before
+        after = self._contention.read()
+        return Block(
+            durations_ns=tuple(durations),
+            wall_ns=wall_ns,
+            cpu_ns=cpu_ns,
+            steal_ticks=difference(before.steal_ticks, after.steal_ticks),
+            total_ticks=difference(before.total_ticks, after.total_ticks),
+            throttled_ns=difference(before.throttled_ns, after.throttled_ns),
+        )
+
+    def check(self, run: str) -> OutputCheck:
+        """Look at the outputs of one more inference; its memory is not the case's."""
+        from pytest_ortbench.worker import outputs  # needs numpy
+
+        self._enter("measure")
+        session = self._live()
+        with self._watch.not_counted():
+            return outputs.check(run, session.run(None, self.feeds))
+
+    def memory(self) -> Memory:
+        """Say what session and runs took."""
+        self._enter("memory")
+        peak = self._watch.peak_rise()
+        device_bytes, device_source = self._device.read()
+        return Memory(
+            source=self._watch.source,
+            baseline_bytes=self._watch.baseline,
+            session_bytes=self._session_bytes,
+            after_session_bytes=self._after_session_bytes,
+            peak_bytes=peak,
+            after_runs_bytes=self._watch.rise(),
+            process_peak_bytes=self._watch.process_peak,
+            device_bytes=device_bytes,
+            device_source=device_source,
+        )
+
+    def placement(self) -> Placement:
+        """Release the measured session and profile another one; no block can follow."""
+        self._enter("profile")
+        self._timed = None
+        self.session = None
+        gc.collect()
+        placement, self.session = profile(
+            self.case.variant.path,
+            self.case.provider,
+            self.case.session,
+            self.feeds,
+            threads=self._threads,
+        )
+        return placement
+
+    def accuracy(self, reference: Path) -> Accuracy:
+        """Compare outputs with the reference's."""
+        from pytest_ortbench.worker import accuracy  # needs numpy
+
+        self._enter("accuracy")
+        return accuracy.compare(self._live(), reference)
+
+    def _initialise_provider(self) -> int | None:
+        """Load the provider's libraries and make its device context, through a tiny session.
+
+        So the memory that they take is in the baseline, and their time stands apart from that of
+        session creation. Whether it works is the real session's business.
+        """
+        if self.case.provider.name == CPU:
+            return None
+        started = time.perf_counter_ns()
+        try:
+            options = session_options(SessionConfig(), threads=self._threads)
+            session, _ = create(MATRIX_PRODUCT.content, self.case.provider, options)
+            session.run(None, tiny_feeds(MATRIX_PRODUCT))
+        except Exception:  # noqa: BLE001 - native errors have no common base class
+            return None
+        return time.perf_counter_ns() - started
+
+    def _first_inference(self, session: InferenceSession) -> int:
+        if self.case.io == "device":
+            binding = bind(session, self.feeds, self.case.provider)
+            self._timed = functools.partial(
+                time_bound_runs,
+                session.run_with_iobinding,
+                binding,
+                binding.synchronize_outputs,
+            )
+        else:
+            self._timed = functools.partial(time_runs, session.run, self.feeds)
+        return self._timed(1)[0]
+
+    def _options_in_force(self, session: InferenceSession) -> dict[str, str]:
+        read = session.get_provider_options().get(self.case.provider.name, {})
+        options = {str(key): str(value) for key, value in read.items()}
+        if self.case.io == "device":
+            device, index = device_of(self.case.provider)
+            options["io_binding"] = f"{device}:{index}"
+        return options
+
+    def _loop(self) -> Callable[[int], list[int]]:
+        if self._timed is None:
+            raise RuntimeError("no measured session: it is not open, or was released to profile")
+        return self._timed
+
+    def _live(self) -> InferenceSession:
+        if self.session is None:
+            raise RuntimeError("no session is open")
+        return self.session

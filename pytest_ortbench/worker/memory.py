@@ -1,0 +1,188 @@
+"""Resident memory of this process: rises over a baseline, from the best source there is."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+_PROC = Path("/proc/self")
+#: Value that resets the peak resident size, see proc_pid_clear_refs(5).
+_RESET_PEAK = "5"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resident:
+    """Resident size now and at its peak since the last reset; ``None`` if unreadable."""
+
+    now: int | None
+    peak: int | None
+
+
+class ResidentSource(Protocol):
+    """Where resident sizes come from."""
+
+    name: str
+
+    def read(self) -> Resident:
+        """Read both sizes, in bytes."""
+
+    def reset_peak(self) -> None:
+        """Let the peak start again from the size now, where that is possible."""
+
+
+class ProcStatus:
+    """``VmRSS`` and ``VmHWM`` of ``/proc/self/status``, the peak reset by ``clear_refs``.
+
+    Not ``ru_maxrss``, which a process inherits from its parent through exec; not PSS or USS, which
+    depend on whether a neighbour maps the same libraries.
+    """
+
+    def __init__(self, proc: Path = _PROC) -> None:
+        self._proc = proc
+        try:
+            self.reset_peak()
+            self.name = "VmHWM after clear_refs"
+        except OSError as error:
+            # Some containers forbid it. The peak then includes what came before the session.
+            self.name = f"VmHWM without reset ({error.strerror}); may include the import's own peak"
+
+    def read(self) -> Resident:
+        """Read both sizes, in bytes."""
+        sizes: dict[bytes, int] = {}
+        for line in (self._proc / "status").read_bytes().splitlines():
+            name, _, rest = line.partition(b":")
+            if name in (b"VmRSS", b"VmHWM"):
+                sizes[name] = int(rest.split()[0]) * 1024
+        return Resident(now=sizes.get(b"VmRSS"), peak=sizes.get(b"VmHWM"))
+
+    def reset_peak(self) -> None:
+        """Let the peak start again from the size now."""
+        (self._proc / "clear_refs").write_text(_RESET_PEAK, encoding="ascii")
+
+
+class PsutilSource:
+    """psutil's ``rss`` and, on Windows, ``peak_wset``, which can't be reset."""
+
+    def __init__(self) -> None:
+        import psutil  # optional in a measured interpreter
+
+        self._process: Any = psutil.Process()
+        has_peak = hasattr(self._process.memory_info(), "peak_wset")
+        self.name = "psutil peak_wset, never reset" if has_peak else "psutil rss, no peak"
+
+    def read(self) -> Resident:
+        """Read both sizes, in bytes."""
+        info = self._process.memory_info()
+        return Resident(now=info.rss, peak=getattr(info, "peak_wset", None))
+
+    def reset_peak(self) -> None:
+        """Do nothing: this source has no reset."""
+
+
+class RusageSource:
+    """``ru_maxrss``: a peak that can't be reset, and no current size."""
+
+    def __init__(self) -> None:
+        import resource  # POSIX only
+
+        self._resource = resource
+        # kilobytes on Linux and the BSDs, bytes on macOS: getrusage(2) of each.
+        self._factor = 1 if sys.platform == "darwin" else 1024
+        self.name = "ru_maxrss, never reset"
+
+    def read(self) -> Resident:
+        """Read the peak, in bytes; it stands for the current size too, as an upper bound."""
+        usage = self._resource.getrusage(self._resource.RUSAGE_SELF)
+        peak = usage.ru_maxrss * self._factor
+        return Resident(now=peak, peak=peak)
+
+    def reset_peak(self) -> None:
+        """Do nothing: this source has no reset."""
+
+
+class NoSource:
+    """Nothing here tells the resident size."""
+
+    name = f"none: {sys.platform} offers neither /proc, psutil nor getrusage here"
+
+    def read(self) -> Resident:
+        """Return that nothing is known."""
+        return Resident(now=None, peak=None)
+
+    def reset_peak(self) -> None:
+        """Do nothing."""
+
+
+def best_source(proc: Path = _PROC) -> ResidentSource:
+    """Return the best source that works here."""
+    if os.access(proc / "status", os.R_OK):
+        return ProcStatus(proc)
+    for source in (PsutilSource, RusageSource):
+        try:
+            return source()
+        except ImportError:
+            continue
+    return NoSource()
+
+
+class MemoryWatch:
+    """Follows the resident size from a baseline on.
+
+    Args:
+        source: Where sizes come from.
+    """
+
+    def __init__(self, source: ResidentSource) -> None:
+        self._source = source
+        # Everything before the baseline counts for the process, never for the case.
+        self.process_peak = source.read().peak
+        source.reset_peak()
+        self.baseline = source.read().now
+        self._peak: int | None = None
+
+    @property
+    def source(self) -> str:
+        """Name of the source."""
+        return self._source.name
+
+    def rise(self) -> int | None:
+        """Return how far the size is above the baseline now, in bytes, never below 0."""
+        return self._above(self._source.read().now)
+
+    def peak_rise(self) -> int | None:
+        """Return how far the peak since the baseline is above it, in bytes."""
+        self._note_peak()
+        return self._above(self._peak)
+
+    @contextmanager
+    def not_counted(self) -> Iterator[None]:
+        """Do work whose memory is ours and not the case's, e.g. looking at outputs."""
+        self._note_peak()
+        try:
+            yield
+        finally:
+            ours = self._source.read().peak
+            self.process_peak = _larger(self.process_peak, ours)
+            self._source.reset_peak()
+
+    def _note_peak(self) -> None:
+        now = self._source.read()
+        peak = _larger(now.peak, now.now)
+        self._peak = _larger(self._peak, peak)
+        self.process_peak = _larger(self.process_peak, peak)
+
+    def _above(self, size: int | None) -> int | None:
+        if size is None or self.baseline is None:
+            return None
+        return max(0, size - self.baseline)
+
+
+def _larger(one: int | None, other: int | None) -> int | None:
+    if one is None or other is None:
+        return other if one is None else one
+    return max(one, other)

@@ -1,0 +1,48 @@
+"""Does a provider really run here? Two tiny models say so; a provider list does not."""
+
+from __future__ import annotations
+
+from pytest_ortbench.core.case import Provider, SessionConfig
+from pytest_ortbench.core.cpus import allowance
+from pytest_ortbench.core.outcome import Placement
+from pytest_ortbench.schema.protocol import Probed
+from pytest_ortbench.worker.profiling import profile
+from pytest_ortbench.worker.tiny import TINY_MODELS, TinyModel
+
+
+def probe(provider: Provider) -> Probed:
+    """Run the tiny models on a provider.
+
+    Returns:
+        What executed each, and why those that did not run did not. One is enough: *seen*, ggml
+        runs matrix products and refuses convolutions.
+
+    Raises:
+        Exception: what creating and running a session raises, if no model ran.
+    """
+    threads = allowance().threads
+    placements: dict[str, Placement] = {}
+    errors: dict[str, Exception] = {}
+    for model in TINY_MODELS:
+        try:
+            placements[model.name], _ = profile(
+                model.content, provider, SessionConfig(), tiny_feeds(model), threads=threads
+            )
+        except Exception as error:  # noqa: BLE001 - native errors have no common base class
+            errors[model.name] = error
+    if not placements:
+        raise next(iter(errors.values()))
+    return Probed(
+        placements=placements, refused={name: str(error) for name, error in errors.items()}
+    )
+
+
+def tiny_feeds(model: TinyModel) -> dict[str, object]:
+    """Return the input of a tiny model."""
+    import numpy as np  # comes with ONNX Runtime
+
+    count = 1
+    for size in model.shape:
+        count *= size
+    values = np.linspace(-1.0, 1.0, count, dtype=np.float32)
+    return {"x": values.reshape(model.shape)}

@@ -1,0 +1,191 @@
+"""From a case to a live session, without any silent substitution on the way."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+from pytest_ortbench.core.case import Provider, SessionConfig
+from pytest_ortbench.worker.assignment import ENTRY as ASSIGNMENT_ENTRY
+from pytest_ortbench.worker.runtime import load
+
+if TYPE_CHECKING:
+    from onnxruntime import InferenceSession, SessionOptions
+
+CPU = "CPUExecutionProvider"
+
+#: Our names of ONNX Runtime's levels, in order.
+_LEVELS = {
+    "disable": "ORT_DISABLE_ALL",
+    "basic": "ORT_ENABLE_BASIC",
+    "extended": "ORT_ENABLE_EXTENDED",
+    "layout": "ORT_ENABLE_LAYOUT",
+    "all": "ORT_ENABLE_ALL",
+}
+_MODES = {"sequential": "ORT_SEQUENTIAL", "parallel": "ORT_PARALLEL"}
+
+
+class ProviderMissing(Exception):
+    """The runtime does not have the asked provider at all."""
+
+
+class FellBack(Exception):
+    """A session was made, but without the asked provider."""
+
+    def __init__(self, asked: str, got: tuple[str, ...]) -> None:
+        super().__init__(f"the session runs on {', '.join(got)}, not on {asked}")
+        self.session_providers = got
+
+
+class OptionIgnored(Exception):
+    """The provider does not know an option that was set."""
+
+
+class LevelMissing(Exception):
+    """This version of ONNX Runtime does not have the graph optimisation level."""
+
+
+class CustomOpsRefused(Exception):
+    """A custom operator library can't be loaded; the text is ONNX Runtime's."""
+
+
+def create(
+    model: str | bytes, provider: Provider, options: SessionOptions
+) -> tuple[InferenceSession, int]:
+    """Create a session on ``provider``, with the CPU behind it for what it does not take.
+
+    Args:
+        model: Path of the file, or its bytes.
+        provider: Where it should run.
+        options: From :func:`session_options`.
+
+    Returns:
+        The session, with its fallback switched off, and the nanoseconds that creating it took,
+        reading the file included.
+
+    Raises:
+        ProviderMissing: if this runtime does not have the provider.
+        FellBack: if the session was made without it.
+        OptionIgnored: if the provider does not know one of the options.
+        Exception: what ONNX Runtime raises.
+    """
+    ort, _ = load()
+    providers: list[tuple[str, dict[str, str]]] | None = None
+    if provider.library:
+        options.add_provider_for_devices(_plugin_devices(ort, provider), provider.options)
+    else:
+        _require(ort, provider.name)
+        providers = [(provider.name, provider.options)]
+        if provider.name != CPU:
+            providers.append((CPU, {}))
+    started = time.perf_counter_ns()
+    # Otherwise a failing provider is replaced by another one, with no more than a printed banner.
+    session = ort.InferenceSession(model, options, providers=providers, enable_fallback=0)
+    elapsed = time.perf_counter_ns() - started
+    session.disable_fallback()
+    got = tuple(session.get_providers())
+    if provider.name not in got:
+        raise FellBack(provider.name, got)
+    _require_options(session, provider)
+    return session, elapsed
+
+
+def session_options(
+    config: SessionConfig, *, threads: int, profile_prefix: Path | None = None
+) -> SessionOptions:
+    """Build ONNX Runtime's session options.
+
+    Args:
+        config: What was asked for.
+        threads: Intra-op threads in force.
+        profile_prefix: Where profiling writes its file; ``None`` leaves it off.
+
+    Raises:
+        LevelMissing: if this version does not have the asked optimisation level.
+        CustomOpsRefused: if a custom operator library can't be loaded.
+    """
+    ort, _ = load()
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = threads
+    if config.inter_op_num_threads is not None:
+        options.inter_op_num_threads = config.inter_op_num_threads
+    options.graph_optimization_level = _level(ort, config.graph_optimization_level)
+    options.execution_mode = getattr(ort.ExecutionMode, _MODES[config.execution_mode])
+    if config.enable_mem_pattern is not None:
+        options.enable_mem_pattern = config.enable_mem_pattern
+    if config.enable_cpu_mem_arena is not None:
+        options.enable_cpu_mem_arena = config.enable_cpu_mem_arena
+    for key, value in config.entries.items():
+        options.add_session_config_entry(key, value)
+    for library in config.custom_ops:
+        try:
+            options.register_custom_ops_library(library)
+        except Exception as error:  # ONNX Runtime's own exceptions share no base class
+            raise CustomOpsRefused(str(error)) from error
+    if profile_prefix is not None:
+        options.enable_profiling = True
+        options.profile_file_prefix = str(profile_prefix)
+        options.add_session_config_entry(*ASSIGNMENT_ENTRY)
+    return options
+
+
+def _level(ort: ModuleType, name: str) -> object:
+    member = getattr(ort.GraphOptimizationLevel, _LEVELS[name], None)
+    if member is None:
+        known = [
+            ours for ours, theirs in _LEVELS.items() if hasattr(ort.GraphOptimizationLevel, theirs)
+        ]
+        raise LevelMissing(
+            f"ONNX Runtime {ort.__version__} has no graph optimisation level {name!r}, "
+            f"only {', '.join(known)}"
+        )
+    return member
+
+
+def _require(ort: ModuleType, name: str) -> None:
+    available = ort.get_available_providers()
+    if name not in available:
+        raise ProviderMissing(f"{name} is not among {', '.join(available)}")
+
+
+_registered: set[str] = set()
+
+
+def _plugin_devices(ort: ModuleType, provider: Provider) -> list[object]:
+    """Register a plug-in provider's library, once per process, and return its devices."""
+    if not hasattr(ort, "register_execution_provider_library"):
+        raise ProviderMissing(
+            f"ONNX Runtime {ort.__version__} can't load the plug-in library {provider.library}; "
+            "1.22 is the first that can"
+        )
+    if provider.library not in _registered:
+        try:
+            ort.register_execution_provider_library(provider.name, provider.library)
+        except Exception as error:  # ONNX Runtime's own exceptions share no base class
+            raise ProviderMissing(str(error)) from error
+        _registered.add(provider.library)
+    devices = [device for device in ort.get_ep_devices() if device.ep_name == provider.name]
+    if not devices:
+        names = sorted({device.ep_name for device in ort.get_ep_devices()})
+        raise ProviderMissing(
+            f"{provider.library} offers no device for {provider.name}; devices are of "
+            f"{', '.join(names)}"
+        )
+    return devices
+
+
+def _require_options(session: InferenceSession, provider: Provider) -> None:
+    """Refuse an option that the provider dropped.
+
+    A provider that reads back nothing at all can't be checked, except for the CPU's, which takes
+    no options.
+    """
+    in_force = session.get_provider_options().get(provider.name, {})
+    if not in_force and provider.name != CPU:
+        return
+    unknown = sorted(provider.options.keys() - in_force.keys())
+    if unknown:
+        known = ", ".join(sorted(in_force)) or "none"
+        raise OptionIgnored(f"{provider.name} does not know {unknown[0]!r}; it knows: {known}")

@@ -1,0 +1,52 @@
+"""Two tiny models: enough work to see whether a provider takes any, in a few hundred bytes.
+
+They are of operator set 11 and IR version 6, which every runtime that we support knows. Serialised
+here since the measured interpreter need not have ``onnx``; the tests rebuild them from their parts.
+"""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TinyModel:
+    """One model with one input ``x`` of float32.
+
+    Attributes:
+        name: What it computes.
+        content: The serialised model.
+        shape: Shape of its input.
+    """
+
+    name: str
+    content: bytes
+    shape: tuple[int, ...]
+
+
+#: Conv of 1x2x6x6 with 3 kernels of 2x3x3, padded.
+CONVOLUTION = TinyModel(
+    name="convolution",
+    content=base64.b64decode(
+        "CAYSADrWAgoiCgF4CgF3EgF5IgRDb252KhEKBHBhZHNAAUABQAFAAaABBxILY29udm9sdXRpb24q6AEIAwgCCAMI"
+        "AxABQgF3StgBAADAvgAAgL4AAAC+AAAAAAAAAD4AAIA+AADAPgAAwL4AAIC+AAAAvgAAAAAAAAA+AACAPgAAwD4A"
+        "AMC+AACAvgAAAL4AAAAAAAAAPgAAgD4AAMA+AADAvgAAgL4AAAC+AAAAAAAAAD4AAIA+AADAPgAAwL4AAIC+AAAA"
+        "vgAAAAAAAAA+AACAPgAAwD4AAMC+AACAvgAAAL4AAAAAAAAAPgAAgD4AAMA+AADAvgAAgL4AAAC+AAAAAAAAAD4A"
+        "AIA+AADAPgAAwL4AAIC+AAAAvgAAAAAAAAA+WhsKAXgSFgoUCAESEAoCCAEKAggCCgIIBgoCCAZiGwoBeRIWChQI"
+        "ARIQCgIIAQoCCAMKAggGCgIIBkIECgAQCw=="
+    ),
+    shape=(1, 2, 6, 6),
+)
+#: MatMul of 2x8 with 8x4.
+MATRIX_PRODUCT = TinyModel(
+    name="matrix product",
+    content=base64.b64decode(
+        "CAYSADrcAQoRCgF4CgF3EgF5IgZNYXRNdWwSDm1hdHJpeC1wcm9kdWN0KowBCAgIBBABQgF3SoABAAAAvwAAgL4A"
+        "AAAAAACAPgAAAD8AAAC/AACAvgAAAAAAAIA+AAAAPwAAAL8AAIC+AAAAAAAAgD4AAAA/AAAAvwAAgL4AAAAAAACA"
+        "PgAAAD8AAAC/AACAvgAAAAAAAIA+AAAAPwAAAL8AAIC+AAAAAAAAgD4AAAA/AAAAvwAAgL5aEwoBeBIOCgwIARII"
+        "CgIIAgoCCAhiEwoBeRIOCgwIARIICgIIAgoCCARCBAoAEAs="
+    ),
+    shape=(2, 8),
+)
+TINY_MODELS = (CONVOLUTION, MATRIX_PRODUCT)

@@ -1,0 +1,155 @@
+"""When warm-up is over: enough runs, enough time, no trend, and two windows that agree."""
+
+from __future__ import annotations
+
+import math
+import statistics
+import time
+from collections.abc import Callable, Sequence
+
+from pytest_ortbench.core.case import Provider
+from pytest_ortbench.core.outcome import WarmUp
+
+_MIN_RUNS = 3
+#: Runs of which the trend is asked, two windows.
+_SPAN = 20
+_WINDOW = 10
+_SIGNIFICANCE = 0.05
+#: A plain 1 % rule was seen to be a coin toss on a warm network; 3 % or 3 MAD is what noise allows.
+_TOLERANCE = 0.03
+_MADS = 3.0
+_KEPT = 500
+
+#: Seconds at least, by provider; devices raise their clocks and pick algorithms meanwhile.
+_ON_CPU = ("CPU", "OpenVINO", "Xnnpack", "Dnnl", "ACL", "ArmNN")
+_ENGINES = ("Tensorrt", "NvTensorRTRTX")
+_MIN_S_CPU, _MIN_S_DEVICE, _MIN_S_ENGINE = 0.25, 1.0, 2.0
+
+
+def least_seconds(provider: Provider) -> float:
+    """Return how long a provider is warmed up at least."""
+    family = provider.name.removesuffix("ExecutionProvider")
+    if family in _ENGINES:
+        return _MIN_S_ENGINE
+    device = provider.options.get("device_type", provider.device)
+    if family in _ON_CPU and device.upper() in ("", "CPU"):
+        return _MIN_S_CPU
+    return _MIN_S_DEVICE
+
+
+def warm_up(run_timed: Callable[[int], list[int]], *, least_s: float, budget_s: float) -> WarmUp:
+    """Run until no trend is left.
+
+    Args:
+        run_timed: Times that many inferences and returns their nanoseconds.
+        least_s: Seconds at least, even if no trend is seen.
+        budget_s: Seconds at most; three runs happen in any case.
+    """
+    started = time.perf_counter_ns()
+    deadline = started + int(budget_s * 1e9)
+    least = min(started + int(least_s * 1e9), deadline)
+    durations = run_timed(_MIN_RUNS)
+    steady = False
+    while True:
+        now = time.perf_counter_ns()
+        if now >= least and is_steady(durations):
+            steady = True
+            break
+        if now >= deadline:
+            break
+        durations += run_timed(_chunk(durations, deadline - now))
+    return WarmUp(
+        durations_ns=_thin(durations, _KEPT),
+        count=len(durations),
+        total_ns=sum(durations),
+        steady=steady,
+        rule=_explain(steady, budget_s, len(durations)),
+    )
+
+
+def is_steady(durations: Sequence[int]) -> bool:
+    """Say whether the last 20 durations show no trend and their two halves agree."""
+    if len(durations) < _SPAN:
+        return False
+    span = durations[-_SPAN:]
+    if trend_p(span) <= _SIGNIFICANCE:
+        return False
+    earlier, later = span[:_WINDOW], span[_WINDOW:]
+    before, after = statistics.median(earlier), statistics.median(later)
+    # Each window around its own median: a step between the two must not widen its own tolerance.
+    spread = statistics.median(
+        [abs(value - before) for value in earlier] + [abs(value - after) for value in later]
+    )
+    return abs(after - before) <= max(_TOLERANCE * before, _MADS * spread)
+
+
+def trend_p(values: Sequence[float]) -> float:
+    """Return the two-sided p of Spearman's rank correlation between values and their order.
+
+    Under no trend, ``t = r·sqrt((n−2)/(1−r²))`` follows Student's distribution with ``n − 2``
+    degrees of freedom nearly enough (Kendall & Gibbons, Rank Correlation Methods, 5th ed., ch. 4).
+    Ties get their mean rank; constant values have no trend: 1.
+    """
+    n = len(values)
+    ranks = _mean_ranks(values)
+    middle = (n - 1) / 2
+    spread = sum((rank - middle) ** 2 for rank in ranks)
+    if spread == 0:
+        return 1.0
+    even_spread = n * (n * n - 1) / 12
+    covariance = sum((index - middle) * (rank - middle) for index, rank in enumerate(ranks))
+    r = covariance / math.sqrt(spread * even_spread)
+    if abs(r) >= 1:
+        return 0.0
+    freedom = n - 2
+    return _student_two_sided(abs(r) * math.sqrt(freedom / (1 - r * r)), freedom)
+
+
+def _mean_ranks(values: Sequence[float]) -> list[float]:
+    order = sorted(range(len(values)), key=values.__getitem__)
+    ranks = [0.0] * len(values)
+    start = 0
+    for stop in range(1, len(order) + 1):
+        if stop == len(order) or values[order[stop]] != values[order[start]]:
+            for index in order[start:stop]:
+                ranks[index] = (start + stop - 1) / 2
+            start = stop
+    return ranks
+
+
+def _student_two_sided(t: float, freedom: int) -> float:
+    """P(|T| > t) for whole degrees of freedom (Abramowitz & Stegun 26.7.3 and 26.7.4)."""
+    angle = math.atan(t / math.sqrt(freedom))
+    cosine, sine = math.cos(angle), math.sin(angle)
+    even = freedom % 2 == 0
+    term = 1.0 if even else cosine
+    total = term
+    for k in range(1 if even else 2, freedom - 2, 2):
+        term *= cosine * cosine * k / (k + 1)
+        total += term
+    if even:
+        inside = sine * total
+    else:
+        inside = 2 / math.pi * (angle + (sine * total if freedom > 1 else 0.0))
+    return max(0.0, 1.0 - inside)
+
+
+def _chunk(durations: Sequence[int], left_ns: int) -> int:
+    """One window at a time, or about 10 ms of a fast model; no more than what is left."""
+    typical = max(1, durations[-1])
+    wanted = max(_WINDOW, 10_000_000 // typical)
+    return max(1, min(wanted, left_ns // typical))
+
+
+def _explain(steady: bool, budget_s: float, count: int) -> str:
+    if steady:
+        return f"no trend over {_SPAN}, windows of {_WINDOW} agree within 3 % or 3 MAD"
+    if count < _SPAN:
+        return f"{budget_s:.3g} s used after {count} runs, too few to see a trend"
+    return f"{budget_s:.3g} s used while a trend was left"
+
+
+def _thin(durations: Sequence[int], keep: int) -> tuple[int, ...]:
+    """Take every k-th, in order, so that at most ``keep`` remain."""
+    stride = -(-len(durations) // keep)
+    return tuple(durations[::stride])
