@@ -11,10 +11,11 @@ class ValueHint:
 
     Attributes:
         kind: ``normal`` (mean 0, deviation 1), ``uniform`` and ``integers`` (``low`` … ``high``,
-            both included), ``ones``, ``zeros``, ``arange`` (along the last axis), ``choice`` (of
+            both included), ``ones``, ``zeros``, ``arange`` (along the last axis, from
+            0), ``choice`` (of
             ``choices``), ``constant`` (``choices`` in order, repeated to fill).
         low: Smallest value of ``uniform`` and ``integers``.
-        high: Largest value, included.
+        high: Largest value, included; of ``arange`` -1 where nothing bounds it.
         low_dim: Size that stands for ``low``, where it depends on another input: an expression
             over symbols (``P``). Empty once the sizes are resolved.
         high_dim: Likewise for ``high`` (``batch - 1``).
@@ -44,6 +45,8 @@ class TensorInfo:
             shape of its tensors.
         hint: Bounds on the values that the graph accepts, ``None`` where any will do.
         optional: Whether the model runs without it.
+        batch_axis: Axis that a consumer reads as the batch (``X`` of an LSTM: 1), ``None`` where
+            none says so.
     """
 
     name: str
@@ -51,6 +54,7 @@ class TensorInfo:
     shape: tuple[int | str | None, ...] | None
     hint: ValueHint | None = None
     optional: bool = False
+    batch_axis: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,114 @@
+"""Which axis of a model is the batch axis, or why it has none."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pytest_ortbench.core.model import TensorInfo
+from pytest_ortbench.plan.default_sizes import is_sequence_name
+
+Shapes = Sequence[tuple[int | str, ...] | None]
+
+_BATCH_NAME = re.compile(r"(n|b|bs|batch.*|.*batch|.*batch_?size)\Z")
+_STATE_NAME = re.compile(
+    r"(^|[_./])(h|c|h0|c0|hn|cn|h_0|c_0|h_in|c_in|.*state.*|hidden.*|cell)([_./]|$)"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchAxis:
+    """What is known about the batch axis.
+
+    Attributes:
+        symbols: Symbols that all take the batch size; empty if it is not dynamic.
+        fixed: Size that the model fixes, ``None`` if it is dynamic or there is none.
+        where: The input and axis, for people.
+    """
+
+    symbols: tuple[str, ...] = ()
+    fixed: int | None = None
+    where: str = ""
+
+
+def find_batch(inputs: Sequence[TensorInfo], shapes: Shapes) -> BatchAxis:
+    """Decide which symbols are the batch.
+
+    In this order: a symbol named like one (``batch``, ``N``, ``b``) on any axis; the axis that a
+    consumer reads as the batch (axis 1 of what an LSTM reads); the symbols and unset sizes on the
+    first axis of the inputs; a size that the model fixes there.
+    """
+    candidates = _candidates(inputs, shapes)
+    symbols = dict.fromkeys(
+        size
+        for shape in shapes
+        for size in shape or ()
+        if isinstance(size, str) and _BATCH_NAME.match(size.lower())
+    )
+    for info, shape in candidates:
+        read = shape[info.batch_axis] if info.batch_axis is not None else None
+        if isinstance(read, str) and not symbols.keys() & set(shape):
+            symbols[read] = None
+    symbols.update(dict.fromkeys(_first_axes(candidates, set(symbols))))
+    if symbols:
+        symbols.update(dict.fromkeys(_states(candidates, set(symbols))))
+        return BatchAxis(symbols=tuple(symbols))
+    return _fixed(candidates)
+
+
+_Candidate = tuple[TensorInfo, "tuple[int | str, ...]"]
+
+
+def _candidates(inputs: Sequence[TensorInfo], shapes: Shapes) -> list[_Candidate]:
+    """Inputs that can have a batch axis: no scalars, and no vectors beside matrices."""
+    pairs = [(info, shape) for info, shape in zip(inputs, shapes, strict=True) if shape]
+    wide = [(info, shape) for info, shape in pairs if len(shape) > 1]
+    read = [(info, shape) for info, shape in pairs if info.batch_axis is not None]
+    if wide:
+        return wide + [pair for pair in read if pair not in wide]
+    return [pair for pair in pairs if pair[0].hint is None or pair[0].hint.kind != "constant"]
+
+
+def _first_axes(candidates: Sequence[_Candidate], known: set[str]) -> list[str]:
+    """Symbols on first axes; only unset ones beside a batch that is known by name."""
+    declared = {size for info, _ in candidates for size in info.shape or () if size is not None}
+    found: list[str] = []
+    for info, shape in candidates:
+        first = shape[0]
+        if not isinstance(first, str) or known & set(shape) or is_sequence_name(first):
+            continue
+        if info.batch_axis not in (None, 0):
+            continue
+        if not known or first not in declared:
+            found.append(first)
+    if known:
+        return found
+    # Without a name to go by, half of the inputs must agree that their first axis is open.
+    return found if 2 * len(found) >= len(candidates) else []
+
+
+def _states(candidates: Sequence[_Candidate], known: set[str]) -> list[str]:
+    """Open second axes of recurrent states, ``[layers, ?, size]``."""
+    return [
+        shape[1]
+        for info, shape in candidates
+        if len(shape) == 3 and isinstance(shape[0], int) and isinstance(shape[1], str)
+        if _STATE_NAME.search(info.name.lower()) and not known & set(shape)
+    ]
+
+
+def _fixed(candidates: Sequence[_Candidate]) -> BatchAxis:
+    sizes: Counter[int] = Counter()
+    where: dict[int, str] = {}
+    for info, shape in candidates:
+        axis = info.batch_axis or 0
+        size = shape[axis]
+        if isinstance(size, int):
+            sizes[size] += 1
+            where.setdefault(size, f"axis {axis} of {info.name!r}")
+    if not sizes:
+        return BatchAxis()
+    size = sizes.most_common(1)[0][0]
+    return BatchAxis(fixed=size, where=where[size])

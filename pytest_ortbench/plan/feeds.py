@@ -1,0 +1,255 @@
+"""Every input of a model with every size resolved, and how each size came about.
+
+One symbol has one size in all inputs. A size is taken from the first of these that knows it:
+``--ort-dims`` or the marker, the batch axis, real inputs, the catalogue or the model's own
+defaults, the graph itself (a weight that the axis is multiplied with), and the documented defaults
+of :mod:`~pytest_ortbench.plan.default_sizes`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pytest_ortbench.core.case import InputSpec
+from pytest_ortbench.core.errors import UsageError, did_you_mean
+from pytest_ortbench.core.model import Model, TensorInfo, ValueHint
+from pytest_ortbench.core.outcome import Failure
+from pytest_ortbench.plan.batch_axis import BatchAxis, Shapes, find_batch
+from pytest_ortbench.plan.default_sizes import PAST, SEQUENCE
+from pytest_ortbench.plan.hint_values import resolve_hint
+from pytest_ortbench.plan.real_inputs import StoredInput, stored_inputs
+from pytest_ortbench.plan.refused import Refused, refusal
+from pytest_ortbench.plan.sizes import Sizes, cache_symbols, find_sizes, misfit
+from pytest_ortbench.zoo.symbols import derived, evaluate, free_symbols, named_shapes
+from pytest_ortbench.zoo.well_known import is_past
+
+__all__ = [
+    "Refused",
+    "Workload",
+    "batch_of",
+    "batch_symbols",
+    "resolve_inputs",
+    "symbols_of",
+    "workloads",
+]
+
+#: One drawn input larger than this is a mistake in the sizes, not a workload.
+_MOST_BYTES = 8 * 2**30
+_ITEM_BYTES = {"double": 8, "int64": 8, "uint64": 8, "float": 4, "int32": 4, "uint32": 4}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    """A named preset of sizes, for a model that does two kinds of work (``prefill``, ``decode``).
+
+    Attributes:
+        name: For ids and tables.
+        dims: Sizes by symbol, to be given to :func:`resolve_inputs` as ``dims``.
+        note: What a reader should know, empty if nothing.
+    """
+
+    name: str
+    dims: dict[str, int]
+    note: str = ""
+
+
+def symbols_of(model: Model) -> tuple[str, ...]:
+    """Return the dimensions that can be set, in order.
+
+    Unset ones are called ``<input>_dim_<axis>``; an expression (``P+S``) counts as its symbols.
+    """
+    return free_symbols(named_shapes(model.inputs))
+
+
+def batch_symbols(model: Model) -> tuple[str, ...]:
+    """Return the symbols that take the batch size; empty for a fixed batch or none."""
+    return find_batch(model.inputs, named_shapes(model.inputs)).symbols
+
+
+def batch_of(model: Model, *, batch: int, dims: Mapping[str, int]) -> int:
+    """Return the batch size that is really fed: ``dims`` may name the batch symbol."""
+    return next((dims[name] for name in batch_symbols(model) if name in dims), batch)
+
+
+def workloads(model: Model) -> tuple[Workload, ...]:
+    """Return the named presets of a model, the default first; empty for a model with one workload.
+
+    A model with a cache of keys and values has two: ``decode``, one token after 128, and
+    ``prefill``, 128 tokens. Where the model does not document that it takes an empty cache, the
+    prefill has a past of one token.
+    """
+    if model.workloads:
+        return tuple(Workload(name=name, dims=dims) for name, dims in model.workloads.items())
+    past, tokens = cache_symbols(model)
+    if not past or not tokens:
+        return ()
+    decode = {tokens: model.default_dims.get(tokens, 1), past: model.default_dims.get(past, PAST)}
+    return (
+        Workload(name="decode", dims=decode),
+        Workload(
+            name="prefill",
+            dims={tokens: SEQUENCE, past: 1},
+            note="a past of one token: the model does not say that it takes an empty one",
+        ),
+    )
+
+
+def resolve_inputs(
+    model: Model, *, batch: int, dims: Mapping[str, int], inputs_path: Path | None = None
+) -> tuple[InputSpec, ...]:
+    """Give every input of a model its sizes and a complete value hint.
+
+    Args:
+        model: The model.
+        batch: Size of the batch axis.
+        dims: Sizes that the user set, by symbol.
+        inputs_path: Real inputs, see :func:`~pytest_ortbench.plan.real_inputs.stored_inputs`.
+
+    Returns:
+        One entry an input, in the model's order.
+
+    Raises:
+        UsageError: for a name in ``dims`` that the model does not have, and for real inputs that
+            don't fit it.
+        Refused: for sizes that this model can't have: another batch than the one it fixes, a
+            tensor of size zero, an input that would not fit into memory.
+    """
+    shapes = named_shapes(model.inputs)
+    _check_names(model, dims, shapes)
+    axis = find_batch(model.inputs, shapes)
+    stored = {} if inputs_path is None else stored_inputs(model, inputs_path)
+    sizes = find_sizes(model, axis, batch_of(model, batch=batch, dims=dims), dims, stored)
+    if not axis.symbols:
+        _check_fixed_batch(model, axis, batch, shapes)
+    return tuple(
+        _spec(info, shape, sizes, stored.get(info.name))
+        for info, shape in zip(model.inputs, shapes, strict=True)
+    )
+
+
+def _check_names(model: Model, dims: Mapping[str, int], shapes: Shapes) -> None:
+    known = free_symbols(shapes)
+    for name in dims:
+        if name not in known:
+            raise UsageError(
+                f"model {model.name!r} has no dimension {name!r}",
+                place="--ort-dims",
+                hint=did_you_mean(name, known) if known else "All its sizes are fixed by the model",
+            )
+
+
+def _check_fixed_batch(model: Model, axis: BatchAxis, batch: int, shapes: Shapes) -> None:
+    if axis.fixed is None:
+        if batch != 1:
+            raise refusal(
+                f"batch {batch} was asked, and model {model.name!r} has no batch axis",
+                hint="Measure it at batch 1",
+            )
+        return
+    if batch == axis.fixed:
+        return
+    # A first axis other than 1 is a batch for sure only where images stand behind it.
+    image = any(shape is not None and len(shape) in (4, 5) for shape in shapes)
+    if batch != 1 or (image and axis.fixed != 1):
+        raise refusal(
+            f"batch {batch} was asked, and {axis.where} is fixed to {axis.fixed} in the model",
+            hint=f"Use --ort-batch-sizes={axis.fixed}, or export it with a dynamic batch",
+        )
+
+
+def _spec(
+    info: TensorInfo,
+    shape: tuple[int | str, ...] | None,
+    sizes: Sizes,
+    stored: StoredInput | None,
+) -> InputSpec:
+    hint = info.hint or ValueHint(kind="normal")
+    if stored is not None:
+        _check_derived(info, shape, stored, sizes)
+        return InputSpec(
+            name=info.name,
+            type=info.type,
+            shape=stored.shape or (),
+            hint=hint,
+            path=str(stored.path.absolute()),
+            member=stored.member,
+            resolved=(f"shape of {stored.path.name}",),
+        )
+    if shape is None:
+        if "map(" in info.type:
+            return InputSpec(name=info.name, type=info.type, shape=(), hint=hint)
+        raise refusal(
+            f"the model does not say how many axes input {info.name!r} has",
+            hint="Give real inputs with --ort-inputs",
+        )
+    fed, resolved = _resolved_shape(info, shape, sizes)
+    _check_size(info, shape, fed, sizes)
+    values = resolve_hint(info, hint, fed, sizes.values)
+    if isinstance(values, Failure):
+        raise Refused(values)
+    return InputSpec(name=info.name, type=info.type, shape=fed, hint=values, resolved=resolved)
+
+
+def _resolved_shape(
+    info: TensorInfo, shape: tuple[int | str, ...], sizes: Sizes
+) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    fed: list[int] = []
+    resolved: dict[str, None] = {}
+    for size in shape:
+        if isinstance(size, int):
+            fed.append(size)
+            continue
+        try:
+            value = evaluate(size, sizes.values)
+        except (ArithmeticError, KeyError) as error:
+            raise refusal(
+                f"the size {size!r} of input {info.name!r} can't be computed ({error})",
+                hint="Set its symbols with --ort-dims",
+            ) from None
+        fed.append(value)
+        how = sizes.how.get(size) or "computed"
+        resolved[f"{size}={value} ({how})"] = None
+    return tuple(fed), tuple(resolved)
+
+
+def _check_derived(
+    info: TensorInfo,
+    shape: tuple[int | str, ...] | None,
+    stored: StoredInput,
+    sizes: Sizes,
+) -> None:
+    """Expressions must come out as the stored shape says."""
+    fed = stored.shape or ()
+    for axis, size in enumerate(shape or ()):
+        if not isinstance(size, str) or derived(size, set(sizes.values)) is None:
+            continue
+        value = evaluate(size, sizes.values)
+        if axis < len(fed) and fed[axis] != value:
+            raise misfit(info, stored, f"{size} is {value}")
+
+
+def _check_size(
+    info: TensorInfo, shape: tuple[int | str, ...], fed: tuple[int, ...], sizes: Sizes
+) -> None:
+    for axis, size in enumerate(fed):
+        symbol = shape[axis]
+        how = "" if isinstance(symbol, int) else sizes.how.get(symbol, "computed")
+        if size < 0:
+            raise refusal(f"{symbol} of input {info.name!r} comes out as {size}, below zero")
+        if size == 0 and not (how and is_past(info.name)):
+            origin = how or "fixed in the model"
+            raise refusal(
+                f"axis {axis} of input {info.name!r} has size 0 ({origin}): there is nothing to "
+                "compute, so nothing is timed",
+                hint="Give it a size, or real inputs with --ort-inputs",
+            )
+    element = info.type.rsplit("(", 1)[-1].rstrip(")")
+    total = math.prod(fed) * _ITEM_BYTES.get(element, 2)
+    if total > _MOST_BYTES:
+        raise refusal(
+            f"input {info.name!r} of shape {list(fed)} would take {total / 2**30:.1f} GiB",
+            hint="Set smaller sizes with --ort-dims",
+        )

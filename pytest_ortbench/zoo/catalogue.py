@@ -1,0 +1,202 @@
+"""The catalogue: models by name, where each comes from, and what it must be fed.
+
+Two files have the same form: ``catalogue.toml`` of this package (``zoo:NAME``) and
+``models/catalogue.toml`` of a project. One table an entry::
+
+    [silero-vad]
+    package = "silero-vad==6.2.3"            # or file = …, builder = …, hub = … with hub_file = …
+    member = "silero_vad/data/silero_vad.onnx"
+    sha256 = "1a15…"                         # of the model file
+    licence = "MIT"
+    dims = { samples = 576 }                 # sizes of symbolic dimensions
+    axes = { input = ["batch", "samples"] }  # names for axes that the model leaves unnamed
+    inputs.sr = { kind = "constant", choices = ["16000"], why = "Hz" }
+    workloads.prefill = { seq = 128, past = 0 }
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+
+from pytest_ortbench.core.errors import UsageError, did_you_mean
+from pytest_ortbench.core.model import ValueHint
+
+#: Measured when nobody names a model.
+DEFAULT_SET = ("mobilenet_v2", "bert_tiny", "gbdt", "lstm_tagger")
+
+_SOURCES = ("file", "builder", "package", "hub")
+_HINT_KINDS = (
+    "normal",
+    "uniform",
+    "integers",
+    "ones",
+    "zeros",
+    "arange",
+    "choice",
+    "constant",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One entry of a catalogue. Exactly one of ``file``, ``builder``, ``package``, ``hub`` is set.
+
+    Attributes:
+        name: Its name; short, the first part of case ids.
+        place: The file it stands in, for messages.
+        file: Path of a model file, relative to the catalogue's folder.
+        builder: Name of a builder.
+        package: Requirement with a pinned version, ``NAME==VERSION``.
+        member: Path of the model file inside the package.
+        platform: Platform tag of the package's file, where it has one for each platform; the model
+            in it is the same everywhere. Empty for packages that run anywhere.
+        hub: Repository on a model hub, ``OWNER/NAME``.
+        hub_file: Path of the model file inside that repository.
+        hub_extra: Further files that belong to it (external data).
+        revision: Revision of that repository, a commit if results should stay comparable.
+        sha256: Digest of the model file; with external data see ``ModelFile.digest``.
+        size_bytes: Size of the model file.
+        download_bytes: Size of what has to be downloaded.
+        licence: Licence of the model, as its source states it.
+        description: For people, one line.
+        tags: Field and task.
+        dims: Sizes of symbolic dimensions.
+        axes: By input, names (and sizes) of its axes.
+        inputs: By input, the values it must hold.
+        workloads: By name, sizes of symbolic dimensions; the first one is the default.
+    """
+
+    name: str
+    place: str
+    file: str = ""
+    builder: str = ""
+    package: str = ""
+    member: str = ""
+    platform: str = ""
+    hub: str = ""
+    hub_file: str = ""
+    hub_extra: tuple[str, ...] = ()
+    revision: str = "main"
+    sha256: str = ""
+    size_bytes: int = 0
+    download_bytes: int = 0
+    licence: str = ""
+    description: str = ""
+    tags: tuple[str, ...] = ()
+    dims: dict[str, int] = field(default_factory=dict)
+    axes: dict[str, tuple[int | str, ...]] = field(default_factory=dict)
+    inputs: dict[str, ValueHint] = field(default_factory=dict)
+    workloads: dict[str, dict[str, int]] = field(default_factory=dict)
+
+    @property
+    def origin(self) -> str:
+        """Where the model comes from, for people."""
+        if self.package:
+            return f"{self.member} of {self.package} in the package registry"
+        if self.hub:
+            return f"{self.hub_file} of {self.hub} ({self.revision}) on the model hub"
+        return f"builder {self.builder}" if self.builder else f"file {self.file}"
+
+
+def shipped_catalogue() -> dict[str, Entry]:
+    """Return the entries that come with this package, by name."""
+    return read_catalogue(Path(__file__).with_name("catalogue.toml"))
+
+
+def project_catalogue(root: Path) -> dict[str, Entry]:
+    """Return the entries of a project's ``models/catalogue.toml``; empty if it has none.
+
+    Raises:
+        UsageError: if the file can't be understood.
+    """
+    path = root / "models" / "catalogue.toml"
+    return read_catalogue(path) if path.is_file() else {}
+
+
+def read_catalogue(path: Path) -> dict[str, Entry]:
+    """Read a catalogue.
+
+    Raises:
+        UsageError: names the file, the entry, the key, and what is allowed there.
+    """
+    import msgspec  # only where a catalogue is read
+
+    try:
+        document = msgspec.toml.decode(path.read_bytes(), type=dict[str, object])
+    except OSError as error:
+        raise UsageError(f"can't be read ({error.strerror})", place=str(path)) from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"is not valid TOML ({error})", place=str(path)) from None
+    return {name: _entry(name, table, path) for name, table in document.items()}
+
+
+def _entry(name: str, table: object, path: Path) -> Entry:
+    import msgspec  # only where a catalogue is read
+
+    place = f"{path} [{name}]"
+    if not isinstance(table, dict):
+        raise UsageError(
+            f"{name!r} is no table", place=str(path), hint=f"Write [{name}] above its keys"
+        )
+    known = [item.name for item in fields(Entry) if item.name not in ("name", "place")]
+    _check_keys(table, known, place)
+    for input_name, hint in dict(table.get("inputs") or {}).items():
+        _check_hint(input_name, hint, place)
+    try:
+        entry = msgspec.convert({**table, "name": name, "place": str(path)}, Entry)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"does not fit ({error})", place=place) from None
+    _check_source(entry, place)
+    return entry
+
+
+def _check_hint(name: str, hint: object, place: str) -> None:
+    place = f"{place} inputs.{name}"
+    if not isinstance(hint, dict):
+        raise UsageError("is no table", place=place, hint='Write { kind = "normal" }')
+    _check_keys(hint, [item.name for item in fields(ValueHint)], place)
+    kind = hint.get("kind")
+    if kind not in _HINT_KINDS:
+        raise UsageError(
+            f"kind {kind!r} is not known", place=place, hint=did_you_mean(str(kind), _HINT_KINDS)
+        )
+    if kind in ("choice", "constant") and not hint.get("choices"):
+        raise UsageError(f"kind {kind!r} needs choices", place=place)
+
+
+def _check_keys(table: Mapping[str, object], known: list[str], place: str) -> None:
+    for key in table:
+        if key not in known:
+            raise UsageError(
+                f"the key {key!r} is not known", place=place, hint=did_you_mean(key, known)
+            )
+
+
+def _check_source(entry: Entry, place: str) -> None:
+    given = [name for name in _SOURCES if getattr(entry, name)]
+    if len(given) != 1:
+        raise UsageError(
+            f"names {len(given)} sources ({', '.join(given) or 'none'})",
+            place=place,
+            hint=f"Give exactly one of {', '.join(_SOURCES)}",
+        )
+    needs = {"package": ("member", "sha256"), "hub": ("hub_file", "sha256")}
+    for key in needs.get(given[0], ()):
+        if not getattr(entry, key):
+            raise UsageError(f"{given[0]} needs {key}", place=place)
+    if entry.package and "==" not in entry.package:
+        raise UsageError(
+            f"package {entry.package!r} pins no version", place=place, hint="Write NAME==VERSION"
+        )
+    if entry.sha256 and (len(entry.sha256) != 64 or not _is_hexadecimal(entry.sha256)):
+        raise UsageError("sha256 is not 64 hexadecimal digits", place=place)
+    if any(
+        size < 0 for sizes in (entry.dims, *entry.workloads.values()) for size in sizes.values()
+    ):
+        raise UsageError("a size is below zero", place=place)
+
+
+def _is_hexadecimal(text: str) -> bool:
+    return all(character in "0123456789abcdef" for character in text)

@@ -1,0 +1,273 @@
+"""Facts about a parsed model: interface, operators, weights, what makes it special."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from pytest_ortbench.core.model import TensorInfo
+
+if TYPE_CHECKING:
+    import onnx
+
+#: Operators that draw random numbers; their output differs from call to call.
+RANDOM_OPS = frozenset(
+    {
+        "RandomNormal",
+        "RandomNormalLike",
+        "RandomUniform",
+        "RandomUniformLike",
+        "Multinomial",
+        "Bernoulli",
+        "com.microsoft::Sampling",
+        "com.microsoft::BiasDropout",
+        "com.microsoft::BitmaskDropout",
+        "com.microsoft::BitmaskBiasDropout",
+    }
+)
+
+#: Domains that only ONNX Runtime's own optimiser writes, for the hardware it ran on.
+_INTERNAL_DOMAINS = frozenset(
+    {"com.microsoft.nchwc", "com.ms.internal.nhwc", "com.microsoft.internal"}
+)
+#: Operators of ``com.microsoft`` that only its layout and quantisation passes make on CPUs.
+_INTERNAL_OPS = frozenset({"ReorderInput", "ReorderOutput", "FusedConvPrepacked"})
+
+#: ONNX Runtime's spelling of element types, by their number in ``TensorProto.DataType``.
+ELEMENT_TYPES: dict[int, str] = {
+    1: "float",
+    2: "uint8",
+    3: "int8",
+    4: "uint16",
+    5: "int16",
+    6: "int32",
+    7: "int64",
+    8: "string",
+    9: "bool",
+    10: "float16",
+    11: "double",
+    12: "uint32",
+    13: "uint64",
+    14: "complex64",
+    15: "complex128",
+    16: "bfloat16",
+    17: "float8e4m3fn",
+    18: "float8e4m3fnuz",
+    19: "float8e5m2",
+    20: "float8e5m2fnuz",
+    21: "uint4",
+    22: "int4",
+    23: "float4e2m1",
+    24: "float8e8m0",
+    25: "uint2",
+    26: "int2",
+}
+_NOT_PARAMETERS = frozenset({"string", "bool"})
+
+
+def all_nodes(proto: onnx.ModelProto) -> Iterator[onnx.NodeProto]:
+    """Yield every node of the main graph, its subgraphs and the model's own functions."""
+    yield from _nodes(proto.graph.node)
+    for function in proto.functions:
+        yield from _nodes(function.node)
+
+
+def _nodes(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
+    for node in nodes:
+        yield node
+        for graph in subgraphs(node):
+            yield from _nodes(graph.node)
+
+
+def subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
+    """Yield the graphs among a node's attributes (branches, loop bodies)."""
+    for attribute in node.attribute:
+        if attribute.HasField("g"):
+            yield attribute.g
+        yield from attribute.graphs
+
+
+def all_graphs(proto: onnx.ModelProto) -> Iterator[onnx.GraphProto]:
+    """Yield the main graph and every graph inside it or inside a function."""
+    yield proto.graph
+    for node in all_nodes(proto):
+        yield from subgraphs(node)
+
+
+def all_tensors(proto: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
+    """Yield every stored tensor: initialisers, sparse ones, and node attributes."""
+    for graph in all_graphs(proto):
+        yield from graph.initializer
+        for sparse in graph.sparse_initializer:
+            yield sparse.values
+            yield sparse.indices
+    for node in all_nodes(proto):
+        for attribute in node.attribute:
+            if attribute.HasField("t"):
+                yield attribute.t
+            yield from attribute.tensors
+            if attribute.HasField("sparse_tensor"):
+                yield attribute.sparse_tensor.values
+                yield attribute.sparse_tensor.indices
+
+
+def opsets(proto: onnx.ModelProto) -> dict[str, int]:
+    """Operator set version by domain; the default domain is ``ai.onnx``."""
+    found = {entry.domain or "ai.onnx": entry.version for entry in proto.opset_import}
+    return found or {"ai.onnx": 1}  # IR versions before 3 named none
+
+
+def op_types(proto: onnx.ModelProto) -> dict[str, int]:
+    """Node count by ``domain::OpType`` in order of the name; default domain without a prefix."""
+    counts = Counter(op_name(node) for node in all_nodes(proto))
+    return dict(sorted(counts.items()))
+
+
+def op_name(node: onnx.NodeProto) -> str:
+    """``OpType`` for the default domain, ``domain::OpType`` for others."""
+    if node.domain in ("", "ai.onnx"):
+        return node.op_type
+    return f"{node.domain}::{node.op_type}"
+
+
+def parameter_count(proto: onnx.ModelProto) -> int:
+    """Number of elements in all float and integer weights: initialisers and constant nodes."""
+    total = 0
+    for graph in all_graphs(proto):
+        total += sum(_elements(tensor) for tensor in graph.initializer)
+        total += sum(_elements(sparse.values) for sparse in graph.sparse_initializer)
+    for node in all_nodes(proto):
+        if node.op_type == "Constant":
+            for attribute in node.attribute:
+                if attribute.HasField("t"):
+                    total += _elements(attribute.t)
+    return total
+
+
+def _elements(tensor: onnx.TensorProto) -> int:
+    if ELEMENT_TYPES.get(tensor.data_type, "string") in _NOT_PARAMETERS:
+        return 0
+    count = 1
+    for size in tensor.dims:
+        count *= size
+    return count
+
+
+def random_ops(proto: onnx.ModelProto) -> tuple[str, ...]:
+    """Operators whose output differs from call to call, in order of the name.
+
+    Dropout counts in training mode only: an input that says so (opset 12 on), or the attribute
+    ``is_test=0`` that old exporters wrote.
+    """
+    found: set[str] = set()
+    constants = _true_constants(proto)
+    for node in all_nodes(proto):
+        name = op_name(node)
+        if name in RANDOM_OPS:
+            found.add(name)
+        elif node.op_type == "Dropout" and _trains(node, constants):
+            found.add("Dropout (training mode)")
+    return tuple(sorted(found))
+
+
+def _trains(node: onnx.NodeProto, constants: frozenset[str]) -> bool:
+    if any(attribute.name == "is_test" and attribute.i == 0 for attribute in node.attribute):
+        return True
+    return len(node.input) > 2 and node.input[2] in constants
+
+
+def _true_constants(proto: onnx.ModelProto) -> frozenset[str]:
+    """Names of boolean constants that are true."""
+    found = set()
+    for graph in all_graphs(proto):
+        found |= {tensor.name for tensor in graph.initializer if _is_true(tensor)}
+    for node in all_nodes(proto):
+        if node.op_type == "Constant":
+            for attribute in node.attribute:
+                if attribute.HasField("t") and _is_true(attribute.t):
+                    found.add(node.output[0])
+    return frozenset(found)
+
+
+def _is_true(tensor: onnx.TensorProto) -> bool:
+    if ELEMENT_TYPES.get(tensor.data_type) != "bool":
+        return False
+    return any(tensor.int32_data) or any(tensor.raw_data)
+
+
+def notes(proto: onnx.ModelProto) -> tuple[str, ...]:
+    """What a reader should know about the file."""
+    found: list[str] = []
+    domains = sorted({node.domain for node in all_nodes(proto)} & _INTERNAL_DOMAINS)
+    operators = sorted({node.op_type for node in all_nodes(proto)} & _INTERNAL_OPS)
+    marks = domains or operators
+    if marks:
+        found.append(
+            "optimised offline: tied to hardware like that of the machine that saved it "
+            f"({', '.join(marks)})"
+        )
+    if proto.functions:
+        found.append(f"holds {len(proto.functions)} function(s) of its own")
+    return tuple(found)
+
+
+def declared_inputs(graph: onnx.GraphProto) -> tuple[TensorInfo, ...]:
+    """Inputs that must be fed: those that are not initialisers (old files list weights too)."""
+    weights = {tensor.name for tensor in graph.initializer}
+    weights |= {sparse.values.name for sparse in graph.sparse_initializer}
+    return tuple(tensor_info(value) for value in graph.input if value.name not in weights)
+
+
+def tensor_info(value: onnx.ValueInfoProto) -> TensorInfo:
+    """Describe a declared input or output in ONNX Runtime's words."""
+    kind = value.type.WhichOneof("value")
+    return TensorInfo(
+        name=value.name,
+        type=type_name(value.type),
+        shape=_inner_shape(value.type),
+        optional=kind == "optional_type",
+    )
+
+
+def type_name(type_proto: onnx.TypeProto) -> str:
+    """ONNX Runtime's spelling of a type: ``seq(map(int64,tensor(float)))``."""
+    kind = type_proto.WhichOneof("value")
+    if kind == "tensor_type":
+        return f"tensor({_element(type_proto.tensor_type.elem_type)})"
+    if kind == "sparse_tensor_type":
+        return f"sparse_tensor({_element(type_proto.sparse_tensor_type.elem_type)})"
+    if kind == "sequence_type":
+        return f"seq({type_name(type_proto.sequence_type.elem_type)})"
+    if kind == "optional_type":
+        return f"optional({type_name(type_proto.optional_type.elem_type)})"
+    if kind == "map_type":
+        key = _element(type_proto.map_type.key_type)
+        return f"map({key},{type_name(type_proto.map_type.value_type)})"
+    return "unknown"
+
+
+def _element(number: int) -> str:
+    return ELEMENT_TYPES.get(number, f"type {number}")
+
+
+def _inner_shape(type_proto: onnx.TypeProto) -> tuple[int | str | None, ...] | None:
+    kind = type_proto.WhichOneof("value")
+    if kind == "sequence_type":
+        return _inner_shape(type_proto.sequence_type.elem_type)
+    if kind == "optional_type":
+        return _inner_shape(type_proto.optional_type.elem_type)
+    if kind not in ("tensor_type", "sparse_tensor_type"):
+        return None
+    tensor = type_proto.tensor_type if kind == "tensor_type" else type_proto.sparse_tensor_type
+    if not tensor.HasField("shape"):
+        return None
+    return tuple(_dimension(dimension) for dimension in tensor.shape.dim)
+
+
+def _dimension(dimension: onnx.TensorShapeProto.Dimension) -> int | str | None:
+    """A size, a symbol, or ``None``. Exporters write -1, '' and '?' where they mean unset."""
+    if dimension.HasField("dim_value"):
+        return dimension.dim_value if dimension.dim_value >= 0 else None
+    symbol = dimension.dim_param.strip()
+    return None if symbol in ("", "?", "-1", "None") else symbol

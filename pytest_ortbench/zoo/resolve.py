@@ -1,0 +1,295 @@
+"""From what a user typed to models with unique names."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from pytest_ortbench.core.case import escape_part
+from pytest_ortbench.core.errors import ModelError, UsageError, did_you_mean
+from pytest_ortbench.core.model import Model
+from pytest_ortbench.zoo.builders.registry import BUILDERS
+from pytest_ortbench.zoo.cache import cache_folder
+from pytest_ortbench.zoo.catalogue import (
+    DEFAULT_SET,
+    Entry,
+    project_catalogue,
+    shipped_catalogue,
+)
+from pytest_ortbench.zoo.fetch import Notify, fetch
+from pytest_ortbench.zoo.graph import read_model
+
+_PLACE = "--ort-models"
+_SUFFIX = ".onnx"
+
+#: Networks with a cache that are documented to take an empty one; the first preset is the default.
+_BUILTIN_WORKLOADS: dict[str, dict[str, dict[str, int]]] = {
+    "decoder": {"decode": {"seq": 1, "past": 127}, "prefill": {"seq": 128, "past": 0}}
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokenModel:
+    """A model that was asked for and can't be had. The others go on.
+
+    Attributes:
+        name: The name it would have; unique among all models that were asked for.
+        path: Its file, or ``zoo:NAME`` for one that could not be fetched.
+        error: What is wrong; one line that names the file.
+    """
+
+    name: str
+    path: str
+    error: ModelError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found:
+    """One model that a specification stands for, not yet read."""
+
+    name: str
+    path: str
+    read: Callable[[], Model]
+
+
+def resolve_models(
+    specs: Sequence[str], *, root: Path, notify: Notify | None = None
+) -> list[Model | BrokenModel]:
+    """Find and read the models that specifications stand for.
+
+    A specification is a file, a glob (``**`` included), a folder (all ``.onnx`` files in it and
+    below, sorted), ``zoo:NAME``, ``zoo:all``, ``builtin:NAME``, ``builtin:all``, or the name of an
+    entry of the project's ``models/catalogue.toml``. A path that exists wins over a name.
+
+    Args:
+        specs: What was typed; empty for the default set: mobilenet_v2, bert_tiny, gbdt and
+            lstm_tagger, and what the project's ``models/`` holds.
+        root: Folder that relative paths start from, and whose ``models/`` is the project's.
+        notify: Told before anything is downloaded; ``None`` tells nobody.
+
+    Returns:
+        One entry a model, in the order asked, each file once. Names are unique even after
+        :func:`~pytest_ortbench.core.case.escape_part`: where two files share one, the name of the
+        folder is put in front, else a short digest behind.
+
+    Raises:
+        UsageError: if a specification stands for nothing: no such file, an empty glob or folder, an
+            unknown name.
+    """
+    resolver = _Resolver(root=root, notify=notify or _silent)
+    found: dict[str, _Found] = {}
+    for spec in specs or resolver.defaults():
+        for item in resolver.find(spec):
+            found.setdefault(item.path, item)
+    return _distinct([_read(item) for item in found.values()])
+
+
+def _silent(_text: str) -> None:
+    return
+
+
+class _Resolver:
+    """Knows the catalogues and the folder that paths start from."""
+
+    def __init__(self, *, root: Path, notify: Notify) -> None:
+        self._root = root
+        self._notify = notify
+        self._project = project_catalogue(root)
+
+    def defaults(self) -> list[str]:
+        """The default set: builtin networks and what the project's ``models/`` holds."""
+        specs = [f"builtin:{name}" for name in DEFAULT_SET]
+        specs += list(self._project)
+        listed = {os.path.normpath(self._root / "models" / e.file) for e in self._project.values()}
+        files = sorted((self._root / "models").glob(f"*{_SUFFIX}"))
+        return specs + [str(file) for file in files if os.path.normpath(file) not in listed]
+
+    def find(self, spec: str) -> Iterator[_Found]:
+        """Yield the models of one specification."""
+        kind, _, name = spec.partition(":")
+        if kind == "zoo":
+            yield from self._named(spec, name, shipped_catalogue(), "zoo")
+        elif kind == "builtin":
+            yield from self._named(spec, name, _builtin_entries(), "builtin")
+        elif not spec.strip():
+            raise UsageError("an empty model name", place=_PLACE, hint="Name a file or a model")
+        else:
+            yield from self._by_path(spec)
+
+    def _named(
+        self, spec: str, name: str, entries: Mapping[str, Entry], kind: str
+    ) -> Iterator[_Found]:
+        if name == "all":
+            for entry in (entry for entry in entries.values() if "canary" not in entry.tags):
+                yield self._from_entry(entry, f"{kind}:{entry.name}")
+        elif name in entries:
+            yield self._from_entry(entries[name], spec)
+        else:
+            raise UsageError(
+                f"{spec!r} is not known",
+                place=_PLACE,
+                hint=did_you_mean(spec, [f"{kind}:{known}" for known in (*entries, "all")]),
+            )
+
+    def _by_path(self, spec: str) -> Iterator[_Found]:
+        path = self._root / Path(spec).expanduser()
+        exists = _exists(path)
+        if exists and path.is_dir() and path.suffix.lower() != _SUFFIX:
+            yield from self._in_folder(spec, path)
+        elif exists:
+            yield _from_file(path)
+        elif spec in self._project:
+            yield self._from_entry(self._project[spec], spec)
+        elif glob.has_magic(spec):
+            yield from self._matching(spec, path)
+        else:
+            raise UsageError(
+                f"{spec!r} is no file, folder or model name",
+                place=_PLACE,
+                hint=_advice(spec, path, self._project),
+            )
+
+    def _in_folder(self, spec: str, folder: Path) -> Iterator[_Found]:
+        files = [file for file in sorted(folder.rglob(f"*{_SUFFIX}")) if not _hidden(file, folder)]
+        if not files:
+            raise UsageError(f"the folder {spec!r} holds no {_SUFFIX} file", place=_PLACE)
+        for file in files:
+            yield _from_file(file)
+
+    def _matching(self, spec: str, path: Path) -> Iterator[_Found]:
+        matches = sorted(glob.glob(str(path), recursive=True))  # noqa: PTH207  # absolute patterns too
+        files = [file for file in matches if file.lower().endswith(_SUFFIX)]
+        if not files:
+            other = f" (it matches {len(matches)} other files)" if matches else ""
+            raise UsageError(f"{spec!r} matches no {_SUFFIX} file{other}", place=_PLACE)
+        for file in files:
+            yield _from_file(Path(file))
+
+    def _from_entry(self, entry: Entry, source: str) -> _Found:
+        path = source
+        if entry.file:
+            path = os.path.abspath(Path(entry.place).parent / entry.file)  # noqa: PTH100
+        return _Found(
+            name=entry.name, path=path, read=partial(_read_entry, entry, source, self._notify)
+        )
+
+
+def _exists(path: Path) -> bool:
+    try:
+        path.lstat()
+    except (OSError, ValueError):  # too long for the system, or a zero byte: no such file
+        return False
+    return True
+
+
+def _hidden(file: Path, folder: Path) -> bool:
+    return any(part.startswith(".") for part in file.relative_to(folder).parts)
+
+
+def _advice(spec: str, path: Path, project: Mapping[str, Entry]) -> str:
+    near = [f"builtin:{name}" for name in BUILDERS if name == spec]
+    near += [f"zoo:{name}" for name in shipped_catalogue() if name == spec]
+    if near:
+        return f"Did you mean {near[0]!r}?"
+    try:
+        beside = [item.name for item in path.parent.iterdir() if item.suffix == _SUFFIX]
+    except OSError:
+        beside = []
+    names = {name: name for name in project}
+    folder = os.path.dirname(spec)  # noqa: PTH120  # as it was typed
+    names.update({name: os.path.join(folder, name) for name in beside})  # noqa: PTH118
+    if names:
+        advice = did_you_mean(path.name, names)
+        return advice if advice.startswith("Did you mean") else f"There is: {', '.join(names)}"
+    return "Name a file, a folder, a glob, zoo:NAME or builtin:NAME (see 'ortbench models')"
+
+
+def _from_file(path: Path) -> _Found:
+    absolute = os.path.abspath(path)  # noqa: PTH100  # resolve() would follow links
+    name = path.stem if path.suffix.lower() == _SUFFIX else path.name
+    read = partial(read_model, Path(absolute), name=name, source="file")
+    return _Found(name=name, path=absolute, read=read)
+
+
+def _builtin_entries() -> dict[str, Entry]:
+    return {
+        info.name: Entry(
+            name=info.name,
+            place="builtin",
+            builder=info.name,
+            sha256=info.digest,
+            description=info.description,
+            tags=info.tags,
+            dims=info.default_dims,
+            workloads=_BUILTIN_WORKLOADS.get(info.name, {}),
+        )
+        for info in BUILDERS.values()
+    }
+
+
+def _read_entry(entry: Entry, source: str, notify: Notify) -> Model:
+    path = fetch(entry, cache=cache_folder(), notify=notify)
+    model = read_model(
+        path,
+        name=entry.name,
+        source="file" if entry.file else source,
+        default_dims=entry.dims,
+        axes=entry.axes,
+        hints=entry.inputs,
+    )
+    if entry.sha256 and model.digest != entry.sha256:
+        raise ModelError(
+            f"has SHA-256 {model.digest[:16]}…, the catalogue says {entry.sha256[:16]}…",
+            place=str(path),
+            hint=f"Restore the file, or correct {entry.place} [{entry.name}]",
+        )
+    return replace(model, workloads=entry.workloads)
+
+
+def _read(found: _Found) -> Model | BrokenModel:
+    try:
+        return found.read()
+    except ModelError as error:
+        return BrokenModel(name=found.name, path=found.path, error=error)
+
+
+def _distinct(models: Iterable[Model | BrokenModel]) -> list[Model | BrokenModel]:
+    """Give models that share a name distinct ones."""
+    items = list(models)
+    names = [item.name for item in items]
+    for better in (_with_folder, _with_digest):
+        for group in _clashes(names):
+            for index in group:
+                names[index] = better(items[index])
+    for group in _clashes(names):  # the same content in folders of the same name
+        for number, index in enumerate(group[1:], start=2):
+            names[index] = f"{names[index]}-{number}"
+    return [
+        item if item.name == name else replace(item, name=name)
+        for item, name in zip(items, names, strict=True)
+    ]
+
+
+def _clashes(names: Sequence[str]) -> list[list[int]]:
+    """Positions of names that are the same in case ids (and on file systems without case)."""
+    groups: dict[str, list[int]] = {}
+    for index, name in enumerate(names):
+        groups.setdefault(escape_part(name).casefold(), []).append(index)
+    return [group for group in groups.values() if len(group) > 1]
+
+
+def _with_folder(item: Model | BrokenModel) -> str:
+    folder = Path(item.path).parent.name
+    return f"{folder}-{item.name}" if folder and os.sep in item.path else item.name
+
+
+def _with_digest(item: Model | BrokenModel) -> str:
+    import hashlib
+
+    # A broken model has no content to go by; its path tells it from the others.
+    digest = item.digest if isinstance(item, Model) else ""
+    return f"{item.name}-{(digest or hashlib.sha256(item.path.encode()).hexdigest())[:6]}"
