@@ -174,6 +174,9 @@ class Bench:
                 self.needs[planned.case.key] = max(least, self.needs.get(planned.case.key, 0))
         for plan in self._plans.values():
             self.skips.update(dict.fromkeys(plan.skips))
+        if self.planned and not self.config.option.collectonly:
+            # Now, since a folder that can't be written to is better known before the measuring.
+            _ = self.folder
 
     def properties_of(self, planned: Planned) -> list[tuple[str, str]]:
         """Metrics of a measured case for JUnit; nothing for one that was not tried."""
@@ -245,7 +248,7 @@ class Bench:
 
         from pytest_ortbench import __version__
         from pytest_ortbench.core.run import Run
-        from pytest_ortbench.launch.machine import commit_of, fingerprint
+        from pytest_ortbench.launch.machine import commit, fingerprint
         from pytest_ortbench.store.folder import new_run_id
         from pytest_ortbench.store.resume import plan_fingerprint
 
@@ -260,7 +263,7 @@ class Bench:
             command=("pytest", *(str(a) for a in self.config.invocation_params.args)),
             options=dict(self.options.given),
             machine=machine,
-            commit=commit_of(self.root),
+            commit=commit(self.root),
             skips=tuple(self.skips),
             expected=len(self.planned),
             plan=plan_fingerprint(planned.case for planned in self.planned.values()),
