@@ -289,13 +289,14 @@ class OutputAccuracy:
         name: Output name.
         kind: ``float``, ``class`` (last axis read as logits), ``integer``, ``string``.
         finite: Whether no NaN or infinity appeared that the reference lacks.
-        nan_count: NaN values.
-        inf_count: Infinite values.
+        nan_count: NaN values where the reference has none.
+        inf_count: Infinite values where the reference has another value.
         max_abs: Largest absolute error over finite pairs.
         max_rel: Largest error relative to the largest magnitude of the reference.
         cosine: Smallest cosine similarity over the samples.
         sqnr_db: Smallest signal to quantisation noise ratio over the samples, 20·log10 of
-            ‖reference‖ ÷ ‖reference − output‖; ``None`` where there is no error at all.
+            ‖reference‖ ÷ ‖reference − output‖, not below -200; ``None`` where there is no error at
+            all (or no finite pair). An output of another shape or none counts as zeros: 0 dB.
         exact: Whether all samples agree bit for bit.
         agree: Rows whose class (or whole value, for integers and strings) agrees.
         rows: Rows compared.

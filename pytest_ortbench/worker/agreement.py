@@ -24,6 +24,9 @@ _OTHER_NAME = re.compile(
     r"embed|hidden|feature|state|box|coord|mask|key|value|attention|pooler|dets", re.IGNORECASE
 )
 
+#: Noise beyond this is all the same, and may be beyond the range of doubles.
+_WORST_DB = -200.0
+
 #: How far a row of probabilities may be from adding up to 1; half precision is within it.
 _SUM_SLACK = 5e-3
 
@@ -217,8 +220,9 @@ def _equality(expected: NDArray[Any], found: NDArray[Any]) -> Difference:
 def _float_difference(kind: str, expected: NDArray[Any], found: NDArray[Any]) -> Difference:
     import numpy as np
 
+    scale = _scale(expected)
     sums = [
-        _part_difference(right, got)
+        _part_difference(right, got, scale)
         for right, got in zip(real_parts(expected), real_parts(found), strict=True)
     ]
     rows = agree = None
@@ -250,7 +254,18 @@ def _bits(values: NDArray[Any]) -> NDArray[Any]:
     return np.ascontiguousarray(values).reshape(-1).view(np.uint8)
 
 
-def _part_difference(expected: NDArray[Any], found: NDArray[Any]) -> Difference:
+def _scale(expected: NDArray[Any]) -> float:
+    """What to divide by before squaring, so that squares of doubles stay within their range."""
+    import numpy as np
+
+    if expected.dtype.itemsize < 8 or not expected.size:
+        return 1.0
+    sizes = np.abs(expected[np.isfinite(expected)])
+    largest = float(sizes.max()) if sizes.size else 0.0
+    return 1.0 if not largest or 1e-100 < largest < 1e100 else largest
+
+
+def _part_difference(expected: NDArray[Any], found: NDArray[Any], scale: float) -> Difference:
     import numpy as np
 
     right = expected.astype("float64")
@@ -264,20 +279,24 @@ def _part_difference(expected: NDArray[Any], found: NDArray[Any]) -> Difference:
         right, got = right[both], got[both]
     if not right.size:
         return Difference(exact=False, reference_finite=bool(right_finite.all()), nan=nan, inf=inf)
-    error = right - got
-    return Difference(
-        exact=False,
-        reference_finite=bool(right_finite.all()),
-        nan=nan,
-        inf=inf,
-        pairs=right.size,
-        signal=float(np.dot(right, right)),
-        power=float(np.dot(got, got)),
-        product=float(np.dot(right, got)),
-        noise=float(np.dot(error, error)),
-        max_abs=float(np.abs(error).max()),
-        max_reference=float(np.abs(right).max()),
-    )
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        error = right - got
+        largest, largest_right = float(np.abs(error).max()), float(np.abs(right).max())
+        if scale != 1.0:
+            right, got, error = right / scale, got / scale, error / scale
+        return Difference(
+            exact=False,
+            reference_finite=bool(right_finite.all()),
+            nan=nan,
+            inf=inf,
+            pairs=right.size,
+            signal=float(np.dot(right, right)),
+            power=float(np.dot(got, got)),
+            product=float(np.dot(right, got)),
+            noise=float(np.dot(error, error)),
+            max_abs=largest,
+            max_reference=largest_right,
+        )
 
 
 def _agreeing_rows(expected: NDArray[Any], found: NDArray[Any]) -> int:
@@ -302,16 +321,17 @@ def _cosine(sample: Difference) -> float:
 def _sqnr_db(samples: Sequence[Difference]) -> Iterable[float]:
     """10·log10(signal ÷ noise) of every sample that has noise.
 
-    Where the reference of a sample is all zero, the mean signal of the other samples stands for it.
+    Where the reference of a sample is all zero, the mean signal of the other samples stands for it;
+    where it is zero in all of them, noise is as good as signal (0 dB).
     """
     pairs = sum(sample.pairs for sample in samples if sample.signal)
     signal = math.fsum(sample.signal for sample in samples)
     for sample in samples:
         if not sample.noise:
             continue
-        own = sample.signal or (signal / pairs * sample.pairs if pairs else 0.0)
-        if own:
-            yield 10 * math.log10(own / sample.noise)
+        own = sample.signal or (signal / pairs * sample.pairs if pairs else sample.noise)
+        ratio = own / sample.noise
+        yield max(10 * math.log10(ratio), _WORST_DB) if ratio else _WORST_DB
 
 
 def _largest(values: Iterable[float | None]) -> float | None:

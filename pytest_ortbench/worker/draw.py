@@ -167,7 +167,8 @@ def _without_subnormals(values: NDArray[Any], dtype: str) -> NDArray[Any]:
     import numpy as np
 
     smallest = float(np.finfo(dtype).tiny)
-    small = (np.abs(values) < smallest) & (values != 0)
-    raised = np.where(small, np.copysign(smallest, values), values)
-    result: NDArray[Any] = raised.astype(dtype)
+    small = np.abs(values) < smallest
+    if small.any():
+        values = np.where(small & (values != 0), np.copysign(smallest, values), values)
+    result: NDArray[Any] = values.astype(dtype)
     return result

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from pytest_ortbench.core.case import InputSpec
-from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.worker.element_types import (
     ValueType,
     input_error,
@@ -55,17 +54,26 @@ def read_input(spec: InputSpec) -> object:
 def _read_numpy(path: Path, member: str) -> NDArray[Any]:
     import zipfile
 
-    import numpy as np
-
     try:
-        # Without pickle: an input file must not be able to run code.
-        loaded = np.load(path, allow_pickle=False)
+        # Opened here, since numpy leaves a file open that turns out to be damaged.
+        with path.open("rb") as stream:
+            return _loaded(stream, path, member)
     except OSError as error:
         raise input_error(
             f"the input file {path} can't be read: {error.strerror or error}"
         ) from error
     except (ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise _not_readable(path, error) from error
+        raise input_error(
+            f"the input file {path} can't be read without pickle: {error}",
+            hint="Write it with numpy.save or numpy.savez; text as a '<U' array, not as objects",
+        ) from error
+
+
+def _loaded(stream: BinaryIO, path: Path, member: str) -> NDArray[Any]:
+    import numpy as np
+
+    # Without pickle: an input file must not be able to run code.
+    loaded = np.load(stream, allow_pickle=False)
     if isinstance(loaded, np.ndarray):
         return loaded
     with loaded:
@@ -75,18 +83,8 @@ def _read_numpy(path: Path, member: str) -> NDArray[Any]:
                 f"the input file {path} has no array {member!r}",
                 hint="It holds: " + (", ".join(names) or "nothing"),
             )
-        try:
-            array: NDArray[Any] = loaded[member]
-        except (ValueError, EOFError, OSError, zipfile.BadZipFile) as error:
-            raise _not_readable(path, error) from error
+        array: NDArray[Any] = loaded[member]
         return array
-
-
-def _not_readable(path: Path, error: Exception) -> WorkerError:
-    return input_error(
-        f"the input file {path} is no array that can be read without pickle: {error}",
-        hint="Write it with numpy.save or numpy.savez; strings as a '<U' array, not as objects",
-    )
 
 
 def _fitting(
@@ -98,7 +96,9 @@ def _fitting(
     name = numpy_name(wanted.element, name=spec.name)
     found = array.dtype
     if name == "object" and found.kind in "SU":
-        texts = array.astype(str) if found.kind == "U" else np.char.decode(array, "utf-8")
+        texts = (
+            array.astype(str) if found.kind == "U" else np.char.decode(array, "utf-8", "replace")
+        )
         array = texts.astype(object)
     elif found.kind not in "OV":
         array = array.astype(found.newbyteorder("="), copy=False)
