@@ -95,7 +95,7 @@ def _below_floor(output: OutputAccuracy, precision: str) -> str:
         return ""
     return (
         f"{output.name}: {output.agree} of {output.rows} rows agree, "
-        f"floor of {precision} {needed:.0%}"
+        f"floor of {precision} {100 * needed:.0f} %"
     )
 
 
@@ -135,7 +135,7 @@ def _partial(result: CaseResult) -> str:
     detail = f"{nodes_elsewhere(placement)} computing nodes elsewhere"
     ratio = placement_ratio(placement)
     if ratio is not None:
-        detail += f", {ratio:.1%} on {placement.provider}"
+        detail += f", {100 * ratio:.1f} % on {placement.provider}"
     return f"{detail}: {names}" if names else detail
 
 
@@ -153,7 +153,7 @@ def _unsteady(result: CaseResult) -> str:
     unsteady = max(slower, faster, key=len)
     if 2 * len(unsteady) <= len(changes):
         return ""
-    shown = ", ".join(f"{change:+.1%}" for change in unsteady)
+    shown = ", ".join(f"{100 * change:+.1f} %" for change in unsteady)
     return f"last third against first third in {len(unsteady)} of {len(changes)} workers: {shown}"
 
 
@@ -172,7 +172,7 @@ def _steal(result: CaseResult) -> str:
     if not wall_ns:
         return ""
     share = sum((samples.steal_ratio or 0.0) * samples.wall_ns for samples in read) / wall_ns
-    return f"{share:.1%} of the CPU time" if share > STEAL_SHARE else ""
+    return f"{100 * share:.1f} % of the CPU time" if share > STEAL_SHARE else ""
 
 
 def _cpu_share(result: CaseResult) -> str:
@@ -219,7 +219,7 @@ def _resolution(result: CaseResult) -> str:
     if not shares or max(shares) <= RESOLUTION_SHARE:
         return ""
     pair_ns = max(samples.clock_pair_ns for samples in _workers(result))
-    return f"a pair of readings costs {pair_ns} ns, {max(shares):.1%} of the median"
+    return f"a pair of readings costs {pair_ns} ns, {100 * max(shares):.1f} % of the median"
 
 
 def _low_n(result: CaseResult) -> str:
@@ -243,7 +243,7 @@ def _drift(result: CaseResult) -> str:
     medians = [statistic_of(samples, 50).value_ns for samples in workers]
     if medians not in (sorted(medians), sorted(medians, reverse=True)):
         return ""
-    return f"{medians[-1] / medians[0] - 1:+.1%} from the first worker to the last"
+    return f"{100 * (medians[-1] / medians[0] - 1):+.1f} % from the first worker to the last"
 
 
 def _spread(result: CaseResult) -> str:
@@ -253,7 +253,7 @@ def _spread(result: CaseResult) -> str:
     low, high = (statistic_of(samples, 50).value_ns for samples in (workers[0], workers[-1]))
     return (
         f"medians from {format_amount(low * 1e-9, 's')} to {format_amount(high * 1e-9, 's')}, "
-        f"{high / low - 1:.1%} apart"
+        f"{100 * (high / low - 1):.1f} % apart"
     )
 
 
@@ -273,7 +273,7 @@ def _bimodal(result: CaseResult) -> str:
         return ""
     pair = groups[0]
     return (
-        f"{pair.upper_share:.0%} of the samples around {format_amount(pair.upper_s, 's')}, "
+        f"{100 * pair.upper_share:.0f} % of the samples around {format_amount(pair.upper_s, 's')}, "
         f"the rest around {format_amount(pair.lower_s, 's')}, "
         f"in {len(groups)} of {len(found)} workers"
     )

@@ -1,0 +1,303 @@
+"""What a reader wants to know of a run: per model the fastest, the most per second, the smallest.
+
+Only comparable rows are ranked: measured, without a flag that bars them, with the same sizes, the
+same inputs and outputs in the timed region, and the same number of callers. Latencies of different
+batches are never ranked with each other; throughputs are, and name their batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from pytest_ortbench.analysis.summary import Summary, summarise
+from pytest_ortbench.core.flags import FLAGS
+from pytest_ortbench.core.metrics import METRICS
+from pytest_ortbench.core.outcome import CaseResult
+from pytest_ortbench.core.quantity import Quantity
+from pytest_ortbench.core.run import Run
+
+#: By how much the interval of a case is widened, each way, where a flag blurs its number. Five
+#: per cent is the least that block medians on shared machines were seen to hold.
+BLUR = 0.05
+
+#: Knobs that change what is measured rather than how the same work is done.
+_WORKLOAD_KNOBS = ("concurrency", "sessions", "io")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Factor:
+    """How many times better the winner is than the reference, with its 95 % interval.
+
+    Attributes:
+        value: Above 1 where the winner is better.
+        low: Lower end; ``None`` where one side has no interval, and for sizes, which are exact.
+        high: Upper end, likewise.
+        reference: Label of the reference: ``cpu/fp32/b1``.
+    """
+
+    value: float
+    low: float | None
+    high: float | None
+    reference: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Winner:
+    """The best of the ranked cases in one respect.
+
+    Attributes:
+        metric: Name of the metric that ranks.
+        label: The case without its model: ``openvino:GPU/fp16/b1``; for the smallest variant its
+            precision.
+        case_id: Full id.
+        runtime: Label of its runtime.
+        batch: Its batch size.
+        quantity: Its number.
+        ties: Labels of cases that can't be told from it, best first.
+        ranked: Number of cases that were ranked here, itself included.
+        factor: Against fp32 (else native) on the CPU; ``None`` if it is that, ties with it, or
+            there is none.
+        blurred_by: Names of flags that blur its number.
+    """
+
+    metric: str
+    label: str
+    case_id: str
+    runtime: str
+    batch: int
+    quantity: Quantity
+    ties: tuple[str, ...] = ()
+    ranked: int = 1
+    factor: Factor | None = None
+    blurred_by: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelAnswer:
+    """The answer for one model at one set of sizes.
+
+    Attributes:
+        model: Name of the model.
+        dims: Sizes of its symbolic dimensions, where they form an axis.
+        io: ``end-to-end`` or ``device``.
+        workload: Knobs that are part of the workload: ``{"concurrency": "4"}``.
+        ranked: Number of cases that could be ranked.
+        fastest: One a batch size, smallest batch first.
+        throughput: Over all batch sizes.
+        smallest: Over all variants that can be ranked.
+        left_out: Label and reason of each case that could not be ranked.
+    """
+
+    model: str
+    dims: dict[str, int] = field(default_factory=dict)
+    io: str = "end-to-end"
+    workload: dict[str, str] = field(default_factory=dict)
+    ranked: int = 0
+    fastest: tuple[Winner, ...] = ()
+    throughput: Winner | None = None
+    smallest: Winner | None = None
+    left_out: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """A case that may be ranked."""
+
+    summary: Summary
+    label: str
+
+    @property
+    def batch(self) -> int:
+        return self.summary.case.batch
+
+    @property
+    def blurred_by(self) -> tuple[str, ...]:
+        return _flags(self.summary, "blurs")
+
+    def interval(self, metric: str) -> tuple[float, float]:
+        """The metric's interval, widened where a flag blurs it."""
+        quantity = self.summary.quantities[metric]
+        low = quantity.value if quantity.low is None else quantity.low
+        high = quantity.value if quantity.high is None else quantity.high
+        wider = BLUR if self.blurred_by and metric != "model_size" else 0.0
+        return low * (1 - wider), high * (1 + wider)
+
+
+def answers(run: Run) -> list[ModelAnswer]:
+    """Answer for every model and set of sizes of a run, in the order of measuring."""
+    several = len({result.case.runtime.label for result in run.cases}) > 1
+    groups: dict[tuple[object, ...], list[CaseResult]] = {}
+    for result in run.cases:
+        groups.setdefault(_workload(result), []).append(result)
+    return [_answer(members, runtimes=several) for members in groups.values()]
+
+
+def _workload(result: CaseResult) -> tuple[object, ...]:
+    """What must agree for two cases to be ranked with each other, the batch apart."""
+    case = result.case
+    knobs = [(name, case.knobs.get(name)) for name in _WORKLOAD_KNOBS]
+    return (case.model.name, tuple(sorted(case.dims.items())), case.io, *knobs)
+
+
+def _answer(members: Sequence[CaseResult], *, runtimes: bool) -> ModelAnswer:
+    candidates: list[_Candidate] = []
+    left_out: list[tuple[str, str]] = []
+    for result in members:
+        label = _label(result, runtimes=runtimes)
+        summary = summarise(result)
+        reason = _why_not(summary)
+        if reason:
+            left_out.append((label, reason))
+        else:
+            candidates.append(_Candidate(summary, label))
+    case = members[0].case
+    batches = sorted({candidate.batch for candidate in candidates})
+    by_batch = [[one for one in candidates if one.batch == batch] for batch in batches]
+    return ModelAnswer(
+        model=case.model.name,
+        dims=case.dims,
+        io=case.io,
+        workload={name: case.knobs[name] for name in _WORKLOAD_KNOBS if name in case.knobs},
+        ranked=len(candidates),
+        fastest=tuple(_winner(same_batch, "latency_p50") for same_batch in by_batch),
+        throughput=_winner(candidates, "throughput") if candidates else None,
+        smallest=_smallest(candidates) if candidates else None,
+        left_out=tuple(left_out),
+    )
+
+
+def _why_not(summary: Summary) -> str:
+    """Why a case can't be ranked; empty if it can."""
+    if summary.status != "measured":
+        return summary.missing.get("latency_p50", summary.status)
+    barred = _flags(summary, "bars")
+    if barred:
+        return " ".join(barred)
+    return summary.missing.get("latency_p50", "")
+
+
+def _flags(summary: Summary, severity: str) -> tuple[str, ...]:
+    return tuple(
+        flag.name
+        for flag in summary.flags
+        if flag.name in FLAGS and FLAGS[flag.name].severity == severity
+    )
+
+
+def _label(result: CaseResult, *, runtimes: bool) -> str:
+    case = result.case
+    parts = [case.provider.label, case.variant.precision, f"b{case.batch}"]
+    parts += [
+        f"{name}:{value}" for name, value in case.knobs.items() if name not in _WORKLOAD_KNOBS
+    ]
+    return "/".join(parts) + (f"+{case.runtime.label}" if runtimes else "")
+
+
+def _winner(candidates: Sequence[_Candidate], metric: str) -> Winner:
+    """The best of at least one candidate, and those that can't be told from it."""
+    higher = METRICS[metric].better == "higher"
+    ordered = sorted(
+        candidates, key=lambda one: one.summary.quantities[metric].value, reverse=higher
+    )
+    best, others = ordered[0], ordered[1:]
+    tied = [other for other in others if _overlap(best.interval(metric), other.interval(metric))]
+    reference = _reference(candidates, best, metric)
+    summary = best.summary
+    return Winner(
+        metric=metric,
+        label=best.label,
+        case_id=summary.case.case_id,
+        runtime=summary.case.runtime.label,
+        batch=best.batch,
+        quantity=summary.quantities[metric],
+        ties=tuple(other.label for other in tied),
+        ranked=len(candidates),
+        factor=(
+            None
+            if reference is None or reference is best or reference in tied
+            else _factor(best, reference, metric)
+        ),
+        blurred_by=best.blurred_by,
+    )
+
+
+def _overlap(one: tuple[float, float], other: tuple[float, float]) -> bool:
+    return one[0] <= other[1] and other[0] <= one[1]
+
+
+def _reference(
+    candidates: Sequence[_Candidate], best: _Candidate, metric: str
+) -> _Candidate | None:
+    """The case on the CPU in fp32, else in the file's own precision, that is nearest to ``best``.
+
+    Nearest means the same runtime and the same knobs, then the better number.
+    """
+    sign = -1 if METRICS[metric].better == "higher" else 1
+    case = best.summary.case
+    for precision in ("fp32", "native"):
+        found = [
+            one
+            for one in candidates
+            if one.summary.case.provider.alias == "cpu"
+            and one.summary.case.variant.precision == precision
+        ]
+        if found:
+            return min(
+                found,
+                key=lambda one: (
+                    one.summary.case.runtime.label != case.runtime.label,
+                    one.summary.case.knobs != case.knobs,
+                    sign * one.summary.quantities[metric].value,
+                ),
+            )
+    return None
+
+
+def _factor(best: _Candidate, reference: _Candidate, metric: str) -> Factor:
+    """Ratio of the two numbers, the better one's way round, with the ends of both intervals."""
+    ours, theirs = best.summary.quantities[metric], reference.summary.quantities[metric]
+    if METRICS[metric].better == "higher":
+        ours, theirs = theirs, ours
+    low = high = None
+    if (
+        ours.low is not None
+        and ours.high is not None
+        and theirs.low is not None
+        and theirs.high is not None
+        and ours.low > 0
+    ):
+        low, high = theirs.low / ours.high, theirs.high / ours.low
+    return Factor(value=theirs.value / ours.value, low=low, high=high, reference=reference.label)
+
+
+def _smallest(candidates: Sequence[_Candidate]) -> Winner:
+    """The smallest variant; each counts once, however many providers ran it."""
+    variants: dict[str, _Candidate] = {}
+    for candidate in candidates:
+        variants.setdefault(candidate.summary.case.variant.precision, candidate)
+    winner = _winner(
+        [_Candidate(one.summary, precision) for precision, one in variants.items()], "model_size"
+    )
+    baseline = variants.get("fp32") or variants.get("native")
+    factor = None
+    if baseline is not None and baseline.summary.case.variant.precision != winner.label:
+        size = baseline.summary.quantities["model_size"].value
+        if size > winner.quantity.value > 0:
+            factor = Factor(
+                value=size / winner.quantity.value,
+                low=None,
+                high=None,
+                reference=baseline.summary.case.variant.precision,
+            )
+    return Winner(
+        metric=winner.metric,
+        label=winner.label,
+        case_id=winner.case_id,
+        runtime=winner.runtime,
+        batch=winner.batch,
+        quantity=winner.quantity,
+        ties=winner.ties,
+        ranked=winner.ranked,
+        factor=factor,
+    )

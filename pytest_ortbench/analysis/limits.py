@@ -1,0 +1,119 @@
+"""Limits held against the numbers of a case."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pytest_ortbench.analysis.order import samples_needed
+from pytest_ortbench.analysis.summary import EXACT, Summary
+from pytest_ortbench.core.limits import Limit
+from pytest_ortbench.core.quantity import Quantity
+
+_PERCENTILES = {
+    "latency_p50": 50.0,
+    "latency_p90": 90.0,
+    "latency_p95": 95.0,
+    "latency_p99": 99.0,
+}
+
+#: How much longer to measure than the rate of samples asks for, since the rate varies.
+_MARGIN = 1.2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitOutcome:
+    """What became of one limit.
+
+    Attributes:
+        limit: The limit.
+        holds: ``None`` if it could not be measured.
+        measured: The number, if there is one.
+        message: One line for people, whatever the outcome.
+    """
+
+    limit: Limit
+    holds: bool | None
+    measured: Quantity | None
+    message: str
+
+
+def samples_for_limits(limits: Sequence[Limit]) -> int:
+    """The fewest samples of a case that these limits can be judged by: 368 for one on p99."""
+    return max(
+        (samples_needed(_PERCENTILES[limit.metric.name]) for limit in limits if _is_tail(limit)),
+        default=0,
+    )
+
+
+def check(limits: Sequence[Limit], summary: Summary) -> list[LimitOutcome]:
+    """Hold every limit against a case, in the order given."""
+    return [_outcome(limit, summary) for limit in limits]
+
+
+def _outcome(limit: Limit, summary: Summary) -> LimitOutcome:
+    name = limit.metric.name
+    measured = summary.quantities.get(name)
+    if measured is not None:
+        holds = limit.holds(measured)
+        kept = f"{name} is {measured}, within '{limit.text}'"
+        return LimitOutcome(
+            limit=limit,
+            holds=holds,
+            measured=measured,
+            message=kept if holds else limit.explain(measured),
+        )
+    reason = summary.missing.get(name, "not measured")
+    if reason == EXACT:
+        # No difference at all is a signal to noise ratio beyond every number.
+        holds = limit.holds(math.inf)
+        word = "keeps" if holds else "breaks"
+        return LimitOutcome(
+            limit=limit,
+            holds=holds,
+            measured=None,
+            message=f"{name} is infinite ({reason}), which {word} '{limit.text}'",
+        )
+    message = f"{name} is not measurable ({reason}), so '{limit.text}' can't be judged"
+    advice = _advice(limit, summary)
+    return LimitOutcome(
+        limit=limit,
+        holds=None,
+        measured=None,
+        message=f"{message}. {advice}" if advice else message,
+    )
+
+
+def _is_tail(limit: Limit) -> bool:
+    return limit.metric.name in _PERCENTILES
+
+
+def _advice(limit: Limit, summary: Summary) -> str:
+    """Which ``--ort-time`` would give a percentile the samples that it needs."""
+    if not _is_tail(limit) or summary.status != "measured" or not summary.samples:
+        return ""
+    needed = samples_needed(_PERCENTILES[limit.metric.name])
+    if summary.samples >= needed:
+        return ""
+    seconds = _MARGIN * needed * summary.timed_s / summary.samples
+    return (
+        f"There are {summary.samples} samples, it needs {needed}: "
+        f"use --ort-time={_round_up(seconds)}"
+        f"{_and_timeout(seconds, summary)}"
+    )
+
+
+def _and_timeout(seconds: float, summary: Summary) -> str:
+    """Measuring that long must also fit into the case's timeout."""
+    timeout_s = summary.case.sampling.timeout_s
+    if seconds < 0.5 * timeout_s:
+        return ""
+    return f" with --ort-timeout={_round_up(3 * seconds)}"
+
+
+def _round_up(seconds: float) -> str:
+    """Two significant digits, upwards: 12.3 → 13, 0.31 → 0.31, 123 → 130."""
+    step = 10.0 ** (math.floor(math.log10(seconds)) - 1)
+    # Fractions of a step from floating point don't count.
+    return f"{math.ceil(round(seconds / step, 6)) * step:g}"

@@ -1,0 +1,119 @@
+"""An answer in plain sentences: the one source for terminal, HTML and job summary."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pytest_ortbench.analysis.answers import Factor, ModelAnswer, Winner
+from pytest_ortbench.core.quantity import Quantity
+from pytest_ortbench.core.units import common_scale, significant
+
+#: How many of a list of cases are named; the table has the rest.
+_NAMED = 3
+
+
+def sentences(answer: ModelAnswer) -> list[str]:
+    """Say what is fastest, gives the most per second, and is smallest; or why nothing is ranked.
+
+    Each sentence starts with the model, so that it can be read alone.
+    """
+    name = _name(answer)
+    if answer.ranked == 0 or answer.throughput is None:
+        return [f"{name}: nothing can be ranked: {_left_out(answer.left_out)}"]
+    if answer.ranked == 1:
+        said = [_the_only_one(answer, answer.throughput)]
+    else:
+        said = [
+            _fastest(winner, several=len(answer.fastest) > 1)
+            for winner in answer.fastest
+            if winner.ranked > 1
+        ]
+        said.append(_throughput(answer.throughput))
+        if answer.smallest is not None and answer.smallest.ranked > 1:
+            said.append(_smallest(answer.smallest))
+    if answer.left_out:
+        said.append(f"not ranked: {_left_out(answer.left_out)}")
+    return [f"{name}: {sentence}" for sentence in said]
+
+
+def _name(answer: ModelAnswer) -> str:
+    details = [f"{name} {size}" for name, size in answer.dims.items()]
+    details += [f"{name} {value}" for name, value in answer.workload.items() if name != "io"]
+    if answer.io != "end-to-end":
+        details.append(f"{answer.io} I/O")
+    return f"{answer.model} ({', '.join(details)})" if details else answer.model
+
+
+def _the_only_one(answer: ModelAnswer, winner: Winner) -> str:
+    parts = [f"p50 {with_interval(fastest.quantity)}" for fastest in answer.fastest]
+    parts.append(f"{with_interval(winner.quantity)}{_blur(winner)}")
+    return f"only {winner.label} can be ranked, {', '.join(parts)}"
+
+
+def _fastest(winner: Winner, *, several: bool) -> str:
+    at = f" at batch {winner.batch}" if several else ""
+    text = f"fastest{at} {winner.label}, p50 {with_interval(winner.quantity)}"
+    return text + _against(winner, "faster than") + _ties(winner) + _blur(winner)
+
+
+def _throughput(winner: Winner) -> str:
+    text = f"highest throughput {winner.label}, {with_interval(winner.quantity)}"
+    return text + _against(winner, "that of") + _ties(winner) + _blur(winner)
+
+
+def _smallest(winner: Winner) -> str:
+    text = f"smallest {winner.label}, {with_interval(winner.quantity)}"
+    return text + _against(winner, "smaller than") + _ties(winner)
+
+
+def _against(winner: Winner, relation: str) -> str:
+    factor = winner.factor
+    if factor is None:
+        return ""
+    return f", {factor_text(factor)} {relation} {factor.reference}"
+
+
+def factor_text(factor: Factor) -> str:
+    """``×1.78 [×1.71, ×1.86]``."""
+    digits = _digits(factor.value, factor.low, factor.high)
+    text = f"×{significant(factor.value, digits)}"
+    if factor.low is None or factor.high is None:
+        return text
+    return f"{text} [×{significant(factor.low, digits)}, ×{significant(factor.high, digits)}]"
+
+
+def with_interval(quantity: Quantity) -> str:
+    """``3.21 ms [3.18, 3.25]``: value and interval in one unit, named once."""
+    scale, unit = common_scale([quantity.value], quantity.unit)
+    digits = _digits(quantity.value, quantity.low, quantity.high)
+    text = f"{significant(quantity.value / scale, digits)} {unit}".rstrip()
+    if quantity.low is None or quantity.high is None:
+        return text
+    low, high = (significant(end / scale, digits) for end in (quantity.low, quantity.high))
+    return f"{text} [{low}, {high}]"
+
+
+def _digits(value: float, low: float | None, high: float | None) -> int:
+    """Three digits, four where the interval is so narrow that three would hide it."""
+    narrow = low is not None and high is not None and high - low < 0.01 * abs(value)
+    return 4 if narrow else 3
+
+
+def _ties(winner: Winner) -> str:
+    if not winner.ties:
+        return ""
+    named = ", ".join(winner.ties[:_NAMED])
+    more = len(winner.ties) - _NAMED
+    return f"; a tie with {named}" + (f" and {more} more" if more > 0 else "")
+
+
+def _blur(winner: Winner) -> str:
+    return f" ({', '.join(winner.blurred_by)})" if winner.blurred_by else ""
+
+
+def _left_out(cases: Sequence[tuple[str, str]]) -> str:
+    if not cases:
+        return "no case was measured"
+    named = "; ".join(f"{label}: {reason}" for label, reason in cases[:_NAMED])
+    more = len(cases) - _NAMED
+    return named + (f"; and {more} more" if more > 0 else "")

@@ -1,0 +1,63 @@
+"""Contrasts of a launch, and how its rounds are cut."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from pytest_ortbench.analysis.gate.contrasts import (
+    Round,
+    block_size,
+    launch_contrasts,
+    round_count,
+)
+from tests.results_factory import make_block
+
+
+def pair(baseline: list[int], contender: list[int]) -> Round:
+    return Round(baseline=make_block(baseline), contender=make_block(contender))
+
+
+def test_floor_is_over_all_blocks_and_typical_over_rounds():
+    contrasts = launch_contrasts(
+        [
+            pair([100, 110, 120], [220, 210, 230]),
+            pair([300, 310, 320], [310, 330, 320]),
+            pair([105, 115, 125], [230, 240, 250]),
+        ]
+    )
+    assert contrasts.floor == pytest.approx(math.log(210 / 100))
+    assert contrasts.typical == pytest.approx(math.log(220 / 110))
+    assert contrasts.rounds == 3
+
+
+def test_swapped_sides_give_the_negative():
+    rounds = [pair([100, 130], [140, 150]), pair([90, 95], [120, 100])]
+    swapped = [Round(baseline=one.contender, contender=one.baseline) for one in rounds]
+    there, back = launch_contrasts(rounds), launch_contrasts(swapped)
+    assert back.floor == pytest.approx(-there.floor)
+    assert back.typical == pytest.approx(-there.typical)
+
+
+def test_equal_sides_have_no_contrast():
+    contrasts = launch_contrasts([pair([100, 120], [100, 120])] * 4)
+    assert (contrasts.floor, contrasts.typical) == (0.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("rounds", "message"),
+    [([], "without rounds"), ([pair([100], [])], "without inferences"), ([pair([0], [1])], "zero")],
+)
+def test_launches_without_a_contrast_are_refused(rounds: list[Round], message: str):
+    with pytest.raises(ValueError, match=message):
+        launch_contrasts(rounds)
+
+
+@pytest.mark.parametrize(
+    ("typical_s", "iterations", "rounds"),
+    [(0.0001, 120, 50), (0.003, 4, 50), (0.012, 1, 50), (0.05, 1, 12), (0.3, 1, 10), (2.0, 1, 5)],
+)
+def test_blocks_last_about_12_ms(typical_s: float, iterations: int, rounds: int):
+    assert block_size(typical_s) == iterations
+    assert round_count(typical_s) == rounds

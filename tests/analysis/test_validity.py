@@ -1,0 +1,362 @@
+"""Every flag that one result can tell: where it is raised, where it is not, and what it says."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from pytest_ortbench.analysis.samples import reduce_blocks
+from pytest_ortbench.analysis.validity import flags_of
+from pytest_ortbench.core.case import Sampling
+from pytest_ortbench.core.flags import FLAGS
+from pytest_ortbench.core.outcome import (
+    Accuracy,
+    CaseResult,
+    Energy,
+    EnergyWindow,
+    Measurement,
+    OutputAccuracy,
+    OutputCheck,
+    Placement,
+    Samples,
+)
+from tests.results_factory import (
+    draw_durations,
+    make_accuracy,
+    make_block,
+    make_case,
+    make_measurement,
+    make_model,
+    make_placement,
+    make_result,
+    make_samples,
+)
+
+
+def detail(result: CaseResult, name: str) -> str | None:
+    """Detail of a flag, ``None`` if it is not raised."""
+    found = {flag.name: flag.detail for flag in flags_of(result)}
+    assert set(found) <= set(FLAGS)
+    assert all(found.values())
+    return found.get(name)
+
+
+def of_samples(*workers: Samples, threads: int = 2, cpus: int = 2) -> CaseResult:
+    return make_result(
+        measurements=[
+            make_measurement(samples=samples, worker=index, threads=threads, cpus=cpus)
+            for index, samples in enumerate(workers)
+        ]
+    )
+
+
+def of_durations(*workers: Sequence[int]) -> CaseResult:
+    return of_samples(*(make_samples(durations) for durations in workers))
+
+
+def test_a_sound_result_has_no_flag():
+    assert flags_of(make_result()) == ()
+
+
+def test_a_failed_result_has_no_flag_of_durations():
+    assert flags_of(make_result(status="crash")) == ()
+
+
+def test_flags_come_in_the_order_of_the_registry():
+    result = make_result(count=5, accuracy=make_accuracy(sqnr_db=10.0))
+    names = [flag.name for flag in flags_of(result)]
+    assert names == ["INACCURATE", "LOW-N"]
+
+
+# -- precision and accuracy -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("precision", "executed", "emulated"),
+    [
+        ("fp16", "float32", True),
+        ("bf16", "float32", True),
+        ("fp16", "float16", False),
+        ("bf16", "bfloat16", False),
+        ("fp16", None, False),
+        ("native", "float32", False),
+        ("int8-static", "float32", False),
+    ],
+)
+def test_emulated(precision: str, executed: str | None, emulated: bool):
+    result = make_result(
+        case=make_case(precision=precision),
+        placement=make_placement(precision_executed=executed),
+    )
+    said = detail(result, "EMULATED")
+    assert said == (f"{precision} was asked, kernels read {executed}" if emulated else None)
+
+
+@pytest.mark.parametrize(
+    ("precision", "floor"),
+    [("native", 60), ("fp32", 60), ("fp16", 40), ("bf16", 30), ("int8-static", 15), ("int4", 10)],
+)
+def test_accuracy_floor_of_each_precision(precision: str, floor: int):
+    case = make_case(precision=precision)
+    below = make_result(case=case, accuracy=make_accuracy(sqnr_db=floor - 0.5))
+    at = make_result(case=case, accuracy=make_accuracy(sqnr_db=float(floor)))
+    said = detail(below, "INACCURATE")
+    assert said == f"logits: SQNR {floor - 0.5:.1f} dB, floor of {precision} {floor} dB"
+    assert detail(at, "INACCURATE") is None
+
+
+def test_half_precision_weights_behind_fp32_are_inaccurate():
+    # 9.5 % relative error is 20 dB: fine for int8, not for fp32.
+    accuracy = make_accuracy(sqnr_db=20.4)
+    assert detail(make_result(accuracy=accuracy), "INACCURATE") is not None
+    quantised = make_result(case=make_case(precision="int8-static"), accuracy=accuracy)
+    assert detail(quantised, "INACCURATE") is None
+
+
+def test_exact_outputs_are_accurate():
+    assert detail(make_result(accuracy=make_accuracy(sqnr_db=None)), "INACCURATE") is None
+
+
+def test_broken_outputs_are_inaccurate():
+    result = make_result(accuracy=make_accuracy(finite=False, sqnr_db=None))
+    assert detail(result, "INACCURATE") == "logits: 5 NaN, 0 infinite"
+
+
+def test_random_models_are_never_inaccurate():
+    model = replace(make_model(), random_ops=("RandomNormal",))
+    result = make_result(case=make_case(model=model), accuracy=make_accuracy(sqnr_db=1.0))
+    assert detail(result, "INACCURATE") is None
+
+
+@pytest.mark.parametrize(
+    ("precision", "agree", "rows", "inaccurate"),
+    [
+        ("native", 8, 8, False),
+        ("native", 7, 8, False),
+        ("native", 6, 8, True),
+        ("native", 950, 1000, True),
+        ("native", 985, 1000, False),
+        ("int8-static", 6, 8, False),
+        ("int8-static", 4, 8, True),
+    ],
+)
+def test_agreement_counts_only_where_it_proves_something(
+    precision: str, agree: int, rows: int, inaccurate: bool
+):
+    output = OutputAccuracy(name="label", kind="integer", finite=True, agree=agree, rows=rows)
+    result = make_result(
+        case=make_case(precision=precision), accuracy=Accuracy(samples=8, outputs=(output,))
+    )
+    said = detail(result, "INACCURATE")
+    assert (said is not None) == inaccurate
+    if said is not None:
+        assert said.startswith(f"label: {agree} of {rows} rows agree")
+
+
+def checks(*nonfinite: int, constant: bool = False) -> list[OutputCheck]:
+    return [
+        OutputCheck(run=run, nonfinite=count, constant=constant, digest="d")
+        for run, count in zip(("first", "middle", "last"), nonfinite, strict=True)
+    ]
+
+
+def test_nan_from_the_second_call_on_is_found():
+    measurement = make_measurement(output_checks=checks(0, 12, 9))
+    result = make_result(measurements=[measurement])
+    assert detail(result, "NONFINITE") == "12 values in the middle run"
+
+
+def test_nan_that_the_model_itself_gives_is_none():
+    output = OutputAccuracy(name="log", kind="float", finite=True, inf_count=3, sqnr_db=120.0)
+    accuracy = Accuracy(samples=8, outputs=(output,))
+    steady = make_result(
+        measurements=[make_measurement(output_checks=checks(3, 3, 3))], accuracy=accuracy
+    )
+    assert detail(steady, "NONFINITE") is None
+    growing = make_result(
+        measurements=[make_measurement(output_checks=checks(3, 3, 7))], accuracy=accuracy
+    )
+    assert detail(growing, "NONFINITE") == "7 values in the last run"
+
+
+def test_constant_outputs_are_said():
+    measurement = make_measurement(output_checks=checks(0, 0, 0, constant=True))
+    assert detail(make_result(measurements=[measurement]), "CONSTANT") is not None
+
+
+def test_partial_placement_names_the_operators():
+    elsewhere = {"TopK": 1, "Resize": 9, "A": 2, "B": 2, "C": 2, "D": 2}
+    placement = make_placement("OpenVINOExecutionProvider", elsewhere=elsewhere)
+    result = make_result(case=make_case(provider="openvino"), placement=placement)
+    assert detail(result, "PARTIAL") == (
+        "18 computing nodes elsewhere, 76.9 % on OpenVINOExecutionProvider: "
+        "9 Resize, 2 A, 2 B, 2 C, 2 D and 1 more operators"
+    )
+
+
+def test_shape_nodes_on_the_cpu_are_not_partial():
+    placement = Placement(
+        provider="CUDAExecutionProvider",
+        executed={"CUDAExecutionProvider": 10},
+        shape_only={"CPUExecutionProvider": 5},
+    )
+    assert detail(make_result(placement=placement), "PARTIAL") is None
+
+
+# -- time -------------------------------------------------------------------------------------
+
+
+def level_change(seed: int, factor: float) -> list[int]:
+    """Samples whose last 60 % are ``factor`` times the first."""
+    return [
+        round(duration * (1 if index < 200 else factor))
+        for index, duration in enumerate(draw_durations(500, seed=seed))
+    ]
+
+
+def test_most_workers_that_get_faster_are_unsteady():
+    result = of_durations(level_change(0, 0.9), level_change(1, 0.9), draw_durations(500, seed=2))
+    said = detail(result, "UNSTEADY")
+    assert said is not None
+    assert said.startswith("last third against first third in 2 of 3 workers: -10.")
+
+
+def test_one_worker_or_opposite_workers_are_not_unsteady():
+    one = of_durations(level_change(0, 0.9), draw_durations(500, seed=1), draw_durations(500))
+    opposite = of_durations(level_change(0, 0.9), level_change(1, 1.1), draw_durations(500))
+    assert detail(one, "UNSTEADY") is None
+    assert detail(opposite, "UNSTEADY") is None
+
+
+def test_small_changes_are_allowed():
+    assert (
+        detail(of_durations(*(level_change(seed, 1.02) for seed in range(3))), "UNSTEADY") is None
+    )
+
+
+def test_changes_within_the_noise_of_segments_are_allowed():
+    wavy = [
+        round(duration * (1.2 if index // 25 % 2 else 1.0) * (1.05 if index > 300 else 1.0))
+        for index, duration in enumerate(draw_durations(500))
+    ]
+    assert detail(of_durations(wavy, wavy, wavy), "UNSTEADY") is None
+
+
+def with_ticks(steal: int, total: int) -> Samples:
+    block = make_block(draw_durations(100), steal_ticks=steal, total_ticks=total)
+    return reduce_blocks([block], keep=0, clock_pair_ns=100)
+
+
+def test_steal_is_a_share_over_all_workers():
+    assert detail(of_samples(with_ticks(9, 100), with_ticks(0, 100)), "STEAL") == (
+        "4.5 % of the CPU time"
+    )
+    assert detail(of_samples(with_ticks(3, 100), with_ticks(0, 100)), "STEAL") is None
+
+
+def with_shares(*shares: float) -> Samples:
+    blocks = [make_block(draw_durations(50), cpu_share=share) for share in shares]
+    return reduce_blocks(blocks, keep=0, clock_pair_ns=100)
+
+
+def test_cpu_share_counts_blocks_of_all_workers():
+    starved = of_samples(with_shares(2.0, 2.0, 1.2), with_shares(2.0, 2.0, 1.0))
+    assert detail(starved, "CPU-SHARE") == "2 of 6 blocks; 1.70 cores in use on average"
+    enough = of_samples(with_shares(2.0, 2.0, 1.9), with_shares(2.0, 2.0, 1.0))
+    assert detail(enough, "CPU-SHARE") is None
+
+
+def test_a_cpu_worker_that_never_had_a_core_is_starved():
+    result = of_samples(with_shares(0.6, 0.6, 0.6))
+    assert detail(result, "CPU-SHARE") == "3 of 3 blocks; 0.60 cores in use on average"
+
+
+def test_a_device_worker_may_wait():
+    result = of_samples(with_shares(0.3, 0.2, 0.3))
+    waiting = replace(result, case=make_case(provider="cuda"))
+    assert detail(waiting, "CPU-SHARE") is None
+
+
+def test_throttled():
+    block = make_block(draw_durations(100), throttled_ns=30_000_000)
+    result = of_samples(reduce_blocks([block], keep=0, clock_pair_ns=100))
+    assert detail(result, "THROTTLED") == "30.0 ms of 300 ms timed"
+
+
+def test_more_threads_than_cpus():
+    samples = make_samples()
+    assert detail(of_samples(samples, threads=32, cpus=2), "THREADS>CPUS") == (
+        "32 threads (affinity) on 2 CPUs"
+    )
+    assert detail(of_samples(samples, threads=2, cpus=2), "THREADS>CPUS") is None
+    assert detail(of_samples(samples, threads=4, cpus=0), "THREADS>CPUS") is None
+
+
+def test_resolution():
+    coarse = make_samples([9_000] * 400, clock_pair_ns=101)
+    said = detail(of_samples(coarse), "RESOLUTION")
+    assert said == "a pair of readings costs 101 ns, 1.1 % of the median"
+    assert detail(of_samples(make_samples([11_000] * 400, clock_pair_ns=101)), "RESOLUTION") is None
+
+
+def test_low_n():
+    few = of_durations(*([3_000_000 + index for index in range(11)] for _ in range(3)))
+    assert detail(few, "LOW-N") == "33 samples, 36 needed"
+    limited = replace(make_result(count=100), case=make_case(sampling=Sampling(min_samples=368)))
+    assert detail(limited, "LOW-N") == "300 samples, 368 needed"
+    assert detail(make_result(count=12), "LOW-N") is None
+
+
+def at_levels(*levels: float, count: int = 200) -> CaseResult:
+    return of_durations(
+        *([round(duration * level) for duration in draw_durations(count)] for level in levels)
+    )
+
+
+def test_spread_and_drift():
+    assert detail(at_levels(1.0, 1.2, 1.1), "SPREAD") == (
+        "medians from 3.00 ms to 3.60 ms, 20.0 % apart"
+    )
+    assert detail(at_levels(1.0, 1.2, 1.1), "DRIFT") is None
+    assert detail(at_levels(1.0, 1.1, 1.2), "DRIFT") == "+20.0 % from the first worker to the last"
+    assert detail(at_levels(1.2, 1.1, 1.0), "DRIFT") == "-16.7 % from the first worker to the last"
+    assert detail(at_levels(1.0, 1.04, 1.02), "SPREAD") is None
+    assert detail(at_levels(1.0, 1.2), "DRIFT") is None
+
+
+def test_spread_needs_intervals_that_are_apart():
+    wide = [range(2_000_000, 4_000_000, 250_000), range(2_200_000, 4_400_000, 250_000)]
+    assert detail(of_durations(*wide), "SPREAD") is None
+
+
+def test_workers_are_ordered_by_their_index():
+    drifting = at_levels(1.0, 1.1, 1.2)
+    shuffled: tuple[Measurement, ...] = tuple(drifting.measurements[index] for index in (1, 0, 2))
+    assert detail(replace(drifting, measurements=shuffled), "DRIFT") is not None
+
+
+def test_bimodal():
+    two = [3_000_000 if index % 3 else 4_000_000 for index in range(300)]
+    said = detail(of_durations(two, two, draw_durations(300)), "BIMODAL")
+    assert said is not None
+    assert "around 4.00 ms, the rest around 3.00 ms, in 2 of 3 workers" in said
+    assert detail(of_durations(two, draw_durations(300), draw_durations(300)), "BIMODAL") is None
+
+
+def energy(counter_j: float | None, integral_j: float | None) -> CaseResult:
+    window = EnergyWindow(
+        source="nvml energy counter", device="GPU-0", duration_ns=5 * 10**9, inferences=100,
+        energy_j=100.0, counter_j=counter_j, integral_j=integral_j,
+    )  # fmt: skip
+    return make_result(energy=Energy(windows=(window,)))
+
+
+def test_energy_sources_that_disagree():
+    assert detail(energy(187.0, 327.0), "ENERGY-DISAGREE") == (
+        "counter 187 J, integrated power 327 J"
+    )
+    assert detail(energy(100.0, 108.0), "ENERGY-DISAGREE") is None
+    assert detail(energy(100.0, None), "ENERGY-DISAGREE") is None
+    assert detail(energy(0.0, 0.0), "ENERGY-DISAGREE") is None
