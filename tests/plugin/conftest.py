@@ -1,0 +1,49 @@
+"""What the plugin's tests share: a small model on disk, and runs of pytest on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+# Compiled modules can't be imported twice in one process, and pytester forgets what a run inside
+# this process imported; so they are imported before it takes note.
+import matplotlib.figure
+import msgspec.json
+import numpy as np
+import onnx.helper
+import psutil
+import pytest
+import scipy.stats
+
+COMPILED = (matplotlib.figure, msgspec.json, np, onnx.helper, psutil, scipy.stats)
+
+#: Short enough for a test; the numbers that come out are real but not good.
+QUICK = ("--ort-time=0.06", "--ort-workers=1", "-p", "no:cacheprovider")
+
+
+@pytest.fixture
+def model_file(pytester: pytest.Pytester) -> Callable[..., Path]:
+    """Make a model file in the test's folder: MatMul and Relu on [N, 8], or with a fixed batch."""
+
+    def make(name: str = "mlp.onnx", *, batch: int | str = "N", symbol: str = "") -> Path:
+        from onnx import TensorProto, helper, numpy_helper, save
+
+        weight = np.arange(64, dtype=np.float32).reshape(8, 8) / 64 - 0.5
+        shape: list[int | str] = [batch, symbol, 8] if symbol else [batch, 8]
+        graph = helper.make_graph(
+            [
+                helper.make_node("MatMul", ["x", "w"], ["h"], name="matmul"),
+                helper.make_node("Relu", ["h"], ["y"], name="relu"),
+            ],
+            "mlp",
+            [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
+            [helper.make_tensor_value_info("y", TensorProto.FLOAT, shape)],
+            [numpy_helper.from_array(weight, "w")],
+        )
+        opset = [helper.make_opsetid("", 13)]
+        path = pytester.path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        save(helper.make_model(graph, ir_version=8, opset_imports=opset), path)
+        return path
+
+    return make

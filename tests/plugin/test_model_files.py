@@ -1,0 +1,187 @@
+"""Model files as items, ids, and what a run prints and leaves behind."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from .conftest import QUICK
+
+ModelFile = Callable[..., Path]
+
+
+def test_a_named_model_file_gives_every_suite(
+    pytester: pytest.Pytester, model_file: ModelFile
+) -> None:
+    model_file("mlp.onnx")
+    result = pytester.runpytest("mlp.onnx", "--collect-only", "-q")
+    tests = [line for line in result.outlines if "::" in line]
+    assert tests == [
+        f"mlp.onnx::test_{suite}[mlp/native/cpu/b1]"
+        for suite in (
+            "accuracy",
+            "energy",
+            "latency",
+            "memory",
+            "placement",
+            "startup",
+            "throughput",
+        )
+    ]
+
+
+def test_a_bare_pytest_collects_no_model_file(
+    pytester: pytest.Pytester, model_file: ModelFile
+) -> None:
+    for index in range(3):
+        model_file(f"models/m{index}.onnx")
+    pytester.makepyfile("def test_it(): pass")
+    result = pytester.runpytest("--collect-only", "-q")
+    assert [line for line in result.outlines if "::" in line] == [
+        "test_a_bare_pytest_collects_no_model_file.py::test_it"
+    ]
+    result.stdout.no_fnmatch_line("*ortbench:*")
+
+
+def test_the_ini_key_collects_every_model_file(
+    pytester: pytest.Pytester, model_file: ModelFile
+) -> None:
+    model_file("models/m.onnx")
+    pytester.makeini("[pytest]\nort_collect = true")
+    result = pytester.runpytest("--collect-only", "-q", "-k", "latency")
+    result.stdout.fnmatch_lines(["models/m.onnx::test_latency[[]m/native/cpu/b1[]]"])
+
+
+def test_one_measurement_serves_all_suites_and_leaves_one_document(
+    pytester: pytest.Pytester, model_file: ModelFile
+) -> None:
+    model_file()
+    result = pytester.runpytest("mlp.onnx", *QUICK)
+    result.assert_outcomes(passed=6, skipped=1)  # energy is skipped: no meter here
+    (document,) = pytester.path.glob("results/*/run.json")
+    run = json.loads(document.read_text())
+    (case,) = run["cases"]
+    assert case["status"] == "measured"
+    assert len(case["measurements"]) == 1
+    assert case["placement"]["executed"] == {"CPUExecutionProvider": 2}
+    assert run["finished_at"] is not None
+    assert run["canary"]["durations_ns"]
+    assert list(document.parent.glob("plots/*.png"))
+    assert not (document.parent / "journal.jsonl").exists()
+    result.stdout.fnmatch_lines(["*p50*items/s*", "*native/cpu/b1*", "mlp: *", "run: *run.json"])
+
+
+def test_files_of_all_kinds_are_written_where_asked_and_nowhere_else(
+    pytester: pytest.Pytester, model_file: ModelFile
+) -> None:
+    model_file()
+    result = pytester.runpytest(
+        "mlp.onnx",
+        "--ort-no-results",
+        "--ort-json=out/run.json",
+        "--ort-html=out/report.html",
+        "--ort-plots=out/plots",
+        *QUICK,
+    )
+    assert result.ret == 0
+    assert json.loads((pytester.path / "out/run.json").read_text())["schema_version"] == 1
+    assert "mlp" in (pytester.path / "out/report.html").read_text()
+    assert list((pytester.path / "out/plots").glob("*.png"))
+    assert not (pytester.path / "results").exists()
+
+
+def test_collect_only_lists_cases_with_resolved_inputs_and_what_was_left_out(
+    pytester: pytest.Pytester, model_file: ModelFile
+) -> None:
+    model_file()
+    result = pytester.runpytest(
+        "mlp.onnx", "--collect-only", "--ort-providers=all", "--ort-batch-sizes=1,4"
+    )
+    result.stdout.fnmatch_lines(
+        [
+            "ortbench: 2 cases",
+            "ortbench: left out azure: *",
+            "*mlp/native/cpu/b1 *x [[]1, 8[]]*",
+            "*mlp/native/cpu/b4 *x [[]4, 8[]]*",
+        ]
+    )
+    assert not (pytester.path / "results").exists()
+
+
+def test_a_broken_file_fails_with_one_line_and_the_others_are_measured(
+    pytester: pytest.Pytester, model_file: ModelFile
+) -> None:
+    good = model_file("good.onnx")
+    (pytester.path / "cut.onnx").write_bytes(good.read_bytes()[:100])
+    (pytester.path / "text.onnx").write_text("not a model")
+    (pytester.path / "empty.onnx").touch()
+    (pytester.path / "folder.onnx").mkdir()
+    names = ("good", "cut", "text", "empty", "folder")
+    result = pytester.runpytest(*(f"{name}.onnx" for name in names), "-k", "latency", *QUICK)
+    result.assert_outcomes(passed=1, failed=4)
+    result.stdout.fnmatch_lines(
+        [f"*{name}/native/cpu/b1: error while preparing inputs: *{name}.onnx*" for name in names[1:]]
+    )
+    result.stdout.no_fnmatch_line("*Traceback*")
+
+
+def test_batch_sizes_that_a_model_does_not_have_are_skipped_and_stay_rows(
+    pytester: pytest.Pytester, model_file: ModelFile
+) -> None:
+    model_file(batch=1)
+    result = pytester.runpytest(
+        "mlp.onnx", "-k", "latency", "-rs", "--ort-batch-sizes=1,4", *QUICK
+    )
+    result.assert_outcomes(passed=1, skipped=1)
+    (document,) = pytester.path.glob("results/*/run.json")
+    cases = json.loads(document.read_text())["cases"]
+    assert [case["status"] for case in cases] == ["measured", "unsupported"]
+
+
+def test_nothing_measured_is_exit_status_1(
+    pytester: pytest.Pytester, model_file: ModelFile
+) -> None:
+    model_file(batch=1)
+    result = pytester.runpytest("mlp.onnx", "--ort-batch-sizes=4", *QUICK)
+    result.assert_outcomes(skipped=7)
+    assert result.ret == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--ort-models=gone.onnx",), "gone.onnx"),
+        (("--ort-models=*.onxx",), "*.onxx"),
+        (("--ort-models=zoo:silero",), "silero-vad"),
+        (("--ort-models=builtin:resnet",), "resnet50"),
+        (("--ort-providers=CpuExecutionProvider",), "CPUExecutionProvider"),
+        (("--ort-batch-sizes=0",), "--ort-batch-sizes"),
+        (("--ort-dims=seq",), "--ort-dims"),
+        (("--ort-dims=sek:3", "--ort-models=builtin:gbdt"), "sek"),
+        (("--ort-time=fast",), "--ort-time"),
+    ],
+)
+def test_a_wrong_option_is_one_line_and_exit_status_4(
+    pytester: pytest.Pytester, arguments: tuple[str, ...], said: str
+) -> None:
+    pytester.makepyfile("def test_it(ortbench): pass")
+    result = pytester.runpytest(*arguments)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    errors = [line for line in result.errlines if line.startswith("ERROR: ")]
+    assert len(errors) == 1
+    assert said in errors[0]
+    result.stdout.no_fnmatch_line("*Traceback*")
+
+
+def test_two_models_of_one_file_name_have_two_ids(
+    pytester: pytest.Pytester, model_file: ModelFile
+) -> None:
+    model_file("a/m.onnx")
+    model_file("b/m.onnx", symbol="seq")
+    pytester.makepyfile("def test_it(ortbench): pass")
+    result = pytester.runpytest(
+        "--collect-only", "-q", "--ort-models=a/m.onnx,b/m.onnx", "--ort-dims=seq:3"
+    )
+    tests = [line for line in result.outlines if "::" in line]
+    assert len(tests) == len(set(tests)) == 2
