@@ -6,6 +6,7 @@ nobody here wrote. HTML is not among these functions: its templates escape every
 
 from __future__ import annotations
 
+import re
 import unicodedata
 
 #: Characters that have a look-alike in ASCII of the same width, so that columns stay aligned.
@@ -31,9 +32,31 @@ _LOOK_ALIKES = str.maketrans(
 #: What starts a formula for a spreadsheet (OWASP, CSV Injection), full-width forms included.
 _FORMULA_STARTS = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
 
-#: Characters that mean something to Markdown or to HTML inside it. As entities they are text
-#: wherever they stand, which a backslash does not promise (code spans, tables, ``$`` mathematics).
-_MARKDOWN = {ord(character): f"&#{ord(character)};" for character in "&<>|*`[]\\$#~!"}
+#: Characters that mean something to Markdown, or to HTML inside it, wherever they stand. As
+#: entities they are text even in code spans and ``$`` mathematics, which a backslash does not
+#: promise; a bar needs the backslash, since tables are split before anything else is read.
+_MARKDOWN = {ord(character): f"&#{ord(character)};" for character in "*`\\$~"} | {
+    ord("&"): "&amp;",
+    ord("<"): "&lt;",
+    ord(">"): "&gt;",
+    ord("|"): "\\|",
+    ord("@"): "&#64;",
+}
+
+#: The rest means something in its place only, and stays readable elsewhere: underscores at the edge
+#: of a word, brackets that could make a link, an image, a footnote or a check box, addresses, and
+#: what starts a heading, a list or a rule.
+_MARKDOWN_IN_PLACE = re.compile(
+    r"""
+    (?<![^\W_])_ | _(?![^\W_])     # an underscore that is not between letters or digits
+    | \](?=[(\[:])                 # a link or its definition
+    | !(?=\[) | \[(?=\^)           # an image, a footnote
+    | (?<=:)/(?=/) | (?<=www)\.    # an address
+    | ^[-+#=\[:]                   # list, heading, check box, definition
+    | ^\d(?=\d{0,8}[.)])           # a numbered list
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
 
 
 def one_line(text: str) -> str:
@@ -90,19 +113,11 @@ def _encodable_character(character: str, encoding: str) -> str:
 def markdown(text: str) -> str:
     """Return ``text`` as one line of plain Markdown text, fit for a table cell.
 
-    Underscores between letters stay (they are no emphasis in CommonMark), so ``mobilenet_v2`` can
-    be read and copied in the source too. Addresses are kept from becoming links.
+    What is harmless in its place stays as it is (``mobilenet_v2``, ``[12.3, 12.4]``), so that the
+    source can be read and copied, too. Addresses are kept from becoming links.
     """
     inert = one_line(text).translate(_MARKDOWN)
-    inert = inert.replace("://", "&#58;//").replace("www.", "www&#46;").replace("@", "&#64;")
-    return "".join(
-        "&#95;" if character == "_" and not _within_word(inert, index) else character
-        for index, character in enumerate(inert)
-    )
-
-
-def _within_word(text: str, index: int) -> bool:
-    return 0 < index < len(text) - 1 and text[index - 1].isalnum() and text[index + 1].isalnum()
+    return _MARKDOWN_IN_PLACE.sub(lambda match: f"&#{ord(match[0])};", inert)
 
 
 def csv_text(text: str) -> str:

@@ -59,31 +59,57 @@ def test_encodable_falls_back_to_look_alikes(encoding: str, shown: str) -> None:
     [
         ("mobilenet_v2", "mobilenet_v2"),
         ("_emphasis_", "&#95;emphasis&#95;"),
-        ("a|b", "a&#124;b"),
-        ("<script>alert(1)</script>", "&#60;script&#62;alert(1)&#60;/script&#62;"),
-        ("[x](https://evil)", "&#91;x&#93;(https&#58;//evil)"),
+        ("a|b", "a\\|b"),
+        ("<script>alert(1)</script>", "&lt;script&gt;alert(1)&lt;/script&gt;"),
+        ("see [x](https://evil)", "see [x&#93;(https:&#47;/evil)"),
+        ("![x](y)", "&#33;[x&#93;(y)"),
+        ("[x] done", "&#91;x] done"),
         ("`code` **bold**", "&#96;code&#96; &#42;&#42;bold&#42;&#42;"),
         ("$x$", "&#36;x&#36;"),
-        ("line\n| --- |", "line &#124; --- &#124;"),
+        ("line\n| --- |", "line \\| --- \\|"),
         ("www.evil.example", "www&#46;evil.example"),
-        ("&lt;", "&#38;lt;"),
+        ("&lt;", "&amp;lt;"),
+        ("# 1", "&#35; 1"),
+        ("- 1", "&#45; 1"),
+        ("12. x", "&#49;2. x"),
+        ("p50 12.4 ms [12.3, 12.4], x-1", "p50 12.4 ms [12.3, 12.4], x-1"),
     ],
 )
 def test_markdown_text_breaks_no_table_and_marks_nothing_up(text: str, shown: str) -> None:
     assert escape.markdown(text) == shown
 
 
-@given(st.text())
-def test_markdown_renders_as_the_text_itself(text: str) -> None:
-    """What a CommonMark renderer shows is exactly the text, and nothing but one paragraph."""
+TRICKY = st.text(alphabet="[]()!^:_*`~#-+=.|<>&$@/\\ \n0ax", max_size=12)
+
+
+@given(st.text() | TRICKY, st.sampled_from(["x {} x", "- {}", "{}"]))
+def test_markdown_renders_as_the_text_itself(text: str, around: str) -> None:
+    """What a CommonMark renderer shows is exactly the text, and nothing but the text."""
     from markdown_it import MarkdownIt
 
-    tokens = MarkdownIt("gfm-like", {"linkify": False}).parse(f"x {escape.markdown(text)} x")
-    assert [token.type for token in tokens] == ["paragraph_open", "inline", "paragraph_close"]
-    children = tokens[1].children or []
+    written = around.format(escape.markdown(text))
+    tokens = MarkdownIt("gfm-like", {"linkify": False}).parse(written)
+    leaves = [token for token in tokens if token.type not in {
+        "paragraph_open", "paragraph_close", "bullet_list_open", "bullet_list_close",
+        "list_item_open", "list_item_close"}]
+    assert [token.type for token in leaves] in ([], ["inline"])
+    children = [child for token in leaves for child in token.children or []]
     assert {child.type for child in children} <= {"text", "text_special"}
     shown = "".join(child.content for child in children)
-    assert " ".join(shown.split()) == " ".join(f"x {escape.one_line(text)} x".split())
+    expected = around.removeprefix("- ").format(escape.one_line(text))
+    assert " ".join(shown.split()) == " ".join(expected.split())
+    assert sum(token.type == "bullet_list_open" for token in tokens) == (around[0] == "-")
+
+
+@given(TRICKY)
+def test_markdown_stays_in_its_table_cell(text: str) -> None:
+    from markdown_it import MarkdownIt
+
+    table = f"| a | b |\n| --- | --- |\n| {escape.markdown(text)} | end |\n"
+    tokens = MarkdownIt("gfm-like", {"linkify": False}).parse(table)
+    cells = [token.content for token in tokens if token.type == "inline"]
+    assert cells[:2] == ["a", "b"]
+    assert cells[3:] == ["end"]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,25 @@
+"""The last lines in the terminal, the first of the HTML and of the job summary: one and the same."""
+
+from __future__ import annotations
+
+from pytest_ortbench.analysis.answers import answers
+from pytest_ortbench.analysis.sentences import sentences
+from pytest_ortbench.core.run import Run
+from pytest_ortbench.report.escape import encodable, one_line
+
+
+def answer_lines(run: Run, *, encoding: str = "utf-8") -> list[str]:
+    """Answer for each model: fastest, highest throughput, smallest; a tie, or why nothing ranks.
+
+    Args:
+        run: Any run.
+        encoding: Of the stream that the lines go to; what it can't write gets a stand-in.
+
+    Returns:
+        Plain lines without line ends; empty for a run without cases.
+    """
+    return [
+        encodable(one_line(sentence), encoding)
+        for answer in answers(run)
+        for sentence in sentences(answer)
+    ]

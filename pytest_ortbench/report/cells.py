@@ -1,0 +1,315 @@
+"""The columns that people see, in their units: one set for the terminal, Markdown and HTML.
+
+Within one model a column keeps one unit and one number of decimals, so that eyes can compare it;
+the unit stands in every cell, so that a line can be copied without its heading.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from pytest_ortbench.analysis.summary import EXACT
+from pytest_ortbench.core.quantity import Quantity
+from pytest_ortbench.core.units import common_scale, significant
+from pytest_ortbench.report.entries import Entry, ModelGroup
+from pytest_ortbench.report.escape import one_line
+
+#: What stands for a number that was not measured and whose reason does not fit a cell.
+NOTHING = "–"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """One column that people see.
+
+    Attributes:
+        key: Its name on the command line: ``p50``.
+        heading: What stands above it.
+        about: What it is, in one sentence.
+        row: Column of the flat row that holds its value in SI units; empty for text.
+        metric: Its name in the registry of metrics, where it is one.
+        rank: Order in which columns are dropped where there is no room, largest first; 0 stays.
+        right: Whether it is aligned to the right.
+    """
+
+    key: str
+    heading: str
+    about: str
+    row: str = ""
+    metric: str = ""
+    rank: int = 0
+    right: bool = True
+
+
+COLUMNS: tuple[Column, ...] = (
+    Column(
+        key="case",
+        heading="case",
+        about="Precision, provider, batch size, further dimensions and settings.",
+        row="case_id",
+        right=False,
+    ),
+    Column(
+        key="p50",
+        heading="p50",
+        about="Median latency of one inference: the median of the workers' medians.",
+        row="latency_p50_s",
+        metric="latency_p50",
+    ),
+    Column(
+        key="interval",
+        heading="95 % interval",
+        about="Interval of the median, from the lowest to the highest of the workers'.",
+        right=False,
+    ),
+    Column(
+        key="p90",
+        heading="p90",
+        about="90th percentile over all workers.",
+        row="latency_p90_s",
+        metric="latency_p90",
+        rank=5,
+    ),
+    Column(
+        key="p99",
+        heading="p99",
+        about="99th percentile over all workers; n<368 means too few samples for it.",
+        row="latency_p99_s",
+        metric="latency_p99",
+        rank=2,
+    ),
+    Column(
+        key="items",
+        heading="items/s",
+        about="Items per second of one caller: batch × inferences ÷ timed seconds.",
+        row="throughput_per_s",
+        metric="throughput",
+        rank=1,
+    ),
+    Column(
+        key="create",
+        heading="create",
+        about="Creating the session, reading the file included.",
+        row="session_create_s",
+        metric="session_create",
+        rank=7,
+    ),
+    Column(
+        key="first",
+        heading="first",
+        about="First inference after creation.",
+        row="first_inference_s",
+        metric="first_inference",
+        rank=8,
+    ),
+    Column(
+        key="rss",
+        heading="peak RSS",
+        about="Rise of resident memory at its peak, over the process with ONNX Runtime loaded.",
+        row="peak_rss_bytes",
+        metric="peak_rss",
+        rank=3,
+    ),
+    Column(
+        key="placed",
+        heading="placed",
+        about="Share of computing nodes that ran on the asked provider.",
+        row="placement_ratio",
+        metric="placement",
+        rank=6,
+    ),
+    Column(
+        key="accuracy",
+        heading="accuracy",
+        about="Worst signal to noise ratio against the fp32 reference, or the share that agrees.",
+        row="accuracy_sqnr_db",
+        metric="accuracy_sqnr",
+        rank=4,
+    ),
+    Column(
+        key="status",
+        heading="status",
+        about="ok, the flags that make the number less sure, or why there is none.",
+        row="status",
+        right=False,
+    ),
+)
+
+#: Shown only when asked for: more of what was measured.
+EXTRA_COLUMNS: tuple[Column, ...] = (
+    Column(
+        key="p95",
+        heading="p95",
+        about="95th percentile over all workers.",
+        row="latency_p95_s",
+        metric="latency_p95",
+    ),
+    Column(
+        key="min",
+        heading="min",
+        about="Smallest latency.",
+        row="latency_min_s",
+        metric="latency_min",
+    ),
+    Column(
+        key="mean",
+        heading="mean",
+        about="Mean latency.",
+        row="latency_mean_s",
+        metric="latency_mean",
+    ),
+    Column(
+        key="warmup",
+        heading="warm-up",
+        about="Time until no trend was left.",
+        row="warmup_s",
+        metric="warmup",
+    ),
+    Column(
+        key="cpu",
+        heading="CPU/inf",
+        about="CPU seconds per inference, all threads.",
+        row="cpu_s_per_inference",
+        metric="cpu_per_inference",
+    ),
+    Column(
+        key="device",
+        heading="device mem",
+        about="Device memory in use by the case.",
+        row="device_memory_bytes",
+        metric="device_memory",
+    ),
+    Column(
+        key="size",
+        heading="model size",
+        about="File plus external data.",
+        row="model_bytes",
+        metric="model_size",
+    ),
+    Column(
+        key="energy",
+        heading="energy/inf",
+        about="Gross energy of the device per inference.",
+        row="energy_per_inference_j",
+        metric="energy_per_inference",
+    ),
+    Column(
+        key="power",
+        heading="power",
+        about="Gross mean power of the device.",
+        row="power_w",
+        metric="power",
+    ),
+    Column(
+        key="samples",
+        heading="samples",
+        about="Steady-state inferences over all workers.",
+        row="samples",
+    ),
+    Column(
+        key="workers",
+        heading="workers",
+        about="Fresh processes that finished.",
+        row="workers",
+    ),
+)
+
+ALL_COLUMNS: dict[str, Column] = {column.key: column for column in (*COLUMNS, *EXTRA_COLUMNS)}
+
+
+def texts(group: ModelGroup, columns: Sequence[Column]) -> list[dict[str, str]]:
+    """Return the cells of one model's cases, by the key of the column.
+
+    Columns of numbers get one unit and one number of decimals each.
+    """
+    made: list[dict[str, str]] = [{} for _ in group.entries]
+    for column in columns:
+        for cells, text in zip(made, _column(group, column), strict=True):
+            cells[column.key] = text
+    return made
+
+
+def _column(group: ModelGroup, column: Column) -> list[str]:
+    special: dict[str, Callable[[Entry], str]] = {
+        "case": lambda entry: one_line(entry.label),
+        "status": status,
+        "accuracy": accuracy,
+    }
+    if column.key in special:
+        return [special[column.key](entry) for entry in group.entries]
+    if column.key == "interval":
+        return _intervals(group)
+    if not column.metric:
+        return [str(entry.row[column.row]) for entry in group.entries]
+    found = [entry.quantity(column.metric) for entry in group.entries]
+    # A rate keeps one unit in all tables: the heading names it.
+    factor, unit = (1.0, "") if column.key == "items" else _scale(found)
+    digits = _digits(group) if column.key == "p50" else 3
+    return [
+        missing(entry, column)
+        if quantity is None
+        else f"{significant(quantity.value / factor, digits)} {unit}".rstrip()
+        for entry, quantity in zip(group.entries, found, strict=True)
+    ]
+
+
+def _scale(found: Sequence[Quantity | None]) -> tuple[float, str]:
+    known = [quantity for quantity in found if quantity is not None]
+    if not known:
+        return 1.0, ""
+    return common_scale([quantity.value for quantity in known], known[0].unit)
+
+
+def _intervals(group: ModelGroup) -> list[str]:
+    found = [entry.quantity("latency_p50") for entry in group.entries]
+    factor, _ = _scale(found)
+    digits = _digits(group)
+    return [
+        ""
+        if quantity is None or quantity.low is None or quantity.high is None
+        else f"[{significant(quantity.low / factor, digits)}, "
+        f"{significant(quantity.high / factor, digits)}]"
+        for quantity in found
+    ]
+
+
+def _digits(group: ModelGroup) -> int:
+    """Digits of the median and its interval: a fourth where three would make the ends equal."""
+    widths = [
+        (quantity.high - quantity.low) / quantity.value
+        for quantity in (entry.quantity("latency_p50") for entry in group.entries)
+        if quantity is not None and quantity.low is not None and quantity.high is not None
+    ]
+    return 4 if widths and sorted(widths)[len(widths) // 2] < 0.01 else 3
+
+
+def missing(entry: Entry, column: Column) -> str:
+    """Return what stands in a cell without a number: ``n<368``, or a dash where it says no more."""
+    if not entry.measured:
+        return ""
+    reason = entry.summary.missing.get(column.metric, "")
+    return reason if reason.startswith("n<") else NOTHING
+
+
+def status(entry: Entry) -> str:
+    """Return ``ok``, the names of the flags, or the kind of the failure."""
+    if not entry.measured:
+        return entry.result.status
+    return " ".join(entry.flags) or "ok"
+
+
+def accuracy(entry: Entry) -> str:
+    """Return the accuracy in a few characters: ``exact``, ``96.3 dB``, ``99.2 %``, ``NaN/Inf``."""
+    finite = entry.quantity("accuracy_finite")
+    if finite is not None and not finite.value:
+        return "NaN/Inf"
+    ratio = entry.quantity("accuracy_sqnr")
+    if ratio is not None:
+        return f"{significant(ratio.value, 3)} dB"
+    if entry.summary.missing.get("accuracy_sqnr") == EXACT:
+        return "exact"
+    agreement = entry.quantity("accuracy_top1")
+    if agreement is not None:
+        return f"{significant(agreement.value * 100, 3)} %"
+    return NOTHING if entry.measured else ""

@@ -1,0 +1,102 @@
+"""What every report shows of a run: each case with its row, and the cases by model.
+
+All reports take their numbers from here, and here they come from :mod:`pytest_ortbench.analysis`;
+so the terminal, HTML, CSV, Markdown and JUnit can't disagree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pytest_ortbench.analysis.rows import Cell, row
+from pytest_ortbench.analysis.summary import Summary, summarise
+from pytest_ortbench.core.case import Case
+from pytest_ortbench.core.flags import FLAGS
+from pytest_ortbench.core.metrics import METRICS
+from pytest_ortbench.core.model import Model
+from pytest_ortbench.core.outcome import CaseResult
+from pytest_ortbench.core.quantity import Quantity
+from pytest_ortbench.core.run import Run
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One case as reports show it.
+
+    Attributes:
+        result: The raw facts.
+        label: The case without its model: ``fp16/cuda:1/b8/seq:128``.
+        summary: Its numbers, and why the others are missing.
+        row: The same as a flat row, in SI units.
+    """
+
+    result: CaseResult
+    label: str
+    summary: Summary
+    row: dict[str, Cell]
+
+    @property
+    def measured(self) -> bool:
+        """Whether there is a number."""
+        return self.result.status == "measured"
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """Names of its validity flags."""
+        return tuple(flag.name for flag in self.result.flags)
+
+    @property
+    def barred(self) -> bool:
+        """Whether a flag keeps it out of every ranking."""
+        return any(
+            name in FLAGS and FLAGS[name].severity == "bars" for name in self.flags
+        )
+
+    def quantity(self, metric: str) -> Quantity | None:
+        """Return the number of a metric, ``None`` where it was not measured."""
+        return self.summary.quantities.get(METRICS[metric].name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelGroup:
+    """The cases of one model, in the order of the plan."""
+
+    model: Model
+    entries: tuple[Entry, ...]
+
+
+def entries(run: Run) -> tuple[Entry, ...]:
+    """Summarise every case of ``run``."""
+    several = len({result.case.runtime.label for result in run.cases}) > 1
+    return tuple(
+        Entry(
+            result=result,
+            label=case_label(result.case, runtime=several),
+            summary=summarise(result),
+            row=row(result, run),
+        )
+        for result in run.cases
+    )
+
+
+def by_model(shown: Sequence[Entry]) -> tuple[ModelGroup, ...]:
+    """Group cases by their model, both in the order in which they first appear."""
+    groups: dict[str, list[Entry]] = {}
+    for entry in shown:
+        groups.setdefault(entry.result.case.model.name, []).append(entry)
+    return tuple(
+        ModelGroup(model=members[0].result.case.model, entries=tuple(members))
+        for members in groups.values()
+    )
+
+
+def case_label(case: Case, *, runtime: bool) -> str:
+    """Name a case within its model: the rest of its id, so that it can be given to ``-k``.
+
+    Args:
+        case: The case.
+        runtime: Whether to name the runtime too (where a run has several).
+    """
+    _, _, label = case.case_id.partition("/")
+    return f"{label}+{case.runtime.label}" if runtime else label

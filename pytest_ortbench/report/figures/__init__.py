@@ -1,0 +1,98 @@
+"""Figures of a run. matplotlib is imported here and below, and nowhere else.
+
+Import this package inside functions: it costs half a second.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+from pytest_ortbench.core.errors import UsageError
+from pytest_ortbench.core.run import Run
+from pytest_ortbench.report.entries import Entry, entries
+from pytest_ortbench.report.figures.batches import batches
+from pytest_ortbench.report.figures.distribution import distribution
+from pytest_ortbench.report.figures.dots import LATENCY, MEMORY, THROUGHPUT, by_case
+from pytest_ortbench.report.figures.timeline import timeline
+
+#: Every figure by the name of its file. Each gives ``None`` where a run has nothing for it.
+FIGURES: dict[str, Callable[[Sequence[Entry]], Figure | None]] = {
+    "latency": lambda shown: by_case(shown, LATENCY),
+    "distribution": distribution,
+    "timeline": timeline,
+    "throughput": lambda shown: by_case(shown, THROUGHPUT),
+    "batch": batches,
+    "memory": lambda shown: by_case(shown, MEMORY),
+}
+
+#: What each figure shows, for readers who can't see it.
+DESCRIPTIONS: dict[str, str] = {
+    "latency": "Latency p50 of each case with its interval, by model",
+    "distribution": "Distribution of the latencies of the fastest cases, by model",
+    "timeline": "Latencies in the order in which they were measured, warm-up shaded",
+    "throughput": "Items per second of each case, by model",
+    "batch": "Latency against batch size, and throughput against latency, by model",
+    "memory": "Rise of resident memory of each case, by model",
+}
+
+
+def figures(shown: Sequence[Entry]) -> Iterator[tuple[str, Figure]]:
+    """Draw every figure that a run has data for, one after the other to keep memory low."""
+    for name, draw in FIGURES.items():
+        made = draw(shown)
+        if made is not None:
+            yield name, made
+
+
+def write_figures(run: Run, folder: Path, *, formats: Sequence[str] = ("png",)) -> list[Path]:
+    """Write all figures of a run into a folder, which is made if it is missing.
+
+    Args:
+        run: A run with any number of cases, also none.
+        folder: Where the files go: ``latency.png``, ``distribution.png``, ….
+        formats: ``png``, ``svg`` or both.
+
+    Returns:
+        The files written, in reading order; empty where nothing was measured.
+    """
+    written: list[Path] = []
+    for name, made in figures(entries(run)):
+        folder.mkdir(parents=True, exist_ok=True)
+        for ending in formats:
+            path = folder / f"{name}.{ending}"
+            path.write_bytes(render(made, ending))
+            written.append(path)
+    return written
+
+
+def render(made: Figure, ending: str, *, transparent: bool = False) -> bytes:
+    """Draw a figure into the bytes of a file; the same run gives the same bytes, but for ids.
+
+    Args:
+        made: The figure.
+        ending: ``png`` or ``svg``.
+        transparent: Whether to leave out the white background.
+
+    Raises:
+        UsageError: for another kind of file.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+
+    if transparent:
+        made.patch.set_alpha(0)
+        for axes in made.axes:
+            axes.patch.set_alpha(0)
+    stream = io.BytesIO()
+    # The canvas itself instead of savefig(), which draws everything twice.
+    if ending == "png":
+        FigureCanvasAgg(made).print_png(stream)
+    elif ending == "svg":
+        FigureCanvasSVG(made).print_svg(stream, metadata={"Date": None})
+    else:
+        raise UsageError(f"{ending!r} is no kind of figure", hint="Known: png, svg")
+    return stream.getvalue()

@@ -1,0 +1,169 @@
+"""What a larger batch buys: latency against batch size, and throughput against latency."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+from pytest_ortbench.core.quantity import Quantity
+from pytest_ortbench.report.entries import Entry, by_model
+from pytest_ortbench.report.figures import style
+from pytest_ortbench.report.figures.identity import Identity
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+PANELS = 6
+LINES = 7
+PANEL_IN = 2.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """Cases that differ in nothing but the batch size, by batch size."""
+
+    entries: tuple[Entry, ...]
+
+    @property
+    def best(self) -> float:
+        """Highest throughput along the line."""
+        return max(_of(entry, "throughput").value for entry in self.entries)
+
+
+def batches(shown: Sequence[Entry]) -> Figure | None:
+    """Draw a row of two panels a model; ``None`` if no case was measured at two batch sizes."""
+    models = [(group.model.name, lines_of(group.entries)) for group in by_model(shown)]
+    models = [(name, lines) for name, lines in models if lines]
+    if not models:
+        return None
+    identity = Identity(shown)
+    rows = models[:PANELS]
+    made = style.figure(1.0 + PANEL_IN * len(rows))
+    grid = made.subplots(len(rows), 2, squeeze=False)
+    drawn: list[Entry] = []
+    left_out = 0
+    for (name, lines), (left, right) in zip(rows, grid, strict=True):
+        kept = sorted(lines, key=lambda line: -line.best)[:LINES]
+        left_out += len(lines) - len(kept)
+        drawn += [entry for line in kept for entry in line.entries]
+        _against_batch(left, name, kept, identity)
+        _against_latency(right, kept, identity)
+    style.heading(made, "Batch size", identity.handles(drawn))
+    style.note(made, _notes(models, left_out))
+    return made
+
+
+def _notes(models: Sequence[tuple[str, tuple[Line, ...]]], left_out: int) -> tuple[str, ...]:
+    sentences = [
+        "Left: p50 with its 95 % interval. Right: along a line the batch grows from left to right; "
+        "upper left is best.",
+    ]
+    if left_out:
+        sentences.append(f"Shown: the lines with the highest throughput; {left_out} are not shown.")
+    if len(models) > PANELS:
+        sentences.append(f"{len(models) - PANELS} further models are not shown.")
+    return tuple(sentences)
+
+
+def _of(entry: Entry, metric: str) -> Quantity:
+    quantity = entry.quantity(metric)
+    assert quantity is not None  # lines_of keeps only cases that have both
+    return quantity
+
+
+def lines_of(members: Sequence[Entry]) -> tuple[Line, ...]:
+    """Group measured cases that differ only in batch size; groups of one are left out."""
+    groups: dict[tuple[str, ...], list[Entry]] = {}
+    for entry in members:
+        if entry.quantity("latency_p50") is None or entry.quantity("throughput") is None:
+            continue
+        case = entry.result.case
+        key = (
+            case.variant.precision,
+            case.provider.label,
+            case.runtime.label,
+            case.io,
+            *(f"{name}:{size}" for name, size in case.dims.items()),
+            *(f"{name}:{value}" for name, value in case.knobs.items()),
+        )
+        groups.setdefault(key, []).append(entry)
+    return tuple(
+        Line(entries=tuple(sorted(group, key=lambda entry: entry.result.case.batch)))
+        for group in groups.values()
+        if len({entry.result.case.batch for entry in group}) > 1
+    )
+
+
+def _against_batch(axes: Axes, name: str, lines: Sequence[Line], identity: Identity) -> None:
+    values = [
+        end
+        for line in lines
+        for entry in line.entries
+        for quantity in (_of(entry, "latency_p50"),)
+        for end in (quantity.value, quantity.low, quantity.high)
+        if end is not None
+    ]
+    scale = style.Scale(values, "s")
+    style.dress(axes, grid="both")
+    style.scale_axis(axes, "y", [scale.of(value) for value in values])
+    for line in lines:
+        first = line.entries[0]
+        sizes = [entry.result.case.batch for entry in line.entries]
+        medians = [_of(entry, "latency_p50") for entry in line.entries]
+        axes.plot(
+            sizes,
+            [scale.of(quantity.value) for quantity in medians],
+            color=identity.colour(first),
+            marker=identity.marker(first),
+            markersize=4,
+            linewidth=1.1,
+        )
+        for size, quantity in zip(sizes, medians, strict=True):
+            if quantity.low is not None and quantity.high is not None:
+                axes.plot(
+                    [size, size],
+                    [scale.of(quantity.low), scale.of(quantity.high)],
+                    color=identity.colour(first),
+                    linewidth=2.2,
+                )
+    _batch_axis(axes, sorted({e.result.case.batch for line in lines for e in line.entries}))
+    style.title(axes, style.drawable(name, 44))
+    style.axis_label(axes, "y", "latency p50", scale.name)
+
+
+def _batch_axis(axes: Axes, sizes: Sequence[int]) -> None:
+    axes.set_xscale("log", base=2)
+    shown: list[int] = []
+    for size in sizes:
+        # Labels closer than a factor of 1.5 would run into each other.
+        if not shown or size >= 1.5 * shown[-1]:
+            shown.append(size)
+    axes.xaxis.set_major_locator(FixedLocator(shown))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    style.axis_label(axes, "x", "batch size", "items")
+
+
+def _against_latency(axes: Axes, lines: Sequence[Line], identity: Identity) -> None:
+    latencies = [_of(entry, "latency_p50").value for line in lines for entry in line.entries]
+    rates = [_of(entry, "throughput").value for line in lines for entry in line.entries]
+    scale = style.Scale(latencies, "s")
+    style.dress(axes, grid="both")
+    style.scale_axis(axes, "x", [scale.of(value) for value in latencies])
+    style.scale_axis(axes, "y", rates)
+    for line in lines:
+        first = line.entries[0]
+        axes.plot(
+            [scale.of(_of(entry, "latency_p50").value) for entry in line.entries],
+            [_of(entry, "throughput").value for entry in line.entries],
+            color=identity.colour(first),
+            marker=identity.marker(first),
+            markersize=4,
+            linewidth=1.1,
+        )
+    style.axis_label(axes, "x", "latency p50", scale.name)
+    style.axis_label(axes, "y", "throughput", "items/s")

@@ -1,0 +1,204 @@
+"""One value a case with its interval, a row each: latency, throughput and memory by case."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pytest_ortbench.core.units import format_amount
+from pytest_ortbench.report.entries import Entry
+from pytest_ortbench.report.figures import style
+from pytest_ortbench.report.figures.choice import Panel, choose
+from pytest_ortbench.report.figures.identity import Identity
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+ROW_IN = 0.2
+PANEL_IN = 0.72
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Theme:
+    """What one such figure shows.
+
+    Attributes:
+        heading: Heading of the figure.
+        metric: The value of a row, by its name in the metric registry.
+        axis: What the axis says, without its unit.
+        value: Heading of the column of values.
+        which: What the chosen cases are when not all fit: ``fastest``.
+        descending: Whether a large value is a good one.
+        ticks: Further metrics of the same unit, drawn as small ticks.
+        reading: How to read the marks.
+    """
+
+    heading: str
+    metric: str
+    axis: str
+    value: str
+    which: str
+    descending: bool = False
+    ticks: tuple[str, ...] = ()
+    reading: str = ""
+
+
+LATENCY = Theme(
+    heading="Latency by case",
+    metric="latency_p50",
+    axis="latency of one inference",
+    value="p50",
+    which="fastest",
+    ticks=("latency_p90", "latency_p99"),
+    reading="Mark: p50; bar: its 95 % interval; ticks: p90 and p99, where there are enough "
+    "samples for them.",
+)
+THROUGHPUT = Theme(
+    heading="Throughput by case, one caller",
+    metric="throughput",
+    axis="items per second",
+    value="items/s",
+    which="highest",
+    descending=True,
+    reading="Mark: batch × inferences ÷ timed seconds; bar: its interval.",
+)
+MEMORY = Theme(
+    heading="Memory by case",
+    metric="peak_rss",
+    axis="rise of resident memory",
+    value="peak",
+    which="smallest",
+    ticks=("session_rss", "model_size"),
+    reading="Mark: peak rise over the process with ONNX Runtime loaded; ticks: peak of session "
+    "creation, and size of the model's files.",
+)
+
+
+def by_case(shown: Sequence[Entry], theme: Theme) -> Figure | None:
+    """Draw a panel a model with a row a case; ``None`` if no case has the value."""
+    choice = choose(shown, _key(theme), which=theme.which)
+    if not choice.panels:
+        return None
+    identity = Identity(shown)
+    drawn = [entry for panel in choice.panels for entry in panel.shown]
+    heights = [PANEL_IN + ROW_IN * len(panel.shown) for panel in choice.panels]
+    made = style.figure(1.0 + sum(heights) + 0.13 * len(choice.notes))
+    grid = made.subplots(len(heights), 1, squeeze=False, height_ratios=heights)
+    for axes, panel in zip(grid[:, 0], choice.panels, strict=True):
+        _panel(axes, panel, theme, identity)
+    style.heading(made, theme.heading, identity.handles(drawn))
+    style.note(made, (theme.reading, *choice.notes))
+    return made
+
+
+def _key(theme: Theme) -> Callable[[Entry], float | None]:
+    def key(entry: Entry) -> float | None:
+        quantity = entry.quantity(theme.metric)
+        if quantity is None:
+            return None
+        return -quantity.value if theme.descending else quantity.value
+
+    return key
+
+
+def _panel(axes: Axes, panel: Panel, theme: Theme, identity: Identity) -> None:
+    values = [value for entry in panel.shown for value in _drawn_values(entry, theme)]
+    first = panel.shown[0].quantity(theme.metric)
+    assert first is not None  # the choice keeps only cases that have it
+    scale = style.Scale(values, first.unit)
+    style.dress(axes)
+    main = [scale.of(value) for entry in panel.shown for value in _drawn_values(entry, theme)[:1]]
+    log = style.scale_axis(axes, "x", [scale.of(value) for value in values], deciding=main)
+    batches = [entry.result.case.batch for entry in panel.shown]
+    for position, (above, below) in enumerate(itertools.pairwise(batches)):
+        if above != below:
+            axes.axhline(position + 0.5, color=style.GRID, linewidth=0.6)
+    for position, entry in enumerate(panel.shown):
+        _row(axes, position, entry, theme, identity, scale, stem=not log)
+    axes.set_ylim(len(panel.shown) - 0.4, -0.6)
+    axes.set_yticks(
+        range(len(panel.shown)), [style.drawable(entry.label, 36) for entry in panel.shown]
+    )
+    axes.tick_params(axis="y", length=0)
+    style.title(axes, panel.group.model.name)
+    axes.text(
+        1.01,
+        1.0,
+        theme.value,
+        transform=axes.transAxes,
+        va="bottom",
+        color=style.FAINT,
+        fontproperties=style.font(style.NOTE_PT),
+    )
+    style.axis_label(axes, "x", theme.axis, scale.name)
+
+
+def _drawn_values(entry: Entry, theme: Theme) -> list[float]:
+    quantity = entry.quantity(theme.metric)
+    assert quantity is not None
+    ticks = [tick.value for tick in map(entry.quantity, theme.ticks) if tick is not None]
+    ends = [end for end in (quantity.low, quantity.high) if end is not None]
+    return [quantity.value, *ends, *ticks]
+
+
+def _row(
+    axes: Axes,
+    position: int,
+    entry: Entry,
+    theme: Theme,
+    identity: Identity,
+    scale: style.Scale,
+    *,
+    stem: bool,
+) -> None:
+    quantity = entry.quantity(theme.metric)
+    assert quantity is not None
+    colour = identity.colour(entry)
+    value = scale.of(quantity.value)
+    if stem:
+        # From zero, so that lengths can be compared; a logarithmic axis has no zero.
+        axes.plot([0, value], [position, position], color=style.GRID, linewidth=1.2, zorder=1)
+    if quantity.low is not None and quantity.high is not None:
+        axes.plot(
+            [scale.of(quantity.low), scale.of(quantity.high)],
+            [position, position],
+            color=colour,
+            linewidth=2.4,
+            solid_capstyle="butt",
+            zorder=2,
+        )
+    for metric in theme.ticks:
+        tick = entry.quantity(metric)
+        if tick is not None:
+            axes.plot(
+                [scale.of(tick.value)],
+                [position],
+                marker="|",
+                markersize=7,
+                markeredgewidth=1.1,
+                color=colour,
+                zorder=2,
+            )
+    axes.plot(
+        [value],
+        [position],
+        marker=identity.marker(entry),
+        markersize=5.5,
+        markeredgecolor=colour,
+        markerfacecolor="white" if entry.barred else colour,
+        linestyle="none",
+        zorder=3,
+    )
+    axes.text(
+        1.01,
+        position,
+        format_amount(quantity.value, quantity.unit),
+        transform=axes.get_yaxis_transform(),
+        va="center",
+        ha="left",
+        color=style.INK,
+        fontproperties=style.font(style.TICK_PT),
+    )

@@ -1,0 +1,58 @@
+"""One self-contained page for a run: no network, inert whatever names it holds.
+
+Import this package inside functions: it brings jinja2 and matplotlib.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from importlib import resources
+from pathlib import Path
+
+from jinja2 import DictLoader, Environment, StrictUndefined
+from markupsafe import Markup
+
+from pytest_ortbench.core.run import Run
+from pytest_ortbench.report.html.page import build_page
+
+
+def write_html(run: Run, path: Path) -> None:
+    """Write the report of a run as one HTML file in UTF-8."""
+    path.write_text(render_html(run), encoding="utf-8")
+
+
+def render_html(run: Run) -> str:
+    """Return the report of a run as one HTML document.
+
+    All styles, scripts and pictures are inside; the content security policy allows exactly these,
+    by their digests, and no connection to anywhere.
+    """
+    style, script = _text("style.css"), _text("table.js")
+    environment = Environment(
+        loader=DictLoader({"page": _text("page.html.j2")}),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    policy = (
+        f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
+    return environment.get_template("page").render(
+        page=build_page(run),
+        policy=policy,
+        # Our own files, the only text that is not escaped.
+        style=Markup(style),  # noqa: S704
+        script=Markup(script),  # noqa: S704
+    )
+
+
+def _text(name: str) -> str:
+    return resources.files(__name__).joinpath(name).read_text(encoding="utf-8")
+
+
+def _digest(text: str) -> str:
+    digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+    return f"sha256-{digest}"

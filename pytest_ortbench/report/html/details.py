@@ -1,0 +1,156 @@
+"""Where the numbers of a case come from, and in what surroundings a run took place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pytest_ortbench.core.case import Case
+from pytest_ortbench.core.outcome import Accuracy, CaseResult, Placement
+from pytest_ortbench.core.run import Run
+from pytest_ortbench.core.units import format_amount
+from pytest_ortbench.report.entries import Entry
+from pytest_ortbench.report.escape import one_line
+
+#: Operators outside the provider that are named.
+OPERATORS = 6
+
+
+def origin(entry: Entry) -> tuple[str, ...]:
+    """Say in short sentences how one case was measured: samples, warm-up, memory, proof."""
+    result = entry.result
+    facts = [
+        *_sampling(entry),
+        *_inputs(result.case),
+        *_variant(result.case),
+        *([] if result.placement is None else _placement(result.placement)),
+        *([] if result.accuracy is None else _accuracy(result.accuracy)),
+        *(f"{flag.name}: {flag.detail}" for flag in result.flags if flag.detail),
+    ]
+    return tuple(one_line(fact) for fact in facts)
+
+
+def _sampling(entry: Entry) -> list[str]:
+    summary, workers = entry.summary, entry.result.measurements
+    if not workers:
+        return []
+    first = workers[0]
+    spread = "" if summary.spread is None else f", their medians {summary.spread:.1%} apart"
+    stops = ", ".join(dict.fromkeys(worker.stop for worker in workers))
+    warm = sum(worker.warm_up.count for worker in workers)
+    facts = [
+        f"{summary.samples} inferences in {format_amount(summary.timed_s, 's')} by "
+        f"{summary.workers} workers{spread}; ended by {stops}",
+        f"warm-up: {warm} inferences, {first.warm_up.rule}"
+        + ("" if all(worker.warm_up.steady for worker in workers) else " (not steady)"),
+        f"memory: {first.memory.source}",
+    ]
+    if first.memory.device_source:
+        facts.append(f"device memory: {first.memory.device_source}")
+    if first.threads:
+        facts.append(f"threads: {first.threads} ({first.threads_source}), {first.cpus} CPUs")
+    return facts
+
+
+def _inputs(case: Case) -> list[str]:
+    return [
+        f"input {spec.name}: {spec.type} {list(spec.shape)}"
+        + (f", {'; '.join(spec.resolved)}" if spec.resolved else "")
+        + (f", from {spec.path}" if spec.path else f", {spec.hint.kind}")
+        for spec in case.inputs
+    ]
+
+
+def _variant(case: Case) -> list[str]:
+    if not case.variant.recipe:
+        return []
+    return [f"{case.variant.precision} made by {_pairs(case.variant.recipe)}"]
+
+
+def _placement(placement: Placement) -> list[str]:
+    nodes = ", ".join(f"{count} by {name}" for name, count in placement.executed.items())
+    facts = [f"computing nodes executed: {nodes or 'none'}"]
+    if placement.partitions:
+        facts.append(f"{placement.partitions} fused partitions")
+    if placement.ops_elsewhere:
+        ops = list(placement.ops_elsewhere.items())
+        more = f" and {len(ops) - OPERATORS} more" if len(ops) > OPERATORS else ""
+        named = ", ".join(f"{count} {name}" for name, count in ops[:OPERATORS])
+        facts.append(f"elsewhere: {named}{more}")
+    if placement.precision_executed:
+        facts.append(f"kernels read {placement.precision_executed}")
+    if placement.witness:
+        facts.append(f"assignment interface: {placement.witness}")
+    return facts
+
+
+def _accuracy(accuracy: Accuracy) -> list[str]:
+    if accuracy.reason:
+        return [f"accuracy: not compared, {accuracy.reason}"]
+    facts = [f"accuracy: {accuracy.samples} input sets against {accuracy.reference}"]
+    if accuracy.repeatable is False:
+        facts.append(f"not repeatable: {accuracy.repeat_note}")
+    return facts
+
+
+def _pairs(values: Mapping[str, str]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in values.items())
+
+
+def log_tail(result: CaseResult) -> str:
+    """Return what native code printed before a case failed."""
+    return "" if result.failure is None else result.failure.log_tail
+
+
+Facts = tuple[tuple[str, str], ...]
+
+
+def environment(run: Run) -> tuple[tuple[str, Facts], ...]:
+    """Return the surroundings of a run under headings: machine, runtimes, options."""
+    commit = run.commit
+    about = {
+        "run": run.run_id,
+        "started": run.started_at,
+        "finished": run.finished_at or "not finished: it still runs, or was ended from outside",
+        "command": " ".join(run.command),
+        "commit": ""
+        if commit is None
+        else f"{commit.revision} {commit.branch}{' with uncommitted changes' * commit.dirty}",
+        "canary": "" if run.canary is None else _canary(run),
+    }
+    sections = {
+        "Run": about,
+        "Machine": {"host": run.machine.host, **run.machine.stable},
+        "Machine at the time": run.machine.volatile,
+        **{
+            f"Runtime {label}": {
+                "distributions": _pairs(info.distributions),
+                "ONNX Runtime": info.version,
+                "Python": info.python,
+                "numpy": info.numpy,
+                "executable": info.executable,
+                "providers that it claims": " ".join(info.available_providers),
+                "plug-in providers": " ".join(info.plugin_providers),
+                "build": info.build,
+            }
+            for label, info in run.runtimes.items()
+        },
+        "Options": run.options,
+    }
+    return tuple(
+        (
+            one_line(heading),
+            tuple((one_line(name), one_line(value)) for name, value in facts.items() if value),
+        )
+        for heading, facts in sections.items()
+        if any(facts.values())
+    )
+
+
+def _canary(run: Run) -> str:
+    canary = run.canary
+    if canary is None:
+        return ""
+    if not canary.durations_ns:
+        return f"{canary.model}: {canary.reason or 'not measured'}"
+    median = sorted(canary.durations_ns)[len(canary.durations_ns) // 2]
+    return f"{canary.model}: median {format_amount(median / 1e9, 's')}"

@@ -1,0 +1,265 @@
+"""What stands on the page, as plain data that the template only lays out."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from pytest_ortbench.analysis.answers import ModelAnswer, answers
+from pytest_ortbench.analysis.sentences import sentences
+from pytest_ortbench.core.run import Run
+from pytest_ortbench.report import legend
+from pytest_ortbench.report.cells import COLUMNS, Column, texts
+from pytest_ortbench.report.entries import Entry, ModelGroup, by_model, entries
+from pytest_ortbench.report.escape import lines, one_line
+from pytest_ortbench.report.figures import DESCRIPTIONS, figures, render
+from pytest_ortbench.report.html.details import Facts, environment, log_tail, origin
+
+#: The table's columns: the status comes early, where a narrow window shows it.
+_BY_KEY = {column.key: column for column in COLUMNS}
+SHOWN = (
+    _BY_KEY["case"],
+    _BY_KEY["status"],
+    *(column for column in COLUMNS if column.key not in ("case", "status")),
+)
+#: Characters of a native log that are shown; the end says most.
+LOG_CHARACTERS = 4000
+#: Failures that look different, each with its log; more make a page that no browser likes.
+FAILURES = 200
+#: Cases named for one flag.
+FLAG_CASES = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sentence:
+    """One sentence of the answer, cut around the words to stress."""
+
+    before: str
+    stressed: str
+    after: str
+    faint: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """One cell: the text, and the value to sort by in SI units (empty: by the text)."""
+
+    column: Column
+    text: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One case; ``failure`` is the anchor of its reason, empty if it was measured."""
+
+    model: str
+    provider: str
+    precision: str
+    status: str
+    cells: tuple[Cell, ...]
+    flags: tuple[str, ...]
+    failure: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailureBlock:
+    """Cases of one model that failed alike."""
+
+    anchor: str
+    model: str
+    status: str
+    cases: str
+    sentence: str
+    log: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlagBlock:
+    """One flag with its advice, and the cases that carry it with their details."""
+
+    note: legend.FlagNote
+    cases: tuple[str, ...]
+    more: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Picture:
+    """One figure as a data address."""
+
+    name: str
+    description: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """Everything on the page, in reading order."""
+
+    title: str
+    subtitle: tuple[str, ...]
+    answers: tuple[tuple[Sentence, ...], ...]
+    columns: tuple[Column, ...]
+    rows: tuple[Row, ...]
+    choices: Mapping[str, tuple[str, ...]]
+    pictures: tuple[Picture, ...]
+    failures: tuple[FailureBlock, ...]
+    failures_left_out: int
+    flags: tuple[FlagBlock, ...]
+    includes: tuple[str, ...]
+    origins: tuple[tuple[str, tuple[str, ...]], ...]
+    environment: tuple[tuple[str, Facts], ...]
+    skips: tuple[str, ...]
+    footer: str
+
+
+def build_page(run: Run) -> Page:
+    """Gather everything that the page of ``run`` shows."""
+    shown = entries(run)
+    groups = by_model(shown)
+    failures, anchors = _failures(groups)
+    cases = [entry.result.case for entry in shown]
+    return Page(
+        title=one_line(f"ONNX models on {run.machine.host}"),
+        subtitle=_subtitle(run, shown),
+        answers=tuple(_answer(answer) for answer in answers(run)),
+        columns=SHOWN,
+        rows=tuple(row for group in groups for row in _rows(group, anchors)),
+        choices={
+            "model": _distinct(case.model.name for case in cases),
+            "provider": _distinct(case.provider.label for case in cases),
+            "precision": _distinct(case.variant.precision for case in cases),
+            "status": _distinct(entry.result.status for entry in shown),
+        },
+        pictures=tuple(_pictures(shown)),
+        failures=failures[:FAILURES],
+        failures_left_out=max(0, len(failures) - FAILURES),
+        flags=tuple(_flag(note, shown) for note in legend.flag_notes(shown)),
+        includes=legend.includes(shown),
+        origins=tuple(
+            (one_line(f"{entry.result.case.model.name}/{entry.label}"), origin(entry))
+            for entry in shown
+            if entry.result.measurements
+        ),
+        environment=environment(run),
+        skips=legend.skip_lines(run),
+        footer=one_line(
+            f"pytest-ortbench {run.ortbench_version} · run {run.run_id} · "
+            f"document version {run.schema_version}"
+        ),
+    )
+
+
+def _distinct(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(one_line(name) for name in names))
+
+
+def _subtitle(run: Run, shown: Sequence[Entry]) -> tuple[str, ...]:
+    measured = sum(entry.measured for entry in shown)
+    parts = [
+        run.started_at.replace("T", " ").replace("Z", " UTC"),
+        f"{measured} of {len(shown)} cases measured",
+        *(legend.runtime_line(label, info) for label, info in run.runtimes.items()),
+    ]
+    if run.expected > len(shown):
+        parts.append(f"interrupted: {run.expected - len(shown)} planned cases were not reached")
+    if run.commit is not None:
+        parts.append(f"commit {run.commit.revision[:12]}{'+' * run.commit.dirty}")
+    return tuple(one_line(part) for part in parts)
+
+
+def _answer(answer: ModelAnswer) -> tuple[Sentence, ...]:
+    winners = (*answer.fastest, answer.throughput, answer.smallest)
+    labels = list(dict.fromkeys(one_line(winner.label) for winner in winners if winner))
+    made: list[Sentence] = []
+    for sentence in sentences(answer):
+        text = one_line(sentence)
+        found = [(text.find(f" {label}"), label) for label in labels if f" {label}" in text]
+        # The winner is named first; of several labels that start there, the longest is meant.
+        start, label = min(found, key=lambda pair: (pair[0], -len(pair[1])), default=(-1, ""))
+        if start < 0 or ": not ranked: " in text:
+            made.append(Sentence(before=text, stressed="", after="", faint=True))
+        else:
+            before, after = text[: start + 1], text[start + 1 + len(label) :]
+            made.append(Sentence(before=before, stressed=label, after=after, faint=False))
+    return tuple(made)
+
+
+def _rows(group: ModelGroup, anchors: Mapping[int, str]) -> list[Row]:
+    return [
+        Row(
+            model=one_line(group.model.name),
+            provider=one_line(entry.result.case.provider.label),
+            precision=one_line(entry.result.case.variant.precision),
+            status=entry.result.status,
+            cells=tuple(
+                Cell(column=column, text=cells[column.key], value=_value(entry, column))
+                for column in SHOWN
+            ),
+            flags=entry.flags if entry.measured else (),
+            failure=anchors.get(id(entry), ""),
+        )
+        for entry, cells in zip(group.entries, texts(group, COLUMNS), strict=True)
+    ]
+
+
+def _value(entry: Entry, column: Column) -> str:
+    """Return what a column is sorted by; an exact output is better than any ratio."""
+    if not column.metric:
+        return ""
+    value = entry.row[column.row]
+    if value is None and column.key == "accuracy" and entry.quantity("accuracy_finite"):
+        return "Infinity" if entry.summary.missing.get(column.metric, "").startswith("exact") else ""
+    return "" if value is None else repr(value)
+
+
+def _failures(
+    groups: Sequence[ModelGroup],
+) -> tuple[tuple[FailureBlock, ...], dict[int, str]]:
+    blocks: list[FailureBlock] = []
+    anchors: dict[int, str] = {}
+    for group in groups:
+        for failure in legend.failure_groups(group.entries):
+            anchor = f"failure-{len(blocks) + 1}"
+            log = next(filter(None, (log_tail(entry.result) for entry in failure.entries)), "")
+            blocks.append(
+                FailureBlock(
+                    anchor=anchor,
+                    model=one_line(group.model.name),
+                    status=failure.status,
+                    cases=one_line(
+                        legend.named([entry.label for entry in failure.entries], limit=20)
+                    ),
+                    sentence=failure.sentence,
+                    log="\n".join(lines(log[-LOG_CHARACTERS:])),
+                )
+            )
+            if len(blocks) <= FAILURES:
+                anchors |= {id(entry): anchor for entry in failure.entries}
+    return tuple(blocks), anchors
+
+
+def _flag(note: legend.FlagNote, shown: Sequence[Entry]) -> FlagBlock:
+    details = [
+        one_line(f"{entry.result.case.model.name}/{entry.label}: {flag.detail or 'no detail'}")
+        for entry in shown
+        for flag in entry.result.flags
+        if flag.name == note.kind.name
+    ]
+    return FlagBlock(
+        note=note,
+        cases=tuple(details[:FLAG_CASES]),
+        more=max(0, len(details) - FLAG_CASES),
+    )
+
+
+def _pictures(shown: Sequence[Entry]) -> Iterable[Picture]:
+    for name, figure in figures(shown):
+        # Transparent, so that the page's own background shows in both of its themes.
+        encoded = base64.b64encode(render(figure, "svg", transparent=True)).decode()
+        yield Picture(
+            name=name,
+            description=DESCRIPTIONS[name],
+            source=f"data:image/svg+xml;base64,{encoded}",
+        )

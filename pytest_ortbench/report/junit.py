@@ -1,0 +1,37 @@
+"""The numbers of a case as JUnit properties, for CI systems that chart them."""
+
+from __future__ import annotations
+
+import math
+
+from pytest_ortbench.analysis.summary import summarise
+from pytest_ortbench.core.metrics import METRICS
+from pytest_ortbench.core.outcome import CaseResult
+from pytest_ortbench.report.escape import one_line
+
+#: In front of every name, since other plugins write properties too.
+PREFIX = "ortbench."
+
+
+def properties(result: CaseResult) -> list[tuple[str, str]]:
+    """Return names and values of what was measured, in SI units under the names of the row.
+
+    A number that was not measured has no property; every number is finite and reads back equal.
+    Text is on one line and holds no character that XML forbids.
+    """
+    summary = summarise(result)
+    found = [("case_id", one_line(result.case.case_id)), ("status", result.status)]
+    for name, quantity in summary.quantities.items():
+        column = METRICS[name].column
+        value = round(quantity.value) if METRICS[name].unit == "bytes" else quantity.value
+        if math.isfinite(value):
+            found.append((column, repr(value)))
+        if name == "latency_p50" and quantity.low is not None and quantity.high is not None:
+            stem = column.removesuffix("_s")
+            found += [(f"{stem}_low_s", repr(quantity.low)), (f"{stem}_high_s", repr(quantity.high))]
+    found.append(("samples", str(summary.samples)))
+    if result.flags:
+        found.append(("flags", " ".join(flag.name for flag in result.flags)))
+    if result.failure is not None:
+        found.append(("message", one_line(result.failure.message)))
+    return [(PREFIX + name, value) for name, value in found]

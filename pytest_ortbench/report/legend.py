@@ -1,0 +1,200 @@
+"""What a reader needs beside the table: what the numbers include, flags, runtimes, what is missing.
+
+As data; the terminal, Markdown and HTML each write it in their way.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pytest_ortbench.core.flags import FLAGS, FlagKind
+from pytest_ortbench.core.outcome import FAILURE_KINDS, PHASES, Failure, RuntimeInfo
+from pytest_ortbench.core.run import Run
+from pytest_ortbench.core.units import format_amount
+from pytest_ortbench.report.entries import Entry
+from pytest_ortbench.report.escape import one_line
+
+#: A flag of a later version that this one has no words for.
+_UNKNOWN = "see the documentation of the version that wrote this document"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlagNote:
+    """A flag that appears in the run, on how many cases."""
+
+    kind: FlagKind
+    cases: int
+
+    @property
+    def sentence(self) -> str:
+        """How many cases, what it means, what to do."""
+        cases = "1 case" if self.cases == 1 else f"{self.cases} cases"
+        return one_line(f"{cases}: {self.kind.meaning}. {self.kind.advice}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailureGroup:
+    """Cases of one model that failed in the same way.
+
+    Attributes:
+        entries: The cases.
+        status: Kind of the failure.
+        sentence: Phase, reason and next step on one line.
+        log_tail: What native code printed in the first of them that kept something.
+    """
+
+    entries: tuple[Entry, ...]
+    status: str
+    sentence: str
+    log_tail: str
+
+
+def flag_notes(shown: Sequence[Entry]) -> tuple[FlagNote, ...]:
+    """Return the flags that appear, the gravest first."""
+    counts = Counter(name for entry in shown for name in set(entry.flags))
+    known = [FlagNote(kind=kind, cases=counts[name]) for name, kind in FLAGS.items() if counts[name]]
+    unknown = [
+        FlagNote(
+            kind=FlagKind(name=name, severity="notes", meaning="not known here", advice=_UNKNOWN),
+            cases=count,
+        )
+        for name, count in counts.items()
+        if name not in FLAGS
+    ]
+    order = ("bars", "blurs", "notes")
+    return tuple(sorted((*known, *unknown), key=lambda note: order.index(note.kind.severity)))
+
+
+def includes(shown: Sequence[Entry]) -> tuple[str, ...]:
+    """Return sentences that say what the numbers of these cases include."""
+    cases = [entry.result.case for entry in shown]
+    if not cases:
+        return ()
+    io = {
+        "end-to-end": "host arrays in and out (end-to-end)",
+        "device": "device-resident arrays, outputs synchronised inside the timed region (device)",
+    }
+    modes = list(dict.fromkeys(case.io for case in cases))
+    workers = _range([case.sampling.workers for case in cases])
+    threads = sorted(
+        {
+            (measurement.threads, measurement.threads_source)
+            for entry in shown
+            for measurement in entry.result.measurements
+            if measurement.threads
+        }
+    )
+    sentences = [
+        f"Latency: one inference, {' or '.join(io.get(mode, mode) for mode in modes)}; closed loop, "
+        "one caller; profiler off; warm-up excluded.",
+        f"{workers} fresh worker process{'' if workers == '1' else 'es'} a case; p50 is the median "
+        "of their medians, with its 95 % interval; n<368 means too few samples for that percentile.",
+    ]
+    if threads:
+        used = ", ".join(f"{count} ({source})" if source else f"{count}" for count, source in threads)
+        sentences.append(f"Threads of one operator: {used}.")
+    return tuple(one_line(sentence) for sentence in sentences)
+
+
+def _range(values: Sequence[int]) -> str:
+    low, high = min(values), max(values)
+    return str(low) if low == high else f"{low} to {high}"
+
+
+def runtime_line(label: str, info: RuntimeInfo) -> str:
+    """Name a runtime: ``current: onnxruntime 1.32.0, Python 3.11.9, numpy 2.4.0``."""
+    distributions = (
+        " + ".join(f"{name} {version}" for name, version in info.distributions.items())
+        or f"onnxruntime {info.version}"
+    )
+    return one_line(f"{label}: {distributions}, Python {info.python}, numpy {info.numpy}")
+
+
+def machine_line(run: Run) -> str:
+    """Name the machine by its host name and the first of its stable facts."""
+    facts = list(run.machine.stable.items())[:6]
+    return one_line(", ".join([run.machine.host, *(f"{name} {value}" for name, value in facts)]))
+
+
+def model_line(entry: Entry) -> str:
+    """Say what a model is: its size and number of parameters."""
+    model = entry.result.case.model
+    parts = [format_amount(model.size_bytes, "bytes")]
+    if model.parameters:
+        parts.append(f"{format_count(model.parameters)} parameters")
+    if model.source != "file":
+        parts.append(model.source)
+    return one_line(", ".join(parts))
+
+
+def format_count(value: int) -> str:
+    """Write a large count for people: ``3.50 M``."""
+    for factor, name in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= factor:
+            return f"{value / factor:.3g} {name}"
+    return str(value)
+
+
+def failure_sentence(failure: Failure) -> str:
+    """Return reason, phase and next step of a failure on one line: ``died, SIGSEGV (measuring).``"""
+    text = failure.message.rstrip(". \n")
+    if failure.signal and failure.signal not in text:
+        text += f", {failure.signal}"
+    elif failure.exit_code:
+        text += f", exit code {failure.exit_code}"
+    text += f" ({PHASES.get(failure.phase, failure.phase)})"
+    if failure.hint:
+        text += f". {failure.hint.rstrip('. ')}"
+    return one_line(text) + "."
+
+
+def failure_groups(shown: Sequence[Entry]) -> tuple[FailureGroup, ...]:
+    """Group failed cases that share status and reason, in the order of the plan."""
+    groups: dict[tuple[str, str], list[Entry]] = {}
+    for entry in shown:
+        if not entry.measured:
+            failure = entry.result.failure
+            sentence = (
+                failure_sentence(failure)
+                if failure
+                else FAILURE_KINDS.get(entry.result.status, "no reason was recorded") + "."
+            )
+            groups.setdefault((entry.result.status, sentence), []).append(entry)
+    return tuple(
+        FailureGroup(
+            entries=tuple(members),
+            status=status,
+            sentence=sentence,
+            log_tail=next(
+                (
+                    entry.result.failure.log_tail
+                    for entry in members
+                    if entry.result.failure and entry.result.failure.log_tail.strip()
+                ),
+                "",
+            ),
+        )
+        for (status, sentence), members in groups.items()
+    )
+
+
+def skip_lines(run: Run) -> tuple[str, ...]:
+    """Say what was left out and why, one line a reason: ``azure, snpe: takes no node``."""
+    reasons: dict[tuple[str, str], list[str]] = {}
+    for skip in run.skips:
+        reasons.setdefault((skip.reason, skip.runtime), []).append(skip.what)
+    return tuple(
+        one_line(f"{named(whats)}{f' (+{runtime})' if runtime else ''}: {reason}")
+        for (reason, runtime), whats in reasons.items()
+    )
+
+
+def named(names: Sequence[str], limit: int = 3) -> str:
+    """Spell out some names and count the rest: ``a, b, c and 4 more``."""
+    unique = list(dict.fromkeys(names))
+    rest = len(unique) - limit
+    if rest < 1:
+        return ", ".join(unique)
+    return f"{', '.join(unique[:limit])} and {rest} more"

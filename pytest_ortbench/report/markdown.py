@@ -1,0 +1,95 @@
+"""Markdown: the table for an issue or a wiki, and the summary of a CI job."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from pytest_ortbench.core.run import Run
+from pytest_ortbench.report import legend
+from pytest_ortbench.report.answers import answer_lines
+from pytest_ortbench.report.cells import COLUMNS, Column, texts
+from pytest_ortbench.report.entries import by_model, entries
+from pytest_ortbench.report.escape import markdown
+
+#: A job summary may have 1 MiB on GitHub, and nobody reads that much.
+SUMMARY_ROWS = 500
+
+
+def render_markdown(run: Run, *, limit: int | None = None) -> str:
+    """Write all cases as one Markdown table, failed ones with the kind of their failure.
+
+    Args:
+        run: Any run.
+        limit: Most rows; the rest is counted below the table.
+
+    Returns:
+        Lines that end in a line feed.
+    """
+    rows: list[list[str]] = []
+    for group in by_model(entries(run)):
+        for cells in texts(group, COLUMNS):
+            rows.append([group.model.name, *(cells[column.key] for column in COLUMNS)])
+    shown = rows if limit is None else rows[:limit]
+    lines = [*_table(COLUMNS, shown)]
+    if len(shown) < len(rows):
+        lines += ["", f"… and {len(rows) - len(shown)} more cases; the run document has them."]
+    return "\n".join(lines) + "\n"
+
+
+def _table(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> list[str]:
+    headings = ["model", *(column.heading for column in columns)]
+    rules = ["---", *("---:" if column.right else "---" for column in columns)]
+    return [
+        _line([markdown(heading) for heading in headings]),
+        _line(rules),
+        *(_line([markdown(cell) for cell in row]) for row in rows),
+    ]
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def job_summary(run: Run) -> str:
+    """Write what a reader of a CI job wants: the answers, the table, failures, what to mind.
+
+    Returns:
+        Markdown whose first block is the same text as the last lines in the terminal.
+    """
+    shown = entries(run)
+    parts = [
+        [f"## ONNX models on {markdown(run.machine.host)}"],
+        [f"- {markdown(line)}" for line in answer_lines(run)],
+        render_markdown(run, limit=SUMMARY_ROWS).splitlines(),
+        _failures(run),
+        [
+            f"- **{markdown(note.kind.name)}** {markdown(note.sentence)}"
+            for note in legend.flag_notes(shown)
+        ],
+        [f"- Left out: {markdown(line)}" for line in legend.skip_lines(run)],
+        [
+            markdown(sentence)
+            for sentence in (
+                *legend.includes(shown),
+                f"Machine: {legend.machine_line(run)}.",
+                *(
+                    f"Runtime {legend.runtime_line(label, info)}."
+                    for label, info in run.runtimes.items()
+                ),
+                f"Run {run.run_id}, pytest-ortbench {run.ortbench_version}.",
+            )
+        ],
+    ]
+    return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
+
+
+def _failures(run: Run) -> list[str]:
+    lines: list[str] = []
+    for group in by_model(entries(run)):
+        for failure in legend.failure_groups(group.entries):
+            names = legend.named([entry.label for entry in failure.entries])
+            lines.append(
+                f"- {markdown(group.model.name)}: {markdown(names)}: "
+                f"**{failure.status}**: {markdown(failure.sentence)}"
+            )
+    return lines

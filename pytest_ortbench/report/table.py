@@ -1,0 +1,256 @@
+"""The table in the terminal, as wide as it is allowed to be."""
+
+from __future__ import annotations
+
+import io
+import textwrap
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pytest_ortbench.core.errors import UsageError, did_you_mean
+from pytest_ortbench.core.flags import FLAGS
+from pytest_ortbench.core.run import Run
+from pytest_ortbench.report import legend
+from pytest_ortbench.report.cells import ALL_COLUMNS, COLUMNS, Column, texts
+from pytest_ortbench.report.entries import Entry, ModelGroup, by_model, entries
+from pytest_ortbench.report.escape import encodable, one_line
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+INDENT = 2
+GAP = 2
+#: A case label beyond this is shortened in the middle before a column is left out for it.
+LABEL_LIMIT = 34
+#: The least that a label and a status may be shortened to.
+LABEL_LEAST, STATUS_LEAST = 14, 12
+#: Reasons of skipped combinations that are spelt out before the rest is counted.
+SKIPS = 8
+
+_SEVERITY_STYLES = {"bars": "red", "blurs": "yellow", "notes": "cyan"}
+
+
+def render_table(
+    run: Run,
+    *,
+    width: int,
+    color: bool,
+    encoding: str = "utf-8",
+    columns: Sequence[str] = (),
+) -> str:
+    """Render all cases of a run, model by model, and the legend that they need.
+
+    Args:
+        run: Any run, also one without a case.
+        width: Characters that a line may have; the least important columns are left out first.
+        color: Whether to emit ANSI colours.
+        encoding: Of the stream that the text goes to; what it can't write gets a stand-in.
+        columns: Keys of :data:`pytest_ortbench.report.cells.ALL_COLUMNS` to show instead of
+            choosing by width; ``case`` is always shown.
+
+    Returns:
+        Lines, each ended by a line end; none is longer than ``width``, unless ``columns`` asks
+        for more than fits or ``width`` is below 40.
+
+    Raises:
+        UsageError: if a column is not known.
+    """
+    return _Table(run, max(width, 40), encoding, _named(columns)).render(color=color)
+
+
+def _named(keys: Sequence[str]) -> tuple[Column, ...]:
+    for key in keys:
+        if key not in ALL_COLUMNS:
+            hint = did_you_mean(key, ALL_COLUMNS)
+            raise UsageError(f"{key!r} is not a column", place="--columns", hint=hint)
+    return tuple(ALL_COLUMNS[key] for key in dict.fromkeys(("case", *keys))) if keys else ()
+
+
+class _Table:
+    """One rendering: what is shown, in which columns, how wide."""
+
+    def __init__(
+        self, run: Run, width: int, encoding: str, asked: tuple[Column, ...]
+    ) -> None:
+        self.run = run
+        self.width = width
+        self.encoding = encoding
+        self.shown = entries(run)
+        self.groups = by_model(self.shown)
+        candidates = asked or COLUMNS
+        self.cells = {
+            id(entry): {key: self._plain(text) for key, text in cells.items()}
+            for group in self.groups
+            for entry, cells in zip(group.entries, texts(group, candidates), strict=True)
+        }
+        self.headings = {column.key: self._plain(column.heading) for column in candidates}
+        self.columns = list(candidates)
+        self.widths = self._natural_widths()
+        if not asked:
+            self._fit()
+        self.dropped = [column for column in candidates if column not in self.columns]
+        self.lines: list[Text] = []
+        flags = [note.kind.name for note in legend.flag_notes(self.shown)]
+        self.legend_width = max(map(len, ("runtimes", *flags))) + GAP
+
+    def _plain(self, text: str) -> str:
+        return encodable(one_line(text), self.encoding)
+
+    def _natural_widths(self) -> dict[str, int]:
+        from rich.cells import cell_len  # heavy, and the table is rendered once
+
+        measured = [self.cells[id(entry)] for entry in self.shown if entry.measured]
+        return {
+            column.key: max(
+                cell_len(self.headings[column.key]),
+                *(cell_len(cells[column.key]) for cells in measured),
+                0,
+            )
+            for column in self.columns
+        }
+
+    def _total(self) -> int:
+        widths = [self.widths[column.key] for column in self.columns]
+        return INDENT + sum(widths) + GAP * (len(widths) - 1)
+
+    def _fit(self) -> None:
+        """Shorten labels, then leave out columns, then shorten on, until a line fits."""
+        self._shorten("case", LABEL_LIMIT)
+        while self._total() > self.width:
+            droppable = [column for column in self.columns if column.rank]
+            if not droppable:
+                break
+            self.columns.remove(max(droppable, key=lambda column: column.rank))
+        self._shorten("status", STATUS_LEAST)
+        self._shorten("case", LABEL_LEAST)
+
+    def _shorten(self, key: str, least: int) -> None:
+        excess = self._total() - self.width
+        if excess > 0 and self.widths[key] > least:
+            self.widths[key] = max(least, self.widths[key] - excess)
+
+    def render(self, *, color: bool) -> str:
+        if any(entry.measured for entry in self.shown):
+            self._row(self.headings, dict.fromkeys(self.headings, "bold"))
+        for group in self.groups:
+            self._group(group)
+        self._legend()
+        return self._written(color=color)
+
+    def _group(self, group: ModelGroup) -> None:
+        from rich.text import Text
+
+        title = self._plain(group.model.name)
+        about = self._plain(legend.model_line(group.entries[0]))
+        line = Text()
+        line.append(_shortened(title, self.width), "bold cyan")
+        room = self.width - line.cell_len - GAP
+        if room > 10:
+            line.append(" " * GAP + _shortened(about, room), "dim")
+        self.lines.append(line)
+        for entry in group.entries:
+            if entry.measured:
+                self._row(self.cells[id(entry)], {"status": _status_style(entry), "p50": "bold"})
+        for failure in legend.failure_groups(group.entries):
+            names = legend.named([self._plain(entry.label) for entry in failure.entries])
+            self._wrapped(f"{failure.status}  ", names, "red", INDENT)
+            self._wrapped("", self._plain(failure.sentence), "", INDENT + 4)
+
+    def _row(self, cells: dict[str, str], styles: dict[str, str]) -> None:
+        from rich.text import Text
+
+        line = Text(" " * INDENT)
+        for index, column in enumerate(self.columns):
+            if index:
+                line.append(" " * GAP)
+            width = self.widths[column.key]
+            text = _shortened(cells[column.key], width, middle=column.key == "case")
+            part = Text(text, styles.get(column.key, ""))
+            part.align("right" if column.right else "left", width)
+            line.append_text(part)
+        self.lines.append(line)
+
+    def _wrapped(self, word: str, text: str, style: str, indent: int) -> None:
+        """Add a paragraph whose first word is coloured and whose further lines hang."""
+        from rich.cells import cell_len
+        from rich.text import Text
+
+        room = max(20, self.width - indent - len(word))
+        # Wide characters take two cells each; for such text half the room is surely enough.
+        room = room if cell_len(text) == len(text) else room // 2
+        for index, part in enumerate(textwrap.wrap(text, room, break_on_hyphens=False) or [""]):
+            line = Text(" " * indent)
+            line.append(word if not index else " " * len(word), style)
+            line.append(part)
+            self.lines.append(line)
+
+    def _legend(self) -> None:
+        from rich.text import Text
+
+        self.lines.append(Text())
+        if not self.shown:
+            self._entry("cases", ["none was measured"])
+        self._entry("numbers", legend.includes(self.shown))
+        for note in legend.flag_notes(self.shown):
+            word = self._plain(note.kind.name).ljust(self.legend_width)
+            style = _SEVERITY_STYLES[note.kind.severity]
+            self._wrapped(word, self._plain(note.sentence), style, 0)
+        self._entry(
+            "runtimes",
+            [legend.runtime_line(label, info) for label, info in self.run.runtimes.items()],
+        )
+        self._entry("machine", [legend.machine_line(self.run)])
+        skips = legend.skip_lines(self.run)
+        rest = [f"and {len(skips) - SKIPS} more reasons"] if len(skips) > SKIPS else []
+        self._entry("left out", [*skips[:SKIPS], *rest])
+        if self.dropped:
+            keys = ", ".join(column.key for column in self.dropped)
+            self._entry("columns", [f"no room for {keys}; ortbench show --columns shows them"])
+
+    def _entry(self, word: str, sentences: Sequence[str]) -> None:
+        for index, sentence in enumerate(sentences):
+            label = ("" if index else word).ljust(self.legend_width)
+            self._wrapped(label, self._plain(sentence), "bold", 0)
+
+    def _written(self, *, color: bool) -> str:
+        from rich.console import Console
+
+        stream = io.StringIO()
+        console = Console(
+            file=stream,
+            width=max(self.width, self._total()),
+            force_terminal=color,
+            color_system="standard" if color else None,
+            highlight=False,
+            markup=False,
+            emoji=False,
+            legacy_windows=False,
+            _environ={},  # the caller has decided; NO_COLOR and COLUMNS are its business
+        )
+        for line in self.lines:
+            line.rstrip()
+            console.print(line, soft_wrap=True)
+        return stream.getvalue()
+
+
+def _status_style(entry: Entry) -> str:
+    severities = {FLAGS[name].severity for name in entry.flags if name in FLAGS}
+    for severity, style in _SEVERITY_STYLES.items():
+        if severity in severities:
+            return style
+    return "cyan" if entry.flags else "green"
+
+
+def _shortened(text: str, width: int, *, middle: bool = False) -> str:
+    """Cut ``text`` to ``width`` cells; ``middle`` keeps its end, where labels differ."""
+    from rich.cells import cell_len, set_cell_size
+
+    if cell_len(text) <= width:
+        return text
+    mark = "~" if text.isascii() else "…"
+    if not middle:
+        return set_cell_size(text, width - 1).rstrip() + mark
+    tail = text[-(width // 2) :]
+    while cell_len(tail) > width // 2:
+        tail = tail[1:]
+    return set_cell_size(text, width - 1 - cell_len(tail)) + mark + tail
