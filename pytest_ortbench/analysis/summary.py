@@ -87,7 +87,7 @@ class _Collector:
             self.missing[name] = reason
         else:
             self.quantities[name] = Quantity(
-                value=value, unit=METRICS[name].unit, low=low, high=high, samples=samples
+                value=float(value), unit=METRICS[name].unit, low=low, high=high, samples=samples
             )
 
     def reject(self, names: Sequence[str], reason: str) -> None:

@@ -14,10 +14,20 @@ from functools import lru_cache
 from statistics import median
 
 
-def walsh_averages(contrasts: Sequence[float]) -> list[float]:
+def walsh_averages(contrasts: Sequence[float]) -> tuple[float, ...]:
     """All ``(x_i + x_j) / 2`` with ``i <= j``, ascending; n (n + 1) / 2 of them."""
-    return sorted(
-        (one + other) / 2 for index, one in enumerate(contrasts) for other in contrasts[: index + 1]
+    return _averages(tuple(contrasts))
+
+
+# One look asks for estimate, both bounds and the p-value of the same launches.
+@lru_cache(maxsize=16)
+def _averages(contrasts: tuple[float, ...]) -> tuple[float, ...]:
+    return tuple(
+        sorted(
+            (one + other) / 2
+            for index, one in enumerate(contrasts)
+            for other in contrasts[: index + 1]
+        )
     )
 
 
@@ -69,7 +79,8 @@ def lower_bound(contrasts: Sequence[float], alpha: float) -> float:
 
 def upper_bound(contrasts: Sequence[float], alpha: float) -> float:
     """Upper confidence bound of the shift with one-sided error ``alpha``; infinity if too few."""
-    return -lower_bound([-contrast for contrast in contrasts], alpha)
+    index = _bound_index(len(contrasts), alpha)
+    return walsh_averages(contrasts)[-index] if index else math.inf
 
 
 def p_value(contrasts: Sequence[float]) -> float:

@@ -1,0 +1,222 @@
+"""Who wins, who ties, and how it is said."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_ortbench.analysis.answers import ModelAnswer, answers
+from pytest_ortbench.analysis.sentences import sentences, with_interval
+from pytest_ortbench.core.outcome import CaseResult, Flag
+from pytest_ortbench.core.quantity import Quantity
+from tests.results_factory import make_case, make_result, make_run
+
+
+def only(*results: CaseResult) -> ModelAnswer:
+    found = answers(make_run(list(results)))
+    assert len(found) == 1
+    return found[0]
+
+
+def at(provider: str, ms: float, *flags: str, batch: int = 1, **case: object) -> CaseResult:
+    return make_result(
+        case=make_case(provider=provider, batch=batch, **case),  # type: ignore[arg-type]
+        median_ns=round(ms * 1e6),
+        flags=[Flag(name=name) for name in flags],
+    )
+
+
+def test_fastest_has_its_factor_against_the_cpu_with_an_interval():
+    answer = only(at("cpu", 3.0), at("openvino", 1.8))
+    (winner,) = answer.fastest
+    assert winner.label == "openvino/native/b1"
+    assert winner.case_id == "mobilenet_v2/native/openvino/b1"
+    assert winner.ties == ()
+    assert winner.factor is not None
+    assert winner.factor.reference == "cpu/native/b1"
+    assert winner.factor.value == pytest.approx(3.0 / 1.8, rel=0.01)
+    assert winner.factor.low is not None
+    assert winner.factor.high is not None
+    assert winner.factor.low < winner.factor.value < winner.factor.high
+
+
+def test_fp32_is_the_reference_before_native():
+    answer = only(at("cpu", 3.0), at("cpu", 2.9, precision="fp32"), at("cuda", 1.0))
+    assert answer.fastest[0].factor is not None
+    assert answer.fastest[0].factor.reference == "cpu/fp32/b1"
+
+
+def test_the_reference_itself_has_no_factor():
+    answer = only(at("cpu", 1.0), at("openvino", 2.0))
+    assert answer.fastest[0].label == "cpu/native/b1"
+    assert answer.fastest[0].factor is None
+
+
+def test_without_a_cpu_case_there_is_no_factor():
+    assert only(at("cuda", 1.0), at("tensorrt", 2.0)).fastest[0].factor is None
+
+
+def test_overlapping_intervals_are_a_tie_without_a_factor():
+    answer = only(at("cpu", 3.0), at("openvino", 3.0))
+    (winner,) = answer.fastest
+    assert len(winner.ties) == 1
+    assert winner.factor is None
+
+
+def test_a_blurred_gap_is_a_tie_and_a_wide_one_is_not():
+    close = only(at("cpu", 3.1, "STEAL"), at("openvino", 3.0))
+    assert close.fastest[0].ties == ("cpu/native/b1",)
+    assert only(at("cpu", 3.1), at("openvino", 3.0)).fastest[0].ties == ()
+    wide = only(at("cpu", 4.0, "STEAL"), at("openvino", 3.0, "UNSTEADY"))
+    assert wide.fastest[0].ties == ()
+    assert wide.fastest[0].blurred_by == ("UNSTEADY",)
+
+
+def test_notes_do_not_blur():
+    assert only(at("cpu", 3.1, "PARTIAL"), at("openvino", 3.0)).fastest[0].ties == ()
+
+
+def test_barred_cases_are_never_ranked():
+    answer = only(at("cpu", 3.0), at("cpu", 1.0, "INACCURATE", precision="fp16"))
+    assert answer.ranked == 1
+    assert answer.fastest[0].label == "cpu/native/b1"
+    assert answer.left_out == (("cpu/fp16/b1", "INACCURATE"),)
+
+
+def test_batches_are_ranked_apart_for_latency_and_together_for_throughput():
+    answer = only(
+        at("cpu", 3.0), at("openvino", 4.0), at("cpu", 20.0, batch=8), at("openvino", 16.0, batch=8)
+    )
+    assert [winner.label for winner in answer.fastest] == ["cpu/native/b1", "openvino/native/b8"]
+    assert answer.throughput is not None
+    assert answer.throughput.label == "openvino/native/b8"
+    assert answer.throughput.quantity.value == pytest.approx(500, rel=0.01)
+    assert answer.throughput.factor is not None
+    # Against the CPU's own best batch.
+    assert answer.throughput.factor.reference == "cpu/native/b8"
+    assert answer.throughput.factor.value == pytest.approx(1.25, rel=0.01)
+
+
+def test_smallest_counts_each_variant_once():
+    answer = only(
+        at("cpu", 3.0),
+        at("openvino", 2.0),
+        at("cpu", 2.0, precision="int8-static", variant_bytes=3_500_000),
+    )
+    assert answer.smallest is not None
+    assert (answer.smallest.label, answer.smallest.ranked) == ("int8-static", 2)
+    assert answer.smallest.factor is not None
+    assert answer.smallest.factor.value == 4.0
+
+
+def test_sizes_io_and_callers_are_never_mixed():
+    found = answers(
+        make_run(
+            [
+                at("cpu", 3.0, dims={"seq": 128}),
+                at("cpu", 9.0, dims={"seq": 512}),
+                at("cpu", 2.0, dims={"seq": 128}, io="device"),
+                at("cpu", 2.5, dims={"seq": 128}, knobs={"concurrency": "4"}),
+                at("cpu", 3.0, model="other"),
+            ]
+        )
+    )
+    assert [answer.ranked for answer in found] == [1, 1, 1, 1, 1]
+    assert [sentences(answer)[0].split(":")[0] for answer in found] == [
+        "mobilenet_v2 (seq 128)",
+        "mobilenet_v2 (seq 512)",
+        "mobilenet_v2 (seq 128, device I/O)",
+        "mobilenet_v2 (seq 128, concurrency 4)",
+        "other",
+    ]
+
+
+def test_knobs_and_runtimes_are_named_and_the_nearest_reference_is_taken():
+    answer = only(
+        at("cpu", 3.0, knobs={"threads": "1"}),
+        at("cpu", 2.0, knobs={"threads": "2"}),
+        at("openvino", 1.0, knobs={"threads": "1"}, runtime="ov"),
+    )
+    (winner,) = answer.fastest
+    assert winner.label == "openvino/native/b1/threads:1+ov"
+    assert winner.factor is not None
+    assert winner.factor.reference == "cpu/native/b1/threads:1+current"
+
+
+# -- sentences --------------------------------------------------------------------------------
+
+
+def said(*results: CaseResult) -> list[str]:
+    return sentences(only(*results))
+
+
+def test_sentences_of_a_clear_case():
+    lines = said(
+        at("cpu", 3.0),
+        at("openvino", 1.8),
+        at("cpu", 5.0, precision="int8-static", variant_bytes=3_500_000),
+    )
+    assert lines == [
+        "mobilenet_v2: fastest openvino/native/b1, p50 1.800 ms [1.799, 1.802], "
+        "×1.667 [×1.664, ×1.670] faster than cpu/native/b1",
+        "mobilenet_v2: highest throughput openvino/native/b1, 554.8 /s [554.4, 555.2], "
+        "×1.667 [×1.664, ×1.669] that of cpu/native/b1",
+        "mobilenet_v2: smallest int8-static, 3.50 MB, ×4.00 smaller than native",
+    ]
+
+
+def test_sentences_of_a_tie():
+    lines = said(at("cpu", 3.05, "STEAL"), at("openvino", 3.0))
+    assert lines[0].endswith("; a tie with cpu/native/b1")
+
+
+def test_sentences_of_a_blurred_winner_name_the_flag():
+    lines = said(at("cpu", 3.0, "STEAL"), at("openvino", 9.0))
+    assert lines[0].endswith(" (STEAL)")
+
+
+def test_sentences_of_a_single_case():
+    (line,) = said(at("cpu", 3.0))
+    assert line.startswith("mobilenet_v2: only cpu/native/b1 can be ranked, p50 3.000 ms [")
+    assert line.endswith("/s [332.6, 333.1]")
+
+
+def test_sentences_of_several_batches_without_rivals_skip_the_fastest():
+    (line,) = said(at("cpu", 3.0), at("cpu", 20.0, batch=8))
+    assert line.startswith("mobilenet_v2: highest throughput cpu/native/b8, ")
+
+
+def test_sentences_where_nothing_can_be_ranked():
+    lines = said(
+        make_result(status="crash"), at("openvino", 3.0, "NONFINITE"), make_result(
+            case=make_case(provider="cuda"), count=1
+        ),
+    )  # fmt: skip
+    assert lines == [
+        "mobilenet_v2: nothing can be ranked: cpu/native/b1: crash: the worker died; "
+        "openvino/native/b1: NONFINITE; cuda/native/b1: n<6"
+    ]
+
+
+def test_long_lists_are_cut():
+    results = [
+        make_result(case=make_case(batch=batch), status="unsupported") for batch in range(1, 7)
+    ]
+    (line,) = said(*results)
+    assert line.endswith("; and 3 more")
+    many = said(*(at("cpu", 3.0, knobs={"threads": str(count)}) for count in range(1, 7)))
+    assert many[0].endswith(" and 2 more")
+
+
+def test_left_out_cases_are_named_beside_the_ranked():
+    lines = said(at("cpu", 3.0), make_result(case=make_case(provider="cuda"), status="timeout"))
+    assert lines[-1] == "mobilenet_v2: not ranked: cuda/native/b1: timeout: the worker died"
+
+
+def test_no_run_has_no_answer():
+    assert answers(make_run([])) == []
+
+
+def test_intervals_share_the_unit_of_the_value():
+    wide = Quantity(value=1.1e-3, unit="s", low=0.9e-3, high=1.3e-3)
+    assert with_interval(wide) == "1.10 ms [0.900, 1.30]"
+    assert with_interval(Quantity(value=3.5e6, unit="bytes")) == "3.50 MB"

@@ -1,0 +1,97 @@
+"""Limits: kept, broken, and not measurable."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pytest_ortbench.analysis.limits import LimitOutcome, check, samples_for_limits
+from pytest_ortbench.analysis.summary import Summary, summarise
+from pytest_ortbench.core.case import Sampling
+from pytest_ortbench.core.limits import parse_limit
+from tests.results_factory import make_accuracy, make_case, make_result
+
+
+def one(text: str, summary: Summary) -> LimitOutcome:
+    (outcome,) = check([parse_limit(text, place="test")], summary)
+    return outcome
+
+
+def test_a_limit_that_is_kept():
+    outcome = one("latency_p90 <= 30 ms", summarise(make_result()))
+    assert outcome.holds is True
+    assert outcome.measured is not None
+    assert outcome.message.startswith("latency_p90 is 3.0")
+    assert outcome.message.endswith("within 'latency_p90 <= 30 ms'")
+
+
+def test_a_limit_that_is_broken_shows_measured_interval_and_limit():
+    outcome = one("latency_p50: 2 ms", summarise(make_result()))
+    assert outcome.holds is False
+    assert outcome.message == ("latency_p50 is 3.00 ms [3.00 ms, 3.00 ms], the limit is <= 2.00 ms")
+
+
+def test_a_tail_without_enough_samples_is_not_measurable_and_says_what_it_takes():
+    # 3 × 100 samples of 3 ms: 0.9 s give 300, so 368 take 1.11 s, and a fifth more to be sure.
+    outcome = one("latency_p99 <= 30 ms", summarise(make_result(count=100)))
+    assert outcome.holds is None
+    assert outcome.measured is None
+    assert outcome.message == (
+        "latency_p99 is not measurable (n<368), so 'latency_p99 <= 30 ms' can't be judged. "
+        "There are 300 samples, it needs 368: use --ort-time=1.4"
+    )
+
+
+def test_long_measurements_need_a_longer_timeout_too():
+    slow = make_result(
+        case=make_case(sampling=Sampling(timeout_s=300)), count=3, median_ns=2_000_000_000
+    )
+    outcome = one("latency_p99 <= 3 s", summarise(slow))
+    assert outcome.message.endswith("use --ort-time=890 with --ort-timeout=2700")
+
+
+def test_a_metric_that_could_not_be_measured_gives_its_reason():
+    outcome = one("energy_per_inference <= 1 J", summarise(make_result()))
+    assert outcome.holds is None
+    assert "no energy pass was asked for" in outcome.message
+    assert "--ort-time" not in outcome.message
+
+
+def test_a_failed_case_keeps_no_limit():
+    outcome = one("latency_p99 <= 1 s", summarise(make_result(status="crash")))
+    assert outcome.holds is None
+    assert "crash: the worker died" in outcome.message
+    assert "--ort-time" not in outcome.message
+
+
+def test_exact_outputs_keep_every_floor():
+    exact = summarise(make_result(accuracy=make_accuracy(sqnr_db=None)))
+    assert one("accuracy_sqnr >= 60 dB", exact).holds is True
+    assert one("accuracy_sqnr <= 60 dB", exact).holds is False
+
+
+def test_outcomes_come_in_the_order_of_the_limits():
+    texts = ["throughput >= 1 /s", "peak_rss <= 1 MB", "placement >= 95 %"]
+    limits = [parse_limit(text, place="test") for text in texts]
+    outcomes = check(limits, summarise(make_result()))
+    assert [outcome.limit.text for outcome in outcomes] == texts
+    assert [outcome.holds for outcome in outcomes] == [True, False, True]
+
+
+@pytest.mark.parametrize(
+    ("texts", "needed"),
+    [
+        (["latency_p99 <= 1 s", "latency_p90 <= 1 s"], 368),
+        (["latency_p90 <= 1 s"], 36),
+        (["peak_rss <= 1 GB"], 0),
+        ([], 0),
+    ],
+)
+def test_samples_that_limits_need(texts: list[str], needed: int):
+    assert samples_for_limits([parse_limit(text, place="test") for text in texts]) == needed
+
+
+def test_enough_samples_never_ask_for_more_time():
+    summary = replace(summarise(make_result()), quantities={}, missing={"latency_p99": "odd"})
+    assert "--ort-time" not in one("latency_p99 <= 1 s", summary).message
