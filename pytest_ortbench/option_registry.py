@@ -160,7 +160,6 @@ OPTIONS: tuple[OptionSpec, ...] = (
         help="where inputs and outputs live: end-to-end (host arrays), device "
         "(default: end-to-end)",
         filled_by=("providers",),
-        pending="inputs and outputs that stay on the device are not measured yet",
     ),
     OptionSpec(
         field="session_options",
@@ -243,7 +242,6 @@ OPTIONS: tuple[OptionSpec, ...] = (
         metavar="FILE",
         help="write an HTML report to this file",
         filled_by=("reports",),
-        pending="there is no HTML report yet; the table, the run document and the plots are there",
     ),
     OptionSpec(
         field="plots",

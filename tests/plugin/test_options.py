@@ -137,6 +137,7 @@ def test_defaults(read: Read, pytester: pytest.Pytester) -> None:
         (["--ort-precisions=native"], "precisions", ("native",)),
         (["--ort-batch-sizes=1,8"], "batch_sizes", (1, 8)),
         (["--ort-dims=seq:128:512"], "dims", {"seq": (128, 512)}),
+        (["--ort-io=device,end-to-end"], "io", ("device", "end-to-end")),
         (["--ort-threads=1", "--ort-threads=2"], "threads", (1, 2)),
         (["--ort-graph-opt=basic,all"], "graph_opts", ("basic", "all")),
         (["--ort-runtimes=current"], "runtimes", ("current",)),

@@ -1,0 +1,325 @@
+"""Who may import whom, and what a module may do: the rules of ``docs/architecture.md``.
+
+Sources are parsed, not imported, so that an import inside a function counts like any other.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[1] / "pytest_ortbench"
+
+#: Layer of each package; modules beside them (the front ends) are layer 6.
+LAYERS = {
+    "core": 0,
+    "schema": 1,
+    "worker": 2,
+    "launch": 2,
+    "zoo": 2,
+    "plan": 3,
+    "analysis": 3,
+    "store": 4,
+    "report": 4,
+    "engine": 5,
+}
+FRONT = 6
+
+#: Third-party packages that only some modules may import, by the start of their path.
+RESTRICTED = {
+    "onnxruntime": ("worker/",),
+    "pynvml": ("worker/",),
+    "onnx": ("zoo/", "worker/convert"),
+    "matplotlib": ("report/figures",),
+}
+#: What only the front ends may know.
+OF_PYTEST = ("pytest", "_pytest", "pluggy", "pytest_benchmark", "xdist")
+
+#: Modules that run inside the measured interpreter, which has nothing of ours installed.
+SHIPPED_TO_WORKERS = ("core/", "schema/wire.py", "schema/protocol.py", "worker/")
+
+FORBIDDEN_NAMES = {"utils", "util", "helpers", "helper", "common", "misc", "manager", "managers"}
+LONGEST_MODULE = 400
+#: Longer ones, and why.
+LONGER = {
+    "core/outcome.py": 500,  # the raw facts of a case are one vocabulary, mostly docstrings
+}
+
+
+@dataclass(frozen=True)
+class Import:
+    """One imported module.
+
+    Attributes:
+        name: Its full dotted name.
+        line: Where.
+        at_import: Whether it happens when the module itself is imported.
+    """
+
+    name: str
+    line: int
+    at_import: bool
+
+
+@dataclass(frozen=True)
+class Source:
+    """One module of the package."""
+
+    path: str
+    text: str
+    tree: ast.Module
+
+    @property
+    def package(self) -> str:
+        """``core`` for ``core/case.py``, empty for a front end."""
+        top = self.path.partition("/")[0]
+        return top if top in LAYERS else ""
+
+    @property
+    def layer(self) -> int:
+        return LAYERS.get(self.package, FRONT)
+
+
+def parse(path: str, text: str) -> Source:
+    return Source(path=path, text=text, tree=ast.parse(text, filename=path))
+
+
+SOURCES = [
+    parse(path.relative_to(PACKAGE).as_posix(), path.read_text(encoding="utf-8"))
+    for path in sorted(PACKAGE.rglob("*.py"))
+]
+
+
+def imports_of(source: Source) -> Iterator[Import]:
+    """Every import, relative ones resolved, those under ``TYPE_CHECKING`` among them."""
+    for node, at_import in _walk(source.tree, at_import=True):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield Import(alias.name, node.lineno, at_import)
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                parts = ["pytest_ortbench", *source.path.removesuffix(".py").split("/")]
+                base = ".".join([*parts[: -node.level], *([base] if base else [])])
+            if base == "pytest_ortbench":
+                for alias in node.names:
+                    yield Import(f"{base}.{alias.name}", node.lineno, at_import)
+            else:
+                yield Import(base, node.lineno, at_import)
+
+
+def _walk(node: ast.AST, *, at_import: bool) -> Iterator[tuple[ast.AST, bool]]:
+    for child in ast.iter_child_nodes(node):
+        deferred = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        if isinstance(child, ast.If) and _is_type_checking(child.test):
+            for part in child.body:
+                yield part, False
+                yield from _walk(part, at_import=False)
+            for part in child.orelse:
+                yield part, at_import
+                yield from _walk(part, at_import=at_import)
+            continue
+        yield child, at_import
+        yield from _walk(child, at_import=at_import and not deferred)
+
+
+def _is_type_checking(test: ast.expr) -> bool:
+    name = test.attr if isinstance(test, ast.Attribute) else getattr(test, "id", "")
+    return name == "TYPE_CHECKING"
+
+
+def _layer_of(name: str) -> tuple[str, int] | None:
+    """Package and layer of a module of ours, ``None`` for any other."""
+    parts = name.split(".")
+    if parts[0] != "pytest_ortbench" or len(parts) == 1:
+        return None
+    if parts[1] == "__version__":
+        return "", -1  # a constant of the package itself
+    return parts[1] if parts[1] in LAYERS else "", LAYERS.get(parts[1], FRONT)
+
+
+# -- rules: each gives one line a violation --------------------------------------------------------
+
+
+def imports_upwards(source: Source) -> Iterator[str]:
+    for found in imports_of(source):
+        target = _layer_of(found.name)
+        if target is None or target[0] == source.package:
+            continue
+        if target[1] >= source.layer:
+            yield f"{source.path}:{found.line} (layer {source.layer}) imports {found.name}"
+
+
+def imports_restricted(source: Source) -> Iterator[str]:
+    for found in imports_of(source):
+        top = found.name.partition(".")[0]
+        if top in RESTRICTED and not source.path.startswith(RESTRICTED[top]):
+            yield f"{source.path}:{found.line} imports {found.name}"
+        if top in OF_PYTEST and source.layer < FRONT:
+            yield f"{source.path}:{found.line} knows of {found.name}"
+
+
+def needs_more_than_the_standard_library(source: Source) -> Iterator[str]:
+    if not source.path.startswith(SHIPPED_TO_WORKERS):
+        return
+    for found in imports_of(source):
+        top = found.name.partition(".")[0]
+        if top == "pytest_ortbench":
+            module = found.name.removeprefix("pytest_ortbench.").replace(".", "/") + ".py"
+            if not module.startswith((*SHIPPED_TO_WORKERS, "core.py", "worker.py")):
+                yield f"{source.path}:{found.line} imports {found.name}, which no worker has"
+        elif found.at_import and top not in sys.stdlib_module_names:
+            yield f"{source.path}:{found.line} imports {found.name} when it is imported"
+
+
+def is_no_python_3_10(source: Source) -> Iterator[str]:
+    if source.path.startswith(SHIPPED_TO_WORKERS):
+        try:
+            ast.parse(source.text, feature_version=(3, 10))
+        except SyntaxError as error:
+            yield f"{source.path}:{error.lineno} {error.msg}"
+
+
+def prints_or_exits(source: Source) -> Iterator[str]:
+    if source.layer == FRONT:
+        return
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in (
+            "print",
+            "exit",
+            "quit",
+            "sys.exit",
+        ):
+            yield f"{source.path}:{node.lineno} calls {ast.unparse(node.func)}"
+        if isinstance(node, ast.Raise) and node.exc and "SystemExit" in ast.unparse(node.exc):
+            yield f"{source.path}:{node.lineno} raises SystemExit"
+
+
+def reads_the_environment_when_imported(source: Source) -> Iterator[str]:
+    for node, at_import in _walk(source.tree, at_import=True):
+        if at_import and isinstance(node, ast.Attribute | ast.Name):
+            text = ast.unparse(node)
+            if text in ("os.environ", "os.getenv", "environ", "getenv"):
+                yield f"{source.path}:{node.lineno} reads {text}"
+
+
+def has_a_name_that_says_nothing(source: Source) -> Iterator[str]:
+    for part in source.path.removesuffix(".py").split("/"):
+        if part.strip("_") in FORBIDDEN_NAMES:
+            yield source.path
+
+
+def is_too_long(source: Source) -> Iterator[str]:
+    lines, longest = source.text.count("\n"), LONGER.get(source.path, LONGEST_MODULE)
+    if lines > longest:
+        yield f"{source.path} has {lines} lines, more than {longest}"
+
+
+def says_nothing_or_is_unfinished(source: Source) -> Iterator[str]:
+    if not ast.get_docstring(source.tree):
+        yield f"{source.path} has no docstring"
+    for number, line in enumerate(source.text.splitlines(), 1):
+        if any(word in line for word in ("TODO", "FIXME", "NotImplementedError")):
+            yield f"{source.path}:{number} {line.strip()}"
+
+
+RULES = (
+    imports_upwards,
+    imports_restricted,
+    needs_more_than_the_standard_library,
+    is_no_python_3_10,
+    prints_or_exits,
+    reads_the_environment_when_imported,
+    has_a_name_that_says_nothing,
+    is_too_long,
+    says_nothing_or_is_unfinished,
+)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_no_module(rule: object) -> None:
+    assert callable(rule)
+    violations = [violation for source in SOURCES for violation in rule(source)]
+    assert violations == []
+
+
+def test_all_modules_were_looked_at() -> None:
+    packages = {source.package for source in SOURCES}
+    assert set(LAYERS) <= packages
+    assert {source.path for source in SOURCES} >= {
+        "plugin.py",
+        "core/case.py",
+        "suites/__init__.py",
+    }
+
+
+@pytest.mark.parametrize(
+    ("rule", "path", "text", "violation"),
+    [
+        (imports_upwards, "core/a.py", "import pytest_ortbench.plan.axes", "core/a.py:1 (layer 0)"),
+        (imports_upwards, "worker/a.py", "from pytest_ortbench.launch import b", "worker/a.py:1"),
+        (imports_upwards, "worker/a.py", "from pytest_ortbench import zoo", "worker/a.py:1"),
+        (imports_upwards, "core/a.py", "from ..plan import axes", "core/a.py:1"),
+        (imports_upwards, "engine/a.py", "def f():\n from pytest_ortbench.bench import B", ":2"),
+        (imports_upwards, "plan/a.py", "from pytest_ortbench.analysis import b", "plan/a.py:1"),
+        (imports_restricted, "launch/a.py", "def f():\n  import onnxruntime as o", ":2 imports"),
+        (imports_restricted, "report/table.py", "import matplotlib.pyplot", "imports matplotlib"),
+        (imports_restricted, "store/a.py", "import pytest", "knows of pytest"),
+        (needs_more_than_the_standard_library, "core/a.py", "import numpy", "imports numpy when"),
+        (
+            needs_more_than_the_standard_library,
+            "worker/a.py",
+            "try:\n import numpy\nfinally: 1",
+            ":2",
+        ),
+        (
+            needs_more_than_the_standard_library,
+            "worker/a.py",
+            "def f():\n from pytest_ortbench.schema.document import x",
+            "which no worker has",
+        ),
+        (is_no_python_3_10, "core/a.py", "try: 1\nexcept* ValueError: 2", "core/a.py:"),
+        (prints_or_exits, "plan/a.py", "def f(): print(1)", "plan/a.py:1 calls print"),
+        (prints_or_exits, "plan/a.py", "raise SystemExit(2)", "raises SystemExit"),
+        (reads_the_environment_when_imported, "plugin.py", "A = os.environ['X']", "os.environ"),
+        (has_a_name_that_says_nothing, "core/utils.py", "", "core/utils.py"),
+        (is_too_long, "core/a.py", "\n" * 401, "has 401 lines"),
+        (says_nothing_or_is_unfinished, "core/a.py", "", "no docstring"),
+        (says_nothing_or_is_unfinished, "core/a.py", "'''A.'''\n# FIXME", "core/a.py:2"),
+    ],
+)
+def test_a_violation_is_found(rule: object, path: str, text: str, violation: str) -> None:
+    assert callable(rule)
+    found = list(rule(parse(path, text)))
+    assert len(found) == 1
+    assert violation in found[0]
+
+
+@pytest.mark.parametrize(
+    ("rule", "path", "text"),
+    [
+        (imports_upwards, "plan/a.py", "from pytest_ortbench.zoo.graph import read_model"),
+        (imports_upwards, "plan/a.py", "from pytest_ortbench.plan.axes import x"),
+        (imports_upwards, "store/a.py", "from pytest_ortbench import __version__"),
+        (imports_upwards, "plugin.py", "from pytest_ortbench.bench import Bench"),
+        (imports_restricted, "report/figures/a.py", "import matplotlib"),
+        (imports_restricted, "plan/a.py", "import onnxruntime_extensions"),
+        (needs_more_than_the_standard_library, "worker/a.py", "def f():\n import numpy"),
+        (
+            needs_more_than_the_standard_library,
+            "worker/a.py",
+            "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n import numpy",
+        ),
+        (needs_more_than_the_standard_library, "schema/document.py", "import msgspec"),
+        (prints_or_exits, "cli.py", "print(1)"),
+        (reads_the_environment_when_imported, "plan/a.py", "def f(): return os.environ"),
+    ],
+)
+def test_what_is_allowed_is_not_a_violation(rule: object, path: str, text: str) -> None:
+    assert callable(rule)
+    assert list(rule(parse(path, text))) == []
