@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @pytest.hookspec
-def pytest_ortbench_models(config: pytest.Config) -> Sequence[str] | None:  # type: ignore[empty-body]
+def pytest_ortbench_models(config: pytest.Config) -> Sequence[str] | None:
     """Return model specifications to measure when neither option, ini key nor marker names any.
 
     They are written as behind ``--ort-models``. All plugins are asked and their models are added
@@ -26,7 +26,7 @@ def pytest_ortbench_models(config: pytest.Config) -> Sequence[str] | None:  # ty
 
 
 @pytest.hookspec(firstresult=True)
-def pytest_ortbench_inputs(case: Case, config: pytest.Config) -> Path | str | None:  # type: ignore[empty-body]
+def pytest_ortbench_inputs(case: Case, config: pytest.Config) -> Path | str | None:
     """Return where the real inputs of a case are, as behind ``--ort-inputs``; ``None``: not mine.
 
     It is asked once a case, while the plan is made and before anything runs, so it may write the
@@ -39,7 +39,7 @@ def pytest_ortbench_inputs(case: Case, config: pytest.Config) -> Path | str | No
 
 
 @pytest.hookspec
-def pytest_ortbench_machine_info(config: pytest.Config) -> dict[str, str] | None:  # type: ignore[empty-body]
+def pytest_ortbench_machine_info(config: pytest.Config) -> dict[str, str] | None:
     """Return facts about this machine that belong into every run document.
 
     They inform, and do not decide whether two runs compare. Example::
