@@ -124,12 +124,19 @@ class _Candidate:
         return low * (1 - wider), high * (1 + wider)
 
 
-def answers(run: Run) -> list[ModelAnswer]:
-    """Answer for every model and set of sizes of a run, in the order of measuring."""
+def answers(run: Run, summaries: Sequence[Summary] | None = None) -> list[ModelAnswer]:
+    """Answer for every model and set of sizes of a run, in the order of measuring.
+
+    Args:
+        run: Any run.
+        summaries: One for each of its cases, in their order, where the caller has them already.
+    """
+    if summaries is None:
+        summaries = [summarise(result) for result in run.cases]
     several = len({result.case.runtime.label for result in run.cases}) > 1
-    groups: dict[tuple[object, ...], list[CaseResult]] = {}
-    for result in run.cases:
-        groups.setdefault(_workload(result), []).append(result)
+    groups: dict[tuple[object, ...], list[tuple[CaseResult, Summary]]] = {}
+    for result, summary in zip(run.cases, summaries, strict=True):
+        groups.setdefault(_workload(result), []).append((result, summary))
     return [_answer(members, runtimes=several) for members in groups.values()]
 
 
@@ -140,18 +147,17 @@ def _workload(result: CaseResult) -> tuple[object, ...]:
     return (case.model.name, tuple(sorted(case.dims.items())), case.io, *knobs)
 
 
-def _answer(members: Sequence[CaseResult], *, runtimes: bool) -> ModelAnswer:
+def _answer(members: Sequence[tuple[CaseResult, Summary]], *, runtimes: bool) -> ModelAnswer:
     candidates: list[_Candidate] = []
     left_out: list[tuple[str, str]] = []
-    for result in members:
+    for result, summary in members:
         label = _label(result, runtimes=runtimes)
-        summary = summarise(result)
         reason = _why_not(summary)
         if reason:
             left_out.append((label, reason))
         else:
             candidates.append(_Candidate(summary, label))
-    case = members[0].case
+    case = members[0][0].case
     batches = sorted({candidate.batch for candidate in candidates})
     by_batch = [[one for one in candidates if one.batch == batch] for batch in batches]
     return ModelAnswer(

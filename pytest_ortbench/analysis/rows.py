@@ -78,14 +78,19 @@ COLUMNS: tuple[str, ...] = (
 _WHOLE_UNITS = ("bytes",)
 
 
-def row(result: CaseResult, run: Run) -> dict[str, Cell]:
+def row(result: CaseResult, run: Run, summary: Summary | None = None) -> dict[str, Cell]:
     """One case as a flat row with exactly :data:`COLUMNS`, in that order, in SI units.
 
     ``dims`` and ``ops_elsewhere`` are written ``name:value`` with blanks between, ``flags`` as
     names with blanks between. ``message`` says why there is no number, empty columns of a
     measured case stay ``None``.
+
+    Args:
+        result: The case.
+        run: The run that it belongs to.
+        summary: Its summary, where the caller has it already.
     """
-    summary = summarise(result)
+    summary = summarise(result) if summary is None else summary
     case = result.case
     first = result.measurements[0] if result.measurements else None
     cells: dict[str, Cell] = dict.fromkeys(COLUMNS)

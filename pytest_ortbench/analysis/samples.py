@@ -152,7 +152,18 @@ def pooled_percentile(workers: Sequence[Samples], percent: float) -> OrderStatis
         workers: Samples of at least one worker.
         percent: A percentile that the workers kept.
     """
+    return pooled_percentiles(workers, (percent,))[0]
+
+
+def pooled_percentiles(
+    workers: Sequence[Samples], percents: Sequence[float]
+) -> list[OrderStatistic]:
+    """Several percentiles as :func:`pooled_percentile` gives them; samples are sorted once."""
     pool = _Pool.of(workers)
+    return [_pooled(pool, workers, percent) for percent in percents]
+
+
+def _pooled(pool: _Pool, workers: Sequence[Samples], percent: float) -> OrderStatistic:
     value = pool.at_rank(nearest_rank(percent, pool.count))
     ranks = interval_ranks(percent, pool.count)
     if ranks is None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from statistics import median
 
 from pytest_ortbench.analysis.order import interval_ranks, proportion_interval, samples_needed
-from pytest_ortbench.analysis.samples import pooled_percentile, statistic_of
+from pytest_ortbench.analysis.samples import pooled_percentile, pooled_percentiles, statistic_of
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.metrics import METRICS
 from pytest_ortbench.core.outcome import (
@@ -169,9 +169,9 @@ def median_latency(workers: Sequence[Samples]) -> OrderStatistic:
 def _add_latency(collector: _Collector, workers: Sequence[Samples]) -> None:
     count = sum(samples.count for samples in workers)
     statistics = {"latency_p50": median_latency(workers)}
-    statistics |= {
-        name: pooled_percentile(workers, percent) for name, percent in _PERCENTILES.items()
-    }
+    statistics |= zip(
+        _PERCENTILES, pooled_percentiles(workers, tuple(_PERCENTILES.values())), strict=True
+    )
     for name, statistic in statistics.items():
         needed = samples_needed(statistic.percent)
         if count < needed or statistic.low_ns is None or statistic.high_ns is None:
@@ -347,11 +347,14 @@ def _add_accuracy(collector: _Collector, accuracy: Accuracy | None, reason: str)
 
 
 def _why_no_sqnr(outputs: Sequence[OutputAccuracy]) -> str:
+    floats = [output for output in outputs if output.kind in ("float", "class")]
+    if not floats:
+        return "no float output"
     if not all(output.finite for output in outputs):
         return "outputs hold NaN or infinity"
-    if any(output.kind in ("float", "class") for output in outputs):
+    if all(output.exact or output.max_abs == 0 for output in floats):
         return EXACT
-    return "no float output"
+    return "the reference holds no finite value other than zero"
 
 
 def _add_agreement(collector: _Collector, outputs: Sequence[OutputAccuracy]) -> None:

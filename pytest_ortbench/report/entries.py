@@ -49,9 +49,7 @@ class Entry:
     @property
     def barred(self) -> bool:
         """Whether a flag keeps it out of every ranking."""
-        return any(
-            name in FLAGS and FLAGS[name].severity == "bars" for name in self.flags
-        )
+        return any(name in FLAGS and FLAGS[name].severity == "bars" for name in self.flags)
 
     def quantity(self, metric: str) -> Quantity | None:
         """Return the number of a metric, ``None`` where it was not measured."""
@@ -69,14 +67,16 @@ class ModelGroup:
 def entries(run: Run) -> tuple[Entry, ...]:
     """Summarise every case of ``run``."""
     several = len({result.case.runtime.label for result in run.cases}) > 1
-    return tuple(
-        Entry(
-            result=result,
-            label=case_label(result.case, runtime=several),
-            summary=summarise(result),
-            row=row(result, run),
-        )
-        for result in run.cases
+    return tuple(_entry(result, run, runtime=several) for result in run.cases)
+
+
+def _entry(result: CaseResult, run: Run, *, runtime: bool) -> Entry:
+    summary = summarise(result)
+    return Entry(
+        result=result,
+        label=case_label(result.case, runtime=runtime),
+        summary=summary,
+        row=row(result, run, summary),
     )
 
 

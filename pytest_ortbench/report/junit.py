@@ -28,7 +28,10 @@ def properties(result: CaseResult) -> list[tuple[str, str]]:
             found.append((column, repr(value)))
         if name == "latency_p50" and quantity.low is not None and quantity.high is not None:
             stem = column.removesuffix("_s")
-            found += [(f"{stem}_low_s", repr(quantity.low)), (f"{stem}_high_s", repr(quantity.high))]
+            found += [
+                (f"{stem}_low_s", repr(quantity.low)),
+                (f"{stem}_high_s", repr(quantity.high)),
+            ]
     found.append(("samples", str(summary.samples)))
     if result.flags:
         found.append(("flags", " ".join(flag.name for flag in result.flags)))

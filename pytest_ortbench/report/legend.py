@@ -54,7 +54,9 @@ class FailureGroup:
 def flag_notes(shown: Sequence[Entry]) -> tuple[FlagNote, ...]:
     """Return the flags that appear, the gravest first."""
     counts = Counter(name for entry in shown for name in set(entry.flags))
-    known = [FlagNote(kind=kind, cases=counts[name]) for name, kind in FLAGS.items() if counts[name]]
+    known = [
+        FlagNote(kind=kind, cases=counts[name]) for name, kind in FLAGS.items() if counts[name]
+    ]
     unknown = [
         FlagNote(
             kind=FlagKind(name=name, severity="notes", meaning="not known here", advice=_UNKNOWN),
@@ -93,7 +95,9 @@ def includes(shown: Sequence[Entry]) -> tuple[str, ...]:
         "of their medians, with its 95 % interval; n<368 means too few samples for that percentile.",
     ]
     if threads:
-        used = ", ".join(f"{count} ({source})" if source else f"{count}" for count, source in threads)
+        used = ", ".join(
+            f"{count} ({source})" if source else f"{count}" for count, source in threads
+        )
         sentences.append(f"Threads of one operator: {used}.")
     return tuple(one_line(sentence) for sentence in sentences)
 

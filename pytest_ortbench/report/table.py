@@ -69,9 +69,7 @@ def _named(keys: Sequence[str]) -> tuple[Column, ...]:
 class _Table:
     """One rendering: what is shown, in which columns, how wide."""
 
-    def __init__(
-        self, run: Run, width: int, encoding: str, asked: tuple[Column, ...]
-    ) -> None:
+    def __init__(self, run: Run, width: int, encoding: str, asked: tuple[Column, ...]) -> None:
         self.run = run
         self.width = width
         self.encoding = encoding

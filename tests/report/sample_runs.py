@@ -118,8 +118,7 @@ def measured(
     return factory.make_result(
         case=of,
         measurements=[
-            _measurement(of, worker, rng, median_s, count)
-            for worker in range(of.sampling.workers)
+            _measurement(of, worker, rng, median_s, count) for worker in range(of.sampling.workers)
         ],
         placement=factory.make_placement(of.provider.name, elsewhere=elsewhere),
         accuracy=factory.make_accuracy(sqnr_db=sqnr_db),

@@ -89,9 +89,19 @@ def test_markdown_renders_as_the_text_itself(text: str, around: str) -> None:
 
     written = around.format(escape.markdown(text))
     tokens = MarkdownIt("gfm-like", {"linkify": False}).parse(written)
-    leaves = [token for token in tokens if token.type not in {
-        "paragraph_open", "paragraph_close", "bullet_list_open", "bullet_list_close",
-        "list_item_open", "list_item_close"}]
+    leaves = [
+        token
+        for token in tokens
+        if token.type
+        not in {
+            "paragraph_open",
+            "paragraph_close",
+            "bullet_list_open",
+            "bullet_list_close",
+            "list_item_open",
+            "list_item_close",
+        }
+    ]
     assert [token.type for token in leaves] in ([], ["inline"])
     children = [child for token in leaves for child in token.children or []]
     assert {child.type for child in children} <= {"text", "text_special"}

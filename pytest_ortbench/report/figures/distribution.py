@@ -131,9 +131,7 @@ def _curve(
             )
 
 
-def _strip(
-    axes: Axes, position: int, durations: Floats, colour: str, scale: style.Scale
-) -> None:
+def _strip(axes: Axes, position: int, durations: Floats, colour: str, scale: style.Scale) -> None:
     if len(durations) > STRIP_POINTS:
         durations = durations[np.linspace(0, len(durations) - 1, STRIP_POINTS).astype(int)]
     # Spread by a fixed pattern (multiples of the golden ratio), so that a redrawn figure is equal.

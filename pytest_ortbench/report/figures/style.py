@@ -56,6 +56,7 @@ _WIDE_FONTS = (
 )
 _BUNDLED_FONT = "DejaVu Sans"
 
+
 class Scale:
     """The unit of an axis: ``factor`` SI units make one of it.
 

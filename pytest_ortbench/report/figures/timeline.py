@@ -56,8 +56,14 @@ def timeline(shown: Sequence[Entry]) -> Figure | None:
         made,
         (
             "Black: running median. Each shaded stretch starts a fresh worker process.",
-            *([f"Shown: cases with a flag first, then one of each model; {left_out} cases are not "
-               "shown."] if left_out else []),
+            *(
+                [
+                    f"Shown: cases with a flag first, then one of each model; {left_out} cases are not "
+                    "shown."
+                ]
+                if left_out
+                else []
+            ),
         ),
     )
     return made

@@ -123,7 +123,9 @@ def build_page(run: Run) -> Page:
     return Page(
         title=one_line(f"ONNX models on {run.machine.host}"),
         subtitle=_subtitle(run, shown),
-        answers=tuple(_answer(answer) for answer in answers(run)),
+        answers=tuple(
+            _answer(answer) for answer in answers(run, [entry.summary for entry in shown])
+        ),
         columns=SHOWN,
         rows=tuple(row for group in groups for row in _rows(group, anchors)),
         choices={
@@ -210,7 +212,9 @@ def _value(entry: Entry, column: Column) -> str:
         return ""
     value = entry.row[column.row]
     if value is None and column.key == "accuracy" and entry.quantity("accuracy_finite"):
-        return "Infinity" if entry.summary.missing.get(column.metric, "").startswith("exact") else ""
+        return (
+            "Infinity" if entry.summary.missing.get(column.metric, "").startswith("exact") else ""
+        )
     return "" if value is None else repr(value)
 
 
