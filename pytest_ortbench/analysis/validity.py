@@ -1,7 +1,7 @@
 """Reasons to trust the number of one case less, told from its raw facts alone.
 
 Not told here, because one result does not hold the facts: ``SHAPES`` (needs two sides), ``SPIN``
-(needs a pair of live workers), ``CLOCK``, ``NEIGHBOUR`` and ``SUBNORMAL`` (nobody reads them yet).
+(needs a pair of live workers), ``CLOCK`` and ``NEIGHBOUR`` (no worker reads them).
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from pytest_ortbench.core.outcome import (
     Flag,
     Measurement,
     OutputAccuracy,
+    OutputCheck,
     Samples,
 )
 from pytest_ortbench.core.placement import CPU, is_partial, nodes_elsewhere, placement_ratio
@@ -47,6 +48,10 @@ _KERNEL_TYPES = {"fp16": "float16", "bf16": "bfloat16"}
 AGREEMENT_FLOOR = {"int8-dynamic": 0.90, "int8-static": 0.90, "int4": 0.80}
 DEFAULT_AGREEMENT_FLOOR = 0.99
 
+#: Outputs of these types are quantised numbers, not names of classes: a difference of one step is
+#: rounding.
+_QUANTISED_TYPES = ("tensor(uint8)", "tensor(int8)")
+
 
 def flags_of(result: CaseResult) -> tuple[Flag, ...]:
     """All flags that can be told from one result, in the order of the registry.
@@ -70,8 +75,19 @@ def _inaccurate(result: CaseResult) -> str:
     if accuracy is None or result.case.model.random_ops:
         return ""
     precision = result.case.variant.precision
-    reasons = [_below_floor(output, precision) for output in accuracy.outputs]
+    types = {output.name: output.type for output in result.case.model.outputs}
+    reasons = [
+        _below_floor(output, precision)
+        for output in accuracy.outputs
+        if not (types.get(output.name) in _QUANTISED_TYPES and _is_within_a_step(output))
+    ]
+    if accuracy.repeatable is False and not any(check.nonfinite for check in _checks(result)):
+        reasons.append(accuracy.repeat_note)
     return "; ".join(reason for reason in reasons if reason)
+
+
+def _is_within_a_step(output: OutputAccuracy) -> bool:
+    return output.max_abs is not None and output.max_abs <= 1
 
 
 def _below_floor(output: OutputAccuracy, precision: str) -> str:
@@ -102,23 +118,29 @@ def _below_floor(output: OutputAccuracy, precision: str) -> str:
 def _nonfinite(result: CaseResult) -> str:
     """NaN or infinity in the measured loop, unless the model itself gives them.
 
-    It does where the reference has them in the same places, and every run gave equally many.
+    It does where every run gave equally many and the reference, whose first inputs are those of
+    the measured loop, lacks none of them.
     """
-    checks = [check for worker in result.measurements for check in worker.output_checks]
+    checks = _checks(result)
     worst = max(checks, key=lambda check: check.nonfinite, default=None)
     if worst is None or not worst.nonfinite:
         return ""
     outputs = result.accuracy.outputs if result.accuracy else ()
-    as_in_reference = all(output.finite for output in outputs) and any(
-        output.nan_count or output.inf_count for output in outputs
-    )
+    as_in_reference = bool(outputs) and all(output.finite for output in outputs)
     if as_in_reference and len({check.nonfinite for check in checks}) == 1:
         return ""
     return f"{worst.nonfinite} values in the {worst.run} run"
 
 
+def _subnormal(result: CaseResult) -> str:
+    worst = max(_checks(result), key=lambda check: check.subnormal, default=None)
+    if worst is None or not worst.subnormal:
+        return ""
+    return f"{worst.subnormal} values in the {worst.run} run"
+
+
 def _constant(result: CaseResult) -> str:
-    checks = [check for worker in result.measurements for check in worker.output_checks]
+    checks = _checks(result)
     if not checks or not all(check.constant for check in checks):
         return ""
     return f"in all {len(checks)} runs that were looked at"
@@ -298,6 +320,10 @@ def _disagreement(window: EnergyWindow) -> float:
     return abs(window.counter_j - window.integral_j) / larger if larger > 0 else 0.0
 
 
+def _checks(result: CaseResult) -> list[OutputCheck]:
+    return [check for worker in result.measurements for check in worker.output_checks]
+
+
 def _workers(result: CaseResult) -> Sequence[Samples]:
     """Samples of the workers that finished, in their order."""
     ordered: list[Measurement] = sorted(result.measurements, key=lambda entry: entry.worker)
@@ -319,6 +345,7 @@ _RULES: dict[str, Callable[[CaseResult], str]] = {
     "BIMODAL": _bimodal,
     "SPREAD": _spread,
     "ENERGY-DISAGREE": _energy,
+    "SUBNORMAL": _subnormal,
     "CONSTANT": _constant,
     "NONFINITE": _nonfinite,
 }

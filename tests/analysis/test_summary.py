@@ -188,6 +188,21 @@ def test_broken_outputs_have_another_reason():
     assert summary.missing["accuracy_sqnr"] == "outputs hold NaN or infinity"
 
 
+@pytest.mark.parametrize(
+    ("kind", "max_abs", "reason"),
+    [
+        ("integer", 0.0, "no float output"),
+        ("float", 0.0, EXACT),
+        ("float", 1.0, "the reference holds no finite value other than zero"),
+    ],
+)
+def test_reasons_for_no_noise_ratio(kind: str, max_abs: float, reason: str):
+    output = OutputAccuracy(name="y", kind=kind, finite=True, max_abs=max_abs)
+    summary = summarise(make_result(accuracy=Accuracy(samples=1, outputs=(output,))))
+    assert summary.missing["accuracy_sqnr"] == reason
+    assert summary.missing["accuracy_top1"] == "no output that looks like classes"
+
+
 def test_reason_of_a_missing_reference_is_passed_on():
     summary = summarise(make_result(accuracy=Accuracy(reason="the graph draws random numbers")))
     assert summary.missing["accuracy_cosine"] == "the graph draws random numbers"

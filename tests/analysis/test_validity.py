@@ -169,16 +169,43 @@ def test_nan_from_the_second_call_on_is_found():
 
 
 def test_nan_that_the_model_itself_gives_is_none():
-    output = OutputAccuracy(name="log", kind="float", finite=True, inf_count=3, sqnr_db=120.0)
-    accuracy = Accuracy(samples=8, outputs=(output,))
-    steady = make_result(
-        measurements=[make_measurement(output_checks=checks(3, 3, 3))], accuracy=accuracy
+    def with_checks(*nonfinite: int, finite: bool = True) -> CaseResult:
+        return make_result(
+            measurements=[make_measurement(output_checks=checks(*nonfinite))],
+            accuracy=make_accuracy(finite=finite),
+        )
+
+    assert detail(with_checks(3, 3, 3), "NONFINITE") is None
+    assert detail(with_checks(3, 3, 7), "NONFINITE") == "7 values in the last run"
+    assert detail(with_checks(3, 3, 3, finite=False), "NONFINITE") is not None
+    uncompared = replace(with_checks(3, 3, 3), accuracy=Accuracy(reason="no reference"))
+    assert detail(uncompared, "NONFINITE") is not None
+
+
+def test_runs_that_differ_are_inaccurate():
+    accuracy = replace(make_accuracy(), repeatable=False, repeat_note="their norm by 0.2")
+    assert detail(make_result(accuracy=accuracy), "INACCURATE") == "their norm by 0.2"
+
+
+@pytest.mark.parametrize(
+    ("type_name", "inaccurate"), [("tensor(uint8)", False), ("tensor(int64)", True)]
+)
+def test_one_step_of_a_quantised_output_is_rounding(type_name: str, inaccurate: bool):
+    made = make_model()
+    model = replace(made, outputs=(replace(made.outputs[0], name="y", type=type_name),))
+    output = OutputAccuracy(
+        name="y", kind="integer", finite=True, max_abs=1.0, agree=900, rows=1000
     )
-    assert detail(steady, "NONFINITE") is None
-    growing = make_result(
-        measurements=[make_measurement(output_checks=checks(3, 3, 7))], accuracy=accuracy
+    result = make_result(
+        case=make_case(model=model), accuracy=Accuracy(samples=8, outputs=(output,))
     )
-    assert detail(growing, "NONFINITE") == "7 values in the last run"
+    assert (detail(result, "INACCURATE") is not None) == inaccurate
+
+
+def test_subnormal_outputs_are_said():
+    looked_at = [replace(check, subnormal=7) for check in checks(0, 0, 0)]
+    result = make_result(measurements=[make_measurement(output_checks=looked_at)])
+    assert detail(result, "SUBNORMAL") == "7 values in the first run"
 
 
 def test_constant_outputs_are_said():

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import accumulate, takewhile
 from statistics import median
 
 
@@ -58,13 +59,10 @@ def tail_probability(launches: int, at_most: int) -> float:
 @lru_cache(maxsize=256)
 def _bound_index(launches: int, alpha: float) -> int:
     """The largest ``k`` with ``P(W <= k − 1) <= alpha``; 0 if there is none."""
-    allowed = alpha * 2**launches
-    total = 0
-    for value, count in enumerate(null_counts(launches)):
-        total += count
-        if total > allowed:
-            return value
-    return len(null_counts(launches))
+    if not 0 < alpha < 0.5:
+        raise ValueError(f"a one-sided error lies between 0 and 0.5, not at {alpha}")
+    cumulated = accumulate(null_counts(launches))
+    return sum(1 for _ in takewhile(lambda count: count <= alpha * 2.0**launches, cumulated))
 
 
 def lower_bound(contrasts: Sequence[float], alpha: float) -> float:

@@ -71,10 +71,21 @@ def test_lower_bound_is_where_the_test_of_a_shift_turns(launches: int, alpha: fl
 
 
 def test_published_critical_values():
-    # Hollander, Wolfe and Chicken, table A.4: n = 8, P(W+ >= 35) = .004 and P(W+ >= 31) = .039.
+    # Hollander, Wolfe and Chicken, table A.4: n = 8, P(W+ >= 35) = .008; n = 20, P(W+ >= 150).
     assert tail_probability(8, 1) == pytest.approx(2 / 256)
     assert tail_probability(8, 0) == smallest_p(8) == 0.00390625
     assert tail_probability(20, 60) == pytest.approx(0.0487, abs=5e-5)
+
+
+def test_tails_beyond_the_range():
+    assert tail_probability(8, -1) == 0.0
+    assert tail_probability(3, 6) == 1.0
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.5, 1.0, -0.1])
+def test_an_error_that_is_none_is_refused(alpha: float):
+    with pytest.raises(ValueError, match="a one-sided error lies between"):
+        lower_bound([1.0, 2.0], alpha)
 
 
 def test_eight_launches_are_the_fewest_for_the_first_look():
