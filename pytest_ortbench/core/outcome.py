@@ -115,8 +115,9 @@ class Samples:
         durations_ns: In order, systematically thinned when there were too many.
         stride: Every how manieth one ``durations_ns`` holds; 1 if it holds all.
         order_statistics: Exact percentiles of all ``count`` samples.
-        thirds_ns: Medians of the first and of the last third, and the median absolute deviation,
-            for the check that the warm-up was over.
+        thirds_ns: Medians of the first and of the last third, and the scatter inside a third
+            (median absolute deviation of segment medians around the median of their own third),
+            for the check that the warm-up was over; ``None`` with fewer than 12 samples.
         wall_ns: Wall time of the timed blocks, the loop's own cost included.
         cpu_ns: CPU time that the process used in them, all threads.
         blocks: Number of timed blocks.
