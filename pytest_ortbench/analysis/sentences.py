@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 
 from pytest_ortbench.analysis.answers import Factor, ModelAnswer, Winner
@@ -10,6 +11,9 @@ from pytest_ortbench.core.units import common_scale, significant
 
 #: How many of a list of cases are named; the table has the rest.
 _NAMED = 3
+
+#: Where a reason is cut, for the same cause.
+_REASON_LENGTH = 90
 
 
 def sentences(answer: ModelAnswer) -> list[str]:
@@ -114,6 +118,11 @@ def _blur(winner: Winner) -> str:
 def _left_out(cases: Sequence[tuple[str, str]]) -> str:
     if not cases:
         return "no case was measured"
-    named = "; ".join(f"{label}: {reason}" for label, reason in cases[:_NAMED])
+    named = "; ".join(f"{label}: {_short(reason)}" for label, reason in cases[:_NAMED])
     more = len(cases) - _NAMED
     return named + (f"; and {more} more" if more > 0 else "")
+
+
+def _short(reason: str) -> str:
+    """The reason on one line, cut at a blank."""
+    return textwrap.shorten(reason, _REASON_LENGTH, placeholder=" …")

@@ -8,7 +8,7 @@ from pytest_ortbench.analysis.answers import ModelAnswer, answers
 from pytest_ortbench.analysis.sentences import sentences, with_interval
 from pytest_ortbench.core.outcome import CaseResult, Flag
 from pytest_ortbench.core.quantity import Quantity
-from tests.results_factory import make_case, make_result, make_run
+from tests.results_factory import make_case, make_failure, make_result, make_run
 
 
 def only(*results: CaseResult) -> ModelAnswer:
@@ -205,6 +205,15 @@ def test_long_lists_are_cut():
     assert line.endswith("; and 3 more")
     many = said(*(at("cpu", 3.0, knobs={"threads": str(count)}) for count in range(1, 7)))
     assert many[0].endswith(" and 2 more")
+
+
+def test_long_reasons_are_cut_and_stay_on_one_line():
+    failure = make_failure("error", message="no kernel\nfor " + "Conv " * 100)
+    (line,) = said(make_result(status="error", failure=failure))
+    assert "\n" not in line
+    assert "error: no kernel for Conv Conv" in line
+    assert line.endswith("Conv …")
+    assert len(line) < 160
 
 
 def test_left_out_cases_are_named_beside_the_ranked():
