@@ -60,7 +60,8 @@ def json_schema() -> JsonSchema:
 
     A document may hold fields beyond it; readers ignore them.
     """
-    schema = cast(JsonSchema, msgspec.json.schema(Run))
+    # There and back: what msgspec gives holds tuples, which no JSON reader would give.
+    schema = cast(JsonSchema, msgspec.json.decode(msgspec.json.encode(msgspec.json.schema(Run))))
     definitions = cast("dict[str, JsonSchema]", schema["$defs"])
     for kind in document_types():
         _explain(definitions[kind.__name__], describe(kind))
@@ -110,5 +111,6 @@ def _types_within(info: msgspec.inspect.Type, found: list[type]) -> list[type]:
 
 
 def _unmarked(text: str) -> str:
-    """Text without the roles and double backquotes of reStructuredText."""
-    return re.sub(r":\w+:`~?([^`]*)`", r"\1", text).replace("``", "`")
+    """Text without the roles and double backquotes of reStructuredText, in the words of JSON."""
+    plain = re.sub(r":\w+:`~?([^`]*)`", r"`\1`", text).replace("``", "`")
+    return plain.replace("`None`", "`null`")

@@ -18,7 +18,7 @@ from pytest_ortbench.core.errors import DocumentError
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.run import Run
 from pytest_ortbench.schema.document import encode_header, encode_result, encode_run
-from pytest_ortbench.store.journal import Journal, replace_file
+from pytest_ortbench.store.journal import Journal, make_folder, replace_file
 
 DOCUMENT = "run.json"
 JOURNAL = "journal.jsonl"
@@ -90,7 +90,7 @@ class RunFolder:
             DocumentError: if that fails.
         """
         try:
-            self.path.mkdir(parents=True, exist_ok=True)
+            make_folder(self.path)
         except OSError as error:
             raise _refused(self.path, "can't make the folder", error, _ELSEWHERE) from error
         return self.path

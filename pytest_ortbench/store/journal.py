@@ -60,7 +60,7 @@ class Journal:
         """
         if not self._pending:
             return
-        self.path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(self.path.parent)
         exclusive = 0 if self._made else os.O_EXCL
         descriptor = os.open(
             self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | exclusive | _BINARY, _MODE
@@ -107,7 +107,7 @@ def replace_file(path: Path, data: bytes) -> None:
             stream.write(data)
         return
     target = path.resolve()
-    target.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(target.parent)
     temporary = target.with_name(f".{target.name[:40]}.{secrets.token_hex(4)}.tmp")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY, _MODE)
     try:
@@ -122,6 +122,18 @@ def replace_file(path: Path, data: bytes) -> None:
             temporary.unlink()
         raise
     sync_folder(target.parent)
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder and those above it.
+
+    Raises:
+        OSError: if that fails; a file in its place is called that, not "exists already".
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except FileExistsError as error:
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder)) from error
 
 
 def sync_folder(folder: Path) -> None:

@@ -1,0 +1,265 @@
+"""Write the pages of docs/reference from the code; with --check only say which are out of date.
+
+Run it from anywhere after a change of a data type, command, option, metric or flag:
+
+    python docs/generate.py
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import sys
+import typing
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import click
+
+FOLDER = Path(__file__).parent / "reference"
+
+_NOTE = "<!-- Written by docs/generate.py from the code: change it there. -->\n"
+
+
+def page(title: str, *blocks: str) -> str:
+    """Join the blocks of a page under its title."""
+    return "\n\n".join([f"# {title}", _NOTE.strip(), *blocks]) + "\n"
+
+
+def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a Markdown table."""
+
+    def line(cells: Iterable[str]) -> str:
+        return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+    return "\n".join([line(headings), line("---" for _ in headings), *map(line, rows)])
+
+
+def document_page() -> str:
+    """Return the page on the fields of a run document."""
+    from pytest_ortbench.core.run import SCHEMA_VERSION
+    from pytest_ortbench.schema.json_schema import describe, document_types
+
+    blocks = [
+        f"Schema version {SCHEMA_VERSION}. `ortbench schema` prints the same as a JSON Schema, "
+        "`ortbench schema RUN` checks a document.",
+        "A document holds raw facts: durations in nanoseconds (`_ns`), seconds (`_s`), bytes, "
+        "joules (`_j`), watts (`_w`). Percentiles, ratios and verdicts are computed from them "
+        "each time. What was not measured is `null`, never 0, and a reason stands beside it; "
+        "there is no NaN and no infinity. A case is identified by its id and the label of its "
+        "runtime. While a run lasts, `journal.jsonl` holds a line with the `Run` without its "
+        "cases, then one line for each `CaseResult`.",
+        "Readers ignore fields that they don't know, read every older version, and refuse a "
+        "newer one.",
+    ]
+    kinds = document_types()
+    for kind in kinds:
+        described = describe(kind)
+        hints = typing.get_type_hints(kind)
+        rows = [
+            (
+                f"`{field.name}`",
+                _type_name(hints[field.name], kinds),
+                "" if _is_required(field) else "yes",
+                described.fields.get(field.name, ""),
+            )
+            for field in dataclasses.fields(kind)
+        ]
+        fields = table(("field", "type", "may be left out", "what it is"), rows)
+        blocks += [f"## {kind.__name__}", described.summary, fields]
+    return page("The run document", *blocks)
+
+
+def _is_required(field: dataclasses.Field[object]) -> bool:
+    missing = dataclasses.MISSING
+    return field.default is missing and field.default_factory is missing
+
+
+def _type_name(hint: object, kinds: Sequence[type]) -> str:
+    """A type in words; types of the document link to their table."""
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if hint in kinds:
+        name = typing.cast(type, hint).__name__
+        return f"[{name}](#{name.lower()})"
+    if origin is tuple and arguments[-1] is Ellipsis:
+        return f"list of {_type_name(arguments[0], kinds)}"
+    if origin is tuple:
+        return f"{len(arguments)} of {_type_name(arguments[0], kinds)}"
+    if origin is dict:
+        return f"object of {_type_name(arguments[1], kinds)}"
+    if arguments:
+        return " or ".join(_type_name(argument, kinds) for argument in arguments)
+    words = {str: "text", int: "integer", float: "number", bool: "true or false"}
+    return words.get(typing.cast(type, hint), "null")
+
+
+def commands_page() -> str:
+    """Return the page on the console tool: what the help of each command says."""
+    import click
+
+    from pytest_ortbench.cli.application import COMMANDS, application
+
+    parent = click.Context(application, info_name="ortbench")
+    index = table(
+        ("command", "what it does"),
+        [(f"[{name}](#ortbench-{name})", entry.help) for name, entry in COMMANDS.items()],
+    )
+    blocks = [*_command_blocks(application, parent), index]
+    for name in COMMANDS:
+        command = application.get_command(parent, name)
+        assert command is not None
+        context = click.Context(command, parent=parent, info_name=name)
+        blocks += [f"## ortbench {name}", *_command_blocks(command, context)]
+        # Not by class: the group of all commands is one too, and was told above.
+        for inner_name, inner in getattr(command, "commands", {}).items():
+            inner_context = click.Context(inner, parent=context, info_name=inner_name)
+            blocks.append(f"### {inner_context.command_path}")
+            blocks += _command_blocks(inner, inner_context)
+    return page("The console tool", *blocks)
+
+
+def _command_blocks(command: click.Command, context: click.Context) -> Iterable[str]:
+    """Usage, text, options and examples; not click's own layout, which changes with its version."""
+    import inspect
+
+    usage = " ".join([context.command_path, *command.collect_usage_pieces(context)])
+    yield f"```\n{usage}\n```"
+    for paragraph in inspect.cleandoc(command.help or "").split("\n\n"):
+        yield " ".join(paragraph.split())
+    # Options only: what arguments are stands in the text.
+    options = [each for each in command.params if each.param_type_name == "option"]
+    if options:
+        rows = [_option_row(option, context) for option in options]
+        yield table(("option", "default", "meaning"), rows)
+    for block in (command.epilog or "").split("\b\n"):
+        title, _, lines = block.strip().partition("\n")
+        if title == "Examples:":
+            yield f"```\n{inspect.cleandoc(lines)}\n```"
+        elif title:
+            yield title
+
+
+def _option_row(option: click.Parameter, context: click.Context) -> tuple[str, str, str]:
+    import click
+
+    assert isinstance(option, click.Option)
+    choices = "|".join(option.type.choices) if isinstance(option.type, click.Choice) else ""
+    value = "" if option.is_flag else f" {option.metavar or choices or option.type.name.upper()}"
+    default = option.get_default(context)
+    names = ", ".join(f"`{name}{value}`" for name in option.opts)
+    shown = f"`{default}`" if isinstance(default, str | Path) and str(default) else ""
+    return names, shown, option.help or ""
+
+
+def metrics_page() -> str:
+    """Return the page on metrics and the grammar of limits."""
+    from pytest_ortbench.core.limits import OPERATORS
+    from pytest_ortbench.core.metrics import METRICS
+    from pytest_ortbench.core.units import FACTORS
+
+    rows = [
+        (f"`{m.name}`", f"`{m.column}`", m.unit, m.better, m.description) for m in METRICS.values()
+    ]
+    units = [
+        (unit, ", ".join(f"`{name}`" for name in written if name))
+        for unit, written in FACTORS.items()
+        if any(written)
+    ]
+    return page(
+        "Metrics and limits",
+        "A metric has one name wherever it is written: in limits, in `ortbench show --sort`, in "
+        "the `ortbench` fixture. Its column is the one of `ortbench export`.",
+        table(("metric", "column", "unit", "better", "what it is"), rows),
+        "## Limits",
+        "`metric op value unit`, e.g. `latency_p90 <= 30 ms`, `placement >= 95 %`. A value "
+        "without an operator is an upper bound: `peak_rss: 500 MB`. Without a unit the metric's "
+        f"own is meant. Operators: {', '.join(f'`{op}`' for op in OPERATORS)}.",
+        table(("unit of the metric", "units that may be written"), units),
+    )
+
+
+def flags_page() -> str:
+    """Return the page on validity flags."""
+    from pytest_ortbench.core.flags import FLAGS
+
+    meanings = {
+        "bars": "The number is never ranked and never gated.",
+        "blurs": "A gap inside the intervals is a tie, and a gate on it is inconclusive.",
+        "notes": "For the reader; nothing else changes.",
+    }
+    blocks = []
+    for severity, meaning in meanings.items():
+        rows = [
+            (f"`{flag.name}`", flag.meaning, flag.advice)
+            for flag in FLAGS.values()
+            if flag.severity == severity
+        ]
+        blocks += [f"## {severity}", meaning, table(("flag", "what was seen", "what to do"), rows)]
+    return page(
+        "Validity flags",
+        "A flag is stored with a number and printed with it, wherever it goes.",
+        *blocks,
+    )
+
+
+def options_page() -> str:
+    """Return the page on pytest options and ini keys."""
+    from pytest_ortbench.option_registry import OPTIONS
+
+    rows = [
+        (
+            f"`{spec.flag}{f'={spec.metavar}' if spec.metavar else ''}`" if spec.flag else "",
+            f"`{spec.ini}`",
+            spec.ini_type,
+            _with_code(spec.help),
+            _with_code(spec.pending),
+        )
+        for spec in OPTIONS
+    ]
+    return page(
+        "Options",
+        "Every option has an ini key of the type that stands beside it, under `[tool.pytest]` or "
+        "`[tool.pytest.ini_options]`. The command line wins over the ini file, and a marker wins "
+        "for the axes that it names. Lists are repeatable; commas split them.",
+        table(("option", "ini key", "type", "meaning", "not yet"), rows),
+    )
+
+
+def _with_code(text: str) -> str:
+    return re.sub(r"(--[a-z][\w-]*(?:=\S+[^\s.,;)])?)", r"`\1`", text)
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "document.md": document_page,
+    "commands.md": commands_page,
+    "options.md": options_page,
+    "metrics.md": metrics_page,
+    "flags.md": flags_page,
+}
+
+
+def outdated() -> list[str]:
+    """Return the names of the pages that differ from what the code says."""
+    return [
+        name
+        for name, make in PAGES.items()
+        if not (FOLDER / name).is_file() or (FOLDER / name).read_text(encoding="utf-8") != make()
+    ]
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Write the pages, or with ``--check`` name those that are out of date."""
+    stale = outdated()
+    for name in stale:
+        if "--check" in arguments:
+            sys.stderr.write(f"{FOLDER / name} is out of date: run python docs/generate.py\n")
+        else:
+            FOLDER.mkdir(exist_ok=True)
+            (FOLDER / name).write_text(PAGES[name](), encoding="utf-8")
+    return 1 if stale and "--check" in arguments else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,106 @@
+"""The commands by name, and the one place where errors become a line and an exit code.
+
+``ortbench --help`` must be quick, so a command's module is imported when the command is called;
+its line in the help stands here.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import click
+
+from pytest_ortbench import __version__
+from pytest_ortbench.cli.terminal import ExitCode, ReaderGone, silence, warn
+from pytest_ortbench.core.errors import OrtbenchError, did_you_mean
+
+
+class Entry(NamedTuple):
+    """A command: where it lives and what its line in the help says."""
+
+    module: str
+    help: str
+
+
+COMMANDS: dict[str, Entry] = {
+    "doctor": Entry("doctor", "What is installed, which providers run, what makes this noisy."),
+    "providers": Entry("providers", "Which execution providers really run here."),
+    "models": Entry("models", "List, fetch and inspect models."),
+    "show": Entry("show", "The table of a stored run."),
+    "export": Entry("export", "One flat row a case, as CSV, JSON or Markdown."),
+    "merge": Entry("merge", "Several runs of one machine as one document."),
+    "schema": Entry("schema", "The JSON Schema of run documents; check documents against it."),
+}
+
+
+class LazyCommands(click.Group):
+    """A group whose commands are imported when they are called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        """Return the names in the order of the help."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """Import the module of a command and return it."""
+        entry = COMMANDS.get(cmd_name)
+        if entry is None:
+            return None
+        module = importlib.import_module(f"pytest_ortbench.cli.{entry.module}")
+        command: click.Command = module.command
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command, or say which one may have been meant."""
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            ctx.fail(f"No such command {args[0]!r}. {did_you_mean(args[0], COMMANDS)}")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """Write the list of commands without importing any."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, entry.help) for name, entry in COMMANDS.items()])
+
+
+EPILOG = """\b
+Exit codes: 0 fine, 1 a limit failed, 2 the call is wrong, 3 nothing could be measured or shown.
+
+\b
+Examples:
+  ortbench doctor
+  ortbench show latest
+  ortbench export latest --format=csv --output=rows.csv
+"""
+
+
+@click.group(
+    cls=LazyCommands, context_settings={"help_option_names": ["-h", "--help"]}, epilog=EPILOG
+)
+@click.version_option(__version__, message="pytest-ortbench %(version)s")
+def application() -> None:
+    """Look at what pytest-ortbench measured, and at the machine that it measures on.
+
+    RUN is 'latest' (the newest finished run), a run id, the folder of a run, or a file.
+    """
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one call of the tool and return its exit code."""
+    try:
+        code = application.main(list(arguments), prog_name="ortbench", standalone_mode=False)
+        return code if isinstance(code, int) else ExitCode.FINE
+    except ReaderGone:
+        silence()
+        return ExitCode.FINE
+    except OrtbenchError as error:
+        # One line, whatever a native message inside of it looks like.
+        warn(f"ortbench: {' '.join(str(error).split())}")
+    except click.Abort:
+        return ExitCode.INTERRUPTED
+    except click.ClickException as error:
+        error.show(sys.stderr)
+    return ExitCode.WRONG_CALL

@@ -1,0 +1,53 @@
+"""Arguments and options that several commands share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+import click
+
+from pytest_ortbench.core.run import Run
+
+_F = TypeVar("_F", bound=Callable[..., object])
+
+#: Where run ids and ``latest`` are looked up.
+results_option = click.option(
+    "--results",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("results"),
+    show_default=True,
+    help="Folder of the stored runs.",
+)
+
+output_option = click.option(
+    "--output",
+    "-o",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write to this file instead of the terminal.",
+)
+
+
+def epilog(*examples: str) -> str:
+    """Return the examples at the end of a command's help, each on its line."""
+    return "\b\nExamples:\n" + "\n".join(f"  {example}" for example in examples)
+
+
+def load_run(spec: str, results: Path) -> Run:
+    """Load one run by what the user calls it; what can't be read of it is said on standard error.
+
+    Raises:
+        UsageError: if there is no such run.
+        DocumentError: if it can't be read.
+    """
+    from pytest_ortbench.cli.terminal import warn
+    from pytest_ortbench.store.documents import read, resolve_run
+
+    loaded = read(resolve_run(spec, results))
+    for note in loaded.notes:
+        warn(f"note: {note}")
+    if loaded.run.finished_at is None:
+        done = f"{len(loaded.run.cases)} of {loaded.run.expected} cases"
+        warn(f"note: {loaded.run.run_id} was not finished: it holds {done}")
+    return loaded.run

@@ -1,0 +1,178 @@
+"""``ortbench doctor``: what is installed, what really runs, what makes numbers vary."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Sequence
+from contextlib import closing
+
+import click
+
+from pytest_ortbench.cli.arguments import epilog
+from pytest_ortbench.cli.survey import ProviderState, Survey, survey
+from pytest_ortbench.cli.terminal import ExitCode, inert, say, step, width
+from pytest_ortbench.launch.installed import Installed, installed
+from pytest_ortbench.launch.noise import Finding, cpu_ticks, noise
+
+#: Width of the names in front of the text.
+_COLUMN = 15
+#: Facts of the machine that the findings on noise tell better.
+_TOLD_BELOW = ("cpus_usable", "cores_usable", "cpu_quota", "virtualisation")
+
+
+@click.command(epilog=epilog("ortbench doctor", "ortbench doctor > machine.txt"))
+def command() -> int:
+    """Say what is installed, which providers really run and why the others don't, and what makes
+    numbers vary on this machine.
+
+    Exit code 3 if nothing could be measured here.
+    """
+    from pytest_ortbench.core.case import Runtime
+    from pytest_ortbench.launch.launcher import ProcessLauncher
+    from pytest_ortbench.launch.machine import fingerprint
+
+    before = cpu_ticks()
+    quiet = noise(since=before)
+    with closing(ProcessLauncher()) as launcher:
+        seen = survey(launcher, Runtime(), on_step=step)
+    # The load is taken from before we made some ourselves, what the hypervisor took from meanwhile.
+    later = {finding.name: finding for finding in noise(since=before)}
+    findings = [later[each.name] if each.name == "steal" else each for each in quiet]
+    for line in report(installed(), seen, fingerprint().stable, findings, width()):
+        say(line)
+    return ExitCode.FINE if seen.running else ExitCode.NOTHING
+
+
+def report(
+    packages: Installed,
+    seen: Survey,
+    machine: dict[str, str],
+    findings: Sequence[Finding],
+    columns: int,
+) -> list[str]:
+    """Return the lines of the report.
+
+    Args:
+        packages: What is installed.
+        seen: What runs.
+        machine: Stable facts of the machine.
+        findings: What makes it noisy.
+        columns: Width of a line.
+    """
+    writer = _Writer(columns)
+    _runtime(writer, packages, seen)
+    _providers(writer, seen)
+    writer.heading("machine")
+    for name, value in machine.items():
+        if name not in _TOLD_BELOW:
+            writer.entry(name.replace("_", " "), value)
+    _noise(writer, findings)
+    _conclusion(writer, packages, seen, findings)
+    return writer.lines
+
+
+class _Writer:
+    """Lines of a report: headings, and entries with a name in front and wrapped text behind."""
+
+    def __init__(self, columns: int) -> None:
+        self.lines: list[str] = []
+        self._columns = max(columns, 60)
+        self._margin = " " * (_COLUMN + 3)
+
+    def heading(self, text: str) -> None:
+        if self.lines:
+            self.lines.append("")
+        self.lines.append(text)
+
+    def entry(self, name: str, text: str, *more: str) -> None:
+        """An entry, and further paragraphs under it."""
+        name, first = inert(name), f"  {inert(name):<{_COLUMN}} "
+        if len(name) > _COLUMN:
+            self.lines.append(f"  {name}")
+            first = self._margin
+        for paragraph in (text, *more):
+            if paragraph:
+                self.lines += textwrap.wrap(
+                    inert(paragraph),
+                    self._columns,
+                    initial_indent=first,
+                    subsequent_indent=self._margin,
+                    break_long_words=False,
+                    break_on_hyphens=False,
+                )
+                first = self._margin
+
+    def command(self, text: str) -> None:
+        """A command, never wrapped, so that it can be copied."""
+        self.lines.append(self._margin + inert(text))
+
+
+def _runtime(writer: _Writer, packages: Installed, seen: Survey) -> None:
+    import platform
+    import sys
+
+    from pytest_ortbench import __version__
+
+    writer.heading("installed")
+    writer.entry("pytest-ortbench", __version__)
+    writer.entry("python", f"{platform.python_version()}, {sys.executable}")
+    for each in packages.distributions:
+        kind = "" if each.brings_package else " (a provider that is plugged in)"
+        writer.entry(each.name, f"{each.version}{kind}")
+    if seen.info is not None:
+        writer.entry("in use", f"ONNX Runtime {seen.info.version}, numpy {seen.info.numpy}")
+        if seen.info.build:
+            writer.entry("build", seen.info.build)
+    if seen.failure is not None:
+        writer.entry("problem", seen.failure.message, seen.failure.hint)
+    for problem in packages.problems():
+        writer.entry("problem", problem)
+    for number, step_text in enumerate(packages.repair()):
+        if not number:
+            writer.entry("repair", "in this order:")
+        writer.command(step_text)
+
+
+def _providers(writer: _Writer, seen: Survey) -> None:
+    if seen.info is None:
+        return
+    writer.heading("providers, each tried on tiny models")
+    for each in seen.in_state("runs"):
+        writer.entry(each.alias, "runs")
+    for each in (*seen.in_state("fails"), *seen.in_state("left out")):
+        writer.entry(each.alias, f"{each.state}: {each.reason}", each.hint)
+    writer.heading("not here; each in an environment of its own, or they overwrite each other")
+    together: dict[str, list[str]] = {}
+    for each in seen.in_state("absent"):
+        together.setdefault(each.reason, []).append(each.alias)
+    for reason, aliases in together.items():
+        writer.entry(", ".join(aliases), reason)
+
+
+def _noise(writer: _Writer, findings: Iterable[Finding]) -> None:
+    writer.heading("what makes numbers vary")
+    marks = {"fine": "", "note": "note: ", "noisy": "NOISY: "}
+    for each in findings:
+        writer.entry(each.name, marks[each.severity] + each.value, each.advice)
+
+
+def _conclusion(
+    writer: _Writer, packages: Installed, seen: Survey, findings: Iterable[Finding]
+) -> None:
+    """The last lines answer the question."""
+    writer.heading("so")
+    if seen.running:
+        writer.entry("measure", f"pytest MODEL.onnx --ort-providers={_joined(seen.running)}")
+    else:
+        writer.entry("measure", "nothing can be measured here yet: see the problem above")
+    if packages.problems():
+        writer.entry("first", "repair the installation as shown above")
+    noisy = [each.name for each in findings if each.severity == "noisy"]
+    if noisy:
+        writer.entry("noise", f"{', '.join(noisy)}: see above; intervals will be wide")
+    else:
+        writer.entry("noise", "nothing that could be changed was found")
+
+
+def _joined(states: Iterable[ProviderState]) -> str:
+    return ",".join(each.alias for each in states)

@@ -1,0 +1,114 @@
+"""``ortbench export``: one flat row a case, for spreadsheets and scripts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+import click
+
+from pytest_ortbench.cli.arguments import epilog, load_run, output_option, results_option
+from pytest_ortbench.cli.terminal import ExitCode, say, warn, write
+
+#: Flat rows, of one or several runs.
+Rows: TypeAlias = "Sequence[Mapping[str, int | float | str | None]]"
+
+
+@click.command(
+    epilog=epilog(
+        "ortbench export latest > rows.csv",
+        "ortbench export machine-*/run.json --format=json --output=rows.json",
+        "ortbench export latest --format=md --filter=status=measured",
+    )
+)
+@click.argument("runs", metavar="RUN...", nargs=-1, required=True)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["csv", "json", "md"]),
+    default="csv",
+    show_default=True,
+    help="csv (inert in a spreadsheet), json (a list of objects), md (a table).",
+)
+@click.option(
+    "--filter",
+    "filters",
+    metavar="TEXT",
+    multiple=True,
+    help="Only cases with this in their id, or COLUMN=VALUE, COLUMN!=VALUE. Repeatable.",
+)
+@output_option
+@results_option
+def command(
+    runs: tuple[str, ...], form: str, filters: tuple[str, ...], output: Path | None, results: Path
+) -> int:
+    """Write one flat row for every case of every RUN, whatever became of it.
+
+    All numbers are in SI units; a cell is empty (null) where nothing was measured, never 0. The
+    columns host and run_id tell several runs apart.
+    """
+    from pytest_ortbench.analysis.rows import rows
+    from pytest_ortbench.cli.selection import parse_condition, select
+
+    conditions = [parse_condition(text) for text in filters]
+    chosen = [select(load_run(spec, results), conditions) for spec in runs]
+    every = [row for run in chosen for row in rows(run)]
+    text = _FORMATS[form](every)
+    if output is None:
+        write(text)
+    else:
+        _save(text, output)
+        say(f"{output}: {len(every)} rows")
+    if not every:
+        warn("ortbench: there is no such case" if filters else "ortbench: no run holds a case")
+        return ExitCode.NOTHING
+    return ExitCode.FINE
+
+
+def _csv(rows: Rows) -> str:
+    from pytest_ortbench.report.csv import render_csv
+
+    return render_csv(rows)
+
+
+def _json(rows: Rows) -> str:
+    import json
+
+    # ASCII only: no character that an encoding lacks, and, but for DEL, none that controls.
+    return json.dumps(rows, indent=2, allow_nan=False).replace("\x7f", "\\u007f") + "\n"
+
+
+def _markdown(rows: Rows) -> str:
+    from pytest_ortbench.analysis.rows import COLUMNS
+    from pytest_ortbench.report.escape import markdown
+
+    def line(cells: Iterable[str]) -> str:
+        return f"| {' | '.join(cells)} |\n"
+
+    def text(value: int | float | str | None) -> str:
+        return "" if value is None else markdown(value) if isinstance(value, str) else repr(value)
+
+    table = [line(COLUMNS), line("---" for _ in COLUMNS)]
+    return "".join(table) + "".join(line(text(row[name]) for name in COLUMNS) for row in rows)
+
+
+_FORMATS: dict[str, Callable[[Rows], str]] = {
+    "csv": _csv,
+    "json": _json,
+    "md": _markdown,
+}
+
+
+def _save(text: str, path: Path) -> None:
+    from pytest_ortbench.core.errors import DocumentError
+    from pytest_ortbench.store.journal import replace_file
+
+    try:
+        replace_file(path, text.encode())
+    except OSError as error:
+        raise DocumentError(
+            f"can't be written: {error.strerror or error}",
+            place=str(path),
+            hint="Choose another path with --output",
+        ) from error

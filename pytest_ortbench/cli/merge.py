@@ -1,0 +1,40 @@
+"""``ortbench merge``: the shards of a suite as one run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from pytest_ortbench.cli.arguments import epilog, load_run, results_option
+from pytest_ortbench.cli.terminal import ExitCode, say
+
+
+@click.command(
+    epilog=epilog(
+        "ortbench merge shard-1/run.json shard-2/run.json --output=run.json",
+        "ortbench merge 20260304T050600Z-lab-1-0a1b latest",
+    )
+)
+@click.argument("runs", metavar="RUN RUN...", nargs=-1, required=True)
+@click.option(
+    "--output",
+    "-o",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write the document here; otherwise it becomes a run of the results folder.",
+)
+@results_option
+def command(runs: tuple[str, ...], output: Path | None, results: Path) -> int:
+    """Join several runs of one machine and one commit into one document.
+
+    A case that several of them hold counts as the newest run has it. Runs of different machines,
+    commits or runtimes are not merged but exported side by side: ortbench export RUN RUN.
+    """
+    from pytest_ortbench.store.folder import DOCUMENT, write_document
+    from pytest_ortbench.store.merge import merge_runs
+
+    merged = merge_runs([load_run(spec, results) for spec in runs])
+    path = output or results / merged.run_id / DOCUMENT
+    write_document(merged, path)
+    say(f"{path}: {len(merged.cases)} cases of {len(runs)} runs")
+    return ExitCode.FINE

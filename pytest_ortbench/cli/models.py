@@ -1,0 +1,232 @@
+"""``ortbench models``: what can be measured by name, getting it, looking into it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from pytest_ortbench.cli.arguments import epilog
+from pytest_ortbench.cli.terminal import ExitCode, say, table, warn
+from pytest_ortbench.core.model import Model, TensorInfo
+
+#: So many operator types are listed before the rest is counted.
+_OPERATORS = 12
+#: Characters of a licence in the list.
+_LICENCE = 20
+
+
+@click.group(
+    invoke_without_command=True,
+    epilog=epilog(
+        "ortbench models",
+        "ortbench models fetch silero-vad",
+        "ortbench models inspect model.onnx",
+        "pytest --pyargs pytest_ortbench.suites --ort-models=zoo:silero-vad",
+    ),
+)
+@click.pass_context
+def command(context: click.Context) -> int:
+    """List, fetch and inspect models.
+
+    NAME is zoo:NAME (a real network, fetched once and checked by its digest), builtin:NAME (built
+    on the spot with drawn weights) or a name of the project's models/catalogue.toml; zoo: and
+    builtin: may be left out here.
+    """
+    if context.invoked_subcommand is None:
+        return _list()
+    return ExitCode.FINE
+
+
+@command.command("list", epilog=epilog("ortbench models list"))
+def list_() -> int:
+    """List the models that have a name; * marks those that are measured by default."""
+    return _list()
+
+
+@command.command(epilog=epilog("ortbench models fetch silero-vad builtin:resnet50"))
+@click.argument("names", metavar="NAME...", nargs=-1, required=True)
+def fetch(names: tuple[str, ...]) -> int:
+    """Fetch or build models now, so that measuring them needs no network later."""
+    code = ExitCode.FINE
+    for model in _resolve(names):
+        if isinstance(model, Model):
+            licence = _licence(model.source)
+            about = f"{_size(model.size_bytes)}{f', {licence}' if licence else ''}"
+            say(f"{model.source}: {model.path} ({about})")
+        else:
+            code = ExitCode.WRONG_CALL
+    return code
+
+
+@command.command(
+    epilog=epilog("ortbench models inspect model.onnx", "ortbench models inspect zoo:silero-vad")
+)
+@click.argument("names", metavar="PATH|NAME...", nargs=-1, required=True)
+def inspect(names: tuple[str, ...]) -> int:
+    """Say what a model takes, what it holds, and what it would be fed by default."""
+    code = ExitCode.FINE
+    for index, model in enumerate(_resolve(names)):
+        if not isinstance(model, Model):
+            code = ExitCode.WRONG_CALL
+            continue
+        if index:
+            say("")
+        say(model.name)
+        say(table([list(row) for row in _facts(model)], indent=2))
+    return code
+
+
+def _list() -> int:
+    from pytest_ortbench.zoo.builders.registry import BUILDERS
+    from pytest_ortbench.zoo.catalogue import DEFAULT_SET, project_catalogue, shipped_catalogue
+
+    rows = []
+    for info in BUILDERS.values():
+        mark = "*" if info.name in DEFAULT_SET else ""
+        size = f"{_count(info.parameters)} parameters"
+        rows.append(
+            [
+                f"builtin:{info.name}{mark}",
+                size,
+                "ours",
+                _sizes(info.default_dims),
+                info.description,
+            ]
+        )
+    rows += [
+        [f"zoo:{entry.name}", _size(entry.size_bytes), _short(entry.licence), _sizes(entry.dims),
+         entry.description]
+        for entry in shipped_catalogue().values()
+    ]  # fmt: skip
+    rows += [
+        [f"{entry.name}*", _size(entry.size_bytes), _short(entry.licence), _sizes(entry.dims),
+         entry.description or entry.origin]
+        for entry in project_catalogue(Path.cwd()).values()
+    ]  # fmt: skip
+    say(table(rows, header=["name", "size", "licence", "dims", "what it is"]))
+    say("* measured where no model is named")
+    return ExitCode.FINE
+
+
+def _short(licence: str) -> str:
+    """A licence fit for a column; inspect and fetch show the whole."""
+    if len(licence) <= _LICENCE:
+        return licence or "-"
+    return licence[: _LICENCE - 1].rsplit(" ", 1)[0] + "…"
+
+
+def _licence(source: str) -> str:
+    """Licence of a model of the catalogue, as its source states it; empty for others."""
+    from pytest_ortbench.zoo.catalogue import shipped_catalogue
+
+    kind, _, name = source.partition(":")
+    entry = shipped_catalogue().get(name) if kind == "zoo" else None
+    return entry.licence if entry else ""
+
+
+def _count(number: int) -> str:
+    from pytest_ortbench.core.units import significant
+
+    for factor, name in ((1e6, "M"), (1e3, "k")):
+        if number >= factor:
+            return f"{significant(number / factor, 3)} {name}"
+    return str(number)
+
+
+def _resolve(names: tuple[str, ...]) -> Iterator[Model | None]:
+    """Each model that the names stand for; ``None``, and a line, for one that can't be had."""
+    from pytest_ortbench.zoo.resolve import resolve_models
+
+    specs = [_full_name(name) for name in names]
+    for model in resolve_models(specs, root=Path.cwd(), notify=warn):
+        if isinstance(model, Model):
+            yield model
+        else:
+            warn(f"ortbench: {' '.join(str(model.error).split())}")
+            yield None
+
+
+def _full_name(name: str) -> str:
+    """Put ``zoo:`` or ``builtin:`` in front where it was left out."""
+    from pytest_ortbench.zoo.builders.registry import BUILDERS
+    from pytest_ortbench.zoo.catalogue import project_catalogue, shipped_catalogue
+
+    if Path(name).exists() or name in project_catalogue(Path.cwd()):
+        return name
+    if name in shipped_catalogue():
+        return f"zoo:{name}"
+    return f"builtin:{name}" if name in BUILDERS else name
+
+
+def _facts(model: Model) -> Iterator[tuple[str, str]]:
+    yield "file", model.path
+    yield "source", model.source
+    external = f", of it {len(model.external_files)} external files" if model.external_files else ""
+    yield "size", f"{_size(model.size_bytes)}{external}"
+    if _licence(model.source):
+        yield "licence", _licence(model.source)
+    yield "SHA-256", model.digest
+    opsets = ", ".join(f"{domain} {version}" for domain, version in model.opsets.items())
+    yield "format", f"IR version {model.ir_version or 'unknown'}; operator sets: {opsets or 'none'}"
+    yield "weights", f"{model.parameters:,}"
+    yield "nodes", f"{model.nodes:,}: {_operators(model.op_types)}"
+    for tensor in model.inputs:
+        yield "input", _tensor(tensor)
+    for tensor in model.outputs:
+        yield "output", _tensor(tensor)
+    for what, sizes in (("dims", model.default_dims), ("fixed by graph", model.implied_dims)):
+        if sizes:
+            yield what, _sizes(sizes)
+    for name, sizes in model.workloads.items():
+        yield "workload", f"{name}: {_sizes(sizes)}"
+    if model.random_ops:
+        yield "random", f"{', '.join(model.random_ops)}: outputs can't be compared"
+    for line in _fed(model):
+        yield "fed", line
+    for note in model.notes:
+        yield "note", note
+
+
+def _fed(model: Model) -> Iterator[str]:
+    """What one inference of batch 1 would be fed, and how each size came about."""
+    from pytest_ortbench.core.errors import OrtbenchError
+    from pytest_ortbench.plan.feeds import Refused, resolve_inputs
+
+    try:
+        specs = resolve_inputs(model, batch=1, dims={})
+    except OrtbenchError as error:
+        yield str(error)
+        return
+    except Refused as refusal:
+        yield refusal.failure.message
+        return
+    for spec in specs:
+        how = f" ({'; '.join(spec.resolved)})" if spec.resolved else ""
+        why = f", {spec.hint.why}" if spec.hint.why else ""
+        yield f"{spec.name} {list(spec.shape)}{how}: {spec.hint.kind}{why}"
+
+
+def _tensor(tensor: TensorInfo) -> str:
+    shape = "of unknown rank"
+    if tensor.shape is not None:
+        shape = "[" + ", ".join("?" if size is None else str(size) for size in tensor.shape) + "]"
+    return f"{tensor.name}: {tensor.type} {shape}" + (" (optional)" if tensor.optional else "")
+
+
+def _operators(counts: dict[str, int]) -> str:
+    ranked = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
+    shown = ", ".join(f"{count} {name}" for name, count in ranked[:_OPERATORS])
+    more = len(ranked) - _OPERATORS
+    return f"{shown} and {more} more types" if more > 0 else shown
+
+
+def _sizes(sizes: dict[str, int]) -> str:
+    return " ".join(f"{name}:{size}" for name, size in sizes.items()) or "-"
+
+
+def _size(size_bytes: int) -> str:
+    from pytest_ortbench.core.units import format_amount
+
+    return format_amount(size_bytes, "bytes") if size_bytes else "-"

@@ -1,0 +1,129 @@
+"""Which cases of a run are shown, in which order, with which columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+
+from pytest_ortbench.analysis.rows import COLUMNS, Cell, row
+from pytest_ortbench.core.errors import UsageError, did_you_mean
+from pytest_ortbench.core.metrics import METRICS
+from pytest_ortbench.core.outcome import CaseResult
+from pytest_ortbench.core.run import Run
+from pytest_ortbench.report.cells import ALL_COLUMNS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Condition:
+    """What a case must be like to be shown.
+
+    Attributes:
+        column: Column that is looked at; ``case_id`` for a bare text.
+        pattern: What stands there, case ignored: ``*`` and ``?`` stand for any text.
+        wanted: Whether it must stand there or must not.
+    """
+
+    column: str
+    pattern: str
+    wanted: bool = True
+
+    def holds(self, cells: dict[str, Cell]) -> bool:
+        """Whether a row fulfils the condition; an empty cell matches the empty text only."""
+        value = cells[self.column]
+        text = "" if value is None else str(value)
+        return fnmatchcase(text.lower(), self.pattern.lower()) is self.wanted
+
+
+def parse_condition(text: str) -> Condition:
+    """Read ``provider=cuda``, ``status!=measured``, or a part of a case id.
+
+    Raises:
+        UsageError: if there is no such column.
+    """
+    name, equals, pattern = text.partition("=")
+    if not equals:
+        return Condition(column="case_id", pattern=f"*{text}*")
+    wanted = not name.endswith("!")
+    column = column_of(name.removesuffix("!").strip(), place="--filter")
+    return Condition(column=column, pattern=pattern.strip(), wanted=wanted)
+
+
+def column_of(name: str, *, place: str) -> str:
+    """Return the column of a row that ``name`` means.
+
+    Args:
+        name: A column of a row, a metric's name, or the key of a column of the table.
+        place: The option that it stands in.
+
+    Raises:
+        UsageError: if it is none of them.
+    """
+    if name in COLUMNS:
+        return name
+    if name in METRICS:
+        return METRICS[name].column
+    if name in ALL_COLUMNS and ALL_COLUMNS[name].row:
+        return ALL_COLUMNS[name].row
+    known = [*COLUMNS, *METRICS, *(key for key, column in ALL_COLUMNS.items() if column.row)]
+    raise UsageError(f"{name!r} is no column", place=place, hint=did_you_mean(name, known))
+
+
+def table_columns(text: str) -> list[str]:
+    """Return the keys of the table's columns that a comma-separated list means.
+
+    Raises:
+        UsageError: if the table has no such column.
+    """
+    keys = {
+        name: column.key
+        for column in ALL_COLUMNS.values()
+        for name in (column.row, column.metric, column.key)
+        if name
+    }
+    chosen = []
+    for name in (part.strip() for part in text.split(",")):
+        if name and name not in keys:
+            raise UsageError(
+                f"the table has no column {name!r}",
+                place="--columns",
+                hint=f"{did_you_mean(name, keys)} ortbench export has every column",
+            )
+        if name:
+            chosen.append(keys[name])
+    return chosen
+
+
+def select(run: Run, conditions: Sequence[Condition], sort: str = "") -> Run:
+    """Return ``run`` with the cases that fulfil every condition, sorted if asked.
+
+    Args:
+        run: The run.
+        conditions: What each case must be like.
+        sort: A column to sort by, ``-`` in front for the largest first; empty cells come last.
+
+    Raises:
+        UsageError: if there is no such column.
+    """
+    pairs = [(result, row(result, run)) for result in run.cases]
+    kept = [pair for pair in pairs if all(each.holds(pair[1]) for each in conditions)]
+    if sort:
+        column = column_of(sort.removeprefix("-"), place="--sort")
+        kept = _sorted(kept, column, descending=sort.startswith("-"))
+    return replace(run, cases=tuple(result for result, _ in kept))
+
+
+def _sorted(
+    pairs: list[tuple[CaseResult, dict[str, Cell]]], column: str, *, descending: bool
+) -> list[tuple[CaseResult, dict[str, Cell]]]:
+    known = [pair for pair in pairs if pair[1][column] is not None]
+    empty = [pair for pair in pairs if pair[1][column] is None]
+    known.sort(key=lambda pair: _order(pair[1][column]), reverse=descending)
+    return known + empty
+
+
+def _order(cell: Cell) -> tuple[int, float, str]:
+    """Numbers before texts, each among its own."""
+    if isinstance(cell, str) or cell is None:
+        return (1, 0.0, cell or "")
+    return (0, cell, "")

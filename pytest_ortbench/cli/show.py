@@ -1,0 +1,58 @@
+"""``ortbench show``: the table of a stored run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from pytest_ortbench.cli.arguments import epilog, load_run, results_option
+from pytest_ortbench.cli.terminal import ExitCode, colour, encoding, say, warn, width
+
+
+@click.command(
+    epilog=epilog(
+        "ortbench show",
+        "ortbench show latest --filter=provider=cuda --sort=latency_p50",
+        "ortbench show run.json --columns=p50,p99,cpu --sort=-items",
+    )
+)
+@click.argument("run", default="latest", metavar="[RUN]")
+@click.option("--sort", metavar="COLUMN", default="", help="Sort; -COLUMN: the largest first.")
+@click.option(
+    "--filter",
+    "filters",
+    metavar="TEXT",
+    multiple=True,
+    help="Only cases with this in their id, or COLUMN=VALUE, COLUMN!=VALUE (* for any text). "
+    "Repeatable: all must hold.",
+)
+@click.option("--columns", metavar="A,B", default="", help="Show these columns.")
+@results_option
+def command(run: str, sort: str, filters: tuple[str, ...], columns: str, results: Path) -> int:
+    """Show RUN as a table; the newest finished one if none is named.
+
+    Columns go by their key (p50, items, rss, …), by the name of a metric (latency_p50) or by
+    their name in ortbench export (latency_p50_s).
+    """
+    from pytest_ortbench.cli.selection import parse_condition, select, table_columns
+    from pytest_ortbench.report.answers import answer_lines
+    from pytest_ortbench.report.table import render_table
+
+    conditions = [parse_condition(text) for text in filters]
+    named = table_columns(columns)
+    chosen = select(load_run(run, results), conditions, sort)
+    if not chosen.cases:
+        warn("ortbench: there is no such case" if filters else "ortbench: the run holds no case")
+        for skip in chosen.skips:
+            warn(f"left out: {skip.what}: {skip.reason}")
+        return ExitCode.NOTHING
+    coloured = colour()
+    text = render_table(chosen, width=width(), color=coloured, encoding=encoding(), columns=named)
+    say(text.rstrip("\n"), styled=coloured)
+    if not filters:
+        # Of a part of the cases, the fastest is no answer.
+        say("")
+        for line in answer_lines(chosen):
+            say(line)
+    return ExitCode.FINE

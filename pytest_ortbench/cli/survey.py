@@ -1,0 +1,104 @@
+"""What really runs in one runtime: asked of its worker, not read from its list of providers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pytest_ortbench.core.case import Runtime
+from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.core.outcome import Failure, RuntimeInfo
+from pytest_ortbench.core.provider_kinds import KINDS, ProviderKind
+from pytest_ortbench.launch.launcher import Launcher
+from pytest_ortbench.plan.providers import expand
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderState:
+    """What became of one provider.
+
+    Attributes:
+        alias: Its alias, with a device if it has one.
+        state: ``runs``; ``fails``: it is listed, and executed nothing; ``absent``: it is not in
+            this runtime; ``left out``: nobody means it by ``all``.
+        reason: Why it does not run, or what supplies it.
+        hint: The next step, where one is known.
+    """
+
+    alias: str
+    state: str
+    reason: str = ""
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Survey:
+    """What a runtime is and what runs in it.
+
+    Attributes:
+        info: What its worker says of it; ``None`` if there is no working ONNX Runtime.
+        failure: Why not.
+        providers: Every provider that is known, those that run first.
+    """
+
+    info: RuntimeInfo | None = None
+    failure: Failure | None = None
+    providers: tuple[ProviderState, ...] = ()
+
+    @property
+    def running(self) -> tuple[ProviderState, ...]:
+        """The providers that executed a node here."""
+        return self.in_state("runs")
+
+    def in_state(self, state: str) -> tuple[ProviderState, ...]:
+        """Return the providers in one state."""
+        return tuple(each for each in self.providers if each.state == state)
+
+
+def survey(
+    launcher: Launcher, runtime: Runtime, *, on_step: Callable[[str], None] = lambda _: None
+) -> Survey:
+    """Ask a runtime what it has, and try each of its providers on tiny models.
+
+    Args:
+        launcher: Starts the processes.
+        runtime: Which interpreter.
+        on_step: Called with what is tried next.
+    """
+    on_step("ONNX Runtime")
+    try:
+        info = launcher.inspect(runtime)
+    except WorkerError as error:
+        return Survey(failure=error.failure)
+    available = (*info.available_providers, *info.plugin_providers)
+    candidates, skips = expand(("all",), available, runtime=runtime.label)
+    states = []
+    for provider in candidates:
+        on_step(provider.label)
+        [outcome] = launcher.probe(runtime, [provider])
+        states.append(
+            ProviderState(
+                alias=provider.label,
+                state="runs" if outcome.usable else "fails",
+                reason=outcome.reason,
+                hint=outcome.failure.hint if outcome.failure else "",
+            )
+        )
+    # Stable: the order in which the runtime lists them, those that run first.
+    states.sort(key=lambda each: each.state != "runs")
+    states += [ProviderState(alias=s.what, state="left out", reason=s.reason) for s in skips]
+    listed = {provider.alias for provider in candidates} | {skip.what for skip in skips}
+    states += [
+        ProviderState(alias=alias, state="absent", reason=_supply(kind))
+        for alias, kind in KINDS.items()
+        if alias not in listed and kind.in_all
+    ]
+    return Survey(info=info, providers=tuple(states))
+
+
+def _supply(kind: ProviderKind) -> str:
+    """What it takes to have a provider, in a few words."""
+    if not kind.distributions:
+        return f"in no package on PyPI: {kind.source}"
+    installs = " or ".join(f"pip install {name}" for name in kind.distributions)
+    return f"{installs}; needs {kind.source}" if kind.source else installs

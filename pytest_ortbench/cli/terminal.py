@@ -1,0 +1,126 @@
+"""What reaches the terminal, and how the tool ends.
+
+Text that is shown may hold names of models and messages of native libraries, which nobody here
+wrote; so all of it goes through :func:`say`, which lets no control character through.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+from enum import IntEnum
+from typing import TextIO
+
+
+class ExitCode(IntEnum):
+    """How the tool ends."""
+
+    FINE = 0
+    LIMIT_FAILED = 1
+    WRONG_CALL = 2
+    NOTHING = 3
+    INTERRUPTED = 130
+
+
+class ReaderGone(Exception):
+    """Whoever read our output has had enough (``ortbench show | head``)."""
+
+
+#: Colours and bold, the only escape sequences that are let through, and only where asked.
+_STYLES = re.compile(r"(\x1b\[[0-9;]*m)")
+
+
+def say(text: str, *, styled: bool = False, to: TextIO | None = None) -> None:
+    """Write ``text`` and a line end, with control characters spelt out.
+
+    Args:
+        text: One or several lines.
+        styled: Keep colours, which the caller put in.
+        to: Where to; standard output if not given.
+
+    Raises:
+        ReaderGone: if nobody reads any more.
+    """
+    stream = to or sys.stdout
+    write(inert(text, styled=styled) + "\n", to=stream)
+
+
+def warn(text: str) -> None:
+    """Write a line to standard error."""
+    say(text, to=sys.stderr)
+
+
+def write(text: str, *, to: TextIO | None = None) -> None:
+    """Write text that is inert already, in an encoding that may lack some of its characters.
+
+    Raises:
+        ReaderGone: if nobody reads any more.
+    """
+    from pytest_ortbench.report.escape import encodable
+
+    stream = to or sys.stdout
+    try:
+        stream.write(encodable(text, stream.encoding or "utf-8"))
+        stream.flush()
+    except BrokenPipeError as error:
+        raise ReaderGone from error
+
+
+def inert(text: str, *, styled: bool = False) -> str:
+    """Return ``text`` with control and invisible characters spelt out; its lines stay lines."""
+    from pytest_ortbench.report.escape import lines
+
+    pieces = _STYLES.split(text) if styled else [text]
+    # With one group in the pattern, every second piece is a style.
+    return "".join(
+        piece if index % 2 else "\n".join("\n".join(lines(part)) for part in piece.split("\n"))
+        for index, piece in enumerate(pieces)
+    )
+
+
+def step(text: str) -> None:
+    """Say what is being done, where somebody watches."""
+    if sys.stderr.isatty():
+        warn(f"asking {text} …")
+
+
+def silence() -> None:
+    """Point the closed standard output at nothing, so that Python's own flush at exit is quiet."""
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nothing, sys.stdout.fileno())
+
+
+def width() -> int:
+    """Columns of the terminal; 100 where the output is none, so that a file looks the same."""
+    return shutil.get_terminal_size((100, 24)).columns if sys.stdout.isatty() else 100
+
+
+def colour() -> bool:
+    """Whether to colour: a terminal, and the user has not said no (https://no-color.org)."""
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+
+
+def encoding() -> str:
+    """Encoding of standard output."""
+    return sys.stdout.encoding or "utf-8"
+
+
+def table(rows: list[list[str]], *, header: list[str] | None = None, indent: int = 0) -> str:
+    """Return ``rows`` in columns that line up, the last one as it is.
+
+    Args:
+        rows: Cells; every row as long as the others.
+        header: Names of the columns.
+        indent: Blanks in front of every line.
+    """
+    every = ([header] if header else []) + [[inert(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*every, strict=True)]
+    lines = []
+    for row in every:
+        cells = [cell.ljust(size) for cell, size in zip(row, widths, strict=True)]
+        lines.append((" " * indent + "  ".join(cells)).rstrip())
+    if header:
+        lines.insert(1, " " * indent + "  ".join("-" * size for size in widths))
+    return "\n".join(lines)

@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+from pytest_ortbench.zoo.builders.registry import BUILDERS
+from pytest_ortbench.zoo.catalogue import shipped_catalogue
+
+
+def save(path: Path) -> Path:
+    """A classifier over a table: ids, named sizes, and an output."""
+    graph = helper.make_graph(
+        [
+            helper.make_node("Gather", ["table", "ids"], ["rows"], axis=0),
+            helper.make_node("ReduceMean", ["rows"], ["y"], axes=[1], keepdims=0),
+        ],
+        "g",
+        [helper.make_tensor_value_info("ids", TensorProto.INT64, ["batch", "seq"])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["batch", 4])],
+        [helper.make_tensor("table", TensorProto.FLOAT, [10, 4], [0.5] * 40)],
+    )
+    opset = [helper.make_opsetid("", 13)]
+    onnx.save(helper.make_model(graph, opset_imports=opset, ir_version=8), path)
+    return path
+
+
+@pytest.mark.parametrize("words", [("models",), ("models", "list")])
+def test_every_named_model_is_listed_with_size_licence_and_dims(tool, words):
+    ended = tool(*words)
+    assert ended.code == 0
+    names = [line.split()[0] for line in ended.out.splitlines()[2:-1]]
+    assert {f"builtin:{name}" for name in BUILDERS} == {
+        name.rstrip("*") for name in names if name.startswith("builtin:")
+    }
+    assert [name for name in names if name.startswith("zoo:")] == [
+        f"zoo:{name}" for name in shipped_catalogue()
+    ]
+    assert "builtin:bert_tiny*" in names
+    [silero] = [line for line in ended.out.splitlines() if line.startswith("zoo:silero-vad")]
+    assert silero.split()[1:5] == ["2.33", "MB", "MIT", "samples:576"]
+
+
+def test_a_projects_own_models_are_listed_too(tool, tmp_path):
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models" / "catalogue.toml").write_text(
+        '[mine]\nfile = "mine.onnx"\nlicence = "a licence with a name that is rather long"\n'
+    )
+    [line] = [each for each in tool("models").out.splitlines() if each.startswith("mine*")]
+    assert "a licence with a…" in line
+
+
+def test_a_broken_catalogue_is_one_line(tool, tmp_path):
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models" / "catalogue.toml").write_text("[mine]\nfil = 3\n")
+    ended = tool("models")
+    assert (ended.code, ended.out) == (2, "")
+    assert "the key 'fil' is not known. Did you mean 'file'?" in ended.err
+
+
+def test_a_model_is_looked_into(tool, tmp_path):
+    save(tmp_path / "table.onnx")
+    ended = tool("models", "inspect", "table.onnx")
+    assert (ended.code, ended.err) == (0, "")
+    facts = [line.split(maxsplit=1) for line in ended.out.splitlines()[1:]]
+    assert ["input", "ids: tensor(int64) [batch, seq]"] in facts
+    assert ["output", "y: tensor(float) [batch, 4]"] in facts
+    assert ["weights", "40"] in facts
+    assert ["nodes", "2: 1 Gather, 1 ReduceMean"] in facts
+    assert ["format", "IR version 8; operator sets: ai.onnx 13"] in facts
+    [fed] = [text for name, text in facts if name == "fed"]
+    assert fed.startswith("ids [1, ")
+    assert "integers" in fed
+
+
+def test_one_bad_file_does_not_hide_the_others(tool, tmp_path):
+    (tmp_path / "bad.onnx").write_text("text")
+    save(tmp_path / "good.onnx")
+    ended = tool("models", "inspect", "bad.onnx", "good.onnx")
+    assert ended.code == 2
+    assert "input" in ended.out
+    assert ended.err.startswith("ortbench: ")
+    assert "bad.onnx" in ended.err
+    assert ended.err.count("\n") == 1
+
+
+def test_an_unknown_name_gets_the_nearest_one(tool):
+    ended = tool("models", "inspect", "zoo:silero")
+    assert (ended.code, ended.out) == (2, "")
+    assert "Did you mean 'zoo:silero-vad'?" in ended.err
+
+
+def test_offline_it_says_what_it_would_have_fetched(tool, tmp_path, monkeypatch):
+    monkeypatch.setenv("ORTBENCH_OFFLINE", "1")
+    monkeypatch.setenv("ORTBENCH_CACHE", str(tmp_path / "cache"))
+    ended = tool("models", "fetch", "silero-vad")
+    assert (ended.code, ended.out) == (2, "")
+    assert "would have fetched" in ended.err
+    assert "11.3 MB" in ended.err
+
+
+def test_a_builtin_model_is_built_into_the_cache(tool, tmp_path, monkeypatch):
+    monkeypatch.setenv("ORTBENCH_CACHE", str(tmp_path / "cache"))
+    ended = tool("models", "fetch", "linear")
+    assert ended.code == 0
+    source, path = ended.out.split()[:2]
+    assert source == "builtin:linear:"
+    assert Path(path).is_file()
+    assert Path(path).is_relative_to(tmp_path / "cache")
