@@ -170,8 +170,8 @@ def extra_info_of(result: CaseResult) -> dict[str, Plain]:
     for name in ("latency_p50", "throughput", "placement"):
         quantity = summary.quantities.get(name)
         if quantity is not None:
-            info[name] = quantity.value
-            info[f"{name}_low"], info[f"{name}_high"] = quantity.low, quantity.high
+            bounds = {"": quantity.value, "_low": quantity.low, "_high": quantity.high}
+            info.update({name + end: value for end, value in bounds.items() if value is not None})
     if result.measurements:
         first = result.measurements[0]
         info["onnxruntime"] = first.runtime.version
