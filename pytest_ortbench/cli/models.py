@@ -19,6 +19,7 @@ _LICENCE = 20
 
 @click.group(
     invoke_without_command=True,
+    subcommand_metavar="[COMMAND] [ARGS]...",
     epilog=epilog(
         "ortbench models",
         "ortbench models fetch silero-vad",
