@@ -1,0 +1,330 @@
+"""What becomes of a case, in pytest's words: limits, failures, interruption, other plugins."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+
+from pytest_ortbench.launch.launcher import ProcessWorker
+
+from .conftest import QUICK
+
+ModelFile = Callable[..., Path]
+
+
+def _cases(folder: Path) -> dict[str, dict]:
+    (document,) = folder.glob("results/*/run.json")
+    return {case["case"]["model"]["name"]: case for case in json.loads(document.read_text())["cases"]}
+
+
+def test_a_limit_that_is_exceeded_fails_with_value_interval_and_limit(
+    pytester: pytest.Pytester, model_file: ModelFile
+) -> None:
+    model_file()
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.ortbench(models="mlp.onnx", limits=["latency_p50 <= 1 ns", "model_size <= 1 MB"])
+        def test_too_slow(ortbench):
+            pass
+
+        @pytest.mark.ortbench(models="mlp.onnx", limits=["latency_p50 <= 60 s", "placement >= 95 %"])
+        def test_fast_enough(ortbench):
+            assert ortbench.latency().p50 < 60.0
+            assert ortbench.placement().ratio == 1.0
+        """
+    )
+    result = pytester.runpytest(*QUICK)
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.re_match_lines(
+        [r"mlp/native/cpu/b1: limits exceeded", r"\s+latency_p50 is .* \[.*\].*<= 1.* ns.*"]
+    )
+    result.stdout.no_fnmatch_line("*model_size is*")
+
+
+def test_a_limit_on_p99_brings_its_samples(
+    pytester: pytest.Pytester, model_file: ModelFile
+) -> None:
+    model_file()
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.ortbench(models="mlp.onnx", limits=["latency_p99 <= 60 s"])
+        def test_tail(ortbench):
+            assert ortbench.latency().p99.samples >= 368
+        """
+    )
+    pytester.runpytest("--ort-time=0.001", *QUICK[1:]).assert_outcomes(passed=1)
+
+
+def test_the_marker_wins_for_the_axes_it_names(
+    pytester: pytest.Pytester, model_file: ModelFile
+) -> None:
+    model_file()
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.ortbench(batch_sizes=[2, 3])
+        def test_it(ortbench):
+            pass
+        """
+    )
+    result = pytester.runpytest(
+        "--collect-only", "-q", "--ort-models=mlp.onnx", "--ort-batch-sizes=7", "--ort-threads=1"
+    )
+    tests = [line.split("::")[1] for line in result.outlines if "::" in line]
+    assert tests == [f"test_it[mlp/native/cpu/b{batch}/threads:1]" for batch in (2, 3)]
+
+
+def test_an_unknown_marker_keyword_is_an_error_that_lists_the_known_ones(
+    pytester: pytest.Pytester,
+) -> None:
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.ortbench(batchsize=[2])
+        def test_it(ortbench):
+            pass
+        """
+    )
+    result = pytester.runpytest()
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: *test_it*'batchsize'*batch_sizes*limits*"])
+
+
+def test_a_metric_that_was_not_measured_fails_with_its_reason(
+    pytester: pytest.Pytester, model_file: ModelFile
+) -> None:
+    model_file()
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.ortbench(models="mlp.onnx")
+        def test_power(ortbench):
+            assert ortbench.energy().power < 100
+
+        @pytest.mark.ortbench(models="mlp.onnx")
+        def test_power_if_any(ortbench):
+            assert ortbench.energy().get("power") is None
+        """
+    )
+    result = pytester.runpytest(*QUICK)
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(["mlp/native/cpu/b1: power was not measured: *"])
+
+
+def test_a_provider_that_is_not_here_fails_when_named_and_names_who_has_it(
+    pytester: pytest.Pytester, model_file: ModelFile
+) -> None:
+    model_file()
+    result = pytester.runpytest(
+        "mlp.onnx", "-k", "latency", "--ort-providers=cpu,openvino", *QUICK
+    )
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(["mlp/native/openvino/b1: unavailable *onnxruntime-openvino*"])
+    (document,) = pytester.path.glob("results/*/run.json")
+    cases = json.loads(document.read_text())["cases"]
+    assert [case["status"] for case in cases] == ["measured", "unavailable"]
+    assert cases[1]["measurements"] == []
+
+
+def test_a_worker_killed_from_outside_costs_that_case_only(
+    pytester: pytest.Pytester, model_file: ModelFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model_file("victim.onnx")
+    model_file("after.onnx")
+    block = ProcessWorker.block
+
+    def block_of_a_killed_one(worker: ProcessWorker, iterations: int) -> object:
+        if worker._case.model.name == "victim":
+            os.kill(worker.pid, signal.SIGKILL)
+        return block(worker, iterations)
+
+    monkeypatch.setattr(ProcessWorker, "block", block_of_a_killed_one)
+    result = pytester.runpytest("victim.onnx", "after.onnx", "-k", "latency", *QUICK)
+    result.assert_outcomes(passed=1, failed=1)
+    cases = _cases(pytester.path)
+    assert cases["after"]["status"] == "measured"
+    failure = cases["victim"]["failure"]
+    assert (cases["victim"]["status"], failure["signal"]) == ("crash", "SIGKILL")
+    assert failure["phase"] in ("warm-up", "measure")
+    result.stdout.fnmatch_lines(["victim/native/cpu/b1: crash while *SIGKILL*"])
+
+
+def test_a_case_that_takes_too_long_ends_as_timeout(
+    pytester: pytest.Pytester, model_file: ModelFile
+) -> None:
+    model_file()
+    result = pytester.runpytest("mlp.onnx", "-k", "latency", "--ort-timeout=0.05")
+    result.assert_outcomes(failed=1)
+    assert _cases(pytester.path)["mlp"]["status"] == "timeout"
+    assert result.ret == 1
+
+
+def test_an_interrupted_run_keeps_what_was_finished_and_leaves_no_worker(
+    pytester: pytest.Pytester, model_file: ModelFile
+) -> None:
+    model_file("first.onnx")
+    model_file("second.onnx")
+    command = [sys.executable, "-m", "pytest", "first.onnx", "second.onnx", "-k", "latency"]
+    command += ["--ort-time=3", "--ort-target=0.0001", *QUICK[1:]]
+    process = subprocess.Popen(
+        command, cwd=pytester.path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    try:
+        deadline = time.monotonic() + 60
+        while not list(pytester.path.glob("results/*/journal.jsonl")):
+            assert time.monotonic() < deadline
+            assert process.poll() is None
+            time.sleep(0.02)
+        workers = _wait_for_children(process.pid, deadline)
+        process.send_signal(signal.SIGINT)
+        output, _ = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == pytest.ExitCode.INTERRUPTED
+    assert not [worker for worker in workers if worker.is_running()]
+    (document,) = pytester.path.glob("results/*/run.json")
+    run = json.loads(document.read_text())
+    assert [case["case"]["model"]["name"] for case in run["cases"]] == ["first"]
+    assert run["expected"] == 2
+    assert "first: " in output
+
+
+def _wait_for_children(pid: int, deadline: float) -> list[psutil.Process]:
+    while time.monotonic() < deadline:
+        children = psutil.Process(pid).children(recursive=True)
+        if children:
+            return children
+        time.sleep(0.02)
+    raise AssertionError("no worker was started")
+
+
+def test_an_interrupted_run_is_resumed_without_measuring_again(
+    pytester: pytest.Pytester, model_file: ModelFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model_file("first.onnx")
+    model_file("second.onnx")
+    opened: list[str] = []
+    real_open = ProcessWorker.block
+
+    def block(worker: ProcessWorker, iterations: int) -> object:
+        opened.append(worker._case.model.name)
+        if worker._case.model.name == "second" and len(set(opened)) == 2 and not resumed:
+            os.kill(worker.pid, signal.SIGKILL)
+        return real_open(worker, iterations)
+
+    monkeypatch.setattr(ProcessWorker, "block", block)
+    arguments = ("first.onnx", "second.onnx", "-k", "latency", *QUICK)
+    resumed = False
+    pytester.runpytest(*arguments).assert_outcomes(passed=1, failed=1)
+    opened.clear()
+    resumed = True
+    pytester.runpytest(*arguments, "--ort-resume").assert_outcomes(passed=2)
+    assert "first" not in opened
+    assert "second" in opened
+
+
+def test_under_xdist_our_tests_fail_with_the_reason_and_others_run(
+    pytester: pytest.Pytester, model_file: ModelFile
+) -> None:
+    model_file()
+    pytester.makepyfile(
+        test_ours="""
+        import pytest
+
+        @pytest.mark.ortbench(models="mlp.onnx")
+        def test_latency(ortbench):
+            assert ortbench.latency().p50 > 0
+        """,
+        test_other="def test_other(): pass",
+    )
+    result = pytester.runpytest_subprocess("-n", "2")
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(["*does not measure under pytest-xdist*"])
+    assert result.ret == 1
+
+
+@pytest.mark.parametrize("arguments", [("-p", "no:benchmark"), ("-p", "no:terminal"), ("-q",)])
+def test_it_runs_beside_and_without_other_plugins(
+    pytester: pytest.Pytester, model_file: ModelFile, arguments: tuple[str, ...]
+) -> None:
+    model_file()
+    result = pytester.runpytest_subprocess("mlp.onnx", "-k", "latency", *arguments, *QUICK)
+    assert result.ret == 0
+    assert _cases(pytester.path)["mlp"]["status"] == "measured"
+
+
+def test_metrics_are_junit_properties(pytester: pytest.Pytester, model_file: ModelFile) -> None:
+    from xml.etree import ElementTree
+
+    model_file()
+    pytester.runpytest("mlp.onnx", "-k", "latency", "--junitxml=out.xml", *QUICK)
+    (case,) = ElementTree.parse(pytester.path / "out.xml").getroot().iter("testcase")
+    properties = {item.get("name"): item.get("value") for item in case.iter("property")}
+    samples = _cases(pytester.path)["mlp"]["measurements"][0]["samples"]
+    (p50,) = [s for s in samples["order_statistics"] if s["percent"] == 50]
+    assert float(properties["latency_p50_s"]) == pytest.approx(p50["value_ns"] * 1e-9, rel=1e-9)
+
+
+def test_the_job_summary_is_written_where_the_ci_service_asks(
+    pytester: pytest.Pytester, model_file: ModelFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model_file()
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(pytester.path / "summary.md"))
+    result = pytester.runpytest("mlp.onnx", "-k", "latency", *QUICK)
+    (answer,) = [line for line in result.outlines if line.startswith("mlp: ")]
+    assert answer.split(",")[0] in (pytester.path / "summary.md").read_text()
+
+
+def test_a_results_folder_that_cannot_be_written_is_known_before_measuring(
+    pytester: pytest.Pytester, model_file: ModelFile
+) -> None:
+    model_file()
+    (pytester.path / "results").write_text("a file")
+    result = pytester.runpytest("mlp.onnx", *QUICK)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: *results*--ort-results*"])
+
+
+def test_a_fixture_asked_for_at_run_time_says_what_to_do(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile("def test_it(request): request.getfixturevalue('ortbench')")
+    result = pytester.runpytest()
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*must be an argument of the test function itself*"])
+
+
+def test_the_hook_hears_of_every_result(
+    pytester: pytest.Pytester, model_file: ModelFile
+) -> None:
+    model_file()
+    pytester.makeconftest(
+        """
+        def pytest_ortbench_case_measured(result):
+            with open("heard.txt", "a") as file:
+                file.write(f"{result.case.case_id} {result.status}\\n")
+
+        def pytest_ortbench_models():
+            return ["mlp.onnx"]
+
+        def pytest_ortbench_machine_info():
+            return {"asset": "lab-07"}
+        """
+    )
+    pytester.makepyfile("def test_it(ortbench): assert ortbench.latency().p50 > 0")
+    pytester.runpytest(*QUICK).assert_outcomes(passed=1)
+    assert (pytester.path / "heard.txt").read_text() == "mlp/native/cpu/b1 measured\n"
+    (document,) = pytester.path.glob("results/*/run.json")
+    assert json.loads(document.read_text())["machine"]["volatile"]["asset"] == "lab-07"
