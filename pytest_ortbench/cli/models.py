@@ -210,10 +210,12 @@ def _fed(model: Model) -> Iterator[str]:
 
 
 def _tensor(tensor: TensorInfo) -> str:
-    shape = "of unknown rank"
+    # Sequences and maps have no shape; a tensor without one may have any rank.
+    shape = "of any rank" if tensor.type.startswith("tensor") else ""
     if tensor.shape is not None:
         shape = "[" + ", ".join("?" if size is None else str(size) for size in tensor.shape) + "]"
-    return f"{tensor.name}: {tensor.type} {shape}" + (" (optional)" if tensor.optional else "")
+    optional = "(optional)" if tensor.optional else ""
+    return " ".join(part for part in (f"{tensor.name}:", tensor.type, shape, optional) if part)
 
 
 def _operators(counts: dict[str, int]) -> str:
