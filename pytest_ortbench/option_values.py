@@ -85,8 +85,10 @@ def _find(config: pytest.Config, spec: OptionSpec) -> Given | None:
     try:
         configured = config.getini(spec.ini)
     except (TypeError, ValueError, _pytest_usage_error()) as error:
-        # pytest checks the type and names key, file and value; what to write instead is ours.
-        raise UsageError(str(error), hint=_ini_example(spec)) from error
+        # pytest checks the type, but names key and file in some messages only.
+        text = str(error)
+        named = "" if spec.ini in text else place
+        raise UsageError(text, place=named, hint=_ini_example(spec)) from error
     if configured is None or configured == []:
         return None
     return Given(texts=_texts(configured), place=place, base=base)

@@ -403,7 +403,10 @@ def test_a_wrong_native_ini_value_names_key_file_and_form(
 )
 def test_a_wrong_ini_value_names_the_form(read: Read, pytester: pytest.Pytester, line: str) -> None:
     pytester.makepyprojecttoml(f"[tool.pytest.ini_options]\n{line}\n")
-    assert f"Write e.g. {line.partition(' ')[0]} = " in _message(read)
+    key, text = line.partition(" ")[0], _message(read)
+    assert text.startswith(f"{key} in ")
+    assert "pyproject.toml" in text
+    assert f"Write e.g. {key} = " in text
 
 
 @pytest.mark.parametrize(
