@@ -1,13 +1,17 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import onnx
 import pytest
 from onnx import TensorProto, helper
 
+from pytest_ortbench.cli.models import _count, _facts
+from pytest_ortbench.core.model import TensorInfo
 from pytest_ortbench.zoo.builders.registry import BUILDERS
 from pytest_ortbench.zoo.catalogue import shipped_catalogue
+from tests.schema.full_run import MODEL
 
 
 def save(path: Path) -> Path:
@@ -109,3 +113,53 @@ def test_a_builtin_model_is_built_into_the_cache(tool, tmp_path, monkeypatch):
     assert source == "builtin:linear:"
     assert Path(path).is_file()
     assert Path(path).is_relative_to(tmp_path / "cache")
+
+
+# What is said of models with more to say.
+
+
+def test_everything_that_a_model_holds_is_told():
+    model = replace(
+        MODEL,
+        source="zoo:silero-vad",
+        implied_dims={"seq": 64},
+        workloads={"prefill": {"seq": 128}},
+        op_types={f"Op{number:02}": 20 - number for number in range(15)},
+    )
+    facts = list(_facts(model))
+    told = dict(facts)
+    assert told["size"] == "123 kB, of it 1 external files"
+    assert told["licence"] == "MIT"
+    assert told["dims"] == "seq:128"
+    assert told["fixed by graph"] == "seq:64"
+    assert told["workload"] == "prefill: seq:128"
+    assert told["random"] == "Dropout: outputs can't be compared"
+    assert told["note"] == "optimised offline: tied to the machine that did it"
+    assert told["nodes"].endswith(", 9 Op11 and 3 more types")
+    assert [text for name, text in facts if name == "input"] == [
+        "ids: tensor(int64) [batch, seq]",
+        "x: tensor(float) [?, 3] (optional)",
+        "anything: seq(tensor(float))",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("shape", "declared", "fed"),
+    [
+        ((3, 4), "x: tensor(float) [3, 4]", "x [3, 4]: normal"),
+        (None, "x: tensor(float) of any rank", "the model does not say how many axes input 'x'"),
+        (("n", 2**40), "x: tensor(float) [n, 1099511627776]", "input 'x' of shape [1, 1099"),
+    ],
+)
+def test_what_a_model_is_fed_or_why_it_can_not_be(shape, declared, fed):
+    tensor = TensorInfo(name="x", type="tensor(float)", shape=shape)
+    told = dict(_facts(replace(MODEL, inputs=(tensor,))))
+    assert told["input"] == declared
+    assert told["fed"].startswith(fed)
+
+
+@pytest.mark.parametrize(
+    ("number", "text"), [(0, "0"), (330, "330"), (25_400, "25.4 k"), (25_557_032, "25.6 M")]
+)
+def test_counts_are_short(number, text):
+    assert _count(number) == text
