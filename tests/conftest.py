@@ -1,9 +1,95 @@
-"""Settings for all tests of the product itself."""
+"""Settings for all tests of the product itself, and the marker ``needs``."""
 
 from __future__ import annotations
 
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import pytest
 from hypothesis import settings
 
 # A test must not fail because the machine is busy.
 settings.register_profile("product", deadline=None)
 settings.load_profile("product")
+
+#: Where everything that tests need was installed, a test that is skipped for want of it fails.
+REQUIRE_ALL = "ORTBENCH_TESTS_REQUIRE_ALL"
+
+
+@dataclass(frozen=True)
+class Need:
+    """Something outside of Python packages that a test needs.
+
+    Attributes:
+        is_there: Whether this machine has it.
+        install: The command that brings it.
+    """
+
+    is_there: Callable[[], bool]
+    install: str
+
+
+def _has_program(*names: str) -> Callable[[], bool]:
+    def found() -> bool:
+        return any(shutil.which(name) or Path("/usr/sbin", name).exists() for name in names)
+
+    return found
+
+
+def _has_compiler() -> bool:
+    return _has_program("cc", "gcc", "clang")() or importlib.util.find_spec("ziglang") is not None
+
+
+@cache
+def _reaches_registry() -> bool:
+    """Whether the installer's client can fetch a package: the smallest one that we need anyway."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
+        command += ["--only-binary=:all:", "--retries=1", "--dest", folder, "iniconfig"]
+        try:
+            done = subprocess.run(command, capture_output=True, timeout=60, check=False)
+        except (OSError, subprocess.TimeoutExpired):
+            return False
+        return done.returncode == 0
+
+
+NEEDS: dict[str, Need] = {
+    "cc": Need(_has_compiler, "apt-get install gcc libc6-dev (or: pip install ziglang)"),
+    "chromium": Need(
+        _has_program("chromium", "chromium-browser", "google-chrome"), "apt-get install chromium"
+    ),
+    "git": Need(_has_program("git"), "apt-get install git"),
+    "network": Need(_reaches_registry, "go online, so that pip reaches the package registry"),
+    "sshd": Need(_has_program("sshd"), "apt-get install openssh-server"),
+}
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Register the marker."""
+    config.addinivalue_line(
+        "markers",
+        f"needs(*names): skipped with the install command where one of {', '.join(NEEDS)} is "
+        f"missing; with {REQUIRE_ALL}=1 it fails instead",
+    )
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip a test, or fail it, for want of what it needs."""
+    for mark in item.iter_markers("needs"):
+        for name in mark.args:
+            need = NEEDS.get(name)
+            if need is None:
+                pytest.fail(f"needs({name!r}): known are {', '.join(NEEDS)}", pytrace=False)
+            elif not need.is_there():
+                missing = f"needs {name}: {need.install}"
+                if os.environ.get(REQUIRE_ALL) == "1":
+                    pytest.fail(missing, pytrace=False)
+                pytest.skip(missing)

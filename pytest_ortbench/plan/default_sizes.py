@@ -98,7 +98,8 @@ def _by_place(place: Place) -> tuple[int, str] | None:
         return _in_image(place.shape, axis)
     if rank == 3 and axis == 2:
         return FEATURES, "features"
-    if rank in (2, 3) and axis >= rank - 2:
+    # Recurrent layers read [sequence, batch, features].
+    if (rank in (2, 3) and axis >= rank - 2) or (rank == 3 and place.info.batch_axis == 1):
         return SEQUENCE, "sequence length"
     if rank == 1:
         return SEQUENCE, "sequence length"

@@ -62,6 +62,7 @@ class Entry:
         licence: Licence of the model, as its source states it.
         description: For people, one line.
         tags: Field and task.
+        default: Whether it is measured when nobody names a model (projects' catalogues only).
         dims: Sizes of symbolic dimensions.
         axes: By input, names (and sizes) of its axes.
         inputs: By input, the values it must hold.
@@ -85,6 +86,7 @@ class Entry:
     licence: str = ""
     description: str = ""
     tags: tuple[str, ...] = ()
+    default: bool = True
     dims: dict[str, int] = field(default_factory=dict)
     axes: dict[str, tuple[int | str, ...]] = field(default_factory=dict)
     inputs: dict[str, ValueHint] = field(default_factory=dict)

@@ -77,7 +77,7 @@ def _name(use: Use, index: int) -> str:
 def _index_into_axis(use: Use, flow: Dataflow) -> Finding | None:
     axis = attribute(use.node, "gather_axis", attribute(use.node, "axis", 0))
     size = axis_size(input_shape(use, flow, 0), axis)
-    return below(size, f"{use.op}({_name(use, 0)}, axis {axis})")
+    return below(size, use.op, f"{_name(use, 0)}, axis {axis}")
 
 
 @rule(("GatherND", 1), ("ScatterND", 1), ("com.microsoft::GatherND", 1))
@@ -89,18 +89,19 @@ def _index_into_leading_axes(use: Use, flow: Dataflow) -> Finding | None:
     first = attribute(use.node, "batch_dims", 0)
     sizes = data[first : first + depth]
     numbers = [size for size in sizes if isinstance(size, int)]
-    why = f"{use.op}({_name(use, 0)}, axes {first} to {first + depth - 1})"
+    what = f"{_name(use, 0)}, one of axes {first} to {first + depth - 1}"
     symbols = [size for size in sizes if isinstance(size, str)]
     if symbols:
         parts = [*(f"{quote(size)} - 1" for size in symbols), *(str(n - 1) for n in numbers)]
         text = parts[0] if len(parts) == 1 else f"min({', '.join(parts)})"
-        return Finding(high_symbol=text, why=why)
-    return below(min(numbers), why) if numbers else None
+        return Finding(high_symbol=text, why=f"{use.op}({what})")
+    return below(min(numbers), use.op, what) if numbers else None
 
 
 @rule(("ArrayFeatureExtractor", 1), ("ai.onnx.ml::ArrayFeatureExtractor", 1))
 def _index_into_features(use: Use, flow: Dataflow) -> Finding | None:
-    return below(axis_size(input_shape(use, flow, 0), -1), f"{use.op}({_name(use, 0)}, last axis)")
+    size = axis_size(input_shape(use, flow, 0), -1)
+    return below(size, use.op, f"{_name(use, 0)}, last axis")
 
 
 @rule(("OneHot", 0))
@@ -108,7 +109,7 @@ def _one_hot(use: Use, flow: Dataflow) -> Finding | None:
     depth = flow.constant(use.scope, _name(use, 1))
     if depth is None or depth.size != 1:
         return Finding(high=9, why="OneHot of a depth that is an input")
-    return below(int(depth.reshape(-1)[0]), "OneHot depth")
+    return below(int(depth.reshape(-1)[0]), use.op, "depth")
 
 
 @rule(("TopK", 1))
@@ -140,27 +141,27 @@ def _reversed_lengths(use: Use, flow: Dataflow) -> Finding | None:
 
 @rule(("com.microsoft::EmbedLayerNormalization", 0), ("com.microsoft::QEmbedLayerNormalization", 0))
 def _word_ids(use: Use, flow: Dataflow) -> Finding | None:
-    return below(axis_size(input_shape(use, flow, 2), 0), f"{use.op} word embedding")
+    return below(axis_size(input_shape(use, flow, 2), 0), use.op, "word embedding")
 
 
 @rule(("com.microsoft::EmbedLayerNormalization", 1), ("com.microsoft::QEmbedLayerNormalization", 1))
 def _segment_ids(use: Use, flow: Dataflow) -> Finding | None:
-    return below(axis_size(input_shape(use, flow, 4), 0), f"{use.op} segment embedding")
+    return below(axis_size(input_shape(use, flow, 4), 0), use.op, "segment embedding")
 
 
 @rule(("com.microsoft::EmbedLayerNormalization", 8))
 def _position_ids(use: Use, flow: Dataflow) -> Finding | None:
-    return below(axis_size(input_shape(use, flow, 3), 0), f"{use.op} position embedding")
+    return below(axis_size(input_shape(use, flow, 3), 0), use.op, "position embedding")
 
 
 @rule(("com.microsoft::RotaryEmbedding", 1))
 def _rotary_positions(use: Use, flow: Dataflow) -> Finding | None:
-    return below(axis_size(input_shape(use, flow, 2), 0), "RotaryEmbedding cosine table")
+    return below(axis_size(input_shape(use, flow, 2), 0), use.op, "cosine table")
 
 
 @rule(("RotaryEmbedding", 3))
 def _rotary_positions_of_onnx(use: Use, flow: Dataflow) -> Finding | None:
-    return below(axis_size(input_shape(use, flow, 1), 0), "RotaryEmbedding cosine table")
+    return below(axis_size(input_shape(use, flow, 1), 0), use.op, "cosine table")
 
 
 @rule(
@@ -193,7 +194,8 @@ def _lengths_of_group_query(use: Use, flow: Dataflow) -> Finding | None:
 
 @rule(("RoiAlign", 2), ("com.microsoft::CropAndResize", 2))
 def _batch_indices(use: Use, flow: Dataflow) -> Finding | None:
-    return below(axis_size(input_shape(use, flow, 0), 0), f"{use.op}({_name(use, 0)}, axis 0)")
+    size = axis_size(input_shape(use, flow, 0), 0)
+    return below(size, use.op, f"{_name(use, 0)}, axis 0")
 
 
 @rule(("Div", 1), ("Mod", 1))

@@ -271,6 +271,14 @@ class Dataflow:
         self, function: onnx.FunctionProto, outer: Scope, node: onnx.NodeProto
     ) -> Scope:
         scope = Scope(outputs=tuple(function.output), outer=outer, node=node)
+        for formal, actual in zip(function.input, node.input, strict=False):
+            if actual in outer.constants:
+                scope.constants[formal] = outer.constants[actual]
+                continue
+            shape = self.shape(outer, actual)
+            if shape is not None:
+                scope.shapes[formal] = shape
+            scope.elements[formal] = self.element(outer, actual)
         self._add_nodes(scope, function.node)
         return scope
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 import tempfile
@@ -16,6 +15,7 @@ from pytest_ortbench.core.errors import ModelError
 from pytest_ortbench.core.units import format_amount
 from pytest_ortbench.zoo.catalogue import Entry
 from pytest_ortbench.zoo.installer import InstallerError, download_package
+from pytest_ortbench.zoo.model_file import file_digest
 
 Notify = Callable[[str], None]
 
@@ -195,10 +195,4 @@ def _locked(folder: Path) -> Iterator[None]:
 
 def _digest(path: Path) -> str:
     """SHA-256 of a file, empty if there is none."""
-    if not path.is_file():
-        return ""
-    hasher = hashlib.sha256()
-    with path.open("rb") as stream:
-        while chunk := stream.read(_CHUNK):
-            hasher.update(chunk)
-    return hasher.hexdigest()
+    return file_digest(path) if path.is_file() else ""

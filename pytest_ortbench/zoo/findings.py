@@ -40,12 +40,13 @@ class Finding:
         return not (self.values or self.choices or self.kind)
 
 
-def below(size: int | str | None, why: str) -> Finding | None:
-    """A finding for an index into an axis of ``size``: 0 … size - 1."""
+def below(size: int | str | None, op: str, what: str) -> Finding | None:
+    """A finding for an index into ``what`` of ``size``: 0 … size - 1."""
+    why = f"{op}({what} of size {size})"
     if isinstance(size, int):
-        return Finding(high=max(size - 1, 0), why=f"{why} of size {size}")
+        return Finding(high=max(size - 1, 0), why=why)
     if size:
-        return Finding(high_symbol=f"{quote(size)} - 1", why=f"{why} of size {size}")
+        return Finding(high_symbol=f"{quote(size)} - 1", why=why)
     return None
 
 

@@ -103,17 +103,17 @@ class _Resolver:
     def defaults(self) -> list[str]:
         """The default set: builtin networks and what the project's ``models/`` holds."""
         specs = [f"builtin:{name}" for name in DEFAULT_SET]
-        specs += list(self._project)
+        specs += [entry.name for entry in self._project.values() if entry.default]
         listed = {os.path.normpath(self._root / "models" / e.file) for e in self._project.values()}
         files = sorted((self._root / "models").glob(f"*{_SUFFIX}"))
         return specs + [str(file) for file in files if os.path.normpath(file) not in listed]
 
     def find(self, spec: str) -> Iterator[_Found]:
         """Yield the models of one specification."""
-        kind, _, name = spec.partition(":")
-        if kind == "zoo":
+        kind, colon, name = spec.partition(":")
+        if kind == "zoo" and colon:
             yield from self._named(spec, name, shipped_catalogue(), "zoo")
-        elif kind == "builtin":
+        elif kind == "builtin" and colon:
             yield from self._named(spec, name, _builtin_entries(), "builtin")
         elif not spec.strip():
             raise UsageError("an empty model name", place=_PLACE, hint="Name a file or a model")

@@ -12,6 +12,8 @@ from pytest_ortbench.zoo.symbols import quote
 _PAST = re.compile(
     r"(^|[._/])(past|past_key_values?|past_keys?|past_values?|cache|kv_cache)([._/]|$|\d)"
 )
+#: Names that speak of a cache and are none: a position in it, its length, whether to use it.
+_ABOUT_PAST = re.compile(r"(position|positions|lengths?|lens?|branch|mask|ids?|indices|use_cache)$")
 _ONES = re.compile(
     r"(^|_)((attention|attn|input|encoder_attention|decoder_attention|pixel|src|tgt)_mask|masks?)$"
 )
@@ -42,7 +44,8 @@ class Surroundings:
 
 def is_past(name: str) -> bool:
     """Whether an input is a cache of earlier keys and values, by its name."""
-    return bool(_PAST.search(name.lower()))
+    lowered = name.lower()
+    return bool(_PAST.search(lowered)) and not _ABOUT_PAST.search(lowered)
 
 
 def past_symbol(
@@ -92,7 +95,9 @@ def by_name(
         return ValueHint(kind="constant", choices=("16000",), why="its name: sampling rate in Hz")
     if integer and info.shape is not None and len(info.shape) <= 1 and _LENGTHS.search(short):
         counted = surroundings.lengths.get(info.name, "")
-        if counted:
+        # What a recurrent layer says is better; how long a mask is made of it says nothing.
+        told = found is not None and found.kind == "constant" and "Range" not in found.why
+        if counted and not told:
             why = f"its name: the whole length {counted}"
             return ValueHint(kind="constant", choices=(quote(counted),), why=why)
     if found is not None:
