@@ -266,7 +266,10 @@ class Bench:
             commit=commit(self.root),
             skips=tuple(self.skips),
             expected=len(self.planned),
-            plan=plan_fingerprint(planned.case for planned in self.planned.values()),
+            plan=plan_fingerprint(
+                (planned.case for planned in self.planned.values()),
+                {"host": machine.host, "onnxruntime": _distributions()},
+            ),
         )
 
     # The engine's listener -------------------------------------------------------------------
@@ -280,6 +283,18 @@ class Bench:
         """A case is over."""
         self._progress.end()
         self.config.hook.pytest_ortbench_case_measured(config=self.config, result=result)
+
+    def warn(self, text: str) -> None:
+        """Something went wrong that does not stop the run; it is said at the end."""
+        if text not in self.errors:
+            self.errors.append(text)
+
+
+def _distributions() -> str:
+    """The distributions of ONNX Runtime beside pytest: another one means another plan."""
+    from pytest_ortbench.launch.installed import installed
+
+    return " ".join(sorted(found.requirement for found in installed().distributions))
 
 
 def planned_of(item: pytest.Item) -> Planned | None:

@@ -133,6 +133,22 @@ class OrtBench:
             lines = "\n".join(f"  {outcome.message}" for outcome in broken)
             pytest.fail(f"{self.case.case_id}: limits exceeded\n{lines}", pytrace=False)
 
+    def check_placement(self) -> None:
+        """With ``--ort-fallback=strict``: fail the test if another provider took computing nodes."""
+        placement = self.result.placement if self._bench.options.fallback == "strict" else None
+        if placement is None:
+            return
+        from pytest_ortbench.core.placement import nodes_elsewhere
+
+        count = nodes_elsewhere(placement)
+        if count:
+            ops = ", ".join(f"{op} ({n})" for op, n in sorted(placement.ops_elsewhere.items()))
+            pytest.fail(
+                f"{self.case.case_id}: {count} computing nodes did not run on "
+                f"{self.case.provider.name}: {ops} (--ort-fallback=strict)",
+                pytrace=False,
+            )
+
     def _view(self, prefix: str, *names: str) -> View:
         return View(self, {name: f"{prefix}_{name}" for name in names})
 

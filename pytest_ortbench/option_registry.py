@@ -213,8 +213,6 @@ OPTIONS: tuple[OptionSpec, ...] = (
         help="computing nodes on another provider: report them, or strict: the test fails "
         "(default: report)",
         filled_by=("providers",),
-        pending="a test fails so far only if no computing node at all ran on the provider; ask for "
-        "more with the limit 'placement >= 95 %' in the ortbench marker",
     ),
     OptionSpec(
         field="results",

@@ -27,7 +27,11 @@ def collection_lines(bench: Bench) -> list[str]:
     """How many cases there are, what was left out and why; with ``--collect-only`` every case."""
     if not bench.planned:
         return [_NO_ITEMS, *(f"ortbench: {note}" for note in bench.notes)]
-    lines = [f"ortbench: {note}" for note in bench.notes]
+    from pytest_ortbench.launch.installed import installed
+
+    here = installed()
+    repair = [f"repair: {command}" for command in here.repair()]
+    lines = [f"ortbench: {note}" for note in (*bench.notes, *here.problems(), *repair)]
     refused = [planned for planned in bench.planned.values() if planned.refusal is not None]
     count = len(bench.planned)
     lines.append(f"ortbench: {count} case{'s' if count != 1 else ''}" + _less(len(refused)))
@@ -50,8 +54,12 @@ def _less(refused: int) -> str:
     return f", {refused} of them can't run as asked" if refused else ""
 
 
-def finish(bench: Bench) -> bool:
+def finish(bench: Bench, *, interrupted: bool) -> bool:
     """Write everything that a run leaves on disk.
+
+    Args:
+        bench: The run.
+        interrupted: Whether it was stopped before its end.
 
     Returns:
         Whether cases were tried and none of them gave a number.
@@ -63,9 +71,8 @@ def finish(bench: Bench) -> bool:
         return False
     measured = any(result.status == "measured" for result in results)
     run = bench.engine.run(
-        skips=bench.skips,
-        expected=len(bench.planned),
-        canary=bench.measure_canary() if measured else None,
+        canary=bench.measure_canary() if measured and not interrupted else None,
+        interrupted=interrupted,
     )
     bench.finished = run
     for what, write in _writers(bench, run):

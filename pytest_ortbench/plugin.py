@@ -102,11 +102,12 @@ def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
-    """Check the limits of a test that passed."""
+    """Check limits and placement of a test that passed."""
     outcome = yield
     bench = getattr(pyfuncitem, "funcargs", {}).get("ortbench")
     if isinstance(bench, OrtBench):
         bench.check_limits()
+        bench.check_placement()
     return outcome
 
 
@@ -130,7 +131,8 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         return
     from pytest_ortbench.outputs import finish
 
-    if finish(bench) and session.exitstatus in (
+    interrupted = session.exitstatus == pytest.ExitCode.INTERRUPTED
+    if finish(bench, interrupted=interrupted) and session.exitstatus in (
         pytest.ExitCode.OK,
         pytest.ExitCode.NO_TESTS_COLLECTED,
     ):

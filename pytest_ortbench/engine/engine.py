@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Protocol
 
 from pytest_ortbench.core.case import Case
+from pytest_ortbench.core.errors import DocumentError
 from pytest_ortbench.core.outcome import CaseResult, Failure, RuntimeInfo
-from pytest_ortbench.core.run import Canary, Run, Skip
+from pytest_ortbench.core.run import Canary, Run
 from pytest_ortbench.engine.standard import measure
 from pytest_ortbench.launch.launcher import Launcher
 from pytest_ortbench.plan.matrix import Planned
@@ -27,6 +28,9 @@ class Listener(Protocol):
 
     def end(self, result: CaseResult) -> None:
         """A case is over."""
+
+    def warn(self, text: str) -> None:
+        """Something went wrong that does not stop the run."""
 
 
 class Journal(Protocol):
@@ -66,10 +70,18 @@ class Engine:
             result = self._obtain(planned)
             # Known from here on, even if storing it fails: nothing is measured twice.
             self._results[key] = result
-            if self.journal is not None:
-                self.journal.append(result)
+            self._store(result)
             self.listener.end(result)
         return self._results[key]
+
+    def _store(self, result: CaseResult) -> None:
+        if self.journal is None:
+            return
+        try:
+            self.journal.append(result)
+        except DocumentError as error:
+            # A full disk costs no measurement: the journal writes this line along with the next.
+            self.listener.warn(str(error))
 
     def _obtain(self, planned: Planned) -> CaseResult:
         if planned.refusal is not None:
@@ -92,16 +104,18 @@ class Engine:
         """Results so far, in the order of measuring."""
         return tuple(self._results.values())
 
-    def run(
-        self, *, skips: Iterable[Skip] = (), expected: int = 0, canary: Canary | None = None
-    ) -> Run:
-        """Return the run document as it stands now."""
+    def run(self, *, canary: Canary | None = None, interrupted: bool = False) -> Run:
+        """Return the run document as it stands now.
+
+        Args:
+            canary: The pinned model, if it was measured.
+            interrupted: Whether the run was stopped before its end; it then counts as unfinished.
+        """
+        now = datetime.now(timezone.utc).isoformat(timespec="seconds")
         return replace(
             self.header,
-            finished_at=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+            finished_at=None if interrupted else now,
             cases=self.results,
-            skips=tuple(skips),
-            expected=expected,
             canary=canary,
             runtimes=_observed(self.results),
         )
