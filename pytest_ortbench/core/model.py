@@ -11,9 +11,8 @@ class ValueHint:
 
     Attributes:
         kind: ``normal`` (mean 0, deviation 1), ``uniform`` and ``integers`` (``low`` … ``high``,
-            both included), ``ones``, ``zeros``, ``arange`` (along the last axis, from
-            0), ``choice`` (of
-            ``choices``), ``constant`` (``choices`` in order, repeated to fill).
+            both included), ``ones``, ``zeros``, ``arange`` (from 0, along the last axis),
+            ``choice`` (of ``choices``), ``constant`` (``choices`` in order, repeated to fill).
         low: Smallest value of ``uniform`` and ``integers``.
         high: Largest value, included; of ``arange`` -1 where nothing bounds it.
         low_dim: Size that stands for ``low``, where it depends on another input: an expression
@@ -72,7 +71,8 @@ class Model:
         opsets: Operator set version by domain (``ai.onnx`` for the default domain).
         inputs: Declared inputs without those that are initialisers.
         outputs: Declared outputs.
-        parameters: Number of elements in all float and integer weights.
+        parameters: Number of elements in all float and integer weights (of trees: thresholds and
+            leaf values).
         nodes: Number of nodes in the main graph and all its subgraphs.
         op_types: Node count by ``domain::OpType`` (default domain without a prefix).
         default_dims: Sizes of symbolic dimensions that the catalogue names.
@@ -115,6 +115,8 @@ class Variant:
         path: Absolute path of the file that is measured.
         digest: SHA-256 of that file and its external data.
         size_bytes: That file plus external data.
+        external_files: External data files of a converted variant, relative to its folder; those
+            of the file as it is stand in its model.
     """
 
     precision: str
@@ -122,3 +124,4 @@ class Variant:
     digest: str
     size_bytes: int
     recipe: dict[str, str] = field(default_factory=dict)
+    external_files: tuple[str, ...] = ()

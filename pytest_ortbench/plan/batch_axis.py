@@ -12,7 +12,10 @@ from pytest_ortbench.plan.default_sizes import is_sequence_name
 
 Shapes = Sequence[tuple[int | str, ...] | None]
 
-_BATCH_NAME = re.compile(r"(n|b|bs|batch.*|.*batch|.*batch_?size)\Z")
+#: Names of a batch axis, the plainest first: of [B, 3, N] only B is the batch.
+_BATCH_NAMES = tuple(
+    re.compile(rf"({name})\Z") for name in (r"batch.*|.*batch|.*batch_?size", r"b|bs", r"n")
+)
 _STATE_NAME = re.compile(
     r"(^|[_./])(h|c|h0|c0|hn|cn|h_0|c_0|h_in|c_in|.*state.*|hidden.*|cell)([_./]|$)"
 )
@@ -41,12 +44,7 @@ def find_batch(inputs: Sequence[TensorInfo], shapes: Shapes) -> BatchAxis:
     first axis of the inputs; a size that the model fixes there.
     """
     candidates = _candidates(inputs, shapes)
-    symbols = dict.fromkeys(
-        size
-        for shape in shapes
-        for size in shape or ()
-        if isinstance(size, str) and _BATCH_NAME.match(size.lower())
-    )
+    symbols = dict.fromkeys(_named(shapes))
     for info, shape in candidates:
         read = shape[info.batch_axis] if info.batch_axis is not None else None
         if isinstance(read, str) and not symbols.keys() & set(shape):
@@ -56,6 +54,21 @@ def find_batch(inputs: Sequence[TensorInfo], shapes: Shapes) -> BatchAxis:
         symbols.update(dict.fromkeys(_states(candidates, set(symbols))))
         return BatchAxis(symbols=tuple(symbols))
     return _fixed(candidates)
+
+
+def _named(shapes: Shapes) -> list[str]:
+    """Symbols that are named like a batch; in each shape only those with the plainest name."""
+    chosen: dict[str, None] = {}
+    passed_over: set[str] = set()
+    for shape in shapes:
+        symbols = {size for size in shape or () if isinstance(size, str)}
+        ranked = [
+            [size for size in symbols if pattern.match(size.lower())] for pattern in _BATCH_NAMES
+        ]
+        best = next((group for group in ranked if group), [])
+        chosen.update(dict.fromkeys(sorted(best)))
+        passed_over.update(size for group in ranked for size in group if size not in best)
+    return [size for size in chosen if size not in passed_over]
 
 
 _Candidate = tuple[TensorInfo, "tuple[int | str, ...]"]

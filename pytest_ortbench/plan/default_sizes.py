@@ -27,7 +27,7 @@ _SEQUENCE_NAME = (
 
 #: Name of the symbol (the whole name, any case), size, what it is taken for.
 BY_NAME: tuple[tuple[str, int, str], ...] = (
-    (r"batch.*|.*batch(_size)?|n|b|bs", 1, "batch"),
+    (r"batch.*|.*batch(_size)?", 1, "batch"),
     (r"past.*|.*past.*|.*cache.*|kv_len(gth)?", PAST, "past length"),
     (r"samples|num_samples|audio.*|wav.*|waveform.*", SAMPLES, "audio samples, 1 s at 16 kHz"),
     (r"h|w|height|width|.*_?(height|width|img_?[hw]|image_[hw])", IMAGE, "image size"),

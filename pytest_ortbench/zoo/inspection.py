@@ -63,6 +63,9 @@ ELEMENT_TYPES: dict[int, str] = {
     25: "uint2",
     26: "int2",
 }
+_CLASSICAL_WEIGHTS = frozenset(
+    {"coefficients", "intercepts", "support_vectors", "rho", "class_weights", "target_weights"}
+)
 _NOT_PARAMETERS = frozenset({"string", "bool"})
 
 
@@ -132,7 +135,11 @@ def op_name(node: onnx.NodeProto) -> str:
 
 
 def parameter_count(proto: onnx.ModelProto) -> int:
-    """Number of elements in all float and integer weights: initialisers and constant nodes."""
+    """Number of elements in all float and integer weights.
+
+    Initialisers, constant nodes, and of the operators of ``ai.onnx.ml`` coefficients, intercepts,
+    support vectors, thresholds and leaf values.
+    """
     total = 0
     for graph in all_graphs(proto):
         total += sum(_elements(tensor) for tensor in graph.initializer)
@@ -142,6 +149,18 @@ def parameter_count(proto: onnx.ModelProto) -> int:
             for attribute in node.attribute:
                 if attribute.HasField("t"):
                     total += _elements(attribute.t)
+        elif node.domain == "ai.onnx.ml":
+            total += _classical_parameters(node)
+    return total
+
+
+def _classical_parameters(node: onnx.NodeProto) -> int:
+    total = 0
+    for attribute in node.attribute:
+        if attribute.name in _CLASSICAL_WEIGHTS:
+            total += len(attribute.floats)
+        elif attribute.name == "nodes_modes":  # a leaf has no threshold
+            total += sum(mode != b"LEAF" for mode in attribute.strings)
     return total
 
 

@@ -189,6 +189,12 @@ def test_giant_inputs_are_refused() -> None:
         ([tensor("x", 1, "width")], ()),
         ([tensor("x", "rows")], ("rows",)),
         ([tensor("x")], ()),
+        ([tensor("points", "B", 3, "N")], ("B",)),
+        ([tensor("x", "T", "N", 40)], ("N",)),
+        (
+            [tensor("image", "image_batch", 3), tensor("text", "text_batch", "S")],
+            ("image_batch", "text_batch"),
+        ),
         ([tensor("x", "B", 3), tensor("lens", "B", type=INT_TYPE)], ("B",)),
     ],
 )

@@ -119,6 +119,32 @@ def test_parameters_are_float_and_integer_weights(tmp_path: Path) -> None:
     assert read(proto, tmp_path).parameters == 30 + 2 + 2
 
 
+def test_parameters_of_classical_models(tmp_path: Path) -> None:
+    tree = node(
+        "TreeEnsembleRegressor",
+        ["x"],
+        ["t"],
+        domain="ai.onnx.ml",
+        nodes_modes=["BRANCH_LEQ", "LEAF", "LEAF"],
+        target_weights=[1.0, -1.0],
+    )
+    linear = node(
+        "LinearRegressor",
+        ["x"],
+        ["l"],
+        domain="ai.onnx.ml",
+        coefficients=[1.0, 2.0, 3.0],
+        intercepts=[0.5],
+    )
+    proto = model(
+        [tree, linear],
+        [value("x", ["N", 3])],
+        [value("t", None), value("l", None)],
+        opsets={"": 17, "ai.onnx.ml": 1},
+    )
+    assert read(proto, tmp_path).parameters == 3 + 4
+
+
 @pytest.mark.parametrize(
     ("nodes", "expected"),
     [

@@ -228,6 +228,27 @@ def test_protobuf_without_a_graph(tmp_path: Path) -> None:
     assert "holds no graph" in error_of(path)
 
 
+def test_one_file_of_more_than_two_gigabytes(tmp_path: Path) -> None:
+    """The file is sparse; nothing of it is read."""
+    path = tmp_path / "m.onnx"
+    size = 2_300_000_000
+    head = b"\x08\x08" + b"\x3a" + _varint(size)  # ir_version 8, then the graph
+    path.write_bytes(head)
+    os.truncate(path, len(head) + size)
+    text = error_of(path)
+    assert "can't hold more than 2 GiB" in text
+    assert "external data" in text
+
+
+def _varint(value: int) -> bytes:
+    encoded = bytearray()
+    while value >= 0x80:
+        encoded.append(value & 0x7F | 0x80)
+        value >>= 7
+    encoded.append(value)
+    return bytes(encoded)
+
+
 def test_path_with_spaces_unicode_and_length_is_only_read(tmp_path: Path) -> None:
     folder = tmp_path / "mon modèle 模型" / ("d" * 200) / ("e" * 200)
     folder.mkdir(parents=True)
