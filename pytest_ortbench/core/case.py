@@ -44,6 +44,8 @@ class Runtime:
         isolated: Start with ``-I`` (runtimes that we made; never ``current``).
         requirements: The requirement list that made it, empty for others.
         shares_files: Whether it sees the host's file system; otherwise models are staged.
+        through_shell: Whether the command hands its arguments to a shell somewhere (``ssh`` does);
+            the loader is then passed in a form that no shell changes.
     """
 
     label: str = "current"
@@ -52,6 +54,7 @@ class Runtime:
     isolated: bool = False
     requirements: tuple[str, ...] = ()
     shares_files: bool = True
+    through_shell: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

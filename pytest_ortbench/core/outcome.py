@@ -24,6 +24,7 @@ FAILURE_KINDS: dict[str, str] = {
 #: What a worker is doing; a failure names the phase it happened in.
 PHASES: dict[str, str] = {
     "start": "starting the interpreter",
+    "files": "copying files to the runtime",
     "import": "importing ONNX Runtime",
     "inputs": "preparing inputs",
     "session": "creating the session",

@@ -39,6 +39,12 @@ if line:
 """.replace("IMPORTER", _IMPORTER)
 
 
+#: The same where a shell is on the way (``ssh`` joins its arguments, and the other machine's login
+#: shell splits them again): the loader itself travels as hexadecimal digits, and what is left is a
+#: line in double quotes that means the same to every shell.
+_THROUGH_SHELL = '"import sys;exec(bytes.fromhex(sys.argv[2]))"'
+
+
 def command(runtime: Runtime, token: str) -> list[str]:
     """Return the command that starts a worker in ``runtime``.
 
@@ -48,6 +54,8 @@ def command(runtime: Runtime, token: str) -> list[str]:
     start = list(runtime.command) or [sys.executable]
     if runtime.isolated:
         start.append("-I")
+    if runtime.through_shell:
+        return [*start, "-c", _THROUGH_SHELL, token, LOADER.encode("ascii").hex()]
     return [*start, "-c", LOADER, token]
 
 

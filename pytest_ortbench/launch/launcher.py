@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import itertools
-import json
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -30,6 +28,8 @@ from pytest_ortbench.launch.diagnose import Evidence, diagnose
 from pytest_ortbench.launch.ending import tail
 from pytest_ortbench.launch.native_text import readable
 from pytest_ortbench.launch.process import Refused, WorkerProcess
+from pytest_ortbench.launch.reference import reference_key
+from pytest_ortbench.launch.staging import Files, SharedFiles, StagedFiles
 from pytest_ortbench.schema.protocol import (
     CheckOutputs,
     CompareOutputs,
@@ -46,7 +46,6 @@ from pytest_ortbench.schema.protocol import (
     WarmUpFor,
     WriteReference,
 )
-from pytest_ortbench.schema.wire import to_plain
 
 _T = TypeVar("_T")
 
@@ -164,17 +163,24 @@ class ProbeOutcome:
 class ProcessWorker:
     """A :class:`Worker` that is a real process.
 
+    Attributes:
+        deadline: Until when it must be done, of ``time.monotonic()``; may be moved.
+
     Args:
         process: The process, with the case open.
         case: What it measures.
         opened: What it said when it opened.
         deadline: Until when it must be done, of ``time.monotonic()``.
+        files: How it gets the host's files.
     """
 
-    def __init__(self, process: WorkerProcess, case: Case, opened: Opened, deadline: float) -> None:
+    def __init__(
+        self, process: WorkerProcess, case: Case, opened: Opened, deadline: float, files: Files
+    ) -> None:
         self._process = process
+        self._files = files
         self._case = case
-        self._deadline = deadline
+        self.deadline = deadline
         self.info = opened.info
         self.startup = opened.startup
         self.threads = opened.threads
@@ -210,7 +216,8 @@ class ProcessWorker:
 
     def accuracy(self, reference: Path) -> Accuracy:
         """Compare outputs with the reference's."""
-        return self._ask(CompareOutputs(reference=str(reference)), Accuracy)
+        path = self._files.send(reference, reference.name)
+        return self._ask(CompareOutputs(reference=path), Accuracy)
 
     def pause(self) -> None:
         """Suspend the process with all its threads."""
@@ -225,7 +232,7 @@ class ProcessWorker:
         self._process.close()
 
     def _ask(self, question: Question, answer: type[_T]) -> _T:
-        return _ask(self._process, question, answer, self._deadline, self._case)
+        return _ask(self._process, question, answer, self.deadline, self._case)
 
 
 class ProcessLauncher:
@@ -255,11 +262,12 @@ class ProcessLauncher:
             deadline = time.monotonic() + case.sampling.timeout_s
         process = self._start(case.runtime, f"{case.case_id}-w{worker}", deadline)
         try:
-            opened = _ask(process, Open(case=case), Opened, deadline, case)
+            files = _files(process, deadline, case)
+            opened = _ask(process, Open(case=files.case(case)), Opened, deadline, case)
         except BaseException:
             process.close()
             raise
-        return ProcessWorker(process, case, opened, deadline)
+        return ProcessWorker(process, case, opened, deadline, files)
 
     def inspect(self, runtime: Runtime) -> RuntimeInfo:
         """Say what a runtime is; asked once for each label."""
@@ -282,7 +290,7 @@ class ProcessLauncher:
 
         The model as the user named it runs on the CPU without optimisation, on the same inputs.
         """
-        path = folder / f"reference-{_reference_key(case)}.npz"
+        path = folder / f"reference-{reference_key(case)}.npz"
         if path.exists():
             return path
         folder.mkdir(parents=True, exist_ok=True)
@@ -290,7 +298,11 @@ class ProcessLauncher:
         process = self._start(case.runtime, f"{case.case_id}-reference", deadline)
         try:
             # The file appears when it is complete, so a killed worker leaves none.
-            _ask(process, WriteReference(case=case, path=str(path)), Done, deadline, case)
+            files = _files(process, deadline, case)
+            there = files.source(case)
+            written = files.place_of(path, there)
+            _ask(process, WriteReference(case=there, path=written), Done, deadline, case)
+            files.fetch(written, path)
         finally:
             process.close()
         return path
@@ -348,6 +360,13 @@ class ProcessLauncher:
         return Path(self._own_logs.name)
 
 
+def _files(process: WorkerProcess, deadline: float, case: Case) -> Files:
+    """How the worker gets the host's files."""
+    if case.runtime.shares_files:
+        return SharedFiles()
+    return StagedFiles(lambda question, answer: _ask(process, question, answer, deadline, case))
+
+
 def _ask(
     process: WorkerProcess,
     question: Question,
@@ -377,25 +396,3 @@ def _took_nothing(probed: Probed, ran: str) -> str:
     for model, text in probed.refused.items():
         reason += f"; a {model} failed: {readable(text)}"
     return reason
-
-
-def _reference_key(case: Case) -> str:
-    """Digest over all that decides reference outputs."""
-    deciding = {
-        "model": case.model.digest,
-        "path": case.model.path,
-        "inputs": to_plain(case.inputs),
-        "files": [_stamp(spec.path) for spec in case.inputs if spec.path],
-        "seed": case.seed,
-        "custom_ops": list(case.session.custom_ops),
-    }
-    return hashlib.sha256(json.dumps(deciding, sort_keys=True).encode()).hexdigest()[:24]
-
-
-def _stamp(path: str) -> list[int]:
-    """Size and time of an input file: a changed one is another input."""
-    try:
-        found = Path(path).stat()
-    except OSError:
-        return []
-    return [found.st_size, found.st_mtime_ns]

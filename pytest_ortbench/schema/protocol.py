@@ -7,6 +7,8 @@ number of times which phase it enters. An answer is the named result or a :class
 question                  answer
 ========================  ===========================================================
 :class:`Inspect`          :class:`~pytest_ortbench.core.outcome.RuntimeInfo`
+:class:`StoreChunk`       :class:`Stored`
+:class:`FetchChunk`       :class:`Fetched`
 :class:`ProbeProvider`    :class:`Probed`
 :class:`WriteReference`   :class:`Done`
 :class:`Open`             :class:`Opened`
@@ -42,6 +44,55 @@ from pytest_ortbench.schema.wire import Plain, WireError, from_plain, to_plain
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inspect:
     """Import ONNX Runtime and describe this interpreter."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreChunk:
+    """Append to a file in the worker's own temporary folder, which is removed when it ends.
+
+    For runtimes that do not see the host's file system.
+
+    Attributes:
+        name: Where in the folder, with ``/`` between parts.
+        data: The next bytes, in base64.
+        size_bytes: Size of the whole file; with its last byte the file is complete.
+        digest: SHA-256 of the whole file, hexadecimal; checked when it is complete.
+    """
+
+    name: str
+    data: str
+    size_bytes: int
+    digest: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stored:
+    """A chunk is on disk; ``path`` is the file's absolute path on the worker's side."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchChunk:
+    """Read from a file in the worker's own temporary folder, ``offset`` bytes behind its start."""
+
+    path: str
+    offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fetched:
+    """Bytes of a file.
+
+    Attributes:
+        data: The bytes, in base64.
+        size_bytes: Size of the whole file.
+        digest: SHA-256 of the whole file, with its last bytes; empty before.
+    """
+
+    data: str
+    size_bytes: int
+    digest: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,6 +239,8 @@ class Refusal:
 
 Question = (
     Inspect
+    | StoreChunk
+    | FetchChunk
     | ProbeProvider
     | WriteReference
     | Open
@@ -201,6 +254,8 @@ Question = (
 )
 Answer = (
     RuntimeInfo
+    | Stored
+    | Fetched
     | Probed
     | Done
     | Opened

@@ -9,9 +9,9 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from pytest_ortbench.core.case import Case, Provider, SessionConfig
 from pytest_ortbench.core.cpus import allowance
@@ -22,6 +22,7 @@ from pytest_ortbench.schema.protocol import (
     Close,
     CompareOutputs,
     Done,
+    FetchChunk,
     Inspect,
     Open,
     PhaseEntered,
@@ -30,6 +31,7 @@ from pytest_ortbench.schema.protocol import (
     Question,
     ReadMemory,
     Refusal,
+    StoreChunk,
     TimeBlock,
     WarmUpFor,
     WriteReference,
@@ -41,6 +43,9 @@ from pytest_ortbench.worker import runtime
 from pytest_ortbench.worker.measured import MeasuredCase
 from pytest_ortbench.worker.probe import probe
 from pytest_ortbench.worker.session import CPU, FellBack, create, session_options
+
+if TYPE_CHECKING:
+    from pytest_ortbench.worker.staging import Staging
 
 #: After the host hung up, a call that still runs gets this long before the process ends anyway.
 _GRACE_S = 2.0
@@ -54,8 +59,8 @@ def serve(incoming: BinaryIO, outgoing: BinaryIO, token: str) -> None:
         outgoing: Where frames go, unbuffered.
         token: What every frame starts with.
     """
-    _end_with_host(incoming)
     conversation = Conversation(outgoing, token)
+    _end_with_host(incoming, conversation.end)
     for line in incoming:
         ours, plain = decode_frame(token, line)
         if not ours:
@@ -64,6 +69,7 @@ def serve(incoming: BinaryIO, outgoing: BinaryIO, token: str) -> None:
         if isinstance(question, Close):
             break
         conversation.answer(question)
+    conversation.end()
     sys.stdout.flush()
     sys.stderr.flush()
     # Without the destructors of native libraries: they take time, and some crash in them.
@@ -83,6 +89,12 @@ class Conversation:
         self._token = token
         self._phase = "start"
         self._measured: MeasuredCase | None = None
+        self._staging: Staging | None = None
+
+    def end(self) -> None:
+        """Leave nothing behind; safe to repeat."""
+        if self._staging is not None:
+            self._staging.remove()
 
     def answer(self, question: Question) -> None:
         """Answer one question, with a refusal if anything is raised on the way."""
@@ -108,6 +120,11 @@ class Conversation:
             case Inspect():
                 self._enter("import")
                 return runtime.describe()
+            case StoreChunk():
+                self._enter("files")
+                return self._files().store(question)
+            case FetchChunk():
+                return self._files().fetch(question)
             case ProbeProvider():
                 return self._probe(question.provider)
             case WriteReference():
@@ -132,6 +149,14 @@ class Conversation:
             case CompareOutputs():
                 return measured.accuracy(Path(question.reference))
         raise RuntimeError(f"no answer to {type(question).__name__}")
+
+    def _files(self) -> Staging:
+        if self._staging is None:
+            # Here and not above: most workers share the host's files.
+            from pytest_ortbench.worker.staging import Staging
+
+            self._staging = Staging()
+        return self._staging
 
     def _probe(self, provider: Provider) -> Answer:
         self._enter("import")
@@ -210,7 +235,7 @@ def _fed(feeds: Mapping[str, object]) -> tuple[str, ...]:
     return tuple(described)
 
 
-def _end_with_host(incoming: BinaryIO) -> None:
+def _end_with_host(incoming: BinaryIO, end: Callable[[], None]) -> None:
     """End this process group when the host is gone, even if a native call never returns.
 
     The thread sleeps in ``poll`` on the hang-up of the channel and takes no time meanwhile. The
@@ -224,6 +249,7 @@ def _end_with_host(incoming: BinaryIO) -> None:
         poll.register(incoming.fileno(), 0)
         poll.poll()
         time.sleep(_GRACE_S)
+        end()
         os.killpg(0, signal.SIGKILL)
 
     threading.Thread(target=wait, name="ortbench-hang-up", daemon=True).start()

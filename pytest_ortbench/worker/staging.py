@@ -1,0 +1,194 @@
+"""Files that the host sends because it does not share its file system with this process.
+
+They lie in one temporary folder, which is removed when the worker ends. A worker that is killed
+can't remove it; so each holds a lock in its folder, and the next one removes every folder whose
+lock nobody holds. (A process id would not do: containers share folders, not process ids.)
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import contextlib
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, BinaryIO
+
+from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.core.outcome import Failure
+from pytest_ortbench.schema.protocol import FetchChunk, Fetched, StoreChunk, Stored
+
+if TYPE_CHECKING:
+    from hashlib import _Hash
+
+_PREFIX = "ortbench-files-"
+_LOCK = ".lock"
+#: What would be more than a name in a path.
+_SPECIAL = frozenset("\0" if os.name == "posix" else "\0\\:")
+#: Bytes read at once for the host; in base64 a line of 1.4 MB.
+_CHUNK = 1 << 20
+
+
+@dataclass(slots=True)
+class _Incoming:
+    """A file of which not all is there yet."""
+
+    digest: _Hash = field(default_factory=hashlib.sha256)
+    received: int = 0
+
+
+class Staging:
+    """The temporary folder of one worker; it is made when the first file comes."""
+
+    def __init__(self) -> None:
+        self._folder: Path | None = None
+        self._lock: BinaryIO | None = None
+        self._incoming: dict[str, _Incoming] = {}
+
+    def store(self, chunk: StoreChunk) -> Stored:
+        """Append one chunk, and check the file when it is complete.
+
+        Raises:
+            WorkerError: for a name that leaves the folder, and a file that arrived damaged.
+            OSError: if it can't be written.
+        """
+        path = self._path(chunk.name)
+        try:
+            data = base64.b64decode(chunk.data, validate=True)
+        except binascii.Error as error:
+            raise _damaged(chunk.name, str(error)) from error
+        coming = self._incoming.get(chunk.name)
+        if coming is None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            coming = self._incoming[chunk.name] = _Incoming()
+        with path.open("ab" if coming.received else "wb") as file:
+            file.write(data)
+        coming.digest.update(data)
+        coming.received += len(data)
+        if coming.received >= chunk.size_bytes:
+            del self._incoming[chunk.name]
+            if coming.received != chunk.size_bytes:
+                raise _damaged(chunk.name, f"{coming.received} bytes, not {chunk.size_bytes}")
+            if coming.digest.hexdigest() != chunk.digest:
+                raise _damaged(chunk.name, "its digest is another one")
+            _give_memory_back()
+        return Stored(path=str(path))
+
+    def fetch(self, chunk: FetchChunk) -> Fetched:
+        """Read some bytes of a file in the folder.
+
+        Raises:
+            WorkerError: for a path outside of the folder.
+            OSError: if it can't be read.
+        """
+        path = Path(chunk.path)
+        if self._folder is None or not path.resolve().is_relative_to(self._folder):
+            raise _refused(chunk.path)
+        with path.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(chunk.offset)
+            data = file.read(_CHUNK)
+            digest = _digest_of(file) if chunk.offset + len(data) >= size else ""
+        text = base64.b64encode(data).decode("ascii")
+        return Fetched(data=text, size_bytes=size, digest=digest)
+
+    def remove(self) -> None:
+        """Remove the folder with all that is in it."""
+        if self._folder is not None:
+            # What can't be removed (a file that is open, on Windows) the next worker removes.
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder = None
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
+    def _path(self, name: str) -> Path:
+        parts = PurePosixPath(name).parts
+        plain = all(part not in ("..", "/", _LOCK) and not set(part) & _SPECIAL for part in parts)
+        if not parts or not plain:
+            raise _refused(name)
+        if self._folder is None:
+            self._make_folder()
+        assert self._folder is not None
+        return self._folder.joinpath(*parts)
+
+    def _make_folder(self) -> None:
+        root = Path(tempfile.gettempdir()).resolve()
+        _remove_left_over(root)
+        # Under another name until the lock is held: nobody may take it for left over before.
+        made = Path(tempfile.mkdtemp(prefix="ortbench-new-", dir=root))
+        self._lock = (made / _LOCK).open("wb")
+        _try_lock(self._lock)
+        self._folder = made.rename(root / f"{_PREFIX}{made.name.removeprefix('ortbench-new-')}")
+
+
+def _remove_left_over(root: Path) -> None:
+    """Remove the folders of workers that were killed."""
+    for folder in root.glob(f"{_PREFIX}*"):
+        # Another user's, or one that is removed at this moment.
+        with contextlib.suppress(OSError), (folder / _LOCK).open("r+b") as lock:
+            if _try_lock(lock):
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+def _try_lock(file: BinaryIO) -> bool:
+    """Take a lock that lasts as long as the file is open; ``False`` where there are none."""
+    try:
+        import fcntl  # not on Windows
+    except ImportError:
+        return False
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def _digest_of(file: BinaryIO) -> str:
+    digest = hashlib.sha256()
+    file.seek(0)
+    for data in _pieces(file):
+        digest.update(data)
+    return digest.hexdigest()
+
+
+def _pieces(file: BinaryIO) -> Iterator[bytes]:
+    while data := file.read(_CHUNK):
+        yield data
+
+
+def _give_memory_back() -> None:
+    """Return what the chunks took to the system.
+
+    A session that is made in memory which the process has already would seem to take none.
+    """
+    import ctypes  # numpy needs it too, but is not there yet
+
+    with contextlib.suppress(OSError, AttributeError, TypeError):  # only glibc has it
+        ctypes.CDLL(None).malloc_trim(0)
+
+
+def _refused(name: str) -> WorkerError:
+    return WorkerError(
+        Failure(
+            kind="error",
+            phase="files",
+            message=f"{name!r} is not a path within the worker's own folder",
+        )
+    )
+
+
+def _damaged(name: str, how: str) -> WorkerError:
+    return WorkerError(
+        Failure(
+            kind="error",
+            phase="files",
+            message=f"{name} arrived damaged: {how}",
+            hint="Something between host and runtime changes what is sent",
+        )
+    )
