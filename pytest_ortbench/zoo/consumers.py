@@ -85,7 +85,7 @@ def _index_into_leading_axes(use: Use, flow: Dataflow) -> Finding | None:
     data, indices = input_shape(use, flow, 0), input_shape(use, flow, 1)
     depth = axis_size(indices, -1)
     if data is None or not isinstance(depth, int):
-        return None
+        return below(None, use.op, _name(use, 0))
     first = attribute(use.node, "batch_dims", 0)
     sizes = data[first : first + depth]
     numbers = [size for size in sizes if isinstance(size, int)]
@@ -95,13 +95,23 @@ def _index_into_leading_axes(use: Use, flow: Dataflow) -> Finding | None:
         parts = [*(f"{quote(size)} - 1" for size in symbols), *(str(n - 1) for n in numbers)]
         text = parts[0] if len(parts) == 1 else f"min({', '.join(parts)})"
         return Finding(high_symbol=text, why=f"{use.op}({what})")
-    return below(min(numbers), use.op, what) if numbers else None
+    return below(min(numbers, default=None), use.op, what)
 
 
 @rule(("ArrayFeatureExtractor", 1), ("ai.onnx.ml::ArrayFeatureExtractor", 1))
 def _index_into_features(use: Use, flow: Dataflow) -> Finding | None:
     size = axis_size(input_shape(use, flow, 0), -1)
     return below(size, use.op, f"{_name(use, 0)}, last axis")
+
+
+@rule(("MaxUnpool", 1))
+def _index_into_all(use: Use, flow: Dataflow) -> Finding | None:
+    """Positions in the flat result, which is at least as large as the input."""
+    data = input_shape(use, flow, 0)
+    if not data or any(size is None for size in data):
+        return below(None, use.op, _name(use, 0))
+    count = " * ".join(quote(size) for size in data if size is not None)
+    return Finding(high_symbol=f"{count} - 1", why=f"{use.op}, flat positions in {_name(use, 0)}")
 
 
 @rule(("OneHot", 0))
@@ -208,17 +218,20 @@ def _divisor(use: Use, flow: Dataflow) -> Finding | None:
 
 @rule(("Equal", 0), ("Equal", 1))
 def _compared(use: Use, flow: Dataflow) -> Finding | None:
-    """A scalar that is compared with a constant is a switch: take the value it is compared with."""
+    """A scalar that is compared with a constant is a switch: take the value it is compared with.
+
+    Text that is compared with a constant is sometimes that text, whatever its shape.
+    """
     shape = input_shape(use, flow, use.index)
     other = flow.constant(use.scope, _name(use, 1 - use.index))
-    if other is None or other.size != 1 or shape not in ((), (1,)):
+    if other is None or other.size != 1:
         return None
     value = other.reshape(-1)[0]
-    if other.dtype.kind in "iu":
-        return Finding(values=(str(int(value)),), why=f"Equal to {int(value)}")
     if other.dtype.kind in "OSU":
         text = value.decode() if isinstance(value, bytes) else str(value)
-        return Finding(choices=(text,), why=f"Equal to {text!r}")
+        return Finding(choices=(text, "something else"), why=f"Equal to {text!r}")
+    if other.dtype.kind in "iu" and shape in ((), (1,)):
+        return Finding(values=(str(int(value)),), why=f"Equal to {int(value)}")
     return None
 
 
@@ -242,7 +255,6 @@ always(Finding(values=("1",), why="Loop condition"), ("Loop", 1))
 always(Finding(values=("0",), why="Dropout ratio"), ("Dropout", 1))
 always(Finding(values=("0",), why="Dropout training mode off"), ("Dropout", 2))
 always(Finding(values=("0",), why="Range start"), ("Range", 0))
-always(Finding(values=("16",), why="Range limit"), ("Range", 1))
 always(Finding(values=("1",), why="Range step"), ("Range", 2))
 always(Finding(values=("0",), why="axis"), ("CumSum", 1), ("Trilu", 1))
 always(Finding(values=("10",), why="NonMaxSuppression boxes per class"), ("NonMaxSuppression", 2))
@@ -276,6 +288,23 @@ for _low, _high, _operators in (
     for _operator in _operators:
         _why = f"{_operator} is defined there"
         always(Finding(kind="uniform", low=_low, high=_high, why=_why), (_operator, 0))
+
+
+@rule(("Range", 1))
+def _range_limit(use: Use, flow: Dataflow) -> Finding | None:
+    """A few steps, and no more than the table has rows that the counted numbers index."""
+    limit = 16
+    for counted in flow.uses(use.node.output[0], 1, scope=use.scope):
+        rule_of_use = RULES.get((counted.op, counted.index))
+        if rule_of_use is _index_into_axis:
+            bound = _index_into_axis(counted, flow)
+            if bound is not None and bound.high is not None:
+                limit = min(limit, int((bound.high - counted.offset) / (counted.scale or 1)) + 1)
+    return Finding(values=(str(max(limit, 1)),), why="Range limit")
+
+
+# A box whose corners are the wrong way round has a negative size, which overflows in there.
+always(Finding(values=("0", "0", "8", "8"), why="RoiAlign boxes"), ("RoiAlign", 1))
 
 
 @rule(("Slice", 1))

@@ -130,9 +130,9 @@ class Dataflow:
         self._functions = {(item.domain, item.name): item for item in proto.functions}
         self.main = self._graph_scope(proto.graph, None, None)
 
-    def uses(self, name: str, rank: int | None) -> Iterator[Use]:
-        """Yield every operator that finally reads the values of main-graph input ``name``."""
-        start = _Value(name, self.main, axes=None if rank is None else tuple(range(rank)))
+    def uses(self, name: str, rank: int | None, *, scope: Scope | None = None) -> Iterator[Use]:
+        """Yield every operator that finally reads a value of the main graph, or of ``scope``."""
+        start = _Value(name, scope or self.main, axes=None if rank is None else tuple(range(rank)))
         pending, seen = [start], {start}
         while pending:
             value = pending.pop()

@@ -40,14 +40,14 @@ class Finding:
         return not (self.values or self.choices or self.kind)
 
 
-def below(size: int | str | None, op: str, what: str) -> Finding | None:
-    """A finding for an index into ``what`` of ``size``: 0 … size - 1."""
+def below(size: int | str | None, op: str, what: str) -> Finding:
+    """A finding for an index into ``what`` of ``size``: 0 … size - 1; 0 if the size is unknown."""
+    if size is None:
+        return Finding(high=0, why=f"{op}({what} of unknown size)")
     why = f"{op}({what} of size {size})"
     if isinstance(size, int):
         return Finding(high=max(size - 1, 0), why=why)
-    if size:
-        return Finding(high_symbol=f"{quote(size)} - 1", why=why)
-    return None
+    return Finding(high_symbol=f"{quote(size)} - 1", why=why)
 
 
 def unshift(finding: Finding, scale: float, offset: float) -> Finding | None:

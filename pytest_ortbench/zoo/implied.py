@@ -163,6 +163,12 @@ def _linear_regressor(node: onnx.NodeProto) -> int:
     return len(_numbers(node, "coefficients")) // max(attribute(node, "targets", 1), 1)
 
 
+def _support_vectors(node: onnx.NodeProto) -> int:
+    counts = _numbers(node, "vectors_per_class")
+    total = int(sum(counts)) or attribute(node, "n_supports", 0)
+    return len(_numbers(node, "support_vectors")) // total if total else 0
+
+
 def _trees(node: onnx.NodeProto) -> int:
     features = _numbers(node, "nodes_featureids")
     return int(max(features)) + 1 if features else 0
@@ -173,6 +179,8 @@ _COLUMNS: dict[str, Callable[[onnx.NodeProto], int]] = {
     "Imputer": _imputer,
     "LinearClassifier": _linear_classifier,
     "LinearRegressor": _linear_regressor,
+    "SVMClassifier": _support_vectors,
+    "SVMRegressor": _support_vectors,
     "TreeEnsembleClassifier": _trees,
     "TreeEnsembleRegressor": _trees,
     "TreeEnsemble": _trees,

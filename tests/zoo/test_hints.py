@@ -257,6 +257,29 @@ def test_gather_nd_takes_the_smallest_axis(tmp_path: Path) -> None:
     run(found)
 
 
+def test_index_into_something_of_unknown_size_is_zero(tmp_path: Path) -> None:
+    proto = model(
+        [node("Mystery", ["x"], ["h"], domain="my.ops"), node("Gather", ["h", "i"], ["y"])],
+        [value("x", ["N", 4]), value("i", ["K"], INT64)],
+        [value("y", None)],
+        opsets={"": 17, "my.ops": 1},
+    )
+    found = read(proto, tmp_path)
+    assert bounds(found, "i") == ("integers", 0, 0)
+    assert "unknown size" in hint_of(found, "i").why
+
+
+def test_flat_positions(tmp_path: Path) -> None:
+    proto = model(
+        [node("MaxUnpool", ["x", "i"], ["y"], kernel_shape=[2, 2], strides=[2, 2])],
+        [value("x", ["N", 1, 3, 3]), value("i", ["N", 1, 3, 3], INT64)],
+        [value("y", None)],
+    )
+    feeds, (output,) = run(read(proto, tmp_path), batch=2)
+    assert 9 < feeds["i"].max() <= 17
+    assert output.shape == (2, 1, 6, 6)
+
+
 def test_one_hot_depth(tmp_path: Path) -> None:
     proto = model(
         [node("OneHot", ["i", "depth", "onoff"], ["y"])],
@@ -444,6 +467,21 @@ def test_range_is_short(tmp_path: Path) -> None:
     assert output.tolist() == list(range(16))
 
 
+def test_range_counts_no_further_than_its_table(tmp_path: Path) -> None:
+    proto = model(
+        [
+            node("Range", ["zero", "limit", "one"], ["r"]),
+            node("Add", ["r", "one"], ["s"]),
+            node("Gather", ["table", "s"], ["y"]),
+        ],
+        [value("limit", [], INT64)],
+        [value("y", None)],
+        [constant("zero", 0), constant("one", 1), weight("table", 8, 2)],
+    )
+    _, (output,) = run(read(proto, tmp_path))
+    assert output.shape == (7, 2)
+
+
 def test_integer_divisor_is_never_zero(tmp_path: Path) -> None:
     proto = model(
         [node("Div", ["x", "d"], ["y"]), node("Mod", ["x", "d"], ["z"])],
@@ -613,6 +651,30 @@ def test_unbounded_integers_are_small_and_say_so(tmp_path: Path) -> None:
     assert "no consumer bounds it" in hint.why
 
 
+def test_text_compared_with_a_constant_is_sometimes_equal(tmp_path: Path) -> None:
+    proto = model(
+        [node("Equal", ["x", "c"], ["y"])],
+        [value("x", ["N"], STRING)],
+        [value("y", None, BOOL)],
+        [helper.make_tensor("c", STRING, [], [b"yes"])],
+        opsets={"": 19},
+    )
+    _, (output,) = run(read(proto, tmp_path), batch=20)
+    assert set(output.tolist()) == {True, False}
+
+
+def test_regions_of_interest(tmp_path: Path) -> None:
+    proto = model(
+        [node("RoiAlign", ["x", "rois", "which"], ["y"], output_height=2, output_width=2)],
+        [value("x", ["N", 3, 16, 16]), value("rois", ["R", 4]), value("which", ["R"], INT64)],
+        [value("y", None)],
+        opsets={"": 16},
+    )
+    feeds, (output,) = run(read(proto, tmp_path), batch=2, dims={"R": 5})
+    assert feeds["which"].max() <= 1
+    assert output.shape == (5, 3, 2, 2)
+
+
 def test_switch_takes_the_value_it_is_compared_with(tmp_path: Path) -> None:
     def branch(name: str, op: str) -> onnx.GraphProto:
         return helper.make_graph([node(op, ["x"], [name])], name, [], [value(name, None)])
@@ -720,6 +782,27 @@ def test_weights_fix_sizes(
     found = read(proto, tmp_path)
     assert found.implied_dims == implied
     run(found, batch=2)
+
+
+def test_support_vectors_fix_the_number_of_features(tmp_path: Path) -> None:
+    machine = node(
+        "SVMRegressor",
+        ["x"],
+        ["y"],
+        domain="ai.onnx.ml",
+        n_supports=2,
+        support_vectors=[1.0, 2.0, 3.0, 4.0, 5.0, 6.0],
+        coefficients=[1.0, -1.0],
+        rho=[0.1],
+        kernel_type="LINEAR",
+        kernel_params=[1.0, 0.0, 3.0],
+        post_transform="NONE",
+    )
+    proto = model(
+        [machine], [value("x", [None, None])], [value("y", None)], opsets={"": 17, "ai.onnx.ml": 1}
+    )
+    feeds, _ = run(read(proto, tmp_path), batch=4)
+    assert feeds["x"].shape == (4, 3)
 
 
 def test_trees_fix_the_number_of_features(tmp_path: Path) -> None:
