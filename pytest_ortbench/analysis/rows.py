@@ -119,7 +119,7 @@ def row(result: CaseResult, run: Run, summary: Summary | None = None) -> dict[st
         host=run.machine.host,
         run_id=run.run_id,
     )
-    cells.update(_numbers(summary))
+    cells.update(numbers(summary))
     if result.placement is not None:
         cells.update(_placement_cells(result.placement))
     return cells
@@ -130,7 +130,8 @@ def rows(run: Run) -> list[dict[str, Cell]]:
     return [row(result, run) for result in run.cases]
 
 
-def _numbers(summary: Summary) -> dict[str, Cell]:
+def numbers(summary: Summary) -> dict[str, Cell]:
+    """The columns of a row that are metrics, without those that were not measured."""
     cells: dict[str, Cell] = {}
     for name, quantity in summary.quantities.items():
         metric = METRICS[name]

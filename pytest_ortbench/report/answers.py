@@ -1,4 +1,4 @@
-"""The last lines in the terminal, the first of the HTML and of the job summary: one and the same."""
+"""The last lines in the terminal, the first of HTML and job summary: one and the same."""
 
 from __future__ import annotations
 

@@ -61,6 +61,7 @@ COLUMNS: tuple[Column, ...] = (
         key="interval",
         heading="95 % interval",
         about="Interval of the median, from the lowest to the highest of the workers'.",
+        rank=1,
         right=False,
     ),
     Column(
@@ -69,7 +70,7 @@ COLUMNS: tuple[Column, ...] = (
         about="90th percentile over all workers.",
         row="latency_p90_s",
         metric="latency_p90",
-        rank=5,
+        rank=6,
     ),
     Column(
         key="p99",
@@ -77,7 +78,7 @@ COLUMNS: tuple[Column, ...] = (
         about="99th percentile over all workers; n<368 means too few samples for it.",
         row="latency_p99_s",
         metric="latency_p99",
-        rank=2,
+        rank=3,
     ),
     Column(
         key="items",
@@ -85,7 +86,7 @@ COLUMNS: tuple[Column, ...] = (
         about="Items per second of one caller: batch × inferences ÷ timed seconds.",
         row="throughput_per_s",
         metric="throughput",
-        rank=1,
+        rank=2,
     ),
     Column(
         key="create",
@@ -93,7 +94,7 @@ COLUMNS: tuple[Column, ...] = (
         about="Creating the session, reading the file included.",
         row="session_create_s",
         metric="session_create",
-        rank=7,
+        rank=8,
     ),
     Column(
         key="first",
@@ -101,7 +102,7 @@ COLUMNS: tuple[Column, ...] = (
         about="First inference after creation.",
         row="first_inference_s",
         metric="first_inference",
-        rank=8,
+        rank=9,
     ),
     Column(
         key="rss",
@@ -109,7 +110,7 @@ COLUMNS: tuple[Column, ...] = (
         about="Rise of resident memory at its peak, over the process with ONNX Runtime loaded.",
         row="peak_rss_bytes",
         metric="peak_rss",
-        rank=3,
+        rank=4,
     ),
     Column(
         key="placed",
@@ -117,7 +118,7 @@ COLUMNS: tuple[Column, ...] = (
         about="Share of computing nodes that ran on the asked provider.",
         row="placement_ratio",
         metric="placement",
-        rank=6,
+        rank=7,
     ),
     Column(
         key="accuracy",
@@ -125,7 +126,7 @@ COLUMNS: tuple[Column, ...] = (
         about="Worst signal to noise ratio against the fp32 reference, or the share that agrees.",
         row="accuracy_sqnr_db",
         metric="accuracy_sqnr",
-        rank=4,
+        rank=5,
     ),
     Column(
         key="status",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
+from pytest_ortbench.analysis.rows import numbers
 from pytest_ortbench.analysis.summary import summarise
-from pytest_ortbench.core.metrics import METRICS
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.report.escape import one_line
 
@@ -21,17 +21,11 @@ def properties(result: CaseResult) -> list[tuple[str, str]]:
     """
     summary = summarise(result)
     found = [("case_id", one_line(result.case.case_id)), ("status", result.status)]
-    for name, quantity in summary.quantities.items():
-        column = METRICS[name].column
-        value = round(quantity.value) if METRICS[name].unit == "bytes" else quantity.value
-        if math.isfinite(value):
-            found.append((column, repr(value)))
-        if name == "latency_p50" and quantity.low is not None and quantity.high is not None:
-            stem = column.removesuffix("_s")
-            found += [
-                (f"{stem}_low_s", repr(quantity.low)),
-                (f"{stem}_high_s", repr(quantity.high)),
-            ]
+    found += [
+        (column, repr(value))
+        for column, value in numbers(summary).items()
+        if isinstance(value, int | float) and math.isfinite(value)
+    ]
     found.append(("samples", str(summary.samples)))
     if result.flags:
         found.append(("flags", " ".join(flag.name for flag in result.flags)))

@@ -89,10 +89,10 @@ def includes(shown: Sequence[Entry]) -> tuple[str, ...]:
         }
     )
     sentences = [
-        f"Latency: one inference, {' or '.join(io.get(mode, mode) for mode in modes)}; closed loop, "
-        "one caller; profiler off; warm-up excluded.",
+        f"Latency: one inference, {' or '.join(io.get(mode, mode) for mode in modes)}; "
+        "closed loop, one caller; profiler off; warm-up excluded.",
         f"{workers} fresh worker process{'' if workers == '1' else 'es'} a case; p50 is the median "
-        "of their medians, with its 95 % interval; n<368 means too few samples for that percentile.",
+        "of their medians, with its 95 % interval; n<368: too few samples for that percentile.",
     ]
     if threads:
         used = ", ".join(
@@ -142,7 +142,7 @@ def format_count(value: int) -> str:
 
 
 def failure_sentence(failure: Failure) -> str:
-    """Return reason, phase and next step of a failure on one line: ``died, SIGSEGV (measuring).``"""
+    """Return reason, phase and next step of a failure on one line: ``died (measuring).``"""
     text = failure.message.rstrip(". \n")
     if failure.signal and failure.signal not in text:
         text += f", {failure.signal}"

@@ -23,7 +23,7 @@ GAP = 2
 #: A case label beyond this is shortened in the middle before a column is left out for it.
 LABEL_LIMIT = 34
 #: The least that a label and a status may be shortened to.
-LABEL_LEAST, STATUS_LEAST = 14, 12
+LABEL_LEAST, STATUS_LEAST = 12, 10
 #: Reasons of skipped combinations that are spelt out before the rest is counted.
 SKIPS = 8
 
@@ -73,6 +73,7 @@ class _Table:
         self.run = run
         self.width = width
         self.encoding = encoding
+        self.mark = encodable("…", encoding)
         self.shown = entries(run)
         self.groups = by_model(self.shown)
         candidates = asked or COLUMNS
@@ -141,10 +142,10 @@ class _Table:
         title = self._plain(group.model.name)
         about = self._plain(legend.model_line(group.entries[0]))
         line = Text()
-        line.append(_shortened(title, self.width), "bold cyan")
+        line.append(_shortened(title, self.width, self.mark), "bold cyan")
         room = self.width - line.cell_len - GAP
         if room > 10:
-            line.append(" " * GAP + _shortened(about, room), "dim")
+            line.append(" " * GAP + _shortened(about, room, self.mark), "dim")
         self.lines.append(line)
         for entry in group.entries:
             if entry.measured:
@@ -162,7 +163,7 @@ class _Table:
             if index:
                 line.append(" " * GAP)
             width = self.widths[column.key]
-            text = _shortened(cells[column.key], width, middle=column.key == "case")
+            text = _shortened(cells[column.key], width, self.mark, middle=column.key == "case")
             part = Text(text, styles.get(column.key, ""))
             part.align("right" if column.right else "left", width)
             line.append_text(part)
@@ -239,13 +240,12 @@ def _status_style(entry: Entry) -> str:
     return "cyan" if entry.flags else "green"
 
 
-def _shortened(text: str, width: int, *, middle: bool = False) -> str:
+def _shortened(text: str, width: int, mark: str, *, middle: bool = False) -> str:
     """Cut ``text`` to ``width`` cells; ``middle`` keeps its end, where labels differ."""
     from rich.cells import cell_len, set_cell_size
 
     if cell_len(text) <= width:
         return text
-    mark = "~" if text.isascii() else "…"
     if not middle:
         return set_cell_size(text, width - 1).rstrip() + mark
     tail = text[-(width // 2) :]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import random
+from functools import cache
 
 from pytest_ortbench.core.case import Case, Sampling
 from pytest_ortbench.core.model import Model
@@ -154,11 +155,13 @@ def case(
     )
 
 
+@cache
 def one_case() -> Run:
     """The smallest run with a number."""
     return factory.make_run([measured(case(), 0.0123)])
 
 
+@cache
 def ten_cases() -> Run:
     """Two models, three providers, precisions, batches; failures, flags and skips."""
     tagger = factory.make_model("lstm_tagger", size_bytes=1_200_000)
@@ -195,6 +198,7 @@ def ten_cases() -> Run:
     )
 
 
+@cache
 def hostile() -> Run:
     """One measured and one failed case whose every foreign text is :data:`HOSTILE`."""
     of = case(factory.make_model(HOSTILE))
@@ -245,3 +249,9 @@ def many_cases(count: int, *, samples: int = 100, workers: int = 3) -> Run:
             else measured(of, median_s, count=samples, flags=flags)
         )
     return factory.make_run(results, skips=SKIPS)
+
+
+@cache
+def three_hundred_cases() -> Run:
+    """More than a figure can show."""
+    return many_cases(300, samples=40)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-PANELS = 6
+PANELS = 5
 LINES = 7
 PANEL_IN = 2.5
 

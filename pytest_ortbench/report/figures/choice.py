@@ -13,9 +13,9 @@ from itertools import chain, zip_longest
 from pytest_ortbench.report.entries import Entry, ModelGroup, by_model
 
 #: Panels beyond this make a figure longer than a screen and a half.
-MAX_PANELS = 8
+MAX_PANELS = 6
 #: Rows of all panels together.
-MAX_ROWS = 44
+MAX_ROWS = 36
 #: A panel with fewer rows says nothing about a model.
 MIN_ROWS = 4
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 #: As many cases a model as the palette tells apart without black.
 ROWS_PER_PANEL = 6
-PANELS = 6
+PANELS = 5
 CURVE_IN, STRIP_ROW_IN, PANEL_IN = 1.5, 0.22, 0.5
 #: Points drawn of one case: more can't be told apart at the size of a row.
 STRIP_POINTS = 400

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pytest_ortbench.core.units import format_amount
+from pytest_ortbench.core.units import format_amount, significant
 from pytest_ortbench.report.entries import Entry
 from pytest_ortbench.report.figures import style
 from pytest_ortbench.report.figures.choice import Panel, choose
@@ -32,7 +32,7 @@ class Theme:
         value: Heading of the column of values.
         which: What the chosen cases are when not all fit: ``fastest``.
         descending: Whether a large value is a good one.
-        ticks: Further metrics of the same unit, drawn as small ticks.
+        ticks: Further metrics of the same unit, each with the mark that it is drawn as.
         reading: How to read the marks.
     """
 
@@ -42,7 +42,7 @@ class Theme:
     value: str
     which: str
     descending: bool = False
-    ticks: tuple[str, ...] = ()
+    ticks: tuple[tuple[str, str], ...] = ()
     reading: str = ""
 
 
@@ -52,14 +52,14 @@ LATENCY = Theme(
     axis="latency of one inference",
     value="p50",
     which="fastest",
-    ticks=("latency_p90", "latency_p99"),
+    ticks=(("latency_p90", "|"), ("latency_p99", "|")),
     reading="Mark: p50; bar: its 95 % interval; ticks: p90 and p99, where there are enough "
     "samples for them.",
 )
 THROUGHPUT = Theme(
     heading="Throughput by case, one caller",
     metric="throughput",
-    axis="items per second",
+    axis="throughput",
     value="items/s",
     which="highest",
     descending=True,
@@ -71,9 +71,9 @@ MEMORY = Theme(
     axis="rise of resident memory",
     value="peak",
     which="smallest",
-    ticks=("session_rss", "model_size"),
-    reading="Mark: peak rise over the process with ONNX Runtime loaded; ticks: peak of session "
-    "creation, and size of the model's files.",
+    ticks=(("session_rss", "|"), ("model_size", "x")),
+    reading="Mark: peak rise over the process with ONNX Runtime loaded; tick: peak of session "
+    "creation; cross: size of the model's files.",
 )
 
 
@@ -139,7 +139,8 @@ def _panel(axes: Axes, panel: Panel, theme: Theme, identity: Identity) -> None:
 def _drawn_values(entry: Entry, theme: Theme) -> list[float]:
     quantity = entry.quantity(theme.metric)
     assert quantity is not None
-    ticks = [tick.value for tick in map(entry.quantity, theme.ticks) if tick is not None]
+    further = (entry.quantity(metric) for metric, _ in theme.ticks)
+    ticks = [quantity.value for quantity in further if quantity is not None]
     ends = [end for end in (quantity.low, quantity.high) if end is not None]
     return [quantity.value, *ends, *ticks]
 
@@ -170,14 +171,14 @@ def _row(
             solid_capstyle="butt",
             zorder=2,
         )
-    for metric in theme.ticks:
+    for metric, mark in theme.ticks:
         tick = entry.quantity(metric)
         if tick is not None:
             axes.plot(
                 [scale.of(tick.value)],
                 [position],
-                marker="|",
-                markersize=7,
+                marker=mark,
+                markersize=7 if mark == "|" else 4.5,
                 markeredgewidth=1.1,
                 color=colour,
                 zorder=2,
@@ -195,7 +196,9 @@ def _row(
     axes.text(
         1.01,
         position,
-        format_amount(quantity.value, quantity.unit),
+        significant(quantity.value)
+        if quantity.unit == "1/s"
+        else format_amount(quantity.value, quantity.unit),
         transform=axes.get_yaxis_transform(),
         va="center",
         ha="left",

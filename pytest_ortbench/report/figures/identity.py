@@ -1,4 +1,4 @@
-"""Which colour and shape a case has: by provider and precision, the same in every figure of a run."""
+"""Colour and shape of a case: by provider and precision, the same in every figure of a run."""
 
 from __future__ import annotations
 

@@ -15,6 +15,7 @@ from matplotlib import font_manager
 from matplotlib.artist import Artist
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
+from matplotlib.ft2font import FT2Font
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
@@ -68,7 +69,7 @@ class Scale:
     def __init__(self, values: Iterable[float], unit: str) -> None:
         if unit == "1/s":
             # A rate's axis keeps one unit, that of the tables.
-            self.factor, self.name = 1.0, unit
+            self.factor, self.name = 1.0, "items/s"
         else:
             self.factor, self.name = common_scale(values, unit)
 
@@ -82,12 +83,12 @@ def figure(height_in: float, *, width_in: float = WIDTH_IN) -> Figure:
     made = Figure(figsize=(width_in, height_in), dpi=DPI, layout="constrained", facecolor="white")
     engine = made.get_layout_engine()
     assert engine is not None
-    engine.set(w_pad=0.08, h_pad=0.06)  # type: ignore[call-arg]  # ConstrainedLayoutEngine's own
+    engine.set(w_pad=0.08, h_pad=0.06)  # type: ignore[call-arg]
     return made
 
 
 @functools.cache
-def _fonts() -> tuple[tuple[str, ...], tuple[font_manager.FT2Font, ...]]:
+def _fonts() -> tuple[tuple[str, ...], tuple[FT2Font, ...]]:
     installed = {entry.name for entry in font_manager.fontManager.ttflist}
     names = (_BUNDLED_FONT, *(name for name in _WIDE_FONTS if name in installed))
     paths = [font_manager.findfont(FontProperties(family=name)) for name in names]
@@ -130,7 +131,7 @@ def dress(axes: Axes, *, grid: str = "x") -> None:
     axes.set_axisbelow(True)
     axes.tick_params(
         labelsize=TICK_PT,
-        labelfontfamily=list(_fonts()[0]),  # type: ignore[arg-type]  # a list works, too
+        labelfontfamily=list(_fonts()[0]),
         colors=INK,
         length=2.5,
         width=0.6,

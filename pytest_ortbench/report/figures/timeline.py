@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     Floats = npt.NDArray[np.float64]
 
-PANELS = 8
+PANELS = 6
 PANEL_IN = 1.45
 #: Samples beyond this multiple of the 99th percentile are drawn at the upper edge.
 HEADROOM = 1.25
@@ -58,8 +58,8 @@ def timeline(shown: Sequence[Entry]) -> Figure | None:
             "Black: running median. Each shaded stretch starts a fresh worker process.",
             *(
                 [
-                    f"Shown: cases with a flag first, then one of each model; {left_out} cases are not "
-                    "shown."
+                    "Shown: cases with a flag first, then one of each model; "
+                    f"{left_out} cases are not shown."
                 ]
                 if left_out
                 else []

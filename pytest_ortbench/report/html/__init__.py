@@ -44,8 +44,8 @@ def render_html(run: Run) -> str:
         page=build_page(run),
         policy=policy,
         # Our own files, the only text that is not escaped.
-        style=Markup(style),  # noqa: S704
-        script=Markup(script),  # noqa: S704
+        style=Markup(style),
+        script=Markup(script),
     )
 
 

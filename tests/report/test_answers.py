@@ -1,0 +1,32 @@
+"""The answer is one text, wherever it stands."""
+
+from __future__ import annotations
+
+from pytest_ortbench.report.answers import answer_lines
+from tests import results_factory as factory
+from tests.report import sample_runs
+
+
+def test_every_sentence_starts_with_its_model() -> None:
+    lines = answer_lines(sample_runs.ten_cases())
+    assert [line.partition(": ")[0] for line in lines] == ["mobilenet_v2"] * 4 + [
+        "lstm_tagger (seq 128)"
+    ] * 2
+    assert "fastest at batch 1" in lines[0]
+    assert "6.13 ms [6.07, 6.15]" in lines[0]
+
+
+def test_names_are_inert() -> None:
+    for line in answer_lines(sample_runs.hostile()):
+        assert "\x1b" not in line
+        assert "\u202e" not in line
+        assert "\n" not in line
+
+
+def test_what_the_stream_cannot_write_gets_a_stand_in() -> None:
+    lines = answer_lines(sample_runs.ten_cases(), encoding="ascii")
+    assert ", x2.02 [x2.00, x2.05] faster than " in lines[0]
+
+
+def test_a_run_without_cases_has_no_answer() -> None:
+    assert answer_lines(factory.make_run([])) == []

@@ -1,0 +1,80 @@
+"""Markdown: tables that hold, whatever the names, and the summary of a CI job."""
+
+from __future__ import annotations
+
+from markdown_it import MarkdownIt
+
+from pytest_ortbench.report.answers import answer_lines
+from pytest_ortbench.report.cells import COLUMNS
+from pytest_ortbench.report.escape import markdown, one_line
+from pytest_ortbench.report.markdown import job_summary, render_markdown
+from tests import results_factory as factory
+from tests.report import sample_runs
+
+
+def cells_of(text: str) -> list[list[str]]:
+    """The first table of a Markdown text, as a CommonMark renderer with tables reads it."""
+    rows: list[list[str]] = []
+    for token in MarkdownIt("gfm-like", {"linkify": False}).parse(text):
+        if token.type == "tr_open":
+            rows.append([])
+        elif token.type == "inline" and rows:
+            rows[-1].append("".join(child.content for child in token.children or []))
+        elif token.type == "table_close":
+            break
+    return rows
+
+
+def test_the_table_has_a_row_a_case() -> None:
+    rows = cells_of(render_markdown(sample_runs.ten_cases()))
+    assert rows[0] == ["model", *(column.heading for column in COLUMNS)]
+    assert len(rows) == 11
+    assert rows[1][:4] == ["mobilenet_v2", "native/cpu/b1", "12.4 ms", "[12.3, 12.4]"]
+    assert rows[2][5] == "n<368"
+    assert rows[6][1:] == ["native/cuda/b1", *[""] * 10, "unavailable"]
+
+
+def test_hostile_names_break_no_table() -> None:
+    text = render_markdown(sample_runs.hostile())
+    rows = cells_of(text)
+    assert [len(row) for row in rows] == [len(COLUMNS) + 1] * 3
+    assert rows[1][0] == one_line(sample_runs.HOSTILE)
+    assert "<script" not in text
+    assert "\x1b" not in text
+
+
+def test_the_table_can_be_limited() -> None:
+    text = render_markdown(sample_runs.ten_cases(), limit=3)
+    assert len(cells_of(text)) == 4
+    assert text.endswith("… and 7 more cases; the run document has them.\n")
+
+
+def test_the_job_summary_begins_with_the_answer() -> None:
+    run = sample_runs.ten_cases()
+    title, answer, *_ = job_summary(run).split("\n\n")
+    assert title == "## ONNX models on bench-1"
+    assert answer == "\n".join(f"- {markdown(line)}" for line in answer_lines(run))
+
+
+def test_the_job_summary_says_what_failed_and_what_to_mind() -> None:
+    text = job_summary(sample_runs.ten_cases())
+    assert (
+        "- mobilenet_v2: native/cuda/b1, native/cuda/b8: **unavailable**: libcudnn.so.9 can't be "
+        "loaded (cuDNN 9, for CUDA 12) (creating the session). Install "
+        "'onnxruntime-gpu[cuda,cudnn]'." in text
+    )
+    assert "- **SPREAD** 1 case: " in text
+    assert "- Left out: azure: takes no node of a local model" in text
+    assert "3 fresh worker processes a case;" in text
+
+
+def test_the_job_summary_of_hostile_names_marks_nothing_up() -> None:
+    run = sample_runs.hostile()
+    tokens = MarkdownIt("gfm-like", {"linkify": False}).parse(job_summary(run))
+    kinds = {child.type for token in tokens for child in token.children or []}
+    assert kinds <= {"text", "text_special", "softbreak", "strong_open", "strong_close"}
+    assert sum(token.type == "heading_open" for token in tokens) == 1
+
+
+def test_a_run_without_cases_has_a_summary() -> None:
+    assert job_summary(factory.make_run([])).startswith("## ONNX models on bench-1\n")

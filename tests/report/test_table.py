@@ -1,0 +1,195 @@
+"""The terminal table: what it shows at which width, and what it does with hostile names."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from rich.cells import cell_len
+
+from pytest_ortbench.core.errors import UsageError
+from pytest_ortbench.core.outcome import Flag
+from pytest_ortbench.report.table import render_table
+from tests import results_factory as factory
+from tests.report import sample_runs
+
+
+def plain(width: int = 200, **options: object) -> str:
+    return render_table(sample_runs.ten_cases(), width=width, color=False, **options)  # type: ignore[arg-type]
+
+
+def line_with(text: str, *words: str) -> str:
+    found = [line for line in text.splitlines() if all(word in line for word in words)]
+    assert len(found) == 1, found
+    return found[0]
+
+
+def test_a_line_shows_every_number_of_a_case_in_peoples_units() -> None:
+    line = line_with(plain(), "native/cpu/b1 ", "ok")
+    assert line.split() == (
+        "native/cpu/b1 12.4 ms [12.3, 12.4] 12.6 ms 15.8 ms 80.1 68.8 ms 27.2 ms 60.0 MB 100 % "
+        "96.3 dB ok".split()
+    )
+
+
+def test_too_few_samples_give_no_percentile() -> None:
+    assert " n<368 " in line_with(plain(), "native/cpu/b8 ")
+
+
+def test_cases_of_a_model_share_a_unit() -> None:
+    run = factory.make_run(
+        [
+            factory.make_result(median_ns=900_000),
+            factory.make_result(case=factory.make_case(batch=2), median_ns=950_000),
+            factory.make_result(case=factory.make_case(batch=4), median_ns=1_100_000),
+        ]
+    )
+    text = render_table(run, width=200, color=False)
+    assert re.search(r"native/cpu/b1 +(899|90\d)(\.\d)? µs", text)
+    assert re.search(r"native/cpu/b4 +1[01]\d\d µs", text)
+
+
+def test_columns_line_up() -> None:
+    lines = plain().splitlines()
+    heading = lines[0]
+    rows = [line for line in lines if re.match(r"  \S+/\S+/b\d", line)]
+    assert len(rows) == 7
+    for name in ("p50", "p90", "p99", "items/s", "peak RSS", "accuracy"):
+        end = heading.index(name) + len(name)
+        for row in rows:
+            assert row[end - 1] != " "
+            assert row[end : end + 2] == "  "
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 100, 120, 200])
+@pytest.mark.parametrize("run", [sample_runs.ten_cases, sample_runs.hostile, sample_runs.one_case])
+def test_no_line_is_wider_than_allowed(width: int, run: object) -> None:
+    text = render_table(run(), width=width, color=False)  # type: ignore[operator]
+    assert max(cell_len(line) for line in text.splitlines()) <= width
+
+
+def test_narrow_tables_keep_median_interval_and_status_and_name_the_rest() -> None:
+    text = plain(80)
+    assert text.splitlines()[0].split() == "case p50 95 % interval items/s status".split()
+    left_out = " ".join(text.split("\ncolumns")[1].split())
+    assert left_out == (
+        "no room for p90, p99, create, first, rss, placed, accuracy; "
+        "ortbench show --columns shows them"
+    )
+
+
+def test_wide_tables_leave_nothing_out() -> None:
+    assert "no room for" not in plain(200)
+
+
+def test_columns_on_request() -> None:
+    text = plain(40, columns=["p95", "workers", "size"])
+    assert text.splitlines()[0].split() == "case p95 workers model size".split()
+    assert line_with(text, "native/cpu/b8 ").split() == "native/cpu/b8 83.4 ms 3 14.0 MB".split()
+
+
+def test_an_unknown_column_is_named_with_the_nearest() -> None:
+    with pytest.raises(UsageError, match=r"--columns: 'p98' is not a column\. Did you mean"):
+        plain(columns=["p98"])
+
+
+def test_failures_stand_below_their_model_once_for_all_that_share_the_reason() -> None:
+    lines = plain(200).splitlines()
+    index = lines.index("  unavailable  native/cuda/b1, native/cuda/b8")
+    assert lines[index + 1] == (
+        "      libcudnn.so.9 can't be loaded (cuDNN 9, for CUDA 12) (creating the session). "
+        "Install 'onnxruntime-gpu[cuda,cudnn]'."
+    )
+
+
+def test_many_failures_are_counted() -> None:
+    run = factory.make_run(
+        [sample_runs.failed(sample_runs.case(batch=batch), "crash") for batch in range(1, 301)]
+    )
+    lines = render_table(run, width=100, color=False).splitlines()
+    assert lines[1] == "  crash  native/cpu/b1, native/cpu/b2, native/cpu/b3 and 297 more"
+    assert lines[2] == "      the worker died, SIGSEGV (measuring)."
+
+
+def test_the_legend_explains_the_flags_that_appear_gravest_first() -> None:
+    text = plain(200)
+    flags = re.findall(r"^([A-Z-]+) +1 case: ", text, re.MULTILINE)
+    assert flags == ["EMULATED", "INACCURATE", "PARTIAL", "SPREAD"]
+    assert "Trust the interval, not the value; more --ort-workers narrow it." in text
+    assert "UNSTEADY" not in text
+
+
+def test_the_legend_says_what_the_numbers_include_and_where_they_come_from() -> None:
+    text = plain(300)
+    for sentence in (
+        "Latency: one inference, host arrays in and out (end-to-end); closed loop, one caller; "
+        "profiler off; warm-up excluded.",
+        "3 fresh worker processes a case; ",
+        "Threads of one operator: 2 (affinity).",
+        "runtimes    current: onnxruntime 1.32.0, Python 3.11.9, numpy 2.4.0",
+        "machine     bench-1, cpu_model Example CPU 3000",
+        "left out    azure: takes no node of a local model",
+    ):
+        assert sentence in text
+
+
+def test_the_runtime_is_named_only_where_there_are_several() -> None:
+    results = [
+        factory.make_result(case=factory.make_case(runtime=runtime))
+        for runtime in ("current", "onnxruntime-1.20.1")
+    ]
+    several = render_table(factory.make_run(results), width=200, color=False)
+    assert "native/cpu/b1+onnxruntime-1.20.1 " in several
+    assert "native/cpu/b1+" not in render_table(
+        factory.make_run(results[:1]), width=200, color=False
+    )
+
+
+def test_names_are_inert() -> None:
+    text = render_table(sample_runs.hostile(), width=300, color=False)
+    assert "\x1b" not in text
+    assert "\u202e" not in text
+    assert "\r" not in text
+    assert text.splitlines()[1].startswith(
+        "=<script>alert(1)</script>|`[bold]x[/bold]\\x1b[31m\\u202e \"'&{{7*7}}$x$"
+    )
+
+
+def test_colour_only_on_request() -> None:
+    run = sample_runs.ten_cases()
+    coloured = render_table(run, width=120, color=True)
+    assert "\x1b[31m" in coloured
+    assert re.sub(r"\x1b\[[0-9;]*m", "", coloured) == render_table(run, width=120, color=False)
+
+
+def test_what_the_stream_cannot_write_gets_a_stand_in() -> None:
+    run = factory.make_run(
+        [factory.make_result(case=factory.make_case(model="größe_模型"), median_ns=900)],
+        skips=sample_runs.SKIPS,
+    )
+    text = render_table(run, width=120, color=False, encoding="ascii")
+    text.encode("ascii")
+    assert "gr\\xf6\\xdfe_\\u6a21\\u578b" in text
+    assert re.search(r"90\d(\.\d)? ns", text)
+    assert "gbdt x fp16" in text
+
+
+def test_wide_characters_keep_columns_aligned() -> None:
+    run = factory.make_run(
+        [factory.make_result(case=factory.make_case(dims={"长度": size})) for size in (8, 128)]
+    )
+    lines = render_table(run, width=200, color=False).splitlines()
+    ends = {cell_len(line[: line.index("ms")]) for line in lines[2:4]}
+    assert len(ends) == 1
+
+
+def test_a_flag_of_a_later_version_does_no_harm() -> None:
+    result = factory.make_result(flags=[Flag(name="FROM-THE-FUTURE")])
+    text = render_table(factory.make_run([result]), width=200, color=False)
+    assert re.search(r"^FROM-THE-FUTURE +1 case: not known here", text, re.MULTILINE)
+
+
+def test_a_run_without_cases_says_so() -> None:
+    text = render_table(factory.make_run([], skips=sample_runs.SKIPS), width=80, color=False)
+    assert "cases     none was measured" in text
+    assert "left out  azure: takes no node of a local model" in text
