@@ -41,8 +41,7 @@ def labels(axes: Axes) -> list[str]:
 
 
 def note(figure: Figure) -> str:
-    label = figure.get_supxlabel()
-    return label
+    return figure.get_supxlabel()
 
 
 def test_latency_has_a_panel_a_model_and_a_row_a_measured_case() -> None:

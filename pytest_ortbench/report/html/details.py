@@ -34,7 +34,7 @@ def _sampling(entry: Entry) -> list[str]:
     if not workers:
         return []
     first = workers[0]
-    spread = "" if summary.spread is None else f", their medians {summary.spread:.1%} apart"
+    spread = "" if summary.spread is None else f", their medians {summary.spread * 100:.1f} % apart"
     stops = ", ".join(dict.fromkeys(worker.stop for worker in workers))
     warm = sum(worker.warm_up.count for worker in workers)
     facts = [

@@ -1,0 +1,68 @@
+"""Reads a report page without a browser: its table, its text, and what could run or connect."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from html.parser import HTMLParser
+
+_VOID = {"meta", "link", "img", "input", "br", "hr"}
+
+
+@dataclass
+class Reader(HTMLParser):
+    """Collects the parts of a page that tests look at.
+
+    Attributes:
+        rows: Cells of the table of cases, as (text, value to sort by).
+        headings: Keys of its columns.
+        text: All visible text, styles and scripts apart.
+        tags: Every start tag with its attributes.
+        open_tags: Tags that were not closed (should be empty at the end).
+    """
+
+    rows: list[list[tuple[str, str]]] = field(default_factory=list)
+    headings: list[str] = field(default_factory=list)
+    text: str = ""
+    tags: list[tuple[str, dict[str, str | None]]] = field(default_factory=list)
+    open_tags: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        values = dict(attrs)
+        self.tags.append((tag, values))
+        if tag not in _VOID:
+            self.open_tags.append(tag)
+        if tag == "th" and "data-key" in values:
+            self.headings.append(values["data-key"] or "")
+        if tag == "tr" and "tbody" in self.open_tags:
+            self.rows.append([])
+        if tag in ("td", "th") and "tbody" in self.open_tags:
+            self.rows[-1].append(("", values.get("data-v") or ""))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open_tags, f"</{tag}> closes nothing"
+        assert self.open_tags.pop() == tag, f"</{tag}> closes another tag"
+
+    def handle_data(self, data: str) -> None:
+        if self.open_tags and self.open_tags[-1] in ("style", "script"):
+            return
+        self.text += data
+        if "tbody" in self.open_tags and {"td", "th"} & set(self.open_tags):
+            text, value = self.rows[-1][-1]
+            self.rows[-1][-1] = (text + data, value)
+
+    def cell(self, row: int, key: str) -> tuple[str, str]:
+        """Text and value of one cell of the table of cases."""
+        text, value = self.rows[row][self.headings.index(key)]
+        return text.strip(), value
+
+
+def read_page(html: str) -> Reader:
+    """Parse a page; fails on tags that do not nest."""
+    reader = Reader()
+    reader.feed(html)
+    reader.close()
+    assert reader.open_tags == []
+    return reader
