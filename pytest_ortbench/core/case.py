@@ -46,6 +46,8 @@ class Runtime:
         shares_files: Whether it sees the host's file system; otherwise models are staged.
         through_shell: Whether the command hands its arguments to a shell somewhere (``ssh`` does);
             the loader is then passed in a form that no shell changes.
+        plugins: Libraries of plug-in providers that the project has configured, by full name of
+            the provider; packages that follow the convention are found without.
     """
 
     label: str = "current"
@@ -55,6 +57,7 @@ class Runtime:
     requirements: tuple[str, ...] = ()
     shares_files: bool = True
     through_shell: bool = False
+    plugins: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -355,7 +355,11 @@ class RuntimeInfo:
         numpy: numpy version.
         executable: Path of the interpreter.
         available_providers: ``get_available_providers()``: a claim, not a proof.
-        plugin_providers: Names registered by plug-in libraries.
+        plugin_providers: Providers whose plug-in library offers a device here, by full name.
+        plugin_libraries: Plug-in libraries that were found, by full name of their provider.
+        plugin_problems: Why a plug-in that was found offers no device here, by its full name.
+        provider_devices: What can stand behind the colon of ``alias:DEVICE``, by full name of the
+            provider, each kind of hardware once; providers that say nothing are not listed.
         build: ``get_build_info()``.
         pid: Process id of the worker that reported.
         devices: NVIDIA GPUs by UUID, name and driver; empty where the runtime could not use one
@@ -369,6 +373,9 @@ class RuntimeInfo:
     executable: str
     available_providers: tuple[str, ...] = ()
     plugin_providers: tuple[str, ...] = ()
+    plugin_libraries: dict[str, str] = field(default_factory=dict)
+    plugin_problems: dict[str, str] = field(default_factory=dict)
+    provider_devices: dict[str, tuple[str, ...]] = field(default_factory=dict)
     build: str = ""
     pid: int = 0
     devices: dict[str, str] = field(default_factory=dict)
