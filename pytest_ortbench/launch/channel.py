@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from pytest_ortbench.launch.pipes import Pipes
+from pytest_ortbench.launch.pipes import Flooded, Pipes
 from pytest_ortbench.schema.protocol import Answer, Question, pack, unpack_answer
 from pytest_ortbench.schema.wire import WireError, decode_frame, encode_frame
 
 #: A wrapper's banner is a few lines; a command that prints on and on is no worker.
 _NOISE_LIMIT = 1 << 20
 _NOISE_KEPT = 2000
+_TOO_MUCH = f"over {_NOISE_LIMIT} bytes that are no frames"
 
 
 class Garbage(Exception):
@@ -41,8 +42,12 @@ class Channel:
 
         Raises:
             DeadlinePassed, HungUp: see :class:`~pytest_ortbench.launch.pipes.Pipes`.
+            Garbage: if the other end only talks and does not read.
         """
-        self._pipes.write(line, deadline)
+        try:
+            self._pipes.write(line, deadline)
+        except Flooded:
+            raise Garbage(_TOO_MUCH) from None
 
     def ask(self, question: Question, deadline: float | None) -> None:
         """Send a question.
@@ -50,7 +55,7 @@ class Channel:
         Raises:
             DeadlinePassed, HungUp: see :class:`~pytest_ortbench.launch.pipes.Pipes`.
         """
-        self._pipes.write(encode_frame(self._token, pack(question)), deadline)
+        self.send_line(encode_frame(self._token, pack(question)), deadline)
 
     def receive(self, deadline: float | None) -> Answer | None:
         """Return the next answer, ``None`` at the end of the channel.
@@ -102,4 +107,4 @@ class Channel:
         self._noise = (self._noise + line)[-_NOISE_KEPT:]
         self._noise_size += len(line)
         if self._noise_size > _NOISE_LIMIT:
-            raise Garbage(f"over {_NOISE_LIMIT} bytes that are no frames")
+            raise Garbage(_TOO_MUCH)

@@ -11,6 +11,8 @@ from typing import Protocol, TypeVar
 
 #: Bytes taken from a pipe at once; its own size on Linux.
 _CHUNK = 1 << 16
+#: What may arrive unread while we write: banners of wrappers.
+_EARLY_LIMIT = 1 << 20
 
 _Item = TypeVar("_Item")
 
@@ -23,6 +25,10 @@ class HungUp(Exception):
     """The other end is gone."""
 
 
+class Flooded(Exception):
+    """The other end talks on and on and does not read."""
+
+
 class Pipes(Protocol):
     """Bytes to and from one process. Deadlines are of ``time.monotonic()``; ``None`` is never."""
 
@@ -32,6 +38,7 @@ class Pipes(Protocol):
         Raises:
             DeadlinePassed: if it is not taken in time.
             HungUp: if nobody reads any more.
+            Flooded: if it only talks.
         """
 
     def read(self, deadline: float | None) -> bytes:
@@ -72,6 +79,8 @@ class PolledPipes:
                     self._early.append(arrived)
                     if not arrived:
                         poll.unregister(self._incoming)
+                    if sum(map(len, self._early)) > _EARLY_LIMIT:
+                        raise Flooded
                 elif event & (select.POLLERR | select.POLLHUP):
                     raise HungUp
                 else:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
-import secrets
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
@@ -56,6 +55,8 @@ def new_token() -> str:
     It is random so that nothing which a wrapper (``ssh``, ``docker run``, a profiler) prints on
     the same stream can be taken for a frame.
     """
+    import secrets  # only the host makes tokens, and it costs the worker's start
+
     return secrets.token_hex(8)
 
 

@@ -44,12 +44,14 @@ class ProcStatus:
 
     def __init__(self, proc: Path = _PROC) -> None:
         self._proc = proc
+        self._resets = True
+        self.name = "VmHWM after clear_refs"
         try:
             self.reset_peak()
-            self.name = "VmHWM after clear_refs"
         except OSError as error:
             # Some containers forbid it. The peak then includes what came before the session.
-            self.name = f"VmHWM without reset ({error.strerror}); may include the import's own peak"
+            self._resets = False
+            self.name = f"VmHWM without reset ({error.strerror}); may include imports and our own checks"
 
     def read(self) -> Resident:
         """Read both sizes, in bytes."""
@@ -62,7 +64,8 @@ class ProcStatus:
 
     def reset_peak(self) -> None:
         """Let the peak start again from the size now."""
-        (self._proc / "clear_refs").write_text(_RESET_PEAK, encoding="ascii")
+        if self._resets:
+            (self._proc / "clear_refs").write_text(_RESET_PEAK, encoding="ascii")
 
 
 class PsutilSource:

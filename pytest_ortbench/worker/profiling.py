@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -46,6 +45,8 @@ def profile(
     Raises:
         Exception: what :func:`~pytest_ortbench.worker.session.create` and ONNX Runtime raise.
     """
+    import tempfile  # long after the start, to which it would add
+
     with tempfile.TemporaryDirectory(prefix="ortbench-profile-") as folder:
         options = session_options(config, threads=threads, profile_prefix=Path(folder) / "p")
         session, _ = create(model, provider, options)

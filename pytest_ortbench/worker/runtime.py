@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import os
 import platform
 import re
 import sys
 import time
 from functools import cache
+from pathlib import Path
 from types import ModuleType
 
 from pytest_ortbench.core.outcome import RuntimeInfo
@@ -16,6 +16,12 @@ from pytest_ortbench.worker.gpus import gpus
 
 #: Distributions whose name starts alike but which bring no runtime and no provider.
 _NOT_RUNTIMES = re.compile(r"onnxruntime[-_](extensions|genai|tools|easy)")
+#: Folder or file of a distribution's metadata: name and version.
+_METADATA = re.compile(
+    r"((?:onnxruntime|ort[-_]nightly)[\w.]*?(?:-[a-z]\w*)*)-(\d[^-]*)(?:-py[\d.]+)?"
+    r"\.(?:dist|egg)-info",
+    re.IGNORECASE,
+)
 
 
 class BrokenRuntime(ImportError):
@@ -69,18 +75,20 @@ def distributions() -> dict[str, str]:
     """Return the installed distributions that bring ONNX Runtime or one of its providers.
 
     More than one that brings the package ``onnxruntime`` itself is a broken environment: they
-    overwrite each other's files.
+    overwrite each other's files. The names of their metadata folders are read, as
+    :mod:`importlib.metadata` does it; importing that takes as long as all of this package.
     """
     found: dict[str, str] = {}
-    for entry in importlib.metadata.distributions():
-        # The folder's name says it without parsing the metadata of everything installed.
-        stem = getattr(getattr(entry, "_path", None), "name", None)
-        if stem is not None and not stem.lower().startswith(("onnxruntime", "ort")):
+    for folder in sys.path:
+        try:
+            entries = [entry.name for entry in Path(folder).iterdir()]
+        except OSError:  # no folder, or a zip file
             continue
-        name = entry.metadata["Name"] or ""
-        low = name.lower()
-        if low.startswith(("onnxruntime", "ort-nightly")) and not _NOT_RUNTIMES.match(low):
-            found.setdefault(name, entry.version)
+        for entry in entries:
+            match = _METADATA.fullmatch(entry)
+            if match is not None and not _NOT_RUNTIMES.match(entry):
+                # The first one on the path is the one that is imported.
+                found.setdefault(match.group(1).replace("_", "-").lower(), match.group(2))
     return dict(sorted(found.items()))
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import statistics
 import time
 from collections.abc import Callable, Sequence
 
 from pytest_ortbench.core.case import Provider
 from pytest_ortbench.core.outcome import WarmUp
+from pytest_ortbench.worker.timing import median
 
 _MIN_RUNS = 3
 #: Runs of which the trend is asked, two windows.
@@ -75,9 +75,9 @@ def is_steady(durations: Sequence[int]) -> bool:
     if trend_p(span) <= _SIGNIFICANCE:
         return False
     earlier, later = span[:_WINDOW], span[_WINDOW:]
-    before, after = statistics.median(earlier), statistics.median(later)
+    before, after = median(earlier), median(later)
     # Each window around its own median: a step between the two must not widen its own tolerance.
-    spread = statistics.median(
+    spread = median(
         [abs(value - before) for value in earlier] + [abs(value - after) for value in later]
     )
     return abs(after - before) <= max(_TOLERANCE * before, _MADS * spread)

@@ -1,0 +1,30 @@
+"""What a worker is started with."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from pytest_ortbench.core.case import Runtime
+from pytest_ortbench.launch import bootstrap
+
+
+def test_current_keeps_its_environment_and_made_runtimes_are_isolated() -> None:
+    assert bootstrap.command(Runtime(), "t")[:2] == [sys.executable, "-c"]
+    made = Runtime(label="made", command=("/venv/bin/python",), isolated=True)
+    assert bootstrap.command(made, "t")[:3] == ["/venv/bin/python", "-I", "-c"]
+    assert bootstrap.command(made, "t")[-1] == "t"
+
+
+def test_the_worker_gets_its_own_sources_and_no_more() -> None:
+    line = bootstrap.sources_line()
+    assert line.count(b"\n") == 1
+    sources = json.loads(line)
+    root = Path(bootstrap.__file__).parents[1]
+    assert sources["pytest_ortbench.worker.main"] == (root / "worker/main.py").read_text()
+    assert {"pytest_ortbench", "pytest_ortbench.core", "pytest_ortbench.worker"} <= set(sources)
+    tops = {name.split(".")[1] for name in sources if "." in name}
+    assert tops == {"core", "schema", "worker"}
+    schema = {name for name in sources if name.startswith("pytest_ortbench.schema.")}
+    assert schema == {"pytest_ortbench.schema.wire", "pytest_ortbench.schema.protocol"}

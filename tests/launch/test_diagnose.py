@@ -1,0 +1,260 @@
+"""From real native messages to failures that a person can act on."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_ortbench.core.case import Provider
+from pytest_ortbench.core.outcome import Failure
+from pytest_ortbench.launch.diagnose import (
+    Evidence,
+    diagnose,
+    implied_by,
+    missing_library,
+    out_of_memory,
+)
+from pytest_ortbench.schema.protocol import Refusal
+from tests.launch import native_messages as said
+
+CUDA = Provider(alias="cuda", name="CUDAExecutionProvider")
+OPENVINO = Provider(alias="openvino", name="OpenVINOExecutionProvider")
+
+
+def judge(
+    text: str,
+    *,
+    phase: str = "session",
+    error: str = "Fail",
+    log: str = "",
+    provider: Provider | None = None,
+    custom_ops: tuple[str, ...] = (),
+    numpy: str = "",
+) -> Failure:
+    refusal = Refusal(
+        phase=phase,
+        error=error,
+        text=text,
+        version="1.32.0",
+        numpy=numpy,
+        fed=("x: float32 [2, 6]",),
+        declared=("x: tensor(float) ['B', 6]",),
+    )
+    return diagnose(Evidence(refusal=refusal, log=log, provider=provider, custom_ops=custom_ops))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (said.OPSET_99, ["operator set 99 of ai.onnx", "1.32.0 supports up to 28"]),
+        (said.ML_OPSET_99, ["operator set 99 of ai.onnx.ml", "supports up to 5"]),
+        (said.IR_99, ["IR version 99", "supports up to 14"]),
+        (said.RELU_1, ["no kernel for Relu of operator set 1"]),
+        (said.UNKNOWN_OP, ["operator Blah is not known at operator set 13"]),
+        (said.CUSTOM_OP, ["operator Foo of domain my.ops"]),
+    ],
+)
+def test_what_a_runtime_does_not_know_is_unsupported(text: str, words: list[str]) -> None:
+    failure = judge(text)
+    assert (failure.kind, failure.phase) == ("unsupported", "session")
+    for word in words:
+        assert word in failure.message
+
+
+def test_custom_operators_name_the_option_that_loads_their_library() -> None:
+    assert "my.ops with --ort-custom-ops=LIBRARY" in judge(said.CUSTOM_OP).hint
+    assert "onnxruntime-extensions" in judge(said.EXTENSIONS_OP).hint
+
+
+def test_a_missing_library_file_and_a_missing_symbol_differ() -> None:
+    missing = judge(said.LIBRARY_FILE, error="CustomOpsRefused", custom_ops=("/nope/lib.so",))
+    symbol = judge(said.LIBRARY_SYMBOL, error="CustomOpsRefused", custom_ops=("/libs/e.so",))
+    short = judge(said.LIBRARY_SHORT, error="CustomOpsRefused", custom_ops=("/libs/t.so",))
+    assert missing.message.startswith("a file is missing: Failed to load library /nope/lib.so")
+    assert symbol.message.startswith("/libs/e.so does not export RegisterCustomOps")
+    assert short.message.endswith("/libs/t.so: file too short")
+    assert {missing.kind, symbol.kind, short.kind} == {"error"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        said.RESHAPE,
+        said.MATMUL_MISMATCH,
+        said.WRONG_RANK,
+        said.WRONG_SIZE,
+        said.WRONG_TYPE,
+        said.GATHER,
+    ],
+)
+def test_a_refused_shape_shows_fed_beside_declared(text: str) -> None:
+    failure = judge(text, phase="first")
+    assert (failure.kind, failure.phase) == ("unsupported", "first")
+    assert "(fed x: float32 [2, 6]; declared x: tensor(float) ['B', 6])" in failure.message
+    assert "--ort-dims" in failure.hint
+
+
+def test_a_missing_input_is_unsupported_too() -> None:
+    failure = judge(said.INPUT_MISSING, phase="first", error="ValueError")
+    assert failure.kind == "unsupported"
+
+
+def test_the_same_words_later_on_are_an_error() -> None:
+    failure = judge(said.MATMUL_MISMATCH, phase="measure")
+    assert (failure.kind, failure.phase) == ("error", "measure")
+    assert failure.message.endswith("MatMul dimension mismatch")
+
+
+def test_a_failing_device_at_the_first_inference_is_not_a_refused_shape() -> None:
+    text = "[ONNXRuntimeError] : 1 : FAIL : CUDA failure 700: an illegal memory access"
+    assert judge(text, phase="first").kind == "error"
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        (said.BUFFER, "Fail"),
+        (said.CUDA_MEMORY, "RuntimeException"),
+        ("std::bad_alloc", "MemoryError"),
+        ("", "MemoryError"),
+        (
+            "Unable to allocate 7.28 TiB for an array with shape (1000000, 1000000)",
+            "_ArrayMemoryError",
+        ),
+        ("[ONNXRuntimeError] : 6 : RUNTIME_EXCEPTION : CUBLAS_STATUS_ALLOC_FAILED", "X"),
+        ("bfc_arena.cc:1 Available memory of 10 is smaller than requested bytes of 20", "Fail"),
+    ],
+)
+def test_memory_errors(text: str, error: str) -> None:
+    assert judge(text, phase="first", error=error).kind == "out_of_memory"
+
+
+def test_words_of_memory_are_found_and_others_not() -> None:
+    assert out_of_memory("terminate called after std::bad_alloc\n") == "std::bad_alloc"
+    assert out_of_memory("memory pattern planner is off") == ""
+
+
+@pytest.mark.parametrize(
+    "text", [said.PROTOBUF, said.EMPTY, said.NO_FILE, said.EXTERNAL_ESCAPES, said.EXTERNAL_MISSING]
+)
+def test_files_that_are_no_models_are_errors_on_one_line(text: str) -> None:
+    failure = judge(text)
+    assert failure.kind == "error"
+    assert "\n" not in failure.message
+    assert "[ONNXRuntimeError]" not in failure.message
+    assert failure.hint
+
+
+def test_an_escape_of_external_data_is_told_with_its_path() -> None:
+    assert '"../../etc/passwd"' in judge(said.EXTERNAL_ESCAPES).message
+
+
+def test_a_provider_that_the_runtime_lacks_names_its_distribution() -> None:
+    text = "OpenVINOExecutionProvider is not among CPUExecutionProvider"
+    failure = judge(text, error="ProviderMissing", provider=OPENVINO)
+    assert failure.kind == "unavailable"
+    assert "pip install onnxruntime-openvino" in failure.hint
+
+
+def test_a_session_without_the_provider_names_the_missing_library() -> None:
+    text = "the session runs on CPUExecutionProvider, not on CUDAExecutionProvider"
+    failure = judge(text, error="FellBack", log=said.CUDA_LOG, provider=CUDA)
+    assert failure.kind == "unavailable"
+    assert failure.message == (
+        "CUDAExecutionProvider needs libcublasLt.so.13 (CUDA 13), which is not here"
+    )
+    assert "onnxruntime-gpu[cuda,cudnn]" in failure.hint
+
+
+def test_a_session_without_the_provider_gives_the_reason_of_the_log() -> None:
+    text = "the session runs on CPUExecutionProvider, not on OpenVINOExecutionProvider"
+    failure = judge(text, error="FellBack", log=said.OPENVINO_LOG, provider=OPENVINO)
+    assert failure.message == f"{text}: [OpenVINO] Device GPU is not available"
+
+
+def test_a_session_without_the_provider_and_without_a_word() -> None:
+    assert judge("text", error="FellBack", provider=OPENVINO).message == (
+        "text, and nothing says why"
+    )
+
+
+def test_tensorrt_raises_and_its_library_stands_in_the_log() -> None:
+    tensorrt = Provider(alias="tensorrt", name="TensorrtExecutionProvider")
+    failure = judge(said.TENSORRT, error="RuntimeError", log=said.TENSORRT_LOG, provider=tensorrt)
+    assert failure.kind == "unavailable"
+    assert "libnvinfer.so.10 (TensorRT 10)" in failure.message
+
+
+@pytest.mark.parametrize(
+    ("library", "product"),
+    [
+        ("libcudnn.so.9", "cuDNN 9"),
+        ("libcudnn_cnn_infer.so.8", "cuDNN 8"),
+        ("libcublasLt.so.11", "CUDA 11"),
+        ("libcublas.so.12", "CUDA 12"),
+        ("libcudart.so.11.0", "CUDA 11"),
+        ("libcufft.so.11", "CUDA 12"),
+        ("libnvinfer.so.10", "TensorRT 10"),
+        ("libcuda.so.1", "the NVIDIA driver"),
+        ("libopenvino.so.2520", ""),
+    ],
+)
+def test_a_library_implies_a_product(library: str, product: str) -> None:
+    log = f"error: {library}: cannot open shared object file: No such file or directory"
+    assert missing_library(log) == library
+    assert implied_by(library) == product
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        (said.OPENVINO_OPTION, "RuntimeError"),
+        ("CPUExecutionProvider does not know 'foo'; it knows: none", "OptionIgnored"),
+    ],
+)
+def test_an_unknown_provider_option_is_an_error(text: str, error: str) -> None:
+    failure = judge(text, error=error)
+    assert failure.kind == "error"
+    assert "foo" in failure.message
+    assert "--ort-provider-option" in failure.hint
+
+
+def test_a_level_that_this_version_lacks_is_unsupported() -> None:
+    failure = judge("ONNX Runtime 1.15.1 has no level 'layout'", error="LevelMissing")
+    assert (failure.kind, failure.hint) == ("unsupported", "Choose another --ort-graph-opt")
+
+
+def test_no_onnxruntime() -> None:
+    failure = judge("No module named 'onnxruntime'", phase="import", error="ModuleNotFoundError")
+    assert failure.kind == "unavailable"
+    assert "pip install pytest-ortbench[cpu]" in failure.hint
+
+
+def test_a_half_removed_onnxruntime() -> None:
+    failure = judge(
+        "the package onnxruntime has no InferenceSession", phase="import", error="BrokenRuntime"
+    )
+    assert failure.kind == "unavailable"
+    assert "Uninstall every distribution" in failure.hint
+
+
+def test_a_numpy_that_does_not_fit_names_both() -> None:
+    failure = judge(
+        "numpy.core.multiarray failed to import",
+        phase="import",
+        error="ImportError",
+        numpy="2.4.6",
+    )
+    assert failure.kind == "unavailable"
+    assert "numpy 2.4.6" in failure.message
+
+
+def test_what_a_worker_found_out_itself_is_kept() -> None:
+    own = Failure(kind="unsupported", phase="inputs", message="no such type")
+    refusal = Refusal(phase="reference", error="WorkerError", text="x", failure=own)
+    found = diagnose(Evidence(refusal=refusal))
+    assert (found.kind, found.phase, found.message) == ("unsupported", "reference", "no such type")
+
+
+def test_anything_else_is_an_error_with_class_and_text() -> None:
+    failure = judge("division by zero", phase="accuracy", error="ZeroDivisionError")
+    assert (failure.kind, failure.message) == ("error", "ZeroDivisionError: division by zero")

@@ -1,0 +1,229 @@
+"""Workers that crash, hang, chatter, leave or are killed: each ends as one failure, and is gone."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from pytest_ortbench.core.case import Runtime
+from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.core.outcome import Failure
+from pytest_ortbench.launch.launcher import ProcessLauncher
+from tests.launch.cases import case_of, relu, stand_in
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals and process groups")
+
+
+@pytest.fixture
+def launcher(tmp_path: Path) -> Iterator[ProcessLauncher]:
+    launcher = ProcessLauncher(log_folder=tmp_path / "logs")
+    yield launcher
+    launcher.close()
+    assert psutil.Process().children() == []
+
+
+def ends_with(
+    launcher: ProcessLauncher, folder: Path, behaviour: str, *, timeout_s: float = 60.0
+) -> Failure:
+    """The failure of a case in an interpreter that misbehaves."""
+    case = case_of(
+        relu(folder / "m.onnx"), runtime=stand_in(folder, behaviour), timeout_s=timeout_s
+    )
+    with pytest.raises(WorkerError) as caught:
+        launcher.open(case, worker=0, deadline=None).block(5)
+    return caught.value.failure
+
+
+@pytest.mark.parametrize("phase", ["import", "session", "first"])
+def test_a_crash_names_signal_phase_and_log(
+    launcher: ProcessLauncher, tmp_path: Path, phase: str
+) -> None:
+    failure = ends_with(launcher, tmp_path, f"segfault@{phase}")
+    assert (failure.kind, failure.phase, failure.signal) == ("crash", phase, "SIGSEGV")
+    assert failure.message.startswith("the measured process died with SIGSEGV while ")
+    assert failure.log_tail == "about to fall"
+    assert failure.exit_code is None
+
+
+def test_a_crash_in_the_middle_of_measuring(launcher: ProcessLauncher, tmp_path: Path) -> None:
+    failure = ends_with(launcher, tmp_path, "segfault@later")
+    assert (failure.kind, failure.phase) == ("crash", "measure")
+
+
+def test_a_session_that_never_comes_is_a_timeout_and_its_group_is_gone(
+    launcher: ProcessLauncher, tmp_path: Path
+) -> None:
+    # Long enough for the start of an interpreter on a busy machine, short against the hang.
+    failure = ends_with(launcher, tmp_path, "hang@session", timeout_s=4.0)
+    assert (failure.kind, failure.phase) == ("timeout", "session")
+    assert "still creating the session" in failure.message
+    assert failure.hint == "Raise --ort-timeout"
+    child = int((tmp_path / "child").read_text())
+    assert not psutil.pid_exists(child) or psutil.Process(child).status() == "zombie"
+    # The next case runs.
+    assert (
+        launcher.open(case_of(tmp_path / "m.onnx"), worker=0, deadline=None).block(1).durations_ns
+    )
+
+
+def test_chatter_on_stdout_goes_to_the_log(launcher: ProcessLauncher, tmp_path: Path) -> None:
+    case = case_of(relu(tmp_path / "m.onnx"), runtime=stand_in(tmp_path, "print@later"))
+    worker = launcher.open(case, worker=0, deadline=None)
+    assert len(worker.block(3).durations_ns) == 3
+    worker.close()
+    (log,) = (tmp_path / "logs").iterdir()
+    assert log.read_text().count("chatter from Python\n") == 3
+    assert log.read_text().count("chatter from below") == 3
+
+
+def test_leaving_early_is_a_crash_with_its_exit_code(
+    launcher: ProcessLauncher, tmp_path: Path
+) -> None:
+    failure = ends_with(launcher, tmp_path, "leave@first")
+    assert (failure.kind, failure.phase, failure.exit_code) == ("crash", "first", 7)
+    assert failure.signal == ""
+    assert failure.message == "the measured process exited with 7 while running the first inference"
+
+
+def test_sys_exit_of_an_imported_package_too(launcher: ProcessLauncher, tmp_path: Path) -> None:
+    failure = ends_with(launcher, tmp_path, "sys.exit@import")
+    assert (failure.kind, failure.phase, failure.exit_code) == ("crash", "import", 9)
+
+
+def test_memory_that_runs_out_in_python(launcher: ProcessLauncher, tmp_path: Path) -> None:
+    failure = ends_with(launcher, tmp_path, "memory@later")
+    assert (failure.kind, failure.phase) == ("out_of_memory", "measure")
+    assert failure.message == "Unable to allocate 1.00 TiB for an array"
+
+
+def test_memory_that_runs_out_in_native_code(launcher: ProcessLauncher, tmp_path: Path) -> None:
+    failure = ends_with(launcher, tmp_path, "abort@session")
+    assert (failure.kind, failure.phase, failure.signal) == ("out_of_memory", "session", "SIGABRT")
+    assert "std::bad_alloc" in failure.message
+
+
+def test_what_python_raises_is_an_error_and_its_place_is_in_the_log(
+    launcher: ProcessLauncher, tmp_path: Path
+) -> None:
+    failure = ends_with(launcher, tmp_path, "raise@session")
+    assert (failure.kind, failure.phase) == ("error", "session")
+    assert failure.message == "RuntimeError: the stand-in gives up"
+    assert "pytest_ortbench/worker/session.py" in failure.log_tail
+    assert "session = ort.InferenceSession(" in failure.log_tail
+
+
+def test_killed_from_outside_in_the_middle_of_a_block(tmp_path: Path) -> None:
+    workers: list[int] = []
+
+    def kill(phase: str) -> None:
+        if phase == "measure":
+            os.kill(workers[0], signal.SIGKILL)
+
+    launcher = ProcessLauncher(on_phase=kill)
+    worker = launcher.open(case_of(relu(tmp_path / "m.onnx")), worker=0, deadline=None)
+    workers.append(worker.pid)
+    with pytest.raises(WorkerError) as caught:
+        worker.block(10_000_000)
+    failure = caught.value.failure
+    assert (failure.kind, failure.phase, failure.signal) == ("crash", "measure", "SIGKILL")
+    assert "killed it from outside" in failure.hint
+    with pytest.raises(WorkerError, match="gone already"):
+        worker.memory()
+    worker.pause()
+    worker.resume()
+    launcher.close()
+
+
+def test_a_deadline_in_the_middle_of_a_block(launcher: ProcessLauncher, tmp_path: Path) -> None:
+    case = case_of(relu(tmp_path / "m.onnx"))
+    worker = launcher.open(case, worker=0, deadline=None)
+    worker.deadline = time.monotonic() + 0.2
+    with pytest.raises(WorkerError) as caught:
+        worker.block(10_000_000)
+    assert (caught.value.failure.kind, caught.value.failure.phase) == ("timeout", "measure")
+
+
+def test_ctrl_c_of_the_host_ends_the_worker(tmp_path: Path) -> None:
+    pids: list[int] = []
+
+    def interrupt(phase: str) -> None:
+        pids.extend(child.pid for child in psutil.Process().children())
+        if phase == "session":
+            raise KeyboardInterrupt
+
+    launcher = ProcessLauncher(on_phase=interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        launcher.open(case_of(relu(tmp_path / "m.onnx")), worker=0, deadline=None)
+    assert pids
+    assert psutil.Process().children() == []
+    launcher.close()
+
+
+def test_ctrl_c_of_the_terminal_does_not_reach_the_worker(
+    launcher: ProcessLauncher, tmp_path: Path
+) -> None:
+    worker = launcher.open(case_of(relu(tmp_path / "m.onnx")), worker=0, deadline=None)
+    assert os.getpgid(worker.pid) == worker.pid != os.getpgid(0)
+    assert os.getsid(worker.pid) == worker.pid != os.getsid(0)
+
+
+def test_a_worker_ends_with_its_host(tmp_path: Path) -> None:
+    """Even one that hangs in a native call: the host that is killed can't end it."""
+    relu(tmp_path / "m.onnx")
+    script = f"""
+import os, sys
+from pathlib import Path
+from pytest_ortbench.launch.launcher import ProcessLauncher
+from tests.launch.cases import case_of, stand_in
+import psutil
+folder = Path({str(tmp_path)!r})
+
+def die(phase):
+    if phase == "session":
+        print(psutil.Process().children()[0].pid, flush=True)
+        os._exit(0)
+
+case = case_of(folder / "m.onnx", runtime=stand_in(folder, "hang@session"))
+ProcessLauncher(on_phase=die).open(case, worker=0, deadline=None)
+"""
+    root = Path(__file__).parents[2]
+    host = subprocess.run(
+        [sys.executable, "-c", script], cwd=root, capture_output=True, text=True, check=True
+    )
+    pid = int(host.stdout)
+    if psutil.pid_exists(pid):
+        ended = os.pidfd_open(pid)
+        assert select.select([ended], [], [], 30.0)[0]
+        os.close(ended)
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        (("/nope/python",), "/nope/python can't be started: No such file or directory"),
+        (("sh", "-c", "exit 5"), "the interpreter did not become a worker: it exited with 5"),
+        (("sh", "-c", "yes"), "the worker's channel carries over 1048576 bytes"),
+        (("sh", "-c", "yes | tr -d '\\n'"), "the worker's channel carries over 1048576 bytes"),
+        (("sh", "-c", 'shift 2; echo "$1 {broken"; cat >/dev/null'), "carries broken frame"),
+    ],
+)
+def test_commands_that_are_no_interpreters(
+    launcher: ProcessLauncher, command: tuple[str, ...], words: str
+) -> None:
+    with pytest.raises(WorkerError) as caught:
+        launcher.inspect(
+            Runtime(label="odd", command=(*command, "sh") if "sh" in command else command)
+        )
+    failure = caught.value.failure
+    assert failure.phase == "start"
+    assert failure.kind in ("error", "unavailable")
+    assert words in failure.message

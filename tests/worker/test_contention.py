@@ -1,0 +1,41 @@
+"""Counters of steal and throttling, on laid-out copies of /proc and /sys."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pytest_ortbench.worker.contention import Contention, ContentionMeter, difference
+
+
+def lay(root: Path, files: dict[str, str]) -> None:
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+
+
+def test_ticks_leave_guest_time_out_and_throttling_is_in_ns(tmp_path: Path) -> None:
+    lay(
+        tmp_path,
+        {
+            "proc/stat": "cpu  1 2 3 4 5 6 7 8 100 200\ncpu0 1 1 1 1 1 1 1 1 1 1\n",
+            "proc/self/cgroup": "0::/box\n",
+            "sys/fs/cgroup/box/cpu.stat": "nr_throttled 1\nthrottled_usec 9\n",
+            "sys/fs/cgroup/cpu.stat": "throttled_usec 4\n",
+        },
+    )
+    assert ContentionMeter(tmp_path).read() == Contention(
+        steal_ticks=8, total_ticks=36, throttled_ns=9000
+    )
+
+
+def test_what_is_not_there_is_unknown(tmp_path: Path) -> None:
+    unknown = Contention(steal_ticks=None, total_ticks=None, throttled_ns=None)
+    assert ContentionMeter(tmp_path).read() == unknown
+    lay(tmp_path, {"proc/stat": "intr 5\n"})
+    assert ContentionMeter(tmp_path).read() == unknown
+
+
+def test_differences() -> None:
+    assert difference(3, 5) == 2
+    assert difference(None, 5) is None
+    assert difference(3, None) is None

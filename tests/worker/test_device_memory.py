@@ -1,0 +1,148 @@
+"""Device memory and GPU facts, on a stand-in for pynvml."""
+
+from __future__ import annotations
+
+import os
+import sys
+from types import ModuleType, SimpleNamespace
+
+import pytest
+
+from pytest_ortbench.core.case import Provider
+from pytest_ortbench.worker.device_memory import DeviceMemory
+from pytest_ortbench.worker.gpus import gpus
+
+CUDA = Provider(alias="cuda", name="CUDAExecutionProvider")
+
+
+class FakeNvml(ModuleType):
+    """Three devices; a test sets what each uses and which processes are seen."""
+
+    class NVMLError(Exception):
+        pass
+
+    def __init__(self) -> None:
+        super().__init__("pynvml")
+        self.used = [1000, 2000, 3000]
+        self.processes: dict[int, list[SimpleNamespace]] = {}
+        self.broken = ""
+
+    def nvmlInit(self) -> None:
+        if self.broken:
+            raise self.NVMLError(self.broken)
+
+    def nvmlDeviceGetCount(self) -> int:
+        return len(self.used)
+
+    def nvmlDeviceGetHandleByIndex(self, index: int) -> int:
+        return index
+
+    def nvmlDeviceGetUUID(self, handle: int) -> bytes:
+        return f"GPU-{'abc'[handle]}1234".encode()
+
+    def nvmlDeviceGetName(self, handle: int) -> str:
+        return f"Example {handle}"
+
+    def nvmlSystemGetDriverVersion(self) -> str:
+        return "575.1"
+
+    def nvmlDeviceGetMemoryInfo(self, handle: int) -> SimpleNamespace:
+        return SimpleNamespace(used=self.used[handle])
+
+    def nvmlDeviceGetComputeRunningProcesses(self, handle: int) -> list[SimpleNamespace]:
+        return self.processes.get(handle, [])
+
+
+@pytest.fixture
+def nvml(monkeypatch: pytest.MonkeyPatch) -> FakeNvml:
+    fake = FakeNvml()
+    monkeypatch.setitem(sys.modules, "pynvml", fake)
+    return fake
+
+
+def ours(size: int | None) -> SimpleNamespace:
+    return SimpleNamespace(pid=os.getpid(), usedGpuMemory=size)
+
+
+def test_our_own_share_over_the_bare_context(nvml: FakeNvml) -> None:
+    memory = DeviceMemory(CUDA, {})
+    nvml.processes[0] = [SimpleNamespace(pid=1, usedGpuMemory=77), ours(300)]
+    memory.note_context()
+    nvml.processes[0] = [ours(1300)]
+    assert memory.read() == (1000, "NVML, this process, over 300 bytes of the bare context")
+
+
+@pytest.mark.parametrize("processes", [[], [SimpleNamespace(pid=1, usedGpuMemory=9)], [ours(None)]])
+def test_where_we_are_not_seen_the_device_rise_is_labelled(
+    nvml: FakeNvml, processes: list[SimpleNamespace]
+) -> None:
+    nvml.processes[0] = processes
+    memory = DeviceMemory(CUDA, {})
+    nvml.used[0] += 400
+    memory.note_context()
+    nvml.used[0] += 600
+    assert memory.read() == (
+        600,
+        "NVML, rise of the whole device, over 400 bytes of the bare context",
+    )
+
+
+@pytest.mark.parametrize(
+    ("visible", "device_id", "index"),
+    [(None, "1", 1), ("2,0", "0", 2), ("2,0", "1", 0), ("GPU-b1", "0", 1), ("1,GPU-c", "1", 2)],
+)
+def test_the_visible_devices_decide_which_one(
+    nvml: FakeNvml, visible: str | None, device_id: str, index: int
+) -> None:
+    provider = Provider(alias="cuda", name=CUDA.name, options={"device_id": device_id})
+    environment = {} if visible is None else {"CUDA_VISIBLE_DEVICES": visible}
+    memory = DeviceMemory(provider, environment)
+    nvml.used[index] += 50
+    assert memory.read()[0] == 50
+
+
+@pytest.mark.parametrize(
+    ("visible", "words"),
+    [
+        ("", "hides device 0"),
+        ("-1", "hides device 0"),
+        ("MIG-GPU-a/1/0", "is a MIG slice"),
+        ("GPU-zz", "which NVML does not know"),
+    ],
+)
+def test_a_device_that_can_not_be_told_is_null_with_the_reason(
+    nvml: FakeNvml, visible: str, words: str
+) -> None:
+    size, source = DeviceMemory(CUDA, {"CUDA_VISIBLE_DEVICES": visible}).read()
+    assert size is None
+    assert words in source
+
+
+def test_no_driver_is_null_with_the_reason(nvml: FakeNvml) -> None:
+    nvml.broken = "Driver Not Loaded"
+    assert DeviceMemory(CUDA, {}).read() == (None, "NVML: Driver Not Loaded")
+    assert gpus() == {}
+
+
+def test_no_pynvml_is_null_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+    size, source = DeviceMemory(CUDA, {}).read()
+    assert size is None
+    assert "pip install nvidia-ml-py" in source
+    assert gpus() == {}
+
+
+def test_other_providers_have_no_source() -> None:
+    provider = Provider(alias="openvino", name="OpenVINOExecutionProvider")
+    assert DeviceMemory(provider, {}).read() == (
+        None,
+        "no source of device memory for OpenVINOExecutionProvider",
+    )
+
+
+def test_gpus_are_facts_of_a_runtime(nvml: FakeNvml) -> None:
+    assert gpus() == {
+        "GPU-a1234": "Example 0, driver 575.1",
+        "GPU-b1234": "Example 1, driver 575.1",
+        "GPU-c1234": "Example 2, driver 575.1",
+    }

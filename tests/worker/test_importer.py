@@ -1,0 +1,53 @@
+"""Modules imported from memory."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import traceback
+from collections.abc import Iterator
+
+import pytest
+
+from pytest_ortbench.worker.importer import SourceImporter, install
+
+SOURCES = {
+    "ort_sent": '"""Top."""\nVALUE = 1\n',
+    "ort_sent.inner": '"""Package."""\n',
+    "ort_sent.inner.leaf": "from ort_sent import VALUE\n\ndef fail():\n    raise ValueError('x')\n",
+}
+
+
+@pytest.fixture(autouse=True)
+def restored() -> Iterator[None]:
+    finders, path = list(sys.meta_path), list(sys.path)
+    yield
+    sys.meta_path[:] = finders
+    assert sys.path == path
+    for name in SOURCES:
+        sys.modules.pop(name, None)
+
+
+def test_packages_and_modules() -> None:
+    install(SOURCES)
+    leaf = importlib.import_module("ort_sent.inner.leaf")
+    assert leaf.VALUE == 1
+    assert sys.modules["ort_sent.inner"].__doc__ == "Package."
+    assert sys.modules["ort_sent"].__path__ == []
+
+
+def test_what_was_not_sent_is_not_there() -> None:
+    install(SOURCES)
+    with pytest.raises(ModuleNotFoundError, match=r"ort_sent\.other"):
+        importlib.import_module("ort_sent.other")
+    assert SourceImporter(SOURCES).find_spec("json") is None
+
+
+def test_tracebacks_show_place_and_line() -> None:
+    install(SOURCES)
+    leaf = importlib.import_module("ort_sent.inner.leaf")
+    with pytest.raises(ValueError) as caught:
+        leaf.fail()
+    text = "".join(traceback.format_exception(caught.value))
+    assert 'File "ort_sent/inner/leaf.py", line 4, in fail' in text
+    assert "raise ValueError('x')" in text

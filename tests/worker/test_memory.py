@@ -1,0 +1,141 @@
+"""Resident memory: sources, baseline, rises, and what is not counted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pytest_ortbench.worker.memory import (
+    MemoryWatch,
+    NoSource,
+    ProcStatus,
+    PsutilSource,
+    Resident,
+    RusageSource,
+    best_source,
+)
+
+
+class Laid:
+    """A source whose sizes a test sets."""
+
+    name = "laid"
+
+    def __init__(self, size: int) -> None:
+        self.size = self.peak = size
+
+    def grow_to(self, size: int) -> None:
+        self.size = size
+        self.peak = max(self.peak, size)
+
+    def read(self) -> Resident:
+        return Resident(now=self.size, peak=self.peak)
+
+    def reset_peak(self) -> None:
+        self.peak = self.size
+
+
+def test_what_came_before_the_baseline_is_not_the_cases() -> None:
+    source = Laid(100)
+    source.grow_to(300)
+    source.grow_to(120)
+    watch = MemoryWatch(source)
+    assert watch.baseline == 120
+    assert watch.peak_rise() == 0
+    assert watch.process_peak == 300
+
+
+def test_peak_and_rise_over_session_and_runs() -> None:
+    source = Laid(100)
+    watch = MemoryWatch(source)
+    source.grow_to(180)
+    source.grow_to(150)
+    assert (watch.peak_rise(), watch.rise()) == (80, 50)
+    source.grow_to(170)
+    assert (watch.peak_rise(), watch.rise()) == (80, 70)
+    assert watch.process_peak == 180
+
+
+def test_our_own_work_is_not_counted() -> None:
+    source = Laid(100)
+    watch = MemoryWatch(source)
+    source.grow_to(150)
+    with watch.not_counted():
+        source.grow_to(900)
+        source.grow_to(155)
+    assert watch.peak_rise() == 55
+    assert watch.process_peak == 900
+
+
+def test_our_own_work_is_not_counted_when_it_fails() -> None:
+    source = Laid(100)
+    watch = MemoryWatch(source)
+
+    def fail() -> None:
+        with watch.not_counted():
+            source.grow_to(900)
+            source.grow_to(110)
+            raise ValueError
+
+    with pytest.raises(ValueError):
+        fail()
+    assert watch.peak_rise() == 10
+
+
+def test_a_size_below_the_baseline_is_no_rise() -> None:
+    source = Laid(100)
+    watch = MemoryWatch(source)
+    source.grow_to(60)
+    assert watch.rise() == 0
+
+
+def lay_proc(folder: Path, *, rss: int, peak: int) -> Path:
+    (folder / "status").write_text(f"Name:\tx\nVmHWM:\t {peak} kB\nVmRSS:\t {rss} kB\n")
+    return folder
+
+
+def test_proc_is_read_in_kilobytes_and_reset(tmp_path: Path) -> None:
+    source = ProcStatus(lay_proc(tmp_path, rss=7, peak=9))
+    assert source.read() == Resident(now=7 * 1024, peak=9 * 1024)
+    assert (tmp_path / "clear_refs").read_text() == "5"
+    assert source.name == "VmHWM after clear_refs"
+
+
+def test_a_reset_that_is_forbidden_is_said(tmp_path: Path) -> None:
+    (tmp_path / "clear_refs").mkdir()
+    source = ProcStatus(lay_proc(tmp_path, rss=7, peak=9))
+    assert source.name.startswith("VmHWM without reset (Is a directory)")
+    # A watch on it still works; its peak just includes what came before.
+    assert MemoryWatch(source).peak_rise() == 2 * 1024
+
+
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="Linux only")
+def test_a_real_rise_and_a_transient_before_it() -> None:
+    before = np.ones(25_000_000)
+    del before
+    watch = MemoryWatch(best_source())
+    held = np.ones(5_000_000)
+    peak = watch.peak_rise()
+    assert peak is not None
+    # 40 MB are held, the 200 MB before are forgotten.
+    assert 38_000_000 < peak < 60_000_000
+    del held
+
+
+def test_other_platforms_name_their_source(tmp_path: Path) -> None:
+    assert best_source(tmp_path).name == "psutil rss, no peak"
+    now = PsutilSource().read().now
+    assert now is not None
+    assert now > 0
+    usage = RusageSource().read()
+    assert usage.peak is not None
+    assert usage.peak > 1 << 20
+    assert NoSource().read() == Resident(now=None, peak=None)
+
+
+def test_without_any_source_nothing_is_known() -> None:
+    watch = MemoryWatch(NoSource())
+    assert (watch.baseline, watch.rise(), watch.peak_rise(), watch.process_peak) == (None,) * 4
+    assert watch.source.startswith("none: ")

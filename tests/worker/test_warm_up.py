@@ -1,0 +1,153 @@
+"""When warm-up is over."""
+
+from __future__ import annotations
+
+import random
+import statistics
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from pytest_ortbench.core.case import Provider
+from pytest_ortbench.core.outcome import WarmUp
+from pytest_ortbench.worker.timing import median
+from pytest_ortbench.worker.warm_up import is_steady, least_seconds, trend_p, warm_up
+
+
+@given(st.lists(st.integers(0, 30), min_size=3, max_size=40).filter(lambda v: len(set(v)) > 1))
+def test_the_trend_test_is_spearmans(values: list[int]) -> None:
+    expected = stats.spearmanr(range(len(values)), values).pvalue
+    assert trend_p(values) == pytest.approx(expected, abs=1e-9)
+
+
+def test_constant_durations_have_no_trend() -> None:
+    assert trend_p([5] * 20) == 1.0
+
+
+@given(st.lists(st.floats(-1e9, 1e9), min_size=1, max_size=30))
+def test_the_median_is_the_middle(values: list[float]) -> None:
+    assert median(values) == pytest.approx(statistics.median(values))
+
+
+def noise(count: int, level: int, *, seed: int = 1, spread: float = 0.01) -> list[int]:
+    draw = random.Random(seed)
+    return [round(level * (1 + spread * draw.random())) for _ in range(count)]
+
+
+def test_level_durations_are_steady() -> None:
+    assert is_steady(noise(20, 1_000_000))
+
+
+def test_too_few_are_never_steady() -> None:
+    assert not is_steady(noise(19, 1_000_000))
+
+
+def test_a_falling_trend_is_not_steady() -> None:
+    assert not is_steady([2_000_000 - 10_000 * step for step in range(20)])
+
+
+def test_a_step_between_the_windows_is_not_steady() -> None:
+    """The step must not widen its own tolerance."""
+    assert not is_steady(noise(10, 1_300_000) + noise(10, 1_000_000))
+
+
+def test_only_the_last_twenty_count() -> None:
+    assert is_steady([9_000_000] * 30 + noise(20, 1_000_000))
+
+
+def test_noise_widens_the_tolerance() -> None:
+    wide = noise(20, 1_000_000, spread=0.5, seed=3)
+    assert abs(median(wide[10:]) / median(wide[:10]) - 1) > 0.03
+    assert is_steady(wide)
+
+
+class Recorded:
+    """A clockless loop: durations that were recorded, and the time they would have taken."""
+
+    def __init__(self, durations: Iterator[int]) -> None:
+        self._durations = durations
+        self.now_ns = 0
+
+    def __call__(self, iterations: int) -> list[int]:
+        taken = [next(self._durations) for _ in range(iterations)]
+        self.now_ns += sum(taken)
+        return taken
+
+
+def run(
+    monkeypatch: pytest.MonkeyPatch, durations: Iterator[int], *, least_s: float, budget_s: float
+) -> WarmUp:
+    recorded = Recorded(durations)
+    monkeypatch.setattr(
+        "pytest_ortbench.worker.warm_up.time.perf_counter_ns", lambda: recorded.now_ns
+    )
+    return warm_up(recorded, least_s=least_s, budget_s=budget_s)
+
+
+def settling(first: int, level: int) -> Iterator[int]:
+    draw = random.Random(2)
+    value = float(first)
+    while True:
+        value = level + (value - level) * 0.9
+        yield round(value * (1 + 0.005 * draw.random()))
+
+
+def forever(level: int) -> Iterator[int]:
+    yield from (value for seed in range(10**6) for value in noise(100, level, seed=seed))
+
+
+def test_it_goes_on_until_the_trend_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = run(monkeypatch, settling(50_000_000, 10_000_000), least_s=0.0, budget_s=60.0)
+    assert found.steady
+    assert found.durations_ns[-1] < 11_000_000
+    assert found.count >= 30
+    assert found.total_ns == sum(found.durations_ns)
+    assert found.rule.startswith("no trend over 20")
+
+
+def test_it_takes_its_least_time_even_if_nothing_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = run(monkeypatch, forever(1_000_000), least_s=0.25, budget_s=10.0)
+    assert 250_000_000 <= found.total_ns < 300_000_000
+
+
+def test_many_short_ones_are_kept_thinned(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = run(monkeypatch, forever(10_000), least_s=0.25, budget_s=10.0)
+    assert found.count > 20_000
+    assert 250 < len(found.durations_ns) <= 500
+
+
+def test_a_slow_model_is_cut_off_by_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = run(monkeypatch, forever(1_000_000_000), least_s=0.25, budget_s=5.0)
+    assert not found.steady
+    assert found.count == 5
+    assert found.rule == ("5 s used after 5 runs, too few to see a trend")
+
+
+def test_three_runs_happen_in_any_case(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = run(monkeypatch, forever(1_000_000_000), least_s=0.25, budget_s=0.5)
+    assert found.count == 3
+
+
+def test_an_endless_trend_is_cut_off_and_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    rising = iter(range(1_000_000, 10**9, 20_000))
+    found = run(monkeypatch, rising, least_s=0.25, budget_s=1.0)
+    assert not found.steady
+    assert found.rule == "1 s used while a trend was left"
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "seconds"),
+    [
+        ("CPUExecutionProvider", {}, 0.25),
+        ("CUDAExecutionProvider", {}, 1.0),
+        ("TensorrtExecutionProvider", {}, 2.0),
+        ("OpenVINOExecutionProvider", {}, 0.25),
+        ("OpenVINOExecutionProvider", {"device_type": "GPU"}, 1.0),
+        ("SomethingNewExecutionProvider", {}, 1.0),
+    ],
+)
+def test_least_seconds_by_provider(name: str, options: dict[str, str], seconds: float) -> None:
+    assert least_seconds(Provider(alias="p", name=name, options=options)) == seconds
