@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cache
 from html.parser import HTMLParser
+
+from pytest_ortbench.report.html import render_html
+from tests.report import sample_runs
 
 _VOID = {"meta", "link", "img", "input", "br", "hr"}
 
@@ -57,6 +61,12 @@ class Reader(HTMLParser):
         """Text and value of one cell of the table of cases."""
         text, value = self.rows[row][self.headings.index(key)]
         return text.strip(), value
+
+
+@cache
+def html_of(name: str) -> str:
+    """The page of a sample run, rendered once for all tests."""
+    return render_html({"ten": sample_runs.ten_cases, "hostile": sample_runs.hostile}[name]())
 
 
 def read_page(html: str) -> Reader:

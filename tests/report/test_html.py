@@ -6,7 +6,6 @@ import base64
 import dataclasses
 import hashlib
 import re
-from functools import cache
 from pathlib import Path
 
 import pytest
@@ -15,22 +14,12 @@ from pytest_ortbench.report.answers import answer_lines
 from pytest_ortbench.report.html import render_html, write_html
 from tests import results_factory as factory
 from tests.report import sample_runs
-from tests.report.page_reader import Reader, read_page
-
-
-@cache
-def html_of_ten() -> str:
-    return render_html(sample_runs.ten_cases())
-
-
-@cache
-def html_of_hostile() -> str:
-    return render_html(sample_runs.hostile())
+from tests.report.page_reader import Reader, html_of, read_page
 
 
 @pytest.fixture
 def page() -> Reader:
-    return read_page(html_of_ten())
+    return read_page(html_of("ten"))
 
 
 def one_space(text: str) -> str:
@@ -45,7 +34,7 @@ def test_the_answer_comes_first_and_is_that_of_the_terminal(page: Reader) -> Non
 
 
 def test_the_winner_is_stressed() -> None:
-    assert re.search(r"fastest at batch 1 <strong>[\w/-]+</strong>, p50 6\.13 ms", html_of_ten())
+    assert re.search(r"fastest at batch 1 <strong>[\w/-]+</strong>, p50 6\.13 ms", html_of("ten"))
 
 
 def test_every_case_is_a_row_with_text_and_value(page: Reader) -> None:
@@ -96,7 +85,7 @@ def test_flags_origin_and_environment_are_there(page: Reader) -> None:
 
 
 def test_nothing_is_fetched_and_only_our_own_style_and_script_may_run(page: Reader) -> None:
-    html = html_of_ten()
+    html = html_of("ten")
     metas = [values for tag, values in page.tags if tag == "meta"]
     (policy,) = [m["content"] for m in metas if m.get("http-equiv") == "Content-Security-Policy"]
     for kind, content in (
@@ -137,7 +126,7 @@ def test_the_table_is_told_to_assistive_technology(page: Reader) -> None:
 
 
 def test_every_foreign_text_is_inert() -> None:
-    html = html_of_hostile()
+    html = html_of("hostile")
     page = read_page(html)
     assert [tag for tag, _ in page.tags].count("script") == 1
     assert "alert(1)" in page.text
@@ -155,7 +144,8 @@ def test_a_run_without_cases_is_a_page() -> None:
 
 
 def test_an_interrupted_run_says_so() -> None:
-    run = dataclasses.replace(sample_runs.one_case(), finished_at=None, expected=8)
+    run = factory.make_run([sample_runs.failed(sample_runs.case())], finished=False)
+    run = dataclasses.replace(run, expected=8)
     page = read_page(render_html(run))
     assert "interrupted: 7 planned cases were not reached" in page.text
 

@@ -9,14 +9,12 @@ import json
 import re
 import shutil
 import subprocess
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pytest_ortbench.report.html import render_html
-from tests.report import sample_runs
+from tests.report.page_reader import html_of
 
 pytestmark = pytest.mark.needs("chromium")
 
@@ -49,11 +47,6 @@ def browse(page: str, folder: Path) -> tuple[str, list[str]]:
         timeout=120,
     )
     return done.stdout, re.findall(r"CONSOLE[^\n]*", done.stderr)
-
-
-@cache
-def page_of(name: str) -> str:
-    return render_html({"ten": sample_runs.ten_cases, "hostile": sample_runs.hostile}[name]())
 
 
 def act(page: str, script: str, folder: Path) -> dict[str, Any]:
@@ -118,12 +111,12 @@ return result;
 
 @pytest.fixture(scope="module")
 def visit(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    return act(page_of("ten"), ACTIONS, tmp_path_factory.mktemp("browser"))
+    return act(html_of("ten"), ACTIONS, tmp_path_factory.mktemp("browser"))
 
 
 @pytest.mark.parametrize(("name", "count"), [("ten", 10), ("hostile", 2)])
 def test_the_page_runs_as_it_is_without_complaint(name: str, count: int, tmp_path: Path) -> None:
-    document, console = browse(page_of(name), tmp_path)
+    document, console = browse(html_of(name), tmp_path)
     assert console == []
     assert f'<output id="count" aria-live="polite">{count} of {count} cases</output>' in document
     assert '<form class="filters" id="filters">' in document
@@ -178,6 +171,6 @@ def test_hostile_names_make_no_element(tmp_path: Path) -> None:
         name: document.querySelector("#table tbody td").textContent,
       };
     """
-    found = act(page_of("hostile"), script, tmp_path)
+    found = act(html_of("hostile"), script, tmp_path)
     assert (found["scripts"], found["others"]) == (2, 0)
     assert found["name"].startswith("=<script>alert(1)</script>|`[bold]x")
