@@ -21,6 +21,7 @@ _NO_ITEMS = (
     "'pytest MODEL.onnx', or the shipped suites with 'pytest --pyargs pytest_ortbench.suites'"
 )
 _LISTED_SKIPS = 20
+_LOG_WIDTH = 150
 
 
 def collection_lines(bench: Bench) -> list[str]:
@@ -150,7 +151,7 @@ def write_summary(bench: Bench, reporter: pytest.TerminalReporter) -> None:
     if reporter.verbosity >= 0:
         reporter.section("ortbench", "=")
         color = bool(reporter._tw.hasmarkup)
-        reporter.write(render_table(run, width=reporter._tw.fullwidth, color=color))
+        reporter.write(render_table(run, width=_width(reporter), color=color))
         reporter.ensure_newline()
         reporter.write_line("")
     for line in answer_lines(run):
@@ -159,6 +160,12 @@ def write_summary(bench: Bench, reporter: pytest.TerminalReporter) -> None:
         reporter.write_line(f"{what}: {_shown(path, bench.root)}")
     for error in bench.errors:
         reporter.write_line(f"ortbench: {error}", red=True)
+
+
+def _width(reporter: pytest.TerminalReporter) -> int:
+    """Columns to use: a log has no edge, so it gets the whole table unless COLUMNS says less."""
+    width = int(reporter._tw.fullwidth)
+    return width if reporter.isatty or "COLUMNS" in os.environ else max(width, _LOG_WIDTH)
 
 
 def _shown(path: Path, root: Path) -> Path:
