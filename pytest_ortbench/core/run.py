@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from pytest_ortbench.core.gate import GateResult
 from pytest_ortbench.core.outcome import CaseResult, RuntimeInfo
 
 #: Version of the run document.
@@ -87,6 +88,7 @@ class Run:
         skips: What was left out, with reasons.
         expected: Number of cases in the plan.
         plan: Fingerprint of the plan: runs that share it would measure the same; empty if unknown.
+        gate: Verdicts of the cases against their baselines, if a gate was asked for.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -104,3 +106,4 @@ class Run:
     skips: tuple[Skip, ...] = ()
     expected: int = 0
     plan: str = ""
+    gate: tuple[GateResult, ...] = ()

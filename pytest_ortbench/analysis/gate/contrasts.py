@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from pytest_ortbench.core.gate import PairedLaunch
 from pytest_ortbench.core.outcome import Block
 
 #: A block is short, so that both sides of a round meet the same state of the machine. Seen: 12 ms
@@ -59,36 +60,80 @@ def round_count(typical_s: float) -> int:
     return max(FEWEST_ROUNDS, min(MOST_ROUNDS, wanted))
 
 
-def launch_contrasts(rounds: Sequence[Round]) -> Contrasts:
-    """Both contrasts of one launch.
+def reduce_rounds(
+    rounds: Sequence[Round],
+    *,
+    seed: int = 0,
+    warm_up_runs: int = 0,
+) -> PairedLaunch:
+    """Keep of each block what the statistics and the flags stand on.
 
     Raises:
         ValueError: if there is no round, or a block is empty or holds a duration of zero.
     """
     if not rounds:
         raise ValueError("a launch without rounds has no contrast")
-    durations = [
-        duration
-        for pair in rounds
-        for block in (pair.baseline, pair.contender)
-        for duration in block.durations_ns
-    ]
-    if not all(pair.baseline.durations_ns and pair.contender.durations_ns for pair in rounds):
+    baseline = [pair.baseline for pair in rounds]
+    contender = [pair.contender for pair in rounds]
+    both = [*baseline, *contender]
+    if not all(block.durations_ns for block in both):
         raise ValueError("a block without inferences has no contrast")
-    if min(durations) <= 0:
+    if min(min(block.durations_ns) for block in both) <= 0:
         raise ValueError("a duration of zero has no logarithm")
-    floors = [
-        min(min(block.durations_ns) for block in side)
-        for side in (
-            [pair.baseline for pair in rounds],
-            [pair.contender for pair in rounds],
+    throttled = [block.throttled_ns for block in both if block.throttled_ns is not None]
+    return PairedLaunch(
+        seed=seed,
+        iterations=len(baseline[0].durations_ns),
+        warm_up_runs=warm_up_runs,
+        baseline_min_ns=tuple(min(block.durations_ns) for block in baseline),
+        contender_min_ns=tuple(min(block.durations_ns) for block in contender),
+        baseline_median_ns=tuple(float(median(block.durations_ns)) for block in baseline),
+        contender_median_ns=tuple(float(median(block.durations_ns)) for block in contender),
+        baseline_core_ratio=tuple(map(_core_ratio, baseline)),
+        contender_core_ratio=tuple(map(_core_ratio, contender)),
+        steal_ratio=_steal_ratio(both),
+        throttled_ns=sum(throttled) if throttled else None,
+    )
+
+
+def contrasts_of(launch: PairedLaunch) -> Contrasts:
+    """Both contrasts of one launch."""
+    return Contrasts(
+        floor=math.log(min(launch.contender_min_ns) / min(launch.baseline_min_ns)),
+        typical=median(round_contrasts(launch)),
+        rounds=len(launch.baseline_min_ns),
+    )
+
+
+def round_contrasts(launch: PairedLaunch) -> list[float]:
+    """``ln(median B ÷ median A)`` of each round, in order."""
+    return [
+        math.log(contender / baseline)
+        for baseline, contender in zip(
+            launch.baseline_median_ns, launch.contender_median_ns, strict=True
         )
     ]
-    return Contrasts(
-        floor=math.log(floors[1] / floors[0]),
-        typical=median(
-            math.log(median(pair.contender.durations_ns) / median(pair.baseline.durations_ns))
-            for pair in rounds
-        ),
-        rounds=len(rounds),
-    )
+
+
+def launch_contrasts(rounds: Sequence[Round]) -> Contrasts:
+    """Both contrasts of one launch, from its blocks.
+
+    Raises:
+        ValueError: as :func:`reduce_rounds`.
+    """
+    return contrasts_of(reduce_rounds(rounds))
+
+
+def _core_ratio(block: Block) -> float:
+    return round(block.cpu_ns / block.wall_ns, 4) if block.wall_ns else 0.0
+
+
+def _steal_ratio(blocks: Sequence[Block]) -> float | None:
+    """Over all blocks together: one lasts about a clock tick."""
+    read = [
+        (block.steal_ticks, block.total_ticks)
+        for block in blocks
+        if block.steal_ticks is not None and block.total_ticks is not None
+    ]
+    total = sum(ticks for _, ticks in read)
+    return sum(steal for steal, _ in read) / total if total else None

@@ -1,0 +1,206 @@
+"""How much worse a contender may be: the grammar of ``--ort-gate``, and what holds without it.
+
+::
+
+    latency:3%                      slower by 3 % or more is a regression
+    peak_rss:2%+1MiB                larger by more than both of them is worse
+    accuracy_cosine:>=0.999         an absolute limit, in the grammar of all limits
+    resnet*@latency:5%              only for cases whose id the pattern matches
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+
+from pytest_ortbench.core.errors import UsageError, did_you_mean
+from pytest_ortbench.core.limits import Limit, parse_limit
+from pytest_ortbench.core.metrics import METRICS
+from pytest_ortbench.core.units import FACTORS, format_amount, parse_amount
+
+#: What people call the gated latency; the paired gate decides it by floor or typical contrast.
+LATENCY = "latency"
+
+#: Metrics that may be gated by how much worse they got. Times other than the latency vary too much
+#: between runs, and the tail of a latency varies most: they have absolute limits only.
+RELATIVE = (
+    LATENCY,
+    "peak_rss",
+    "process_peak_rss",
+    "session_rss",
+    "device_memory",
+    "model_size",
+    "placement",
+    "time_on_provider",
+    "accuracy_max_abs",
+    "accuracy_cosine",
+    "accuracy_sqnr",
+    "accuracy_top1",
+)
+
+_ITEM = re.compile(
+    r"(?:(?P<pattern>[^@]*)@)?(?P<metric>[A-Za-z_][A-Za-z0-9_]*)\s*:?\s*(?P<rest>.*)"
+)
+_EXAMPLE = "Write e.g. latency:3%, peak_rss:2%+1MiB, placement:>=95%, or PATTERN@latency:5%"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allowance:
+    """How much worse a metric may be: by the larger of a share and an amount.
+
+    Attributes:
+        share: Of the baseline's value.
+        amount: In the metric's unit.
+        chosen: Whether the user set it.
+    """
+
+    share: float = 0.0
+    amount: float = 0.0
+    chosen: bool = False
+
+    def of(self, baseline: float) -> float:
+        """What is allowed on top of (or below) a baseline's value."""
+        if math.isinf(baseline):  # an exact result's signal to noise ratio
+            return self.amount
+        return max(self.share * abs(baseline), self.amount)
+
+    def text(self, metric: str) -> str:
+        """For people: ``2 % or 1.05 MB, whichever is more``."""
+        unit = METRICS[metric].unit if metric in METRICS else "1"
+        parts = [format_amount(self.share, "ratio")] if self.share or not self.amount else []
+        parts += [format_amount(self.amount, unit)] if self.amount else []
+        return " or ".join(parts) + (", whichever is more" if len(parts) > 1 else "")
+
+
+#: Seen: peaks of one model differ by 4 to 12 kB between launches, so that 2 % is far outside.
+#: The file's size does not vary at all; placement and accuracy have limits of their own.
+DEFAULTS: dict[str, Allowance] = {
+    "peak_rss": Allowance(share=0.02, amount=2.0**20),
+    "device_memory": Allowance(share=0.02, amount=2.0**20),
+    "model_size": Allowance(share=0.02),
+    "placement": Allowance(),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """One item of ``--ort-gate``.
+
+    Attributes:
+        pattern: Which cases, by id; empty for all.
+        metric: Name of the metric, or ``latency``.
+        allowance: How much worse it may be, or
+        limit: what it must keep whatever the baseline has.
+        text: As the user wrote it.
+    """
+
+    pattern: str
+    metric: str
+    allowance: Allowance | None = None
+    limit: Limit | None = None
+    text: str
+
+    def holds_for(self, case_id: str) -> bool:
+        """Whether the rule is about that case: a part of its id, or a pattern of all of it."""
+        if not self.pattern:
+            return True
+        if any(mark in self.pattern for mark in "*?["):
+            return fnmatchcase(case_id, self.pattern)
+        return self.pattern in case_id
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseRules:
+    """What holds for one case.
+
+    Attributes:
+        margin: Smallest slowdown that matters, as the user set it; ``None`` for the profile's.
+        allowances: By metric, the defaults among them.
+        limits: Absolute ones.
+    """
+
+    margin: float | None = None
+    allowances: dict[str, Allowance] = field(default_factory=dict)
+    limits: tuple[Limit, ...] = ()
+
+
+def parse_rules(texts: Iterable[str], *, place: str) -> tuple[Rule, ...]:
+    """Read the items of ``--ort-gate``.
+
+    Raises:
+        UsageError: if form, metric, number or unit is wrong.
+    """
+    return tuple(_parse(text.strip(), place) for text in texts if text.strip())
+
+
+def rules_for(case_id: str, rules: Sequence[Rule]) -> CaseRules:
+    """Which rules hold for one case; a later one replaces an earlier one of its metric.
+
+    Rules with a pattern win over those without, wherever they stand.
+    """
+    fitting = [rule for rule in rules if rule.holds_for(case_id)]
+    ordered = sorted(fitting, key=lambda rule: bool(rule.pattern))
+    allowances = dict(DEFAULTS)
+    limits: dict[tuple[str, str], Limit] = {}
+    for rule in ordered:
+        if rule.allowance is not None:
+            allowances[rule.metric] = rule.allowance
+        if rule.limit is not None:
+            limits[rule.metric, rule.limit.op[0]] = rule.limit
+    margin = allowances.pop(LATENCY, None)
+    return CaseRules(
+        margin=None if margin is None else margin.share,
+        allowances=allowances,
+        limits=tuple(limits.values()),
+    )
+
+
+def _parse(text: str, place: str) -> Rule:
+    match = _ITEM.fullmatch(text)
+    if match is None or not match["rest"]:
+        raise UsageError(f"{text!r} is no limit of a gate", place=place, hint=_EXAMPLE)
+    metric, rest = match["metric"], match["rest"].strip()
+    if metric not in METRICS and metric != LATENCY:
+        raise UsageError(
+            f"{metric!r} in {text!r} is not a metric",
+            place=place,
+            hint=did_you_mean(metric, [LATENCY, *METRICS]),
+        )
+    rule = Rule(pattern=(match["pattern"] or "").strip(), metric=metric, text=text)
+    if rest[0] in "<>=":
+        name = "latency_p50" if metric == LATENCY else metric
+        return replace(rule, limit=parse_limit(f"{name} {rest}", place=place))
+    if metric == "latency_p50":
+        rule, metric = replace(rule, metric=LATENCY), LATENCY
+    if metric not in RELATIVE:
+        raise UsageError(
+            f"{metric} in {text!r} can't be gated by how much worse it got",
+            place=place,
+            hint=f"Gate latency:3%, or set a limit of its own, {metric}:<=VALUE",
+        )
+    return replace(rule, allowance=_allowance(metric, rest, text, place))
+
+
+def _allowance(metric: str, written: str, text: str, place: str) -> Allowance:
+    unit = "ratio" if metric == LATENCY else METRICS[metric].unit
+    share = amount = 0.0
+    for part in written.split("+"):
+        if part.strip().endswith("%"):
+            share = parse_amount(part, "ratio", place=place)
+        elif metric == LATENCY or unit == "ratio":
+            raise UsageError(
+                f"{part.strip()!r} in {text!r} is no share", place=place, hint="Write e.g. 3%"
+            )
+        else:
+            known = unit if unit in FACTORS else "1"
+            amount = parse_amount(part, known, place=place)
+    if share < 0 or amount < 0 or share >= 10:
+        raise UsageError(f"{text!r} is out of range", place=place, hint=_EXAMPLE)
+    if metric == LATENCY and not share:
+        raise UsageError(
+            f"{text!r} leaves no margin", place=place, hint="No machine tells equal times apart"
+        )
+    return Allowance(share=share, amount=amount, chosen=True)

@@ -1,0 +1,152 @@
+"""What a gate measured and said: two sides of one case, launch by launch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pytest_ortbench.core.outcome import Flag
+
+#: What a gate may say of the latency of a case.
+VERDICTS: dict[str, str] = {
+    "faster": "the contender takes less time, by the margin or more",
+    "slower": "the contender takes more time, by the margin or more",
+    "same": "a slowdown of the margin is excluded",
+    "inconclusive": "nothing can be said at this margin",
+    "incomparable": "the two sides are no measurement of the same thing",
+}
+
+#: What it may say of any other metric; and ``inconclusive`` and ``incomparable`` as above.
+METRIC_VERDICTS: dict[str, str] = {
+    "better": "the contender's value is better",
+    "worse": "the contender's value is worse by more than is allowed",
+    "same": "within what is allowed",
+    "informs": "shown, not gated",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairedLaunch:
+    """One fresh pair of workers: raw facts of its rounds, in order.
+
+    Attributes:
+        seed: Seed of the order inside the rounds.
+        iterations: Inferences in a block; the same for both sides.
+        warm_up_runs: Runs before the first block; the same for both sides.
+        baseline_min_ns: Fastest inference of each of the baseline's blocks.
+        contender_min_ns: Likewise for the contender.
+        baseline_median_ns: Median inference of each of the baseline's blocks.
+        contender_median_ns: Likewise for the contender.
+        baseline_core_ratio: CPU time by wall time of each of the baseline's blocks.
+        contender_core_ratio: Likewise for the contender.
+        baseline_peak_bytes: Rise of the resident size at its peak; ``None`` if unreadable.
+        contender_peak_bytes: Likewise for the contender.
+        steal_ratio: Share of CPU time that the hypervisor took in the blocks; ``None`` if
+            unreadable.
+        throttled_ns: Time for which the cgroup was throttled in the blocks; ``None`` if unreadable.
+        wall_s: Seconds that the launch took altogether.
+    """
+
+    seed: int
+    iterations: int
+    warm_up_runs: int
+    baseline_min_ns: tuple[int, ...]
+    contender_min_ns: tuple[int, ...]
+    baseline_median_ns: tuple[float, ...]
+    contender_median_ns: tuple[float, ...]
+    baseline_core_ratio: tuple[float, ...] = ()
+    contender_core_ratio: tuple[float, ...] = ()
+    baseline_peak_bytes: int | None = None
+    contender_peak_bytes: int | None = None
+    steal_ratio: float | None = None
+    throttled_ns: int | None = None
+    wall_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContrastVerdict:
+    """What one statistic over the launches comes to. Effects are shares: 0.05 is 5 % longer.
+
+    Attributes:
+        statistic: ``floor`` (fastest inferences) or ``typical`` (medians of blocks).
+        verdict: A key of :data:`VERDICTS`.
+        effect: Contender ÷ baseline − 1, the Hodges–Lehmann estimate.
+        low: Exact lower bound at the look's one-sided error; ``None`` with too few launches.
+        high: Exact upper bound at 5 %, likewise.
+        margin: Smallest slowdown that matters.
+        p: One-sided p-value of "not slower".
+        launches: Launches it stands on.
+        detectable: Smallest slowdown that so many launches would find in nine of ten cases;
+            ``None`` with too few launches to tell.
+    """
+
+    statistic: str
+    verdict: str
+    effect: float
+    low: float | None
+    high: float | None
+    margin: float
+    p: float
+    launches: int
+    detectable: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricVerdict:
+    """What a metric other than paired latency comes to.
+
+    Attributes:
+        metric: Name in the registry, or ``status``.
+        verdict: A key of :data:`METRIC_VERDICTS` or :data:`VERDICTS`.
+        baseline: Number of the baseline in SI units; ``None`` where it has none.
+        contender: Likewise for the contender.
+        allowed: What was allowed, for people: ``+2 % or +1 MiB, whichever is more``.
+        reason: Why, in plain words; empty where the numbers say it.
+    """
+
+    metric: str
+    verdict: str
+    baseline: float | None = None
+    contender: float | None = None
+    allowed: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateResult:
+    """One case against its baseline.
+
+    Attributes:
+        case_id: Case of the contender.
+        runtime: Label of its runtime.
+        baseline: The other side: ``model:old.onnx``, or the id of a stored run.
+        verdict: A key of :data:`VERDICTS`: of the latency.
+        reason: For ``incomparable`` the field that differs, for ``inconclusive`` why.
+        decided_by: ``floor``, ``typical``, ``stored`` (intervals of two runs), or empty.
+        baseline_case_id: Case of the baseline, where the sides have different ids.
+        contrasts: What each statistic says, the deciding one first.
+        metrics: Verdicts on the other metrics.
+        launches: Raw facts of every launch.
+        confirmation: Launches with a new seed, made because the first ones said ``slower``.
+        confirmed: What they say.
+        flags: Reasons to trust it less.
+        failures: Why the case fails, one sentence each; empty if it does not.
+        warnings: What it warns of; ``--ort-gate-strict`` makes failures of them.
+        wall_s: Seconds that it took.
+    """
+
+    case_id: str
+    runtime: str
+    baseline: str
+    verdict: str
+    reason: str = ""
+    decided_by: str = ""
+    baseline_case_id: str = ""
+    contrasts: tuple[ContrastVerdict, ...] = ()
+    metrics: tuple[MetricVerdict, ...] = ()
+    launches: tuple[PairedLaunch, ...] = ()
+    confirmation: tuple[PairedLaunch, ...] = ()
+    confirmed: ContrastVerdict | None = None
+    flags: tuple[Flag, ...] = ()
+    failures: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    wall_s: float = 0.0

@@ -1,0 +1,369 @@
+"""The gate of a suite: pairs are measured launch by launch until each has its verdict."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from pytest_ortbench.analysis.gate.family import settle
+from pytest_ortbench.analysis.gate.looks import GO_ON, REGRESSED, Judgement, judge
+from pytest_ortbench.analysis.gate.metrics import Side, failures_of, judge_metrics
+from pytest_ortbench.analysis.gate.rules import CaseRules
+from pytest_ortbench.analysis.gate.sentences import latency_failure, latency_warning
+from pytest_ortbench.analysis.gate.verdict import (
+    CONFIRM_LAUNCHES,
+    Decided,
+    Profile,
+    confirms,
+    decide,
+    flags_of,
+    profile_of,
+    statistics,
+)
+from pytest_ortbench.analysis.validity import flags_of as flags_of_case
+from pytest_ortbench.core.case import Case
+from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.core.gate import ContrastVerdict, GateResult, MetricVerdict, PairedLaunch
+from pytest_ortbench.core.outcome import Accuracy, CaseResult, Flag, Memory
+from pytest_ortbench.core.placement import is_fallback
+from pytest_ortbench.core.run import Machine
+from pytest_ortbench.engine.paired import (
+    BASELINE,
+    CONTENDER,
+    Launched,
+    Pair,
+    SideFacts,
+    SideFailed,
+    measure_launch,
+)
+from pytest_ortbench.launch.launcher import Launcher
+
+Key = tuple[str, str]
+
+#: So many flagged cases confirm each other; fewer are measured again before they fail anything.
+_LONE = 2
+
+_CPU = "CPUExecutionProvider"
+
+
+@dataclass(slots=True)
+class Gate:
+    """Judges the pairs of one suite, each when it is asked for, at one error rate for all.
+
+    Attributes:
+        launcher: Starts the workers.
+        machine: Decides whether floor or typical contrast counts.
+        cases: Number of pairs in the suite; those that were not measured yet count as unflagged,
+            so that what is said of a case never has to be taken back.
+        scratch: Folder for reference outputs.
+        seed: Decides every order; another one for every launch is drawn from it.
+        on_launch: Called before each launch with how many were made and may be needed.
+        results: Verdicts so far, in the order of measuring.
+    """
+
+    launcher: Launcher
+    machine: Machine
+    cases: int
+    scratch: Path
+    seed: int = 0
+    on_launch: Callable[[int, int], None] | None = None
+    results: dict[Key, GateResult] = field(default_factory=dict)
+    _judgements: dict[Key, Judgement] = field(default_factory=dict)
+
+    def judge(
+        self,
+        pair: Pair,
+        rules: CaseRules,
+        *,
+        baseline: str,
+        standard: CaseResult | None = None,
+    ) -> GateResult:
+        """Measure a pair until there is a verdict.
+
+        Args:
+            pair: Baseline and contender.
+            rules: What holds for the case.
+            baseline: What the other side is called: ``model:old.onnx``.
+            standard: The contender's standard pass, if there is one, for absolute limits.
+        """
+        key = pair.contender.key
+        if key not in self.results:
+            began = time.monotonic()
+            result = self._judge(pair, rules, baseline, standard)
+            self.results[key] = replace(result, wall_s=time.monotonic() - began)
+        return self.results[key]
+
+    def _judge(
+        self, pair: Pair, rules: CaseRules, baseline: str, standard: CaseResult | None
+    ) -> GateResult:
+        profile = profile_of(self.machine, rules.margin)
+        result = GateResult(
+            case_id=pair.contender.case_id,
+            runtime=pair.contender.runtime.label,
+            baseline=baseline,
+            verdict="incomparable",
+            baseline_case_id=pair.baseline.case_id,
+            decided_by=profile.decides,
+        )
+        shapes = _shapes(pair)
+        if shapes:
+            return _with_outcome(
+                replace(result, reason=shapes, flags=(Flag(name="SHAPES", detail=shapes),))
+            )
+        measuring = _Measuring(gate=self, pair=pair, profile=profile)
+        try:
+            decided, confirmed = measuring.run()
+        except SideFailed as failed:
+            return _with_outcome(_failed(result, failed, measuring))
+        metrics = judge_metrics(
+            measuring.side(BASELINE), measuring.side(CONTENDER), rules, standard=standard
+        )
+        verdict, reason = decided.verdict, decided.reason
+        if verdict == "slower" and confirmed is not None and confirmed.verdict != "slower":
+            verdict = "inconclusive"
+            reason = "measured again with another seed, it was not slower by the margin"
+        return _with_outcome(
+            replace(
+                result,
+                verdict=verdict,
+                reason=reason,
+                contrasts=decided.contrasts,
+                metrics=metrics,
+                launches=tuple(measuring.launches),
+                confirmation=tuple(measuring.confirmation),
+                confirmed=confirmed,
+                flags=decided.flags,
+            )
+        )
+
+    def _family(self, key: Key, judgement: Judgement, profile: Profile) -> int | None:
+        """What the other cases leave of a flagged one.
+
+        Returns:
+            Launches to go on to, 0 if the regression stands, ``None`` if it does not.
+        """
+        unmeasured = max(0, self.cases - len({*self._judgements, key}))
+        quiet = replace(judgement, verdict=GO_ON, p=1.0)
+        everyone: dict[Key, Judgement] = {**self._judgements, key: judgement}
+        everyone |= {("", str(index)): quiet for index in range(unmeasured)}
+        settled = settle(everyone, profile.plan)
+        if key in settled.confirmed:
+            return 0
+        return settled.go_on.get(key)
+
+    def _is_lone(self) -> bool:
+        found = sum(result.verdict == "slower" for result in self.results.values())
+        return found < _LONE
+
+    def _say(self, made: int, needed: int) -> None:
+        if self.on_launch is not None:
+            self.on_launch(made, needed)
+
+
+@dataclass(slots=True)
+class _Measuring:
+    """One pair on its way to a verdict."""
+
+    gate: Gate
+    pair: Pair
+    profile: Profile
+    launches: list[PairedLaunch] = field(default_factory=list)
+    confirmation: list[PairedLaunch] = field(default_factory=list)
+    _first: Launched | None = None
+    _memories: dict[str, list[Memory]] = field(
+        default_factory=lambda: {BASELINE: [], CONTENDER: []}
+    )
+    _deadline: float = 0.0
+
+    def run(self) -> tuple[Decided, ContrastVerdict | None]:
+        """Launch until it is decided, then confirm a lone regression.
+
+        Raises:
+            SideFailed: if a side can't be measured.
+        """
+        timeout_s = self.pair.contender.sampling.timeout_s
+        self._deadline = time.monotonic() + timeout_s
+        key, plan = self.pair.contender.key, self.profile.plan
+        not_before, needed, stopped = 0, plan.looks[0].launches, ""
+        while True:
+            if not self._launch_until(needed, self.launches, self.gate.seed):
+                stopped = (
+                    f"its time was over after {len(self.launches)} launches of {needed} "
+                    f"(--ort-timeout={timeout_s:g})"
+                )
+                break
+            judgement = judge(
+                statistics(self.launches)[self.profile.decides], plan, not_before=not_before
+            )
+            self.gate._judgements[key] = judgement
+            if judgement.verdict == GO_ON:
+                assert judgement.next_look is not None
+                needed = judgement.next_look
+                continue
+            if judgement.verdict != REGRESSED:
+                break
+            ahead = self.gate._family(key, judgement, self.profile)
+            if not ahead:
+                if ahead is None:
+                    stopped = f"the regression does not stand among {self.gate.cases} cases"
+                break
+            needed = not_before = ahead
+        return self._conclude(not_before, stopped)
+
+    def _conclude(self, not_before: int, stopped: str) -> tuple[Decided, ContrastVerdict | None]:
+        decided = decide(
+            self.launches,
+            self.profile,
+            flags=self._flags(),
+            not_before=not_before,
+            stopped=stopped,
+        )
+        if decided.verdict != "slower":
+            return decided, None
+        if stopped:
+            return replace(decided, verdict="inconclusive", reason=stopped), None
+        if not self.gate._is_lone():
+            return decided, None
+        again = random.Random(f"{self.gate.seed} again").getrandbits(31)
+        if not self._launch_until(CONFIRM_LAUNCHES, self.confirmation, again):
+            reason = "its time was over before a regression could be measured again"
+            return replace(decided, verdict="inconclusive", reason=reason), None
+        return decided, confirms(self.confirmation, self.profile)
+
+    def _launch_until(self, needed: int, launches: list[PairedLaunch], seed: int) -> bool:
+        """Make launches until there are so many; whether time allowed them all."""
+        while len(launches) < needed:
+            longest_s = max((launch.wall_s for launch in self.launches), default=0.0)
+            if self.launches and time.monotonic() + longest_s > self._deadline:
+                return False
+            self.gate._say(len(launches), needed)
+            index = len(launches)
+            try:
+                launched = measure_launch(
+                    self.pair,
+                    self.gate.launcher,
+                    seed=random.Random(f"{seed} {index}").getrandbits(31),
+                    index=index,
+                    deadline=self._deadline,
+                    references=self._references() if self._first is None else None,
+                )
+            except SideFailed as failed:
+                if failed.failure.kind == "timeout" and self._first is not None:
+                    return False
+                raise
+            self._note(launched)
+            launches.append(launched.launch)
+        return True
+
+    def _note(self, launched: Launched) -> None:
+        if self._first is None:
+            self._first = launched
+        self._memories[BASELINE].append(launched.baseline.memory)
+        self._memories[CONTENDER].append(launched.contender.memory)
+
+    def _references(self) -> tuple[Path | Accuracy, Path | Accuracy]:
+        return self._reference(self.pair.baseline), self._reference(self.pair.contender)
+
+    def _reference(self, case: Case) -> Path | Accuracy:
+        if case.model.random_ops:
+            names = ", ".join(case.model.random_ops)
+            return Accuracy(reason=f"the graph draws random numbers ({names})")
+        try:
+            return self.gate.launcher.reference(case, self.gate.scratch)
+        except WorkerError as error:
+            return Accuracy(reason=f"no reference: {error.failure.message}")
+
+    def _flags(self) -> tuple[Flag, ...]:
+        assert self._first is not None
+        sides = (self._first.baseline, self._first.contender)
+        return flags_of(
+            self.launches,
+            threads=max(side.threads for side in sides),
+            cpus=min(side.cpus for side in sides),
+            cpu_provider=all(
+                case.provider.name == _CPU for case in (self.pair.baseline, self.pair.contender)
+            ),
+        )
+
+    def side(self, name: str) -> Side:
+        """What is known of one side beside its durations."""
+        assert self._first is not None
+        facts: SideFacts = self._first.baseline if name == BASELINE else self._first.contender
+        result = CaseResult(
+            case=self.pair.side(name),
+            status="measured",
+            placement=facts.placement,
+            accuracy=facts.accuracy,
+        )
+        if facts.placement is not None and is_fallback(facts.placement):
+            result = replace(result, status="fallback")
+        result = replace(result, flags=flags_of_case(result))
+        memories = self._memories[name]
+        numbers = {
+            "peak_rss": [memory.peak_bytes for memory in memories],
+            "process_peak_rss": [memory.process_peak_bytes for memory in memories],
+            "session_rss": [memory.session_bytes for memory in memories],
+            "device_memory": [memory.device_bytes for memory in memories],
+        }
+        return Side(
+            result=result,
+            by_worker={
+                metric: tuple(float(value) for value in values if value is not None)
+                for metric, values in numbers.items()
+            },
+        )
+
+
+def _shapes(pair: Pair) -> str:
+    """What is fed differs: the times would not mean the same."""
+    one, other = (
+        {spec.name: (spec.type, spec.shape) for spec in case.inputs}
+        for case in (pair.baseline, pair.contender)
+    )
+    for name in dict.fromkeys([*one, *other]):
+        before, after = (
+            f"{side[name][0]} {list(side[name][1])}" if name in side else "none"
+            for side in (one, other)
+        )
+        if before != after:
+            return f"input {name}: {before} → {after}"
+    if pair.baseline.io != pair.contender.io:
+        return f"io: {pair.baseline.io} → {pair.contender.io}"
+    return ""
+
+
+def _failed(result: GateResult, failed: SideFailed, measuring: _Measuring) -> GateResult:
+    """A side that can't be measured: a regression of its status, or no baseline."""
+    failure = failed.failure
+    if failure.kind == "timeout":
+        reason = f"{failed.side}: {failure.message}"
+        return replace(
+            result, verdict="inconclusive", reason=reason, launches=tuple(measuring.launches)
+        )
+    reason = f"status of the {failed.side}: {failure.kind}: {failure.message}"
+    verdict = MetricVerdict(
+        metric="status",
+        verdict="worse" if failed.side == CONTENDER else "incomparable",
+        reason=f"{failed.side}: {failure.kind}: {failure.message}",
+    )
+    return replace(result, reason=reason, metrics=(verdict,), launches=tuple(measuring.launches))
+
+
+def _with_outcome(result: GateResult) -> GateResult:
+    """Add why the case fails or warns."""
+    failures: list[str] = []
+    warnings: list[str] = []
+    if result.verdict == "slower":
+        failures.append(latency_failure(result))
+    elif result.verdict == "incomparable":
+        failures.append(f"nothing was compared: {result.reason}")
+    elif result.verdict == "inconclusive":
+        warnings.append(latency_warning(result))
+    worse: Sequence[str] = failures_of(result.metrics)
+    if result.verdict == "incomparable":
+        # The status says it once.
+        worse = [text for text in worse if not text.startswith("status")]
+    return replace(result, failures=(*failures, *worse), warnings=tuple(warnings))

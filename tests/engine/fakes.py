@@ -1,0 +1,128 @@
+"""A launcher whose workers take as long as a test says, without any clock or process."""
+
+# ruff: noqa: ARG002, ARG005  (a fake takes what the seam hands it)
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+from pytest_ortbench.core.case import Case
+from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.core.outcome import (
+    Accuracy,
+    Block,
+    Failure,
+    Memory,
+    OutputCheck,
+    Placement,
+    WarmUp,
+)
+from tests.results_factory import make_accuracy, make_measurement, make_memory, make_placement
+
+#: Takes a case and the number of the launch, gives nanoseconds of one inference.
+TimeOf = Callable[[Case, int], float]
+
+RECORDED = make_measurement()
+
+
+class FakeWorker:
+    """Draws durations: a floor that its launch fixes, and a tail above it."""
+
+    def __init__(self, owner: FakeLauncher, case: Case, index: int, warm_up_runs: int) -> None:
+        self.owner, self.case = owner, case
+        self.floor_ns = owner.time_of(case, index)
+        self.draw = random.Random(f"{len(owner.opened)} {owner.seed}")
+        self.warm_up_runs = warm_up_runs
+        self.runs = 0
+        self.blocks: list[int] = []
+        self.paused = self.closed = False
+        self.info, self.startup = RECORDED.runtime, RECORDED.startup
+        self.threads, self.threads_source, self.cpus = owner.threads, "affinity", 2
+        self.options_in_force: dict[str, str] = {}
+        self.clock_pair_ns = 100
+
+    def _run(self, count: int) -> tuple[int, ...]:
+        assert not self.paused, "a suspended worker can't run"
+        others = [one for one in self.owner.opened if one is not self and not one.closed]
+        assert all(one.paused for one in others), "the other side is not suspended"
+        self.runs += count
+        return tuple(
+            round(self.floor_ns * (1 + 0.01 * self.draw.lognormvariate(0, 0.5)))
+            for _ in range(count)
+        )
+
+    def warm(self, budget_s: float) -> WarmUp:
+        durations = self._run(self.warm_up_runs)
+        return WarmUp(
+            durations_ns=durations,
+            count=len(durations),
+            total_ns=sum(durations),
+            steady=True,
+            rule="fake",
+        )
+
+    def block(self, iterations: int) -> Block:
+        durations = self._run(iterations)
+        self.blocks.append(iterations)
+        wall = sum(durations)
+        return Block(
+            durations_ns=durations,
+            wall_ns=wall,
+            cpu_ns=2 * wall,
+            steal_ticks=0,
+            total_ticks=2,
+            throttled_ns=0,
+        )
+
+    def memory(self) -> Memory:
+        return make_memory(peak_bytes=self.owner.peak_of(self.case))
+
+    def check(self, run: str) -> OutputCheck:
+        return OutputCheck(run=run, nonfinite=0, constant=False, digest="d")
+
+    def profile(self) -> Placement:
+        return self.owner.placement_of(self.case)
+
+    def accuracy(self, reference: Path) -> Accuracy:
+        return self.owner.accuracy_of(self.case)
+
+    def pause(self) -> None:
+        self.paused = True
+
+    def resume(self) -> None:
+        self.paused = False
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class FakeLauncher:
+    """Opens fake workers; a case for which ``fails`` has a failure is refused."""
+
+    def __init__(self, time_of: TimeOf, *, threads: int = 2, seed: int = 0) -> None:
+        self.time_of = time_of
+        self.threads = threads
+        self.seed = seed
+        self.opened: list[FakeWorker] = []
+        self.fails: dict[str, Failure] = {}
+        self.fails_from = 0
+        self.peak_of: Callable[[Case], int] = lambda case: 60_000_000
+        self.placement_of: Callable[[Case], Placement] = lambda case: make_placement()
+        self.accuracy_of: Callable[[Case], Accuracy] = lambda case: make_accuracy()
+
+    def open(self, case: Case, *, worker: int, deadline: float | None) -> FakeWorker:
+        failure = self.fails.get(case.model.name)
+        if failure is not None and worker >= self.fails_from:
+            raise WorkerError(failure)
+        # Different numbers on the two sides, as real warm-ups have.
+        made = FakeWorker(self, case, worker, warm_up_runs=20 + 5 * (len(self.opened) % 2))
+        self.opened.append(made)
+        return made
+
+    def reference(self, case: Case, folder: Path) -> Path:
+        return folder / "reference.npz"
+
+    def close(self) -> None:
+        for worker in self.opened:
+            worker.close()

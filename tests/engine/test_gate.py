@@ -1,0 +1,275 @@
+"""The gate on workers whose times are known."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+import time
+from pathlib import Path
+
+import pytest
+
+from pytest_ortbench.analysis.gate.rules import parse_rules, rules_for
+from pytest_ortbench.core.case import Case, Sampling
+from pytest_ortbench.core.gate import GateResult
+from pytest_ortbench.core.outcome import Failure
+from pytest_ortbench.core.run import Machine
+from pytest_ortbench.engine.gate import Gate
+from pytest_ortbench.engine.paired import Pair, measure_launch
+from tests.engine.fakes import FakeLauncher
+from tests.results_factory import make_accuracy, make_case, make_placement
+
+SHARED = Machine(host="h", stable={"virtualisation": "KVM", "cpu_quota": "none"})
+DEDICATED = Machine(host="h", stable={"virtualisation": "none seen", "cpu_quota": "none"})
+OLD, NEW = make_case(model="old"), make_case(model="new")
+PAIR = Pair(baseline=OLD, contender=NEW)
+RULES = rules_for("new/native/cpu/b1", ())
+
+
+def times(ratio: float, *, scatter: float = 0.002, seed: int = 0, ms: float = 3.0):
+    """Times of ``old`` and, ``ratio`` times as long, everything else; launches scatter."""
+    draw = random.Random(seed)
+
+    def time_of(case: Case, index: int) -> float:
+        factor = 1.0 if case.model.name == "old" else ratio
+        return ms * 1e6 * factor * (1 + draw.gauss(0, scatter))
+
+    return time_of
+
+
+def gate(launcher: FakeLauncher, *, machine: Machine = SHARED, cases: int = 1) -> Gate:
+    return Gate(launcher=launcher, machine=machine, cases=cases, scratch=Path("unused"))
+
+
+def judged(ratio: float, **options) -> GateResult:
+    launcher = FakeLauncher(times(ratio, **options))
+    return gate(launcher).judge(PAIR, RULES, baseline="model:old.onnx")
+
+
+# One launch.
+
+
+def test_a_launch_runs_one_side_at_a_time_with_equal_counts_and_seeded_order():
+    # The fake asserts that whoever does not run is suspended.
+    launcher = FakeLauncher(times(1.0))
+    deadline = time.monotonic() + 60
+    launched = measure_launch(PAIR, launcher, seed=7, index=0, deadline=deadline)
+    one, other = launcher.opened
+    assert one.closed
+    assert other.closed
+    # 12 ms are four inferences of 3 ms, in 50 rounds.
+    assert launched.launch.iterations == 4
+    assert len(launched.launch.baseline_min_ns) == 50
+    assert one.runs == other.runs == launched.launch.warm_up_runs + 200
+    assert launched.launch.warm_up_runs == 25
+    again = FakeLauncher(times(1.0))
+    same = measure_launch(PAIR, again, seed=7, index=0, deadline=deadline)
+    assert [worker.case for worker in again.opened] == [worker.case for worker in launcher.opened]
+    assert dataclasses.replace(same.launch, wall_s=0) == dataclasses.replace(
+        launched.launch, wall_s=0
+    )
+
+
+# Verdicts.
+
+
+def test_equal_sides_are_the_same_after_eight_launches():
+    result = judged(1.0)
+    assert (result.verdict, result.failures, result.warnings) == ("same", (), ())
+    assert len(result.launches) == 8
+    assert result.contrasts[0].statistic == "floor"
+    assert result.contrasts[0].effect == pytest.approx(0, abs=0.005)
+
+
+def test_a_slower_contender_fails_with_ratio_interval_margin_launches_and_next_step():
+    result = judged(1.07)
+    assert result.verdict == "slower"
+    assert len(result.launches) == len(result.confirmation) == 8
+    assert result.confirmed.verdict == "slower"
+    assert result.contrasts[0].effect == pytest.approx(0.07, abs=0.005)
+    assert result.contrasts[0].low > 0.06
+    (failure,) = result.failures
+    assert failure.startswith("slower than model:old.onnx: floor time ×1.07")
+    for part in ("[1.06", "margin 3.00 %", "8 launches", "another seed", "--ort-gate=new/native"):
+        assert part in failure
+
+
+def test_swapped_sides_are_faster():
+    result = judged(1 / 1.07)
+    assert (result.verdict, result.failures) == ("faster", ())
+
+
+def test_the_confirmation_has_another_seed():
+    result = judged(1.07)
+    seeds = {launch.seed for launch in result.launches}
+    assert len(seeds) == 8
+    assert seeds.isdisjoint(launch.seed for launch in result.confirmation)
+
+
+def test_a_regression_that_is_gone_when_measured_again_is_inconclusive():
+    calls = []
+
+    def time_of(case: Case, index: int) -> float:
+        calls.append(case)
+        early = len(calls) <= 16
+        return 3e6 * (1.06 if early and case.model.name == "new" else 1.0)
+
+    result = gate(FakeLauncher(time_of)).judge(PAIR, RULES, baseline="b")
+    assert result.verdict == "inconclusive"
+    assert "measured again with another seed" in result.warnings[0]
+    assert result.failures == ()
+
+
+def test_noise_beyond_the_margin_is_inconclusive_and_names_the_smallest_effect():
+    result = judged(1.02, scatter=0.1)
+    assert result.verdict == "inconclusive"
+    assert len(result.launches) == 20
+    (warning,) = result.warnings
+    assert "the smallest slowdown that could have been seen is" in warning
+    assert result.contrasts[0].detectable > 0.03
+
+
+def test_a_margin_below_resolution_is_refused():
+    rules = rules_for("x", parse_rules(["latency:0.01%"], place="--ort-gate"))
+    result = gate(FakeLauncher(times(1.0, scatter=0.02))).judge(PAIR, rules, baseline="b")
+    assert result.verdict == "inconclusive"
+    assert "a margin of 0.0100 % is below what this machine can resolve" in result.reason
+
+
+def test_the_typical_contrast_decides_where_the_machine_is_dedicated():
+    launcher = FakeLauncher(times(1.03))
+    result = gate(launcher, machine=DEDICATED).judge(PAIR, RULES, baseline="b")
+    assert (result.verdict, result.decided_by) == ("slower", "typical")
+    assert result.contrasts[0].margin == 0.02
+
+
+def test_a_changed_distribution_escalates_to_inconclusive():
+    launcher = FakeLauncher(times(1.0))
+    original = launcher.open
+
+    def opened(case: Case, *, worker: int, deadline: float | None):
+        made = original(case, worker=worker, deadline=deadline)
+        run = made._run
+        if case.model.name == "new":
+            # All but the first inference of a block take a tenth longer.
+            made._run = lambda count: run(1) + tuple(round(1.1 * value) for value in run(count - 1))
+        return made
+
+    launcher.open = opened  # type: ignore[method-assign]
+    result = gate(launcher).judge(PAIR, RULES, baseline="b")
+    assert result.verdict == "inconclusive"
+    assert "the distribution changed" in result.reason
+    assert result.contrasts[0].verdict == "same"
+    assert result.contrasts[1].verdict == "slower"
+
+
+def test_more_threads_than_cpus_make_it_inconclusive():
+    launcher = FakeLauncher(times(1.07), threads=4)
+    result = gate(launcher).judge(PAIR, RULES, baseline="b")
+    assert (result.verdict, result.failures) == ("inconclusive", ())
+    assert [flag.name for flag in result.flags] == ["THREADS>CPUS"]
+
+
+# Families.
+
+
+def test_in_a_suite_a_flagged_case_goes_on_to_the_look_at_which_holm_can_decide():
+    launcher = FakeLauncher(times(1.07))
+    result = gate(launcher, cases=24).judge(PAIR, RULES, baseline="b")
+    assert result.verdict == "slower"
+    assert len(result.launches) == 20
+
+
+def test_unflagged_cases_of_a_suite_stop_at_the_first_look():
+    result = gate(FakeLauncher(times(1.0)), cases=24).judge(PAIR, RULES, baseline="b")
+    assert (result.verdict, len(result.launches)) == ("same", 8)
+
+
+def test_a_third_flagged_case_needs_no_confirmation():
+    suite = gate(FakeLauncher(times(1.07)), cases=3)
+    results = [
+        suite.judge(
+            Pair(baseline=OLD, contender=make_case(model=f"new{index}")), RULES, baseline="b"
+        )
+        for index in range(3)
+    ]
+    assert [result.verdict for result in results] == ["slower"] * 3
+    assert [len(result.confirmation) for result in results] == [8, 8, 0]
+
+
+def test_equal_sides_give_no_false_alarm_in_two_hundred_trials():
+    # G5: same distribution, 200 trials, false alarms under 1 %. Launches scatter by 1 %.
+    draw = random.Random(5)
+    alarms = 0
+    for _ in range(200):
+        launcher = FakeLauncher(lambda *_: 80e6 * (1 + draw.gauss(0, 0.01)))
+        verdict = gate(launcher).judge(PAIR, RULES, baseline="b").verdict
+        alarms += verdict == "slower"
+    assert alarms <= 1
+
+
+# What can't be measured.
+
+
+def test_a_contender_that_crashes_is_a_regression():
+    launcher = FakeLauncher(times(1.0))
+    launcher.fails["new"] = Failure(kind="crash", phase="session", message="it died")
+    result = gate(launcher).judge(PAIR, RULES, baseline="b")
+    assert result.verdict == "incomparable"
+    assert result.failures == ("nothing was compared: status of the contender: crash: it died",)
+    assert all(worker.closed for worker in launcher.opened)
+
+
+def test_a_timeout_is_inconclusive_and_never_a_pass():
+    launcher = FakeLauncher(times(1.0))
+    launcher.fails["new"] = Failure(kind="timeout", phase="measure", message="too slow")
+    launcher.fails_from = 5
+    result = gate(launcher).judge(PAIR, RULES, baseline="b")
+    assert result.verdict == "inconclusive"
+    assert "its time was over after 5 launches of 8 (--ort-timeout=300)" in result.reason
+
+
+def test_a_spent_budget_is_inconclusive():
+    contender = dataclasses.replace(NEW, sampling=Sampling(timeout_s=1e-9))
+    launcher = FakeLauncher(times(1.0))
+    launcher.fails["new"] = Failure(kind="timeout", phase="start", message="no time")
+    result = gate(launcher).judge(Pair(baseline=OLD, contender=contender), RULES, baseline="b")
+    assert result.verdict == "inconclusive"
+
+
+def test_sides_with_other_inputs_are_incomparable():
+    other = make_case(model="new", batch=8)
+    result = gate(FakeLauncher(times(1.0))).judge(
+        Pair(baseline=OLD, contender=other), RULES, baseline="b"
+    )
+    assert result.verdict == "incomparable"
+    assert "input input: tensor(float) [1, 3, 224, 224] → tensor(float) [8" in result.failures[0]
+
+
+# Other metrics.
+
+
+def test_memory_that_grew_in_every_worker_fails_though_the_latency_is_the_same():
+    launcher = FakeLauncher(times(1.0))
+    launcher.peak_of = lambda case: 60_000_000 if case.model.name == "old" else 63_000_000
+    result = gate(launcher).judge(PAIR, RULES, baseline="b")
+    assert result.verdict == "same"
+    assert result.failures == (
+        "peak_rss went from 60.0 MB to 63.0 MB (+5.0 %); it may be worse by at most "
+        "2.00 % or 1.05 MB, whichever is more",
+    )
+
+
+def test_placement_and_accuracy_that_got_worse_fail():
+    launcher = FakeLauncher(times(1.0))
+    launcher.placement_of = lambda case: make_placement(
+        "CUDAExecutionProvider", elsewhere={"Cast": 20} if case.model.name == "new" else {}
+    )
+    launcher.accuracy_of = lambda case: make_accuracy(
+        sqnr_db=120.0 if case.model.name == "old" else 9.0
+    )
+    result = gate(launcher).judge(PAIR, RULES, baseline="b")
+    verdicts = {entry.metric: entry.verdict for entry in result.metrics}
+    assert verdicts["placement"] == "worse"
+    assert verdicts["accuracy"] == "worse"
+    assert any("SQNR 9.0 dB" in failure for failure in result.failures)
