@@ -57,13 +57,35 @@ class TensorInfo:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Reference:
+    """A model file that the user named as what is right.
+
+    Attributes:
+        name: For people.
+        path: Absolute path of the file.
+        digest: SHA-256 over the file and its external data, hexadecimal.
+        precision: What the file is by itself (``fp32``).
+        external_files: External data files, relative to its folder.
+        input_types: ONNX Runtime's spelling of the type of each input.
+    """
+
+    name: str
+    path: str
+    digest: str
+    precision: str = "fp32"
+    external_files: tuple[str, ...] = ()
+    input_types: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
     """One model file.
 
     Attributes:
         name: Short and unique within a run; the first part of every case id.
         path: Absolute path of the file.
-        source: Where it comes from: ``file``, ``builtin:NAME``, ``zoo:NAME``.
+        source: Where it comes from: ``file``, ``builtin:NAME``, ``zoo:NAME``, or ``project:NAME`` for
+            what a project's catalogue fetches or builds.
         digest: SHA-256 over the file and its external data, hexadecimal.
         size_bytes: File plus external data.
         external_files: External data files, relative to the model's folder.
@@ -75,6 +97,7 @@ class Model:
             leaf values).
         nodes: Number of nodes in the main graph and all its subgraphs.
         op_types: Node count by ``domain::OpType`` (default domain without a prefix).
+        weight_types: Number of elements of stored tensors by element type (``float``, ``int8``).
         default_dims: Sizes of symbolic dimensions that the catalogue names.
         implied_dims: Sizes of symbolic or unset dimensions that the graph itself fixes (a weight
             that they are multiplied with), by symbol; unset ones by the name that
@@ -83,6 +106,7 @@ class Model:
         random_ops: Operators whose output differs from call to call, so that accuracy can't be
             compared.
         notes: What a reader should know (``optimised offline: tied to the machine that did it``).
+        reference: The model that accuracy is compared with; ``None`` for this file itself.
     """
 
     name: str
@@ -98,11 +122,13 @@ class Model:
     parameters: int = 0
     nodes: int = 0
     op_types: dict[str, int] = field(default_factory=dict)
+    weight_types: dict[str, int] = field(default_factory=dict)
     default_dims: dict[str, int] = field(default_factory=dict)
     implied_dims: dict[str, int] = field(default_factory=dict)
     workloads: dict[str, dict[str, int]] = field(default_factory=dict)
     random_ops: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    reference: Reference | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,6 +143,8 @@ class Variant:
         size_bytes: That file plus external data.
         external_files: External data files of a converted variant, relative to its folder; those
             of the file as it is stand in its model.
+        notes: What a reader should know of how it was made: values that were clamped, checks that
+            could not be made.
     """
 
     precision: str
@@ -125,3 +153,4 @@ class Variant:
     size_bytes: int
     recipe: dict[str, str] = field(default_factory=dict)
     external_files: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()

@@ -41,12 +41,12 @@ def _choice(keys: tuple[str, ...], why: str) -> Finding | None:
 
 
 @rule(("ai.onnx.ml::LabelEncoder", 0))
-def _label_encoder(use: Use, flow: Dataflow) -> Finding | None:
+def _label_encoder(use: Use, _flow: Dataflow) -> Finding | None:
     names = ("keys_strings", "keys_int64s", "keys_floats", "keys_tensor")
     keys = _keys(use.node, *names)
     if not keys:  # operator set 1: strings to their positions, or positions to strings
         classes = _keys(use.node, "classes_strings")
-        if _is_string(use, flow):
+        if use.element == "string":
             keys = classes
         else:
             keys = tuple(str(position) for position in range(len(classes)))
@@ -54,8 +54,8 @@ def _label_encoder(use: Use, flow: Dataflow) -> Finding | None:
 
 
 @rule(("ai.onnx.ml::CategoryMapper", 0))
-def _category_mapper(use: Use, flow: Dataflow) -> Finding | None:
-    name = "cats_strings" if _is_string(use, flow) else "cats_int64s"
+def _category_mapper(use: Use, _flow: Dataflow) -> Finding | None:
+    name = "cats_strings" if use.element == "string" else "cats_int64s"
     return _choice(_keys(use.node, name), "CategoryMapper categories")
 
 
@@ -88,13 +88,9 @@ def _any_text(use: Use, _flow: Dataflow) -> Finding | None:
 
 
 @rule(("Cast", 0))
-def _number_in_text(use: Use, flow: Dataflow) -> Finding | None:
+def _number_in_text(use: Use, _flow: Dataflow) -> Finding | None:
     """A string that is cast to a number must look like one."""
-    if not _is_string(use, flow):
+    if use.element != "string":
         return None
     to = next((item.i for item in use.node.attribute if item.name == "to"), 8)
     return None if to == 8 else Finding(choices=_NUMBERS, why="Cast of text to a number")
-
-
-def _is_string(use: Use, flow: Dataflow) -> bool:
-    return flow.element(use.scope, use.node.input[use.index]) == "string"

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from pytest_ortbench.zoo.dataflow import Dataflow, Shape, Use
+from pytest_ortbench.zoo.dataflow import Dataflow, Use
 from pytest_ortbench.zoo.findings import Finding, below
+from pytest_ortbench.zoo.shape_inference import Shape
 from pytest_ortbench.zoo.symbols import quote
 
 if TYPE_CHECKING:
@@ -209,8 +210,8 @@ def _batch_indices(use: Use, flow: Dataflow) -> Finding | None:
 
 
 @rule(("Div", 1), ("Mod", 1))
-def _divisor(use: Use, flow: Dataflow) -> Finding | None:
-    if "int" not in flow.element(use.scope, _name(use, use.index)):
+def _divisor(use: Use, _flow: Dataflow) -> Finding | None:
+    if "int" not in use.element:
         return None
     # An integer division by zero kills the process (SIGFPE).
     return Finding(low=1, high=9, why=f"{use.op} divisor, not zero")

@@ -21,13 +21,12 @@ from pytest_ortbench.zoo.inspection import (
     op_name,
     subgraphs,
 )
+from pytest_ortbench.zoo.shape_inference import Shape, inferred_shapes, value_shape
 from pytest_ortbench.zoo.symbols import named_shapes
 
 if TYPE_CHECKING:
     import numpy as np
     import onnx
-
-Shape = tuple[int | str | None, ...]
 
 #: Weights with more elements than this are never looked at, and dropped before shape inference.
 _SMALL = 1024
@@ -72,7 +71,6 @@ class Scope:
     captures: dict[str, list[Scope]] = field(default_factory=dict)
     constants: dict[str, onnx.TensorProto] = field(default_factory=dict)
     shapes: dict[str, Shape] = field(default_factory=dict)
-    elements: dict[str, str] = field(default_factory=dict)
     inner: dict[int, list[tuple[str, Scope, tuple[str, ...]]]] = field(default_factory=dict)
 
 
@@ -88,6 +86,7 @@ class Use:
         offset: See ``scale``.
         whole: Whether it reads all elements in their order, not a part of them.
         axes: For each axis that it sees, the axis of the input; ``None`` where that is lost.
+        element: Element type that it reads (``int64``), empty if unknown.
     """
 
     node: onnx.NodeProto
@@ -97,6 +96,7 @@ class Use:
     offset: float = 0.0
     whole: bool = True
     axes: tuple[int, ...] | None = None
+    element: str = ""
 
     @property
     def op(self) -> str:
@@ -112,6 +112,7 @@ class _Value:
     offset: float = 0.0
     whole: bool = True
     axes: tuple[int, ...] | None = None
+    element: str = ""
 
 
 class Dataflow:
@@ -126,13 +127,24 @@ class Dataflow:
     def __init__(self, proto: onnx.ModelProto, inputs: Sequence[TensorInfo]) -> None:
         _drop_weights(proto)
         _name_dimensions(proto, inputs)
-        proto = _infer_shapes(proto)
+        self._proto = proto
+        self._inferred: dict[str, Shape] | None = None
         self._functions = {(item.domain, item.name): item for item in proto.functions}
         self.main = self._graph_scope(proto.graph, None, None)
 
-    def uses(self, name: str, rank: int | None, *, scope: Scope | None = None) -> Iterator[Use]:
-        """Yield every operator that finally reads a value of the main graph, or of ``scope``."""
-        start = _Value(name, scope or self.main, axes=None if rank is None else tuple(range(rank)))
+    def uses(
+        self, name: str, rank: int | None, *, element: str = "", scope: Scope | None = None
+    ) -> Iterator[Use]:
+        """Yield every operator that finally reads a value.
+
+        Args:
+            name: The value.
+            rank: Its number of axes, ``None`` if unknown.
+            element: Its element type, empty if unknown.
+            scope: Where it is known; the main graph by default.
+        """
+        axes = None if rank is None else tuple(range(rank))
+        start = _Value(name, scope or self.main, axes=axes, element=element)
         pending, seen = [start], {start}
         while pending:
             value = pending.pop()
@@ -172,18 +184,9 @@ class Dataflow:
             if tensor is not None:
                 return tuple(tensor.dims)
             found = found.outer
-        return None
-
-    def element(self, scope: Scope, name: str) -> str:
-        """Return the element type of any value (``int64``), empty if it is unknown."""
-        found: Scope | None = scope
-        while found is not None:
-            if name in found.elements:
-                return found.elements[name]
-            if name in found.constants:
-                return ELEMENT_TYPES.get(found.constants[name].data_type, "")
-            found = found.outer
-        return ""
+        if self._inferred is None:  # costs a process: only when something asks
+            self._inferred = inferred_shapes(self._proto)
+        return self._inferred.get(name)
 
     def _step(self, value: _Value) -> Iterator[Use | _Value]:
         scope = value.scope
@@ -196,6 +199,7 @@ class Dataflow:
                 offset=value.offset,
                 whole=value.whole,
                 axes=value.axes,
+                element=value.element,
             )
             yield from self._through(value, node, index)
         for inner in scope.captures.get(value.name, ()):
@@ -215,14 +219,15 @@ class Dataflow:
             yield shifted
             return
         kept = _KEEPS_VALUES.get(op_name(node), ())
-        if (kept is not None and index not in kept) or _to_bool(node):
+        if (kept is not None and index not in kept) or _cast_to(node) == "bool":
             return
         op = node.op_type
         axes = value.axes if op in _KEEPS_SHAPE else _transposed(value.axes, node)
+        element = _cast_to(node) or value.element
         outputs = node.output if op in _ALL_OUTPUTS else node.output[:1]
         for output in outputs:
             whole = value.whole and op in _KEEPS_ORDER
-            yield replace(value, name=output, whole=whole, axes=axes)
+            yield replace(value, name=output, whole=whole, axes=axes, element=element)
 
     def _shifted(self, value: _Value, node: onnx.NodeProto, index: int) -> _Value | None:
         if node.op_type not in ("Add", "Sub", "Mul") or node.domain or len(node.input) != 2:
@@ -259,11 +264,9 @@ class Dataflow:
         scope = Scope(outputs=tuple(output.name for output in graph.output), outer=outer, node=node)
         scope.constants = {tensor.name: tensor for tensor in graph.initializer}
         for value in (*graph.input, *graph.value_info, *graph.output):
-            if value.name in scope.constants or not value.type.HasField("tensor_type"):
-                continue
-            scope.elements[value.name] = ELEMENT_TYPES.get(value.type.tensor_type.elem_type, "")
-            if value.type.tensor_type.HasField("shape"):
-                scope.shapes[value.name] = _shape(value)
+            shape = value_shape(value) if value.name not in scope.constants else None
+            if shape is not None:
+                scope.shapes[value.name] = shape
         self._add_nodes(scope, graph.node)
         return scope
 
@@ -278,7 +281,6 @@ class Dataflow:
             shape = self.shape(outer, actual)
             if shape is not None:
                 scope.shapes[formal] = shape
-            scope.elements[formal] = self.element(outer, actual)
         self._add_nodes(scope, function.node)
         return scope
 
@@ -307,10 +309,12 @@ def _leave(value: _Value, node: onnx.NodeProto, position: int, outer: Scope) -> 
         yield replace(value, name=name, scope=outer, whole=False, axes=None)
 
 
-def _to_bool(node: onnx.NodeProto) -> bool:
-    return node.op_type == "Cast" and any(
-        attribute.name == "to" and attribute.i == 9 for attribute in node.attribute
-    )
+def _cast_to(node: onnx.NodeProto) -> str:
+    """Element type that a Cast makes, empty for other operators."""
+    if node.op_type != "Cast":
+        return ""
+    to = next((attribute.i for attribute in node.attribute if attribute.name == "to"), 0)
+    return ELEMENT_TYPES.get(to, "")
 
 
 def _transposed(axes: tuple[int, ...] | None, node: onnx.NodeProto) -> tuple[int, ...] | None:
@@ -342,24 +346,6 @@ def _add_constant(scope: Scope, node: onnx.NodeProto) -> None:
             floats = [attribute.f] if attribute.name == "value_float" else list(attribute.floats)
             dims = [] if attribute.name == "value_float" else [len(floats)]
             scope.constants[node.output[0]] = helper.make_tensor("", 1, dims, floats)
-
-
-def _shape(value: onnx.ValueInfoProto) -> Shape:
-    return tuple(
-        dimension.dim_value
-        if dimension.HasField("dim_value") and dimension.dim_value >= 0
-        else (dimension.dim_param or None)
-        for dimension in value.type.tensor_type.shape.dim
-    )
-
-
-def _infer_shapes(proto: onnx.ModelProto) -> onnx.ModelProto:
-    import onnx
-
-    try:
-        return onnx.shape_inference.infer_shapes(proto)
-    except Exception:  # noqa: BLE001  # native code on an arbitrary file; hints then know declared shapes only
-        return proto
 
 
 def _drop_weights(proto: onnx.ModelProto) -> None:

@@ -38,7 +38,8 @@ def hint_inputs(inputs: Sequence[TensorInfo], flow: Dataflow) -> HintedInputs:
     implied: dict[str, int] = {}
     found: list[tuple[TensorInfo, ValueHint | None]] = []
     for info, shape in zip(inputs, shapes, strict=True):
-        uses = list(flow.uses(info.name, None if shape is None else len(shape)))
+        rank = None if shape is None else len(shape)
+        uses = list(flow.uses(info.name, rank, element=_element(info.type)))
         findings = _findings(uses, flow)
         facts = list(axis_facts(uses, flow))
         _imply(shape, findings, facts, implied)
@@ -54,7 +55,7 @@ def hint_inputs(inputs: Sequence[TensorInfo], flow: Dataflow) -> HintedInputs:
 
 def default_hint(type_name: str) -> ValueHint:
     """The hint of an input that nothing is known about, by its type."""
-    element = type_name.rsplit("(", 1)[-1].rstrip(")")
+    element = _element(type_name)
     if element == "bool":
         return ValueHint(kind="integers", low=0, high=1, why="any truth value")
     if element == "string":
@@ -65,6 +66,11 @@ def default_hint(type_name: str) -> ValueHint:
     if "int" in element:
         return ValueHint(kind="integers", low=0, high=9, why="no consumer bounds it: small numbers")
     return ValueHint(kind="normal", why="mean 0, deviation 1")
+
+
+def _element(type_name: str) -> str:
+    """Element type of a tensor, or of the tensors in a sequence: ``int64``."""
+    return type_name.rsplit("(", 1)[-1].rstrip(")")
 
 
 def _findings(uses: Sequence[Use], flow: Dataflow) -> list[Finding]:

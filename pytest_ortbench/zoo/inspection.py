@@ -115,6 +115,26 @@ def all_tensors(proto: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
                 yield attribute.sparse_tensor.indices
 
 
+def all_names(proto: onnx.ModelProto) -> Iterator[str | bytes]:
+    """Yield every name: of operators, values, attributes, dimensions, domains, external files."""
+    for entry in proto.opset_import:
+        yield entry.domain
+    for graph in all_graphs(proto):
+        for value in (*graph.input, *graph.output, *graph.value_info):
+            yield value.name
+            for dimension in value.type.tensor_type.shape.dim:
+                yield dimension.dim_param
+    for node in all_nodes(proto):
+        yield from (node.op_type, node.domain, *node.input, *node.output)
+        yield from (attribute.name for attribute in node.attribute)
+    for tensor in all_tensors(proto):
+        yield tensor.name
+        for item in tensor.external_data:
+            yield from (item.key, item.value)
+    for function in proto.functions:
+        yield from (function.name, function.domain, *function.input, *function.output)
+
+
 def opsets(proto: onnx.ModelProto) -> dict[str, int]:
     """Operator set version by domain; the default domain is ``ai.onnx``."""
     found = {entry.domain or "ai.onnx": entry.version for entry in proto.opset_import}

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from pytest_ortbench.core.errors import ModelError
 from pytest_ortbench.zoo.external_data import ExternalFile, external_files
+from pytest_ortbench.zoo.inspection import all_names
 
 if TYPE_CHECKING:
     import onnx
@@ -171,6 +172,13 @@ def _parse(path: Path, size: int) -> onnx.ModelProto:
             place=str(path),
             hint="Fetch or export it again",
         )
+    damaged = _damaged_name(proto)
+    if damaged is not None:
+        raise ModelError(
+            f"is damaged: a name in it is no text ({damaged[:40]!r})",
+            place=str(path),
+            hint="Fetch or export it again",
+        )
     if not proto.opset_import and proto.ir_version >= 3:
         raise ModelError(
             "names no operator set: it is truncated, or not an ONNX model",
@@ -178,6 +186,14 @@ def _parse(path: Path, size: int) -> onnx.ModelProto:
             hint="Fetch or export it again",
         )
     return proto
+
+
+def _damaged_name(proto: onnx.ModelProto) -> bytes | None:
+    """The first name that is not UTF-8 (the parser hands those over as bytes)."""
+    for name in all_names(proto):
+        if isinstance(name, bytes):
+            return name
+    return None
 
 
 def _refuse_other_formats(path: Path, head: bytes) -> None:

@@ -143,7 +143,8 @@ class _Resolver:
         elif exists:
             yield _from_file(path)
         elif spec in self._project:
-            yield self._from_entry(self._project[spec], spec)
+            entry = self._project[spec]
+            yield self._from_entry(entry, "file" if entry.file else f"project:{spec}")
         elif glob.has_magic(spec):
             yield from self._matching(spec, path)
         else:
@@ -233,11 +234,12 @@ def _builtin_entries() -> dict[str, Entry]:
 
 def _read_entry(entry: Entry, source: str, notify: Notify) -> Model:
     path = fetch(entry, cache=cache_folder(), notify=notify)
+    built = BUILDERS[entry.builder].default_dims if entry.builder else {}
     model = read_model(
         path,
         name=entry.name,
-        source="file" if entry.file else source,
-        default_dims=entry.dims,
+        source=source,
+        default_dims={**built, **entry.dims},
         axes=entry.axes,
         hints=entry.inputs,
     )

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from pytest_ortbench.zoo.consumers import attribute, axis_size, input_shape, rule
-from pytest_ortbench.zoo.dataflow import Dataflow, Shape, Use
+from pytest_ortbench.zoo.dataflow import Dataflow, Use
 from pytest_ortbench.zoo.findings import Finding
+from pytest_ortbench.zoo.shape_inference import Shape
 from pytest_ortbench.zoo.symbols import quote
 
 #: Size of an axis that nothing else decides: enough to see, too little to hurt.

@@ -832,3 +832,30 @@ def test_trees_fix_the_number_of_features(tmp_path: Path) -> None:
     assert hint_of(found, "x").kind == "normal"
     _, (output,) = run(found, batch=50)
     assert set(output.reshape(-1).tolist()) == {1.0, -1.0}
+
+
+def test_model_that_crashes_shape_inference_is_read_all_the_same(tmp_path: Path) -> None:
+    """Seen: a segmentation fault where a LabelEncoder reads something of unknown type."""
+    encoder = node(
+        "LabelEncoder",
+        ["h"],
+        ["l"],
+        domain="ai.onnx.ml",
+        keys_strings=["cat", "dog"],
+        values_int64s=[1, 2],
+    )
+    proto = model(
+        [
+            node("Mystery", ["x"], ["h"], domain="my.ops"),
+            encoder,
+            node("Transpose", ["t"], ["u"]),
+            node("Gather", ["u", "i"], ["y"]),
+        ],
+        [value("x", ["N"]), value("t", [3, 5]), value("i", ["K"], INT64)],
+        [value("l", None, INT64), value("y", None)],
+        opsets={"": 17, "ai.onnx.ml": 2, "my.ops": 1},
+    )
+    found = read(proto, tmp_path)
+    assert [info.name for info in found.inputs] == ["x", "t", "i"]
+    assert hint_of(found, "i").kind == "integers"
+    assert hint_of(found, "i").high in (0, 4)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import zipfile
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +26,14 @@ def error_of(path: Path) -> str:
     assert "\n" not in text
     assert text.startswith(str(path))
     return text
+
+
+def outcome(path: Path) -> str:
+    """``read`` or ``refused``; any other error than ours is one of the test."""
+    with suppress(ModelError):
+        read_model(path, name="m", source="file")
+        return "read"
+    return "refused"
 
 
 def matmul(size: int = 512) -> onnx.ModelProto:
@@ -220,6 +229,17 @@ def test_every_truncation_is_an_error_of_ours(tmp_path: Path) -> None:
     for length in range(1, len(content)):
         path.write_bytes(content[:length])
         error_of(path)
+
+
+@pytest.mark.parametrize("damage", [0x00, 0xFF, 0x80])
+def test_every_damaged_byte_gives_a_model_or_an_error_of_ours(tmp_path: Path, damage: int) -> None:
+    content = matmul(2).SerializeToString()
+    path = tmp_path / "m.onnx"
+    outcomes = set()
+    for position in range(len(content)):
+        path.write_bytes(content[:position] + bytes([damage]) + content[position + 1 :])
+        outcomes.add(outcome(path))
+    assert outcomes == {"read", "refused"}
 
 
 def test_protobuf_without_a_graph(tmp_path: Path) -> None:

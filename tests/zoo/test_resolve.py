@@ -247,6 +247,21 @@ workloads.full = { rows = 256 }
     assert workloads(found)[0].name == "full"
 
 
+def test_project_may_build_and_resize(tmp_path: Path) -> None:
+    project(tmp_path, '[mine]\nbuilder = "lstm_tagger"\ndims = { seq = 16 }\n')
+    (found,) = resolve_models(["mine"], root=tmp_path)
+    assert isinstance(found, Model)
+    assert (found.name, found.source) == ("mine", "project:mine")
+    (spec,) = resolve_inputs(found, batch=1, dims={})
+    assert spec.shape == (1, 16)
+    assert "seq=16 (catalogue)" in spec.resolved
+
+
+def test_project_with_an_unknown_builder(tmp_path: Path) -> None:
+    project(tmp_path, '[mine]\nbuilder = "lstm_taggr"\n')
+    assert "Did you mean 'lstm_tagger'?" in usage_error("mine", tmp_path)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -1,0 +1,72 @@
+"""Shapes of intermediate values, inferred in a process of its own.
+
+ONNX's inference is native code that a model file can crash (*seen*: a segmentation fault on a
+LabelEncoder whose input has no known type, as after an operator of another domain); that must cost
+the shapes only, not the run.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import onnx
+
+Shape = tuple[int | str | None, ...]
+
+#: Reads a model from standard input and writes it back with shapes.
+_PROGRAM = (
+    "import sys, onnx; model = onnx.load_model_from_string(sys.stdin.buffer.read()); "
+    "sys.stdout.buffer.write(onnx.shape_inference.infer_shapes(model).SerializeToString())"
+)
+_TIMEOUT_S = 60
+
+
+def inferred_shapes(proto: onnx.ModelProto) -> dict[str, Shape]:
+    """Return the shape of every value that inference finds, in subgraphs too, by name.
+
+    Args:
+        proto: The model; large weights should have been dropped from it.
+
+    Returns:
+        Empty if inference fails, crashes or takes too long. A name that has different shapes in
+        different subgraphs is left out.
+    """
+    import onnx
+
+    from pytest_ortbench.zoo.inspection import all_graphs
+
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", _PROGRAM],
+            input=proto.SerializeToString(),
+            capture_output=True,
+            timeout=_TIMEOUT_S,
+            check=False,
+        )
+        if done.returncode != 0:
+            return {}
+        answer = onnx.load_model_from_string(done.stdout)
+    except (OSError, ValueError, RuntimeError, subprocess.TimeoutExpired):
+        return {}
+    found: dict[str, Shape | None] = {}
+    for graph in all_graphs(answer):
+        for value in (*graph.value_info, *graph.output):
+            shape = value_shape(value)
+            if shape is not None:
+                found[value.name] = shape if found.get(value.name, shape) == shape else None
+    return {name: shape for name, shape in found.items() if shape is not None}
+
+
+def value_shape(value: onnx.ValueInfoProto) -> Shape | None:
+    """Return the declared shape of a tensor, ``None`` if the rank is unknown or it is none."""
+    if not value.type.HasField("tensor_type") or not value.type.tensor_type.HasField("shape"):
+        return None
+    return tuple(
+        dimension.dim_value
+        if dimension.HasField("dim_value") and dimension.dim_value >= 0
+        else (dimension.dim_param or None)
+        for dimension in value.type.tensor_type.shape.dim
+    )
