@@ -1,0 +1,145 @@
+"""The networks that can be built, as plain facts; importing this costs next to nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuilderInfo:
+    """One network that can be built.
+
+    Attributes:
+        name: As in ``builtin:NAME``.
+        version: Goes up whenever the bytes change; results of two versions do not compare.
+        digest: SHA-256 of the file that this version builds, hexadecimal.
+        parameters: Trainable ones: weights, biases and gains, not running statistics; of trees,
+            thresholds and leaf values.
+        description: For people, one line.
+        tags: Field and task.
+        default_dims: Sizes of the symbolic dimensions other than ``batch``; a sum of symbols
+            (``past + seq``) follows from its terms.
+    """
+
+    name: str
+    version: int
+    digest: str
+    parameters: int
+    description: str
+    tags: tuple[str, ...]
+    default_dims: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def file_name(self) -> str:
+        """Of the file that is built."""
+        return f"{self.name}-v{self.version}.onnx"
+
+
+#: By name; the order is that of listings.
+BUILDERS: dict[str, BuilderInfo] = {
+    info.name: info
+    for info in (
+        BuilderInfo(
+            name="mobilenet_v2",
+            version=1,
+            digest="0c0a9bf9a7ed25d01e741fcd7bb588b48f8209c0140119bc0c6f7c9e7e4c5488",
+            parameters=3_504_872,
+            description="MobileNetV2 at 224 x 224, 1,000 classes",
+            tags=("vision", "classification"),
+        ),
+        BuilderInfo(
+            name="resnet50",
+            version=1,
+            digest="45c46935000bf4b3dc18e86bbc52734fbc6b5cfd3efe5cd17df36d744e1e2acb",
+            parameters=25_557_032,
+            description="ResNet-50 at 224 x 224, 1,000 classes",
+            tags=("vision", "classification"),
+        ),
+        BuilderInfo(
+            name="vit_b16",
+            version=1,
+            digest="902857a4968ebe5d9a8fe44dd0e120303cd6a54dfa87c18ea37e19b84bd56a09",
+            parameters=86_567_656,
+            description="ViT-B/16 at 224 x 224, 1,000 classes",
+            tags=("vision", "classification", "transformer"),
+        ),
+        BuilderInfo(
+            name="detector_n",
+            version=1,
+            digest="7130de638975953f2662ee9bc6a9e476e11a3570aa1d84dfba1438756a707618",
+            parameters=3_157_184,
+            description="One-stage detector of nano size, 80 classes, any multiple of 32 pixels",
+            tags=("vision", "detection"),
+            default_dims={"height": 640, "width": 640},
+        ),
+        BuilderInfo(
+            name="unet",
+            version=1,
+            digest="a4b1e69203928c5fef44221a5cc2d7868123eaed5bbd85c9144d69544e6e48e9",
+            parameters=1_942_628,
+            description="U-Net of width 16 to 256, 4 classes, any multiple of 16 pixels",
+            tags=("vision", "segmentation"),
+            default_dims={"height": 256, "width": 256},
+        ),
+        BuilderInfo(
+            name="bert_tiny",
+            version=1,
+            digest="483842792724b88e1eaa747f5fdf65f90020acc98ed8a85dff6aba2871f2bb1d",
+            parameters=4_385_920,
+            description="BERT with 2 layers of width 128, and pooler",
+            tags=("text", "encoder", "transformer"),
+            default_dims={"seq": 128},
+        ),
+        BuilderInfo(
+            name="bert_base",
+            version=1,
+            digest="d0a447cc1918db113b90cecdd1f92faa07e61741ebc5ad4233ad909ff6532f54",
+            parameters=109_482_240,
+            description="BERT with 12 layers of width 768, and pooler",
+            tags=("text", "encoder", "transformer"),
+            default_dims={"seq": 128},
+        ),
+        BuilderInfo(
+            name="decoder",
+            version=1,
+            digest="da33bcc3b39d367a6c22c9639ce9a54596572c8639bc004910042f68efb55829",
+            parameters=5_518_848,
+            description="Causal language model with a key/value cache, one token after 127",
+            tags=("text", "generation", "transformer"),
+            default_dims={"seq": 1, "past": 127},
+        ),
+        BuilderInfo(
+            name="lstm_tagger",
+            version=1,
+            digest="1a5cce4ba0d7b7efe56cd6c07a270cf65afbfd2f3d09d4a27be7ce102034c6e9",
+            parameters=1_548_561,
+            description="Bidirectional LSTM that tags every token with one of 17 parts of speech",
+            tags=("text", "tagging", "recurrent"),
+            default_dims={"seq": 32},
+        ),
+        BuilderInfo(
+            name="gbdt",
+            version=1,
+            digest="3c552c88947659eb89e68f6af27121cef8b1cb19e858f1951752797438850edb",
+            parameters=25_400,
+            description="200 boosted trees of depth 6 over 32 features, 10 classes",
+            tags=("tabular", "classification"),
+        ),
+        BuilderInfo(
+            name="linear",
+            version=1,
+            digest="c8564d47bf462f770c3aa7749ff68bbfc58aa147436b0ee060e6469cb6d08eef",
+            parameters=330,
+            description="Scaler and linear classifier over 32 features, 10 classes",
+            tags=("tabular", "classification"),
+        ),
+        BuilderInfo(
+            name="canary",
+            version=1,
+            digest="d1e25ed085a10d724302ac5246fed34e043fec2bffc06c4ad3584d6dfe7eb2f9",
+            parameters=187_520,
+            description="About 1 ms of convolution and matrix product; tells machines apart",
+            tags=("canary",),
+        ),
+    )
+}
