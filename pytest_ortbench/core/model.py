@@ -84,8 +84,8 @@ class Model:
     Attributes:
         name: Short and unique within a run; the first part of every case id.
         path: Absolute path of the file.
-        source: Where it comes from: ``file``, ``builtin:NAME``, ``zoo:NAME``, or ``project:NAME`` for
-            what a project's catalogue fetches or builds.
+        source: Where it comes from: ``file``, ``builtin:NAME``, ``zoo:NAME``, or ``project:NAME``
+            for what a project's catalogue fetches or builds.
         digest: SHA-256 over the file and its external data, hexadecimal.
         size_bytes: File plus external data.
         external_files: External data files, relative to the model's folder.
