@@ -5,7 +5,6 @@ Nothing here exists until a test of ours is collected.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import cached_property
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from pytest_ortbench.core.run import Canary, Run, Skip
     from pytest_ortbench.engine.engine import Engine
     from pytest_ortbench.engine.planning import Planner
+    from pytest_ortbench.launch.runtimes import ChosenRuntimes
     from pytest_ortbench.plan.matrix import Plan, Planned
     from pytest_ortbench.plan.request import PlanRequest
     from pytest_ortbench.store.folder import RunFolder
@@ -49,7 +49,6 @@ class Bench:
         self.errors: list[str] = []
         self._plans: dict[str, Plan] = {}
         self._ids: dict[tuple[str, str], str] = {}
-        self._progress = Progress(config.pluginmanager.get_plugin("terminalreporter"))
 
     @classmethod
     def of(cls, config: pytest.Config) -> Bench:
@@ -69,19 +68,40 @@ class Bench:
         return self.config.invocation_params.dir
 
     @cached_property
+    def _progress(self) -> Progress:
+        # Not when the state is made: that may be before pytest has its reporter.
+        return Progress(self.config.pluginmanager.get_plugin("terminalreporter"))
+
+    @cached_property
     def planner(self) -> Planner:
         """Makes the plans; its launcher starts workers only to ask runtimes what they have."""
-        from pytest_ortbench.core.case import Runtime
         from pytest_ortbench.engine.planning import Planner
         from pytest_ortbench.launch.launcher import ProcessLauncher
 
-        current = Runtime(label="current", command=(sys.executable,))
         return Planner(
             ProcessLauncher(on_phase=None, log_folder=None),
             self.root,
-            runtimes=[current],
+            runtimes=self.runtimes.runtimes,
             notify=self.notes.append,
+            failures=self.runtimes.failures,
         )
+
+    @cached_property
+    def runtimes(self) -> ChosenRuntimes:
+        """Where to measure; environments that are not there yet are made at the first call."""
+        from pytest_ortbench.launch.environments import Environments
+        from pytest_ortbench.launch.runtimes import RUNTIMES_FOLDER, choose_runtimes
+        from pytest_ortbench.zoo.cache import cache_folder
+
+        chosen = choose_runtimes(
+            self.options.runtimes,
+            root=self.root,
+            environments=Environments(cache_folder() / RUNTIMES_FOLDER, notify=self._progress.say),
+            notify=self.notes.append,
+            place=self.options.places.get("runtimes", "--ort-runtimes"),
+        )
+        self.skips.update(dict.fromkeys(chosen.skips))
+        return chosen
 
     def _marker(self, item: pytest.Item) -> MarkerValues:
         return read_marker(item.iter_markers("ortbench"), place=item.nodeid)
@@ -152,7 +172,7 @@ class Bench:
         key = planned.case.key
         if key not in self._ids:
             case_id, label = key
-            several = len(self.options.runtimes) > 1
+            several = len(self.runtimes.runtimes) > 1
             self._ids[key] = f"{case_id}+{label}" if several and label != "current" else case_id
         return self._ids[key]
 

@@ -54,7 +54,6 @@ class OptionSpec:
         return _INI_TYPES[self.kind]
 
 
-_RUNTIMES = "only the interpreter that runs pytest is measured so far"
 _PRECISIONS = "models are not converted yet, only the file as it is can be measured"
 _LOAD = "one caller on one session is measured so far"
 _GATE = "comparing with a baseline is not built yet; limits stand in the ortbench marker"
@@ -117,7 +116,6 @@ OPTIONS: tuple[OptionSpec, ...] = (
         help="where to measure: current, auto, requirements joined by + "
         "(onnxruntime==1.30.0+onnxruntime-qnn), or a configured name (default: current)",
         filled_by=("providers",),
-        pending=_RUNTIMES,
     ),
     OptionSpec(
         field="threads",

@@ -23,6 +23,7 @@ class Progress:
     """
 
     def __init__(self, reporter: TerminalReporter | None) -> None:
+        self._lines = reporter
         self._reporter = reporter if reporter is not None and _is_terminal(reporter) else None
         self._expected = 0
         self._done = 0
@@ -49,6 +50,15 @@ class Progress:
         self._done += 1
         self._case = None
         self._draw("")
+
+    def say(self, text: str) -> None:
+        """Write a line of its own, on a terminal or not: something takes long or uses the network.
+
+        Not for what pytest measures: it would stand between its dots.
+        """
+        if self._lines is not None:
+            self._lines.ensure_newline()
+            self._lines.write_line(f"ortbench: {text}")
 
     def _left(self) -> str:
         if not self._done:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from pytest_ortbench.core.case import Provider, Runtime
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.model import Model
-from pytest_ortbench.core.outcome import RuntimeInfo
+from pytest_ortbench.core.outcome import Failure, RuntimeInfo
 from pytest_ortbench.core.run import Skip
 from pytest_ortbench.launch.launcher import Launcher
 from pytest_ortbench.plan.matrix import Plan, Target, UnreadableModel, build_plan
@@ -18,7 +18,15 @@ from pytest_ortbench.zoo.resolve import BrokenModel, resolve_models
 
 
 class Planner:
-    """Makes plans; what it learns about models and runtimes is shared by all plans of a run."""
+    """Makes plans; what it learns about models and runtimes is shared by all plans of a run.
+
+    Args:
+        launcher: Asks the runtimes.
+        root: Folder that paths of models start at.
+        runtimes: Where to measure.
+        notify: Told what is fetched.
+        failures: Why some of the runtimes can't be started, by label: their cases are refused.
+    """
 
     def __init__(
         self,
@@ -27,11 +35,13 @@ class Planner:
         *,
         runtimes: Sequence[Runtime],
         notify: Callable[[str], None],
+        failures: Mapping[str, Failure] | None = None,
     ) -> None:
         self._launcher = launcher
         self._root = root
         self._runtimes = tuple(runtimes)
         self._notify = notify
+        self._failures = failures or {}
         self._models: dict[tuple[str, ...], list[Model | UnreadableModel]] = {}
         self._targets: dict[tuple[str, ...], tuple[list[Target], list[Skip]]] = {}
         self._infos: dict[str, RuntimeInfo] = {}
@@ -63,7 +73,9 @@ class Planner:
             skips: list[Skip] = []
             for runtime in self._runtimes:
                 providers, left_out = self._providers(runtime, specs)
-                targets.append(Target(runtime=runtime, providers=tuple(providers)))
+                failure = self._failures.get(runtime.label)
+                target = Target(runtime=runtime, providers=tuple(providers), refusal=failure)
+                targets.append(target)
                 skips += left_out
             self._targets[specs] = (targets, skips)
         return self._targets[specs]
@@ -77,6 +89,10 @@ class Planner:
         tried on two tiny models first, and those that don't run are left out with the reason.
         """
         available: tuple[str, ...] = ()
+        if runtime.label in self._failures:
+            # Nobody can be asked; the CPU stands in for 'all', so that the failure becomes a row.
+            stand_in = tuple("cpu" if spec == "all" else spec for spec in specs)
+            return expand(stand_in, (), runtime=runtime.label)
         if "all" in specs:
             try:
                 available = self._inspect(runtime).available_providers

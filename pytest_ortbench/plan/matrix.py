@@ -23,10 +23,17 @@ from pytest_ortbench.plan.session_options import apply_session_options
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """One runtime and the providers to measure in it."""
+    """One runtime and the providers to measure in it.
+
+    Attributes:
+        runtime: Where.
+        providers: On what.
+        refusal: Why nothing can be measured there; ``None`` if it can be started.
+    """
 
     runtime: Runtime
     providers: tuple[Provider, ...]
+    refusal: Failure | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +107,8 @@ def build_plan(
 
 def with_inputs(planned: Planned, path: Path) -> Planned:
     """Return the case fed from the file or folder at ``path`` instead."""
+    if planned.refusal is not None and planned.refusal.phase == "start":
+        return planned  # no inputs help a runtime that can't be had
     case = planned.case
     feed = _feed(case.model, case.batch, case.dims, path)
     if isinstance(feed, Failure):
@@ -159,7 +168,8 @@ def _cases_of(
                 sampling=request.sampling,
                 seed=request.seed,
             )
-            yield Planned(case=case, refusal=feed if isinstance(feed, Failure) else None)
+            refusal = target.refusal or (feed if isinstance(feed, Failure) else None)
+            yield Planned(case=case, refusal=refusal)
 
 
 def _variant(model: Model, precision: str) -> Variant:

@@ -414,10 +414,6 @@ def test_a_wrong_ini_value_names_the_form(read: Read, pytester: pytest.Pytester,
     [
         ("--ort-precisions=fp16", "--ort-precisions: 'fp16' can't be had in this version: models"),
         ("--ort-precisions=native,fp16", "'native,fp16' can't be had in this version"),
-        (
-            "--ort-runtimes=onnxruntime-gpu[cuda,cudnn]==1.2",
-            "only the interpreter that runs pytest",
-        ),
         ("--ort-concurrency=2", "one caller on one session"),
         ("--ort-sessions=1,2", "one caller on one session"),
         ("--ort-prometheus=x", "Prometheus"),
@@ -439,14 +435,11 @@ def test_an_option_that_is_not_built_yet_says_so(read: Read, argument: str, mess
 
 
 def test_pending_options_take_their_default(read: Read) -> None:
-    options = read("--ort-precisions=native", "--ort-runtimes=current", "--ort-sessions=1")
+    options = read("--ort-precisions=native", "--ort-sessions=1")
     assert options.sessions == (1,)
 
 
-def test_runtime_requirements_survive_their_commas(
-    read: Read, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("pytest_ortbench.option_values._refuse_pending", lambda _: None)
+def test_runtime_requirements_survive_their_commas(read: Read) -> None:
     text = "current,onnxruntime-gpu[cuda,cudnn]==1.30.0+numpy>=1.2,<1.3,onnxruntime==1.20.1"
     assert read(f"--ort-runtimes={text}").runtimes == (
         "current",

@@ -1,0 +1,199 @@
+"""Runtimes as people write them: ``current``, ``auto``, requirement lists, configured names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+from pytest_ortbench.core.case import escape_part
+from pytest_ortbench.core.errors import UsageError, did_you_mean
+from pytest_ortbench.core.provider_kinds import KINDS
+
+PLACE = "--ort-runtimes"
+CURRENT = "current"
+AUTO = "auto"
+
+#: ``+`` separates requirements, and also a version from its local part; these are the local parts
+#: that builds of ONNX Runtime and its companions have.
+_LOCAL_PART = re.compile(r"(cu\d+|rocm[\d.]+|cpu|xpu|git[0-9a-f.]*|g[0-9a-f]{7,})([.\-_]\w+)*")
+
+#: Packages whose name starts alike, but which need ONNX Runtime instead of bringing it.
+_COMPANION = re.compile(r"onnxruntime-(extensions|genai|tools|easy|ep-)")
+
+#: The first version of ONNX Runtime that is built for numpy 2.
+_FIRST_WITH_NUMPY_2 = Version("1.19")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequirementList:
+    """Packages that make a runtime.
+
+    Attributes:
+        requirements: As in :pep:`508`, in the order of writing, normalised.
+    """
+
+    requirements: tuple[str, ...]
+
+    @property
+    def request(self) -> str:
+        """The same for the same packages in any order and spelling."""
+        return "+".join(sorted(self.requirements))
+
+    def label(self, installed: dict[str, str]) -> str:
+        """Name the runtime after what was asked for, with the versions that came of it.
+
+        Args:
+            installed: Version by normalised name. A package that is not among them has the version
+                that was asked for, or none.
+        """
+        parts = []
+        for text in self.requirements:
+            requirement = Requirement(text)
+            name = canonicalize_name(requirement.name)
+            version = installed.get(name) or _pinned(requirement)
+            parts.append(f"{name}-{version}" if version else name)
+        return "+".join(escape_part(part) for part in parts)
+
+    def to_install(self, *, onnxruntime: str = "") -> list[str]:
+        """Return what to install: the requirements, and a limit on numpy where one is known.
+
+        Args:
+            onnxruntime: Version of ONNX Runtime that came of it, if it was installed already.
+        """
+        parsed = map(Requirement, self.requirements)
+        by_name = {str(canonicalize_name(each.name)): each for each in parsed}
+        # Beside the plain one the others are plug-ins, which count their own versions.
+        runtimes = [by_name["onnxruntime"]] if "onnxruntime" in by_name else by_name.values()
+        versions = [onnxruntime or _pinned(each) for each in runtimes if _is_ort(each)]
+        if "numpy" not in by_name and any(needs_numpy_1(version) for version in versions):
+            return [*self.requirements, "numpy<2"]
+        return list(self.requirements)
+
+
+def needs_numpy_1(onnxruntime: str) -> bool:
+    """Whether a version of ONNX Runtime is built for numpy 1 only; an unknown one is not."""
+    return bool(onnxruntime) and Version(onnxruntime) < _FIRST_WITH_NUMPY_2
+
+
+def split_requirements(text: str) -> list[str]:
+    """Split ``onnxruntime==1.30.0+onnxruntime-qnn`` at the signs that separate requirements.
+
+    A sign inside brackets or an URL, or in front of a version's local part (``1.20.0+cu118``) does
+    not separate.
+    """
+    pieces: list[str] = []
+    for piece in text.split("+"):
+        before = pieces[-1] if pieces else ""
+        inside = before.count("[") > before.count("]") or "@" in before
+        if pieces and (inside or _LOCAL_PART.fullmatch(piece.strip())):
+            pieces[-1] += f"+{piece}"
+        else:
+            pieces.append(piece)
+    return [piece.strip() for piece in pieces]
+
+
+def parse_requirements(
+    pieces: Sequence[str], *, place: str = PLACE, configured: Collection[str] = ()
+) -> RequirementList:
+    """Read a requirement list.
+
+    Args:
+        pieces: One requirement each.
+        place: Where they were written.
+        configured: Names of configured runtimes, of which one may be misspelt here.
+
+    Raises:
+        UsageError: for what is no requirement, a package that stands twice, or a list without any
+            distribution of ONNX Runtime.
+    """
+    text = "+".join(pieces)
+    names: dict[str, Requirement] = {}
+    for piece in pieces:
+        try:
+            requirement = Requirement(piece)
+        except InvalidRequirement as error:
+            reason = str(error).splitlines()[0]
+            raise UsageError(
+                f"{piece!r} is not a requirement ({reason})"
+                if piece
+                else f"{text!r} has an empty part",
+                place=place,
+                hint="Write e.g. onnxruntime==1.20.1, joined by + if there are several",
+            ) from error
+        name = canonicalize_name(requirement.name)
+        if name in names:
+            raise UsageError(f"{text!r} names {name} twice", place=place, hint="Keep one of them")
+        names[name] = requirement
+    if not any(map(_is_ort, names.values())):
+        raise _not_onnxruntime(text, names, place, configured)
+    return RequirementList(
+        requirements=tuple(_normalised(name, each) for name, each in names.items())
+    )
+
+
+def parse_spec(
+    text: str, configured: Collection[str], *, place: str = PLACE
+) -> str | RequirementList:
+    """Read one specification.
+
+    Args:
+        text: As written.
+        configured: Names of the configured runtimes.
+        place: Where it was written.
+
+    Returns:
+        ``current``, ``auto`` or a configured name as it is; else the requirement list.
+
+    Raises:
+        UsageError: for anything else.
+    """
+    stripped = text.strip()
+    if stripped in (CURRENT, AUTO) or stripped in configured:
+        return stripped
+    return parse_requirements(split_requirements(stripped), place=place, configured=configured)
+
+
+def _not_onnxruntime(
+    text: str, names: Collection[str], place: str, configured: Collection[str]
+) -> UsageError:
+    if len(names) == 1:
+        distributions = {name for kind in KINDS.values() for name in kind.distributions}
+        known = (CURRENT, AUTO, *configured, *distributions)
+        hint = did_you_mean(text, known)
+        if not hint.startswith("Did you mean"):
+            names_there = ", ".join((CURRENT, AUTO, *configured))
+            hint = f"Known names: {names_there}; or write requirements such as onnxruntime==1.20.1"
+        return UsageError(
+            f"{text!r} is neither a configured runtime nor a distribution of ONNX Runtime",
+            place=place,
+            hint=hint,
+        )
+    return UsageError(
+        f"{text!r} names no distribution of ONNX Runtime",
+        place=place,
+        hint="Add one: onnxruntime, onnxruntime-gpu, onnxruntime-openvino, …",
+    )
+
+
+def _is_ort(requirement: Requirement) -> bool:
+    """Whether it may bring the package ``onnxruntime``, whoever built it."""
+    name = canonicalize_name(requirement.name)
+    return not _COMPANION.match(name) and ("onnxruntime" in name or name.startswith("ort-"))
+
+
+def _pinned(requirement: Requirement) -> str:
+    """The version that ``==`` names, empty without one or with a pattern."""
+    for specifier in requirement.specifier:
+        if specifier.operator == "==" and not specifier.version.endswith(".*"):
+            return str(Version(specifier.version))
+    return ""
+
+
+def _normalised(name: str, requirement: Requirement) -> str:
+    """``requirement`` with its name in the one spelling that package indexes compare."""
+    return str(requirement).replace(requirement.name, name, 1)
