@@ -1,7 +1,7 @@
 """Reasons to trust the number of one case less, told from its raw facts alone.
 
 Not told here, because one result does not hold the facts: ``SHAPES`` (needs two sides), ``SPIN``
-(needs a pair of live workers), ``CLOCK`` and ``NEIGHBOUR`` (no worker reads them).
+(needs a pair of live workers), ``CLOCK`` (no worker reads it).
 """
 
 from __future__ import annotations
@@ -320,6 +320,13 @@ def _disagreement(window: EnergyWindow) -> float:
     return abs(window.counter_j - window.integral_j) / larger if larger > 0 else 0.0
 
 
+def _neighbour(result: CaseResult) -> str:
+    most = max((each.memory.device_neighbours or 0 for each in result.measurements), default=0)
+    if not most:
+        return ""
+    return "another process" if most == 1 else f"{most} other processes"
+
+
 def _checks(result: CaseResult) -> list[OutputCheck]:
     return [check for worker in result.measurements for check in worker.output_checks]
 
@@ -341,6 +348,7 @@ _RULES: dict[str, Callable[[CaseResult], str]] = {
     "PARTIAL": _partial,
     "RESOLUTION": _resolution,
     "LOW-N": _low_n,
+    "NEIGHBOUR": _neighbour,
     "DRIFT": _drift,
     "BIMODAL": _bimodal,
     "SPREAD": _spread,

@@ -26,6 +26,8 @@ PHASES: dict[str, str] = {
     "start": "starting the interpreter",
     "files": "copying files to the runtime",
     "import": "importing ONNX Runtime",
+    "convert": "converting the model",
+    "plug-ins": "loading plug-in providers",
     "inputs": "preparing inputs",
     "session": "creating the session",
     "first": "first inference",
@@ -201,6 +203,8 @@ class Memory:
         process_peak_bytes: Absolute peak of the process.
         device_bytes: Device memory, ``None`` where there is none or it can't be read.
         device_source: How it was read, or why it could not be.
+        device_neighbours: Other processes that computed on the device before or after our runs;
+            ``None`` where that can't be read.
     """
 
     source: str
@@ -212,6 +216,7 @@ class Memory:
     process_peak_bytes: int | None = None
     device_bytes: int | None = None
     device_source: str = ""
+    device_neighbours: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -84,6 +84,8 @@ _KINDS: tuple[ProviderKind, ...] = (
         alias="webgpu",
         name="WebGpuExecutionProvider",
         distributions=("onnxruntime-webgpu", "onnxruntime-ep-webgpu"),
+        source="a GPU with a driver for Vulkan, Metal or Direct3D 12",
+        device="hardware",
     ),
     ProviderKind(
         alias="migraphx",
@@ -125,6 +127,7 @@ _KINDS: tuple[ProviderKind, ...] = (
         name="MLXExecutionProvider",
         distributions=("onnxruntime-ep-mlx",),
         source="macOS on Apple silicon",
+        device="hardware",
     ),
 )
 

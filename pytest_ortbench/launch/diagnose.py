@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pytest_ortbench.core.case import Provider
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.provider_kinds import BY_NAME, supplied_by
+from pytest_ortbench.launch.missing_library import implied_by, missing_library
 from pytest_ortbench.launch.native_text import error_code, error_lines, readable
 from pytest_ortbench.schema.protocol import Refusal
 
@@ -64,6 +65,8 @@ _MEMORY = re.compile(
 )
 
 Rule = Callable[[Evidence], "Failure | None"]
+
+_CPU = "CPUExecutionProvider"
 
 
 def _memory(evidence: Evidence) -> Failure | None:
@@ -119,6 +122,27 @@ def _provider_missing(evidence: Evidence) -> Failure | None:
     )
 
 
+def _plugin_missing(evidence: Evidence) -> Failure | None:
+    if evidence.refusal.error != "PluginMissing" or evidence.provider is None:
+        return None
+    library = missing_library(evidence.refusal.text)
+    if library:
+        return _library_failure(evidence, library)
+    return _failure(
+        evidence,
+        "unavailable",
+        readable(evidence.refusal.text),
+        _INTEL_ONLY if evidence.provider.alias == "openvino" else _supplier(evidence),
+    )
+
+
+#: *Seen* with onnxruntime-ep-openvino 1.8.1 on an AMD CPU, where onnxruntime-openvino runs.
+_INTEL_ONLY = (
+    "OpenVINO's plug-in offers Intel's devices only; the provider that is compiled into "
+    "onnxruntime-openvino runs on other x86 CPUs too"
+)
+
+
 def _fell_back(evidence: Evidence) -> Failure | None:
     if evidence.refusal.error != "FellBack":
         return None
@@ -142,46 +166,59 @@ def _provider_library(evidence: Evidence) -> Failure | None:
         library = missing_library(evidence.log)
     if library:
         return _library_failure(evidence, library)
-    if re.search(
-        r"no CUDA-capable device|CUDA driver version is insufficient|"
-        r"CUDA failure (35|100|999)\b|Please install TensorRT",
-        text,
-    ):
-        return _failure(evidence, "unavailable", readable(text), _supplier(evidence))
+    for pattern, hint in _DEVICE_TROUBLE:
+        if re.search(pattern, text):
+            return _failure(evidence, "unavailable", readable(text), hint or _supplier(evidence))
     return None
 
 
-def missing_library(text: str) -> str:
-    """Return the shared library that could not be opened, empty if none is named.
+#: What providers say of the device or its driver, and the next step; empty: what it needs at all.
+_DEVICE_TROUBLE = (
+    (
+        r"CUDA driver version is insufficient|CUDA failure 35\b",
+        "Update the NVIDIA driver, or use an onnxruntime-gpu that is built for an older CUDA",
+    ),
+    (
+        r"no CUDA-capable device|CUDA failure 100\b",
+        "No NVIDIA GPU is visible: see nvidia-smi and CUDA_VISIBLE_DEVICES",
+    ),
+    (
+        r"invalid device ordinal|CUDA failure 101\b",
+        "No GPU has this number: see nvidia-smi and CUDA_VISIBLE_DEVICES",
+    ),
+    (r"CUDA failure 999\b|Please install TensorRT", ""),
+    (
+        r"Could not determine default backend path",
+        "Name the backend: qnn:htp (on x86 its simulator), qnn:gpu or qnn:cpu",
+    ),
+    (r"Error creating execution provider|PluginExecutionProviderFactory::CreateProvider", ""),
+)
 
-    The innermost one counts: the provider's own library is there, what it needs is not.
+
+def graph_refused(log: str, provider: Provider) -> Failure | None:
+    """Say why a plug-in took no node, where the native log tells; ``None`` where it doesn't.
+
+    *Seen*: QNN with a backend library that is missing makes a session, lists itself first in it,
+    and leaves every node to the CPU.
+
+    Args:
+        log: The native log.
+        provider: The asked provider.
     """
-    found = re.findall(r"([\w.+-]+\.(?:so|dylib)[\w.]*): cannot open shared object file", text)
-    found += re.findall(r"[Ll]ibrary not loaded: \S*?([\w.+-]+\.dylib)", text)
-    found += re.findall(
-        r'Error loading "[^"]*?([\w.+-]+\.dll)" which (?:depends on|is missing)', text
+    name = re.escape(provider.name)
+    found = re.findall(rf"OrtEp::GetCapability\(\) for {name} failed with error: ([^\n]*)", log)
+    if not found:
+        return None
+    text = readable(found[-1])
+    evidence = Evidence(
+        refusal=Refusal(phase="session", error="GetCapability", text=text), provider=provider
     )
-    return found[-1] if found else ""
-
-
-def implied_by(library: str) -> str:
-    """Say which product and major version a library name stands for, empty if unknown."""
-    match = re.match(r"lib([A-Za-z_]+?)(?:Lt|_\w+)?\.so\.(\d+)", library)
-    if match is None:
-        return ""
-    stem, major = match.group(1).lower(), match.group(2)
-    if stem == "cudnn":
-        return f"cuDNN {major}"
-    if stem in ("nvinfer", "nvonnxparser"):
-        return f"TensorRT {major}"
-    if stem == "cufft":
-        # cuFFT counts one behind: CUDA 11 has 10, CUDA 12 has 11, CUDA 13 has 12.
-        return f"CUDA {int(major) + 1}"
-    if stem in ("cublas", "cudart", "nvrtc"):
-        return f"CUDA {major}"
-    if stem == "cuda":
-        return "the NVIDIA driver"
-    return ""
+    library = missing_library(found[-1])
+    if library:
+        return _library_failure(evidence, library)
+    return _failure(
+        evidence, "unavailable", f"{provider.name} refuses: {text}", _supplier(evidence)
+    )
 
 
 def _library_failure(evidence: Evidence, library: str) -> Failure:
@@ -304,6 +341,16 @@ def _operators(evidence: Evidence) -> Failure | None:
     return None
 
 
+def _provider_kernel(evidence: Evidence) -> Failure | None:
+    """A provider that claimed a node and then says that it can't run it."""
+    provider, refusal = evidence.provider, evidence.refusal
+    if provider is None or provider.name == _CPU or refusal.phase not in ("session", "first"):
+        return None
+    if not re.search(r"\b[Uu]nsupported\b|\b[Nn]ot supported\b|[Nn]ot implemented", refusal.text):
+        return None
+    return _failure(evidence, "unsupported", f"{provider.name} says: {readable(refusal.text)}")
+
+
 def _files(evidence: Evidence) -> Failure | None:
     text = evidence.refusal.text
     code = error_code(text)
@@ -349,12 +396,14 @@ _RULES: tuple[Rule, ...] = (
     _memory,
     _import,
     _provider_missing,
+    _plugin_missing,
     _fell_back,
     _provider_library,
     _options,
     _custom_ops,
     _versions,
     _operators,
+    _provider_kernel,
     _files,
     _shape,
 )

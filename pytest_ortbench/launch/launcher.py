@@ -24,7 +24,8 @@ from pytest_ortbench.core.outcome import (
     Startup,
     WarmUp,
 )
-from pytest_ortbench.launch.diagnose import Evidence, diagnose
+from pytest_ortbench.core.placement import is_fallback
+from pytest_ortbench.launch.diagnose import Evidence, diagnose, graph_refused
 from pytest_ortbench.launch.ending import tail
 from pytest_ortbench.launch.native_text import readable
 from pytest_ortbench.launch.process import Refused, WorkerProcess
@@ -211,8 +212,14 @@ class ProcessWorker:
         return self._ask(CheckOutputs(run=run), OutputCheck)
 
     def profile(self) -> Placement:
-        """Prove what ran where."""
-        return self._ask(ProfilePlacement(), Placement)
+        """Prove what ran where; a plug-in that refused every graph is a failure with its reason."""
+        placement = self._ask(ProfilePlacement(), Placement)
+        if is_fallback(placement):
+            log = self._process.read_log()
+            failure = graph_refused(log, self._case.provider)
+            if failure is not None:
+                raise WorkerError(replace(failure, log_tail=tail(log)))
+        return placement
 
     def accuracy(self, reference: Path) -> Accuracy:
         """Compare outputs with the reference's."""
@@ -275,7 +282,7 @@ class ProcessLauncher:
             deadline = time.monotonic() + _LOOK_S
             process = self._start(runtime, f"inspect-{runtime.label}", deadline)
             try:
-                info = _ask(process, Inspect(), RuntimeInfo, deadline)
+                info = _ask(process, Inspect(plugins=runtime.plugins), RuntimeInfo, deadline)
             finally:
                 process.close()
             self._inspected[runtime.label] = info
@@ -323,6 +330,7 @@ class ProcessLauncher:
             try:
                 question = ProbeProvider(provider=provider)
                 probed = _ask(process, question, Probed, deadline, provider=provider)
+                refused = graph_refused(process.read_log(), provider)
             finally:
                 process.close()
         except WorkerError as error:
@@ -334,13 +342,14 @@ class ProcessLauncher:
         for placement in probed.placements.values():
             for name, count in placement.executed.items():
                 executed[name] = executed.get(name, 0) + count
-        usable = executed.get(provider.name, 0) > 0
-        ran = ", ".join(sorted(executed))
+        if executed.get(provider.name, 0) > 0:
+            return ProbeOutcome(provider=provider, usable=True, executed=executed)
+        if refused is not None:
+            reason = refused.message
+        else:
+            reason = _took_nothing(probed, ", ".join(sorted(executed)))
         return ProbeOutcome(
-            provider=provider,
-            usable=usable,
-            reason="" if usable else _took_nothing(probed, ran),
-            executed=executed,
+            provider=provider, usable=False, reason=reason, failure=refused, executed=executed
         )
 
     def _start(self, runtime: Runtime, label: str, deadline: float) -> WorkerProcess:
@@ -391,7 +400,9 @@ def _ask(
 
 
 def _took_nothing(probed: Probed, ran: str) -> str:
-    models = " and a ".join(probed.placements)
+    # The quantised forms were tried after these, and went the same way.
+    plain = [name for name in probed.placements if not name.startswith("quantised")]
+    models = " and a ".join(plain or probed.placements)
     reason = f"it took no computing node of a {models}, which ran on {ran or 'nothing'}"
     for model, text in probed.refused.items():
         reason += f"; a {model} failed: {readable(text)}"

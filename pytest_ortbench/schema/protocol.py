@@ -43,7 +43,13 @@ from pytest_ortbench.schema.wire import Plain, WireError, from_plain, to_plain
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inspect:
-    """Import ONNX Runtime and describe this interpreter."""
+    """Import ONNX Runtime and describe this interpreter, with the plug-ins that are found.
+
+    Attributes:
+        plugins: Libraries of plug-ins that the project has configured, by name of the provider.
+    """
+
+    plugins: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,7 @@ from types import ModuleType
 from typing import Any
 
 from pytest_ortbench.core.case import Provider
+from pytest_ortbench.worker.gpus import ordinal_of, visible_gpus
 
 _NVIDIA = ("CUDAExecutionProvider", "TensorrtExecutionProvider", "NvTensorRTRTXExecutionProvider")
 
@@ -28,6 +29,7 @@ class DeviceMemory:
         self._handle: Any = None  # an opaque handle of NVML
         self._used_before: int | None = None
         self._context: tuple[str, int] | None = None
+        self._neighbours: int | None = None
         if provider.name not in _NVIDIA:
             self.reason = f"no source of device memory for {provider.name}"
             return
@@ -42,6 +44,9 @@ class DeviceMemory:
             pynvml.nvmlInit()
             self._handle = _handle(pynvml, provider, environment)
             self._used_before = int(pynvml.nvmlDeviceGetMemoryInfo(self._handle).used)
+            # Whoever computes there now can't be us: no context exists yet. Later it may be, since
+            # in a container process ids need not be ours.
+            self._neighbours = len(self._others())
         except (pynvml.NVMLError, LookupError) as error:
             self.reason = f"NVML: {error}"
             self._handle = None
@@ -62,12 +67,30 @@ class DeviceMemory:
         bare = self._context[1] if self._context is not None and self._context[0] == how else 0
         return max(0, used - bare), f"{how}, over {bare} bytes of the bare context"
 
+    def neighbours(self) -> int | None:
+        """Return how many other processes computed on the device, ``None`` if it can't be read."""
+        if self._handle is None or self._neighbours is None:
+            return None
+        try:
+            pids = {process.pid for process in self._processes()}
+        except self._nvml.NVMLError:
+            return self._neighbours
+        if os.getpid() not in pids:
+            return self._neighbours
+        return max(self._neighbours, len(pids) - 1)
+
+    def _others(self) -> list[int]:
+        return [each.pid for each in self._processes() if each.pid != os.getpid()]
+
+    def _processes(self) -> list[Any]:
+        return list(self._nvml.nvmlDeviceGetComputeRunningProcesses(self._handle))
+
     def _in_use(self) -> tuple[str, int] | None:
         if self._handle is None:
             return None
         nvml = self._nvml
         try:
-            for process in nvml.nvmlDeviceGetComputeRunningProcesses(self._handle):
+            for process in self._processes():
                 if process.pid == os.getpid() and process.usedGpuMemory is not None:
                     return "NVML, this process", int(process.usedGpuMemory)
             used = int(nvml.nvmlDeviceGetMemoryInfo(self._handle).used)
@@ -85,7 +108,7 @@ def _handle(nvml: ModuleType, provider: Provider, environment: Mapping[str, str]
         LookupError: if the variable hides it or names a part of a device.
     """
     text = provider.options.get("device_id", "0")
-    ordinal = int(text) if text.isdigit() else 0
+    ordinal = ordinal_of(text, visible_gpus(environment))
     visible = environment.get("CUDA_VISIBLE_DEVICES")
     if visible is None:
         return nvml.nvmlDeviceGetHandleByIndex(ordinal)

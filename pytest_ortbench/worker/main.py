@@ -118,8 +118,7 @@ class Conversation:
     def _find_answer(self, question: Question) -> Answer:
         match question:
             case Inspect():
-                self._enter("import")
-                return runtime.describe()
+                return self._inspect(question.plugins)
             case StoreChunk():
                 self._enter("files")
                 return self._files().store(question)
@@ -149,6 +148,14 @@ class Conversation:
             case CompareOutputs():
                 return measured.accuracy(Path(question.reference))
         raise RuntimeError(f"no answer to {type(question).__name__}")
+
+    def _inspect(self, plugins: Mapping[str, str]) -> Answer:
+        from pytest_ortbench.worker.inspection import inspect  # imports packages of plug-ins
+
+        self._enter("import")
+        runtime.load()
+        self._enter("plug-ins")
+        return inspect(plugins)
 
     def _files(self) -> Staging:
         if self._staging is None:

@@ -6,12 +6,14 @@ from pytest_ortbench.core.case import Provider, SessionConfig
 from pytest_ortbench.core.cpus import allowance
 from pytest_ortbench.core.outcome import Placement
 from pytest_ortbench.schema.protocol import Probed
+from pytest_ortbench.worker.plugins import ProviderMissing
 from pytest_ortbench.worker.profiling import profile
-from pytest_ortbench.worker.tiny import TINY_MODELS, TinyModel
+from pytest_ortbench.worker.session import OptionIgnored
+from pytest_ortbench.worker.tiny import QUANTISED_MODELS, TINY_MODELS, TinyModel
 
 
 def probe(provider: Provider) -> Probed:
-    """Run the tiny models on a provider.
+    """Run the tiny models on a provider, the quantised ones if it takes none of the others.
 
     Returns:
         What executed each, and why those that did not run did not. One is enough: *seen*, ggml
@@ -20,21 +22,31 @@ def probe(provider: Provider) -> Probed:
     Raises:
         Exception: what creating and running a session raises, if no model ran.
     """
-    threads = allowance().threads
     placements: dict[str, Placement] = {}
     errors: dict[str, Exception] = {}
-    for model in TINY_MODELS:
-        try:
-            placements[model.name], _ = profile(
-                model.content, provider, SessionConfig(), tiny_feeds(model), threads=threads
-            )
-        except Exception as error:  # noqa: BLE001 - native errors have no common base class
-            errors[model.name] = error
+    for models in (TINY_MODELS, QUANTISED_MODELS):
+        for model in models:
+            try:
+                placements[model.name] = _placement(model, provider)
+            except (ProviderMissing, OptionIgnored):
+                # No other model will change that.
+                raise
+            except Exception as error:  # noqa: BLE001 - native errors have no common base class
+                errors[model.name] = error
+        if any(placement.executed.get(provider.name) for placement in placements.values()):
+            break
     if not placements:
         raise next(iter(errors.values()))
     return Probed(
         placements=placements, refused={name: str(error) for name, error in errors.items()}
     )
+
+
+def _placement(model: TinyModel, provider: Provider) -> Placement:
+    placement, _ = profile(
+        model.content, provider, SessionConfig(), tiny_feeds(model), threads=allowance().threads
+    )
+    return placement
 
 
 def tiny_feeds(model: TinyModel) -> dict[str, object]:

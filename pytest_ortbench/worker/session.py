@@ -9,6 +9,17 @@ from typing import TYPE_CHECKING
 
 from pytest_ortbench.core.case import Provider, SessionConfig
 from pytest_ortbench.worker.assignment import ENTRY as ASSIGNMENT_ENTRY
+from pytest_ortbench.worker.gpus import NoSuchGpu, ordinal_of, visible_gpus
+from pytest_ortbench.worker.plugins import (
+    Plugin,
+    ProviderMissing,
+    built_in,
+    choose,
+    devices,
+    is_bundled,
+    is_plugged_in,
+    plugin_of,
+)
 from pytest_ortbench.worker.runtime import load
 
 if TYPE_CHECKING:
@@ -25,10 +36,6 @@ _LEVELS = {
     "all": "ORT_ENABLE_ALL",
 }
 _MODES = {"sequential": "ORT_SEQUENTIAL", "parallel": "ORT_PARALLEL"}
-
-
-class ProviderMissing(Exception):
-    """The runtime does not have the asked provider at all."""
 
 
 class FellBack(Exception):
@@ -72,12 +79,16 @@ def create(
         Exception: what ONNX Runtime raises.
     """
     ort, _ = load()
+    given = options_for(provider)
     providers: list[tuple[str, dict[str, str]]] | None = None
-    if provider.library:
-        options.add_provider_for_devices(_plugin_devices(ort, provider), provider.options)
+    plugin = _plugin(provider)
+    if plugin is not None:
+        device = choose(devices(plugin), provider)
+        options.add_provider_for_devices([device], _without_device(given, provider))
     else:
         _require(ort, provider.name)
-        providers = [(provider.name, provider.options)]
+        _preload(ort, provider.name)
+        providers = [(provider.name, given)]
         if provider.name != CPU:
             providers.append((CPU, {}))
     started = time.perf_counter_ns()
@@ -144,45 +155,84 @@ def _level(ort: ModuleType, name: str) -> object:
     return member
 
 
+def options_for(provider: Provider) -> dict[str, str]:
+    """Return a provider's options as ONNX Runtime takes them: a GPU's UUID becomes its number.
+
+    Raises:
+        ProviderMissing: if no such GPU is visible.
+    """
+    device = provider.options.get("device_id", "")
+    if not device.lower().startswith(("gpu-", "mig-")):
+        return provider.options
+    try:
+        return {**provider.options, "device_id": str(ordinal_of(device, visible_gpus()))}
+    except NoSuchGpu as error:
+        raise ProviderMissing(str(error)) from error
+
+
+def options_in_force(session: InferenceSession, name: str) -> dict[str, str]:
+    """Return the options that a session reads back for a provider.
+
+    A plug-in's are left out: *seen*, a session gives back whatever it was given, known or not.
+    """
+    if is_plugged_in(name):
+        return {}
+    read = session.get_provider_options().get(name, {})
+    return {str(key): str(value) for key, value in read.items()}
+
+
+def _plugin(provider: Provider) -> Plugin | None:
+    """The plug-in that brings a provider, ``None`` for one that is compiled in, or nowhere."""
+    if is_bundled(provider.name):
+        return Plugin(name=provider.name, library="")
+    if not provider.library and provider.name in built_in():
+        return None
+    return plugin_of(provider)
+
+
+#: Options that choose a device; a plug-in gets the device itself instead.
+_DEVICE_OPTIONS = {
+    "OpenVINOExecutionProvider": ("device_type",),
+    "CUDAExecutionProvider": ("device_id",),
+    "TensorrtExecutionProvider": ("device_id",),
+    "NvTensorRTRTXExecutionProvider": ("device_id",),
+    "MIGraphXExecutionProvider": ("device_id",),
+}
+
+
+def _without_device(given: dict[str, str], provider: Provider) -> dict[str, str]:
+    dropped = _DEVICE_OPTIONS.get(provider.name, ()) if provider.device else ()
+    return {key: value for key, value in given.items() if key not in dropped}
+
+
 def _require(ort: ModuleType, name: str) -> None:
     available = ort.get_available_providers()
     if name not in available:
         raise ProviderMissing(f"{name} is not among {', '.join(available)}")
 
 
-_registered: set[str] = set()
+#: Providers that need CUDA's libraries.
+_ON_CUDA = ("CUDAExecutionProvider", "TensorrtExecutionProvider", "NvTensorRTRTXExecutionProvider")
 
 
-def _plugin_devices(ort: ModuleType, provider: Provider) -> list[object]:
-    """Register a plug-in provider's library, once per process, and return its devices."""
-    if not hasattr(ort, "register_execution_provider_library"):
-        raise ProviderMissing(
-            f"ONNX Runtime {ort.__version__} can't load the plug-in library {provider.library}; "
-            "1.22 is the first that can"
-        )
-    if provider.library not in _registered:
-        try:
-            ort.register_execution_provider_library(provider.name, provider.library)
-        except Exception as error:  # ONNX Runtime's own exceptions share no base class
-            raise ProviderMissing(str(error)) from error
-        _registered.add(provider.library)
-    devices = [device for device in ort.get_ep_devices() if device.ep_name == provider.name]
-    if not devices:
-        names = sorted({device.ep_name for device in ort.get_ep_devices()})
-        raise ProviderMissing(
-            f"{provider.library} offers no device for {provider.name}; devices are of "
-            f"{', '.join(names)}"
-        )
-    return devices
+def _preload(ort: ModuleType, name: str) -> None:
+    """Load CUDA's and cuDNN's libraries from the packages that brought them.
+
+    ``pip install onnxruntime-gpu[cuda,cudnn]`` puts them where the loader does not look; ONNX
+    Runtime finds them there when it is told to (since 1.21). Those of the system are used
+    otherwise, as always.
+    """
+    if name in _ON_CUDA and hasattr(ort, "preload_dlls"):
+        ort.preload_dlls()
 
 
 def _require_options(session: InferenceSession, provider: Provider) -> None:
     """Refuse an option that the provider dropped.
 
-    A provider that reads back nothing at all can't be checked, except for the CPU's, which takes
-    no options.
+    A provider that reads back nothing at all can't be checked here (the plan did, against what its
+    makers document), except for the CPU's, which takes no options.
     """
-    in_force = session.get_provider_options().get(provider.name, {})
+    in_force = options_in_force(session, provider.name)
     if not in_force and provider.name != CPU:
         return
     unknown = sorted(provider.options.keys() - in_force.keys())

@@ -1,4 +1,7 @@
-"""Two tiny models: enough work to see whether a provider takes any, in a few hundred bytes.
+"""Tiny models: enough work to see whether a provider takes any, in a few hundred bytes each.
+
+A convolution and a matrix product, in float and as QDQ forms (between QuantizeLinear and
+DequantizeLinear), since some accelerators take quantised graphs only.
 
 They are of operator set 11 and IR version 6, which every runtime that we support knows. Serialised
 here since the measured interpreter need not have ``onnx``; the tests rebuild them from their parts.
@@ -49,4 +52,32 @@ MATRIX_PRODUCT = TinyModel(
     ),
     shape=(2, 8),
 )
+#: The same convolution of values in steps of 1/128, with weights in steps of 1/64.
+QUANTISED_CONVOLUTION = TinyModel(
+    name="quantised convolution",
+    content=base64.b64decode(
+        "CAYSADq1AwofCgF4CgJ4cwoCeHoSAnhxIg5RdWFudGl6ZUxpbmVhcgoiCgJ4cQoCeHMKAnh6EgJ4ZCIQRGVxdWFu"
+        "dGl6ZUxpbmVhcgohCgF3CgJ3cwoCd3oSAndkIhBEZXF1YW50aXplTGluZWFyCiQKAnhkCgJ3ZBIBciIEQ29udioR"
+        "CgRwYWRzQAFAAUABQAGgAQcKHwoBcgoCeXMKAnl6EgJycSIOUXVhbnRpemVMaW5lYXIKIQoCcnEKAnlzCgJ5ehIB"
+        "eSIQRGVxdWFudGl6ZUxpbmVhchIVcXVhbnRpc2VkLWNvbnZvbHV0aW9uKgwQAUICeHNKBAAAADwqCRACQgJ4ekoB"
+        "gCoMEAFCAndzSgQAAIA8KgkQA0ICd3pKAQAqDBABQgJ5c0oEAAAAPSoJEAJCAnl6SgGAKkUIAwgCCAMIAxADQgF3"
+        "SjbQ4PAAECAw0ODwABAgMNDg8AAQIDDQ4PAAECAw0ODwABAgMNDg8AAQIDDQ4PAAECAw0ODwABBaGwoBeBIWChQI"
+        "ARIQCgIIAQoCCAIKAggGCgIIBmIbCgF5EhYKFAgBEhAKAggBCgIIAwoCCAYKAggGQgQKABAL"
+    ),
+    shape=(1, 2, 6, 6),
+)
+#: The same matrix product, likewise.
+QUANTISED_MATRIX_PRODUCT = TinyModel(
+    name="quantised matrix product",
+    content=base64.b64decode(
+        "CAYSADr9AgofCgF4CgJ4cwoCeHoSAnhxIg5RdWFudGl6ZUxpbmVhcgoiCgJ4cQoCeHMKAnh6EgJ4ZCIQRGVxdWFu"
+        "dGl6ZUxpbmVhcgohCgF3CgJ3cwoCd3oSAndkIhBEZXF1YW50aXplTGluZWFyChMKAnhkCgJ3ZBIBciIGTWF0TXVs"
+        "Ch8KAXIKAnlzCgJ5ehICcnEiDlF1YW50aXplTGluZWFyCiEKAnJxCgJ5cwoCeXoSAXkiEERlcXVhbnRpemVMaW5l"
+        "YXISGHF1YW50aXNlZC1tYXRyaXgtcHJvZHVjdCoMEAFCAnhzSgQAAAA8KgkQAkICeHpKAYAqDBABQgJ3c0oEAACA"
+        "PCoJEANCAnd6SgEAKgwQAUICeXNKBAAAAD0qCRACQgJ5ekoBgCorCAgIBBADQgF3SiDg8AAQIODwABAg4PAAECDg"
+        "8AAQIODwABAg4PAAECDg8FoTCgF4Eg4KDAgBEggKAggCCgIICGITCgF5Eg4KDAgBEggKAggCCgIIBEIECgAQCw=="
+    ),
+    shape=(2, 8),
+)
 TINY_MODELS = (CONVOLUTION, MATRIX_PRODUCT)
+QUANTISED_MODELS = (QUANTISED_CONVOLUTION, QUANTISED_MATRIX_PRODUCT)
