@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import gc
 import time
+from array import array
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,6 +22,7 @@ from pytest_ortbench.core.outcome import (
     WarmUp,
 )
 from pytest_ortbench.schema.protocol import Opened
+from pytest_ortbench.worker import outputs
 from pytest_ortbench.worker.binding import bind, device_of
 from pytest_ortbench.worker.contention import ContentionMeter, difference
 from pytest_ortbench.worker.device_memory import DeviceMemory
@@ -58,7 +60,7 @@ class MeasuredCase:
         self.session: InferenceSession | None = None
         self.feeds: Mapping[str, object] = {}
         self._enter = enter
-        self._timed: Callable[[int], list[int]] | None = None
+        self._loop: Callable[[array[int]], None] | None = None
         self._contention = ContentionMeter()
         self._session_bytes: int | None = None
         self._after_session_bytes: int | None = None
@@ -86,7 +88,8 @@ class MeasuredCase:
         gc.collect()
         self._watch = MemoryWatch(best_source())
         options = session_options(self.case.session, threads=self._threads)
-        self.session, session_ns = create(self.case.variant.path, self.case.provider, options)
+        with self._watch.counted():
+            self.session, session_ns = create(self.case.variant.path, self.case.provider, options)
         self._session_bytes = self._watch.peak_rise()
         self._after_session_bytes = self._watch.rise()
         self._enter("first")
@@ -113,18 +116,21 @@ class MeasuredCase:
     def warm(self, budget_s: float) -> WarmUp:
         """Run until no trend is left."""
         self._enter("warm-up")
-        return warm_up(self._loop(), least_s=least_seconds(self.case.provider), budget_s=budget_s)
+        return warm_up(
+            self._run_timed, least_s=least_seconds(self.case.provider), budget_s=budget_s
+        )
 
     def block(self, iterations: int) -> Block:
         """Time single inferences in a row; counters are read outside the timed region."""
         self._enter("measure")
-        timed = self._loop()
-        before = self._contention.read()
-        cpu_before, wall_before = time.process_time_ns(), time.perf_counter_ns()
-        durations = timed(iterations)
-        wall_ns = time.perf_counter_ns() - wall_before
-        cpu_ns = time.process_time_ns() - cpu_before
-        after = self._contention.read()
+        loop, durations = self._live_loop(), _room_for(iterations)
+        with self._watch.counted():
+            before = self._contention.read()
+            cpu_before, wall_before = time.process_time_ns(), time.perf_counter_ns()
+            loop(durations)
+            wall_ns = time.perf_counter_ns() - wall_before
+            cpu_ns = time.process_time_ns() - cpu_before
+            after = self._contention.read()
         return Block(
             durations_ns=tuple(durations),
             wall_ns=wall_ns,
@@ -136,24 +142,19 @@ class MeasuredCase:
 
     def check(self, run: str) -> OutputCheck:
         """Look at the outputs of one more inference; its memory is not the case's."""
-        from pytest_ortbench.worker import outputs  # needs numpy
-
         self._enter("measure")
-        session = self._live()
-        with self._watch.not_counted():
-            return outputs.check(run, session.run(None, self.feeds))
+        return outputs.check(run, self._live().run(None, self.feeds))
 
     def memory(self) -> Memory:
         """Say what session and runs took."""
         self._enter("memory")
-        peak = self._watch.peak_rise()
         device_bytes, device_source = self._device.read()
         return Memory(
             source=self._watch.source,
             baseline_bytes=self._watch.baseline,
             session_bytes=self._session_bytes,
             after_session_bytes=self._after_session_bytes,
-            peak_bytes=peak,
+            peak_bytes=self._watch.peak_rise(),
             after_runs_bytes=self._watch.rise(),
             process_peak_bytes=self._watch.process_peak,
             device_bytes=device_bytes,
@@ -163,7 +164,7 @@ class MeasuredCase:
     def placement(self) -> Placement:
         """Release the measured session and profile another one; no block can follow."""
         self._enter("profile")
-        self._timed = None
+        self._loop = None
         self.session = None
         gc.collect()
         placement, self.session = profile(
@@ -202,15 +203,15 @@ class MeasuredCase:
     def _first_inference(self, session: InferenceSession) -> int:
         if self.case.io == "device":
             binding = bind(session, self.feeds, self.case.provider)
-            self._timed = functools.partial(
+            self._loop = functools.partial(
                 time_bound_runs,
                 session.run_with_iobinding,
                 binding,
                 binding.synchronize_outputs,
             )
         else:
-            self._timed = functools.partial(time_runs, session.run, self.feeds)
-        return self._timed(1)[0]
+            self._loop = functools.partial(time_runs, session.run, self.feeds)
+        return self._run_timed(1)[0]
 
     def _options_in_force(self, session: InferenceSession) -> dict[str, str]:
         read = session.get_provider_options().get(self.case.provider.name, {})
@@ -220,12 +221,23 @@ class MeasuredCase:
             options["io_binding"] = f"{device}:{index}"
         return options
 
-    def _loop(self) -> Callable[[int], list[int]]:
-        if self._timed is None:
+    def _run_timed(self, iterations: int) -> array[int]:
+        loop, durations = self._live_loop(), _room_for(iterations)
+        with self._watch.counted():
+            loop(durations)
+        return durations
+
+    def _live_loop(self) -> Callable[[array[int]], None]:
+        if self._loop is None:
             raise RuntimeError("no measured session: it is not open, or was released to profile")
-        return self._timed
+        return self._loop
 
     def _live(self) -> InferenceSession:
         if self.session is None:
             raise RuntimeError("no session is open")
         return self.session
+
+
+def _room_for(iterations: int) -> array[int]:
+    """Room for durations: 8 bytes each, touched before anything is measured."""
+    return array("q", bytes(8 * iterations))

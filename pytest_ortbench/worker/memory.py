@@ -13,6 +13,7 @@ from typing import Any, Protocol
 _PROC = Path("/proc/self")
 #: Value that resets the peak resident size, see proc_pid_clear_refs(5).
 _RESET_PEAK = "5"
+_OURS_AT_LEAST = 1 << 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +52,9 @@ class ProcStatus:
         except OSError as error:
             # Some containers forbid it. The peak then includes what came before the session.
             self._resets = False
-            self.name = f"VmHWM without reset ({error.strerror}); may include imports and our own checks"
+            self.name = (
+                f"VmHWM without reset ({error.strerror}); may include imports and our own checks"
+            )
 
     def read(self) -> Resident:
         """Read both sizes, in bytes."""
@@ -134,7 +137,11 @@ def best_source(proc: Path = _PROC) -> ResidentSource:
 
 
 class MemoryWatch:
-    """Follows the resident size from a baseline on.
+    """Follows the resident size over the regions in which the case works.
+
+    What our own code takes between those regions (durations on their way to the host, looking at
+    outputs) is moved into the baseline: it depends on how many samples were taken, so for a small
+    model it would drown what is measured.
 
     Args:
         source: Where sizes come from.
@@ -146,38 +153,44 @@ class MemoryWatch:
         self.process_peak = source.read().peak
         source.reset_peak()
         self.baseline = source.read().now
-        self._peak: int | None = None
+        self._last = self.baseline
+        self._peak_rise: int | None = None
 
     @property
     def source(self) -> str:
         """Name of the source."""
         return self._source.name
 
-    def rise(self) -> int | None:
-        """Return how far the size is above the baseline now, in bytes, never below 0."""
-        return self._above(self._source.read().now)
-
-    def peak_rise(self) -> int | None:
-        """Return how far the peak since the baseline is above it, in bytes."""
-        self._note_peak()
-        return self._above(self._peak)
-
     @contextmanager
-    def not_counted(self) -> Iterator[None]:
-        """Do work whose memory is ours and not the case's, e.g. looking at outputs."""
-        self._note_peak()
+    def counted(self) -> Iterator[None]:
+        """Count what happens inside for the case."""
+        before = self._source.read()
+        self.process_peak = _larger(self.process_peak, before.peak)
+        self._move_baseline(before.now)
+        self._source.reset_peak()
         try:
             yield
         finally:
-            ours = self._source.read().peak
-            self.process_peak = _larger(self.process_peak, ours)
-            self._source.reset_peak()
+            after = self._source.read()
+            peak = _larger(after.peak, after.now)
+            self.process_peak = _larger(self.process_peak, peak)
+            self._peak_rise = _larger(self._peak_rise, self._above(peak))
+            self._last = after.now
 
-    def _note_peak(self) -> None:
-        now = self._source.read()
-        peak = _larger(now.peak, now.now)
-        self._peak = _larger(self._peak, peak)
-        self.process_peak = _larger(self.process_peak, peak)
+    def rise(self) -> int | None:
+        """Return how far the size was above the baseline after the last region, in bytes."""
+        return self._above(self._last)
+
+    def peak_rise(self) -> int | None:
+        """Return the highest point above the baseline in all regions so far, in bytes."""
+        return self._peak_rise
+
+    def _move_baseline(self, now: int | None) -> None:
+        if now is None or self._last is None or self.baseline is None:
+            return
+        # Less than this is noise of the kernel's counters, which must not add up over the blocks.
+        if abs(now - self._last) >= _OURS_AT_LEAST:
+            self.baseline += now - self._last
 
     def _above(self, size: int | None) -> int | None:
         if size is None or self.baseline is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter_ns
 from typing import TYPE_CHECKING
@@ -13,44 +14,46 @@ if TYPE_CHECKING:
 def time_runs(
     run: Callable[[None, Mapping[str, object]], object],
     feeds: Mapping[str, object],
-    iterations: int,
-) -> list[int]:
+    durations: array[int],
+) -> None:
     """Time single calls of ``session.run`` with host arrays in and out.
 
     The call is the public one with all outputs, as an application makes it; freeing the outputs
     is part of it. The loop's own cost lies outside the readings.
 
-    Returns:
-        Nanoseconds of each call, in order.
+    Args:
+        run: The session's method.
+        feeds: Its inputs.
+        durations: Filled with the nanoseconds of one call each, in order. It is made by the
+            caller, so that it is not counted as memory of the runs.
     """
     clock = perf_counter_ns
-    durations = [0] * iterations
-    for index in range(iterations):
+    for index in range(len(durations)):
         started = clock()
         run(None, feeds)
         durations[index] = clock() - started
-    return durations
 
 
 def time_bound_runs(
     run: Callable[[IOBinding], object],
     binding: IOBinding,
     synchronise: Callable[[], object],
-    iterations: int,
-) -> list[int]:
+    durations: array[int],
+) -> None:
     """Time single calls of ``session.run_with_iobinding``, until the outputs are there.
 
-    Returns:
-        Nanoseconds of each call, in order.
+    Args:
+        run: The session's method.
+        binding: Inputs and outputs.
+        synchronise: Waits for the outputs.
+        durations: As in :func:`time_runs`.
     """
     clock = perf_counter_ns
-    durations = [0] * iterations
-    for index in range(iterations):
+    for index in range(len(durations)):
         started = clock()
         run(binding)
         synchronise()
         durations[index] = clock() - started
-    return durations
 
 
 def clock_pair_ns(pairs: int = 2001) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from array import array
 from collections.abc import Callable, Sequence
 
 from pytest_ortbench.core.case import Provider
@@ -37,7 +38,7 @@ def least_seconds(provider: Provider) -> float:
     return _MIN_S_DEVICE
 
 
-def warm_up(run_timed: Callable[[int], list[int]], *, least_s: float, budget_s: float) -> WarmUp:
+def warm_up(run_timed: Callable[[int], array[int]], *, least_s: float, budget_s: float) -> WarmUp:
     """Run until no trend is left.
 
     Args:

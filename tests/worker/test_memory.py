@@ -42,6 +42,8 @@ def test_what_came_before_the_baseline_is_not_the_cases() -> None:
     source.grow_to(300)
     source.grow_to(120)
     watch = MemoryWatch(source)
+    with watch.counted():
+        pass
     assert watch.baseline == 120
     assert watch.peak_rise() == 0
     assert watch.process_peak == 300
@@ -50,44 +52,67 @@ def test_what_came_before_the_baseline_is_not_the_cases() -> None:
 def test_peak_and_rise_over_session_and_runs() -> None:
     source = Laid(100)
     watch = MemoryWatch(source)
-    source.grow_to(180)
-    source.grow_to(150)
+    with watch.counted():
+        source.grow_to(180)
+        source.grow_to(150)
     assert (watch.peak_rise(), watch.rise()) == (80, 50)
-    source.grow_to(170)
+    with watch.counted():
+        source.grow_to(170)
     assert (watch.peak_rise(), watch.rise()) == (80, 70)
     assert watch.process_peak == 180
 
 
-def test_our_own_work_is_not_counted() -> None:
-    source = Laid(100)
+MB = 1_000_000
+
+
+def test_our_own_work_between_is_not_counted() -> None:
+    source = Laid(100 * MB)
     watch = MemoryWatch(source)
-    source.grow_to(150)
-    with watch.not_counted():
-        source.grow_to(900)
-        source.grow_to(155)
-    assert watch.peak_rise() == 55
-    assert watch.process_peak == 900
+    with watch.counted():
+        source.grow_to(150 * MB)
+    source.grow_to(900 * MB)
+    source.grow_to(155 * MB)
+    with watch.counted():
+        source.grow_to(157 * MB)
+    assert watch.peak_rise() == 52 * MB
+    assert watch.rise() == 52 * MB
+    assert watch.process_peak == 900 * MB
+    source.grow_to(154 * MB)
+    with watch.counted():
+        source.grow_to(160 * MB)
+    assert watch.peak_rise() == 58 * MB
 
 
-def test_our_own_work_is_not_counted_when_it_fails() -> None:
+def test_noise_of_the_counters_does_not_add_up() -> None:
+    source = Laid(100 * MB)
+    watch = MemoryWatch(source)
+    for step in range(1, 50):
+        source.grow_to(100 * MB + step * 4096)
+        with watch.counted():
+            pass
+    assert watch.baseline == 100 * MB
+
+
+def test_a_region_that_fails_is_counted_too() -> None:
     source = Laid(100)
     watch = MemoryWatch(source)
 
     def fail() -> None:
-        with watch.not_counted():
+        with watch.counted():
             source.grow_to(900)
             source.grow_to(110)
             raise ValueError
 
     with pytest.raises(ValueError):
         fail()
-    assert watch.peak_rise() == 10
+    assert (watch.peak_rise(), watch.rise()) == (800, 10)
 
 
 def test_a_size_below_the_baseline_is_no_rise() -> None:
     source = Laid(100)
     watch = MemoryWatch(source)
-    source.grow_to(60)
+    with watch.counted():
+        source.grow_to(60)
     assert watch.rise() == 0
 
 
@@ -108,7 +133,10 @@ def test_a_reset_that_is_forbidden_is_said(tmp_path: Path) -> None:
     source = ProcStatus(lay_proc(tmp_path, rss=7, peak=9))
     assert source.name.startswith("VmHWM without reset (Is a directory)")
     # A watch on it still works; its peak just includes what came before.
-    assert MemoryWatch(source).peak_rise() == 2 * 1024
+    watch = MemoryWatch(source)
+    with watch.counted():
+        pass
+    assert watch.peak_rise() == 2 * 1024
 
 
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="Linux only")
@@ -116,12 +144,16 @@ def test_a_real_rise_and_a_transient_before_it() -> None:
     before = np.ones(25_000_000)
     del before
     watch = MemoryWatch(best_source())
-    held = np.ones(5_000_000)
+    with watch.counted():
+        held = np.ones(5_000_000)
+    ours = np.ones(20_000_000)
+    with watch.counted():
+        pass
     peak = watch.peak_rise()
     assert peak is not None
-    # 40 MB are held, the 200 MB before are forgotten.
+    # 40 MB are the case's; the 200 MB before and the 160 MB between are not.
     assert 38_000_000 < peak < 60_000_000
-    del held
+    del held, ours
 
 
 def test_other_platforms_name_their_source(tmp_path: Path) -> None:
@@ -137,5 +169,7 @@ def test_other_platforms_name_their_source(tmp_path: Path) -> None:
 
 def test_without_any_source_nothing_is_known() -> None:
     watch = MemoryWatch(NoSource())
+    with watch.counted():
+        pass
     assert (watch.baseline, watch.rise(), watch.peak_rise(), watch.process_peak) == (None,) * 4
     assert watch.source.startswith("none: ")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import statistics
+from array import array
 from collections.abc import Iterator
 
 import pytest
@@ -71,8 +72,8 @@ class Recorded:
         self._durations = durations
         self.now_ns = 0
 
-    def __call__(self, iterations: int) -> list[int]:
-        taken = [next(self._durations) for _ in range(iterations)]
+    def __call__(self, iterations: int) -> array[int]:
+        taken = array("q", [next(self._durations) for _ in range(iterations)])
         self.now_ns += sum(taken)
         return taken
 
