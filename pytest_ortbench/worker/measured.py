@@ -27,11 +27,12 @@ from pytest_ortbench.worker.binding import bind, device_of
 from pytest_ortbench.worker.contention import ContentionMeter, difference
 from pytest_ortbench.worker.device_memory import DeviceMemory
 from pytest_ortbench.worker.inputs import make_feeds
+from pytest_ortbench.worker.inspection import describe_measured
 from pytest_ortbench.worker.memory import MemoryWatch, best_source
 from pytest_ortbench.worker.probe import tiny_feeds
 from pytest_ortbench.worker.profiling import profile
-from pytest_ortbench.worker.runtime import describe, load
-from pytest_ortbench.worker.session import CPU, create, session_options
+from pytest_ortbench.worker.runtime import load
+from pytest_ortbench.worker.session import CPU, create, options_in_force, session_options
 from pytest_ortbench.worker.timing import clock_pair_ns, time_bound_runs, time_runs
 from pytest_ortbench.worker.tiny import MATRIX_PRODUCT
 from pytest_ortbench.worker.warm_up import least_seconds, warm_up
@@ -99,7 +100,7 @@ class MeasuredCase:
         gc.collect()
         gc.freeze()
         return Opened(
-            info=describe(),
+            info=describe_measured(),
             startup=Startup(
                 import_ns=import_ns,
                 provider_init_ns=provider_ns,
@@ -159,6 +160,7 @@ class MeasuredCase:
             process_peak_bytes=self._watch.process_peak,
             device_bytes=device_bytes,
             device_source=device_source,
+            device_neighbours=self._device.neighbours(),
         )
 
     def placement(self) -> Placement:
@@ -214,8 +216,7 @@ class MeasuredCase:
         return self._run_timed(1)[0]
 
     def _options_in_force(self, session: InferenceSession) -> dict[str, str]:
-        read = session.get_provider_options().get(self.case.provider.name, {})
-        options = {str(key): str(value) for key, value in read.items()}
+        options = options_in_force(session, self.case.provider.name)
         if self.case.io == "device":
             device, index = device_of(self.case.provider)
             options["io_binding"] = f"{device}:{index}"
