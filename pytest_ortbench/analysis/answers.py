@@ -33,7 +33,7 @@ class Factor:
         value: Above 1 where the winner is better.
         low: Lower end; ``None`` where one side has no interval, and for sizes, which are exact.
         high: Upper end, likewise.
-        reference: Label of the reference: ``cpu/fp32/b1``.
+        reference: Label of the reference: ``fp32/cpu/b1``.
     """
 
     value: float
@@ -48,7 +48,7 @@ class Winner:
 
     Attributes:
         metric: Name of the metric that ranks.
-        label: The case without its model: ``openvino:GPU/fp16/b1``; for the smallest variant its
+        label: The case without its model: ``fp16/openvino:GPU/b1``; for the smallest variant its
             precision.
         case_id: Full id.
         runtime: Label of its runtime.
@@ -193,7 +193,7 @@ def _flags(summary: Summary, severity: str) -> tuple[str, ...]:
 
 def _label(result: CaseResult, *, runtimes: bool) -> str:
     case = result.case
-    parts = [case.provider.label, case.variant.precision, f"b{case.batch}"]
+    parts = [case.variant.precision, case.provider.label, f"b{case.batch}"]
     parts += [
         f"{name}:{value}" for name, value in case.knobs.items() if name not in _WORKLOAD_KNOBS
     ]

@@ -79,7 +79,7 @@ def _against(winner: Winner, relation: str) -> str:
 
 def factor_text(factor: Factor) -> str:
     """``×1.78 [×1.71, ×1.86]``."""
-    digits = _digits(factor.value, factor.low, factor.high)
+    digits = digits_for(factor.value, factor.low, factor.high)
     text = f"×{significant(factor.value, digits)}"
     if factor.low is None or factor.high is None:
         return text
@@ -89,7 +89,7 @@ def factor_text(factor: Factor) -> str:
 def with_interval(quantity: Quantity) -> str:
     """``3.21 ms [3.18, 3.25]``: value and interval in one unit, named once."""
     scale, unit = common_scale([quantity.value], quantity.unit)
-    digits = _digits(quantity.value, quantity.low, quantity.high)
+    digits = digits_for(quantity.value, quantity.low, quantity.high)
     text = f"{significant(quantity.value / scale, digits)} {unit}".rstrip()
     if quantity.low is None or quantity.high is None:
         return text
@@ -97,7 +97,7 @@ def with_interval(quantity: Quantity) -> str:
     return f"{text} [{low}, {high}]"
 
 
-def _digits(value: float, low: float | None, high: float | None) -> int:
+def digits_for(value: float, low: float | None, high: float | None) -> int:
     """Three digits, four where the interval is so narrow that three would hide it."""
     narrow = low is not None and high is not None and high - low < 0.01 * abs(value)
     return 4 if narrow else 3

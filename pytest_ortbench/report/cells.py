@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from pytest_ortbench.analysis.sentences import digits_for
 from pytest_ortbench.analysis.summary import EXACT
 from pytest_ortbench.core.quantity import Quantity
 from pytest_ortbench.core.units import common_scale, significant
@@ -246,11 +247,12 @@ def _column(group: ModelGroup, column: Column) -> list[str]:
     found = [entry.quantity(column.metric) for entry in group.entries]
     # A rate keeps one unit in all tables: the heading names it.
     factor, unit = (1.0, "") if column.key == "items" else _scale(found)
-    digits = _digits(group) if column.key == "p50" else 3
+    with_interval = column.key == "p50"
     return [
         missing(entry, column)
         if quantity is None
-        else f"{significant(quantity.value / factor, digits)} {unit}".rstrip()
+        else f"{significant(quantity.value / factor, _digits(quantity) if with_interval else 3)} "
+        f"{unit}".rstrip()
         for entry, quantity in zip(group.entries, found, strict=True)
     ]
 
@@ -265,24 +267,18 @@ def _scale(found: Sequence[Quantity | None]) -> tuple[float, str]:
 def _intervals(group: ModelGroup) -> list[str]:
     found = [entry.quantity("latency_p50") for entry in group.entries]
     factor, _ = _scale(found)
-    digits = _digits(group)
     return [
         ""
         if quantity is None or quantity.low is None or quantity.high is None
-        else f"[{significant(quantity.low / factor, digits)}, "
-        f"{significant(quantity.high / factor, digits)}]"
+        else f"[{significant(quantity.low / factor, _digits(quantity))}, "
+        f"{significant(quantity.high / factor, _digits(quantity))}]"
         for quantity in found
     ]
 
 
-def _digits(group: ModelGroup) -> int:
-    """Digits of the median and its interval: a fourth where three would make the ends equal."""
-    widths = [
-        (quantity.high - quantity.low) / quantity.value
-        for quantity in (entry.quantity("latency_p50") for entry in group.entries)
-        if quantity is not None and quantity.low is not None and quantity.high is not None
-    ]
-    return 4 if widths and sorted(widths)[len(widths) // 2] < 0.01 else 3
+def _digits(quantity: Quantity) -> int:
+    """As many digits as the answer shows of the same number."""
+    return digits_for(quantity.value, quantity.low, quantity.high)
 
 
 def missing(entry: Entry, column: Column) -> str:

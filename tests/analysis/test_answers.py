@@ -28,11 +28,11 @@ def at(provider: str, ms: float, *flags: str, batch: int = 1, **case: object) ->
 def test_fastest_has_its_factor_against_the_cpu_with_an_interval():
     answer = only(at("cpu", 3.0), at("openvino", 1.8))
     (winner,) = answer.fastest
-    assert winner.label == "openvino/native/b1"
+    assert winner.label == "native/openvino/b1"
     assert winner.case_id == "mobilenet_v2/native/openvino/b1"
     assert winner.ties == ()
     assert winner.factor is not None
-    assert winner.factor.reference == "cpu/native/b1"
+    assert winner.factor.reference == "native/cpu/b1"
     assert winner.factor.value == pytest.approx(3.0 / 1.8, rel=0.01)
     assert winner.factor.low is not None
     assert winner.factor.high is not None
@@ -42,12 +42,12 @@ def test_fastest_has_its_factor_against_the_cpu_with_an_interval():
 def test_fp32_is_the_reference_before_native():
     answer = only(at("cpu", 3.0), at("cpu", 2.9, precision="fp32"), at("cuda", 1.0))
     assert answer.fastest[0].factor is not None
-    assert answer.fastest[0].factor.reference == "cpu/fp32/b1"
+    assert answer.fastest[0].factor.reference == "fp32/cpu/b1"
 
 
 def test_the_reference_itself_has_no_factor():
     answer = only(at("cpu", 1.0), at("openvino", 2.0))
-    assert answer.fastest[0].label == "cpu/native/b1"
+    assert answer.fastest[0].label == "native/cpu/b1"
     assert answer.fastest[0].factor is None
 
 
@@ -64,7 +64,7 @@ def test_overlapping_intervals_are_a_tie_without_a_factor():
 
 def test_a_blurred_gap_is_a_tie_and_a_wide_one_is_not():
     close = only(at("cpu", 3.1, "STEAL"), at("openvino", 3.0))
-    assert close.fastest[0].ties == ("cpu/native/b1",)
+    assert close.fastest[0].ties == ("native/cpu/b1",)
     assert only(at("cpu", 3.1), at("openvino", 3.0)).fastest[0].ties == ()
     wide = only(at("cpu", 4.0, "STEAL"), at("openvino", 3.0, "UNSTEADY"))
     assert wide.fastest[0].ties == ()
@@ -78,21 +78,21 @@ def test_notes_do_not_blur():
 def test_barred_cases_are_never_ranked():
     answer = only(at("cpu", 3.0), at("cpu", 1.0, "INACCURATE", precision="fp16"))
     assert answer.ranked == 1
-    assert answer.fastest[0].label == "cpu/native/b1"
-    assert answer.left_out == (("cpu/fp16/b1", "INACCURATE"),)
+    assert answer.fastest[0].label == "native/cpu/b1"
+    assert answer.left_out == (("fp16/cpu/b1", "INACCURATE"),)
 
 
 def test_batches_are_ranked_apart_for_latency_and_together_for_throughput():
     answer = only(
         at("cpu", 3.0), at("openvino", 4.0), at("cpu", 20.0, batch=8), at("openvino", 16.0, batch=8)
     )
-    assert [winner.label for winner in answer.fastest] == ["cpu/native/b1", "openvino/native/b8"]
+    assert [winner.label for winner in answer.fastest] == ["native/cpu/b1", "native/openvino/b8"]
     assert answer.throughput is not None
-    assert answer.throughput.label == "openvino/native/b8"
+    assert answer.throughput.label == "native/openvino/b8"
     assert answer.throughput.quantity.value == pytest.approx(500, rel=0.01)
     assert answer.throughput.factor is not None
     # Against the CPU's own best batch.
-    assert answer.throughput.factor.reference == "cpu/native/b8"
+    assert answer.throughput.factor.reference == "native/cpu/b8"
     assert answer.throughput.factor.value == pytest.approx(1.25, rel=0.01)
 
 
@@ -137,9 +137,9 @@ def test_knobs_and_runtimes_are_named_and_the_nearest_reference_is_taken():
         at("openvino", 1.0, knobs={"threads": "1"}, runtime="ov"),
     )
     (winner,) = answer.fastest
-    assert winner.label == "openvino/native/b1/threads:1+ov"
+    assert winner.label == "native/openvino/b1/threads:1+ov"
     assert winner.factor is not None
-    assert winner.factor.reference == "cpu/native/b1/threads:1+current"
+    assert winner.factor.reference == "native/cpu/b1/threads:1+current"
 
 
 # -- sentences --------------------------------------------------------------------------------
@@ -156,17 +156,17 @@ def test_sentences_of_a_clear_case():
         at("cpu", 5.0, precision="int8-static", variant_bytes=3_500_000),
     )
     assert lines == [
-        "mobilenet_v2: fastest openvino/native/b1, p50 1.800 ms [1.799, 1.802], "
-        "×1.667 [×1.664, ×1.670] faster than cpu/native/b1",
-        "mobilenet_v2: highest throughput openvino/native/b1, 554.8 /s [554.4, 555.2], "
-        "×1.667 [×1.664, ×1.669] that of cpu/native/b1",
+        "mobilenet_v2: fastest native/openvino/b1, p50 1.800 ms [1.799, 1.802], "
+        "×1.667 [×1.664, ×1.670] faster than native/cpu/b1",
+        "mobilenet_v2: highest throughput native/openvino/b1, 554.8 /s [554.4, 555.2], "
+        "×1.667 [×1.664, ×1.669] that of native/cpu/b1",
         "mobilenet_v2: smallest int8-static, 3.50 MB, ×4.00 smaller than native",
     ]
 
 
 def test_sentences_of_a_tie():
     lines = said(at("cpu", 3.05, "STEAL"), at("openvino", 3.0))
-    assert lines[0].endswith("; a tie with cpu/native/b1")
+    assert lines[0].endswith("; a tie with native/cpu/b1")
 
 
 def test_sentences_of_a_blurred_winner_name_the_flag():
@@ -176,13 +176,13 @@ def test_sentences_of_a_blurred_winner_name_the_flag():
 
 def test_sentences_of_a_single_case():
     (line,) = said(at("cpu", 3.0))
-    assert line.startswith("mobilenet_v2: only cpu/native/b1 can be ranked, p50 3.000 ms [")
+    assert line.startswith("mobilenet_v2: only native/cpu/b1 can be ranked, p50 3.000 ms [")
     assert line.endswith("/s [332.6, 333.1]")
 
 
 def test_sentences_of_several_batches_without_rivals_skip_the_fastest():
     (line,) = said(at("cpu", 3.0), at("cpu", 20.0, batch=8))
-    assert line.startswith("mobilenet_v2: highest throughput cpu/native/b8, ")
+    assert line.startswith("mobilenet_v2: highest throughput native/cpu/b8, ")
 
 
 def test_sentences_where_nothing_can_be_ranked():
@@ -192,8 +192,8 @@ def test_sentences_where_nothing_can_be_ranked():
         ),
     )  # fmt: skip
     assert lines == [
-        "mobilenet_v2: nothing can be ranked: cpu/native/b1: crash: the worker died; "
-        "openvino/native/b1: NONFINITE; cuda/native/b1: n<6"
+        "mobilenet_v2: nothing can be ranked: native/cpu/b1: crash: the worker died; "
+        "native/openvino/b1: NONFINITE; native/cuda/b1: n<6"
     ]
 
 
@@ -218,7 +218,7 @@ def test_long_reasons_are_cut_and_stay_on_one_line():
 
 def test_left_out_cases_are_named_beside_the_ranked():
     lines = said(at("cpu", 3.0), make_result(case=make_case(provider="cuda"), status="timeout"))
-    assert lines[-1] == "mobilenet_v2: not ranked: cuda/native/b1: timeout: the worker died"
+    assert lines[-1] == "mobilenet_v2: not ranked: native/cuda/b1: timeout: the worker died"
 
 
 def test_no_run_has_no_answer():

@@ -23,6 +23,8 @@ SHOWN = (
     _BY_KEY["status"],
     *(column for column in COLUMNS if column.key not in ("case", "status")),
 )
+#: Models whose answer is open; the others unfold.
+ANSWERS_OPEN = 6
 #: Characters of a native log that are shown; the end says most.
 LOG_CHARACTERS = 4000
 #: Failures that look different, each with its log; more make a page that no browser likes.
@@ -100,6 +102,7 @@ class Page:
     title: str
     subtitle: tuple[str, ...]
     answers: tuple[tuple[Sentence, ...], ...]
+    answers_open: int
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
     choices: Mapping[str, tuple[str, ...]]
@@ -126,6 +129,7 @@ def build_page(run: Run) -> Page:
         answers=tuple(
             _answer(answer) for answer in answers(run, [entry.summary for entry in shown])
         ),
+        answers_open=ANSWERS_OPEN,
         columns=SHOWN,
         rows=tuple(row for group in groups for row in _rows(group, anchors)),
         choices={
