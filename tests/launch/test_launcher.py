@@ -102,6 +102,23 @@ def test_a_reference_is_made_once_for_the_same_inputs(
     assert launcher.reference(other, tmp_path / "scratch") != one
 
 
+def test_a_reference_comes_from_the_interpreter_that_runs_pytest(
+    launcher: ProcessLauncher, tmp_path: Path
+) -> None:
+    elsewhere = Runtime(label="elsewhere", command=("/nope/python",))
+    case = case_of(relu(tmp_path / "relu.onnx"), runtime=elsewhere)
+    assert launcher.reference(case, tmp_path / "scratch").exists()
+
+
+def test_a_reference_that_fails_here_is_tried_where_the_case_runs(
+    launcher: ProcessLauncher, tmp_path: Path
+) -> None:
+    elsewhere = Runtime(label="elsewhere", command=("/nope/python",))
+    case = case_of(tmp_path / "missing.onnx", runtime=elsewhere)
+    with pytest.raises(WorkerError, match="/nope/python can't be started"):
+        launcher.reference(case, tmp_path / "scratch")
+
+
 def test_threads_that_were_asked_for_are_in_force(
     launcher: ProcessLauncher, tmp_path: Path
 ) -> None:
