@@ -16,7 +16,14 @@ from pytest_ortbench.core.errors import ModelError, UsageError, did_you_mean
 from pytest_ortbench.core.model import Model, Variant
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.run import Skip
-from pytest_ortbench.plan.feeds import Refused, resolve_inputs, symbols_of
+from pytest_ortbench.plan.feeds import (
+    Refused,
+    Workload,
+    batch_of,
+    resolve_inputs,
+    symbols_of,
+    workloads,
+)
 from pytest_ortbench.plan.request import PlanRequest
 from pytest_ortbench.plan.session_options import apply_session_options
 
@@ -102,6 +109,8 @@ def build_plan(
             entries += _unreadable(model, targets, request)
         else:
             entries += _cases_of(model, request, targets, points)
+    # A batch size that is set as a dimension makes the values of the batch axis one case.
+    entries = list({planned.case.key: planned for planned in entries}.values())
     return Plan(entries=tuple(entries), skips=tuple(skips))
 
 
@@ -142,27 +151,28 @@ def _cases_of(
 ) -> Iterator[Planned]:
     symbols = symbols_of(model)
     axes = {name: values for name, values in request.dims.items() if name in symbols}
+    named = [dict(zip(axes, sizes, strict=True)) for sizes in itertools.product(*axes.values())]
+    shapes = [(dims, presets) for dims in named for presets in _workloads(model, dims)]
     # Inputs depend on sizes only, so that every provider and precision is fed the same.
-    feeds: dict[tuple[int, tuple[int, ...]], tuple[InputSpec, ...] | Failure] = {}
+    feeds: dict[str, tuple[InputSpec, ...] | Failure] = {}
     for precision, target in itertools.product(request.precisions, targets):
         variant = _variant(model, precision)
-        for provider, sizes, point in itertools.product(
-            target.providers, list(itertools.product(*axes.values())), points
-        ):
-            dims = dict(zip(axes, sizes, strict=True))
-            feed_key = (point.batch, sizes)
+        for provider, (dims, preset), point in itertools.product(target.providers, shapes, points):
+            sizes = {**dims, **(preset.dims if preset is not None else {})}
+            feed_key = repr((point.batch, sizes))
             if feed_key not in feeds:
-                feeds[feed_key] = _feed(model, point.batch, dims, request.inputs)
+                feeds[feed_key] = _feed(model, point.batch, sizes, request.inputs)
             feed = feeds[feed_key]
+            knobs = {"workload": preset.name} if preset is not None else {}
             case = Case(
                 model=model,
                 variant=variant,
                 provider=_with_options(provider, request),
                 runtime=target.runtime,
                 session=point.session,
-                batch=point.batch,
+                batch=batch_of(model, batch=point.batch, dims=dims),
                 dims=dims,
-                knobs=point.knobs,
+                knobs={**knobs, **point.knobs},
                 inputs=() if isinstance(feed, Failure) else feed,
                 io=point.io,
                 sampling=request.sampling,
@@ -170,6 +180,14 @@ def _cases_of(
             )
             refusal = target.refusal or (feed if isinstance(feed, Failure) else None)
             yield Planned(case=case, refusal=refusal)
+
+
+def _workloads(model: Model, dims: Mapping[str, int]) -> list[Workload | None]:
+    """The presets of a model that does two kinds of work, unless the user sets their sizes."""
+    presets = workloads(model)
+    if not presets or any(name in preset.dims for preset in presets for name in dims):
+        return [None]
+    return list(presets)
 
 
 def _variant(model: Model, precision: str) -> Variant:

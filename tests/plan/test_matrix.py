@@ -47,9 +47,7 @@ def test_the_matrix_is_the_product_of_its_axes_in_reading_order() -> None:
 
 
 def test_what_the_user_sets_stands_in_the_id_even_with_one_value() -> None:
-    request = PlanRequest(
-        models=(), dims={"seq": (128, 512)}, threads=(2,), graph_opts=("basic",)
-    )
+    request = PlanRequest(models=(), dims={"seq": (128, 512)}, threads=(2,), graph_opts=("basic",))
     plan = build_plan(request, [make_model(shape=("N", "seq"))], [CURRENT])
     assert _ids(plan) == [
         "m/native/cpu/b1/seq:128/threads:2/opt:basic",
@@ -149,3 +147,44 @@ def test_inputs_of_a_file_replace_drawn_ones(tmp_path: Path) -> None:
     assert fed.refusal is None
     assert fed.case.inputs[0].path == str(tmp_path / "feeds.npz")
     assert fed.case.inputs[0].member == "x"
+
+
+def _decoder() -> Model:
+    return Model(
+        name="decoder",
+        path="/models/decoder.onnx",
+        source="file",
+        digest="d",
+        size_bytes=1,
+        inputs=(
+            TensorInfo(name="input_ids", type="tensor(int64)", shape=("B", "S")),
+            TensorInfo(name="past", type="tensor(float)", shape=("B", 2, "P", 4)),
+        ),
+        workloads={"decode": {"S": 1, "P": 127}, "prefill": {"S": 128, "P": 0}},
+    )
+
+
+def test_prefill_and_decode_are_two_cases_with_their_own_names() -> None:
+    plan = build_plan(PlanRequest(models=()), [_decoder()], [CURRENT])
+    shapes = {
+        planned.case.case_id: [spec.shape for spec in planned.case.inputs]
+        for planned in plan.entries
+    }
+    assert shapes == {
+        "decoder/native/cpu/b1/workload:decode": [(1, 1), (1, 2, 127, 4)],
+        "decoder/native/cpu/b1/workload:prefill": [(1, 128), (1, 2, 0, 4)],
+    }
+
+
+def test_sizes_that_the_user_sets_replace_the_workloads() -> None:
+    request = PlanRequest(models=(), dims={"P": (15,)})
+    (planned,) = build_plan(request, [_decoder()], [CURRENT]).entries
+    assert planned.case.case_id == "decoder/native/cpu/b1/P:15"
+    assert planned.case.inputs[1].shape == (1, 2, 15, 4)
+
+
+def test_a_batch_that_is_set_as_a_dimension_counts_as_the_batch() -> None:
+    request = PlanRequest(models=(), dims={"N": (8,)}, batch_sizes=(1, 4))
+    (planned,) = build_plan(request, [make_model()], [CURRENT]).entries
+    assert (planned.case.case_id, planned.case.batch) == ("m/native/cpu/b8/N:8", 8)
+    assert planned.case.inputs[0].shape == (8, 4)
