@@ -1,0 +1,117 @@
+"""The numbers of a run in Prometheus' text format, for a node exporter's textfile collector."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from pytest_ortbench.core.errors import OrtbenchError
+from pytest_ortbench.core.metrics import METRICS, Metric
+from pytest_ortbench.core.run import Run
+from pytest_ortbench.report.entries import Entry, entries
+from pytest_ortbench.report.escape import one_line
+
+if TYPE_CHECKING:
+    from prometheus_client.core import GaugeMetricFamily
+
+#: Endings that Prometheus asks for, by our SI units (https://prometheus.io/docs/practices/naming/).
+_ENDINGS = {
+    "s": "seconds",
+    "bytes": "bytes",
+    "1/s": "per_second",
+    "ratio": "ratio",
+    "W": "watts",
+    "J": "joules",
+    "dB": "decibels",
+    "1": "",
+}
+
+LABELS = ("case", "model", "precision", "provider", "batch", "runtime", "host")
+
+
+def render_prometheus(run: Run) -> str:
+    """Write every number of every case as a gauge, with what the case is as labels.
+
+    Besides: ``ortbench_case_measured`` (1, or 0 with the kind of the failure), ``ortbench_flag``
+    for each validity flag, and ``ortbench_run_info``. A number that was not measured has no line.
+
+    Raises:
+        OrtbenchError: if prometheus-client is not installed.
+    """
+    try:
+        from prometheus_client import CollectorRegistry, generate_latest
+        from prometheus_client.registry import Collector
+    except ImportError as error:
+        raise OrtbenchError(
+            "prometheus-client is not installed",
+            place="--ort-prometheus",
+            hint="pip install 'pytest-ortbench[prometheus]'",
+        ) from error
+
+    shown = entries(run)
+
+    class OfRun(Collector):
+        """The families of this run, made when they are asked for."""
+
+        def collect(self) -> Iterator[GaugeMetricFamily]:
+            return _families(run, shown)
+
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(OfRun())
+    return generate_latest(registry).decode("utf-8")
+
+
+def metric_name(metric: Metric) -> str:
+    """Return Prometheus' name of a metric: ``ortbench_latency_p50_seconds``."""
+    ending = _ENDINGS[metric.unit]
+    if not ending or metric.name.endswith(ending):
+        return f"ortbench_{metric.name}"
+    return f"ortbench_{metric.name}_{ending}"
+
+
+def _families(run: Run, shown: Sequence[Entry]) -> Iterator[GaugeMetricFamily]:
+    from prometheus_client.core import GaugeMetricFamily
+
+    labels = {id(entry): _labels(entry, run) for entry in shown}
+    for name, metric in METRICS.items():
+        family = GaugeMetricFamily(metric_name(metric), metric.description, labels=LABELS)
+        for entry in shown:
+            quantity = entry.quantity(name)
+            if quantity is not None:
+                family.add_metric(list(labels[id(entry)].values()), quantity.value)
+        if family.samples:
+            yield family
+    status = GaugeMetricFamily(
+        "ortbench_case_measured",
+        "1 if the case gave a number, else 0; status names the kind of the failure.",
+        labels=(*LABELS, "status"),
+    )
+    flags = GaugeMetricFamily(
+        "ortbench_flag", "1 for each validity flag of a case.", labels=(*LABELS, "flag")
+    )
+    for entry in shown:
+        values = list(labels[id(entry)].values())
+        status.add_metric([*values, entry.result.status], float(entry.measured))
+        for flag in entry.flags:
+            flags.add_metric([*values, one_line(flag)], 1.0)
+    info = GaugeMetricFamily(
+        "ortbench_run_info",
+        "Always 1; the labels name the run.",
+        labels=("run_id", "started_at", "ortbench_version"),
+    )
+    info.add_metric([one_line(run.run_id), run.started_at, run.ortbench_version], 1.0)
+    yield from (family for family in (status, flags, info) if family.samples)
+
+
+def _labels(entry: Entry, run: Run) -> Mapping[str, str]:
+    case = entry.result.case
+    values = {
+        "case": case.case_id,
+        "model": case.model.name,
+        "precision": case.variant.precision,
+        "provider": case.provider.label,
+        "batch": str(case.batch),
+        "runtime": case.runtime.label,
+        "host": run.machine.host,
+    }
+    return {name: one_line(values[name]) for name in LABELS}
