@@ -29,6 +29,7 @@ COMMANDS: dict[str, Entry] = {
     "doctor": Entry("doctor", "What is installed, which providers run, what makes this noisy."),
     "providers": Entry("providers", "Which execution providers really run here."),
     "models": Entry("models", "List, fetch and inspect models."),
+    "runtimes": Entry("runtimes", "List, create and remove runtimes."),
     "show": Entry("show", "The table of a stored run."),
     "export": Entry("export", "One flat row a case, as CSV, JSON or Markdown."),
     "merge": Entry("merge", "Several runs of one machine as one document."),

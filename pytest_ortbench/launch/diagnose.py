@@ -100,6 +100,13 @@ def _import(evidence: Evidence) -> Failure | None:
             f"{text}: another distribution of ONNX Runtime was installed over it or removed",
             "Uninstall every distribution of onnxruntime and install one again",
         )
+    if refusal.error == "NumpyMismatch":
+        return _failure(
+            evidence,
+            "unavailable",
+            text,
+            "Install numpy<2 beside it, or ONNX Runtime 1.19 or newer, the first built for numpy 2",
+        )
     if re.search(r"numpy|_ARRAY_API|multiarray", refusal.text + evidence.log):
         numpy = f"numpy {refusal.numpy}" if refusal.numpy else "the installed numpy"
         return _failure(

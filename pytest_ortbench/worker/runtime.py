@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import platform
 import re
@@ -10,6 +12,7 @@ import time
 from functools import cache
 from pathlib import Path
 from types import ModuleType
+from typing import TextIO
 
 from pytest_ortbench.core.outcome import RuntimeInfo
 from pytest_ortbench.worker.gpus import gpus
@@ -22,6 +25,15 @@ _METADATA = re.compile(
     r"\.(?:dist|egg)-info",
     re.IGNORECASE,
 )
+
+
+#: What numpy 2 prints when a module asks for the interface of numpy 1. Importing ONNX Runtime may
+#: succeed all the same, and then its first session ends the process with SIGSEGV.
+_BUILT_FOR_NUMPY_1 = "compiled using NumPy 1.x cannot be run"
+
+
+class NumpyMismatch(ImportError):
+    """ONNX Runtime was built for another major version of numpy than the one that is there."""
 
 
 class BrokenRuntime(ImportError):
@@ -37,18 +49,48 @@ def load() -> tuple[ModuleType, int]:
 
     Raises:
         BrokenRuntime: if two distributions overwrote each other and one was removed since.
-        ImportError: if it is not there, or doesn't fit this numpy.
+        NumpyMismatch: if it was built for numpy 1 and this is numpy 2.
+        ImportError: if it is not there.
     """
+    said = _Listening(sys.stderr)
     started = time.perf_counter_ns()
-    import onnxruntime  # the measured thing itself, so its import is timed
-
+    try:
+        with contextlib.redirect_stderr(said):
+            import onnxruntime  # the measured thing itself, so its import is timed
+    except (ImportError, SystemError) as error:
+        if _BUILT_FOR_NUMPY_1 in said.getvalue():
+            raise _numpy_mismatch() from error
+        raise
     elapsed = time.perf_counter_ns() - started
+    if _BUILT_FOR_NUMPY_1 in said.getvalue():
+        raise _numpy_mismatch()
     if not hasattr(onnxruntime, "InferenceSession"):
         raise BrokenRuntime(
             f"the package onnxruntime in {list(getattr(onnxruntime, '__path__', []))} "
             "has no InferenceSession"
         )
     return onnxruntime, elapsed
+
+
+class _Listening(io.StringIO):
+    """Passes on what is written, and keeps it."""
+
+    def __init__(self, through: TextIO) -> None:
+        super().__init__()
+        self._through = through
+
+    def write(self, text: str) -> int:
+        self._through.write(text)
+        return super().write(text)
+
+
+def _numpy_mismatch() -> NumpyMismatch:
+    import numpy  # it is there: it was numpy that complained
+
+    versions = ", ".join(f"{name} {version}" for name, version in distributions().items())
+    return NumpyMismatch(
+        f"{versions or 'ONNX Runtime'} was built for numpy 1, and numpy {numpy.__version__} is here"
+    )
 
 
 def describe() -> RuntimeInfo:

@@ -258,7 +258,7 @@ _FITTING = {
     "precisions": '["native"]',
     "batch_sizes": '["2"]',
     "dims": '["seq:2"]',
-    "runtimes": '["current"]',
+    "runtimes": '["auto"]',
     "threads": '["2"]',
     "graph_opts": '["basic"]',
     "concurrency": '["1"]',

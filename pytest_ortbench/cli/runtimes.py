@@ -1,0 +1,150 @@
+"""``ortbench runtimes``: the interpreters that can be measured by name, made and removed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from pytest_ortbench.cli.arguments import epilog
+from pytest_ortbench.cli.terminal import ExitCode, say, table, warn
+
+if TYPE_CHECKING:
+    from pytest_ortbench.launch.environments import Environment, Environments
+
+
+@click.group(
+    invoke_without_command=True,
+    epilog=epilog(
+        "ortbench runtimes",
+        "ortbench runtimes create onnxruntime-openvino==1.24.1 onnxruntime==1.20.1",
+        "ortbench runtimes remove onnxruntime-1.20.1",
+        "pytest MODEL.onnx --ort-runtimes=current,onnxruntime==1.20.1",
+    ),
+)
+@click.pass_context
+def command(context: click.Context) -> int:
+    """List, create and remove the runtimes that --ort-runtimes can name.
+
+    A runtime is an interpreter with ONNX Runtime: the current one, an environment made from a
+    requirement list, or a command that the project has configured.
+    """
+    if context.invoked_subcommand is None:
+        return _list()
+    return ExitCode.FINE
+
+
+@command.command("list", epilog=epilog("ortbench runtimes list"))
+def list_() -> int:
+    """List the runtimes that are there: current, configured ones, environments that were made."""
+    return _list()
+
+
+@command.command(
+    epilog=epilog(
+        "ortbench runtimes create onnxruntime==1.30.0+onnxruntime-qnn",
+        "ortbench runtimes create auto",
+    )
+)
+@click.argument("specs", metavar="SPEC...", nargs=-1, required=True)
+def create(specs: tuple[str, ...]) -> int:
+    """Make environments now, so that measuring in them needs no network later.
+
+    SPEC is what --ort-runtimes takes: requirements joined by +, a configured name, or auto.
+    """
+    from pytest_ortbench.launch.runtimes import choose_runtimes
+
+    chosen = choose_runtimes(
+        specs, root=Path.cwd(), environments=_environments(), notify=warn, place="SPEC"
+    )
+    for runtime in chosen.runtimes:
+        failure = chosen.failures.get(runtime.label)
+        if failure is None:
+            say(f"{runtime.label}: {' '.join(runtime.command)}")
+        else:
+            warn(f"ortbench: {failure.message}. {failure.hint}".rstrip(". "))
+    for skip in chosen.skips:
+        warn(f"ortbench: left out {skip.what}: {skip.reason}")
+    return ExitCode.NOTHING if chosen.failures else ExitCode.FINE
+
+
+@command.command(
+    epilog=epilog("ortbench runtimes remove onnxruntime-1.20.1", "ortbench runtimes remove --all")
+)
+@click.argument("labels", metavar="LABEL...", nargs=-1)
+@click.option("--all", "everything", is_flag=True, help="All environments that were made.")
+def remove(labels: tuple[str, ...], everything: bool) -> int:
+    """Remove environments that were made; they are made again when they are asked for."""
+    from pytest_ortbench.core.errors import UsageError, did_you_mean
+    from pytest_ortbench.core.units import format_amount
+
+    if everything == bool(labels):
+        raise UsageError(
+            "name labels or --all, one of the two", hint="ortbench runtimes lists them"
+        )
+    environments = _environments()
+    there = environments.all()
+    names = {each.manifest.label for each in there}
+    for label in labels:
+        if label not in names:
+            raise UsageError(
+                f"there is no environment {label!r}", place="LABEL", hint=did_you_mean(label, names)
+            )
+    for each in there:
+        if everything or each.manifest.label in labels:
+            try:
+                environments.remove(each)
+            except OSError as error:
+                warn(f"ortbench: {each.folder} can't be removed: {error.strerror or error}")
+                return ExitCode.WRONG_CALL
+            size = format_amount(each.manifest.size_bytes, "bytes")
+            say(f"removed {each.manifest.label}, Python {each.manifest.python}: {size}")
+    return ExitCode.FINE
+
+
+def _environments() -> Environments:
+    from pytest_ortbench.launch.environments import Environments
+    from pytest_ortbench.launch.runtimes import RUNTIMES_FOLDER
+    from pytest_ortbench.zoo.cache import cache_folder
+
+    return Environments(cache_folder() / RUNTIMES_FOLDER, notify=warn)
+
+
+def _list() -> int:
+    from pytest_ortbench.launch.runtime_config import configured_runtimes
+
+    environments = _environments()
+    rows = [_current()]
+    for each in configured_runtimes(Path.cwd()).values():
+        what = "+".join(each.requirements.requirements) if each.requirements else ""
+        words = [*each.command, *([each.python] if each.python and not what else [])]
+        rows.append([each.name, "configured", "-", "-", " ".join(filter(None, (*words, what)))])
+    rows += [_made(each) for each in environments.all()]
+    say(table(rows, header=["label", "ONNX Runtime", "Python", "size", "what it is"]))
+    say(f"environments are kept in {environments.folder}")
+    return ExitCode.FINE
+
+
+def _current() -> list[str]:
+    import platform
+    import sys
+
+    from pytest_ortbench.launch.installed import installed
+
+    there = ", ".join(each.requirement for each in installed().runtimes)
+    return ["current", there or "none", platform.python_version(), "-", sys.executable]
+
+
+def _made(environment: Environment) -> list[str]:
+    from pytest_ortbench.core.units import format_amount
+
+    manifest = environment.manifest
+    asked = ", ".join(dict.fromkeys(each.partition(" for ")[0] for each in manifest.requests))
+    return [
+        manifest.label,
+        manifest.onnxruntime,
+        manifest.python,
+        format_amount(manifest.size_bytes, "bytes"),
+        f"{asked}; numpy {manifest.numpy}; made {manifest.created_at[:10]}",
+    ]
