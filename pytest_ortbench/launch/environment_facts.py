@@ -9,12 +9,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from pytest_ortbench.core.case import Provider, Runtime
+from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.core.outcome import RuntimeInfo
 from pytest_ortbench.launch.installed import Installed, installed
 from pytest_ortbench.launch.installer import python_of
-from pytest_ortbench.launch.runtime_specs import needs_numpy_1
+from pytest_ortbench.launch.launcher import ProcessLauncher
 
-#: Importing for the first time, on a slow disk.
-_IMPORT_S = 300.0
+#: Reading the records of all packages, on a slow disk.
+_LOOK_S = 60.0
 _TAIL = 400
 
 _PACKAGES = """\
@@ -26,11 +29,7 @@ print(json.dumps({
     "packages": packages, "paths": sorted(set(paths)),
 }))
 """
-_IMPORT = """\
-import json, onnxruntime, numpy
-onnxruntime.InferenceSession, onnxruntime.get_available_providers()
-print(json.dumps([onnxruntime.__version__, numpy.__version__]))
-"""
+_CPU = Provider(alias="cpu", name="CPUExecutionProvider")
 
 
 class Unsound(Exception):
@@ -93,29 +92,27 @@ def look(folder: Path) -> Facts:
     )
 
 
-def check_import(folder: Path, facts: Facts) -> tuple[str, str]:
-    """Import ONNX Runtime in the environment.
+def check_works(folder: Path) -> RuntimeInfo:
+    """Run two tiny models in the environment, as a worker does.
 
-    Returns:
-        Its version and numpy's.
+    Importing alone proves little: *seen*, a wheel built for numpy 1 is imported beside numpy 2,
+    and its first session ends the process.
 
     Raises:
-        Unsound: if it can't be imported, with both versions and the end of what it said.
+        Unsound: if that fails, with the reason.
     """
+    runtime = Runtime(label=folder.name, command=(str(python_of(folder)),), isolated=True)
+    launcher = ProcessLauncher()
     try:
-        version, numpy = json.loads(_run(folder, _IMPORT))
-    except Unsound as error:
-        numpy = facts.packages.get("numpy", "")
-        beside = f"with numpy {numpy}" if numpy else "without numpy"
-        hint = ""
-        if needs_numpy_1(facts.version) and not is_numpy_1(numpy):
-            hint = (
-                f"ONNX Runtime {facts.version} is built for numpy 1: write numpy<2, or leave it out"
-            )
-        raise Unsound(
-            f"ONNX Runtime {facts.version} can't be imported {beside}: {error}", hint
-        ) from error
-    return str(version), str(numpy)
+        info = launcher.inspect(runtime)
+        [outcome] = launcher.probe(runtime, [_CPU])
+    except WorkerError as error:
+        raise Unsound(error.failure.message, error.failure.hint) from error
+    finally:
+        launcher.close()
+    if not outcome.usable:
+        raise Unsound(outcome.reason, outcome.failure.hint if outcome.failure else "")
+    return info
 
 
 def is_numpy_1(version: str) -> bool:
@@ -140,17 +137,15 @@ def _run(folder: Path, code: str) -> str:
             [str(python_of(folder)), "-I", "-c", code],
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=_IMPORT_S,
+            timeout=_LOOK_S,
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise Unsound(f"its Python does not run: {error}") from error
     if done.returncode:
         said = " ".join(done.stderr.decode("utf-8", "replace").split())
-        raise Unsound(said[-_TAIL:] or f"exit code {done.returncode}, and no reason given")
-    # The last line: what is imported may print before it.
-    lines = done.stdout.decode("utf-8", "replace").strip().splitlines()
-    return lines[-1] if lines else "null"
+        raise Unsound(f"its Python fails: {said[-_TAIL:] or 'no reason given'}")
+    return done.stdout.decode("utf-8")
 
 
 def _normalised(packages: Mapping[str, str]) -> dict[str, str]:

@@ -26,7 +26,7 @@ from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.units import format_amount
 from pytest_ortbench.launch.environment_facts import (
     Unsound,
-    check_import,
+    check_works,
     is_numpy_1,
     look,
     size_of,
@@ -252,15 +252,15 @@ class Environments:
             # The version was not pinned, so that only now it is known to be an old one.
             installer.install(draft, requirements.to_install(onnxruntime=facts.version))
             facts = look(draft)
-        version, numpy = check_import(draft, facts)
+        info = check_works(draft)
         return Manifest(
             label=requirements.label(facts.packages),
             requests=(request,),
             python=facts.python,
             platform=facts.platform,
             packages=facts.packages,
-            onnxruntime=version,
-            numpy=numpy,
+            onnxruntime=info.version,
+            numpy=info.numpy,
             created_at=datetime.now(timezone.utc).isoformat(timespec="seconds"),
             size_bytes=size_of(draft),
             made_with=installer.name,

@@ -95,9 +95,9 @@ class UvInstaller:
         self._run("venv", "--quiet", "--relocatable", "--python", interpreter.path, str(folder))
 
     def install(self, folder: Path, requirements: Sequence[str]) -> None:
-        """Install wheels, compiled to bytecode: the first import must not be slower than others."""
+        """Install wheels; what is imported gets its bytecode when the environment is tried."""
         python = str(python_of(folder))
-        options = ["--quiet", "--only-binary", ":all:", "--compile-bytecode", "--python", python]
+        options = ["--quiet", "--only-binary", ":all:", "--python", python]
         self._run("pip", "install", *options, "--", *requirements)
 
     def _run(self, *arguments: str) -> None:
@@ -131,7 +131,12 @@ class PipInstaller:
     def install(self, folder: Path, requirements: Sequence[str]) -> None:
         """Install wheels."""
         command = [str(python_of(folder)), "-m", "pip", "install", "--quiet"]
-        command += ["--disable-pip-version-check", "--no-input", "--only-binary=:all:"]
+        command += [
+            "--disable-pip-version-check",
+            "--no-input",
+            "--no-compile",
+            "--only-binary=:all:",
+        ]
         code, output = _run([*command, "--", *requirements], os.environ)
         if code:
             # pip lists the versions that fit this Python, and says nothing of the others.

@@ -23,7 +23,6 @@ from pytest_ortbench.launch.runtime_specs import (
     parse_spec,
 )
 
-
 #: Where environments are kept within the cache.
 RUNTIMES_FOLDER = "runtimes"
 
