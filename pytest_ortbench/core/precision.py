@@ -1,6 +1,12 @@
-"""Names of precisions and the accuracy floor of each."""
+"""Names of precisions, what precision a file has by itself, and the accuracy floor of each."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pytest_ortbench.core.case import Case
+from pytest_ortbench.core.model import Model
 
 #: Smallest SQNR in dB that a precision may have against the reference, without labels.
 #: A provider that keeps weights in half precision was seen 9.5 % off on an fp32 transformer, which
@@ -16,3 +22,135 @@ SQNR_FLOOR_DB: dict[str, float] = {
 }
 
 PRECISIONS: tuple[str, ...] = tuple(SQNR_FLOOR_DB)
+
+#: Share of whole values (classes, integers, strings) that must agree where an output has no
+#: signal to noise ratio. MLPerf keeps 99 % of the fp32 metric; coarser precisions flip more.
+_AGREEMENT_FLOOR = {"int8-dynamic": 0.90, "int8-static": 0.90, "int4": 0.80}
+_DEFAULT_AGREEMENT = 0.99
+
+#: A file that the user calls a variant may be another network (pruned, distilled): nothing but
+#: its labels can say how near it must stay, so only an output that is mostly noise is refused.
+_OWN_VARIANT_FLOOR_DB = 10.0
+_OWN_VARIANT_AGREEMENT = 0.80
+
+#: Operators on weights of four bits and fewer.
+_FOUR_BIT_OPS = frozenset({"MatMulNBits", "MatMulBnb4", "GatherBlockQuantized", "QMoE"})
+_FOUR_BIT_TYPES = frozenset({"int4", "uint4", "int2", "uint2", "float4e2m1"})
+#: Beginnings of the names of operators on 8-bit numbers.
+_EIGHT_BIT_OPS = (
+    "QuantizeLinear",
+    "DequantizeLinear",
+    "DynamicQuantize",
+    "QLinear",
+    "QGemm",
+    "QAttention",
+    "QEmbed",
+    "QOrdered",
+    "MatMulInteger",
+    "ConvInteger",
+)
+_FLOATS = {"float": "fp32", "double": "fp32", "float16": "fp16", "bfloat16": "bf16"}
+
+#: Keys of :attr:`~pytest_ortbench.core.model.Variant.recipe` that this module reads.
+BASE, FLOOR, OWN_FILE, HOLDS = "base", "sqnr_floor_db", "file", "holds"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Floor:
+    """What outputs must keep against the reference.
+
+    Attributes:
+        sqnr_db: Smallest signal to noise ratio.
+        agreement: Smallest share of whole values that agree.
+        of: Whose floor it is, for people: ``int8-static``, ``native (int8)``.
+    """
+
+    sqnr_db: float
+    agreement: float
+    of: str
+
+
+def own_precision(
+    op_types: Mapping[str, int], weight_types: Mapping[str, int], value_types: tuple[str, ...] = ()
+) -> str:
+    """Say what precision a file has by itself: ``fp32``, ``fp16``, ``bf16``, ``int8`` or ``int4``.
+
+    Args:
+        op_types: Node count by operator type, as in :attr:`Model.op_types`.
+        weight_types: Number of weights by element type, as in :attr:`Model.weight_types`.
+        value_types: Types of inputs and outputs; they decide where there are no weights.
+    """
+    ops = {name.rpartition("::")[2] for name in op_types}
+    if ops & _FOUR_BIT_OPS or _FOUR_BIT_TYPES & weight_types.keys():
+        return "int4"
+    if any(op.startswith(_EIGHT_BIT_OPS) for op in ops):
+        return "int8"
+    counts = {name: count for name, count in weight_types.items() if name in _FLOATS and count}
+    if not counts:
+        found = [name for name in _FLOATS if any(f"({name})" in text for text in value_types)]
+        return _FLOATS[found[0]] if found else "fp32"
+    return _FLOATS[max(counts, key=lambda name: counts[name])]
+
+
+def precision_of(model: Model) -> str:
+    """Return :func:`own_precision` of a model that was read."""
+    types = tuple(info.type for info in (*model.inputs, *model.outputs))
+    return own_precision(model.op_types, model.weight_types, types)
+
+
+def base_of(case: Case) -> str:
+    """The precision that a case was made to: that of its recipe, or its own name."""
+    return case.variant.recipe.get(BASE, case.variant.precision)
+
+
+def floor_of(case: Case) -> Floor:
+    """Return the accuracy floor of a case, by what its file and its reference really are.
+
+    A quantised file is not held to 60 dB against itself without optimisation: one rounding that
+    falls the other way was seen to leave 45 dB, and products that saturate on CPUs without VNNI
+    10 to 55 dB. Nor is anything held to more than its reference itself is good for.
+    """
+    variant = case.variant
+    reference = case.model.reference
+    reference_is = reference.precision if reference is not None else precision_of(case.model)
+    if OWN_FILE in variant.recipe:
+        floor = Floor(
+            sqnr_db=_OWN_VARIANT_FLOOR_DB, agreement=_OWN_VARIANT_AGREEMENT, of=variant.precision
+        )
+    elif variant.precision == "native":
+        own = precision_of(case.model)
+        floor = _by_name(own, "native" if own == "fp32" else f"native ({own})")
+    else:
+        made, source = _by_name(base_of(case), variant.precision), _by_name(reference_is, "")
+        floor = Floor(
+            sqnr_db=min(made.sqnr_db, source.sqnr_db),
+            agreement=min(made.agreement, source.agreement),
+            of=variant.precision,
+        )
+    stated = variant.recipe.get(FLOOR)
+    if stated is None:
+        return floor
+    return Floor(sqnr_db=float(stated), agreement=floor.agreement, of=floor.of)
+
+
+def _by_name(precision: str, of: str) -> Floor:
+    known = "int8-static" if precision == "int8" else precision
+    return Floor(
+        sqnr_db=SQNR_FLOOR_DB.get(known, SQNR_FLOOR_DB["native"]),
+        agreement=_AGREEMENT_FLOOR.get(known, _DEFAULT_AGREEMENT),
+        of=of,
+    )
+
+
+def has_fixed_ranges(case: Case) -> bool:
+    """Whether activations were given their ranges before the case is run.
+
+    Such a file is right for inputs like those that it was calibrated on, and for no others: ten
+    times larger ones saturate, ten times smaller ones drown in the steps. It is compared with its
+    reference at the measured magnitude only.
+    """
+    if OWN_FILE in case.variant.recipe:
+        return case.variant.recipe.get(HOLDS) == "int8"
+    if case.variant.precision == "native":
+        return case.model.reference is not None and precision_of(case.model) == "int8"
+    return base_of(case) == "int8-static"

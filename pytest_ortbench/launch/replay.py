@@ -23,6 +23,7 @@ from pytest_ortbench.core.outcome import (
     RuntimeInfo,
     WarmUp,
 )
+from pytest_ortbench.core.recipe import Conversion, Converted
 from pytest_ortbench.core.run import Run
 from pytest_ortbench.launch.launcher import ProbeOutcome
 
@@ -154,6 +155,10 @@ class ReplayLauncher:
     def reference(self, case: Case, folder: Path) -> Path:
         """Return a path; nothing is written, since accuracy is recorded too."""
         return folder / f"replayed-{case.model.digest[:16]}.npz"
+
+    def convert(self, conversion: Conversion, folder: Path, *, deadline: float) -> Converted:  # noqa: ARG002
+        """Refuse: a recording holds durations and no models."""
+        raise _failure(f"run {self._run.run_id} holds no {conversion.recipe.name} variant")
 
     def close(self) -> None:
         """Close every worker that was opened."""

@@ -11,6 +11,7 @@ question                  answer
 :class:`FetchChunk`       :class:`Fetched`
 :class:`ProbeProvider`    :class:`Probed`
 :class:`WriteReference`   :class:`Done`
+:class:`Convert`          :class:`~pytest_ortbench.core.recipe.Converted`
 :class:`Open`             :class:`Opened`
 :class:`WarmUpFor`        :class:`~pytest_ortbench.core.outcome.WarmUp`
 :class:`TimeBlock`        :class:`~pytest_ortbench.core.outcome.Block`
@@ -38,6 +39,7 @@ from pytest_ortbench.core.outcome import (
     Startup,
     WarmUp,
 )
+from pytest_ortbench.core.recipe import Conversion, Converted
 from pytest_ortbench.schema.wire import Plain, WireError, from_plain, to_plain
 
 
@@ -47,9 +49,11 @@ class Inspect:
 
     Attributes:
         plugins: Libraries of plug-ins that the project has configured, by name of the provider.
+        load_plugins: Whether plug-ins are looked for and loaded at all.
     """
 
     plugins: dict[str, str] = field(default_factory=dict)
+    load_plugins: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +118,14 @@ class WriteReference:
 
     case: Case
     path: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Convert:
+    """Make a variant of a model in the empty folder ``folder``, and check it."""
+
+    conversion: Conversion
+    folder: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -249,6 +261,7 @@ Question = (
     | FetchChunk
     | ProbeProvider
     | WriteReference
+    | Convert
     | Open
     | WarmUpFor
     | TimeBlock
@@ -271,6 +284,7 @@ Answer = (
     | Memory
     | Placement
     | Accuracy
+    | Converted
     | PhaseEntered
     | Refusal
 )

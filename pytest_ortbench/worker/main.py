@@ -21,6 +21,7 @@ from pytest_ortbench.schema.protocol import (
     CheckOutputs,
     Close,
     CompareOutputs,
+    Convert,
     Done,
     FetchChunk,
     Inspect,
@@ -118,7 +119,7 @@ class Conversation:
     def _find_answer(self, question: Question) -> Answer:
         match question:
             case Inspect():
-                return self._inspect(question.plugins)
+                return self._inspect(question)
             case StoreChunk():
                 self._enter("files")
                 return self._files().store(question)
@@ -128,6 +129,8 @@ class Conversation:
                 return self._probe(question.provider)
             case WriteReference():
                 return self._write_reference(question.case, question.path)
+            case Convert():
+                return self._convert(question)
             case Open():
                 self._measured = MeasuredCase(question.case, self._enter)
                 return self._measured.open()
@@ -149,13 +152,15 @@ class Conversation:
                 return measured.accuracy(Path(question.reference))
         raise RuntimeError(f"no answer to {type(question).__name__}")
 
-    def _inspect(self, plugins: Mapping[str, str]) -> Answer:
+    def _inspect(self, question: Inspect) -> Answer:
         from pytest_ortbench.worker.inspection import inspect  # imports packages of plug-ins
 
         self._enter("import")
-        runtime.load()
+        info = runtime.describe()
+        if not question.load_plugins:
+            return info
         self._enter("plug-ins")
-        return inspect(plugins)
+        return inspect(question.plugins)
 
     def _files(self) -> Staging:
         if self._staging is None:
@@ -193,6 +198,12 @@ class Conversation:
             label=f"{case.model.name} as it is on {CPU}, no optimisation",
         )
         return Done()
+
+    def _convert(self, question: Convert) -> Answer:
+        # Here and not above: it needs onnx, which a measured interpreter need not have.
+        from pytest_ortbench.worker.convert.make import convert
+
+        return convert(question.conversion, Path(question.folder), self._enter)
 
     def _refusal(self, error: Exception) -> Refusal:
         if isinstance(error, WorkerError):

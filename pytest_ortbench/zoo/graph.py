@@ -12,6 +12,7 @@ from pytest_ortbench.zoo import inspection
 from pytest_ortbench.zoo.dataflow import Dataflow
 from pytest_ortbench.zoo.hints import hint_inputs
 from pytest_ortbench.zoo.model_file import read_model_file
+from pytest_ortbench.zoo.weight_types import weight_types
 
 
 def read_model(
@@ -56,6 +57,7 @@ def read_model(
         parameters=inspection.parameter_count(proto),
         nodes=sum(1 for _ in inspection.all_nodes(proto)),
         op_types=inspection.op_types(proto),
+        weight_types=weight_types(proto),
         default_dims=dict(default_dims or {}),
         random_ops=inspection.random_ops(proto),
         notes=inspection.notes(proto),

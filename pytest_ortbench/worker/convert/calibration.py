@@ -1,0 +1,65 @@
+"""Calibration data: stored input sets, or some that are drawn like those of the measured case."""
+
+from __future__ import annotations
+
+from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.core.outcome import Failure
+from pytest_ortbench.core.recipe import Conversion
+from pytest_ortbench.worker.inputs import make_feeds, varies
+
+#: Number of the first drawn set. Those that accuracy is checked on have small ones: a range must
+#: not be judged on the very values that it was taken from.
+_FIRST_DRAWN = 1000
+
+
+class InputSets:
+    """Input sets one after the other, in the form that ONNX Runtime's calibrators read.
+
+    Attributes:
+        description: What it is, for people: ``16 drawn input sets (seed 0)``.
+
+    Args:
+        conversion: Says what is stored, or what to draw.
+
+    Raises:
+        WorkerError: if there is none.
+    """
+
+    def __init__(self, conversion: Conversion) -> None:
+        self._conversion = conversion
+        recipe = conversion.recipe
+        if recipe.calibration_data or conversion.calibration:
+            self._count = len(conversion.calibration)
+            self.description = f"{self._count} stored input sets"
+        else:
+            # Where nothing is drawn, each set would be the same.
+            self._count = recipe.calibration_samples if varies(conversion.inputs) else 1
+            self.description = f"{self._count} drawn input sets (seed {conversion.seed})"
+        if not self._count:
+            raise WorkerError(
+                Failure(
+                    kind="unsupported",
+                    phase="convert",
+                    message=f"{recipe.base} can't be made: ValueError: no calibration data in "
+                    f"{recipe.calibration_data}",
+                    hint="Put .npz files there, one an input set, or leave calibration_data out",
+                )
+            )
+        self._next, self._end = 0, self._count
+
+    def __len__(self) -> int:
+        return self._count
+
+    def set_range(self, start_index: int, end_index: int) -> None:
+        """Give the sets from ``start_index`` up to and without ``end_index`` next."""
+        self._next, self._end = start_index, min(end_index, self._count)
+
+    def get_next(self) -> dict[str, object] | None:
+        """Return the next input set, ``None`` behind the last."""
+        if self._next >= self._end:
+            return None
+        number, self._next = self._next, self._next + 1
+        conversion = self._conversion
+        if conversion.calibration:
+            return make_feeds(conversion.calibration[number], seed=conversion.seed)
+        return make_feeds(conversion.inputs, seed=conversion.seed, sample=_FIRST_DRAWN + number)

@@ -1,0 +1,149 @@
+"""What a conversion really changed: weights by type, and nodes that still compute in float."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_ortbench.worker.convert.graph import all_graphs, count_types
+
+if TYPE_CHECKING:
+    import onnx
+
+#: Operators whose weights quantisation is for.
+_WITH_WEIGHTS = frozenset(
+    {"Conv", "ConvTranspose", "MatMul", "Gemm", "LSTM", "GRU", "RNN", "Attention"}
+)
+#: Operators that only carry a value on.
+_CARRIERS = frozenset({"Cast", "Constant", "Identity", "QuantizeLinear", "DequantizeLinear"})
+
+#: A file of which less than this share of the weights changed is still what it was.
+_LEAST = 0.05
+
+#: Operator types that are named before the rest is counted.
+_NAMED = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changed:
+    """The difference that a conversion made.
+
+    Attributes:
+        weights: Number of weights that changed their type.
+        facts: What to show in the recipe.
+        reason: Why none changed, where none did.
+    """
+
+    weights: int
+    facts: dict[str, str] = field(default_factory=dict)
+    reason: str = ""
+
+
+def changed(before: dict[int, int], target: Path, base: str) -> Changed:
+    """Compare a converted model with what it was made from.
+
+    Args:
+        before: Weights by element type of what it was made from.
+        target: The converted model.
+        base: What it was to become.
+    """
+    import onnx
+
+    model = onnx.load(str(target), load_external_data=False)
+    float32, narrow = onnx.TensorProto.FLOAT, (onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16)
+    after = count_types(model)
+    if base == "fp32":
+        had = sum(before.get(kind, 0) for kind in narrow)
+        weights = had - sum(after.get(kind, 0) for kind in narrow)
+    else:
+        had = before.get(float32, 0)
+        weights = had - after.get(float32, 0)
+    if weights <= 0:
+        return Changed(weights=0, reason=_reason(model, had, base))
+    left = Counter(_left_in_float(model, base))
+    share = weights / had
+    if share < _LEAST:
+        return Changed(
+            weights=0,
+            reason=f"{100 * share:.2g} % of the weights are too few; left in float: "
+            f"{_counted(left)}",
+        )
+    facts = {"weights": f"{100 * share:.1f} % of {had} values in {base}"}
+    if base != "fp32":
+        facts["nodes_in_float"] = _counted(left)
+    return Changed(weights=weights, facts=facts)
+
+
+def _reason(model: onnx.ModelProto, had: int, base: str) -> str:
+    if not had:
+        return "the model stores no such weights"
+    names = Counter(node.op_type for graph in all_graphs(model.graph) for node in graph.node)
+    ops = _counted(names)
+    if base == "bf16":
+        versions = {entry.domain or "ai.onnx": entry.version for entry in model.opset_import}
+        return (
+            f"no operator with weights takes bfloat16 at operator set "
+            f"{versions.get('ai.onnx', 1)} ({ops}); a Conv does from 22 on"
+        )
+    return f"none of its operators takes such weights ({ops})"
+
+
+def _left_in_float(model: onnx.ModelProto, base: str) -> Iterable[str]:
+    """Operator types of the nodes that still compute in float32."""
+    if base in ("fp16", "bf16"):
+        return _reading_float32(model)
+    return [
+        node.op_type
+        for graph in all_graphs(model.graph)
+        for node in graph.node
+        if node.op_type in _WITH_WEIGHTS and not _reads_quantised(node, graph)
+    ]
+
+
+def _reads_quantised(node: onnx.NodeProto, graph: onnx.GraphProto) -> bool:
+    """Whether both operands come out of DequantizeLinear, so that a kernel can take integers."""
+    sources = {name for n in graph.node if n.op_type == "DequantizeLinear" for name in n.output}
+    return all(name in sources for name in list(node.input)[:2])
+
+
+def _reading_float32(model: onnx.ModelProto) -> list[str]:
+    """Nodes with a float32 operand, by the types that inference finds; casts are no computation."""
+    import onnx
+
+    try:
+        model = onnx.shape_inference.infer_shapes(model)
+    except Exception:  # noqa: BLE001 - onnx raises its own errors and protobuf's
+        return []
+    found = []
+    for graph in all_graphs(model.graph):
+        wide = {tensor.name for tensor in graph.initializer if tensor.data_type == 1}
+        for value in (*graph.input, *graph.value_info, *graph.output):
+            if value.type.tensor_type.elem_type == onnx.TensorProto.FLOAT:
+                wide.add(value.name)
+        found += [
+            node.op_type
+            for node in graph.node
+            if node.op_type not in _CARRIERS
+            and (wide.intersection(node.output) or _first_is_wide(node, wide))
+        ]
+    return found
+
+
+def _first_is_wide(node: onnx.NodeProto, wide: set[str]) -> bool:
+    # Scales of Resize and the like are float32 by definition; the first operand is the data.
+    return bool(node.input) and node.input[0] in wide
+
+
+def _counted(names: Counter[str]) -> str:
+    """``3 (2 Softmax, 1 Resize)``, or ``0``."""
+    total = sum(names.values())
+    if not total:
+        return "0"
+    shown = [f"{count} {name}" for name, count in names.most_common(_NAMED)]
+    rest = len(names) - len(shown)
+    if rest > 0:
+        shown.append(f"{rest} more types")
+    return f"{total} ({', '.join(shown)})"

@@ -1,0 +1,132 @@
+"""A variant is used only if it loads and its outputs are finite where the source's are."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_ortbench.core.case import Provider, SessionConfig
+from pytest_ortbench.core.cpus import allowance
+from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.core.outcome import Failure
+from pytest_ortbench.core.recipe import Conversion
+from pytest_ortbench.worker.element_types import NUMPY_NAMES
+from pytest_ortbench.worker.inputs import make_feeds
+from pytest_ortbench.worker.outputs import check as look_at
+from pytest_ortbench.worker.session import CPU, create, session_options
+
+if TYPE_CHECKING:
+    from onnxruntime import InferenceSession
+
+_CHUNK = 1 << 20
+
+
+def run(conversion: Conversion, target: Path) -> tuple[str, ...]:
+    """Load and run a variant once on the CPU.
+
+    Returns:
+        Notes: what could not be checked here.
+
+    Raises:
+        WorkerError: if it does not load, or if its outputs hold NaN or infinity that the source's
+            lack.
+    """
+    try:
+        session = _session(conversion, str(target))
+    except Exception as error:
+        if _is_missing_kernel(error):
+            # Other providers may have it; on the CPU the case itself says the same.
+            return ("not run when it was made: the CPU provider has no kernel for a node of it",)
+        raise _not_valid(conversion, f"does not load: {_line(error)}") from error
+    try:
+        found = _nonfinite(session, conversion)
+    except Exception as error:
+        if _runs(conversion, conversion.source):
+            raise _not_valid(conversion, f"does not run: {_line(error)}") from error
+        return ("not run when it was made: the source refuses these inputs too",)
+    finally:
+        del session
+    if found:
+        source = _session(conversion, conversion.source)
+        if not _nonfinite(source, conversion):
+            raise _not_valid(
+                conversion, f"gives {found} NaN or infinite values where the source gives none"
+            )
+    return ()
+
+
+def _session(conversion: Conversion, path: str) -> InferenceSession:
+    config = SessionConfig(custom_ops=conversion.custom_ops)
+    options = session_options(config, threads=allowance().threads)
+    session, _ = create(path, Provider(alias="cpu", name=CPU), options)
+    return session
+
+
+def _nonfinite(session: InferenceSession, conversion: Conversion) -> int:
+    import numpy as np
+
+    feeds: dict[str, object] = {}
+    drawn = make_feeds(conversion.inputs, seed=conversion.seed)
+    for declared in session.get_inputs():
+        value = drawn.get(declared.name)
+        wanted = NUMPY_NAMES.get(declared.type[7:-1], "")
+        if isinstance(value, np.ndarray) and value.dtype.kind == "f" and wanted:
+            value = value.astype(wanted)
+        if value is not None:
+            feeds[declared.name] = value
+    return look_at("first", session.run(None, feeds)).nonfinite
+
+
+def _runs(conversion: Conversion, path: str) -> bool:
+    try:
+        _nonfinite(_session(conversion, path), conversion)
+    except Exception:  # noqa: BLE001 - native errors have no common base class
+        return False
+    return True
+
+
+def _is_missing_kernel(error: Exception) -> bool:
+    return type(error).__name__ == "NotImplemented" or "NOT_IMPLEMENTED" in str(error)
+
+
+def _not_valid(conversion: Conversion, what: str) -> WorkerError:
+    return WorkerError(
+        Failure(
+            kind="unsupported",
+            phase="convert",
+            message=f"the {conversion.recipe.base} variant {what}",
+            hint="Leave nodes or operator types in float with a recipe: nodes_to_exclude, "
+            "op_types or block_list in [tool.ortbench.precisions.NAME]",
+        )
+    )
+
+
+def _line(error: Exception) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return f"{type(error).__name__}: {lines[0] if lines else 'no message'}"
+
+
+def digest(path: Path, external: Sequence[str]) -> str:
+    """SHA-256 over a model file and then location, a zero byte and content of its data files."""
+    hasher = hashlib.sha256()
+    _feed(hasher, path)
+    for name in sorted(external):
+        hasher.update(name.encode() + b"\0")
+        _feed(hasher, path.parent / name)
+    return hasher.hexdigest()
+
+
+def _feed(hasher: hashlib._Hash, path: Path) -> None:
+    with path.open("rb") as stream:
+        while chunk := stream.read(_CHUNK):
+            hasher.update(chunk)
+
+
+def tools() -> str:
+    """Versions of the tools: ``onnxruntime 1.32.0, onnx 1.23.2``."""
+    import onnxruntime
+
+    return f"onnxruntime {onnxruntime.__version__}, onnx {importlib.metadata.version('onnx')}"

@@ -1,0 +1,62 @@
+"""From what a tool raises to a failure that a person can act on."""
+
+from __future__ import annotations
+
+import re
+
+from pytest_ortbench.core.outcome import Failure
+from pytest_ortbench.core.recipe import Conversion
+
+#: Packages that a tool needs and that are not needed elsewhere, and what brings them.
+_EXTRAS = {"onnx_ir": "int4", "ml_dtypes": "int4", "sympy": "int4"}
+
+_NAMED = re.compile(r"node (?:with name |name: ?|name=)?'?([\w/.:\-]+)'?")
+
+
+def as_failure(error: Exception, conversion: Conversion) -> Failure:
+    """Say what a conversion ran into.
+
+    Args:
+        error: What was raised.
+        conversion: What was to be made.
+    """
+    base = conversion.recipe.base
+    if isinstance(error, MemoryError) or "bad allocation" in str(error):
+        return Failure(
+            kind="out_of_memory",
+            phase="convert",
+            message=f"memory ran out while making {base} of {conversion.size_bytes / 1e9:.1f} GB",
+            hint="Convert it on a machine with more memory, and name the file as an own variant",
+        )
+    if isinstance(error, ImportError):
+        return _missing(error, base)
+    if isinstance(error, OSError) and error.errno is not None:
+        return Failure(
+            kind="error",
+            phase="convert",
+            message=f"{error.filename or 'a file'} can't be written: {error.strerror}",
+            hint="Free space in the cache, or name another folder in ORTBENCH_CACHE",
+        )
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    said = lines[0] if lines else "no message"
+    node = _NAMED.search(said)
+    at = f" at node {node[1]!r}" if node and node[1] not in ("that", "with", "is", "in") else ""
+    return Failure(
+        kind="unsupported",
+        phase="convert",
+        message=f"{base} can't be made{at}: {type(error).__name__}: {said}",
+        hint="Exclude what it can't convert in a recipe: nodes_to_exclude or op_types in "
+        "[tool.ortbench.precisions.NAME]",
+    )
+
+
+def _missing(error: ImportError, base: str) -> Failure:
+    name = (error.name or "").partition(".")[0]
+    extra = _EXTRAS.get(name)
+    install = f"pip install 'pytest-ortbench[{extra}]'" if extra else f"pip install {name or 'it'}"
+    return Failure(
+        kind="unavailable",
+        phase="convert",
+        message=f"{base} needs a package that is not installed: {name or error}",
+        hint=install,
+    )

@@ -1,0 +1,178 @@
+"""Models as the tools need them: with types of all values, weights by name, and written back."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import onnx
+    from numpy.typing import NDArray
+
+#: A model of more bytes is written with external data; one protobuf file can't hold 2 GiB.
+INLINE_LIMIT = 3 << 29
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """What a tool made, not yet checked.
+
+    Attributes:
+        before: Number of elements by element type in the weights of what it was made from.
+        facts: What came out.
+        notes: What a reader should know.
+    """
+
+    before: dict[int, int]
+    facts: dict[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+def load_typed(path: Path) -> tuple[onnx.ModelProto, tuple[str, ...]]:
+    """Read a model with its weights and the types of its values.
+
+    Types are inferred before external weights are loaded, so that models of any size can be read,
+    and nothing is written beside the file.
+
+    Returns:
+        The model, and notes: why types could not be inferred.
+    """
+    import onnx
+    from onnx.external_data_helper import load_external_data_for_model
+
+    model = onnx.load(str(path), load_external_data=False)
+    notes: tuple[str, ...] = ()
+    try:
+        model = onnx.shape_inference.infer_shapes(model)
+    except Exception as error:  # noqa: BLE001 - onnx raises its own errors and protobuf's
+        notes = (f"types were not inferred ({type(error).__name__}): casts may be missing",)
+    load_external_data_for_model(model, str(path.parent))
+    return model, notes
+
+
+def all_graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
+    """Yield a graph and every graph inside it."""
+    yield graph
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.HasField("g"):
+                yield from all_graphs(attribute.g)
+            for inner in attribute.graphs:
+                yield from all_graphs(inner)
+
+
+def count_types(model: onnx.ModelProto) -> dict[int, int]:
+    """Number of elements by element type in initialisers and constants; nothing is loaded."""
+    counts: dict[int, int] = {}
+    for graph in all_graphs(model.graph):
+        tensors = [*graph.initializer]
+        for node in graph.node:
+            tensors += [a.t for a in node.attribute if a.HasField("t")]
+        for tensor in tensors:
+            size = math.prod(tensor.dims)
+            counts[tensor.data_type] = counts.get(tensor.data_type, 0) + size
+    return counts
+
+
+def constants_to_initialisers(model: onnx.ModelProto) -> None:
+    """Turn constant nodes that hold a tensor into initialisers of the same name, in all graphs."""
+    for graph in all_graphs(model.graph):
+        kept = []
+        for node in graph.node:
+            values = [a.t for a in node.attribute if a.name == "value" and a.HasField("t")]
+            if node.op_type == "Constant" and values:
+                tensor = graph.initializer.add()
+                tensor.CopyFrom(values[0])
+                tensor.name = node.output[0]
+            else:
+                kept.append(node)
+        if len(kept) != len(graph.node):
+            copies = [_copy(node) for node in kept]
+            del graph.node[:]
+            graph.node.extend(copies)
+
+
+def _copy(node: onnx.NodeProto) -> onnx.NodeProto:
+    import onnx
+
+    copied = onnx.NodeProto()
+    copied.CopyFrom(node)
+    return copied
+
+
+def values_of(tensor: onnx.TensorProto) -> NDArray[Any]:
+    """The values of a loaded float tensor, flat, without a copy where they lie in one piece."""
+    import numpy as np
+    from onnx import TensorProto, numpy_helper
+
+    if tensor.raw_data and tensor.data_type == TensorProto.FLOAT:
+        return np.frombuffer(tensor.raw_data, dtype="<f4")
+    values: NDArray[Any] = numpy_helper.to_array(tensor).reshape(-1)
+    return values
+
+
+def save(model: onnx.ModelProto, target: Path) -> None:
+    """Write a model, with its weights in a file beside it where it is large."""
+    import onnx
+
+    sort_nodes(model.graph)
+    total = sum(
+        len(tensor.raw_data) for graph in all_graphs(model.graph) for tensor in graph.initializer
+    )
+    if total < INLINE_LIMIT:
+        onnx.save(model, str(target))
+        return
+    onnx.save(
+        model,
+        str(target),
+        save_as_external_data=True,
+        all_tensors_to_one_file=True,
+        location=f"{target.name}.data",
+        size_threshold=1024,
+    )
+
+
+def sort_nodes(graph: onnx.GraphProto) -> None:
+    """Put every node behind those that it reads from, keeping the order where it is free.
+
+    The tools append casts at the end; ONNX wants them in order.
+    """
+    made_by = {name: index for index, node in enumerate(graph.node) for name in node.output if name}
+    order: list[int] = []
+    state = [0] * len(graph.node)  # 0: not seen, 1: waits for what it reads, 2: placed
+    for start in range(len(graph.node)):
+        stack = [start]
+        while stack:
+            index = stack[-1]
+            if state[index] == 2:
+                stack.pop()
+                continue
+            state[index] = 1
+            needed = {made_by[name] for name in _read_by(graph.node[index]) if name in made_by} - {
+                index
+            }
+            waiting = [other for other in needed if state[other] == 0]
+            if waiting:
+                stack += sorted(waiting, reverse=True)
+            else:
+                state[index] = 2
+                order.append(index)
+                stack.pop()
+    if order != sorted(order):
+        nodes = [_copy(graph.node[index]) for index in order]
+        del graph.node[:]
+        graph.node.extend(nodes)
+
+
+def _read_by(node: onnx.NodeProto) -> Iterator[str]:
+    """Names that a node reads, those of the graphs inside it included."""
+    yield from node.input
+    for attribute in node.attribute:
+        inner = [attribute.g] if attribute.HasField("g") else []
+        for graph in [*inner, *attribute.graphs]:
+            for part in graph.node:
+                yield from _read_by(part)
+            yield from (value.name for value in graph.output)

@@ -1,0 +1,190 @@
+"""Eight-bit quantisation, dynamic and static, by ONNX Runtime's quantiser."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_ortbench.core.errors import WorkerError, did_you_mean
+from pytest_ortbench.core.outcome import Failure
+from pytest_ortbench.core.recipe import Conversion, Recipe
+from pytest_ortbench.worker.convert.graph import INLINE_LIMIT, Draft, all_graphs, count_types
+from pytest_ortbench.worker.convert.pieces import bounded_memory
+
+if TYPE_CHECKING:
+    import onnx
+
+
+def quantise(source: Path, target: Path, conversion: Conversion, scratch: Path) -> Draft:
+    """Quantise a float32 model.
+
+    Args:
+        source: The model.
+        target: Where the result goes.
+        conversion: With base ``int8-dynamic`` or ``int8-static``.
+        scratch: Folder for what the tools write on the way.
+
+    Raises:
+        WorkerError: if the recipe does not fit the model, or calibration data can't be made.
+        Exception: what the quantiser raises.
+    """
+    import onnx
+
+    recipe = conversion.recipe
+    original = onnx.load(str(source), load_external_data=False)
+    large = conversion.size_bytes >= INLINE_LIMIT
+    prepared, notes = _prepare(source, scratch, recipe, large=large)
+    graph = onnx.load(str(prepared), load_external_data=False)
+    excluded = _excluded(original, graph, recipe.nodes_to_exclude)
+    before = count_types(graph)
+    common: dict[str, Any] = {
+        "op_types_to_quantize": list(recipe.op_types) or None,
+        "per_channel": recipe.per_channel,
+        "reduce_range": recipe.reduce_range,
+        "weight_type": _kind(recipe.weight_type),
+        "nodes_to_exclude": excluded,
+        "use_external_data_format": large,
+    }
+    with bounded_memory():
+        if recipe.base == "int8-dynamic":
+            facts = _dynamic(prepared, target, common, inner=_has_inner_graphs(graph))
+        else:
+            facts = _static(prepared, target, conversion, common)
+    return Draft(before=before, facts=facts, notes=notes)
+
+
+def _kind(name: str) -> object:
+    from onnxruntime.quantization import QuantType
+
+    return {"int8": QuantType.QInt8, "uint8": QuantType.QUInt8}[name]
+
+
+def _has_inner_graphs(model: onnx.ModelProto) -> bool:
+    return any(graph is not model.graph for graph in all_graphs(model.graph))
+
+
+def _dynamic(
+    prepared: Path, target: Path, common: dict[str, Any], *, inner: bool
+) -> dict[str, str]:
+    from onnxruntime.quantization import quantize_dynamic
+
+    # Branches and loop bodies may hold all the weights.
+    extra = {"EnableSubgraph": True} if inner else {}
+    quantize_dynamic(str(prepared), str(target), extra_options=extra, **common)
+    return {}
+
+
+def _static(
+    prepared: Path, target: Path, conversion: Conversion, common: dict[str, Any]
+) -> dict[str, str]:
+    from onnxruntime.quantization import CalibrationMethod, QuantFormat, quantize_static
+
+    from pytest_ortbench.worker.convert.calibration import InputSets
+
+    recipe = conversion.recipe
+    methods = {
+        "minmax": CalibrationMethod.MinMax,
+        "entropy": CalibrationMethod.Entropy,
+        "percentile": CalibrationMethod.Percentile,
+    }
+    reader = InputSets(conversion)
+    # The ranges of ONNX Runtime's percentile method are symmetric by default, which costs a bit
+    # wherever values have one sign. One input set at a time, or the histogram methods keep every
+    # activation of all of them.
+    extra = {"CalibTensorRangeSymmetric": False, "CalibStridedMinMax": 1}
+    if recipe.calibration == "percentile":
+        extra["CalibPercentile"] = recipe.percentile  # type: ignore[assignment]
+    quantize_static(
+        str(prepared),
+        str(target),
+        reader,
+        quant_format=QuantFormat.QDQ,
+        activation_type=_kind(recipe.activation_type),
+        calibrate_method=methods[recipe.calibration],
+        extra_options=extra,
+        **common,
+    )
+    return {"calibrated_on": reader.description}
+
+
+def _prepare(
+    source: Path, scratch: Path, recipe: Recipe, *, large: bool
+) -> tuple[Path, tuple[str, ...]]:
+    """Optimise and infer shapes, as ONNX Runtime recommends; at least copy into the scratch folder.
+
+    The quantiser writes beside the file that it is given, so it never gets the user's.
+
+    Symbolic shape inference is left out: it wants the shapes of every operator to be known to it,
+    and the optimised graph has the types that the quantiser needs.
+    """
+    from onnxruntime.quantization.shape_inference import quant_pre_process
+
+    prepared = scratch / "prepared.onnx"
+    with _errors_of("onnxruntime.quantization.shape_inference") as errors:
+        quant_pre_process(
+            str(source),
+            str(prepared),
+            skip_symbolic_shape=True,
+            skip_optimization=not recipe.preprocess,
+            save_as_external_data=large,
+            all_tensors_to_one_file=True,
+            external_data_location="prepared.data" if large else None,
+        )
+    if not errors:
+        return prepared, ()
+    return prepared, ("ONNX Runtime could not optimise the graph before quantising it",)
+
+
+@contextmanager
+def _errors_of(name: str) -> Iterator[list[str]]:
+    """Collect what a tool logs as an error instead of raising it."""
+    found: list[str] = []
+
+    class Collector(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            found.append(record.getMessage())
+
+    logger, handler = logging.getLogger(name), Collector(level=logging.ERROR)
+    logger.addHandler(handler)
+    try:
+        yield found
+    finally:
+        logger.removeHandler(handler)
+
+
+def _excluded(
+    original: onnx.ModelProto, prepared: onnx.ModelProto, names: tuple[str, ...]
+) -> list[str]:
+    """Names in the prepared graph of nodes that the recipe excludes by their names in the file.
+
+    Optimising may fuse a node with its neighbour under a new name; the fused node makes one of the
+    values that the excluded one made, or that its neighbour made of it.
+    """
+    by_name = {node.name: node for node in original.graph.node if node.name}
+    wanted: set[str] = set()
+    made: set[str] = set()
+    for name in names:
+        if name not in by_name:
+            raise WorkerError(
+                Failure(
+                    kind="unsupported",
+                    phase="convert",
+                    message=f"the recipe excludes the node {name!r}, and the model has none",
+                    hint=did_you_mean(name, by_name),
+                )
+            )
+        wanted.add(name)
+        made.update(by_name[name].output)
+    left = {name for node in prepared.graph.node for name in node.output}
+    for _ in range(3):  # a chain that is fused into one node: Conv, BatchNormalization, activation
+        gone = made - left
+        readers = [node for node in original.graph.node if gone.intersection(node.input)]
+        made.update(name for node in readers for name in node.output)
+    return [
+        node.name
+        for node in prepared.graph.node
+        if node.name in wanted or made.intersection(node.output)
+    ]

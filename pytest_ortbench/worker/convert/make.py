@@ -1,0 +1,100 @@
+"""One conversion from the source file to a checked variant in an empty folder."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.core.outcome import Failure
+from pytest_ortbench.core.recipe import Conversion, Converted
+from pytest_ortbench.worker.convert.failure import as_failure
+from pytest_ortbench.worker.convert.graph import Draft
+
+Enter = Callable[[str], None]
+
+#: Name of the file that a conversion makes.
+FILE = "model.onnx"
+
+
+def convert(conversion: Conversion, folder: Path, enter: Enter) -> Converted:
+    """Make a variant.
+
+    Args:
+        conversion: What to make.
+        folder: An empty folder for it; nothing is written anywhere else but in a temporary folder
+            inside it, which is gone at the end.
+        enter: Called with each phase as it begins.
+
+    Returns:
+        What was made, after it was checked: it loads, the weights really changed their type, and
+        its outputs are finite where the source's are.
+
+    Raises:
+        WorkerError: if it can't be made, or does not stand the check; the failure names the class
+            of the native error and its first line.
+    """
+    from pytest_ortbench.worker.runtime import load
+
+    enter("import")
+    load()
+    enter("convert")
+    try:
+        with tempfile.TemporaryDirectory(dir=folder, prefix="scratch-") as scratch:
+            return _convert(conversion, folder / FILE, Path(scratch))
+    except WorkerError:
+        raise
+    except Exception as error:
+        # The tools raise whatever their code runs into: assertions, key errors, native errors.
+        raise WorkerError(as_failure(error, conversion)) from error
+
+
+def _convert(conversion: Conversion, target: Path, scratch: Path) -> Converted:
+    from pytest_ortbench.worker.convert import census, check, memory
+
+    memory.limit(conversion)
+    draft = _make(conversion, target, scratch)
+    changed = census.changed(draft.before, target, conversion.recipe.base)
+    if not changed.weights:
+        raise WorkerError(
+            Failure(
+                kind="unsupported",
+                phase="convert",
+                message=f"{conversion.recipe.base} changes nothing: {changed.reason}",
+                hint="Leave this precision out for this model",
+            )
+        )
+    notes = (*draft.notes, *check.run(conversion, target))
+    files = tuple(sorted(path.name for path in target.parent.iterdir() if path.is_file()))
+    external = tuple(name for name in files if name != target.name)
+    return Converted(
+        file=target.name,
+        external_files=external,
+        digest=check.digest(target, external),
+        size_bytes=sum((target.parent / name).stat().st_size for name in files),
+        facts={**changed.facts, **draft.facts, "tools": check.tools()},
+        notes=notes,
+    )
+
+
+def _make(conversion: Conversion, target: Path, scratch: Path) -> Draft:
+    """Choose the tool of the recipe's base; a half-precision source is widened first."""
+    from pytest_ortbench.worker.convert import four_bit, half, integer, widen
+
+    base = conversion.recipe.base
+    source = Path(conversion.source)
+    if base == "fp32":
+        return widen.to_float32(source, target, keep_io=conversion.recipe.keep_io_types)
+    note: tuple[str, ...] = ()
+    if conversion.own_precision != "fp32":
+        source = scratch / "wide.onnx"
+        widen.to_float32(Path(conversion.source), source, keep_io=True)
+        note = (f"made from a file in {conversion.own_precision}, widened to fp32 first",)
+    if base in ("fp16", "bf16"):
+        draft = half.to_half(source, target, conversion.recipe)
+    elif base == "int4":
+        draft = four_bit.quantise(source, target, conversion.recipe)
+    else:
+        draft = integer.quantise(source, target, conversion, scratch)
+    return Draft(before=draft.before, facts=draft.facts, notes=(*note, *draft.notes))
