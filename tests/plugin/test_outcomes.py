@@ -227,7 +227,8 @@ def test_an_interrupted_run_is_resumed_without_measuring_again(
         return block(worker, iterations)
 
     monkeypatch.setattr(ProcessWorker, "block", interrupted_block)
-    arguments = ("first.onnx", "second.onnx", "-k", "latency", *QUICK)
+    # Without pytest-benchmark, whose warning about its unused fixture is an error in this process.
+    arguments = ("first.onnx", "second.onnx", "-k", "latency", "-p", "no:benchmark", *QUICK)
     resumed = False
     result = pytester.runpytest_inprocess(*arguments, no_reraise_ctrlc=True)
     assert result.ret == pytest.ExitCode.INTERRUPTED
