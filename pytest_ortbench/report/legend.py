@@ -116,10 +116,25 @@ def runtime_line(label: str, info: RuntimeInfo) -> str:
     return one_line(f"{label}: {distributions}, Python {info.python}, numpy {info.numpy}")
 
 
+#: The stable facts that tell machines apart at a glance, and how each is written.
+_MACHINE = {
+    "cpu": "{}",
+    "cpus_usable": "{} CPUs",
+    "memory": "{}",
+    "gpu": "{}",
+    "system": "{}",
+    "virtualisation": "{}",
+}
+
+
 def machine_line(run: Run) -> str:
-    """Name the machine by its host name and the first of its stable facts."""
-    facts = list(run.machine.stable.items())[:6]
-    return one_line(", ".join([run.machine.host, *(f"{name} {value}" for name, value in facts)]))
+    """Name the machine: ``ci-7: AMD EPYC, 2 CPUs, 23.5 GiB, Linux 6.18, virtual machine``."""
+    stable = run.machine.stable
+    facts = [form.format(stable[name]) for name, form in _MACHINE.items() if stable.get(name)]
+    if "cpu" not in stable:
+        # Written by another version: whatever it held to be stable.
+        facts = [f"{name} {value}" for name, value in list(stable.items())[:6]]
+    return one_line(f"{run.machine.host}: {', '.join(facts)}" if facts else run.machine.host)
 
 
 def model_line(entry: Entry) -> str:

@@ -71,7 +71,7 @@ def job_summary(run: Run) -> str:
             markdown(sentence)
             for sentence in (
                 *legend.includes(shown),
-                f"Machine: {legend.machine_line(run)}.",
+                f"Machine {legend.machine_line(run)}.",
                 *(
                     f"Runtime {legend.runtime_line(label, info)}."
                     for label, info in run.runtimes.items()

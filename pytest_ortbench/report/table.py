@@ -22,6 +22,8 @@ INDENT = 2
 GAP = 2
 #: A case label beyond this is shortened in the middle before a column is left out for it.
 LABEL_LIMIT = 34
+#: Flags beyond this are counted before a column is left out for them.
+STATUS_LIMIT = 20
 #: The least that a label and a status may be shortened to.
 LABEL_LEAST, STATUS_LEAST = 12, 10
 #: Reasons of skipped combinations that are spelt out before the rest is counted.
@@ -114,6 +116,7 @@ class _Table:
 
     def _fit(self) -> None:
         """Shorten labels, then leave out columns, then shorten on, until a line fits."""
+        self._shorten("status", STATUS_LIMIT)
         self._shorten("case", LABEL_LIMIT)
         while self._total() > self.width:
             droppable = [column for column in self.columns if column.rank]
@@ -163,7 +166,10 @@ class _Table:
             if index:
                 line.append(" " * GAP)
             width = self.widths[column.key]
-            text = _shortened(cells[column.key], width, self.mark, middle=column.key == "case")
+            text = cells[column.key]
+            if column.key == "status":
+                text = _packed(text, width)
+            text = _shortened(text, width, self.mark, middle=column.key == "case")
             part = Text(text, styles.get(column.key, ""))
             part.align("right" if column.right else "left", width)
             line.append_text(part)
@@ -238,6 +244,17 @@ def _status_style(entry: Entry) -> str:
         if severity in severities:
             return style
     return "cyan" if entry.flags else "green"
+
+
+def _packed(flags: str, width: int) -> str:
+    """Name as many flags as fit and count the rest: ``CPU-SHARE SPREAD +1``."""
+    names = flags.split(" ")
+    for shown in range(len(names), 0, -1):
+        rest = len(names) - shown
+        text = " ".join(names[:shown]) + (f" +{rest}" if rest else "")
+        if len(text) <= width:
+            return text
+    return flags
 
 
 def _shortened(text: str, width: int, mark: str, *, middle: bool = False) -> str:

@@ -128,7 +128,7 @@ def test_the_legend_says_what_the_numbers_include_and_where_they_come_from() -> 
         "3 fresh worker processes a case; ",
         "Threads of one operator: 2 (affinity).",
         "runtimes    current: onnxruntime 1.32.0, Python 3.11.9, numpy 2.4.0",
-        "machine     bench-1, cpu_model Example CPU 3000",
+        "machine     bench-1: cpu_model Example CPU 3000",
         "left out    azure: takes no node of a local model",
     ):
         assert sentence in text
@@ -194,3 +194,14 @@ def test_a_run_without_cases_says_so() -> None:
     text = render_table(factory.make_run([], skips=sample_runs.SKIPS), width=80, color=False)
     assert "cases     none was measured" in text
     assert "left out  azure: takes no node of a local model" in text
+
+
+def test_flags_that_do_not_fit_are_counted() -> None:
+    flags = [Flag(name=name) for name in ("CPU-SHARE", "RESOLUTION", "BIMODAL", "SPREAD")]
+    run = factory.make_run([factory.make_result(flags=flags)])
+    assert line_with(render_table(run, width=200, color=False), "native/cpu/b1").endswith(
+        "  CPU-SHARE RESOLUTION BIMODAL SPREAD"
+    )
+    assert line_with(render_table(run, width=110, color=False), "native/cpu/b1").endswith(
+        "  CPU-SHARE +3"
+    )

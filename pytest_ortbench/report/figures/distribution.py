@@ -83,7 +83,7 @@ def pooled(entry: Entry) -> tuple[Floats, Floats]:
 def _panel(curve: Axes, strip: Axes, panel: Panel) -> None:
     samples = [pooled(entry) for entry in panel.shown]
     everything = np.concatenate([durations for durations, _ in samples])
-    scale = style.Scale(everything.tolist(), "s")
+    scale = style.Scale(np.quantile(everything, [0.5, 0.9]).tolist(), "s")
     ends = [scale.of(float(everything.min())), scale.of(float(everything.max()))]
     strip.sharex(curve)
     for axes in (curve, strip):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pytest_ortbench.core.units import format_amount, significant
+from pytest_ortbench.core.units import significant
 from pytest_ortbench.report.entries import Entry
 from pytest_ortbench.report.figures import style
 from pytest_ortbench.report.figures.choice import Panel, choose
@@ -196,9 +196,7 @@ def _row(
     axes.text(
         1.01,
         position,
-        significant(quantity.value)
-        if quantity.unit == "1/s"
-        else format_amount(quantity.value, quantity.unit),
+        significant(value) + ("" if quantity.unit == "1/s" else f" {scale.name}"),
         transform=axes.get_yaxis_transform(),
         va="center",
         ha="left",

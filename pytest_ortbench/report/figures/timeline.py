@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 
 PANELS = 6
 PANEL_IN = 1.45
-#: Samples beyond this multiple of the 99th percentile are drawn at the upper edge.
-HEADROOM = 1.25
+#: Samples beyond this multiple of the 95th percentile are drawn at the upper edge, so that rare
+#: slow ones do not press the others flat.
+HEADROOM = 1.35
 #: Points a panel, over all its workers.
 POINTS = 1500
 
@@ -91,8 +92,9 @@ def _panel(axes: Axes, entry: Entry) -> None:
     steady = np.concatenate(
         [np.asarray(m.samples.durations_ns, dtype=np.float64) / 1e9 for m in _workers(entry)]
     )
-    scale = style.Scale(steady.tolist(), "s")
-    top = float(np.quantile(steady, 0.99)) * HEADROOM / scale.factor
+    highest = float(np.quantile(steady, 0.95)) * HEADROOM
+    scale = style.Scale([float(np.median(steady)), highest], "s")
+    top = highest / scale.factor
     style.dress(axes, grid="y")
     start = 0.0
     for measurement in _workers(entry):

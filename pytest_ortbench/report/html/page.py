@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -164,7 +165,7 @@ def _distinct(names: Iterable[str]) -> tuple[str, ...]:
 def _subtitle(run: Run, shown: Sequence[Entry]) -> tuple[str, ...]:
     measured = sum(entry.measured for entry in shown)
     parts = [
-        run.started_at.replace("T", " ").replace("Z", " UTC"),
+        re.sub(r"(?<=\d)T(?=\d)", " ", re.sub(r"(Z|\+00:00)$", " UTC", run.started_at)),
         f"{measured} of {len(shown)} cases measured",
         *(legend.runtime_line(label, info) for label, info in run.runtimes.items()),
     ]

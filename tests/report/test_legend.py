@@ -1,0 +1,115 @@
+"""What stands beside the table: machine, runtimes, failures, what was left out."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from pytest_ortbench.core.case import Sampling
+from pytest_ortbench.core.outcome import Failure
+from pytest_ortbench.core.run import Machine, Skip
+from pytest_ortbench.report import legend
+from pytest_ortbench.report.entries import entries
+from tests import results_factory as factory
+from tests.report import sample_runs
+
+
+def test_the_machine_is_named_by_what_tells_machines_apart() -> None:
+    machine = Machine(
+        host="ci-7",
+        stable={"cpu": "AMD EPYC", "cpu_flags": "avx avx2", "cpus_usable": "2", "memory": "24 GiB"},
+    )
+    run = factory.make_run([], machine=machine)
+    assert legend.machine_line(run) == "ci-7: AMD EPYC, 2 CPUs, 24 GiB"
+
+
+def test_a_machine_of_another_version_is_named_by_what_there_is() -> None:
+    assert legend.machine_line(factory.make_run([])) == (
+        "bench-1: cpu_model Example CPU 3000, cpus 2, memory 8 GB"
+    )
+    bare = factory.make_run([], machine=Machine(host="ci-7"))
+    assert legend.machine_line(bare) == "ci-7"
+
+
+@pytest.mark.parametrize(
+    ("failure", "sentence"),
+    [
+        (
+            Failure(kind="crash", phase="measure", message="the worker died", signal="SIGSEGV"),
+            "the worker died, SIGSEGV (measuring).",
+        ),
+        (
+            Failure(kind="crash", phase="session", message="died by SIGKILL", signal="SIGKILL"),
+            "died by SIGKILL (creating the session).",
+        ),
+        (
+            Failure(kind="crash", phase="first", message="it left.\n", exit_code=3),
+            "it left, exit code 3 (first inference).",
+        ),
+        (
+            Failure(kind="error", phase="later-phase", message="odd", hint="Do this."),
+            "odd (later-phase). Do this.",
+        ),
+    ],
+)
+def test_a_failure_is_one_sentence(failure: Failure, sentence: str) -> None:
+    assert legend.failure_sentence(failure) == sentence
+
+
+def test_failures_that_share_a_reason_are_one_group_with_the_first_log() -> None:
+    with_log = sample_runs.FAILURES["crash"]
+    results = [
+        factory.make_result(
+            case=sample_runs.case(batch=batch),
+            status="crash",
+            failure=dataclasses.replace(with_log, log_tail=log),
+        )
+        for batch, log in ((1, ""), (2, "the log\n"), (4, "another log\n"))
+    ]
+    (group,) = legend.failure_groups(entries(factory.make_run(results)))
+    assert [entry.label for entry in group.entries] == [
+        "native/cpu/b1",
+        "native/cpu/b2",
+        "native/cpu/b4",
+    ]
+    assert group.log_tail == "the log\n"
+
+
+def test_a_failure_without_a_record_still_has_a_reason() -> None:
+    result = dataclasses.replace(sample_runs.failed(sample_runs.case()), failure=None)
+    (group,) = legend.failure_groups(entries(factory.make_run([result])))
+    assert group.sentence == "no such provider, device or library here."
+
+
+def test_what_was_left_out_is_grouped_by_reason() -> None:
+    run = factory.make_run(
+        [],
+        skips=[
+            *(Skip(what=name, reason="takes no node") for name in ("a", "b", "c", "d", "e")),
+            Skip(what="f", reason="takes no node", runtime="old"),
+        ],
+    )
+    assert legend.skip_lines(run) == (
+        "a, b, c and 2 more: takes no node",
+        "f (+old): takes no node",
+    )
+
+
+def test_what_numbers_include_follows_the_cases() -> None:
+    device = dataclasses.replace(sample_runs.case(), io="device", sampling=Sampling(workers=1))
+    (latency, workers, threads) = legend.includes(
+        entries(factory.make_run([factory.make_result(case=device)]))
+    )
+    assert latency.startswith(
+        "Latency: one inference, device-resident arrays, outputs synchronised"
+    )
+    assert workers.startswith("1 fresh worker process a case;")
+    assert threads == "Threads of one operator: 2 (affinity)."
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(330, "330"), (25_400, "25.4 k"), (3_504_872, "3.5 M"), (7e9, "7 G")]
+)
+def test_counts_for_people(value: int, text: str) -> None:
+    assert legend.format_count(value) == text
