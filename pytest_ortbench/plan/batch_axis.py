@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from pytest_ortbench.core.model import TensorInfo
 from pytest_ortbench.plan.default_sizes import is_sequence_name
@@ -43,6 +44,12 @@ def find_batch(inputs: Sequence[TensorInfo], shapes: Shapes) -> BatchAxis:
     consumer reads as the batch (axis 1 of what an LSTM reads); the symbols and unset sizes on the
     first axis of the inputs; a size that the model fixes there.
     """
+    return _found(tuple(inputs), tuple(shapes))
+
+
+@lru_cache(maxsize=64)
+def _found(inputs: tuple[TensorInfo, ...], shapes: Shapes) -> BatchAxis:
+    """Remembered, since a matrix asks again for every one of its sizes."""
     candidates = _candidates(inputs, shapes)
     symbols = dict.fromkeys(_named(shapes))
     for info, shape in candidates:
