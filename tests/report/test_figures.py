@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import struct
 import subprocess
@@ -197,6 +198,17 @@ def test_batches_joins_cases_that_differ_in_nothing_else() -> None:
 
 def test_one_batch_size_makes_no_figure_of_batches() -> None:
     assert batches(entries(sample_runs.one_case())) is None
+
+
+def test_a_worker_that_kept_no_durations_is_left_out_of_the_samples() -> None:
+    result = factory.make_result()
+    first, *others = result.measurements
+    bare = dataclasses.replace(first, samples=dataclasses.replace(first.samples, durations_ns=()))
+    partly = dataclasses.replace(result, measurements=(bare, *others))
+    shown = entries(factory.make_run([partly]))
+    assert len(drawn(timeline(shown)).axes) == 1
+    durations, _ = pooled(shown[0])
+    assert len(durations) == 800
 
 
 @pytest.mark.parametrize("name", FIGURES)

@@ -58,7 +58,8 @@ def distribution(shown: Sequence[Entry]) -> Figure | None:
 
 def _median(entry: Entry) -> float | None:
     quantity = entry.quantity("latency_p50")
-    return None if quantity is None else quantity.value
+    kept = any(measurement.samples.durations_ns for measurement in entry.result.measurements)
+    return quantity.value if quantity is not None and kept else None
 
 
 def pooled(entry: Entry) -> tuple[Floats, Floats]:

@@ -162,8 +162,10 @@ def _points(axes: Axes, times: Floats, values: Floats, top: float, limit: int) -
 
 
 def _running_median(values: Floats) -> Floats:
-    """Return the median over a window of a twentieth of the samples around each, at least 5."""
-    window = min(len(values), max(5, len(values) // 20))
+    """Return the median over a window of a twentieth of the samples around each, at least 11."""
+    if not len(values):
+        return values
+    window = min(len(values), max(11, len(values) // 20))
     views = np.lib.stride_tricks.sliding_window_view(values, window)
     inner = np.median(views, axis=1)
     before = (len(values) - len(inner)) // 2
