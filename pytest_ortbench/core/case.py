@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pytest_ortbench.core.model import Model, ValueHint, Variant
+
+
+#: Types between which an input may change from one variant of a model to the other.
+FLOAT_TYPES = ("tensor(float)", "tensor(float16)", "tensor(bfloat16)", "tensor(double)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,6 +112,16 @@ class InputSpec:
     member: str = ""
     resolved: tuple[str, ...] = ()
 
+    def typed(self, wanted: str) -> InputSpec:
+        """Return this input with another float type: the same values, rounded differently.
+
+        Args:
+            wanted: ONNX Runtime's spelling of a type; one that is no float changes nothing.
+        """
+        if self.type == wanted or self.type not in FLOAT_TYPES or wanted not in FLOAT_TYPES:
+            return self
+        return replace(self, type=wanted)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sampling:
@@ -186,6 +200,7 @@ class Case:
 _ESCAPES = {ord(character): "_" for character in "=@|/\\[]() \t\n\r'\"<>&;$`*?!#%^~{}"}
 
 
+@lru_cache(maxsize=4096)
 def escape_part(text: str) -> str:
     """Make ``text`` fit for one part of an id: characters that break ``-k`` become ``_``."""
     return text.translate(_ESCAPES)
