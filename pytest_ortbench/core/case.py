@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from pytest_ortbench.core.model import Model, ValueHint, Variant
-
 
 #: Types between which an input may change from one variant of a model to the other.
 FLOAT_TYPES = ("tensor(float)", "tensor(float16)", "tensor(bfloat16)", "tensor(double)")
