@@ -27,14 +27,26 @@ def command() -> int:
 
     Exit code 3 if nothing could be measured here.
     """
+    from pathlib import Path
+
     from pytest_ortbench.core.case import Runtime
+    from pytest_ortbench.engine.candidates import PROBES_FOLDER
     from pytest_ortbench.launch.launcher import ProcessLauncher
     from pytest_ortbench.launch.machine import fingerprint
+    from pytest_ortbench.launch.plugin_config import configured_plugins
+    from pytest_ortbench.launch.probe_memory import ProbeMemory
+    from pytest_ortbench.zoo.cache import cache_folder
 
     before = cpu_ticks()
     quiet = noise(since=before)
     with closing(ProcessLauncher()) as launcher:
-        seen = survey(launcher, Runtime(), on_step=step)
+        seen = survey(
+            launcher,
+            Runtime(),
+            memory=ProbeMemory(cache_folder() / PROBES_FOLDER),
+            plugins=configured_plugins(Path.cwd()),
+            on_step=step,
+        )
     # The load is taken from before we made some ourselves, what the hypervisor took from meanwhile.
     later = {finding.name: finding for finding in noise(since=before)}
     findings = [later[each.name] if each.name == "steal" else each for each in quiet]

@@ -3,30 +3,94 @@
 from __future__ import annotations
 
 from contextlib import closing
+from datetime import datetime
 
 import click
 
 from pytest_ortbench.cli.arguments import epilog
+from pytest_ortbench.cli.survey import ProviderState, survey
 from pytest_ortbench.cli.terminal import ExitCode, say, step, table, warn
+from pytest_ortbench.core.case import Runtime
 
 
-@click.command(epilog=epilog("ortbench providers", "ortbench providers --known"))
+@click.command(
+    epilog=epilog("ortbench providers", "ortbench providers --again", "ortbench providers --known")
+)
 @click.option("--known", is_flag=True, help="Also those that are not in this environment.")
-def command(known: bool) -> int:
+@click.option("--again", is_flag=True, help="Try all of them, whatever is remembered.")
+@click.option(
+    "--runtimes",
+    metavar="SPEC",
+    multiple=True,
+    default=("current",),
+    help="In which runtimes, as --ort-runtimes takes them; repeatable. [default: current]",
+)
+def command(known: bool, again: bool, runtimes: tuple[str, ...]) -> int:
     """List the execution providers that really run here: each is tried on tiny models.
 
     ONNX Runtime's own list of available providers is a claim; a provider counts here if it
-    executed a computing node. ortbench doctor says more.
+    executed a computing node. One that did is remembered until distributions, drivers or devices
+    change. ortbench doctor says more.
     """
-    from pytest_ortbench.cli.survey import survey
-    from pytest_ortbench.core.case import Runtime
-    from pytest_ortbench.launch.launcher import ProcessLauncher
+    from pathlib import Path
 
+    from pytest_ortbench.launch.environments import Environments
+    from pytest_ortbench.launch.runtimes import RUNTIMES_FOLDER, choose_runtimes
+    from pytest_ortbench.zoo.cache import cache_folder
+
+    chosen = choose_runtimes(
+        runtimes,
+        root=Path.cwd(),
+        environments=Environments(cache_folder() / RUNTIMES_FOLDER, notify=warn),
+        notify=warn,
+        place="--runtimes",
+    )
+    codes = []
+    for runtime in chosen.runtimes:
+        if len(chosen.runtimes) > 1:
+            say(f"in {runtime.label}")
+        failure = chosen.failures.get(runtime.label)
+        if failure is None:
+            codes.append(_list(runtime, known=known, again=again))
+        else:
+            warn(f"ortbench: {failure.message}. {failure.hint}".rstrip())
+            codes.append(ExitCode.NOTHING)
+    return ExitCode.FINE if ExitCode.FINE in codes else ExitCode.NOTHING
+
+
+def _list(runtime: Runtime, *, known: bool, again: bool) -> int:
+    from pathlib import Path
+
+    from pytest_ortbench.engine.candidates import PROBES_FOLDER
+    from pytest_ortbench.launch.launcher import ProcessLauncher
+    from pytest_ortbench.launch.plugin_config import configured_plugins
+    from pytest_ortbench.launch.probe_memory import ProbeMemory
+    from pytest_ortbench.zoo.cache import cache_folder
+
+    memory = ProbeMemory(cache_folder() / PROBES_FOLDER)
     with closing(ProcessLauncher()) as launcher:
-        seen = survey(launcher, Runtime(), on_step=step)
+        seen = survey(
+            launcher,
+            runtime,
+            memory=memory,
+            plugins=configured_plugins(Path.cwd()),
+            again=again,
+            on_step=step,
+        )
     if seen.failure is not None:
         warn(f"ortbench: {seen.failure.message}. {seen.failure.hint}".rstrip())
         return ExitCode.NOTHING
     states = [each for each in seen.providers if known or each.state != "absent"]
-    say(table([[each.alias, each.state, each.reason] for each in states]))
+    say(table([[each.alias, each.state, _about(each)] for each in states]))
+    if any(each.tried_at_s is not None for each in states):
+        say("--again tries those once more that are remembered.")
     return ExitCode.FINE if seen.running else ExitCode.NOTHING
+
+
+def _about(state: ProviderState) -> str:
+    """The reason, the next step, and when it was tried if that was not now."""
+    text = ". ".join(part for part in (state.reason, state.hint) if part)
+    if state.tried_at_s is None:
+        return text
+    when = datetime.fromtimestamp(state.tried_at_s).astimezone()
+    return f"{text} (as of {when:%Y-%m-%d %H:%M})".lstrip()

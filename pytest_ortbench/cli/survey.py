@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pytest_ortbench.core.case import Runtime
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.outcome import Failure, RuntimeInfo
-from pytest_ortbench.core.provider_kinds import KINDS, ProviderKind
+from pytest_ortbench.core.provider_kinds import BY_NAME, KINDS, ProviderKind
+from pytest_ortbench.engine.candidates import Candidates
 from pytest_ortbench.launch.launcher import Launcher
-from pytest_ortbench.plan.providers import expand
+from pytest_ortbench.launch.plugin_config import ConfiguredPlugin
+from pytest_ortbench.launch.probe_memory import ProbeMemory, Remembered
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,12 +25,14 @@ class ProviderState:
             this runtime; ``left out``: nobody means it by ``all``.
         reason: Why it does not run, or what supplies it.
         hint: The next step, where one is known.
+        tried_at_s: When it was tried, seconds since the epoch; ``None``: just now, or not at all.
     """
 
     alias: str
     state: str
     reason: str = ""
     hint: str = ""
+    tried_at_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,44 +60,67 @@ class Survey:
 
 
 def survey(
-    launcher: Launcher, runtime: Runtime, *, on_step: Callable[[str], None] = lambda _: None
+    launcher: Launcher,
+    runtime: Runtime,
+    *,
+    memory: ProbeMemory | None = None,
+    plugins: Sequence[ConfiguredPlugin] = (),
+    again: bool = True,
+    on_step: Callable[[str], None] = lambda _: None,
 ) -> Survey:
     """Ask a runtime what it has, and try each of its providers on tiny models.
 
     Args:
         launcher: Starts the processes.
         runtime: Which interpreter.
+        memory: Remembers what was tried; ``None`` remembers nothing.
+        plugins: Plug-ins that the project has configured.
+        again: Try every provider, even if it is remembered.
         on_step: Called with what is tried next.
     """
     on_step("ONNX Runtime")
+    memory = memory or ProbeMemory(None)
+    candidates = Candidates(launcher, memory, plugins)
+    runtime = candidates.equip(runtime)
     try:
-        info = launcher.inspect(runtime)
+        info = candidates.inspect(runtime)
     except WorkerError as error:
         return Survey(failure=error.failure)
-    available = (*info.available_providers, *info.plugin_providers)
-    candidates, skips = expand(("all",), available, runtime=runtime.label)
+    providers, skips = candidates.offered(runtime)
     states = []
-    for provider in candidates:
+    for provider in providers:
         on_step(provider.label)
-        [outcome] = launcher.probe(runtime, [provider])
-        states.append(
-            ProviderState(
-                alias=provider.label,
-                state="runs" if outcome.usable else "fails",
-                reason=outcome.reason,
-                hint=outcome.failure.hint if outcome.failure else "",
-            )
-        )
+        [found] = memory.probe(launcher, runtime, info, [provider], again=again)
+        states.append(_state(provider.label, found))
     # Stable: the order in which the runtime lists them, those that run first.
     states.sort(key=lambda each: each.state != "runs")
-    states += [ProviderState(alias=s.what, state="left out", reason=s.reason) for s in skips]
-    listed = {provider.alias for provider in candidates} | {skip.what for skip in skips}
+    broken = {BY_NAME[name].alias if name in BY_NAME else name for name in info.plugin_problems}
+    states += [
+        ProviderState(
+            alias=skip.what,
+            state="fails" if skip.what in broken else "left out",
+            reason=skip.reason,
+        )
+        for skip in skips
+    ]
+    listed = {provider.alias for provider in providers} | {skip.what for skip in skips}
     states += [
         ProviderState(alias=alias, state="absent", reason=_supply(kind))
         for alias, kind in KINDS.items()
         if alias not in listed and kind.in_all
     ]
     return Survey(info=info, providers=tuple(states))
+
+
+def _state(label: str, found: Remembered) -> ProviderState:
+    outcome = found.outcome
+    return ProviderState(
+        alias=label,
+        state="runs" if outcome.usable else "fails",
+        reason=outcome.reason,
+        hint=outcome.failure.hint if outcome.failure else "",
+        tried_at_s=None if found.fresh else found.at_s,
+    )
 
 
 def _supply(kind: ProviderKind) -> str:

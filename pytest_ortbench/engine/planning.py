@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from pytest_ortbench.core.case import Provider, Runtime
-from pytest_ortbench.core.errors import WorkerError
-from pytest_ortbench.core.model import Model
-from pytest_ortbench.core.outcome import Failure, RuntimeInfo
+from pytest_ortbench.core.case import Runtime
+from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.run import Skip
+from pytest_ortbench.engine.candidates import Candidates
+from pytest_ortbench.engine.family_models import Resolved, resolve
 from pytest_ortbench.launch.launcher import Launcher
-from pytest_ortbench.plan.matrix import Plan, Target, UnreadableModel, build_plan
-from pytest_ortbench.plan.providers import expand
+from pytest_ortbench.launch.plugin_config import configured_plugins
+from pytest_ortbench.plan.families import families
+from pytest_ortbench.plan.matrix import Plan, Target, build_plan
+from pytest_ortbench.plan.recipes import check_precisions, recipes
 from pytest_ortbench.plan.request import PlanRequest
-from pytest_ortbench.zoo.resolve import BrokenModel, resolve_models
+from pytest_ortbench.zoo.cache import cache_folder
 
 
 class Planner:
@@ -26,6 +28,8 @@ class Planner:
         runtimes: Where to measure.
         notify: Told what is fetched.
         failures: Why some of the runtimes can't be started, by label: their cases are refused.
+        candidates: Decides on providers; by default with the plug-ins that the project in ``root``
+            has configured, remembering what it tried in the user's cache.
     """
 
     def __init__(
@@ -36,35 +40,50 @@ class Planner:
         runtimes: Sequence[Runtime],
         notify: Callable[[str], None],
         failures: Mapping[str, Failure] | None = None,
+        candidates: Candidates | None = None,
     ) -> None:
         self._launcher = launcher
         self._root = root
-        self._runtimes = tuple(runtimes)
+        self._candidates = candidates or Candidates.remembering(
+            launcher, cache_folder(), configured_plugins(root)
+        )
+        self._runtimes = tuple(self._candidates.equip(runtime) for runtime in runtimes)
         self._notify = notify
         self._failures = failures or {}
-        self._models: dict[tuple[str, ...], list[Model | UnreadableModel]] = {}
+        self._models: dict[tuple[str, ...], Resolved] = {}
+        self._recipes = recipes(root)
+        self._families = families(root)
         self._targets: dict[tuple[str, ...], tuple[list[Target], list[Skip]]] = {}
-        self._infos: dict[str, RuntimeInfo] = {}
 
     def plan(self, request: PlanRequest) -> Plan:
         """Build the plan of ``request``.
 
         Raises:
-            UsageError: if a specification can't be understood.
+            UsageError: if a specification or a provider option can't be understood.
         """
-        models = self._resolve(request.models)
+        self._candidates.check(request.provider_options)
+        resolved = self._resolve(request.models)
         targets, skips = self._expand(request.providers)
-        return build_plan(request, models, targets, skips)
+        check_precisions(
+            request.precisions,
+            place="the precisions asked for",
+            known=self._recipes,
+            variants=tuple(name for f in self._families.values() for name in f.variants),
+        )
+        return build_plan(
+            request,
+            resolved.models,
+            targets,
+            skips,
+            recipes=self._recipes,
+            own=resolved.own,
+        )
 
-    def _resolve(self, specs: tuple[str, ...]) -> list[Model | UnreadableModel]:
+    def _resolve(self, specs: tuple[str, ...]) -> Resolved:
         if specs not in self._models:
-            found = resolve_models(specs, root=self._root, notify=self._notify)
-            self._models[specs] = [
-                UnreadableModel(name=model.name, path=model.path, message=str(model.error))
-                if isinstance(model, BrokenModel)
-                else model
-                for model in found
-            ]
+            self._models[specs] = resolve(
+                specs, self._families, root=self._root, notify=self._notify
+            )
         return self._models[specs]
 
     def _expand(self, specs: tuple[str, ...]) -> tuple[list[Target], list[Skip]]:
@@ -72,55 +91,14 @@ class Planner:
             targets: list[Target] = []
             skips: list[Skip] = []
             for runtime in self._runtimes:
-                providers, left_out = self._providers(runtime, specs)
                 failure = self._failures.get(runtime.label)
+                ask = self._candidates.providers if failure is None else self._candidates.stand_in
+                providers, left_out = ask(runtime, specs)
                 target = Target(runtime=runtime, providers=tuple(providers), refusal=failure)
                 targets.append(target)
                 skips += left_out
             self._targets[specs] = (targets, skips)
         return self._targets[specs]
-
-    def _providers(
-        self, runtime: Runtime, specs: tuple[str, ...]
-    ) -> tuple[list[Provider], list[Skip]]:
-        """The providers to measure in one runtime.
-
-        Those asked for by name are cases whatever becomes of them; under ``all`` each candidate is
-        tried on two tiny models first, and those that don't run are left out with the reason.
-        """
-        available: tuple[str, ...] = ()
-        if runtime.label in self._failures:
-            # Nobody can be asked; the CPU stands in for 'all', so that the failure becomes a row.
-            stand_in = tuple("cpu" if spec == "all" else spec for spec in specs)
-            return expand(stand_in, (), runtime=runtime.label)
-        if "all" in specs:
-            try:
-                available = self._inspect(runtime).available_providers
-            except WorkerError as error:
-                # Nothing can be expanded; the CPU stands in, so that the failure becomes a row.
-                skip = Skip(what="all", reason=str(error), runtime=runtime.label)
-                providers, skips = expand(("cpu",), (), runtime=runtime.label)
-                return providers, [*skips, skip]
-        providers, skips = expand(specs, available, runtime=runtime.label)
-        doubtful = [p for p in providers if not p.named and p.alias != "cpu"]
-        if not doubtful:
-            return providers, skips
-        refused = {
-            outcome.provider.label: outcome.reason
-            for outcome in self._launcher.probe(runtime, doubtful)
-            if not outcome.usable
-        }
-        kept = [p for p in providers if p.named or p.label not in refused]
-        skips += [
-            Skip(what=label, reason=reason, runtime=runtime.label)
-            for label, reason in refused.items()
-        ]
-        return kept, skips
-
-    def _inspect(self, runtime: Runtime) -> RuntimeInfo:
-        if runtime.label not in self._infos:
-            self._infos[runtime.label] = self._launcher.inspect(runtime)
-        return self._infos[runtime.label]
 
     def close(self) -> None:
         """End whatever its launcher started."""

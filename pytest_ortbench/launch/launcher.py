@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from pytest_ortbench.core.case import Case, Provider, Runtime
+from pytest_ortbench.core.energy import Energy
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.outcome import (
     Accuracy,
@@ -25,17 +27,20 @@ from pytest_ortbench.core.outcome import (
     WarmUp,
 )
 from pytest_ortbench.core.placement import is_fallback
+from pytest_ortbench.core.recipe import Conversion, Converted
 from pytest_ortbench.launch.diagnose import Evidence, diagnose, graph_refused
 from pytest_ortbench.launch.ending import tail
 from pytest_ortbench.launch.native_text import readable
 from pytest_ortbench.launch.process import Refused, WorkerProcess
-from pytest_ortbench.launch.reference import reference_key
+from pytest_ortbench.launch.reference import reference_case, reference_key
 from pytest_ortbench.launch.staging import Files, SharedFiles, StagedFiles
 from pytest_ortbench.schema.protocol import (
     CheckOutputs,
     CompareOutputs,
+    Convert,
     Done,
     Inspect,
+    MeasureEnergy,
     Open,
     Opened,
     Probed,
@@ -89,6 +94,10 @@ class Worker(Protocol):
     def clock_pair_ns(self) -> int:
         """Cost of a pair of clock readings."""
 
+    @property
+    def no_energy(self) -> str:
+        """Why the energy of the device can't be measured; empty if it can."""
+
     def warm(self, budget_s: float) -> WarmUp:
         """Run until no trend is left, ``budget_s`` seconds at most."""
 
@@ -106,6 +115,9 @@ class Worker(Protocol):
 
     def accuracy(self, reference: Path) -> Accuracy:
         """Compare outputs with a file of :meth:`Launcher.reference`."""
+
+    def energy(self, budget_s: float) -> Energy:
+        """Put the session under load and read the device's meter, ``budget_s`` at most."""
 
     def pause(self) -> None:
         """Suspend the process with all its threads."""
@@ -138,6 +150,9 @@ class Launcher(Protocol):
 
     def reference(self, case: Case, folder: Path) -> Path:
         """Return a file of feeds and reference outputs for the case, made once a folder."""
+
+    def convert(self, conversion: Conversion, folder: Path, *, deadline: float) -> Converted:
+        """Make a variant in an empty folder, in a worker of the host's own interpreter."""
 
     def close(self) -> None:
         """End every worker that is left."""
@@ -190,6 +205,7 @@ class ProcessWorker:
         self.cpus = opened.cpus
         self.options_in_force = opened.options_in_force
         self.clock_pair_ns = opened.clock_pair_ns
+        self.no_energy = opened.no_energy
 
     @property
     def pid(self) -> int:
@@ -226,6 +242,10 @@ class ProcessWorker:
         """Compare outputs with the reference's."""
         path = self._files.send(reference, reference.name)
         return self._ask(CompareOutputs(reference=path), Accuracy)
+
+    def energy(self, budget_s: float) -> Energy:
+        """Put the session under load and read the device's meter meanwhile."""
+        return self._ask(MeasureEnergy(budget_s=budget_s), Energy)
 
     def pause(self) -> None:
         """Suspend the process with all its threads."""
@@ -281,13 +301,7 @@ class ProcessLauncher:
     def inspect(self, runtime: Runtime) -> RuntimeInfo:
         """Say what a runtime is; asked once for each label."""
         if runtime.label not in self._inspected:
-            deadline = time.monotonic() + _LOOK_S
-            process = self._start(runtime, f"inspect-{runtime.label}", deadline)
-            try:
-                info = _ask(process, Inspect(plugins=runtime.plugins), RuntimeInfo, deadline)
-            finally:
-                process.close()
-            self._inspected[runtime.label] = info
+            self._inspected[runtime.label] = self._inspect(runtime)
         return self._inspected[runtime.label]
 
     def probe(self, runtime: Runtime, candidates: Sequence[Provider]) -> list[ProbeOutcome]:
@@ -297,9 +311,11 @@ class ProcessLauncher:
     def reference(self, case: Case, folder: Path) -> Path:
         """Return a file of feeds and reference outputs for the case, made once a folder.
 
-        The model as the user named it runs on the CPU without optimisation, on the same inputs: in
-        the interpreter that runs pytest if it can, else in the case's own.
+        The reference that the user named, else the model's own file, runs on the CPU without
+        optimisation, on the same inputs: in the interpreter that runs pytest if it can, else in
+        the case's own.
         """
+        case = reference_case(case)
         path = folder / f"reference-{reference_key(case)}.npz"
         if path.exists():
             return path
@@ -329,6 +345,20 @@ class ProcessLauncher:
         finally:
             process.close()
 
+    def convert(self, conversion: Conversion, folder: Path, *, deadline: float) -> Converted:
+        """Make a variant in an empty folder, in a worker of the host's own interpreter.
+
+        The tools need ``onnx``, which the host has and a made runtime need not have; and what
+        they leave in memory must not be there when something is measured.
+        """
+        name = f"convert-{Path(conversion.source).stem}-{conversion.recipe.name}"
+        process = self._start(Runtime(command=(sys.executable,)), name, deadline)
+        try:
+            question = Convert(conversion=conversion, folder=str(folder))
+            return _ask(process, question, Converted, deadline)
+        finally:
+            process.close()
+
     def close(self) -> None:
         """End every worker that is left."""
         for process in self._live:
@@ -337,6 +367,25 @@ class ProcessLauncher:
         if self._own_logs is not None:
             self._own_logs.cleanup()
             self._own_logs = None
+
+    def _inspect(self, runtime: Runtime) -> RuntimeInfo:
+        try:
+            return self._look(runtime, Inspect(plugins=runtime.plugins))
+        except WorkerError as error:
+            if error.failure.phase != "plug-ins":
+                raise
+            # A library that kills whoever loads it must not hide the providers that work.
+            info = self._look(runtime, Inspect(load_plugins=False))
+            problems = {"plug-ins": f"one of them ends the process: {error.failure.message}"}
+            return replace(info, plugin_problems=problems)
+
+    def _look(self, runtime: Runtime, question: Inspect) -> RuntimeInfo:
+        deadline = time.monotonic() + _LOOK_S
+        process = self._start(runtime, f"inspect-{runtime.label}", deadline)
+        try:
+            return _ask(process, question, RuntimeInfo, deadline)
+        finally:
+            process.close()
 
     def _probe(self, runtime: Runtime, provider: Provider) -> ProbeOutcome:
         deadline = time.monotonic() + _LOOK_S

@@ -33,9 +33,16 @@ def device_options(
     if kind.device == "index":
         index = _index(kind, device, place)
         return index, {"device_id": index}
+    if kind.device == "nvidia":
+        if _GPU_UUID.fullmatch(device):
+            return device, {"device_id": device}
+        index = _index(kind, device, place, "an index or a UUID (GPU-…, MIG-…)")
+        return index, {"device_id": index}
+    if kind.device == "hardware":
+        return _hardware(kind, device, place), {}
     if kind.device == "openvino":
         device = device.upper()
-        _check_openvino(device, place)
+        check_openvino(device, place)
         return device, {"device_type": device}
     if kind.device == "dml":
         if device.lower() in ("gpu", "npu"):
@@ -43,6 +50,12 @@ def device_options(
         index = _index(kind, device, place, "gpu, npu or an index")
         return index, {"device_id": index}
     if kind.device == "qnn":
+        if device.lower() in ("saver", "ir"):
+            raise UsageError(
+                f"qnn:{device.lower()} computes nothing, it writes down what was to be computed",
+                place=place,
+                hint="Write qnn:htp, qnn:gpu or qnn:cpu",
+            )
         return _known_device(kind, device, _qnn_libraries(platform), "backend_path", place)
     if kind.device == "coreml":
         return _known_device(kind, device, _COREML_UNITS, "MLComputeUnits", place)
@@ -61,7 +74,11 @@ _COREML_UNITS = {
     "gpu": "CPUAndGPU",
     "npu": "CPUAndNeuralEngine",
 }
-_QNN_BACKENDS = {"htp": "QnnHtp", "cpu": "QnnCpu", "gpu": "QnnGpu", "saver": "QnnSaver"}
+#: Those that compute. *Seen*: QNN's Saver takes every node, writes down what was to be computed,
+#: and returns whatever lay there.
+_QNN_BACKENDS = {"htp": "QnnHtp", "cpu": "QnnCpu", "gpu": "QnnGpu"}
+#: What CUDA_VISIBLE_DEVICES takes besides indices; a beginning is enough where it is unique.
+_GPU_UUID = re.compile(r"(GPU|MIG)-[0-9A-Za-z-]+")
 # AUTO:-GPU is OpenVINO's way to exclude a device.
 _OPENVINO_DEVICE = re.compile(r"-?(CPU|GPU|NPU)(\.\d+)?")
 _OPENVINO_MODES = ("AUTO", "HETERO", "MULTI")
@@ -98,8 +115,29 @@ def _index(kind: ProviderKind, device: str, place: str, rule: str = "an index") 
     return str(int(device))
 
 
-def _check_openvino(device: str, place: str) -> None:
-    """Refuse what OpenVINO does not have: *seen*, it accepts FOO and runs."""
+def _hardware(kind: ProviderKind, device: str, place: str) -> str:
+    """Devices of a plug-in, by kind of hardware and number: ``gpu``, ``npu.1``, or an index."""
+    device = device.lower()
+    if not re.fullmatch(r"(cpu|gpu|npu)(\.\d{1,3})?|\d{1,3}", device):
+        raise UsageError(
+            f"{kind.alias!r} has no device {device!r}",
+            place=place,
+            hint=f"Write {kind.alias}:gpu, {kind.alias}:gpu.1 (the second one), {kind.alias}:npu, "
+            f"or an index among its devices: {kind.alias}:0",
+        )
+    return device.removesuffix(".0")
+
+
+def check_openvino(device: str, place: str) -> None:
+    """Refuse a device that OpenVINO does not have: *seen*, it accepts FOO and runs.
+
+    Args:
+        device: In capitals.
+        place: Where it was written.
+
+    Raises:
+        UsageError: if it names no device, or names it in the old way.
+    """
     mode, colon, rest = device.partition(":")
     if mode in _OPENVINO_MODES:
         names = rest.split(",") if colon else []

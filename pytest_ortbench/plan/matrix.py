@@ -15,6 +15,7 @@ from pytest_ortbench.core.case import Case, InputSpec, Provider, Runtime, Sessio
 from pytest_ortbench.core.errors import ModelError, UsageError, did_you_mean
 from pytest_ortbench.core.model import Model, Variant
 from pytest_ortbench.core.outcome import Failure
+from pytest_ortbench.core.recipe import BASES, Conversion, Recipe
 from pytest_ortbench.core.run import Skip
 from pytest_ortbench.plan.feeds import (
     Refused,
@@ -24,8 +25,21 @@ from pytest_ortbench.plan.feeds import (
     symbols_of,
     workloads,
 )
+from pytest_ortbench.plan.provider_options import (
+    captures_graph,
+    refuse_capture,
+    with_options,
+)
+from pytest_ortbench.plan.recipes import shipped
 from pytest_ortbench.plan.request import PlanRequest
 from pytest_ortbench.plan.session_options import apply_session_options
+from pytest_ortbench.plan.variants import (
+    OwnVariant,
+    PlannedVariant,
+    fed_to,
+    own_variant,
+    variant_of,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,10 +73,12 @@ class Planned:
     Attributes:
         case: What is measured.
         refusal: Why it can't be, known without running anything; ``None`` for one that runs.
+        conversion: What makes the file of its variant; ``None`` where the file is there.
     """
 
     case: Case
     refusal: Failure | None = None
+    conversion: Conversion | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +104,9 @@ def build_plan(
     models: Sequence[Model | UnreadableModel],
     targets: Sequence[Target],
     skips: Iterable[Skip] = (),
+    *,
+    recipes: Mapping[str, Recipe] | None = None,
+    own: Mapping[str, Sequence[OwnVariant]] | None = None,
 ) -> Plan:
     """Build the matrix.
 
@@ -96,6 +115,8 @@ def build_plan(
         models: Models as resolved, unreadable ones among them.
         targets: Runtimes with their providers.
         skips: What was already left out (providers under ``all``).
+        recipes: Precisions that can be made, by name; ``None`` for those that ship.
+        own: Variants of the user's, by the name of their model.
 
     Raises:
         UsageError: for a dimension that no model has, or a session option that does not exist.
@@ -103,15 +124,17 @@ def build_plan(
     readable = [model for model in models if isinstance(model, Model)]
     _check_dims(request.dims, readable)
     points = list(_points(request))
+    makers = _Makers(recipes=_shipped() if recipes is None else recipes, own=own or {})
+    left_out = [*skips, *makers.absent(readable, request.precisions)]
     entries: list[Planned] = []
     for model in models:
         if isinstance(model, UnreadableModel):
             entries += _unreadable(model, targets, request)
         else:
-            entries += _cases_of(model, request, targets, points)
+            entries += _cases_of(model, request, targets, points, makers)
     # A batch size that is set as a dimension makes the values of the batch axis one case.
     entries = list({planned.case.key: planned for planned in entries}.values())
-    return Plan(entries=tuple(entries), skips=tuple(skips))
+    return Plan(entries=tuple(entries), skips=tuple(left_out))
 
 
 def with_inputs(planned: Planned, path: Path) -> Planned:
@@ -122,7 +145,7 @@ def with_inputs(planned: Planned, path: Path) -> Planned:
     feed = _feed(case.model, case.batch, case.dims, path)
     if isinstance(feed, Failure):
         return replace(planned, refusal=feed)
-    return Planned(case=replace(case, inputs=feed))
+    return replace(planned, case=replace(case, inputs=feed), refusal=None)
 
 
 def _points(request: PlanRequest) -> Iterator[_Point]:
@@ -147,7 +170,11 @@ def _points(request: PlanRequest) -> Iterator[_Point]:
 
 
 def _cases_of(
-    model: Model, request: PlanRequest, targets: Sequence[Target], points: Sequence[_Point]
+    model: Model,
+    request: PlanRequest,
+    targets: Sequence[Target],
+    points: Sequence[_Point],
+    makers: _Makers,
 ) -> Iterator[Planned]:
     symbols = symbols_of(model)
     axes = {name: values for name, values in request.dims.items() if name in symbols}
@@ -155,19 +182,23 @@ def _cases_of(
     shapes = [(dims, presets) for dims in named for presets in _workloads(model, dims)]
     # Inputs depend on sizes only, so that every provider and precision is fed the same.
     feeds: dict[str, tuple[InputSpec, ...] | Failure] = {}
-    for precision, target in itertools.product(request.precisions, targets):
-        variant = _variant(model, precision)
-        for provider, (dims, preset), point in itertools.product(target.providers, shapes, points):
+    for made, target in itertools.product(makers.variants(model, request), targets):
+        for asked, (dims, preset), point in itertools.product(target.providers, shapes, points):
             sizes = {**dims, **(preset.dims if preset is not None else {})}
             feed_key = repr((point.batch, sizes))
             if feed_key not in feeds:
                 feeds[feed_key] = _feed(model, point.batch, sizes, request.inputs)
             feed = feeds[feed_key]
+            if not isinstance(feed, Failure):
+                feed = fed_to(made, feed, makers.recipes)
             knobs = {"workload": preset.name} if preset is not None else {}
+            provider = _with_options(asked, request)
+            if captures_graph(provider):
+                knobs["graph"] = "captured"
             case = Case(
                 model=model,
-                variant=variant,
-                provider=_with_options(provider, request),
+                variant=made.variant,
+                provider=provider,
                 runtime=target.runtime,
                 session=point.session,
                 batch=batch_of(model, batch=point.batch, dims=dims),
@@ -178,8 +209,12 @@ def _cases_of(
                 sampling=request.sampling,
                 seed=request.seed,
             )
-            refusal = target.refusal or (feed if isinstance(feed, Failure) else None)
-            yield Planned(case=case, refusal=refusal)
+            refused = feed if isinstance(feed, Failure) else refuse_capture(provider, point.io)
+            yield Planned(
+                case=case,
+                refusal=target.refusal or made.refusal or refused,
+                conversion=made.conversion,
+            )
 
 
 def _workloads(model: Model, dims: Mapping[str, int]) -> list[Workload | None]:
@@ -190,10 +225,59 @@ def _workloads(model: Model, dims: Mapping[str, int]) -> list[Workload | None]:
     return list(presets)
 
 
-def _variant(model: Model, precision: str) -> Variant:
-    return Variant(
-        precision=precision, path=model.path, digest=model.digest, size_bytes=model.size_bytes
-    )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Makers:
+    """What stands for a model at each precision."""
+
+    recipes: Mapping[str, Recipe]
+    own: Mapping[str, Sequence[OwnVariant]]
+
+    def variants(self, model: Model, request: PlanRequest) -> list[PlannedVariant]:
+        """The variants of a model in the order asked; its own ones too if none is named."""
+        own = {variant.name: variant for variant in self.own.get(model.name, ())}
+        names = list(request.precisions)
+        if request.precisions == ("native",):
+            names += own
+        made = any(name not in own and name != "native" for name in names)
+        drawn_for = _usual_inputs(model, request) if made else ()
+        return [
+            own_variant(own[name], model)
+            if name in own
+            else variant_of(
+                model,
+                name,
+                self.recipes,
+                drawn_for=drawn_for,
+                inputs=request.inputs,
+                seed=request.seed,
+                custom_ops=request.custom_ops,
+            )
+            for name in names
+            if name in own or name == "native" or name in self.recipes
+        ]
+
+    def absent(self, models: Sequence[Model], names: Sequence[str]) -> Iterator[Skip]:
+        """Own variants that were named and that some model does not have."""
+        variants = {variant.name for group in self.own.values() for variant in group}
+        for name in names:
+            if name in self.recipes or name not in variants:
+                continue
+            for model in models:
+                if name not in {variant.name for variant in self.own.get(model.name, ())}:
+                    yield Skip(what=f"{model.name} × {name}", reason="the model has no such variant")
+
+
+def _usual_inputs(model: Model, request: PlanRequest) -> tuple[InputSpec, ...]:
+    """Inputs of the usual size, drawn: one file calibrated on them serves all sizes of the plan."""
+    for batch in (1, *request.batch_sizes):
+        feed = _feed(model, batch, {}, None)
+        if not isinstance(feed, Failure):
+            return feed
+    return ()
+
+
+def _shipped() -> dict[str, Recipe]:
+    return {base: shipped(base) for base in BASES}
 
 
 def _feed(
@@ -213,7 +297,7 @@ def _with_options(provider: Provider, request: PlanRequest) -> Provider:
         **request.provider_options.get(provider.alias, {}),
         **request.provider_options.get(provider.name, {}),
     }
-    return replace(provider, options={**provider.options, **extra}) if extra else provider
+    return with_options(provider, extra) if extra else provider
 
 
 def _unreadable(
@@ -225,7 +309,7 @@ def _unreadable(
         for provider, precision in itertools.product(target.providers, request.precisions):
             case = Case(
                 model=stand_in,
-                variant=_variant(stand_in, precision),
+                variant=Variant(precision=precision, path=model.path, digest="", size_bytes=0),
                 provider=provider,
                 runtime=target.runtime,
                 batch=request.batch_sizes[0],

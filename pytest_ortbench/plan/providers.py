@@ -4,17 +4,48 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from pytest_ortbench.core.case import Provider
 from pytest_ortbench.core.errors import UsageError, did_you_mean
+from pytest_ortbench.core.outcome import RuntimeInfo
 from pytest_ortbench.core.provider_kinds import BY_NAME, KINDS, ProviderKind
 from pytest_ortbench.core.run import Skip
 from pytest_ortbench.plan.axes import parse_settings, split_list
 from pytest_ortbench.plan.devices import device_options
 
 ALL = "all"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offer:
+    """What a runtime says it has.
+
+    Attributes:
+        available: Full names of its providers, plug-ins included.
+        devices: What can stand behind the colon, by full name, where the provider tells.
+        problems: Why a plug-in that is there can't be used, by its full name.
+        libraries: Libraries of plug-ins that the project has configured, by full name.
+        aliases: Full names by the alias that the project gave them.
+    """
+
+    available: tuple[str, ...] = ()
+    devices: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    problems: Mapping[str, str] = field(default_factory=dict)
+    libraries: Mapping[str, str] = field(default_factory=dict)
+    aliases: Mapping[str, str] = field(default_factory=dict)
+
+    def observed(self, info: RuntimeInfo) -> Offer:
+        """Return it with what a worker observed."""
+        return replace(
+            self,
+            available=tuple(dict.fromkeys((*info.available_providers, *info.plugin_providers))),
+            devices=info.provider_devices,
+            problems=info.plugin_problems,
+        )
+
+
 _PLACE = "--ort-providers"
 _SUFFIX = "ExecutionProvider"
 
@@ -36,13 +67,19 @@ def _starts_spec(rest: str) -> bool:
 
 
 def parse_provider(
-    spec: str, *, available: Sequence[str] = (), place: str = _PLACE, platform: str = sys.platform
+    spec: str,
+    *,
+    available: Sequence[str] = (),
+    aliases: Mapping[str, str] | None = None,
+    place: str = _PLACE,
+    platform: str = sys.platform,
 ) -> Provider:
     """Read one specification: ``cuda:1``, ``openvino:GPU``, ``CUDAExecutionProvider``.
 
     Args:
         spec: Alias or full name, and a device behind a colon.
         available: Full names that the runtime has, for providers that we have never heard of.
+        aliases: Full names by the alias that the project gave them.
         place: Where it was written.
         platform: ``sys.platform`` of the machine that measures, for names of libraries.
 
@@ -50,10 +87,10 @@ def parse_provider(
         UsageError: if no such provider is known, or the device does not fit it.
     """
     word, _, device = (part.strip() for part in spec.partition(":"))
-    kind = KINDS.get(word) or BY_NAME.get(word)
+    kind = KINDS.get(word) or BY_NAME.get(word) or _configured(word, aliases or {})
     if kind is None and word in available:
         # A plug-in that we do not know, under its own name.
-        kind = ProviderKind(alias=word, name=word)
+        kind = ProviderKind(alias=word, name=word, device="hardware")
     if kind is None:
         raise _unknown(word, available, place)
     if not device:
@@ -62,6 +99,20 @@ def parse_provider(
         return Provider(alias=kind.alias, name=kind.name)
     device, options = device_options(kind, device, place, platform)
     return Provider(alias=kind.alias, name=kind.name, device=device, options=options)
+
+
+def is_known(spec: str, aliases: Mapping[str, str]) -> bool:
+    """Whether a specification is understood without asking a runtime what it has."""
+    word = spec.partition(":")[0].strip()
+    return spec == ALL or word in KINDS or word in BY_NAME or bool(_configured(word, aliases))
+
+
+def _configured(word: str, aliases: Mapping[str, str]) -> ProviderKind | None:
+    """A provider that has its alias from the project's configuration."""
+    for alias, name in aliases.items():
+        if word in (alias, name):
+            return ProviderKind(alias=alias, name=name, device="hardware")
+    return None
 
 
 def check_specs(specs: Iterable[str], *, place: str = _PLACE) -> None:
@@ -81,7 +132,7 @@ def check_specs(specs: Iterable[str], *, place: str = _PLACE) -> None:
 
 def expand(
     specs: Sequence[str],
-    available: Sequence[str],
+    offer: Offer,
     *,
     runtime: str = "",
     place: str = _PLACE,
@@ -90,8 +141,9 @@ def expand(
     """Turn specifications into providers, and say what ``all`` left out.
 
     Args:
-        specs: As typed; ``all`` among them means every available one except Azure's.
-        available: What the runtime says it has: a claim, not a proof.
+        specs: As typed; ``all`` among them means every available one except Azure's, each device
+            of one provider apart where it has several.
+        offer: What the runtime says it has: a claim, not a proof.
         runtime: Label of the runtime, for the skips.
         place: Where the specifications were written.
         platform: ``sys.platform`` of the machine that measures.
@@ -106,27 +158,45 @@ def expand(
     """
     found: dict[str, Provider] = {}
     skips: dict[Skip, None] = {}
+
+    def parse(spec: str) -> Provider:
+        known = (*offer.available, *offer.problems)
+        provider = parse_provider(
+            spec, available=known, aliases=offer.aliases, place=place, platform=platform
+        )
+        return replace(provider, library=offer.libraries.get(provider.name, ""))
+
     split = split_specs(specs, place=place)
-    named = {
-        spec: parse_provider(spec, available=available, place=place, platform=platform)
-        for spec in split
-        if spec != ALL
-    }
+    named = {spec: parse(spec) for spec in split if spec != ALL}
     named_aliases = {provider.alias for provider in named.values()}
     for spec in split:
         if spec != ALL:
             found.setdefault(named[spec].label, named[spec])
             continue
-        for name in sorted(available, key=lambda name: name != "CPUExecutionProvider"):
-            provider = replace(parse_provider(name, available=available), named=False)
-            kind = BY_NAME.get(name)
-            if provider.alias in named_aliases:
+        for name in sorted(offer.available, key=lambda name: name != "CPUExecutionProvider"):
+            alias, kind = parse(name).alias, BY_NAME.get(name)
+            if alias in named_aliases:
                 continue
             if kind is not None and not kind.in_all:
-                skips[Skip(what=kind.alias, reason=_NOT_IN_ALL, runtime=runtime)] = None
-            else:
+                skips[Skip(what=alias, reason=_NOT_IN_ALL, runtime=runtime)] = None
+                continue
+            for device in _devices_in_all(name, offer):
+                provider = replace(parse(f"{name}:{device}" if device else name), named=False)
                 found.setdefault(provider.label, provider)
+        for name, reason in offer.problems.items():
+            alias = parse(name).alias
+            if alias not in named_aliases:
+                skips[Skip(what=alias, reason=reason, runtime=runtime)] = None
     return list(found.values()), list(skips)
+
+
+def _devices_in_all(name: str, offer: Offer) -> Sequence[str]:
+    """Devices that ``all`` means, empty for the provider's default."""
+    devices = offer.devices.get(name, ())
+    # QNN has no default everywhere: *seen*, none on x86, where its simulator runs.
+    if len(devices) > 1 or (devices and name == "QNNExecutionProvider"):
+        return devices
+    return ("",)
 
 
 _NOT_IN_ALL = (

@@ -19,6 +19,7 @@ question                  answer
 :class:`ReadMemory`       :class:`~pytest_ortbench.core.outcome.Memory`
 :class:`ProfilePlacement` :class:`~pytest_ortbench.core.outcome.Placement`
 :class:`CompareOutputs`   :class:`~pytest_ortbench.core.outcome.Accuracy`
+:class:`MeasureEnergy`    :class:`~pytest_ortbench.core.energy.Energy`
 :class:`Close`            none: the worker ends
 ========================  ===========================================================
 """
@@ -28,6 +29,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from pytest_ortbench.core.case import Case, Provider
+from pytest_ortbench.core.energy import Energy
 from pytest_ortbench.core.outcome import (
     Accuracy,
     Block,
@@ -174,6 +176,13 @@ class CompareOutputs:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MeasureEnergy:
+    """Put the session under load, with idle time before, ``budget_s`` seconds at most."""
+
+    budget_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Close:
     """End the worker."""
 
@@ -202,6 +211,7 @@ class Opened:
         cpus: CPUs that the process may use.
         options_in_force: What the session reads back for the asked provider.
         clock_pair_ns: Cost of a pair of clock readings.
+        no_energy: Why the energy of the device can't be measured; empty if it can.
     """
 
     info: RuntimeInfo
@@ -211,6 +221,7 @@ class Opened:
     cpus: int
     options_in_force: dict[str, str]
     clock_pair_ns: int
+    no_energy: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -269,6 +280,7 @@ Question = (
     | ReadMemory
     | ProfilePlacement
     | CompareOutputs
+    | MeasureEnergy
     | Close
 )
 Answer = (

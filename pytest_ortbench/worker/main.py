@@ -25,6 +25,7 @@ from pytest_ortbench.schema.protocol import (
     Done,
     FetchChunk,
     Inspect,
+    MeasureEnergy,
     Open,
     PhaseEntered,
     ProbeProvider,
@@ -150,6 +151,8 @@ class Conversation:
                 return measured.placement()
             case CompareOutputs():
                 return measured.accuracy(Path(question.reference))
+            case MeasureEnergy():
+                return measured.energy(question.budget_s)
         raise RuntimeError(f"no answer to {type(question).__name__}")
 
     def _inspect(self, question: Inspect) -> Answer:

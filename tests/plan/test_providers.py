@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.provider_kinds import BY_NAME, KINDS, supplied_by
 from pytest_ortbench.plan.providers import (
+    Offer,
     check_specs,
     expand,
     parse_provider,
@@ -109,7 +110,7 @@ def test_an_unknown_provider_names_the_nearest_known_one(spec: str, hint: str) -
     ("spec", "message"),
     [
         ("cpu:0", "'cpu' takes no device, got '0'"),
-        ("cuda:x", "'x' is not a device of 'cuda', which takes an index. Write e.g. cuda:0"),
+        ("cuda:x", "'x' is not a device of 'cuda', which takes an index or a UUID (GPU-…, MIG-…). Write e.g. cuda:0"),
         ("cuda:-1", "'-1' is not a device of 'cuda'"),
         ("cuda:", "'cuda:' names no device"),
         ("dml:tpu", "which takes gpu, npu or an index"),
@@ -136,24 +137,24 @@ def test_before_a_runtime_is_asked_only_typing_errors_are_refused() -> None:
 
 
 def test_all_is_what_is_available_without_azure_and_the_cpu_first() -> None:
-    providers, skips = expand(["all"], PLAIN, runtime="current")
+    providers, skips = expand(["all"], Offer(available=PLAIN), runtime="current")
     assert [(p.alias, p.named) for p in providers] == [("cpu", False)]
     assert [(s.what, s.runtime) for s in skips] == [("azure", "current")]
     assert "takes no node" in skips[0].reason
-    providers, skips = expand(["all"], GPU)
+    providers, skips = expand(["all"], Offer(available=GPU))
     assert [p.alias for p in providers] == ["cpu", "tensorrt", "cuda"]
     assert skips == []
 
 
 def test_azure_by_name_is_a_case() -> None:
-    providers, skips = expand(["azure", "all"], PLAIN)
+    providers, skips = expand(["azure", "all"], Offer(available=PLAIN))
     assert [(p.alias, p.named) for p in providers] == [("azure", True), ("cpu", False)]
     assert skips == []
 
 
 def test_a_provider_named_beside_all_stays_named() -> None:
     for specs in (["all", "cuda:1"], ["cuda:1", "all"]):
-        providers, _ = expand(specs, GPU)
+        providers, _ = expand(specs, Offer(available=GPU))
         assert {p.label: p.named for p in providers} == {
             "cpu": False,
             "tensorrt": False,
@@ -162,27 +163,27 @@ def test_a_provider_named_beside_all_stays_named() -> None:
 
 
 def test_a_named_provider_that_is_not_there_is_still_a_case() -> None:
-    providers, skips = expand(["openvino"], PLAIN)
+    providers, skips = expand(["openvino"], Offer(available=PLAIN))
     assert [(p.alias, p.named) for p in providers] == [("openvino", True)]
     assert skips == []
 
 
 def test_a_repeated_provider_is_one_case() -> None:
-    providers, _ = expand(["cpu", "CPUExecutionProvider", "cpu,all"], PLAIN)
+    providers, _ = expand(["cpu", "CPUExecutionProvider", "cpu,all"], Offer(available=PLAIN))
     assert [p.label for p in providers] == ["cpu"]
 
 
 def test_an_unknown_plug_in_keeps_its_own_name() -> None:
     available = (*PLAIN, "AcmeExecutionProvider")
-    providers, _ = expand(["all"], available)
+    providers, _ = expand(["all"], Offer(available=available))
     assert [(p.alias, p.name) for p in providers] == [
         ("cpu", "CPUExecutionProvider"),
         ("AcmeExecutionProvider", "AcmeExecutionProvider"),
     ]
-    providers, _ = expand(["AcmeExecutionProvider"], available)
+    providers, _ = expand(["AcmeExecutionProvider"], Offer(available=available))
     assert providers[0].named
     with pytest.raises(UsageError, match="'AcmeExecutionProvider' is not a known"):
-        expand(["AcmeExecutionProvider"], PLAIN)
+        expand(["AcmeExecutionProvider"], Offer(available=PLAIN))
 
 
 def test_who_supplies_a_provider() -> None:

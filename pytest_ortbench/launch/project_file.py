@@ -1,0 +1,80 @@
+"""Where a project writes its own tables: ``ortbench.toml``, or ``[tool.ortbench]``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pytest_ortbench.core.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProjectTable:
+    """One table of the configuration.
+
+    Attributes:
+        file: Where it stands; relative paths in it start at this file's folder.
+        name: How the file calls it: ``tool.ortbench.plugins``.
+        entries: What it holds.
+    """
+
+    file: Path
+    name: str
+    entries: Mapping[str, object]
+
+    def place(self, key: str) -> str:
+        """Say where an entry stands, for messages."""
+        return f"{self.file} [{self.name}.{key}]"
+
+
+def project_table(root: Path, key: str) -> ProjectTable | None:
+    """Find the table that applies in ``root``: that of the nearest folder that has one.
+
+    Args:
+        root: Where to start.
+        key: ``plugins`` finds ``[plugins]`` in ``ortbench.toml`` and ``[tool.ortbench.plugins]``
+            in ``pyproject.toml``.
+
+    Raises:
+        UsageError: for a file that can't be read, and what should be a table and is none.
+    """
+    for folder in (root, *root.parents):
+        for name, path in (
+            ("ortbench.toml", (key,)),
+            ("pyproject.toml", ("tool", "ortbench", key)),
+        ):
+            file = folder / name
+            if file.is_file():
+                entries = _within(_load(file), path, file)
+                if entries is not None:
+                    return ProjectTable(file=file, name=".".join(path), entries=entries)
+        if (folder / "pyproject.toml").is_file():
+            # A project ends here; what lies above is another one.
+            break
+    return None
+
+
+def _load(file: Path) -> Mapping[str, object]:
+    import msgspec  # only where the project may have configured something
+
+    try:
+        content: dict[str, object] = msgspec.toml.decode(file.read_bytes(), type=dict[str, object])
+    except (OSError, ValueError) as error:
+        raise UsageError(
+            f"it can't be read: {error}", place=str(file), hint="Correct the file"
+        ) from error
+    return content
+
+
+def _within(
+    content: Mapping[str, object], path: tuple[str, ...], file: Path
+) -> Mapping[str, object] | None:
+    found: object = content
+    for key in path:
+        if not isinstance(found, Mapping) or key not in found:
+            return None
+        found = found[key]
+    if not isinstance(found, Mapping):
+        raise UsageError(f"[{'.'.join(path)}] is not a table", place=str(file))
+    return found

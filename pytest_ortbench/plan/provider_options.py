@@ -1,0 +1,135 @@
+"""Provider options, checked before a session is made: a key that nobody knows never passes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+
+from pytest_ortbench.core.case import Provider
+from pytest_ortbench.core.errors import UsageError, did_you_mean
+from pytest_ortbench.core.outcome import Failure
+from pytest_ortbench.plan.devices import check_openvino
+from pytest_ortbench.plan.option_tables import ANY, GRAPH_CAPTURE, SWITCH, TABLES, WHOLE, Rule
+
+PLACE = "--ort-provider-option"
+
+_SWITCHES = ("0", "1", "true", "false", "True", "False")
+#: What may stand before a key of WebGPU: ``ep.webgpuexecutionprovider.preferredLayout``.
+_PREFIX = re.compile(r"ep\.[A-Za-z0-9_]+\.")
+#: How a declared table of the configuration is written.
+_DECLARE = '[tool.ortbench.plugins.{alias}] options = ["{key}"]'
+
+
+def check_options(
+    alias: str,
+    options: Mapping[str, str],
+    *,
+    declared: Collection[str] = (),
+    place: str = PLACE,
+) -> None:
+    """Check options against what the provider documents.
+
+    Args:
+        alias: Alias of the provider, or its own name if we have none.
+        options: What was asked for.
+        declared: Further keys, which the project declares for this provider: those of versions
+            newer than this check, and of plug-ins that we have never heard of.
+        place: Where the options were written.
+
+    Raises:
+        UsageError: for an unknown key, or a value that does not fit.
+    """
+    table = TABLES.get(alias)
+    for key, value in options.items():
+        if key in declared:
+            continue
+        name = _PREFIX.sub("", key) if alias == "webgpu" else key
+        if table is None:
+            raise UsageError(
+                f"what options {alias} takes is not known, so {key!r} can't be checked",
+                place=place,
+                hint=f"Declare it: {_DECLARE.format(alias=alias, key=key)}",
+            )
+        if name not in table:
+            hint = did_you_mean(name, table) if table else f"{alias} takes no options"
+            if table:
+                hint += f" If this version has it: {_DECLARE.format(alias=alias, key=key)}"
+            raise UsageError(f"{alias} has no option {key!r}", place=place, hint=hint)
+        _check_value(alias, key, value, table[name], place)
+
+
+def with_options(provider: Provider, options: Mapping[str, str], *, place: str = PLACE) -> Provider:
+    """Return the provider with further options.
+
+    Raises:
+        UsageError: if they choose another device than ``alias:DEVICE`` does.
+    """
+    for key, value in options.items():
+        fixed = provider.options.get(key, value)
+        if fixed != value:
+            raise UsageError(
+                f"{provider.alias}.{key}={value!r} contradicts {provider.label}, which means "
+                f"{key}={fixed!r}",
+                place=place,
+                hint=f"Keep one of them, e.g. {provider.alias} alone",
+            )
+    if provider.alias == "qnn" and {"backend_path", "backend_type"} <= {
+        *options,
+        *provider.options,
+    }:
+        raise UsageError(
+            "qnn takes backend_path or backend_type, not both",
+            place=place,
+            hint=f"{provider.label} sets one of them already; write qnn alone"
+            if provider.device
+            else "Keep one of them",
+        )
+    return replace(provider, options={**provider.options, **options})
+
+
+def captures_graph(provider: Provider) -> bool:
+    """Whether a switch is on that makes the provider replay a recorded graph."""
+    return any(
+        _PREFIX.sub("", key) in GRAPH_CAPTURE and value.lower() in ("1", "true")
+        for key, value in provider.options.items()
+    )
+
+
+def refuse_capture(provider: Provider, io: str) -> Failure | None:
+    """Say why a recorded graph can't be replayed with host arrays, ``None`` where it can be.
+
+    The graph holds addresses, so that inputs and outputs must stay where they are.
+    """
+    if provider.alias not in _CAPTURE_BOUND or io == "device" or not captures_graph(provider):
+        return None
+    return Failure(
+        kind="unsupported",
+        phase="session",
+        message=f"a graph that {provider.alias} recorded replays on fixed addresses, and host "
+        "arrays have new ones with every call",
+        hint="Add --ort-io=device, or leave the option out",
+    )
+
+
+#: Providers whose documentation demands bound inputs and outputs for it.
+_CAPTURE_BOUND = ("cuda", "rocm", "webgpu")
+
+
+def _check_value(alias: str, key: str, value: str, rule: Rule, place: str) -> None:
+    if alias == "openvino" and key == "device_type":
+        check_openvino(value.upper(), place)
+        return
+    if rule == ANY:
+        return
+    if rule == WHOLE:
+        if not re.fullmatch(r"-?\d+", value):
+            raise UsageError(f"{alias}.{key}={value!r} is not a whole number", place=place)
+        return
+    known = _SWITCHES if rule == SWITCH else rule
+    if value not in known:
+        raise UsageError(
+            f"{alias}.{key}={value!r} is not among its values",
+            place=place,
+            hint="Write 1 or 0" if rule == SWITCH else did_you_mean(value, known),
+        )
