@@ -115,11 +115,6 @@ def check_works(folder: Path) -> RuntimeInfo:
     return info
 
 
-def is_numpy_1(version: str) -> bool:
-    """Whether a version of numpy is older than 2."""
-    return version.partition(".")[0] in ("0", "1")
-
-
 def size_of(folder: Path) -> int:
     """Return the bytes of all files."""
     return sum(path.lstat().st_size for path in folder.rglob("*") if not path.is_dir())

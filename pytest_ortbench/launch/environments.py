@@ -22,12 +22,11 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from pytest_ortbench.core.errors import WorkerError
-from pytest_ortbench.core.outcome import Failure
+from pytest_ortbench.core.outcome import Failure, RuntimeInfo
 from pytest_ortbench.core.units import format_amount
 from pytest_ortbench.launch.environment_facts import (
     Unsound,
     check_works,
-    is_numpy_1,
     look,
     size_of,
     this_platform,
@@ -35,7 +34,7 @@ from pytest_ortbench.launch.environment_facts import (
 from pytest_ortbench.launch.installer import Installer, InstallError, find_installer, python_of
 from pytest_ortbench.launch.interpreters import Interpreter, find_interpreters
 from pytest_ortbench.launch.python_choice import failure_without, fitting
-from pytest_ortbench.launch.runtime_specs import RequirementList, needs_numpy_1
+from pytest_ortbench.launch.runtime_specs import RequirementList
 from pytest_ortbench.schema.wire import WireError, from_plain, to_plain
 
 _MANIFEST = "ortbench.json"
@@ -103,6 +102,7 @@ class Environments:
         notify: Told what is being made, before it starts and when it is done.
         installer: Finds what makes them.
         interpreters: Finds the Pythons of this machine.
+        check: Makes sure that ONNX Runtime works in a folder.
     """
 
     def __init__(
@@ -112,11 +112,13 @@ class Environments:
         notify: Callable[[str], None],
         installer: Callable[[], Installer] = find_installer,
         interpreters: Callable[[], Sequence[Interpreter]] = find_interpreters,
+        check: Callable[[Path], RuntimeInfo] = check_works,
     ) -> None:
         self.folder = folder
         self._notify = notify
         self._installer = installer
         self._interpreters = interpreters
+        self._check = check
 
     def all(self) -> list[Environment]:
         """Return the complete environments, by label."""
@@ -248,11 +250,12 @@ class Environments:
     ) -> Manifest:
         """Make sure that ONNX Runtime works there, with a numpy that fits."""
         facts = look(draft)
-        if needs_numpy_1(facts.version) and not is_numpy_1(facts.packages.get("numpy", "")):
+        fitting = requirements.to_install(onnxruntime=facts.version)
+        if fitting != requirements.to_install():
             # The version was not pinned, so that only now it is known to be an old one.
-            installer.install(draft, requirements.to_install(onnxruntime=facts.version))
+            installer.install(draft, fitting)
             facts = look(draft)
-        info = check_works(draft)
+        info = self._check(draft)
         return Manifest(
             label=requirements.label(facts.packages),
             requests=(request,),
