@@ -91,7 +91,7 @@ def _list() -> int:
             [
                 f"builtin:{info.name}{mark}",
                 size,
-                "ours",
+                "Apache-2.0",
                 _sizes(info.default_dims),
                 info.description,
             ]
