@@ -1,13 +1,36 @@
-"""Which file of reference outputs belongs to a case."""
+"""What a case is compared with, and which file of reference outputs belongs to it."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import replace
 from pathlib import Path
 
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.schema.wire import to_plain
+
+
+def reference_case(case: Case) -> Case:
+    """Return the case whose outputs are right: the named reference, or the model's own file.
+
+    Its inputs have the types that the reference declares; a variant may declare others.
+    """
+    named = case.model.reference
+    model = case.model
+    if named is not None:
+        model = replace(
+            model,
+            name=named.name,
+            path=named.path,
+            digest=named.digest,
+            external_files=named.external_files,
+        )
+    types = (
+        named.input_types if named is not None else {info.name: info.type for info in model.inputs}
+    )
+    inputs = tuple(spec.typed(types.get(spec.name, spec.type)) for spec in case.inputs)
+    return replace(case, model=model, inputs=inputs)
 
 
 def reference_key(case: Case) -> str:

@@ -264,7 +264,9 @@ class _Makers:
                 continue
             for model in models:
                 if name not in {variant.name for variant in self.own.get(model.name, ())}:
-                    yield Skip(what=f"{model.name} × {name}", reason="the model has no such variant")
+                    yield Skip(
+                        what=f"{model.name} × {name}", reason="the model has no such variant"
+                    )
 
 
 def _usual_inputs(model: Model, request: PlanRequest) -> tuple[InputSpec, ...]:

@@ -116,7 +116,14 @@ def write_reference(
                 break
 
 
-def compare(session: Session, path: Path, *, run: Run | None = None, reason: str = "") -> Accuracy:
+def compare(
+    session: Session,
+    path: Path,
+    *,
+    run: Run | None = None,
+    reason: str = "",
+    magnitudes: Sequence[float] | None = None,
+) -> Accuracy:
     """Run the stored input sets and compare with the stored outputs.
 
     Args:
@@ -124,6 +131,7 @@ def compare(session: Session, path: Path, *, run: Run | None = None, reason: str
         path: File of :func:`write_reference`.
         run: How to run it, instead of ``session.run(None, feeds)``.
         reason: Why outputs can't be compared (operators that draw random numbers); then nothing is.
+        magnitudes: Only sets of these magnitudes are compared; ``None`` for all.
 
     Returns:
         Figures by output, or the reason why there are none.
@@ -139,6 +147,8 @@ def compare(session: Session, path: Path, *, run: Run | None = None, reason: str
         return Accuracy(reference=stored.reference, reason=order_note)
     collected = _Collected()
     for sample in stored.samples():
+        if magnitudes is not None and sample.magnitude not in magnitudes:
+            continue
         feeds, missing = _fitting(session, sample.feeds)
         if missing:
             return Accuracy(

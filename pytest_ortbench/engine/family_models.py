@@ -1,0 +1,120 @@
+"""Models with their references and own variants: what the project configured, read from disk."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from pytest_ortbench.core.errors import OrtbenchError, UsageError
+from pytest_ortbench.core.model import Model, Reference
+from pytest_ortbench.core.precision import precision_of
+from pytest_ortbench.plan.families import Family, Member
+from pytest_ortbench.plan.matrix import UnreadableModel
+from pytest_ortbench.plan.variants import OwnVariant
+from pytest_ortbench.zoo.resolve import BrokenModel, resolve_models
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resolved:
+    """Models of one request.
+
+    Attributes:
+        models: In the order asked.
+        own: Own variants by the name of their model.
+    """
+
+    models: list[Model | UnreadableModel]
+    own: dict[str, list[OwnVariant]]
+
+
+def resolve(
+    specs: Sequence[str],
+    known: Mapping[str, Family],
+    *,
+    root: Path,
+    notify: Callable[[str], None],
+) -> Resolved:
+    """Find the models that specifications stand for, families among them.
+
+    A family is meant by its name or by its file; a path that exists wins over a name.
+
+    Raises:
+        UsageError: if a specification stands for nothing.
+    """
+    asked = [
+        known[spec].file if spec in known and not (root / spec).exists() else spec for spec in specs
+    ]
+    models: list[Model | UnreadableModel] = []
+    own: dict[str, list[OwnVariant]] = {}
+    taken: set[str] = set()
+    for found in resolve_models(asked, root=root, notify=notify):
+        if isinstance(found, BrokenModel):
+            models.append(
+                UnreadableModel(name=found.name, path=found.path, message=str(found.error))
+            )
+            continue
+        family = _family_of(found, known)
+        if family is None:
+            models.append(found)
+            continue
+        name = found.name if family.name in taken else family.name
+        taken.add(name)
+        try:
+            models.append(_with_reference(replace(found, name=name), family, root, notify))
+        except OrtbenchError as error:
+            models.append(UnreadableModel(name=name, path=found.path, message=str(error)))
+            continue
+        own[name] = [
+            _own(key, member, family, root, notify) for key, member in family.variants.items()
+        ]
+    return Resolved(models=models, own=own)
+
+
+def _family_of(model: Model, known: Mapping[str, Family]) -> Family | None:
+    for family in known.values():
+        if model.source == family.file or os.path.normpath(family.file) == model.path:
+            return family
+    return None
+
+
+def _with_reference(
+    model: Model, family: Family, root: Path, notify: Callable[[str], None]
+) -> Model:
+    if not family.reference:
+        return model
+    found = _one(family.reference, f"{family.place} reference", root, notify)
+    return replace(
+        model,
+        reference=Reference(
+            name=Path(found.path).name,
+            path=found.path,
+            digest=found.digest,
+            precision=precision_of(found),
+            external_files=found.external_files,
+            input_types={info.name: info.type for info in found.inputs},
+        ),
+    )
+
+
+def _own(
+    name: str, member: Member, family: Family, root: Path, notify: Callable[[str], None]
+) -> OwnVariant:
+    try:
+        found = _one(member.spec, f"{family.place} variants.{name}", root, notify)
+    except OrtbenchError as error:
+        return OwnVariant(name=name, model=None, error=str(error))
+    return OwnVariant(name=name, model=found, sqnr_floor_db=member.sqnr_floor_db)
+
+
+def _one(spec: str, place: str, root: Path, notify: Callable[[str], None]) -> Model:
+    try:
+        found = resolve_models([spec], root=root, notify=notify)
+    except UsageError as error:
+        raise UsageError(error.message, place=place, hint=error.hint) from error
+    if len(found) != 1:
+        raise UsageError(f"{spec!r} stands for {len(found)} models", place=place, hint="Name one")
+    if isinstance(found[0], BrokenModel):
+        raise found[0].error
+    return found[0]

@@ -1,0 +1,183 @@
+"""Variants on disk: each is made once, by one process at a time, and kept for every later run."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import json
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from pytest_ortbench.core.case import Case, InputSpec
+from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.core.model import Variant
+from pytest_ortbench.core.outcome import Failure
+from pytest_ortbench.core.recipe import Conversion, Converted
+from pytest_ortbench.launch.installed import installed
+from pytest_ortbench.launch.launcher import Launcher
+from pytest_ortbench.schema.wire import from_plain, to_plain
+
+#: Version of the conversions themselves: another one makes every file again.
+CONVERSIONS = 1
+
+#: Name of the folder of made variants in the user's cache.
+VARIANTS_FOLDER = "variants"
+
+_RECORD = "variant.json"
+_CHUNK = 1 << 20
+
+
+@dataclass(slots=True)
+class Variants:
+    """Makes the files that cases need, at the first time that one needs it.
+
+    Attributes:
+        launcher: Starts the workers that convert.
+        folder: Where they are kept, one folder a variant.
+    """
+
+    launcher: Launcher
+    folder: Path
+    _known: dict[str, Converted | Failure] = field(default_factory=dict)
+
+    def prepare(self, case: Case, conversion: Conversion) -> Case:
+        """Return the case with the file that it needs, made if it is not there yet.
+
+        Args:
+            case: The case as it was planned.
+            conversion: What it needs.
+
+        Raises:
+            WorkerError: if it can't be made; the same failure again for every further case.
+        """
+        key = cache_key(conversion)
+        if key not in self._known:
+            self._known[key] = self._obtain(key, conversion, case.sampling.timeout_s)
+        made = self._known[key]
+        if isinstance(made, Failure):
+            raise WorkerError(made)
+        variant = Variant(
+            precision=case.variant.precision,
+            path=str(self.folder / key / made.file),
+            digest=made.digest,
+            size_bytes=made.size_bytes,
+            recipe={**case.variant.recipe, **made.facts},
+            external_files=made.external_files,
+            notes=made.notes,
+        )
+        return replace(case, variant=variant)
+
+    def _obtain(self, key: str, conversion: Conversion, timeout_s: float) -> Converted | Failure:
+        deadline = time.monotonic() + timeout_s
+        try:
+            found = self._stored(key)
+            if found is not None:
+                return found
+            self.folder.mkdir(parents=True, exist_ok=True)
+            with self._locked(key, timeout_s):
+                # Another process may have been faster.
+                return self._stored(key) or self._make(key, conversion, deadline)
+        except WorkerError as error:
+            return error.failure
+        except OSError as error:
+            return Failure(
+                kind="error",
+                phase="convert",
+                message=f"the cache {self.folder} can't be used ({error.strerror or error})",
+                hint="Free space there, or name another folder in ORTBENCH_CACHE",
+            )
+
+    def _stored(self, key: str) -> Converted | None:
+        """What an earlier conversion left, if all of it is still there."""
+        folder = self.folder / key
+        try:
+            plain = json.loads((folder / _RECORD).read_text(encoding="utf-8"))
+            record = from_plain(Converted, plain)
+            sizes = [
+                (folder / name).stat().st_size for name in (record.file, *record.external_files)
+            ]
+        except (OSError, ValueError):
+            return None
+        return record if sum(sizes) == record.size_bytes else None
+
+    def _make(self, key: str, conversion: Conversion, deadline: float) -> Converted:
+        for left in self.folder.glob(f".{key}-*"):
+            # Of a process that was killed: whoever makes this variant holds its lock.
+            shutil.rmtree(left, ignore_errors=True)
+        draft = Path(tempfile.mkdtemp(prefix=f".{key}-", dir=self.folder))
+        try:
+            made = self.launcher.convert(conversion, draft, deadline=deadline)
+            record = json.dumps(to_plain(made), indent=1)
+            (draft / _RECORD).write_text(record, encoding="utf-8")
+            target = self.folder / key
+            if target.exists():
+                shutil.rmtree(target)
+            draft.chmod(0o755)
+            draft.rename(target)
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
+        return made
+
+    @contextmanager
+    def _locked(self, key: str, timeout_s: float) -> Iterator[None]:
+        from filelock import FileLock, Timeout
+
+        try:
+            with FileLock(self.folder / f"{key}.lock", timeout=timeout_s):
+                yield
+        except Timeout:
+            raise WorkerError(
+                Failure(
+                    kind="timeout",
+                    phase="convert",
+                    message=f"another process has been making this variant for {timeout_s:.0f} s",
+                    hint="Raise --ort-timeout",
+                )
+            ) from None
+
+
+def cache_key(conversion: Conversion) -> str:
+    """Digest over all that decides the file: source, recipe, calibration data, tools."""
+    recipe = {**conversion.recipe.settings()}
+    # It decides what becomes of the measured case, not what the file is.
+    recipe.pop("sqnr_floor_db", None)
+    recipe.pop("calibration_data", None)
+    deciding: dict[str, object] = {
+        "conversions": CONVERSIONS,
+        "source": conversion.digest,
+        "recipe": recipe,
+        "tools": _tools(),
+    }
+    if conversion.recipe.base == "int8-static":
+        deciding["stored"] = bool(conversion.recipe.calibration_data or conversion.calibration)
+        deciding["calibration"] = (
+            [_content(spec) for specs in conversion.calibration for spec in specs]
+            if conversion.calibration
+            else [to_plain(conversion.inputs), conversion.seed]
+        )
+    text = json.dumps(deciding, sort_keys=True)
+    return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()[:24]
+
+
+def _tools() -> dict[str, str]:
+    """Versions of what converts, without importing any of it."""
+    found = {each.name: each.version for each in installed().distributions}
+    for name in ("onnx", "numpy", "onnx-ir", "ml-dtypes"):
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            found[name] = ""
+    return found
+
+
+def _content(spec: InputSpec) -> list[str]:
+    hasher = hashlib.sha256()
+    with Path(spec.path).open("rb") as stream:
+        while chunk := stream.read(_CHUNK):
+            hasher.update(chunk)
+    return [spec.name, spec.member, hasher.hexdigest()]
