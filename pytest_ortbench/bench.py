@@ -5,7 +5,8 @@ Nothing here exists until a test of ours is collected.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -13,18 +14,21 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_ortbench.core.errors import OrtbenchError
 from pytest_ortbench.marker import MarkerValues, read_marker
 from pytest_ortbench.model_file import OnnxFile
 from pytest_ortbench.options import Options, read_options
 from pytest_ortbench.progress import Progress
 
 if TYPE_CHECKING:
+    from pytest_ortbench.analysis.gate.rules import Rule
     from pytest_ortbench.core.case import Case, Sampling
     from pytest_ortbench.core.limits import Limit
     from pytest_ortbench.core.outcome import CaseResult
-    from pytest_ortbench.core.run import Canary, Run, Skip
+    from pytest_ortbench.core.run import Canary, Machine, Run, Skip
     from pytest_ortbench.engine.engine import Engine
     from pytest_ortbench.engine.planning import Planner
+    from pytest_ortbench.gating import Gating
     from pytest_ortbench.launch.runtimes import ChosenRuntimes
     from pytest_ortbench.plan.matrix import Plan, Planned
     from pytest_ortbench.plan.request import PlanRequest
@@ -49,6 +53,7 @@ class Bench:
         self.errors: list[str] = []
         self._plans: dict[str, Plan] = {}
         self._ids: dict[tuple[str, str], str] = {}
+        self._other_planners: list[Planner] = []
 
     @classmethod
     def of(cls, config: pytest.Config) -> Bench:
@@ -75,30 +80,43 @@ class Bench:
     @cached_property
     def planner(self) -> Planner:
         """Makes the plans; its launcher starts workers only to ask runtimes what they have."""
+        return self._planner_in(self.runtimes)
+
+    def planner_of(self, specs: Sequence[str], *, place: str) -> Planner:
+        """Return what makes plans for other runtimes than the options name."""
+        planner = self._planner_in(self._choose(specs, place=place))
+        self._other_planners.append(planner)
+        return planner
+
+    def _planner_in(self, chosen: ChosenRuntimes) -> Planner:
         from pytest_ortbench.engine.planning import Planner
         from pytest_ortbench.launch.launcher import ProcessLauncher
 
         return Planner(
             ProcessLauncher(on_phase=None, log_folder=None),
             self.root,
-            runtimes=self.runtimes.runtimes,
+            runtimes=chosen.runtimes,
             notify=self.notes.append,
-            failures=self.runtimes.failures,
+            failures=chosen.failures,
         )
 
     @cached_property
     def runtimes(self) -> ChosenRuntimes:
         """Where to measure; environments that are not there yet are made at the first call."""
+        place = self.options.places.get("runtimes", "--ort-runtimes")
+        return self._choose(self.options.runtimes, place=place)
+
+    def _choose(self, specs: Sequence[str], *, place: str) -> ChosenRuntimes:
         from pytest_ortbench.launch.environments import Environments
         from pytest_ortbench.launch.runtimes import RUNTIMES_FOLDER, choose_runtimes
         from pytest_ortbench.zoo.cache import cache_folder
 
         chosen = choose_runtimes(
-            self.options.runtimes,
+            specs,
             root=self.root,
             environments=Environments(cache_folder() / RUNTIMES_FOLDER, notify=self._progress.say),
             notify=self.notes.append,
-            place=self.options.places.get("runtimes", "--ort-runtimes"),
+            place=place,
         )
         self.skips.update(dict.fromkeys(chosen.skips))
         return chosen
@@ -152,6 +170,8 @@ class Bench:
         key = repr(request)
         if key not in self._plans:
             self._plans[key] = self._with_offered_inputs(self.planner.plan(request))
+        if self.gating is not None:
+            self.gating.note_plan(request, self._plans[key])
         return self._plans[key]
 
     def _with_offered_inputs(self, plan: Plan) -> Plan:
@@ -184,10 +204,8 @@ class Bench:
         """Note the cases of the tests that will run, and what those tests need of them."""
         from pytest_ortbench.analysis.limits import samples_for_limits
 
-        for item in items:
-            planned = planned_of(item)
-            if planned is None:
-                continue
+        ours = [(item, planned) for item in items if (planned := planned_of(item)) is not None]
+        for item, planned in ours:
             self.planned.setdefault(planned.case.key, planned)
             least = samples_for_limits(self.limits_of(item))
             if least:
@@ -197,13 +215,23 @@ class Bench:
         if self.planned and not self.config.option.collectonly:
             # Now, since a folder that can't be written to is better known before the measuring.
             _ = self.folder
+        if self.gating is not None:
+            self.gating.assign(ours)
+            if not hasattr(self.config, "workerinput"):
+                self.gating.prepare()
 
     def properties_of(self, planned: Planned) -> list[tuple[str, str]]:
         """Metrics of a measured case for JUnit; nothing for one that was not tried."""
         from pytest_ortbench.report.junit import properties
 
         result = self.engine.known(planned) if self.started else None
-        return properties(result) if result is not None else []
+        found = properties(result) if result is not None else []
+        judged = None if self.gating is None else self.gating.result_of(planned)
+        if judged is not None:
+            from pytest_ortbench.report.gate import gate_properties
+
+            found += gate_properties(judged)
+        return found
 
     def measure_canary(self) -> Canary | None:
         """Measure the pinned model along with a stored run."""
@@ -222,16 +250,70 @@ class Bench:
             self.engine.close()
         if "planner" in self.__dict__:
             self.planner.close()
+        for planner in self._other_planners:
+            planner.close()
+        if self.gating is not None:
+            self.gating.close()
 
     def result(self, planned: Planned) -> CaseResult:
         """Return the result of one case, measuring it at the first call."""
+        self.refuse_xdist()
+        return self.engine.result(planned)
+
+    # The gate --------------------------------------------------------------------------------
+
+    @cached_property
+    def gating(self) -> Gating | None:
+        """Judges cases against their baselines; ``None`` where no option asks for it."""
+        if not (self.options.against or self.options.baseline):
+            return None
+        from pytest_ortbench.gating import Gating
+
+        return Gating(self)
+
+    def gate_rules_of(self, item: pytest.Item) -> tuple[Rule, ...]:
+        """Limits of the gate that the markers of a test set."""
+        return self._marker(item).gate
+
+    @property
+    def machine(self) -> Machine:
+        """Where this runs."""
+        return self._header.machine
+
+    def prepare(self, planned: Planned) -> Case:
+        """The case as it can be measured."""
+        return planned.case
+
+    @contextmanager
+    def shown(self, case: Case) -> Iterator[None]:
+        """Show a case as the one that is measured now."""
+        self._progress.begin(case)
+        try:
+            yield
+        finally:
+            self._progress.rest()
+
+    def show_launch(self, made: int, needed: int) -> None:
+        """A launch of the gate starts."""
+        self._progress.stage = f"launch {made + 1} of {needed}"
+
+    def store_gate(self) -> None:
+        """Keep the verdicts so far on disk: a killed run loses none."""
+        if self.gating is None or self.folder is None:
+            return
+        try:
+            self.folder.update(replace(self._header, gate=self.gating.results))
+        except OrtbenchError as error:
+            self.warn(str(error))
+
+    def refuse_xdist(self) -> None:
+        """Fail a test that would measure in one of several processes at a time."""
         if hasattr(self.config, "workerinput"):
             pytest.fail(
                 "pytest-ortbench does not measure under pytest-xdist: cases would disturb each "
                 "other. Run these tests without -n (or with -n 0, or -p no:xdist)",
                 pytrace=False,
             )
-        return self.engine.result(planned)
 
     @cached_property
     def engine(self) -> Engine:

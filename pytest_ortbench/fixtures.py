@@ -149,6 +149,18 @@ class OrtBench:
                 pytrace=False,
             )
 
+    def check_gate(self, item: pytest.Item) -> None:
+        """Fail the test if it carries the verdict of its case, and the case got worse."""
+        gating = self._bench.gating
+        if gating is not None and gating.carries(item, self._planned):
+            gating.check(item, self._planned)
+
+    def check_skipped(self, item: pytest.Item) -> None:
+        """Likewise where the case can't run here but its baseline can."""
+        gating = self._bench.gating
+        if gating is not None and gating.carries(item, self._planned):
+            gating.check_skipped(self._planned)
+
     def _view(self, prefix: str, *names: str) -> View:
         return View(self, {name: f"{prefix}_{name}" for name in names})
 

@@ -12,6 +12,7 @@ from pytest_ortbench.core.limits import Limit, parse_limit
 if TYPE_CHECKING:
     import pytest
 
+    from pytest_ortbench.analysis.gate.rules import Rule
     from pytest_ortbench.plan.request import PlanRequest
 
 #: Keywords and what each takes; the help of the marker is made from it.
@@ -23,6 +24,7 @@ KEYWORDS: dict[str, str] = {
     "dims": "values of symbolic dimensions, {'seq': [128, 512]}",
     "threads": "intra-op threads",
     "limits": "limits, ['latency_p90 <= 30 ms']",
+    "gate": "limits on a comparison, ['latency:5%'], beside --ort-gate",
 }
 _TEXTS = ("models", "providers", "precisions")
 _NUMBERS = ("batch_sizes", "threads")
@@ -36,6 +38,7 @@ class MarkerValues:
     numbers: dict[str, tuple[int, ...]]
     dims: dict[str, tuple[int, ...]] | None
     limits: tuple[Limit, ...]
+    gate: tuple[Rule, ...] = ()
 
     def apply(self, request: PlanRequest) -> PlanRequest:
         """Return ``request`` with the axes that the marker names."""
@@ -80,7 +83,15 @@ def read_marker(marks: Iterable[pytest.Mark], *, place: str) -> MarkerValues:
             parse_limit(text, place=f"{place}, limits")
             for text in _texts("limits", merged.get("limits", ()), place)
         ),
+        gate=_gate(_texts("gate", merged["gate"], place), place) if "gate" in merged else (),
     )
+
+
+def _gate(texts: tuple[str, ...], place: str) -> tuple[Rule, ...]:
+    # Only where a marker has some: most runs have no gate.
+    from pytest_ortbench.analysis.gate.rules import parse_rules
+
+    return parse_rules(texts, place=f"{place}, gate")
 
 
 def _texts(name: str, value: object, place: str) -> tuple[str, ...]:

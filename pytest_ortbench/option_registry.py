@@ -56,7 +56,6 @@ class OptionSpec:
 
 _PRECISIONS = "models are not converted yet, only the file as it is can be measured"
 _LOAD = "one caller on one session is measured so far"
-_GATE = "comparing with a baseline is not built yet; limits stand in the ortbench marker"
 
 #: Every option, in the order of the help.
 OPTIONS: tuple[OptionSpec, ...] = (
@@ -318,25 +317,23 @@ OPTIONS: tuple[OptionSpec, ...] = (
         help="compare with precision:P, model:PATH, runtime:REQ, provider:ALIAS, option:K=V or "
         "git:REV, measured in this run",
         filled_by=("gate",),
-        pending=_GATE,
     ),
     OptionSpec(
         field="baseline",
         flag="--ort-baseline",
         kind="str",
         metavar="RUN",
-        help="compare with a stored run",
+        help="compare with a stored run: latest, a run's id, folder or file, a folder of runs",
         filled_by=("gate",),
-        pending=_GATE,
     ),
     OptionSpec(
         field="gate",
         flag="--ort-gate",
         kind="list",
         metavar="LIMITS",
-        help="limits on the comparison: latency:3%, peak_rss:2%+1MiB",
+        help="limits on the comparison: latency:3%, peak_rss:2%+1MiB, placement:>=95%, "
+        "PATTERN@latency:5%",
         filled_by=("gate",),
-        pending=_GATE,
     ),
     OptionSpec(
         field="gate_strict",
@@ -345,7 +342,6 @@ OPTIONS: tuple[OptionSpec, ...] = (
         metavar="",
         help="an inconclusive comparison fails",
         filled_by=("gate",),
-        pending=_GATE,
     ),
     OptionSpec(
         field="resume",

@@ -8,6 +8,7 @@ from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_ortbench.analysis.gate.rules import parse_rules
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.precision import PRECISIONS
 from pytest_ortbench.core.units import parse_amount
@@ -23,6 +24,7 @@ from pytest_ortbench.plan.axes import (
 )
 from pytest_ortbench.plan.providers import check_specs, parse_provider_options, split_specs
 from pytest_ortbench.plan.session_options import GRAPH_LEVELS
+from pytest_ortbench.plan.sides import parse_side
 
 if TYPE_CHECKING:
     import pytest
@@ -296,6 +298,20 @@ def _text(given: Given) -> str:
     return given.last.strip()
 
 
+def _side(given: Given) -> str:
+    text = _text(given)
+    parse_side(text, place=given.place)
+    kind, _, value = text.partition(":")
+    return f"{kind}:{_rebase(value, given)}" if kind == "model" else text
+
+
+def _gate(given: Given) -> tuple[str, ...]:
+    """Kept as written, and read once here, so that a wrong limit costs no time."""
+    texts = tuple(split_list(given.texts, place=given.place))
+    parse_rules(texts, place=given.place)
+    return texts
+
+
 def _flag(given: Given) -> bool:
     return given.last == "true"
 
@@ -332,9 +348,9 @@ _READERS: dict[str, Callable[[Given], object]] = {
     "load": _text,
     "load_official": _flag,
     "profile": _flag,
-    "against": _text,
+    "against": _side,
     "baseline": _text,
-    "gate": lambda given: tuple(split_list(given.texts, place=given.place)),
+    "gate": _gate,
     "gate_strict": _flag,
     "resume": _flag,
     "timeout_s": _seconds,

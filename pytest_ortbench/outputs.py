@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,7 +33,8 @@ def collection_lines(bench: Bench) -> list[str]:
 
     here = installed()
     repair = [f"repair: {command}" for command in here.repair()]
-    lines = [f"ortbench: {note}" for note in (*bench.notes, *here.problems(), *repair)]
+    gate_notes = bench.gating.notes if bench.gating is not None else []
+    lines = [f"ortbench: {note}" for note in (*bench.notes, *gate_notes, *here.problems(), *repair)]
     refused = [planned for planned in bench.planned.values() if planned.refusal is not None]
     count = len(bench.planned)
     lines.append(f"ortbench: {count} case{'s' if count != 1 else ''}" + _less(len(refused)))
@@ -75,6 +77,8 @@ def finish(bench: Bench, *, interrupted: bool) -> bool:
         canary=bench.measure_canary() if measured and not interrupted else None,
         interrupted=interrupted,
     )
+    if bench.gating is not None:
+        run = replace(run, gate=bench.gating.results)
     bench.finished = run
     for what, write in _writers(bench, run):
         try:
@@ -83,6 +87,17 @@ def finish(bench: Bench, *, interrupted: bool) -> bool:
             # The numbers are more than their files: the table is printed whatever happens here.
             bench.errors.append(f"{what}: {error}")
     return not measured
+
+
+def gate_problems(bench: Bench) -> list[str]:
+    """What the gate holds against the run as a whole: vanished cases, nothing compared."""
+    if bench.gating is None or bench.usage_error or bench.config.option.collectonly:
+        return []
+    if hasattr(bench.config, "workerinput"):
+        return []  # the tests themselves failed there
+    problems = bench.gating.problems()
+    bench.errors += [f"gate: {text}" for text in problems]
+    return problems
 
 
 def _writers(bench: Bench, run: Run) -> list[tuple[str, Callable[[], None]]]:
@@ -134,18 +149,21 @@ def _write_html(bench: Bench, run: Run, path: Path) -> None:
 
 
 def _write_job_summary(run: Run, path: Path) -> None:
+    from pytest_ortbench.report.gate import gate_markdown
     from pytest_ortbench.report.markdown import job_summary
 
     with path.open("a", encoding="utf-8") as file:
-        file.write(job_summary(run))
+        file.write(job_summary(run) + gate_markdown(run))
 
 
 def write_summary(bench: Bench, reporter: pytest.TerminalReporter) -> None:
     """Print the table, the lines that answer the question, and where the files are."""
     run = bench.finished
     if run is None:
+        _write_errors(bench, reporter)
         return
     from pytest_ortbench.report.answers import answer_lines
+    from pytest_ortbench.report.gate import gate_lines
     from pytest_ortbench.report.table import render_table
 
     if reporter.verbosity >= 0:
@@ -154,10 +172,14 @@ def write_summary(bench: Bench, reporter: pytest.TerminalReporter) -> None:
         reporter.write(render_table(run, width=_width(reporter), color=color))
         reporter.ensure_newline()
         reporter.write_line("")
-    for line in answer_lines(run):
+    for line in (*answer_lines(run), *gate_lines(run)):
         reporter.write_line(line)
     for what, path in bench.files:
         reporter.write_line(f"{what}: {_shown(path, bench.root)}")
+    _write_errors(bench, reporter)
+
+
+def _write_errors(bench: Bench, reporter: pytest.TerminalReporter) -> None:
     for error in bench.errors:
         reporter.write_line(f"ortbench: {error}", red=True)
 

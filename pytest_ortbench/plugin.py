@@ -40,7 +40,8 @@ def pytest_configure(config: pytest.Config) -> None:
         "markers",
         f"ortbench({keywords}): axes and limits of a test that takes the ortbench fixture",
     )
-    if any(str(argument).startswith("--ort-") for argument in config.invocation_params.args):
+    typed = any(str(argument).startswith("--ort-") for argument in config.invocation_params.args)
+    if typed or config.getini("ort_against") or config.getini("ort_baseline"):
         Bench.of(config)
     benchmark_bridge.register(config)
 
@@ -102,12 +103,18 @@ def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
-    """Check limits and placement of a test that passed."""
-    outcome = yield
+    """Check limits, placement and gate of a test that passed."""
     bench = getattr(pyfuncitem, "funcargs", {}).get("ortbench")
+    try:
+        outcome = yield
+    except pytest.skip.Exception:
+        if isinstance(bench, OrtBench):
+            bench.check_skipped(pyfuncitem)
+        raise
     if isinstance(bench, OrtBench):
         bench.check_limits()
         bench.check_placement()
+        bench.check_gate(pyfuncitem)
     return outcome
 
 
@@ -129,13 +136,12 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     bench = Bench.existing(session.config)
     if bench is None:
         return
-    from pytest_ortbench.outputs import finish
+    from pytest_ortbench.outputs import finish, gate_problems
 
     interrupted = session.exitstatus == pytest.ExitCode.INTERRUPTED
-    if finish(bench, interrupted=interrupted) and session.exitstatus in (
-        pytest.ExitCode.OK,
-        pytest.ExitCode.NO_TESTS_COLLECTED,
-    ):
+    nothing = finish(bench, interrupted=interrupted)
+    failed = nothing or gate_problems(bench)
+    if failed and session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 

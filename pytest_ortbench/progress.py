@@ -20,6 +20,9 @@ class Progress:
     The cursor is saved, the status written in the rest of the line, the cursor restored: pytest's
     own dots and percentages never notice. Nothing is drawn while a block is timed, only when the
     phase changes.
+
+    Attributes:
+        stage: What part of a case is under way, where it has several; empty otherwise.
     """
 
     def __init__(self, reporter: TerminalReporter | None) -> None:
@@ -29,6 +32,7 @@ class Progress:
         self._done = 0
         self._started = time.monotonic()
         self._case: Case | None = None
+        self.stage = ""
 
     def expect(self, cases: int) -> None:
         """Set how many cases there are altogether."""
@@ -41,9 +45,17 @@ class Progress:
     def phase(self, name: str) -> None:
         """The current case enters a phase."""
         if self._case is not None:
-            self._draw(
-                f"{self._case.case_id} · {name} · {self._done}/{self._expected}{self._left()}"
-            )
+            count = f"{self._done}/{self._expected}{self._left()}"
+            self._draw(f"{self._case.case_id} · {self._doing(name)} · {count}")
+
+    def _doing(self, name: str) -> str:
+        return f"{self.stage} · {name}" if self.stage else name
+
+    def rest(self) -> None:
+        """Something else than a case of the plan is over."""
+        self._case = None
+        self.stage = ""
+        self._draw("")
 
     def end(self) -> None:
         """The case is over."""

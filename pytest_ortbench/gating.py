@@ -1,0 +1,389 @@
+"""The gate of a pytest run: which test carries the verdict of which case, and what comes of it.
+
+Each case's verdict belongs to one test, whatever tests were selected: to ``test_latency`` of the
+case if it is among them, else to the first one. So a gate is never on without deciding something.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_ortbench.core.errors import OrtbenchError
+
+if TYPE_CHECKING:
+    from pytest_ortbench.analysis.gate.rules import CaseRules, Rule
+    from pytest_ortbench.bench import Bench
+    from pytest_ortbench.core.case import Case
+    from pytest_ortbench.core.gate import GateResult
+    from pytest_ortbench.core.outcome import CaseResult
+    from pytest_ortbench.core.run import Run
+    from pytest_ortbench.engine.against import Against
+    from pytest_ortbench.engine.gate import Gate
+    from pytest_ortbench.engine.planning import Planner
+    from pytest_ortbench.plan.matrix import Plan, Planned
+    from pytest_ortbench.plan.request import PlanRequest
+    from pytest_ortbench.plan.sides import PlannedPair
+
+Key = tuple[str, str]
+
+#: The test that carries a case's verdict if it is there.
+_CARRIER = "test_latency"
+
+
+class InconclusiveGate(pytest.PytestWarning):
+    """A gate could not decide; with ``--ort-gate-strict`` it fails instead."""
+
+
+@dataclass(slots=True)
+class _Carried:
+    """A case and the test that carries its verdict."""
+
+    nodeid: str
+    planned: Planned
+    rules: CaseRules
+
+
+class Gating:
+    """Judges each case once, in the test that carries it.
+
+    Args:
+        bench: The run.
+    """
+
+    def __init__(self, bench: Bench) -> None:
+        self._bench = bench
+        self._options = bench.options
+        self._carried: dict[Key, _Carried] = {}
+        self._pairs: dict[Key, PlannedPair] = {}
+        self._results: dict[Key, GateResult] = {}
+        self._requests: dict[str, tuple[PlanRequest, Plan]] = {}
+        self._itself: set[Key] = set()
+        self.first_run = False
+        self.notes: list[str] = []
+
+    @staticmethod
+    def wanted(bench: Bench) -> bool:
+        """Whether the options ask for a gate."""
+        return bool(bench.options.against or bench.options.baseline)
+
+    @property
+    def results(self) -> tuple[GateResult, ...]:
+        """Verdicts so far."""
+        return tuple(self._results.values())
+
+    # -- before anything runs -----------------------------------------------------------------
+
+    def note_plan(self, request: PlanRequest, plan: Plan) -> None:
+        """Remember what a collected test measures: what is deselected later did not vanish."""
+        self._requests.setdefault(repr(request), (request, plan))
+
+    def assign(self, carriers: Iterable[tuple[pytest.Item, Planned]]) -> None:
+        """Choose the test that carries each case.
+
+        Args:
+            carriers: The selected tests of ours with their cases.
+        """
+        for item, planned in carriers:
+            key = planned.case.key
+            name = getattr(item, "originalname", item.name)
+            if key not in self._carried or name == _CARRIER:
+                rules = self._rules_of(item, key[0])
+                self._carried[key] = _Carried(nodeid=item.nodeid, planned=planned, rules=rules)
+
+    def prepare(self) -> None:
+        """Find the baselines.
+
+        Raises:
+            OrtbenchError: if there is no such side or baseline.
+        """
+        if self._options.baseline:
+            self._find_baseline()
+        if self._options.against:
+            self._find_pairs()
+
+    def _rules_of(self, item: pytest.Item, case_id: str) -> CaseRules:
+        from pytest_ortbench.analysis.gate.rules import rules_for
+
+        return rules_for(case_id, (*self._rules, *self._bench.gate_rules_of(item)))
+
+    @cached_property
+    def _rules(self) -> tuple[Rule, ...]:
+        from pytest_ortbench.analysis.gate.rules import parse_rules
+
+        place = self._options.places.get("gate", "--ort-gate")
+        return parse_rules(self._options.gate, place=place)
+
+    def _find_baseline(self) -> None:
+        baseline = self._baseline
+        if baseline is None:
+            self.first_run = True
+            self.notes.append(
+                f"gate: there is no baseline yet at {self._options.baseline!r}; this run is "
+                "recorded and passes, the next one is held against it"
+            )
+            return
+        planned = {entry.case.key for _, plan in self._requests.values() for entry in plan.entries}
+        from pytest_ortbench.analysis.gate.stored import vanished
+
+        for result in baseline.cases:
+            if result.case.key not in planned:
+                self._results[result.case.key] = vanished(result.case.key, baseline.run_id)
+        known = {result.case.key for result in baseline.cases}
+        new = [key[0] for key in self._carried if key not in known]
+        if new:
+            self.notes.append(f"gate: new against {baseline.run_id}: {_listed(new)}")
+
+    @cached_property
+    def _baseline(self) -> Run | None:
+        """The stored run; ``None`` where none was recorded yet."""
+        from pytest_ortbench.store.baseline import find_baseline
+        from pytest_ortbench.store.documents import load
+
+        options = self._options
+        place = options.places.get("baseline", "--ort-baseline")
+        path = find_baseline(options.baseline, options.results, base=self._bench.root, place=place)
+        return None if path is None else load(path)
+
+    def _find_pairs(self) -> None:
+        from pytest_ortbench.core.gate import GateResult
+
+        label = self._options.against
+        for request, plan in self._requests.values():
+            pairing = self._against.pairing(request, plan)
+            for pair in pairing.pairs:
+                self._pairs.setdefault(pair.contender.case.key, pair)
+            self._itself.update(pairing.itself)
+            for case_id, runtime in pairing.vanished:
+                if self._against.side.kind in ("git", "model"):
+                    reason = f"{case_id} vanished: {label} has it"
+                    self._results[case_id, runtime] = GateResult(
+                        case_id=case_id,
+                        runtime=runtime,
+                        baseline=label,
+                        verdict="incomparable",
+                        reason=reason,
+                        failures=(reason,),
+                    )
+            if pairing.added:
+                new = [key[0] for key in pairing.added]
+                self.notes.append(f"gate: without a counterpart on {label}: {_listed(new)}")
+            if pairing.itself:
+                same = [key[0] for key in pairing.itself]
+                self.notes.append(f"gate: the baseline itself, not gated: {_listed(same)}")
+
+    @cached_property
+    def _against(self) -> Against:
+        from pytest_ortbench.engine.against import Against
+        from pytest_ortbench.plan.sides import parse_side
+
+        place = self._options.places.get("against", "--ort-against")
+        return Against(
+            side=parse_side(self._options.against, place=place),
+            planner=self._bench.planner,
+            planner_of=self._planner_of,
+            root=self._bench.root,
+            folder=self._scratch / "revision",
+        )
+
+    def _planner_of(self, requirement: str) -> Planner:
+        return self._bench.planner_of((requirement,), place="--ort-against")
+
+    @cached_property
+    def _scratch(self) -> Path:
+        import tempfile
+
+        self._folder = tempfile.TemporaryDirectory(prefix="ortbench-gate-")
+        return Path(self._folder.name)
+
+    # -- one test -----------------------------------------------------------------------------
+
+    def carries(self, item: pytest.Item, planned: Planned) -> bool:
+        """Whether the verdict of the case belongs to this test."""
+        carried = self._carried.get(planned.case.key)
+        return carried is not None and carried.nodeid == item.nodeid
+
+    def check(self, item: pytest.Item, planned: Planned) -> None:
+        """Judge the case of a test that passed; fail it, or warn.
+
+        Raises:
+            pytest.fail.Exception: if the gate says so.
+        """
+        self._bench.refuse_xdist()
+        for result in self._judge(planned):
+            self._note(planned.case.key, result)
+            self._bench.store_gate()
+            problems = list(result.failures)
+            if self._options.gate_strict:
+                problems += [f"{text} (--ort-gate-strict)" for text in result.warnings]
+            if problems:
+                lines = "\n".join(f"  {text}" for text in problems)
+                pytest.fail(f"{planned.case.case_id}: gate failed\n{lines}", pytrace=False)
+            for text in result.warnings:
+                _warn(item, f"{planned.case.case_id}: {text}")
+
+    def check_skipped(self, planned: Planned) -> None:
+        """Judge a case that can't run here: that is a regression where the baseline can.
+
+        Raises:
+            pytest.fail.Exception: if the baseline can.
+        """
+        result = self._bench.result(planned)
+        if result.failure is None:
+            return  # skipped for a reason of the test's own
+        key = planned.case.key
+        stored = self._stored_result(key)
+        runs = stored is not None and stored.status == "measured"
+        if not runs and key in self._pairs:
+            runs = self._baseline_runs(self._pairs[key])
+        if runs:
+            from pytest_ortbench.core.gate import GateResult
+
+            text = f"the baseline runs, the contender does not: {result.failure.message}"
+            self._results[key] = GateResult(
+                case_id=key[0],
+                runtime=key[1],
+                baseline=self._options.against or self._options.baseline,
+                verdict="incomparable",
+                reason=f"status: measured → {result.status}",
+                failures=(text,),
+            )
+            pytest.fail(f"{planned.case.case_id}: gate failed\n  {text}", pytrace=False)
+
+    def _judge(self, planned: Planned) -> list[GateResult]:
+        """Verdicts on one case: against a stored run, and against the other side."""
+        key = planned.case.key
+        carried = self._carried[key]
+        found = []
+        stored = self._stored_result(key)
+        if stored is not None:
+            from pytest_ortbench.analysis.gate.stored import gate_case
+
+            assert self._baseline is not None
+            found.append(
+                gate_case(
+                    stored,
+                    self._bench.result(planned),
+                    carried.rules,
+                    baseline=self._baseline,
+                    machine=self._bench.machine,
+                )
+            )
+        pair = self._pairs.get(key)
+        if pair is not None:
+            found.append(self._judge_pair(pair, carried.rules))
+        return found
+
+    def _judge_pair(self, pair: PlannedPair, rules: CaseRules) -> GateResult:
+        from pytest_ortbench.core.gate import GateResult
+        from pytest_ortbench.engine.paired import Pair
+
+        case_id, runtime = pair.contender.case.key
+        if pair.baseline.refusal is not None:
+            text = f"the baseline can't be measured: {pair.baseline.refusal.message}"
+            return GateResult(
+                case_id=case_id,
+                runtime=runtime,
+                baseline=self._options.against,
+                verdict="incomparable",
+                reason=text,
+                failures=(text,),
+            )
+        known = self._bench.engine.known(pair.contender)
+        prepared = Pair(
+            baseline=self._bench.prepare(pair.baseline),
+            contender=self._bench.prepare(pair.contender),
+        )
+        with self._bench.shown(prepared.contender):
+            return self._gate.judge(prepared, rules, baseline=self._options.against, standard=known)
+
+    @cached_property
+    def _gate(self) -> Gate:
+        from pytest_ortbench.engine.gate import Gate
+
+        return Gate(
+            launcher=self._bench.engine.launcher,
+            machine=self._bench.machine,
+            cases=len([key for key in self._pairs if key in self._carried]),
+            scratch=self._scratch,
+            on_launch=self._bench.show_launch,
+        )
+
+    def _stored_result(self, key: Key) -> CaseResult | None:
+        baseline = self._baseline if self._options.baseline else None
+        if baseline is None:
+            return None
+        return next((result for result in baseline.cases if result.case.key == key), None)
+
+    def _baseline_runs(self, pair: PlannedPair) -> bool:
+        """Whether the other side can be opened at all."""
+        if pair.baseline.refusal is not None:
+            return False
+        case: Case = self._bench.prepare(pair.baseline)
+        try:
+            self._bench.engine.launcher.open(case, worker=0, deadline=None).close()
+        except OrtbenchError:
+            return False
+        return True
+
+    def _note(self, key: Key, result: GateResult) -> None:
+        earlier = self._results.get(key)
+        if earlier is not None and earlier.baseline != result.baseline:
+            # Two gates at once: both verdicts stand in the document.
+            key = (f"{key[0]} against {result.baseline}", key[1])
+        self._results[key] = result
+
+    # -- after the last one -------------------------------------------------------------------
+
+    def problems(self) -> list[str]:
+        """What fails the run though no test of it failed."""
+        gone = [text for result in self.results for text in result.failures if "vanished" in text]
+        if self.first_run and not self._options.against:
+            return gone
+        judged = [result for result in self.results if "vanished" not in result.reason]
+        if not judged:
+            gone.append("a gate was asked for, and nothing was compared")
+        return gone
+
+    def result_of(self, planned: Planned) -> GateResult | None:
+        """The verdict on a case, if there is one."""
+        return self._results.get(planned.case.key)
+
+    def close(self) -> None:
+        """Remove what was written."""
+        if "_scratch" in self.__dict__:
+            self._folder.cleanup()
+
+
+def _listed(ids: Sequence[str]) -> str:
+    shown = ", ".join(ids[:5])
+    return shown + (f" and {len(ids) - 5} more" if len(ids) > 5 else "")
+
+
+def _warn(item: pytest.Item, text: str) -> None:
+    """Show a warning in pytest's summary, past all filters.
+
+    A project that turns warnings into errors would otherwise have its merges blocked by noise,
+    which is what --ort-gate-strict is there to ask for.
+    """
+    path, line, _ = item.location
+    message = warnings.WarningMessage(
+        message=InconclusiveGate(text),
+        category=InconclusiveGate,
+        filename=path,
+        lineno=(line or 0) + 1,
+    )
+    item.ihook.pytest_warning_recorded.call_historic(
+        kwargs={
+            "warning_message": message,
+            "nodeid": item.nodeid,
+            "when": "runtest",
+            "location": None,
+        }
+    )

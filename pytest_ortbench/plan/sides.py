@@ -1,0 +1,135 @@
+"""``--ort-against=SIDE``: what stands on the other side, and which cases make a pair."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pytest_ortbench.core.case import Case
+from pytest_ortbench.core.errors import UsageError, did_you_mean
+from pytest_ortbench.plan.matrix import Planned
+
+#: Kinds of sides, and an example of each.
+KINDS: dict[str, str] = {
+    "model": "model:old.onnx",
+    "precision": "precision:fp32",
+    "runtime": "runtime:onnxruntime==1.31.0",
+    "provider": "provider:cpu",
+    "option": "option:session.intra_op.allow_spinning=0",
+    "git": "git:main",
+}
+
+Key = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SideSpec:
+    """The baseline as it was asked for.
+
+    Attributes:
+        kind: A key of :data:`KINDS`.
+        value: What stands behind the colon.
+    """
+
+    kind: str
+    value: str
+
+    @property
+    def label(self) -> str:
+        """As it was written: ``model:old.onnx``."""
+        return f"{self.kind}:{self.value}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedPair:
+    """Two cases of two plans that make a pair."""
+
+    baseline: Planned
+    contender: Planned
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pairing:
+    """What became of the cases of both plans.
+
+    Attributes:
+        pairs: In the contender's order.
+        itself: Cases of the contender that are the baseline itself: nothing to compare.
+        added: Cases of the contender without a baseline.
+        vanished: Cases of the baseline without a contender.
+    """
+
+    pairs: tuple[PlannedPair, ...]
+    itself: tuple[Key, ...] = ()
+    added: tuple[Key, ...] = ()
+    vanished: tuple[Key, ...] = ()
+
+
+def parse_side(text: str, *, place: str) -> SideSpec:
+    """Read one side.
+
+    Raises:
+        UsageError: if its kind is unknown or its value does not fit.
+    """
+    kind, colon, value = text.strip().partition(":")
+    examples = ", ".join(KINDS.values())
+    if not colon or kind not in KINDS:
+        raise UsageError(
+            f"{text!r} is no side to compare with",
+            place=place,
+            hint=f"{did_you_mean(kind, KINDS)} Examples: {examples}",
+        )
+    if not value.strip():
+        raise UsageError(f"{text!r} names none", place=place, hint=f"Write e.g. {KINDS[kind]}")
+    if kind == "option" and "=" not in value:
+        raise UsageError(f"{text!r} has no value", place=place, hint=f"Write {KINDS[kind]}")
+    if kind == "git" and value.startswith("-"):
+        raise UsageError(f"{value!r} is no revision", place=place, hint="Write e.g. git:main")
+    return SideSpec(kind=kind, value=value.strip())
+
+
+def pair_cases(contenders: Sequence[Planned], baselines: Sequence[Planned], kind: str) -> Pairing:
+    """Pair the cases of two plans by their ids without the axis that differs.
+
+    Args:
+        contenders: Cases of the plan that the options name.
+        baselines: Cases of the other side.
+        kind: The axis that differs. Models pair by name where the other side has several of them
+            (a folder, a revision); a single one stands against all.
+    """
+    by_name = kind == "git" or len({entry.case.model.name for entry in baselines}) > 1
+    index = {_reduced(entry.case, kind, by_name): entry for entry in baselines}
+    pairs: list[PlannedPair] = []
+    itself: list[Key] = []
+    added: list[Key] = []
+    used: set[tuple[str, ...]] = set()
+    for contender in contenders:
+        reduced = _reduced(contender.case, kind, by_name)
+        baseline = index.get(reduced)
+        if baseline is None:
+            added.append(contender.case.key)
+            continue
+        used.add(reduced)
+        if kind in ("precision", "provider", "runtime") and baseline.case == contender.case:
+            itself.append(contender.case.key)
+        else:
+            pairs.append(PlannedPair(baseline=baseline, contender=contender))
+    left = [entry.case.key for reduced, entry in index.items() if reduced not in used]
+    return Pairing(
+        pairs=tuple(pairs), itself=tuple(itself), added=tuple(added), vanished=tuple(left)
+    )
+
+
+def _reduced(case: Case, kind: str, by_name: bool) -> tuple[str, ...]:
+    """The parts of a case's id, that of the differing axis emptied."""
+    parts = {
+        "model": case.model.name,
+        "precision": case.variant.precision,
+        "provider": case.provider.label,
+        "runtime": case.runtime.label,
+    }
+    if kind in parts and not (kind == "model" and by_name):
+        parts[kind] = ""
+    rest = [f"b{case.batch}"]
+    rest += [f"{name}:{value}" for name, value in {**case.dims, **case.knobs}.items()]
+    return (*parts.values(), *rest)

@@ -1,0 +1,403 @@
+"""A gate in pytest's words. Launches are faked unless a test says that it is live."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pytest_ortbench.analysis.gate.verdict import profile_of
+from pytest_ortbench.core.case import Case
+from pytest_ortbench.core.outcome import Accuracy
+from pytest_ortbench.core.run import Machine
+from pytest_ortbench.engine import gate as engine_gate
+from pytest_ortbench.engine.paired import Launched, Pair, measure_launch
+from tests.engine.fakes import FakeLauncher
+
+from .conftest import QUICK as KEPT
+
+ModelFile = Callable[..., Path]
+KVM = Machine(host="h", stable={"virtualisation": "KVM"})
+
+#: No canary and no plots; the document stands in ``run.json``.
+QUICK = (*KEPT, "--ort-no-results", "--ort-json=run.json")
+
+
+@pytest.fixture
+def launches(monkeypatch: pytest.MonkeyPatch) -> Callable[..., FakeLauncher]:
+    """Fake the launches of gates: contenders take ``ratio`` times what ``old`` models take."""
+
+    def fake(ratio: float, *, scatter: float = 0.002, baseline: str = "old") -> FakeLauncher:
+        draw = random.Random(0)
+
+        def time_of(case: Case, index: int) -> float:
+            is_baseline = baseline in case.variant.path or baseline == case.provider.options.get(
+                "x"
+            )
+            return 40e6 * (1.0 if is_baseline else ratio) * (1 + draw.gauss(0, scatter))
+
+        launcher = FakeLauncher(time_of)
+
+        def launched(pair: Pair, _: object, **options: object) -> Launched:
+            return measure_launch(pair, launcher, **options)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(engine_gate, "measure_launch", launched)
+        monkeypatch.setattr(
+            engine_gate._Measuring, "_reference", lambda *_: Accuracy(reason="faked")
+        )
+        # Whatever machine the tests run on, the floor decides.
+        monkeypatch.setattr(
+            engine_gate,
+            "profile_of",
+            lambda _, margin=None: profile_of(KVM, margin),
+        )
+        return launcher
+
+    return fake
+
+
+@pytest.fixture
+def models(pytester: pytest.Pytester, model_file: ModelFile) -> None:
+    """``new.onnx`` and ``old.onnx``, the same model, and two tests of ours."""
+    model_file("new.onnx")
+    model_file("old.onnx")
+    pytester.makepyfile(
+        """
+        import pytest
+
+        pytestmark = pytest.mark.ortbench(models="new.onnx")
+
+        def test_memory(ortbench):
+            assert ortbench.memory().peak_rss >= 0
+
+        def test_latency(ortbench):
+            assert ortbench.latency().min > 0
+        """
+    )
+
+
+def document(folder: Path) -> dict:
+    return json.loads((folder / "run.json").read_text())
+
+
+# Against another side in the same run.
+
+
+@pytest.mark.usefixtures("models")
+def test_slower_fails_the_latency_test_of_the_case_and_no_other(
+    pytester: pytest.Pytester, launches: Callable[..., FakeLauncher]
+) -> None:
+    launches(1.07)
+    result = pytester.runpytest(*QUICK, "--ort-against=model:old.onnx", "--junitxml=j.xml", "-rf")
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.re_match_lines(
+        [
+            r"new/native/cpu/b1: gate failed",
+            r"\s+slower than model:.*old\.onnx: floor time ×1\.0[67]\d \[1\.0\d\d, 1\.0\d\d\] of "
+            r"the baseline's, margin 3\.00 %, 8 launches, confirmed by 8 more",
+        ]
+    )
+    result.stdout.fnmatch_lines(["FAILED *::test_latency[[]new/native/cpu/b1]*"])
+    (entry,) = document(pytester.path)["gate"]
+    assert entry["verdict"] == "slower"
+    assert entry["contrasts"][0]["effect"] == pytest.approx(0.07, abs=0.01)
+    assert len(entry["launches"]) == 8
+    xml = (pytester.path / "j.xml").read_text()
+    assert 'name="gate_verdict" value="slower"' in xml
+    assert xml.count("gate_verdict") == 1
+
+
+@pytest.mark.usefixtures("models")
+def test_same_passes_and_says_so(
+    pytester: pytest.Pytester,
+    launches: Callable[..., FakeLauncher],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    launches(1.0)
+    summary = pytester.path / "summary.md"
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
+    result = pytester.runpytest(*QUICK, "--ort-against=model:old.onnx")
+    result.assert_outcomes(passed=2)
+    result.stdout.fnmatch_lines(["gate new/native/cpu/b1 against model:*old.onnx: same *"])
+    assert "### Gate" in summary.read_text()
+    assert "| new/native/cpu/b1 | model:" in summary.read_text()
+
+
+@pytest.mark.usefixtures("models")
+def test_inconclusive_warns_past_filters_and_fails_only_when_strict(
+    pytester: pytest.Pytester, launches: Callable[..., FakeLauncher]
+) -> None:
+    launches(1.02, scatter=0.1)
+    against = "--ort-against=model:old.onnx"
+    result = pytester.runpytest(*QUICK, against, "-W", "error")
+    result.assert_outcomes(passed=2, warnings=1)
+    result.stdout.fnmatch_lines(["*smallest slowdown that could have been seen is *"])
+    launches(1.02, scatter=0.1)
+    result = pytester.runpytest(*QUICK, against, "--ort-gate-strict")
+    result.assert_outcomes(passed=1, failed=1)
+
+
+@pytest.mark.usefixtures("models")
+def test_the_first_test_carries_the_verdict_where_test_latency_is_not_selected(
+    pytester: pytest.Pytester, launches: Callable[..., FakeLauncher]
+) -> None:
+    launches(1.07)
+    result = pytester.runpytest(*QUICK, "--ort-against=model:old.onnx", "-k", "memory")
+    result.assert_outcomes(failed=1, deselected=1)
+
+
+@pytest.mark.usefixtures("models")
+def test_margins_by_option_pattern_and_marker(
+    pytester: pytest.Pytester, launches: Callable[..., FakeLauncher]
+) -> None:
+    against = "--ort-against=model:old.onnx"
+    launches(1.07)
+    pytester.runpytest(*QUICK, against, "--ort-gate=latency:10%").assert_outcomes(passed=2)
+    launches(1.07)
+    options = ("--ort-gate=latency:10%,new*@latency:3%",)
+    pytester.runpytest(*QUICK, against, *options).assert_outcomes(passed=1, failed=1)
+    launches(1.07)
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.ortbench(models="new.onnx", gate=["latency:12.5%"])
+        def test_latency(ortbench):
+            assert ortbench.latency().min > 0
+        """
+    )
+    pytester.runpytest(*QUICK, against).assert_outcomes(passed=1)
+    assert document(pytester.path)["gate"][0]["contrasts"][0]["margin"] == 0.125
+
+
+@pytest.mark.usefixtures("models")
+def test_an_absolute_limit_is_held_against_the_standard_pass(
+    pytester: pytest.Pytester, launches: Callable[..., FakeLauncher]
+) -> None:
+    launches(1.0)
+    result = pytester.runpytest(*QUICK, "--ort-against=model:old.onnx", "--ort-gate=latency:<=1ns")
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(["*latency_p50: latency_p50 is *the limit is <= 1*ns*"])
+
+
+def test_a_larger_model_fails_though_it_is_as_fast(
+    pytester: pytest.Pytester, model_file: ModelFile, launches: Callable[..., FakeLauncher]
+) -> None:
+    import onnx
+
+    launches(1.0)
+    model_file("old.onnx")
+    proto = onnx.load(model_file("new.onnx"))
+    proto.metadata_props.add(key="ballast", value="x" * 200)
+    onnx.save(proto, pytester.path / "new.onnx")
+    result = pytester.runpytest(
+        "new.onnx", *QUICK, "--ort-against=model:old.onnx", "-k", "test_latency"
+    )
+    result.assert_outcomes(failed=1, deselected=6)
+    result.stdout.fnmatch_lines(["*model_size went from * to *; it may be worse by at most 2.00 %"])
+
+
+@pytest.mark.usefixtures("models")
+def test_option_and_provider_sides(
+    pytester: pytest.Pytester, launches: Callable[..., FakeLauncher]
+) -> None:
+    launcher = launches(1.0)
+    result = pytester.runpytest(*QUICK, "--ort-against=option:graph_optimization_level=basic")
+    result.assert_outcomes(passed=2)
+    levels = {worker.case.session.graph_optimization_level for worker in launcher.opened}
+    assert levels == {"basic", "all"}
+    # The only case is the baseline itself: nothing is compared, which is no success.
+    result = pytester.runpytest(*QUICK, "--ort-against=provider:cpu")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(
+        [
+            "ortbench: gate: the baseline itself, not gated: new/native/cpu/b1",
+            "ortbench: gate: a gate was asked for, and nothing was compared",
+        ]
+    )
+
+
+@pytest.mark.parametrize(
+    ("argument", "message"),
+    [
+        ("--ort-against=modell:x", "'modell:x' is no side to compare with. Did you mean 'model'?"),
+        ("--ort-against=model:", "'model:' names none"),
+        ("--ort-against=option:x", "'option:x' has no value"),
+        ("--ort-against=git:nowhere", "there is no revision 'nowhere' here"),
+        ("--ort-against=model:gone.onnx", "gone.onnx"),
+        ("--ort-gate=latency:zzz", "--ort-gate: 'zzz'"),
+        ("--ort-gate=latenzy:3%", "Did you mean 'latency'?"),
+        ("--ort-gate=latency_p99:3%", "can't be gated by how much worse it got"),
+        ("--ort-gate=latency:0%", "leaves no margin"),
+        ("--ort-baseline=gone.json", "there is no run 'gone.json'"),
+    ],
+)
+@pytest.mark.usefixtures("models")
+def test_wrong_values_are_one_line(pytester: pytest.Pytester, argument: str, message: str) -> None:
+    result = pytester.runpytest(*QUICK, argument)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    text = result.stderr.str() + result.stdout.str()
+    assert message in text
+    assert "Traceback" not in text
+
+
+def git(folder: Path, *arguments: str) -> None:
+    identity = ("-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false")
+    subprocess.run(["git", "-C", folder, *identity, *arguments], check=True, capture_output=True)
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
+def test_a_revision_is_read_through_git_and_a_model_that_it_had_vanished(
+    pytester: pytest.Pytester, model_file: ModelFile, launches: Callable[..., FakeLauncher]
+) -> None:
+    launcher = launches(1.07, baseline="ortbench-gate-")
+    folder = pytester.mkdir("nets")
+    for name in ("one.onnx", "two.onnx"):
+        model_file(f"nets/{name}")
+    git(pytester.path, "init", "-q")
+    git(pytester.path, "add", "nets")
+    git(pytester.path, "commit", "-qm", "first")
+    (folder / "two.onnx").unlink()
+    model_file("nets/three.onnx")
+    before = sorted(path.name for path in folder.iterdir())
+    pytester.makepyfile("def test_latency(ortbench): ortbench.result")
+    result = pytester.runpytest(*QUICK, "--ort-models=nets", "--ort-against=git:HEAD")
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "ortbench: gate: without a counterpart on git:HEAD: three/native/cpu/b1",
+            "*slower than git:HEAD*",
+            "ortbench: gate: two/native/cpu/b1 vanished: git:HEAD has it",
+        ]
+    )
+    assert sorted(path.name for path in folder.iterdir()) == before
+    paths = {Path(worker.case.variant.path) for worker in launcher.opened}
+    assert {path.name for path in paths} == {"one.onnx"}
+    assert len(paths) == 2
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
+def test_a_pointer_of_git_lfs_is_explained(
+    pytester: pytest.Pytester, model_file: ModelFile
+) -> None:
+    path = model_file("net.onnx")
+    content = path.read_bytes()
+    path.write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n")
+    git(pytester.path, "init", "-q")
+    git(pytester.path, "add", "net.onnx")
+    git(pytester.path, "commit", "-qm", "first")
+    path.write_bytes(content)
+    result = pytester.runpytest("net.onnx", *QUICK, "--ort-against=git:HEAD")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*HEAD:net.onnx: git gives the pointer of Git LFS*git lfs fetch*"])
+
+
+# G3, and other ways of deciding nothing.
+
+
+def test_under_xdist_a_gate_is_never_green(
+    pytester: pytest.Pytester, model_file: ModelFile
+) -> None:
+    model_file("new.onnx")
+    model_file("old.onnx")
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.ortbench(models="new.onnx")
+        def test_that_asks_for_nothing(ortbench):
+            pass
+        """
+    )
+    result = pytester.runpytest_subprocess(*QUICK, "-n2", "--ort-against=model:old.onnx")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*does not measure under pytest-xdist*"])
+
+
+@pytest.mark.parametrize("where", ["option", "ini"])
+def test_a_gate_without_any_case_fails_the_run(pytester: pytest.Pytester, where: str) -> None:
+    pytester.makepyfile("def test_other(): pass")
+    arguments = ["--ort-baseline=latest", "--ort-against=git:HEAD"]
+    if where == "ini":
+        pytester.makeini("[pytest]\nort_against = git:HEAD")
+        arguments = []
+    result = pytester.runpytest(*QUICK, *arguments)
+    result.assert_outcomes(passed=1)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["ortbench: gate: a gate was asked for, and nothing was compared"])
+
+
+# A stored run as the baseline.
+
+
+@pytest.mark.usefixtures("models")
+def test_the_first_run_records_and_passes_and_the_second_is_held_against_it(
+    pytester: pytest.Pytester,
+) -> None:
+    # G2
+    result = pytester.runpytest(*KEPT, "--ort-json=run.json", "--ort-baseline=latest")
+    result.assert_outcomes(passed=2)
+    assert result.ret == pytest.ExitCode.OK
+    result.stdout.fnmatch_lines(["ortbench: gate: there is no baseline yet at 'latest'*"])
+    first = document(pytester.path)
+    result = pytester.runpytest(*KEPT, "--ort-json=run.json", "--ort-baseline=latest")
+    result.assert_outcomes(passed=2)
+    (entry,) = document(pytester.path)["gate"]
+    assert entry["baseline"] == first["run_id"]
+    verdicts = {metric["metric"]: metric["verdict"] for metric in entry["metrics"]}
+    assert verdicts["status"] == verdicts["model_size"] == verdicts["placement"] == "same"
+
+
+def test_renamed_cases_fail(pytester: pytest.Pytester, model_file: ModelFile) -> None:
+    # G4
+    path = model_file("before.onnx")
+    pytester.makepyfile("def test_latency(ortbench): ortbench.result")
+    pytester.runpytest(*QUICK, "--ort-models=before.onnx").assert_outcomes(passed=1)
+    path.rename(pytester.path / "after.onnx")
+    result = pytester.runpytest(*QUICK, "--ort-models=after.onnx", "--ort-baseline=run.json")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(
+        [
+            "ortbench: gate: new against *: after/native/cpu/b1",
+            "ortbench: gate: before/native/cpu/b1 vanished: * has it. If it was renamed*",
+        ]
+    )
+
+
+def test_a_case_that_can_no_longer_run_fails_though_it_would_be_skipped(
+    pytester: pytest.Pytester, model_file: ModelFile
+) -> None:
+    model_file("net.onnx")
+    pytester.makepyfile("def test_latency(ortbench): ortbench.result")
+    arguments = (*QUICK, "--ort-models=net.onnx", "--ort-batch-sizes=2")
+    pytester.runpytest(*arguments).assert_outcomes(passed=1)
+    model_file("net.onnx", batch=1)
+    result = pytester.runpytest(*arguments, "--ort-baseline=run.json")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*the baseline runs, the contender does not: *"])
+
+
+@pytest.mark.usefixtures("models")
+def test_a_baseline_that_can_not_be_read_is_one_line_and_stays_as_it_is(
+    pytester: pytest.Pytester,
+) -> None:
+    # G7
+    pytester.runpytest(*KEPT, "--ort-json=good.json", "--ort-no-results")
+    good = (pytester.path / "good.json").read_bytes()
+    newer = good.replace(b'"schema_version": 1', b'"schema_version": 99')
+    bad = {"truncated": good[: len(good) // 2], "newer": newer, "text": b"hello", "empty": b""}
+    for name, content in bad.items():
+        path = pytester.path / f"{name}.json"
+        path.write_bytes(content)
+        result = pytester.runpytest(*QUICK, f"--ort-baseline={path}")
+        assert result.ret == pytest.ExitCode.USAGE_ERROR, name
+        told = [line for line in result.stderr.lines if line.strip()]
+        assert len(told) == 1, told
+        assert f"{name}.json" in told[0]
+        assert path.read_bytes() == content
