@@ -196,7 +196,11 @@ def _uv_reason(output: str) -> str:
 
 
 def _pip_reason(output: str) -> str:
-    errors = [line for line in output.splitlines() if line.startswith("ERROR: ")]
+    errors = [
+        line
+        for line in output.splitlines()
+        if line.startswith("ERROR: ") and not line.startswith("ERROR: Ignored the following")
+    ]
     return _shortened(errors[0].removeprefix("ERROR: ")) if errors else _last_lines(output)
 
 
