@@ -118,6 +118,9 @@ def _writers(bench: Bench, run: Run) -> list[tuple[str, Callable[[], None]]]:
     job_summary = os.environ.get("GITHUB_STEP_SUMMARY")
     if job_summary:
         writers.append(("job summary", lambda: _write_job_summary(run, Path(job_summary))))
+    prometheus_path = options.prometheus
+    if prometheus_path is not None:
+        writers.append(("--ort-prometheus", lambda: _write_prometheus(bench, run, prometheus_path)))
     return writers
 
 
@@ -156,6 +159,17 @@ def _write_job_summary(run: Run, path: Path) -> None:
         file.write(job_summary(run) + gate_markdown(run))
 
 
+def _write_prometheus(bench: Bench, run: Run, path: Path) -> None:
+    from pytest_ortbench.report.prometheus import render_prometheus
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # Renamed into place: a collector must never read half a file.
+    part = path.with_name(f".{path.name}.part")
+    part.write_text(render_prometheus(run), encoding="utf-8")
+    part.replace(path)
+    _note(bench, "metrics", path)
+
+
 def write_summary(bench: Bench, reporter: pytest.TerminalReporter) -> None:
     """Print the table, the lines that answer the question, and where the files are."""
     run = bench.finished
@@ -166,13 +180,15 @@ def write_summary(bench: Bench, reporter: pytest.TerminalReporter) -> None:
     from pytest_ortbench.report.gate import gate_lines
     from pytest_ortbench.report.table import render_table
 
+    encoding = getattr(reporter._tw._file, "encoding", None) or "utf-8"
     if reporter.verbosity >= 0:
         reporter.section("ortbench", "=")
         color = bool(reporter._tw.hasmarkup)
-        reporter.write(render_table(run, width=_width(reporter), color=color))
+        table = render_table(run, width=_width(reporter), color=color, encoding=encoding)
+        reporter.write(table)
         reporter.ensure_newline()
         reporter.write_line("")
-    for line in (*answer_lines(run), *gate_lines(run)):
+    for line in (*answer_lines(run, encoding=encoding), *gate_lines(run)):
         reporter.write_line(line)
     for what, path in bench.files:
         reporter.write_line(f"{what}: {_shown(path, bench.root)}")
