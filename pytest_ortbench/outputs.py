@@ -178,6 +178,7 @@ def write_summary(bench: Bench, reporter: pytest.TerminalReporter) -> None:
         return
     from pytest_ortbench.report.answers import answer_lines
     from pytest_ortbench.report.gate import gate_lines
+    from pytest_ortbench.report.precisions import precision_lines
     from pytest_ortbench.report.table import render_table
 
     encoding = getattr(reporter._tw._file, "encoding", None) or "utf-8"
@@ -187,6 +188,8 @@ def write_summary(bench: Bench, reporter: pytest.TerminalReporter) -> None:
         table = render_table(run, width=_width(reporter), color=color, encoding=encoding)
         reporter.write(table)
         reporter.ensure_newline()
+        for line in precision_lines(run, width=reporter._tw.fullwidth):
+            reporter.write_line(line)
         reporter.write_line("")
     for line in (*answer_lines(run, encoding=encoding), *gate_lines(run)):
         reporter.write_line(line)

@@ -37,6 +37,7 @@ def command(run: str, sort: str, filters: tuple[str, ...], columns: str, results
     """
     from pytest_ortbench.cli.selection import parse_condition, select, table_columns
     from pytest_ortbench.report.answers import answer_lines
+    from pytest_ortbench.report.precisions import precision_lines
     from pytest_ortbench.report.table import render_table
 
     conditions = [parse_condition(text) for text in filters]
@@ -50,6 +51,8 @@ def command(run: str, sort: str, filters: tuple[str, ...], columns: str, results
     coloured = colour()
     text = render_table(chosen, width=width(), color=coloured, encoding=encoding(), columns=named)
     say(text.rstrip("\n"), styled=coloured)
+    for line in precision_lines(chosen, width=width(), encoding=encoding()):
+        say(line)
     if not filters:
         # Of a part of the cases, the fastest is no answer.
         say("")

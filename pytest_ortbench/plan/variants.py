@@ -105,7 +105,10 @@ def variant_of(
     if recipe.base == own and not (recipe.nodes_to_exclude or recipe.block_list):
         # The file has this precision already.
         return PlannedVariant(variant=as_it_is)
-    variant = replace(as_it_is, recipe=recipe.settings())
+    # Nothing of the file is known before it is made.
+    variant = Variant(
+        precision=precision, path="", digest="", size_bytes=0, recipe=recipe.settings()
+    )
     refusal = _refusal(model, own, recipe)
     calibration: tuple[tuple[InputSpec, ...], ...] = ()
     data = Path(recipe.calibration_data) if recipe.calibration_data else inputs
@@ -147,7 +150,7 @@ def _refusal(model: Model, own: str, recipe: Recipe) -> Failure | None:
             "[tool.ortbench.models.NAME]",
         )
     floats = {"float", "float16", "bfloat16", "double"} & model.weight_types.keys()
-    if not floats:
+    if not floats and recipe.base not in ("fp16", "bf16"):
         return Failure(
             kind="unsupported",
             phase="convert",

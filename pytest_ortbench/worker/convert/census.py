@@ -23,6 +23,9 @@ _CARRIERS = frozenset({"Cast", "Constant", "Identity", "QuantizeLinear", "Dequan
 #: A file of which less than this share of the weights changed is still what it was.
 _LEAST = 0.05
 
+#: A graph with fewer weights is judged by its nodes: half precision is for activations too.
+_FEW = 1000
+
 #: Operator types that are named before the rest is counted.
 _NAMED = 5
 
@@ -32,7 +35,7 @@ class Changed:
     """The difference that a conversion made.
 
     Attributes:
-        weights: Number of weights that changed their type.
+        weights: Number of weights (or of nodes, where there are hardly any) that changed.
         facts: What to show in the recipe.
         reason: Why none changed, where none did.
     """
@@ -61,9 +64,11 @@ def changed(before: dict[int, int], target: Path, base: str) -> Changed:
     else:
         had = before.get(float32, 0)
         weights = had - after.get(float32, 0)
+    left = Counter(_left_in_float(model, base))
+    if base in ("fp16", "bf16") and had < _FEW:
+        return _by_nodes(model, left, base)
     if weights <= 0:
         return Changed(weights=0, reason=_reason(model, had, base))
-    left = Counter(_left_in_float(model, base))
     share = weights / had
     if share < _LEAST:
         return Changed(
@@ -75,6 +80,22 @@ def changed(before: dict[int, int], target: Path, base: str) -> Changed:
     if base != "fp32":
         facts["nodes_in_float"] = _counted(left)
     return Changed(weights=weights, facts=facts)
+
+
+def _by_nodes(model: onnx.ModelProto, left: Counter[str], base: str) -> Changed:
+    """What half precision changed in a graph with hardly any weights: the rest of its nodes."""
+    computing = Counter(
+        node.op_type
+        for graph in all_graphs(model.graph)
+        for node in graph.node
+        if node.op_type not in _CARRIERS
+    )
+    total = sum(computing.values())
+    half = total - sum(left.values())
+    if half <= 0:
+        return Changed(weights=0, reason=f"no node computes in {base}: {_counted(computing)}")
+    facts = {"nodes": f"{half} of {total} in {base}", "nodes_in_float": _counted(left)}
+    return Changed(weights=half, facts=facts)
 
 
 def _reason(model: onnx.ModelProto, had: int, base: str) -> str:

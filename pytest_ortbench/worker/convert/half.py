@@ -273,12 +273,12 @@ def _clamping_notes(clamped: dict[str, _Clamped], base: str) -> tuple[str, ...]:
         if note.all_small:
             lines.append(
                 f"{base} can't hold {name!r} (down to {note.smallest:.3g}): "
-                f"{note.small} values became {_TINIEST:.3g}"
+                f"{_values(note.small)} became {_TINIEST:.3g}"
             )
         if note.large:
             lines.append(
                 f"{base} can't hold {name!r} (up to {note.largest:.3g}): "
-                f"{note.large} values became {_LARGEST:g}"
+                f"{_values(note.large)} became {_LARGEST:g}"
             )
     if len(grave) > _NAMED:
         lines.append(f"{base}: values of {len(grave) - _NAMED} more weights were clamped")
@@ -289,3 +289,7 @@ def _clamping_notes(clamped: dict[str, _Clamped], base: str) -> tuple[str, ...]:
             f"weights became {_TINIEST:.3g}"
         )
     return tuple(lines)
+
+
+def _values(count: int) -> str:
+    return "1 value" if count == 1 else f"{count} values"

@@ -55,14 +55,26 @@ def _cast_at_the_border(model: onnx.ModelProto, narrow: tuple[int, ...]) -> None
         if value.type.tensor_type.elem_type in narrow and value.name not in stored:
             renamed[value.name] = f"{value.name}_widened"
             casts.append(
-                helper.make_node("Cast", [value.name], [renamed[value.name]], to=TensorProto.FLOAT)
+                helper.make_node(
+                    "Cast",
+                    [value.name],
+                    [renamed[value.name]],
+                    name=f"{value.name}/widened",
+                    to=TensorProto.FLOAT,
+                )
             )
     for value in model.graph.output:
         if value.type.tensor_type.elem_type in narrow:
             inner = f"{value.name}_before_cast"
             renamed[value.name] = inner
             casts.append(
-                helper.make_node("Cast", [inner], [value.name], to=value.type.tensor_type.elem_type)
+                helper.make_node(
+                    "Cast",
+                    [inner],
+                    [value.name],
+                    name=f"{value.name}/narrowed",
+                    to=value.type.tensor_type.elem_type,
+                )
             )
     for graph in all_graphs(model.graph):
         for node in graph.node:

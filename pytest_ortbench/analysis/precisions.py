@@ -1,0 +1,200 @@
+"""What each precision of a model gains and costs, on each provider, against fp32 on the same one.
+
+Ratios are contender ÷ baseline: a latency ratio of 0.5 is twice as fast. They are given for every
+measured case, flagged or not: that a quantised model is slower, or fast and wrong, is a finding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pytest_ortbench.analysis.summary import EXACT, Summary, summarise
+from pytest_ortbench.core.flags import FLAGS
+from pytest_ortbench.core.outcome import CaseResult
+from pytest_ortbench.core.quantity import Quantity
+from pytest_ortbench.core.run import Run
+
+#: What a precision is compared with, the first of these that was measured on the same provider.
+REFERENCES = ("fp32", "native")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ratio:
+    """Contender ÷ baseline.
+
+    Attributes:
+        value: The ratio.
+        low: Lower end of its 95 % interval, ``None`` where a side has none.
+        high: Upper end, likewise.
+    """
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+
+    @property
+    def certain(self) -> bool:
+        """Whether the interval lies on one side of 1."""
+        return self.low is not None and self.high is not None and (self.low > 1 or self.high < 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrecisionRow:
+    """One precision on one provider.
+
+    Attributes:
+        precision: Name of the precision, recipe or own variant.
+        provider: Label of the provider.
+        case_id: Full id.
+        status: ``measured`` or the kind of the failure.
+        is_reference: Whether the others are compared with this one.
+        latency: Its median, ``None`` if not measured.
+        latency_ratio: Against the reference on the same provider.
+        size_ratio: Likewise, of the model's size.
+        memory_ratio: Likewise, of the peak resident memory.
+        sqnr_db: Smallest signal to noise ratio against the reference outputs.
+        exact: Whether outputs are the reference's, bit for bit.
+        top1: Share of rows whose class agrees.
+        flags: Names of the validity flags.
+        reason: Why it was not measured; empty otherwise.
+        recipe: How the file was made.
+        notes: What a reader should know of how it was made.
+    """
+
+    precision: str
+    provider: str
+    case_id: str
+    status: str
+    is_reference: bool = False
+    latency: Quantity | None = None
+    latency_ratio: Ratio | None = None
+    size_ratio: Ratio | None = None
+    memory_ratio: Ratio | None = None
+    sqnr_db: float | None = None
+    exact: bool = False
+    top1: float | None = None
+    flags: tuple[str, ...] = ()
+    reason: str = ""
+    recipe: dict[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    @property
+    def barred(self) -> bool:
+        """Whether a flag keeps it out of every ranking."""
+        return any(name in FLAGS and FLAGS[name].severity == "bars" for name in self.flags)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrecisionBlock:
+    """All precisions × providers of one model at one set of sizes, in the order of measuring.
+
+    Attributes:
+        model: Name of the model.
+        at: What else the cases share, for people: ``b8, seq:128``; empty where all are alike.
+        rows: One entry a case.
+    """
+
+    model: str
+    at: str
+    rows: tuple[PrecisionRow, ...]
+
+
+def precision_blocks(run: Run, summaries: Sequence[Summary] | None = None) -> list[PrecisionBlock]:
+    """Return a block for each model that was asked for in more than one precision.
+
+    Args:
+        run: Any run.
+        summaries: One for each of its cases, in their order, where the caller has them already.
+    """
+    if summaries is None:
+        summaries = [summarise(result) for result in run.cases]
+    groups: dict[tuple[object, ...], list[tuple[CaseResult, Summary]]] = {}
+    for result, summary in zip(run.cases, summaries, strict=True):
+        groups.setdefault(_workload(result), []).append((result, summary))
+    several = {key for key, members in groups.items() if len(_precisions(members)) > 1}
+    crowded = {key[0] for key in several if sum(other[0] == key[0] for other in several) > 1}
+    return [
+        _block(members, named=key[0] in crowded)
+        for key, members in groups.items()
+        if key in several
+    ]
+
+
+def _precisions(members: Sequence[tuple[CaseResult, Summary]]) -> set[str]:
+    return {result.case.variant.precision for result, _ in members}
+
+
+def _workload(result: CaseResult) -> tuple[object, ...]:
+    """All that two cases must share for one to be another precision of the other."""
+    case = result.case
+    return (
+        case.model.name,
+        case.batch,
+        tuple(sorted(case.dims.items())),
+        tuple(sorted(case.knobs.items())),
+        case.runtime.label,
+    )
+
+
+def _block(members: Sequence[tuple[CaseResult, Summary]], *, named: bool) -> PrecisionBlock:
+    by_provider: dict[str, dict[str, Summary]] = {}
+    for result, summary in members:
+        if summary.status == "measured":
+            found = by_provider.setdefault(result.case.provider.label, {})
+            found.setdefault(result.case.variant.precision, summary)
+    case = members[0][0].case
+    parts = [f"b{case.batch}"]
+    parts += [f"{name}:{value}" for name, value in {**case.dims, **case.knobs}.items()]
+    if case.runtime.label != "current":
+        parts.append(f"+{case.runtime.label}")
+    return PrecisionBlock(
+        model=case.model.name,
+        at=", ".join(parts) if named else "",
+        rows=tuple(
+            _row(result, summary, by_provider.get(result.case.provider.label, {}))
+            for result, summary in members
+        ),
+    )
+
+
+def _row(result: CaseResult, summary: Summary, on_provider: Mapping[str, Summary]) -> PrecisionRow:
+    reference = next((on_provider[name] for name in REFERENCES if name in on_provider), None)
+    itself = reference is not None and reference.case.key == summary.case.key
+    measured = summary.status == "measured"
+    compared = reference if measured and not itself else None
+    found = summary.quantities
+    sqnr, top1 = found.get("accuracy_sqnr"), found.get("accuracy_top1")
+    return PrecisionRow(
+        precision=result.case.variant.precision,
+        provider=result.case.provider.label,
+        case_id=result.case.case_id,
+        status=summary.status,
+        is_reference=itself,
+        latency=found.get("latency_p50"),
+        latency_ratio=_ratio(compared, summary, "latency_p50"),
+        size_ratio=_ratio(compared, summary, "model_size"),
+        memory_ratio=_ratio(compared, summary, "peak_rss"),
+        sqnr_db=None if sqnr is None else sqnr.value,
+        exact=summary.missing.get("accuracy_sqnr") == EXACT,
+        top1=None if top1 is None else top1.value,
+        flags=tuple(flag.name for flag in summary.flags),
+        reason="" if result.failure is None else result.failure.message,
+        recipe=result.case.variant.recipe,
+        notes=result.case.variant.notes,
+    )
+
+
+def _ratio(reference: Summary | None, summary: Summary, metric: str) -> Ratio | None:
+    if reference is None:
+        return None
+    before, after = reference.quantities.get(metric), summary.quantities.get(metric)
+    if before is None or after is None or not before.value:
+        return None
+    value = after.value / before.value
+    bounds = (before.low, before.high, after.low, after.high)
+    if any(bound is None for bound in bounds) or not before.low or not before.high:
+        return Ratio(value=value)
+    assert after.low is not None
+    assert after.high is not None
+    return Ratio(value=value, low=after.low / before.high, high=after.high / before.low)

@@ -1,0 +1,195 @@
+"""The block of precisions: how much faster, smaller and worse each is than fp32, provider by
+provider.
+
+As lines for the terminal and as a Markdown table; both say the same in the same words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from pytest_ortbench.analysis.precisions import (
+    PrecisionBlock,
+    PrecisionRow,
+    Ratio,
+    precision_blocks,
+)
+from pytest_ortbench.analysis.summary import Summary
+from pytest_ortbench.core.run import Run
+from pytest_ortbench.core.units import format_amount, significant
+from pytest_ortbench.report.escape import encodable, markdown, one_line
+
+HEADINGS = ("precision", "provider", "latency", "against fp32", "size", "memory", "accuracy", "")
+
+#: Columns that a narrow terminal does without, in this order: flags and latency stand in the table
+#: of all cases too.
+_DISPENSABLE = (7, 2, 5)
+
+#: Settings of a recipe that a line shows; the document has all of them.
+_SHOWN = (
+    "file",
+    "holds",
+    "weight_type",
+    "activation_type",
+    "per_channel",
+    "reduce_range",
+    "calibration",
+    "calibrated_on",
+    "block_size",
+    "nodes_in_float",
+    "nodes_to_exclude",
+)
+
+
+def precision_lines(
+    run: Run,
+    *,
+    width: int,
+    encoding: str = "utf-8",
+    summaries: Sequence[Summary] | None = None,
+) -> list[str]:
+    """Return the blocks of all models that were measured in several precisions, as plain lines.
+
+    Args:
+        run: Any run.
+        width: Characters that a line may have; longer sentences are wrapped.
+        encoding: Of the stream that the lines go to.
+        summaries: One for each case, where the caller has them already.
+    """
+    lines: list[str] = []
+    for block in precision_blocks(run, summaries):
+        lines += ["", _title(block), *_table(block, width), *_sentences(block, width)]
+    return [encodable(line, encoding) for line in lines]
+
+
+def precision_markdown(run: Run, summaries: Sequence[Summary] | None = None) -> str:
+    """Return the same as Markdown tables; empty where no model has several precisions."""
+    parts = []
+    for block in precision_blocks(run, summaries):
+        rows = [cells(row, block) for row in block.rows]
+        parts.append(f"**{markdown(_title(block))}**\n")
+        parts.append("| " + " | ".join(HEADINGS[:-1]) + " | flags |")
+        parts.append("| --- | --- | --: | --- | --- | --- | --: | --- |")
+        parts += ["| " + " | ".join(map(markdown, row)) + " |" for row in rows]
+        parts += ["", *(f"- {markdown(text)}" for text in findings(block)), ""]
+    return "\n".join(parts)
+
+
+def cells(row: PrecisionRow, block: PrecisionBlock) -> tuple[str, ...]:
+    """Return what stands in the columns of :data:`HEADINGS` for one row."""
+    named = row.precision, row.provider
+    if row.status != "measured":
+        return (*named, "", row.status, "", "", "", "")
+    return (
+        *named,
+        "" if row.latency is None else format_amount(row.latency.value, "s"),
+        _baseline(row, block) or latency_words(row.latency_ratio),
+        "" if row.is_reference else plain_words(row.size_ratio, "smaller", "larger"),
+        "" if row.is_reference else plain_words(row.memory_ratio, "less", "more"),
+        accuracy_words(row),
+        " ".join(row.flags),
+    )
+
+
+def _baseline(row: PrecisionRow, block: PrecisionBlock) -> str:
+    if row.is_reference:
+        return "baseline"
+    same = [other for other in block.rows if other.provider == row.provider]
+    return "" if any(other.is_reference for other in same) else "no fp32 or native to compare with"
+
+
+def latency_words(ratio: Ratio | None) -> str:
+    """Say a latency ratio: ``×1.8 faster [×1.6, ×2.0]``, ``×1.3 slower […]``, ``no difference``.
+
+    Where the interval holds 1, both ends are said: it may be faster or slower.
+    """
+    if ratio is None:
+        return ""
+    if ratio.low is None or ratio.high is None:
+        return f"{_times(ratio.value)} (no interval)"
+    if ratio.certain:
+        near, far = (ratio.low, ratio.high) if ratio.value > 1 else (ratio.high, ratio.low)
+        return f"{_times(ratio.value)} [{_factor(near)}, {_factor(far)}]"
+    return f"no difference [{_times(ratio.high)}, {_times(ratio.low)}]"
+
+
+def plain_words(ratio: Ratio | None, less: str, more: str) -> str:
+    """Say a ratio of amounts: ``×3.9 smaller``, ``×1.1 more``, ``same``."""
+    if ratio is None or not ratio.value:
+        return ""
+    if abs(ratio.value - 1) < 0.005:
+        return "same"
+    return f"{_factor(ratio.value)} {less if ratio.value < 1 else more}"
+
+
+def accuracy_words(row: PrecisionRow) -> str:
+    """Say how near the outputs are: ``34.1 dB``, ``34.1 dB, top-1 99 %``, ``exact``."""
+    if row.exact:
+        return "exact"
+    parts = [] if row.sqnr_db is None else [f"{row.sqnr_db:.1f} dB"]
+    if row.top1 is not None:
+        parts.append(f"top-1 {100 * row.top1:.0f} %")
+    return ", ".join(parts)
+
+
+def findings(block: PrecisionBlock) -> Iterator[str]:
+    """Yield what a reader should not miss: slower ones, wrong ones, why some have no number."""
+    for row in block.rows:
+        where = f"{row.precision} on {row.provider}"
+        if row.status != "measured":
+            yield f"{where}: {row.status}: {row.reason}"
+            continue
+        if (
+            row.latency_ratio is not None
+            and row.latency_ratio.certain
+            and row.latency_ratio.value > 1
+        ):
+            yield f"{where} is slower: {latency_words(row.latency_ratio)}"
+        if row.barred:
+            yield f"{where} is not ranked: {' '.join(row.flags)}"
+    for precision, row in {row.precision: row for row in block.rows}.items():
+        shown = [f"{name} {row.recipe[name]}" for name in _SHOWN if name in row.recipe]
+        if shown:
+            yield f"{precision}: {', '.join(shown)}"
+        yield from (f"{precision}: {note}" for note in row.notes)
+
+
+def _title(block: PrecisionBlock) -> str:
+    at = f" ({block.at})" if block.at else ""
+    return one_line(f"{block.model}{at}: precisions against fp32 on the same provider")
+
+
+def _table(block: PrecisionBlock, width: int) -> Iterator[str]:
+    """The rows, without the least important columns where the terminal is narrow."""
+    from rich.cells import cell_len  # heavy, and only where there is a block
+
+    rows = [HEADINGS, *(cells(row, block) for row in block.rows)]
+    widths = [max(cell_len(row[index]) for row in rows) for index in range(len(HEADINGS))]
+    shown = list(range(len(HEADINGS)))
+    for index in _DISPENSABLE:
+        if sum(widths[column] + 2 for column in shown) > width:
+            shown.remove(index)
+    for row in rows:
+        parts = [row[index] + " " * (widths[index] - cell_len(row[index])) for index in shown]
+        yield "  " + "  ".join(parts).rstrip()
+
+
+def _sentences(block: PrecisionBlock, width: int) -> Iterator[str]:
+    import textwrap
+
+    for text in findings(block):
+        yield from textwrap.wrap(
+            one_line(text),
+            max(width, 40),
+            initial_indent="  ",
+            subsequent_indent="      ",
+            break_on_hyphens=False,
+        )
+
+
+def _times(ratio: float) -> str:
+    return f"{_factor(ratio)} {'slower' if ratio > 1 else 'faster'}"
+
+
+def _factor(ratio: float) -> str:
+    return f"×{significant(max(ratio, 1 / ratio) if ratio else 0.0, 3)}"
