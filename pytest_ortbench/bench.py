@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_ortbench.core.errors import OrtbenchError
+from pytest_ortbench.core.metrics import ENERGY_METRICS
 from pytest_ortbench.marker import MarkerValues, read_marker
 from pytest_ortbench.model_file import OnnxFile
 from pytest_ortbench.options import Options, read_options
@@ -45,6 +46,7 @@ class Bench:
         self.options: Options = read_options(config)
         self.planned: dict[tuple[str, str], Planned] = {}
         self.needs: dict[tuple[str, str], int] = {}
+        self.passes: dict[tuple[str, str], set[str]] = {}
         self.skips: dict[Skip, None] = {}
         self.notes: list[str] = []
         self.usage_error: str = ""
@@ -53,6 +55,7 @@ class Bench:
         self.errors: list[str] = []
         self._plans: dict[str, Plan] = {}
         self._ids: dict[tuple[str, str], str] = {}
+        self._ended: set[tuple[str, str]] = set()
         self._other_planners: list[Planner] = []
 
     @classmethod
@@ -210,6 +213,7 @@ class Bench:
             least = samples_for_limits(self.limits_of(item))
             if least:
                 self.needs[planned.case.key] = max(least, self.needs.get(planned.case.key, 0))
+            self.passes.setdefault(planned.case.key, set()).update(self._passes_of(item))
         for plan in self._plans.values():
             self.skips.update(dict.fromkeys(plan.skips))
         if self.planned and not self.config.option.collectonly:
@@ -219,6 +223,16 @@ class Bench:
             self.gating.assign(ours)
             if not hasattr(self.config, "workerinput"):
                 self.gating.prepare()
+
+    def _passes_of(self, item: pytest.Item) -> set[str]:
+        """Passes that a test needs besides the standard one, as far as it can be seen from here.
+
+        A test that asks for more while it runs gets it then.
+        """
+        limited = any(limit.metric in ENERGY_METRICS for limit in self.limits_of(item))
+        code = getattr(getattr(item, "function", None), "__code__", None)
+        asks = "energy" in code.co_names if code is not None else False
+        return {"energy"} if limited or asks else set()
 
     def properties_of(self, planned: Planned) -> list[tuple[str, str]]:
         """Metrics of a measured case for JUnit; nothing for one that was not tried."""
@@ -255,10 +269,10 @@ class Bench:
         if self.gating is not None:
             self.gating.close()
 
-    def result(self, planned: Planned) -> CaseResult:
+    def result(self, planned: Planned, *passes: str) -> CaseResult:
         """Return the result of one case, measuring it at the first call."""
         self.refuse_xdist()
-        return self.engine.result(planned)
+        return self.engine.result(planned, *passes)
 
     # The gate --------------------------------------------------------------------------------
 
@@ -281,8 +295,8 @@ class Bench:
         return self._header.machine
 
     def prepare(self, planned: Planned) -> Case:
-        """The case as it can be measured."""
-        return planned.case
+        """The case as it can be measured: with the file of its variant."""
+        return self.engine.prepare(planned)
 
     @contextmanager
     def shown(self, case: Case) -> Iterator[None]:
@@ -332,6 +346,7 @@ class Bench:
             journal=self.folder,
             finished=finished,
             min_samples=self.needs,
+            passes=self.passes,
         )
 
     @cached_property
@@ -382,8 +397,12 @@ class Bench:
         self._progress.begin(case)
 
     def end(self, result: CaseResult) -> None:
-        """A case is over."""
-        self._progress.end()
+        """A case is over, or got a further pass."""
+        if result.case.key in self._ended:
+            self._progress.rest()
+        else:
+            self._ended.add(result.case.key)
+            self._progress.end()
         self.config.hook.pytest_ortbench_case_measured(config=self.config, result=result)
 
     def warn(self, text: str) -> None:

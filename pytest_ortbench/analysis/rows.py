@@ -72,6 +72,8 @@ COLUMNS: tuple[str, ...] = (
     "case_s",
     "host",
     "run_id",
+    "idle_power_w",
+    "energy_net_per_inference_j",
 )
 
 #: Metrics whose numbers are whole.

@@ -10,7 +10,7 @@ from statistics import median
 from pytest_ortbench.analysis.order import interval_ranks, proportion_interval, samples_needed
 from pytest_ortbench.analysis.samples import pooled_percentile, pooled_percentiles, statistic_of
 from pytest_ortbench.core.case import Case
-from pytest_ortbench.core.metrics import METRICS
+from pytest_ortbench.core.metrics import ENERGY_METRICS, METRICS
 from pytest_ortbench.core.outcome import (
     Accuracy,
     CaseResult,
@@ -95,14 +95,20 @@ class _Collector:
             self.missing[name] = reason
 
 
-def summarise(result: CaseResult) -> Summary:
+def summarise(result: CaseResult, *, percentiles: bool = True) -> Summary:
     """Compute every metric of the registry for one case.
 
     A case that failed has no time, memory or energy, even if some of its workers finished: what
     they measured was not what was asked for. Its size, placement and accuracy stand if known.
+
+    Args:
+        result: The case.
+        percentiles: Whether to compute p90, p95 and p99, which sort all samples and take nearly
+            all of the time; without them they are missing.
     """
     collector = _Collector()
-    collector.add("model_size", result.case.variant.size_bytes)
+    size = result.case.variant.size_bytes
+    collector.add("model_size", size or None, reason="there is no such file")
     _add_placement(collector, result)
     _add_accuracy(collector, result.accuracy, _reason(result) or "outputs were not compared")
     measurements = result.measurements
@@ -114,7 +120,7 @@ def summarise(result: CaseResult) -> Summary:
         rest = [name for name in METRICS if name not in collector.quantities]
         collector.reject([name for name in rest if name not in collector.missing], failed)
     else:
-        _add_latency(collector, workers)
+        _add_latency(collector, workers, percentiles=percentiles)
         _add_rates(collector, workers, result.case.batch)
         _add_startup(collector, measurements)
         _add_memory(collector, measurements)
@@ -166,12 +172,17 @@ def median_latency(workers: Sequence[Samples]) -> OrderStatistic:
     )
 
 
-def _add_latency(collector: _Collector, workers: Sequence[Samples]) -> None:
+def _add_latency(
+    collector: _Collector, workers: Sequence[Samples], *, percentiles: bool
+) -> None:
     count = sum(samples.count for samples in workers)
     statistics = {"latency_p50": median_latency(workers)}
-    statistics |= zip(
-        _PERCENTILES, pooled_percentiles(workers, tuple(_PERCENTILES.values())), strict=True
-    )
+    if percentiles:
+        statistics |= zip(
+            _PERCENTILES, pooled_percentiles(workers, tuple(_PERCENTILES.values())), strict=True
+        )
+    else:
+        collector.reject(tuple(_PERCENTILES), "not computed")
     for name, statistic in statistics.items():
         needed = samples_needed(statistic.percent)
         if count < needed or statistic.low_ns is None or statistic.high_ns is None:
@@ -265,37 +276,47 @@ def _add_memory(collector: _Collector, measurements: Sequence[Measurement]) -> N
 
 
 def _add_energy(collector: _Collector, result: CaseResult) -> None:
-    names = ("power", "energy_per_inference")
+    """Totals over all windows; as interval the range of the windows, each a trial of its own."""
     energy = result.energy
     windows = [window for window in energy.windows if window.duration_ns > 0] if energy else []
     if not windows:
         reason = "no energy pass was asked for" if energy is None else energy.reason
-        collector.reject(names, reason or "no window was measured")
+        collector.reject(ENERGY_METRICS, reason or "no window was measured")
         return
-    total_j = sum(window.energy_j for window in windows)
-    total_s = sum(window.duration_ns for window in windows) * 1e-9
-    inferences = sum(window.inferences for window in windows)
-    each_w = [window.energy_j / (window.duration_ns * 1e-9) for window in windows]
-    power = total_j / total_s
-    several = len(windows) > 1
-    collector.add(
-        "power",
-        power,
-        low=min(power, *each_w) if several else None,
-        high=max(power, *each_w) if several else None,
-        samples=len(windows),
-    )
-    if not inferences:
-        collector.add("energy_per_inference", None, reason="no inference in the windows")
+    seconds = [window.duration_ns * 1e-9 for window in windows]
+    inferences = [window.inferences for window in windows]
+    gross = [window.energy_j for window in windows]
+    net = [window.net_j for window in windows]
+    idle = [window.idle_w for window in windows]
+    _add_rate(collector, "power", gross, seconds)
+    _add_rate(collector, "energy_per_inference", gross, inferences)
+    for name, values, per in (
+        ("idle_power", idle, [1.0] * len(windows)),
+        ("energy_net_per_inference", net, inferences),
+    ):
+        known = [value for value in values if value is not None]
+        if len(known) < len(values):
+            collector.add(name, None, reason="the idle power could not be read")
+        else:
+            _add_rate(collector, name, known, per)
+
+
+def _add_rate(
+    collector: _Collector, name: str, amounts: Sequence[float], per: Sequence[float]
+) -> None:
+    """The sum of ``amounts`` over that of ``per``, from the lowest to the highest single ratio."""
+    if not sum(per):
+        collector.add(name, None, reason="no inference in the windows")
         return
-    each_j = [window.energy_j / window.inferences for window in windows if window.inferences]
-    per_inference = total_j / inferences
+    value = sum(amounts) / sum(per)
+    each = [amount / share for amount, share in zip(amounts, per, strict=True) if share]
+    several = len(each) > 1
     collector.add(
-        "energy_per_inference",
-        per_inference,
-        low=min(per_inference, *each_j) if several else None,
-        high=max(per_inference, *each_j) if several else None,
-        samples=len(windows),
+        name,
+        value,
+        low=min(value, *each) if several else None,
+        high=max(value, *each) if several else None,
+        samples=len(amounts),
     )
 
 

@@ -1,7 +1,7 @@
 """Reasons to trust the number of one case less, told from its raw facts alone.
 
 Not told here, because one result does not hold the facts: ``SHAPES`` (needs two sides), ``SPIN``
-(needs a pair of live workers), ``CLOCK`` (no worker reads it).
+(needs a pair of live workers).
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from pytest_ortbench.analysis.samples import statistic_of
 from pytest_ortbench.core.flags import FLAGS
 from pytest_ortbench.core.outcome import (
     CaseResult,
-    EnergyWindow,
     Flag,
     Measurement,
     OutputAccuracy,
@@ -22,7 +21,7 @@ from pytest_ortbench.core.outcome import (
     Samples,
 )
 from pytest_ortbench.core.placement import CPU, is_partial, nodes_elsewhere, placement_ratio
-from pytest_ortbench.core.precision import SQNR_FLOOR_DB
+from pytest_ortbench.core.precision import Floor, base_of, floor_of
 from pytest_ortbench.core.units import format_amount
 
 #: ``UNSTEADY``: the thirds of a worker differ by more than this share and by more than this many
@@ -33,20 +32,19 @@ UNSTEADY_SCATTERS = 3
 #: ``SPREAD``, ``DRIFT``: medians of workers differ by more than their own intervals and this.
 SPREAD_SHARE = 0.05
 
-#: ``STEAL``, ``CPU-SHARE``, ``RESOLUTION``, ``ENERGY-DISAGREE``: see core/flags.py.
+#: ``STEAL``, ``CPU-SHARE``, ``RESOLUTION``, ``ENERGY-DISAGREE``, ``CLOCK``: see core/flags.py.
 STEAL_SHARE = 0.02
 CORE_SHARE = 0.90
 STARVED_SHARE = 0.25
 RESOLUTION_SHARE = 0.01
 ENERGY_SHARE = 0.10
+CLOCK_SHARE = 0.05
+
+#: Why a device holds its clocks back that are no normal part of its work at full power.
+_SLOWDOWNS = ("hardware slowdown", "thermal", "hardware thermal", "power brake")
 
 #: Precisions that a provider may execute in another one, and what their kernels read.
 _KERNEL_TYPES = {"fp16": "float16", "bf16": "bfloat16"}
-
-#: Share of whole values (classes, integers, strings) that must agree where an output has no
-#: signal to noise ratio. MLPerf keeps 99 % of the fp32 metric; coarser precisions flip more.
-AGREEMENT_FLOOR = {"int8-dynamic": 0.90, "int8-static": 0.90, "int4": 0.80}
-DEFAULT_AGREEMENT_FLOOR = 0.99
 
 #: Outputs of these types are quantised numbers, not names of classes: a difference of one step is
 #: rounding.
@@ -63,7 +61,7 @@ def flags_of(result: CaseResult) -> tuple[Flag, ...]:
 
 
 def _emulated(result: CaseResult) -> str:
-    wanted = _KERNEL_TYPES.get(result.case.variant.precision)
+    wanted = _KERNEL_TYPES.get(base_of(result.case))
     executed = result.placement.precision_executed if result.placement else None
     if wanted is None or executed is None or executed == wanted:
         return ""
@@ -74,10 +72,10 @@ def _inaccurate(result: CaseResult) -> str:
     accuracy = result.accuracy
     if accuracy is None or result.case.model.random_ops:
         return ""
-    precision = result.case.variant.precision
+    floor = floor_of(result.case)
     types = {output.name: output.type for output in result.case.model.outputs}
     reasons = [
-        _below_floor(output, precision)
+        _below_floor(output, floor)
         for output in accuracy.outputs
         if not (types.get(output.name) in _QUANTISED_TYPES and _is_within_a_step(output))
     ]
@@ -90,28 +88,28 @@ def _is_within_a_step(output: OutputAccuracy) -> bool:
     return output.max_abs is not None and output.max_abs <= 1
 
 
-def _below_floor(output: OutputAccuracy, precision: str) -> str:
-    """How one output misses the floor of its precision; empty if it does not.
+def _below_floor(output: OutputAccuracy, floor: Floor) -> str:
+    """How one output misses its floor; empty if it does not.
 
     Agreement of whole values is held against its floor only where even the upper end of its exact
     interval lies below: eight rows with one flip prove nothing.
     """
     if not output.finite:
         return f"{output.name}: {output.nan_count} NaN, {output.inf_count} infinite"
-    floor = SQNR_FLOOR_DB.get(precision, SQNR_FLOOR_DB["native"])
     if output.sqnr_db is not None:
-        if output.sqnr_db >= floor:
+        if output.sqnr_db >= floor.sqnr_db:
             return ""
-        return f"{output.name}: SQNR {output.sqnr_db:.1f} dB, floor of {precision} {floor:g} dB"
+        return (
+            f"{output.name}: SQNR {output.sqnr_db:.1f} dB, floor of {floor.of} {floor.sqnr_db:g} dB"
+        )
     if output.exact or output.agree is None or not output.rows:
         return ""
-    needed = AGREEMENT_FLOOR.get(precision, DEFAULT_AGREEMENT_FLOOR)
     _, at_most = proportion_interval(output.agree, output.rows, tail=0.05)
-    if at_most >= needed:
+    if at_most >= floor.agreement:
         return ""
     return (
         f"{output.name}: {output.agree} of {output.rows} rows agree, "
-        f"floor of {precision} {100 * needed:.0f} %"
+        f"floor of {floor.of} {100 * floor.agreement:.0f} %"
     )
 
 
@@ -220,7 +218,10 @@ def _cpu_share(result: CaseResult) -> str:
 def _throttled(result: CaseResult) -> str:
     throttled = sum(samples.throttled_ns or 0 for samples in _workers(result))
     if not throttled:
-        return ""
+        windows = result.energy.windows if result.energy else ()
+        reasons = dict.fromkeys(name for window in windows for name in window.throttled)
+        slow = [name for name in reasons if name in _SLOWDOWNS]
+        return f"the device under load: {', '.join(slow)}" if slow else ""
     timed = sum(samples.wall_ns for samples in _workers(result))
     share = f" of {format_amount(timed * 1e-9, 's')} timed" if timed else ""
     return f"{format_amount(throttled * 1e-9, 's')}{share}"
@@ -302,22 +303,36 @@ def _bimodal(result: CaseResult) -> str:
 
 
 def _energy(result: CaseResult) -> str:
-    windows = result.energy.windows if result.energy else ()
-    for window in windows:
-        difference = _disagreement(window)
-        if difference > ENERGY_SHARE:
-            return (
-                f"counter {format_amount(window.counter_j or 0.0, 'J')}, "
-                f"integrated power {format_amount(window.integral_j or 0.0, 'J')}"
-            )
-    return ""
+    """Counter against integrated power over all windows: single ones differ by their phase."""
+    checked = [
+        (window.counter_j, window.integral_j)
+        for window in (result.energy.windows if result.energy else ())
+        if window.counter_j is not None and window.integral_j is not None
+    ]
+    counter_j = sum(counter for counter, _ in checked)
+    integral_j = sum(integral for _, integral in checked)
+    larger = max(counter_j, integral_j)
+    if larger <= 0 or abs(counter_j - integral_j) <= ENERGY_SHARE * larger:
+        return ""
+    return (
+        f"counter {format_amount(counter_j, 'J')}, "
+        f"integrated power {format_amount(integral_j, 'J')}"
+    )
 
 
-def _disagreement(window: EnergyWindow) -> float:
-    if window.counter_j is None or window.integral_j is None:
-        return 0.0
-    larger = max(window.counter_j, window.integral_j)
-    return abs(window.counter_j - window.integral_j) / larger if larger > 0 else 0.0
+def _clock(result: CaseResult) -> str:
+    """Clocks of the device while its energy was measured; nobody reads the CPU's."""
+    clocks = [
+        window.clock_mhz
+        for window in (result.energy.windows if result.energy else ())
+        if window.clock_mhz is not None
+    ]
+    if not clocks:
+        return ""
+    low, high = min(low for low, _ in clocks), max(high for _, high in clocks)
+    if low <= 0 or high <= low * (1 + CLOCK_SHARE):
+        return ""
+    return f"{low:g} to {high:g} MHz on the device"
 
 
 def _neighbour(result: CaseResult) -> str:
@@ -349,6 +364,7 @@ _RULES: dict[str, Callable[[CaseResult], str]] = {
     "RESOLUTION": _resolution,
     "LOW-N": _low_n,
     "NEIGHBOUR": _neighbour,
+    "CLOCK": _clock,
     "DRIFT": _drift,
     "BIMODAL": _bimodal,
     "SPREAD": _spread,

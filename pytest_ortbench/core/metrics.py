@@ -124,6 +124,20 @@ METRICS: dict[str, Metric] = dict(
             "Gross energy of the device per inference.",
         ),
         _metric(
+            "idle_power",
+            "idle_power_w",
+            "W",
+            "lower",
+            "Power of the device before the load, the session being open.",
+        ),
+        _metric(
+            "energy_net_per_inference",
+            "energy_net_per_inference_j",
+            "J",
+            "lower",
+            "Energy of the device per inference above what it takes idle.",
+        ),
+        _metric(
             "placement",
             "placement_ratio",
             "ratio",
@@ -174,3 +188,6 @@ METRICS: dict[str, Metric] = dict(
         ),
     )
 )
+
+#: Metrics that only an energy pass gives.
+ENERGY_METRICS = ("power", "energy_per_inference", "idle_power", "energy_net_per_inference")

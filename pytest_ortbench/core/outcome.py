@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from pytest_ortbench.core.case import Case
+from pytest_ortbench.core.energy import Energy as Energy
+from pytest_ortbench.core.energy import EnergyWindow as EnergyWindow
 
 #: Every way in which a case can fail to give a number.
 FAILURE_KINDS: dict[str, str] = {
@@ -205,6 +207,7 @@ class Memory:
         device_source: How it was read, or why it could not be.
         device_neighbours: Other processes that computed on the device before or after our runs;
             ``None`` where that can't be read.
+        device: UUID of the device that was read, empty where none was.
     """
 
     source: str
@@ -217,39 +220,7 @@ class Memory:
     device_bytes: int | None = None
     device_source: str = ""
     device_neighbours: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EnergyWindow:
-    """One trial of the energy pass.
-
-    Attributes:
-        source: ``nvml energy counter``, ``nvml power``, ``rapl``.
-        device: UUID of the device.
-        duration_ns: Length of the window.
-        inferences: Inferences in it.
-        energy_j: Energy in the window, gross.
-        idle_w: Idle power before the load.
-        counter_j: What the counter says, if there is one.
-        integral_j: What integrated power says, if it was polled.
-    """
-
-    source: str
-    device: str
-    duration_ns: int
-    inferences: int
-    energy_j: float
-    idle_w: float | None = None
-    counter_j: float | None = None
-    integral_j: float | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Energy:
-    """The energy pass of a case: its windows, or why there are none."""
-
-    windows: tuple[EnergyWindow, ...] = ()
-    reason: str = ""
+    device: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

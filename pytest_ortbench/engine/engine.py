@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Protocol
 
 from pytest_ortbench.core.case import Case
-from pytest_ortbench.core.errors import DocumentError
+from pytest_ortbench.core.errors import DocumentError, WorkerError
 from pytest_ortbench.core.outcome import CaseResult, Failure, RuntimeInfo
 from pytest_ortbench.core.run import Canary, Run
+from pytest_ortbench.engine.passes import carry_out, due
 from pytest_ortbench.engine.standard import measure
+from pytest_ortbench.engine.variants import VARIANTS_FOLDER, Variants
 from pytest_ortbench.launch.launcher import Launcher
 from pytest_ortbench.plan.matrix import Planned
+from pytest_ortbench.zoo.cache import cache_folder
 
 Key = tuple[str, str]
 
@@ -51,6 +54,8 @@ class Engine:
         journal: Keeps each result at once; ``None`` keeps them in memory only.
         finished: Results of an interrupted run of the same plan, used instead of measuring.
         min_samples: Samples that the tests of a case need (368 for a limit on p99), by its key.
+        passes: Passes besides the standard one that the tests of a case need, by its key.
+        variants_folder: Where made variants are kept; ``None`` for the user's cache.
     """
 
     launcher: Launcher
@@ -59,19 +64,34 @@ class Engine:
     journal: Journal | None = None
     finished: Mapping[Key, CaseResult] = field(default_factory=dict)
     min_samples: Mapping[Key, int] = field(default_factory=dict)
+    passes: Mapping[Key, Collection[str]] = field(default_factory=dict)
+    variants_folder: Path | None = None
     _results: dict[Key, CaseResult] = field(default_factory=dict)
     _scratch: tempfile.TemporaryDirectory[str] | None = None
+    _variants: Variants | None = None
 
-    def result(self, planned: Planned) -> CaseResult:
-        """Return the case's result, measuring it if this is the first time it is asked for."""
+    def result(self, planned: Planned, *passes: str) -> CaseResult:
+        """Return the case's result, measuring it if this is the first time it is asked for.
+
+        Args:
+            planned: The case.
+            passes: Passes that only turned out to be needed now.
+        """
         key = planned.case.key
-        if key not in self._results:
-            self.listener.begin(planned.case)
-            result = self._obtain(planned)
-            # Known from here on, even if storing it fails: nothing is measured twice.
-            self._results[key] = result
-            self._store(result)
-            self.listener.end(result)
+        known = self._results.get(key)
+        wanted = {*self.passes.get(key, ()), *passes}
+        if known is not None and not due(known, wanted):
+            return known
+        self.listener.begin(planned.case)
+        # Known from here on, even if storing it fails: nothing is measured twice.
+        self._results[key] = self._obtain(planned) if known is None else known
+        try:
+            for name in due(self._results[key], wanted):
+                self._results[key] = carry_out(name, self._results[key], self.launcher)
+        finally:
+            # An interrupt in a later pass costs nothing of an earlier one.
+            self._store(self._results[key])
+        self.listener.end(self._results[key])
         return self._results[key]
 
     def _store(self, result: CaseResult) -> None:
@@ -89,11 +109,27 @@ class Engine:
         earlier = self.finished.get(planned.case.key)
         if earlier is not None:
             return earlier
-        case = planned.case
+        try:
+            case = self.prepare(planned)
+        except WorkerError as error:
+            return refused(planned.case, error.failure)
         least = self.min_samples.get(case.key, 0)
         if least > case.sampling.min_samples:
             case = replace(case, sampling=replace(case.sampling, min_samples=least))
         return measure(case, self.launcher, self._scratch_folder())
+
+    def prepare(self, planned: Planned) -> Case:
+        """Return the case with the file of its variant, made if it is not there yet.
+
+        Raises:
+            WorkerError: if it can't be made.
+        """
+        if planned.conversion is None:
+            return planned.case
+        if self._variants is None:
+            folder = self.variants_folder or cache_folder() / VARIANTS_FOLDER
+            self._variants = Variants(launcher=self.launcher, folder=folder)
+        return self._variants.prepare(planned.case, planned.conversion)
 
     def known(self, planned: Planned) -> CaseResult | None:
         """Return the case's result if it exists already."""

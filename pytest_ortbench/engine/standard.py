@@ -17,6 +17,7 @@ from pytest_ortbench.analysis.samples import reduce_blocks
 from pytest_ortbench.analysis.stopping import StopRule
 from pytest_ortbench.analysis.validity import flags_of
 from pytest_ortbench.core.case import Case, Runtime, Sampling
+from pytest_ortbench.core.energy import Energy
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.outcome import (
     Accuracy,
@@ -45,6 +46,7 @@ class _Findings:
 
     placement: Placement | None = None
     accuracy: Accuracy | None = None
+    energy: Energy | None = None
 
 
 def measure(
@@ -85,6 +87,7 @@ def measure(
         measurements=tuple(measurements),
         placement=findings.placement,
         accuracy=findings.accuracy,
+        energy=findings.energy,
         failure=failure,
         started_at=started_at.isoformat(timespec="seconds"),
         wall_s=time.monotonic() - started,
@@ -120,6 +123,9 @@ def _one_worker(
         checks.append(worker.check("last"))
         memory = worker.memory()
         if index == 0:
+            if worker.no_energy:
+                # Known without an energy pass, which is spared then.
+                findings.energy = Energy(reason=worker.no_energy)
             findings.placement = worker.profile()
             findings.accuracy = (
                 reference if isinstance(reference, Accuracy) else worker.accuracy(reference)

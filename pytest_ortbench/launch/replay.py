@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pytest_ortbench.core.case import Case, Provider, Runtime
+from pytest_ortbench.core.energy import Energy
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.outcome import (
     Accuracy,
@@ -47,6 +48,8 @@ class ReplayWorker:
         self.cpus = measurement.cpus
         self.options_in_force = measurement.options_in_force
         self.clock_pair_ns = measurement.samples.clock_pair_ns
+        energy = result.energy
+        self.no_energy = energy.reason if energy is not None and not energy.windows else ""
         self.closed = False
         self.paused = False
 
@@ -90,6 +93,10 @@ class ReplayWorker:
     def accuracy(self, reference: Path) -> Accuracy:  # noqa: ARG002 - it was compared back then
         """Return the recorded accuracy."""
         return self._result.accuracy or Accuracy(reason="the recording holds no accuracy")
+
+    def energy(self, budget_s: float) -> Energy:  # noqa: ARG002 - it was measured back then
+        """Return the recorded energy."""
+        return self._result.energy or Energy(reason="the recording holds no energy")
 
     def pause(self) -> None:
         """Note that it is paused."""

@@ -297,6 +297,7 @@ Answer = (
     | Placement
     | Accuracy
     | Converted
+    | Energy
     | PhaseEntered
     | Refusal
 )

@@ -8,9 +8,7 @@ from types import ModuleType
 from typing import Any
 
 from pytest_ortbench.core.case import Provider
-from pytest_ortbench.worker.gpus import ordinal_of, visible_gpus
-
-_NVIDIA = ("CUDAExecutionProvider", "TensorrtExecutionProvider", "NvTensorRTRTXExecutionProvider")
+from pytest_ortbench.worker.gpu_choice import NVIDIA, chosen_gpu
 
 
 class DeviceMemory:
@@ -18,6 +16,7 @@ class DeviceMemory:
 
     Attributes:
         reason: Why nothing can be read; empty if it can.
+        device: UUID of the device, empty if nothing can be read.
 
     Args:
         provider: The asked provider; its ``device_id`` counts among the visible devices.
@@ -26,11 +25,12 @@ class DeviceMemory:
 
     def __init__(self, provider: Provider, environment: Mapping[str, str] | None = None) -> None:
         self.reason = ""
+        self.device = ""
         self._handle: Any = None  # an opaque handle of NVML
         self._used_before: int | None = None
         self._context: tuple[str, int] | None = None
         self._neighbours: int | None = None
-        if provider.name not in _NVIDIA:
+        if provider.name not in NVIDIA:
             self.reason = f"no source of device memory for {provider.name}"
             return
         environment = os.environ if environment is None else environment
@@ -42,7 +42,8 @@ class DeviceMemory:
         self._nvml: ModuleType = pynvml
         try:
             pynvml.nvmlInit()
-            self._handle = _handle(pynvml, provider, environment)
+            gpu = chosen_gpu(pynvml, provider, environment)
+            self._handle, self.device = gpu.handle, gpu.uuid
             self._used_before = int(pynvml.nvmlDeviceGetMemoryInfo(self._handle).used)
             # Whoever computes there now can't be us: no context exists yet. Later it may be, since
             # in a container process ids need not be ours.
@@ -99,32 +100,3 @@ class DeviceMemory:
             return None
         # In containers process ids differ, under WDDM there are none.
         return "NVML, rise of the whole device", max(0, used - (self._used_before or 0))
-
-
-def _handle(nvml: ModuleType, provider: Provider, environment: Mapping[str, str]) -> Any:
-    """Return NVML's handle of the device that ``device_id`` means.
-
-    Raises:
-        LookupError: if the variable hides it or names a part of a device.
-    """
-    text = provider.options.get("device_id", "0")
-    ordinal = ordinal_of(text, visible_gpus(environment))
-    visible = environment.get("CUDA_VISIBLE_DEVICES")
-    if visible is None:
-        return nvml.nvmlDeviceGetHandleByIndex(ordinal)
-    # CUDA ignores everything from the first entry on that names no device.
-    entries = [entry.strip() for entry in visible.split(",")]
-    if ordinal >= len(entries) or not entries[ordinal] or entries[ordinal].startswith("-"):
-        raise LookupError(f"CUDA_VISIBLE_DEVICES={visible!r} hides device {ordinal}")
-    entry = entries[ordinal]
-    if entry.isdigit():
-        return nvml.nvmlDeviceGetHandleByIndex(int(entry))
-    if entry.startswith("MIG-"):
-        raise LookupError(f"{entry} is a MIG slice, whose memory is not that of its device")
-    for index in range(nvml.nvmlDeviceGetCount()):
-        handle = nvml.nvmlDeviceGetHandleByIndex(index)
-        uuid = nvml.nvmlDeviceGetUUID(handle)
-        name = uuid.decode() if isinstance(uuid, bytes) else uuid
-        if name.startswith(entry):  # CUDA accepts unique beginnings
-            return handle
-    raise LookupError(f"CUDA_VISIBLE_DEVICES names {entry}, which NVML does not know")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from pytest_ortbench.core.case import Case, SessionConfig
 from pytest_ortbench.core.cpus import allowance
+from pytest_ortbench.core.energy import Energy
 from pytest_ortbench.core.outcome import (
     Accuracy,
     Block,
@@ -21,11 +22,13 @@ from pytest_ortbench.core.outcome import (
     Startup,
     WarmUp,
 )
+from pytest_ortbench.core.precision import has_fixed_ranges
 from pytest_ortbench.schema.protocol import Opened
 from pytest_ortbench.worker import outputs
 from pytest_ortbench.worker.binding import bind, device_of
 from pytest_ortbench.worker.contention import ContentionMeter, difference
 from pytest_ortbench.worker.device_memory import DeviceMemory
+from pytest_ortbench.worker.energy_meter import NoMeter, open_meter, why_no_meter
 from pytest_ortbench.worker.inputs import make_feeds
 from pytest_ortbench.worker.inspection import describe_measured
 from pytest_ortbench.worker.memory import MemoryWatch, best_source
@@ -112,6 +115,7 @@ class MeasuredCase:
             cpus=self._cpus,
             options_in_force=self._options_in_force(self.session),
             clock_pair_ns=clock_pair_ns(),
+            no_energy=why_no_meter(self.case.provider),
         )
 
     def warm(self, budget_s: float) -> WarmUp:
@@ -161,6 +165,7 @@ class MeasuredCase:
             device_bytes=device_bytes,
             device_source=device_source,
             device_neighbours=self._device.neighbours(),
+            device=self._device.device,
         )
 
     def placement(self) -> Placement:
@@ -183,7 +188,25 @@ class MeasuredCase:
         from pytest_ortbench.worker import accuracy  # needs numpy
 
         self._enter("accuracy")
-        return accuracy.compare(self._live(), reference)
+        # Ranges that were fixed beforehand hold at the magnitude that they were taken at.
+        magnitudes = (1.0,) if has_fixed_ranges(self.case) else None
+        return accuracy.compare(self._live(), reference, magnitudes=magnitudes)
+
+    def energy(self, budget_s: float) -> Energy:
+        """Put the session under load and read the device's meter meanwhile."""
+        from pytest_ortbench.worker.energy import EnergyPass  # most workers never need it
+
+        self._enter("energy")
+        try:
+            meter = open_meter(self.case.provider)
+        except NoMeter as error:
+            return Energy(reason=str(error))
+        others = self._device.neighbours()
+        if others:
+            whose = f"{others} other processes" if others > 1 else "another process"
+            return Energy(reason=f"{whose} computed on the device; its energy can't be told apart")
+        loop, duration = self._live_loop(), _room_for(1)
+        return EnergyPass(meter, lambda: loop(duration)).run(budget_s)
 
     def _initialise_provider(self) -> int | None:
         """Load the provider's libraries and make its device context, through a tiny session.

@@ -41,6 +41,7 @@ class FakeWorker:
         self.threads, self.threads_source, self.cpus = owner.threads, "affinity", 2
         self.options_in_force: dict[str, str] = {}
         self.clock_pair_ns = 100
+        self.no_energy = ""
 
     def _run(self, count: int) -> tuple[int, ...]:
         assert not self.paused, "a suspended worker can't run"

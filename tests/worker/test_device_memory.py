@@ -9,10 +9,14 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 from pytest_ortbench.core.case import Provider
+from pytest_ortbench.worker.cuda_driver import uuid_of
 from pytest_ortbench.worker.device_memory import DeviceMemory
+from pytest_ortbench.worker.gpu_choice import chosen_gpu
 from pytest_ortbench.worker.gpus import gpus
 
 CUDA = Provider(alias="cuda", name="CUDAExecutionProvider")
+#: With it numbers are certain, though the stand-in's devices are of three models.
+BY_BUS = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
 
 
 class FakeNvml(ModuleType):
@@ -65,7 +69,7 @@ def ours(size: int | None) -> SimpleNamespace:
 
 
 def test_our_own_share_over_the_bare_context(nvml: FakeNvml) -> None:
-    memory = DeviceMemory(CUDA, {})
+    memory = DeviceMemory(CUDA, BY_BUS)
     nvml.processes[0] = [SimpleNamespace(pid=1, usedGpuMemory=77), ours(300)]
     memory.note_context()
     nvml.processes[0] = [ours(1300)]
@@ -77,7 +81,7 @@ def test_where_we_are_not_seen_the_device_rise_is_labelled(
     nvml: FakeNvml, processes: list[SimpleNamespace]
 ) -> None:
     nvml.processes[0] = processes
-    memory = DeviceMemory(CUDA, {})
+    memory = DeviceMemory(CUDA, BY_BUS)
     nvml.used[0] += 400
     memory.note_context()
     nvml.used[0] += 600
@@ -95,10 +99,52 @@ def test_the_visible_devices_decide_which_one(
     nvml: FakeNvml, visible: str | None, device_id: str, index: int
 ) -> None:
     provider = Provider(alias="cuda", name=CUDA.name, options={"device_id": device_id})
-    environment = {} if visible is None else {"CUDA_VISIBLE_DEVICES": visible}
+    environment = BY_BUS if visible is None else {**BY_BUS, "CUDA_VISIBLE_DEVICES": visible}
     memory = DeviceMemory(provider, environment)
     nvml.used[index] += 50
     assert memory.read()[0] == 50
+    assert memory.device == f"GPU-{'abc'[index]}1234"
+
+
+@pytest.mark.parametrize(
+    ("told", "device", "reason"),
+    [
+        ("c1234", "GPU-c1234", ""),
+        ("", "", "set CUDA_DEVICE_ORDER=PCI_BUS_ID"),
+        ("d9", "", "NVML knows no GPU GPU-d9"),
+    ],
+)
+def test_among_several_models_cuda_says_which_is_first(
+    nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch, told: str, device: str, reason: str
+) -> None:
+    asked: list[int] = []
+
+    def cuda(ordinal: int) -> str:
+        asked.append(ordinal)
+        return told
+
+    if reason:
+        with pytest.raises(LookupError, match=reason):
+            chosen_gpu(nvml, CUDA, {}, ask_cuda=cuda)
+    else:
+        assert chosen_gpu(nvml, CUDA, {}, ask_cuda=cuda).uuid == device
+    assert asked == [0]
+
+
+def test_a_number_beyond_the_last_device_is_said(nvml: FakeNvml) -> None:
+    provider = Provider(alias="cuda", name=CUDA.name, options={"device_id": "3"})
+    assert DeviceMemory(provider, BY_BUS).read() == (
+        None,
+        "NVML: there is no GPU number 3, NVML knows 3",
+    )
+
+
+def test_without_a_driver_cuda_names_no_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> object:
+        raise OSError(f"{name}: cannot open shared object file")
+
+    monkeypatch.setattr("ctypes.CDLL", missing)
+    assert uuid_of(0) == ""
 
 
 @pytest.mark.parametrize(

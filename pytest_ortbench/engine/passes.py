@@ -1,0 +1,73 @@
+"""Passes beside the standard one: each disturbs what the others measure, so each has its worker.
+
+A pass takes the result of the standard pass and returns it with what it found added. It never
+raises for a worker that failed: the standard pass has given its numbers already.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from contextlib import closing
+from dataclasses import replace
+
+from pytest_ortbench.analysis.validity import flags_of
+from pytest_ortbench.core.case import Case
+from pytest_ortbench.core.energy import Energy
+from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.core.outcome import CaseResult
+from pytest_ortbench.launch.launcher import Launcher
+
+#: What a worker may take to answer when its budget is used up.
+_ANSWER_S = 5.0
+
+#: Share of the timeout for the warm-up.
+_WARM_UP_SHARE = 0.25
+
+
+def due(result: CaseResult, wanted: Iterable[str]) -> list[str]:
+    """Return which of the wanted passes a result lacks; a case that failed gets none."""
+    if result.failure is not None:
+        return []
+    return [name for name in PASSES if name in wanted and not _IS_DONE[name](result)]
+
+
+def carry_out(name: str, result: CaseResult, launcher: Launcher) -> CaseResult:
+    """Carry out one pass.
+
+    Args:
+        name: A key of :data:`PASSES`.
+        result: What is known of the case.
+        launcher: Starts the worker.
+    """
+    began = time.monotonic()
+    result = PASSES[name](result, launcher)
+    result = replace(result, wall_s=result.wall_s + time.monotonic() - began)
+    return replace(result, flags=flags_of(result))
+
+
+def _energy(result: CaseResult, launcher: Launcher) -> CaseResult:
+    try:
+        return replace(result, energy=_measured_energy(result.case, launcher))
+    except WorkerError as error:
+        reason = f"{error.failure.kind}: {error.failure.message}"
+        return replace(result, energy=Energy(reason=reason))
+
+
+def _measured_energy(case: Case, launcher: Launcher) -> Energy:
+    deadline = time.monotonic() + case.sampling.timeout_s
+    with closing(launcher.open(case, worker=0, deadline=deadline)) as worker:
+        if worker.no_energy:
+            return Energy(reason=worker.no_energy)
+        worker.warm(case.sampling.timeout_s * _WARM_UP_SHARE)
+        return worker.energy(max(0.0, deadline - time.monotonic() - _ANSWER_S))
+
+
+#: Every pass by name, in the order in which they are carried out.
+PASSES: dict[str, Callable[[CaseResult, Launcher], CaseResult]] = {
+    "energy": _energy,
+}
+
+_IS_DONE: dict[str, Callable[[CaseResult], bool]] = {
+    "energy": lambda result: result.energy is not None,
+}

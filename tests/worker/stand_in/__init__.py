@@ -1,0 +1,48 @@
+"""A stand-in for ``libnvidia-ml.so.1``, compiled once a test run."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+SOURCE = Path(__file__).parent / "nvml.c"
+ROOT = Path(__file__).parents[3]
+
+
+def compile_library(folder: Path) -> Path:
+    """Compile it into ``folder`` with the first compiler that is there, and return the folder."""
+    compiler = next((found for name in ("cc", "gcc", "clang") if (found := shutil.which(name))), "")
+    command = [compiler] if compiler else [sys.executable, "-m", "ziglang", "cc"]
+    library = folder / "libnvidia-ml.so.1"
+    subprocess.run(
+        [*command, "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o", str(library), str(SOURCE)],
+        check=True,
+        capture_output=True,
+        timeout=120,
+    )
+    return folder
+
+
+def run_with(library: Path, code: str, **settings: str) -> Any:
+    """Run code in a Python whose pynvml finds the stand-in; returns what it prints, as JSON."""
+    environment = {
+        **{name: value for name, value in os.environ.items() if not name.startswith("CUDA_")},
+        "LD_LIBRARY_PATH": str(library),
+        "PYTHONPATH": str(ROOT),
+        **settings,
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
