@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pytest_ortbench.analysis.summary import EXACT, Summary, summarise
-from pytest_ortbench.core.flags import FLAGS
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.quantity import Quantity
 from pytest_ortbench.core.run import Run
@@ -78,11 +77,6 @@ class PrecisionRow:
     reason: str = ""
     recipe: dict[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
-
-    @property
-    def barred(self) -> bool:
-        """Whether a flag keeps it out of every ranking."""
-        return any(name in FLAGS and FLAGS[name].severity == "bars" for name in self.flags)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

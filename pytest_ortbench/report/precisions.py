@@ -9,17 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from pytest_ortbench.analysis.precisions import (
+    REFERENCES,
     PrecisionBlock,
     PrecisionRow,
     Ratio,
     precision_blocks,
 )
 from pytest_ortbench.analysis.summary import Summary
+from pytest_ortbench.core.flags import FLAGS
 from pytest_ortbench.core.run import Run
 from pytest_ortbench.core.units import format_amount, significant
 from pytest_ortbench.report.escape import encodable, markdown, one_line
 
-HEADINGS = ("precision", "provider", "latency", "against fp32", "size", "memory", "accuracy", "")
+HEADINGS = ("precision", "provider", "latency", "speed", "size", "memory", "accuracy", "")
 
 #: Columns that a narrow terminal does without, in this order: flags and latency stand in the table
 #: of all cases too.
@@ -99,7 +101,7 @@ def _baseline(row: PrecisionRow, block: PrecisionBlock) -> str:
 
 
 def latency_words(ratio: Ratio | None) -> str:
-    """Say a latency ratio: ``×1.8 faster [×1.6, ×2.0]``, ``×1.3 slower […]``, ``no difference``.
+    """Say a latency ratio: ``×1.8 faster [×1.6, ×2.0]``, ``×1.3 slower […]``.
 
     Where the interval holds 1, both ends are said: it may be faster or slower.
     """
@@ -110,7 +112,7 @@ def latency_words(ratio: Ratio | None) -> str:
     if ratio.certain:
         near, far = (ratio.low, ratio.high) if ratio.value > 1 else (ratio.high, ratio.low)
         return f"{_times(ratio.value)} [{_factor(near)}, {_factor(far)}]"
-    return f"no difference [{_times(ratio.high)}, {_times(ratio.low)}]"
+    return f"not told apart [{_times(ratio.high)}, {_times(ratio.low)}]"
 
 
 def plain_words(ratio: Ratio | None, less: str, more: str) -> str:
@@ -139,16 +141,18 @@ def findings(block: PrecisionBlock) -> Iterator[str]:
         if row.status != "measured":
             yield f"{where}: {row.status}: {row.reason}"
             continue
-        if (
-            row.latency_ratio is not None
-            and row.latency_ratio.certain
-            and row.latency_ratio.value > 1
-        ):
-            yield f"{where} is slower: {latency_words(row.latency_ratio)}"
-        if row.barred:
-            yield f"{where} is not ranked: {' '.join(row.flags)}"
+        ratio = row.latency_ratio
+        if ratio is not None and ratio.certain and ratio.value > 1:
+            yield f"{where} is {latency_words(ratio)} than {_reference(block)}"
+        barring = [name for name in row.flags if name in FLAGS and FLAGS[name].severity == "bars"]
+        if barring:
+            yield f"{where} is not ranked: {' '.join(barring)}"
     for precision, row in {row.precision: row for row in block.rows}.items():
-        shown = [f"{name} {row.recipe[name]}" for name in _SHOWN if name in row.recipe]
+        shown = [
+            f"{name} {row.recipe[name]}"
+            for name in _SHOWN
+            if row.recipe.get(name, "false") != "false"
+        ]
         if shown:
             yield f"{precision}: {', '.join(shown)}"
         yield from (f"{precision}: {note}" for note in row.notes)
@@ -156,7 +160,15 @@ def findings(block: PrecisionBlock) -> Iterator[str]:
 
 def _title(block: PrecisionBlock) -> str:
     at = f" ({block.at})" if block.at else ""
-    return one_line(f"{block.model}{at}: precisions against fp32 on the same provider")
+    return one_line(
+        f"{block.model}{at}: precisions against {_reference(block)} on the same provider"
+    )
+
+
+def _reference(block: PrecisionBlock) -> str:
+    """What the others are compared with: ``fp32``, or ``fp32 or native`` where providers differ."""
+    found = dict.fromkeys(row.precision for row in block.rows if row.is_reference)
+    return " or ".join(found) or REFERENCES[0]
 
 
 def _table(block: PrecisionBlock, width: int) -> Iterator[str]:
