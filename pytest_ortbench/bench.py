@@ -78,7 +78,10 @@ class Bench:
     @cached_property
     def _progress(self) -> Progress:
         # Not when the state is made: that may be before pytest has its reporter.
-        return Progress(self.config.pluginmanager.get_plugin("terminalreporter"))
+        plugins = self.config.pluginmanager
+        return Progress(
+            plugins.get_plugin("terminalreporter"), plugins.get_plugin("capturemanager")
+        )
 
     @cached_property
     def planner(self) -> Planner:

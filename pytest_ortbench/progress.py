@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from _pytest.capture import CaptureManager
     from _pytest.terminal import TerminalReporter
 
     from pytest_ortbench.core.case import Case
@@ -23,10 +25,17 @@ class Progress:
 
     Attributes:
         stage: What part of a case is under way, where it has several; empty otherwise.
+
+    Args:
+        reporter: Writes on the terminal; ``None`` says nothing.
+        capture: What keeps output from the terminal while tests are collected and run.
     """
 
-    def __init__(self, reporter: TerminalReporter | None) -> None:
+    def __init__(
+        self, reporter: TerminalReporter | None, capture: CaptureManager | None = None
+    ) -> None:
         self._lines = reporter
+        self._capture = capture
         self._reporter = reporter if reporter is not None and _is_terminal(reporter) else None
         self._expected = 0
         self._done = 0
@@ -69,8 +78,9 @@ class Progress:
         Not for what pytest measures: it would stand between its dots.
         """
         if self._lines is not None:
-            self._lines.ensure_newline()
-            self._lines.write_line(f"ortbench: {text}")
+            with self._uncaptured():
+                self._lines.ensure_newline()
+                self._lines.write_line(f"ortbench: {text}")
 
     def _left(self) -> str:
         if not self._done:
@@ -82,16 +92,22 @@ class Progress:
     def _draw(self, text: str) -> None:
         if self._reporter is None:
             return
-        # pytest's writer is the only one that still reaches the terminal while output is captured.
         writer = self._reporter._tw
         room = writer.fullwidth - writer.width_of_current_line - 3
         if room < _LEAST_ROOM:
             text = ""
         shown = text if len(text) <= room else text[: room - 1] + "…"
         line = f"{_SAVE}{'  ' + shown if shown else ''}{_ERASE}{_RESTORE}"
-        # Straight to the file: going through the writer would move its idea of the column.
-        writer._file.write(line)
-        writer._file.flush()
+        with self._uncaptured():
+            # Straight to the file: going through the writer would move its idea of the column.
+            writer._file.write(line)
+            writer._file.flush()
+
+    def _uncaptured(self) -> AbstractContextManager[None]:
+        """Let output through to the terminal."""
+        return (
+            nullcontext() if self._capture is None else self._capture.global_and_fixture_disabled()
+        )
 
 
 def _is_terminal(reporter: TerminalReporter) -> bool:

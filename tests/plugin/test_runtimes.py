@@ -184,3 +184,22 @@ def test_the_ini_key(pytester: pytest.Pytester, model_file: ModelFile) -> None:
         f'{_CONFIGURATION}\n[tool.pytest]\nort_runtimes = ["current", "other"]\n'
     )
     assert collected(pytester) == ["mlp/native/cpu/b1", "mlp/native/cpu/b1+other"]
+
+
+def test_what_takes_long_is_said_at_once_though_output_is_captured(
+    pytester: pytest.Pytester,
+) -> None:
+    """Making an environment happens while tests are collected."""
+    pytester.makeconftest(
+        """
+        from pytest_ortbench.bench import Bench
+
+        def pytest_generate_tests(metafunc):
+            print("captured")
+            Bench.of(metafunc.config)._progress.say("making the runtime x")
+        """
+    )
+    pytester.makepyfile("def test_nothing(): pass")
+    result = pytester.runpytest_subprocess("-p", "no:cacheprovider")
+    result.stdout.fnmatch_lines(["ortbench: making the runtime x", "collected 1 item*"])
+    result.stdout.no_fnmatch_line("captured")
