@@ -106,6 +106,7 @@ def order_statistic(ordered: Sequence[int], percent: float) -> OrderStatistic:
     )
 
 
+@lru_cache(maxsize=1024)
 def proportion_interval(successes: int, trials: int, tail: float = TAIL) -> tuple[float, float]:
     """Exact (Clopper–Pearson) interval of a proportion, with ``tail`` beyond each end.
 

@@ -32,7 +32,9 @@ COMMANDS: dict[str, Entry] = {
     "runtimes": Entry("runtimes", "List, create and remove runtimes."),
     "show": Entry("show", "The table of a stored run."),
     "export": Entry("export", "One flat row a case, as CSV, JSON or Markdown."),
+    "compare": Entry("compare", "Runs side by side: machines, runtimes, providers, times."),
     "merge": Entry("merge", "Several runs of one machine as one document."),
+    "gate": Entry("gate", "Hold one run against another; test the gate itself."),
     "schema": Entry("schema", "The JSON Schema of run documents; check documents against it."),
 }
 

@@ -53,7 +53,7 @@ _MARKDOWN_IN_PLACE = re.compile(
     | !(?=\[) | \[(?=\^)           # an image, a footnote
     | (?<=:)/(?=/) | (?<=www)\.    # an address
     | ^[-+#=\[:]                   # list, heading, check box, definition
-    | ^\d(?=\d{0,8}[.)])           # a numbered list
+    | ^\d(?=\d{0,8}[.)](?:\s|$))   # a numbered list
     """,
     re.VERBOSE | re.IGNORECASE,
 )

@@ -13,7 +13,7 @@ import msgspec
 
 from pytest_ortbench.core.errors import DocumentError
 from pytest_ortbench.core.outcome import CaseResult
-from pytest_ortbench.core.run import Run
+from pytest_ortbench.core.run import SCHEMA_VERSION, Run
 from pytest_ortbench.schema.json_schema import json_schema
 from pytest_ortbench.schema.layout import (
     Plain,
@@ -107,9 +107,34 @@ def decode_run(data: bytes, place: str, *, migrations: Migrations = MIGRATIONS) 
     Raises:
         DocumentError: if it is empty, cut off, not JSON, no run document, or from a newer version.
     """
+    run = _decode_present(data, migrations)
+    if run is not None:
+        return run
     document = _parse_object(data, place)
     version = migrations.check(_version_of(document, place), place)
     return _convert(migrations.apply(document, version), Run, place)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Version:
+    """The one field that says how to read the others."""
+
+    schema_version: int
+
+
+def _decode_present(data: bytes, migrations: Migrations) -> Run | None:
+    """Read a document of the present version straight into its types, in half the time.
+
+    Returns:
+        ``None`` where the long way must migrate, or find words for what is wrong.
+    """
+    try:
+        version = msgspec.json.decode(data, type=_Version).schema_version
+        if version != migrations.target or version != SCHEMA_VERSION:
+            return None
+        return msgspec.json.decode(data, type=Run)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
 
 
 def decode_head(data: bytes, place: str, *, migrations: Migrations = MIGRATIONS) -> RunHead:

@@ -1,0 +1,211 @@
+"""What a comparison keeps of a run: fifty documents must fit into memory, their samples don't."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from statistics import median
+
+from pytest_ortbench.analysis.summary import Summary, summarise
+from pytest_ortbench.core.flags import FLAGS
+from pytest_ortbench.core.outcome import CaseResult, RuntimeInfo
+from pytest_ortbench.core.quantity import Quantity
+from pytest_ortbench.core.run import Run
+
+#: Points that stand for the distribution of a case's durations.
+SERVICE_POINTS = 400
+
+#: Knobs that change what is measured rather than how the same work is done.
+WORKLOAD_KNOBS = ("concurrency", "sessions")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseFacts:
+    """One case of one run, without its samples.
+
+    Attributes:
+        case_id: Full id.
+        model: Name of the model.
+        precision: Its precision.
+        provider: Alias and device, as in ids.
+        runtime: Label of the runtime.
+        batch: Batch size.
+        dims: Sizes of symbolic dimensions that the user set.
+        knobs: Further axes that the user set.
+        io: ``end-to-end`` or ``device``.
+        inputs: What is fed: names, sizes and seed. Cases that differ here are not comparable.
+        digest: Digest of the model's files.
+        quantities: Numbers by name of the metric, in SI units.
+        reason: Why it has no number or must not be ranked; empty if it may.
+        blurred_by: Flags that make gaps inside the intervals ties.
+        service_s: Equally likely durations of one call in seconds, ascending; empty if not asked.
+        idle_w: Idle power of the device before the energy pass; ``None`` if not measured.
+    """
+
+    case_id: str
+    model: str
+    precision: str
+    provider: str
+    runtime: str
+    batch: int
+    dims: tuple[tuple[str, int], ...] = ()
+    knobs: tuple[tuple[str, str], ...] = ()
+    io: str = "end-to-end"
+    inputs: str = ""
+    digest: str = ""
+    quantities: dict[str, Quantity] = field(default_factory=dict)
+    reason: str = ""
+    blurred_by: tuple[str, ...] = ()
+    service_s: tuple[float, ...] = ()
+    idle_w: float | None = None
+
+    @property
+    def callers(self) -> int:
+        """Callers at a time."""
+        return int(dict(self.knobs).get("concurrency", "1"))
+
+    @property
+    def workload(self) -> tuple[object, ...]:
+        """What must agree for two cases to do the same work: all but how it is done."""
+        knobs = dict(self.knobs)
+        return (
+            self.model,
+            self.batch,
+            tuple(sorted(self.dims)),
+            self.io,
+            *(knobs.get(name, "") for name in WORKLOAD_KNOBS),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFacts:
+    """One run, without its samples.
+
+    Attributes:
+        run_id: Its id.
+        host: Host name of its machine.
+        started_at: UTC, ISO 8601.
+        machine: Stable facts of the machine.
+        runtimes: By label, what the runtime is: ``onnxruntime 1.32.0``.
+        devices: Names of the GPUs that a runtime saw.
+        commit: Abbreviated revision, empty if unknown.
+        canary_s: Median of the canary in seconds; ``None`` if it was not measured.
+        cases: Its cases.
+    """
+
+    run_id: str
+    host: str
+    started_at: str
+    machine: dict[str, str] = field(default_factory=dict)
+    runtimes: dict[str, str] = field(default_factory=dict)
+    devices: tuple[str, ...] = ()
+    commit: str = ""
+    canary_s: float | None = None
+    cases: tuple[CaseFacts, ...] = ()
+
+
+def reduce_run(run: Run, *, percentiles: bool = False, service: bool = False) -> RunFacts:
+    """Keep of a run what a comparison needs.
+
+    Args:
+        run: Any run.
+        percentiles: Whether p90, p95 and p99 are wanted, which takes most of the time.
+        service: Whether the distribution of durations is wanted (for queueing).
+    """
+    canary = run.canary.durations_ns if run.canary else ()
+    return RunFacts(
+        run_id=run.run_id,
+        host=run.machine.host,
+        started_at=run.started_at,
+        machine=dict(run.machine.stable),
+        runtimes={label: runtime_name(info) for label, info in run.runtimes.items()},
+        devices=tuple(
+            dict.fromkeys(
+                name.partition(",")[0]
+                for info in run.runtimes.values()
+                for name in info.devices.values()
+            )
+        ),
+        commit=run.commit.revision[:12] if run.commit else "",
+        canary_s=median(canary) * 1e-9 if canary else None,
+        cases=tuple(
+            _case_facts(result, percentiles=percentiles, service=service) for result in run.cases
+        ),
+    )
+
+
+def runtime_name(info: RuntimeInfo) -> str:
+    """Name a runtime by what is installed in it: ``onnxruntime 1.32.0``."""
+    named = " + ".join(f"{name} {version}" for name, version in info.distributions.items())
+    return named or f"onnxruntime {info.version}"
+
+
+def _case_facts(result: CaseResult, *, percentiles: bool, service: bool) -> CaseFacts:
+    case = result.case
+    summary = summarise(result, percentiles=percentiles)
+    idle = [window.idle_w for window in result.energy.windows] if result.energy else []
+    known = [value for value in idle if value is not None]
+    shapes = " ".join(f"{spec.name}:{list(spec.shape)}" for spec in case.inputs)
+    return CaseFacts(
+        case_id=case.case_id,
+        model=case.model.name,
+        precision=case.variant.precision,
+        provider=case.provider.label,
+        runtime=case.runtime.label,
+        batch=case.batch,
+        dims=tuple(case.dims.items()),
+        knobs=tuple(case.knobs.items()),
+        io=case.io,
+        inputs=f"{shapes} seed:{case.seed}",
+        digest=case.model.digest,
+        quantities=summary.quantities,
+        reason=_why_not(summary),
+        blurred_by=flags_of(summary, "blurs"),
+        service_s=_service(result) if service else (),
+        idle_w=sum(known) / len(known) if known else None,
+    )
+
+
+def _why_not(summary: Summary) -> str:
+    """Why a case can't be ranked; empty if it can."""
+    if summary.status != "measured":
+        return summary.missing.get("latency_p50", summary.status)
+    return " ".join(flags_of(summary, "bars"))
+
+
+def flags_of(summary: Summary, severity: str) -> tuple[str, ...]:
+    """Return the names of a summary's flags of one severity."""
+    return tuple(
+        flag.name
+        for flag in summary.flags
+        if flag.name in FLAGS and FLAGS[flag.name].severity == severity
+    )
+
+
+def _service(result: CaseResult) -> tuple[float, ...]:
+    """Equally likely durations of one call, every worker weighing as much as it measured."""
+    weighted = [
+        (duration, measurement.samples.count / len(measurement.samples.durations_ns))
+        for measurement in result.measurements
+        for duration in measurement.samples.durations_ns
+    ]
+    return quantiles([value * 1e-9 for value, _ in weighted], [weight for _, weight in weighted])
+
+
+def quantiles(values: Sequence[float], weights: Sequence[float]) -> tuple[float, ...]:
+    """Return at most :data:`SERVICE_POINTS` equally likely points of a weighted sample, ascending.
+
+    Each is the mean of its share of the sample, so that the mean of all stays exact.
+    """
+    import numpy as np  # only where a queue is asked for
+
+    if not values:
+        return ()
+    order = np.argsort(values)
+    ordered = np.asarray(values, dtype=np.float64)[order]
+    weight = np.asarray(weights, dtype=np.float64)[order]
+    share = np.concatenate([[0.0], np.cumsum(weight) / weight.sum()])
+    total = np.concatenate([[0.0], np.cumsum(weight * ordered) / weight.sum()])
+    points = min(SERVICE_POINTS, len(ordered))
+    ends = np.interp(np.linspace(0, 1, points + 1), share, total)
+    return tuple((np.diff(ends) * points).tolist())

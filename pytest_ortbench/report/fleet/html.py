@@ -1,0 +1,221 @@
+"""A comparison as one self-contained page, in the look of the report of a run.
+
+Import this module inside functions: it brings jinja2 and, for the figures, matplotlib.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+
+from jinja2 import DictLoader, Environment, StrictUndefined
+from markupsafe import Markup
+
+from pytest_ortbench import __version__
+from pytest_ortbench.analysis.fleet.matrix import Cell, Matrix
+from pytest_ortbench.report.escape import one_line
+from pytest_ortbench.report.fleet.view import (
+    HOLE,
+    CellText,
+    View,
+    cell_texts,
+    overall_mark,
+    overall_text,
+)
+
+_SHARED = "pytest_ortbench.report.html"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownCell:
+    """One cell: what it says, and the value to sort by."""
+
+    text: CellText
+    value: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownRow:
+    """One row of a table."""
+
+    model: str
+    label: str
+    cells: tuple[ShownCell, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownSide:
+    """One side in the overview."""
+
+    label: str
+    about: str
+    cells: int
+    mean: str
+    mark: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownTable:
+    """One table of the page."""
+
+    key: str
+    heading: str
+    about: str
+    sides: tuple[str, ...]
+    baseline: int
+    rows: tuple[ShownRow, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """A part of the page that another module adds: a heading, sentences, a table, or a picture.
+
+    Attributes:
+        key: Its anchor.
+        heading: Its heading.
+        sentences: Paragraphs.
+        headings: Headings of a table's columns; the numbers of those with ``right``.
+        rows: Cells of the table.
+        right: Columns that are aligned to the right.
+    """
+
+    key: str
+    heading: str
+    sentences: tuple[str, ...] = ()
+    headings: tuple[str, ...] = ()
+    rows: tuple[tuple[str, ...], ...] = ()
+    right: frozenset[int] = frozenset()
+
+
+def write_html(
+    view: View,
+    path: Path,
+    *,
+    answer: Sequence[str] = (),
+    blocks: Sequence[Block] = (),
+    pictures: Sequence[tuple[str, bytes]] = (),
+) -> None:
+    """Write the page of a comparison in UTF-8; arguments as of :func:`render_html`."""
+    page = render_html(view, answer=answer, blocks=blocks, pictures=pictures)
+    path.write_text(page, encoding="utf-8")
+
+
+def render_html(
+    view: View,
+    *,
+    answer: Sequence[str] = (),
+    blocks: Sequence[Block] = (),
+    pictures: Sequence[tuple[str, bytes]] = (),
+) -> str:
+    """Return the page of a comparison.
+
+    All is inside; the content security policy allows exactly our style and script.
+
+    Args:
+        view: The comparison.
+        answer: Sentences that stand before those of the comparison.
+        blocks: Further parts, which follow the answer.
+        pictures: Descriptions and SVG data of figures.
+    """
+    style = _text(_SHARED, "style.css") + _text(__package__, "compare.css")
+    script = _text(_SHARED, "table.js")
+    environment = Environment(
+        loader=DictLoader({"page": _text(__package__, "compare.html.j2")}),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    policy = (
+        f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
+    main = view.main
+    return environment.get_template("page").render(
+        view=view,
+        version=__version__,
+        hole=HOLE,
+        answer=[*map(one_line, answer), *view.answer],
+        sides=_sides(main),
+        common=main.common,
+        best=_table(view, 0) if len(view.sections) > 1 else None,
+        cases=_table(view, -1),
+        models=list(dict.fromkeys(one_line(row.model) for row in main.rows)),
+        blocks=blocks,
+        pictures=[
+            (
+                one_line(description),
+                f"data:image/svg+xml;base64,{base64.b64encode(data).decode()}",
+            )
+            for description, data in pictures
+        ],
+        runs=[
+            (one_line(run.run_id), one_line(f"{run.host}, {run.started_at}")) for run in view.runs
+        ],
+        policy=policy,
+        # Our own files, the only text that is not escaped.
+        style=Markup(style),
+        script=Markup(script),
+    )
+
+
+def _text(package: str | None, name: str) -> str:
+    assert package is not None
+    return resources.files(package).joinpath(name).read_text(encoding="utf-8")
+
+
+def _digest(text: str) -> str:
+    digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+    return f"sha256-{digest}"
+
+
+def _sides(matrix: Matrix) -> list[ShownSide]:
+    return [
+        ShownSide(
+            label=one_line(side.label),
+            about=one_line(", ".join(side.about)),
+            cells=matrix.overall[index].cells,
+            mean=overall_text(matrix, index),
+            mark=overall_mark(matrix, index),
+            value=_value(matrix, index),
+        )
+        for index, side in enumerate(matrix.sides)
+    ]
+
+
+def _value(matrix: Matrix, index: int) -> str:
+    ratio = matrix.overall[index].ratio
+    return "" if ratio is None else repr(ratio.value)
+
+
+def _table(view: View, index: int) -> ShownTable:
+    section = view.sections[index]
+    matrix = section.matrix
+    return ShownTable(
+        key=section.key,
+        heading=section.heading,
+        about=section.about,
+        sides=tuple(one_line(side.label) for side in matrix.sides),
+        baseline=matrix.baseline,
+        rows=tuple(
+            ShownRow(
+                model=one_line(row.model),
+                label=one_line(row.label),
+                cells=tuple(
+                    ShownCell(text=text, value=_sort_value(cell))
+                    for text, cell in zip(cell_texts(row, matrix), row.cells, strict=True)
+                ),
+            )
+            for row in matrix.rows
+        ),
+    )
+
+
+def _sort_value(cell: Cell) -> str:
+    """Cells sort by their number, in SI units; what must not be compared goes last."""
+    return repr(cell.quantity.value) if cell.comparable and cell.quantity else ""

@@ -1,0 +1,158 @@
+"""A comparison in the terminal: sides, tables, what to mind, and the answer as the last lines."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING
+
+from pytest_ortbench.report.escape import encodable, one_line
+from pytest_ortbench.report.fleet.view import (
+    HOLE,
+    CellText,
+    Section,
+    View,
+    cell_texts,
+    overall_mark,
+    overall_text,
+)
+
+if TYPE_CHECKING:
+    from rich.table import Table
+    from rich.text import Text
+
+#: Rows of one table; more scroll away the answer.
+ROWS = 40
+#: Characters that a side needs with intervals, with the ratio alone, and the row labels.
+WIDE, NARROW, LABELS = 34, 11, 34
+
+_STYLES = {"best": "bold green", "tie": "green", "": ""}
+
+
+def render_table(
+    view: View, *, width: int, color: bool, encoding: str = "utf-8", rows: int = ROWS
+) -> str:
+    """Render a comparison.
+
+    Args:
+        view: The comparison.
+        width: Characters that a line may have.
+        color: Whether to emit ANSI colours.
+        encoding: Of the stream that it goes to.
+        rows: Most rows of one table; 0 for all.
+    """
+    from rich.console import Console
+
+    stream = io.StringIO()
+    console = Console(
+        file=stream,
+        width=max(width, 60),
+        force_terminal=color,
+        color_system="standard" if color else None,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        legacy_windows=False,
+        _environ={},
+    )
+
+    def plain(text: str) -> str:
+        return encodable(one_line(text), encoding)
+
+    console.print(plain(view.title), style="bold")
+    console.print(_sides(view, encoding))
+    for section in view.sections:
+        console.print()
+        console.print(plain(section.heading), style="bold")
+        console.print(_rows(section, max(width, 60), rows, encoding))
+        left_out = len(section.matrix.rows) - rows if rows else 0
+        if left_out > 0:
+            console.print(plain(f"and {left_out} more rows; --rows=0 shows them"), style="dim")
+    console.print()
+    note = (
+        f"Ratios: contender ÷ baseline ({view.baseline}), 95 % interval in brackets. "
+        f"* best, = a tie with it, {HOLE} no number, (…) a number that must not be compared."
+    )
+    for text in (note, *(f"hole: {hole}" for hole in view.holes), *view.warnings):
+        console.print(plain(text))
+    console.print()
+    for text in view.answer:
+        console.print(plain(text))
+    lines = [line.rstrip() for line in stream.getvalue().splitlines()]
+    return "\n".join(lines) + "\n"
+
+
+def _sides(view: View, encoding: str) -> Table:
+    matrix = view.main
+    table = _table()
+    table.add_column(view.axis)
+    table.add_column("cases", justify="right", no_wrap=True)
+    table.add_column("geometric mean", no_wrap=True)
+    table.add_column("")
+    table.add_column("what it is", ratio=1)
+    for index, side in enumerate(matrix.sides):
+        mark = overall_mark(matrix, index)
+        table.add_row(
+            _text(side.label, encoding, _STYLES[mark]),
+            str(matrix.overall[index].cells),
+            _text(overall_text(matrix, index), encoding, _STYLES[mark]),
+            _text(mark, encoding, _STYLES[mark]),
+            _text(", ".join(side.about), encoding, "dim"),
+        )
+    return table
+
+
+def _rows(section: Section, width: int, limit: int, encoding: str) -> Table:
+    matrix = section.matrix
+    room = width - LABELS
+    wide = len(matrix.sides) * WIDE <= room
+    fitting = len(matrix.sides) if wide else max(2, room // NARROW)
+    # The baseline always stands in the table: the ratios of the others refer to it.
+    others = [index for index in range(len(matrix.sides)) if index != matrix.baseline]
+    shown = sorted([matrix.baseline, *others[: fitting - 1]])
+    table = _table()
+    table.add_column("model")
+    table.add_column("case")
+    for index in shown:
+        table.add_column(_text(matrix.sides[index].label, encoding), justify="right")
+    if len(shown) < len(matrix.sides):
+        more = f"{len(matrix.sides) - len(shown)} more: --format=html"
+        table.add_column(_text(more, encoding, "dim"))
+    for row in matrix.rows[: limit or None]:
+        texts = cell_texts(row, matrix)
+        table.add_row(
+            _text(row.model, encoding),
+            _text(row.label, encoding),
+            *(
+                _cell(texts[index], encoding, wide=wide, base=index == matrix.baseline)
+                for index in shown
+            ),
+            *([""] if len(shown) < len(matrix.sides) else []),
+        )
+    return table
+
+
+def _cell(cell: CellText, encoding: str, *, wide: bool, base: bool) -> Text:
+    if not cell.number:
+        return _text(HOLE, encoding, "dim")
+    if not cell.mark and cell.note and not cell.ratio and not base:
+        return _text(f"({cell.number})", encoding, "dim")
+    if not wide:
+        return _text(cell.number if base else cell.short, encoding, _STYLES[cell.mark])
+    lines = " ".join(filter(None, (cell.number, cell.ratio)))
+    mark = " =" if cell.mark == "tie" else " *" if cell.mark == "best" else "  "
+    text = _text(lines + mark, encoding, _STYLES[cell.mark])
+    if cell.variant:
+        text.append("\n" + encodable(cell.variant, encoding) + "  ", "dim")
+    return text
+
+
+def _text(text: str, encoding: str, style: str = "") -> Text:
+    from rich.text import Text
+
+    return Text(encodable(one_line(text), encoding), style)
+
+
+def _table() -> Table:
+    from rich.table import Table
+
+    return Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
