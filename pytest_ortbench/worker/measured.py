@@ -25,6 +25,7 @@ from pytest_ortbench.core.outcome import (
 from pytest_ortbench.core.precision import has_fixed_ranges
 from pytest_ortbench.schema.protocol import Opened
 from pytest_ortbench.worker import outputs
+from pytest_ortbench.worker.added_work import with_added_work
 from pytest_ortbench.worker.binding import bind, device_of
 from pytest_ortbench.worker.contention import ContentionMeter, difference
 from pytest_ortbench.worker.device_memory import DeviceMemory
@@ -235,7 +236,8 @@ class MeasuredCase:
                 binding.synchronize_outputs,
             )
         else:
-            self._loop = functools.partial(time_runs, session.run, self.feeds)
+            run = with_added_work(session.run, self.case.added_work)
+            self._loop = functools.partial(time_runs, run, self.feeds)
         return self._run_timed(1)[0]
 
     def _options_in_force(self, session: InferenceSession) -> dict[str, str]:

@@ -1,0 +1,103 @@
+"""How often a gate is right: counts of its verdicts on sides whose difference is known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from pytest_ortbench.analysis.order import proportion_interval
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """One gate on sides whose difference is known.
+
+    Attributes:
+        kind: ``equal``, ``+3 %``, …, ``wider``.
+        slowdown: By how much the contender is slower, as a share; 0 for equal sides.
+        model: Name of the model.
+        verdict: What the gate said.
+        effect: What it estimated; ``None`` where it could not.
+        detectable: Smallest slowdown that it could have seen; likewise.
+        launches: Launches made, those of a confirmation among them.
+        latency_s: Fastest inference of the baseline.
+        wall_s: Seconds that it took.
+        flags: Names of its flags.
+        load: Load average before it.
+        at: UTC, ISO 8601.
+        version: Version of this package.
+    """
+
+    kind: str
+    slowdown: float
+    model: str
+    verdict: str
+    effect: float | None = None
+    detectable: float | None = None
+    launches: int = 0
+    latency_s: float = 0.0
+    wall_s: float = 0.0
+    flags: tuple[str, ...] = ()
+    load: float = 0.0
+    at: str = ""
+    version: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tally:
+    """Verdicts on one kind of trials. Intervals are exact (Clopper–Pearson), 95 %.
+
+    Attributes:
+        kind: What was compared.
+        trials: How many.
+        slower: How many were called slower.
+        inconclusive: How many ended without a verdict.
+        slower_low: Lower end of the interval of the share called slower.
+        slower_high: Upper end, likewise.
+        effect: Median of the estimates, as a share; ``None`` without any.
+        detectable: Median of the smallest slowdowns that could have been seen; likewise.
+        wall_s: Median seconds a gate.
+    """
+
+    kind: str
+    trials: int
+    slower: int
+    inconclusive: int
+    slower_low: float
+    slower_high: float
+    effect: float | None
+    detectable: float | None
+    wall_s: float
+
+
+def tally(trials: Sequence[Trial], kind: str) -> Tally:
+    """Count the verdicts on one kind of trials.
+
+    Raises:
+        ValueError: if there is none.
+    """
+    chosen = [trial for trial in trials if trial.kind == kind]
+    if not chosen:
+        raise ValueError(f"there is no trial of kind {kind!r}")
+    slower = sum(trial.verdict == "slower" for trial in chosen)
+    low, high = proportion_interval(slower, len(chosen))
+    effects = [trial.effect for trial in chosen if trial.effect is not None]
+    seen = [trial.detectable for trial in chosen if trial.detectable is not None]
+    return Tally(
+        kind=kind,
+        trials=len(chosen),
+        slower=slower,
+        inconclusive=sum(trial.verdict == "inconclusive" for trial in chosen),
+        slower_low=low,
+        slower_high=high,
+        effect=median(effects) if effects else None,
+        detectable=median(seen) if seen else None,
+        wall_s=median(trial.wall_s for trial in chosen),
+    )
+
+
+def kinds_of(trials: Sequence[Trial]) -> list[str]:
+    """Kinds of trials, by slowdown."""
+    slowdowns = {trial.kind: trial.slowdown for trial in trials}
+    return sorted(slowdowns, key=lambda kind: (slowdowns[kind], kind))

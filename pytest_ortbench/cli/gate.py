@@ -1,0 +1,205 @@
+"""``ortbench gate``: two stored runs held against each other, and the gate's test of itself."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from pytest_ortbench.cli.arguments import epilog, load_run, results_option
+from pytest_ortbench.cli.terminal import ExitCode, say, table, warn
+from pytest_ortbench.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from pytest_ortbench.analysis.gate.self_test import Trial
+    from pytest_ortbench.core.case import Case
+    from pytest_ortbench.engine.paired import Pair
+    from pytest_ortbench.engine.planning import Planner
+    from pytest_ortbench.engine.self_test import SelfTest
+    from pytest_ortbench.launch.launcher import Launcher
+
+#: Small, middling and large, as far as two CPUs go.
+_MODELS = ("zoo:silero-vad", "builtin:mobilenet_v2", "zoo:nudenet-320n")
+
+
+@click.command(
+    epilog=epilog(
+        "ortbench gate baseline/run.json latest",
+        "ortbench gate baseline/run.json latest --limits=peak_rss:5%,placement:>=95%",
+        "ortbench gate --self-test --minutes=30 --resume",
+    )
+)
+@click.argument("runs", metavar="[BASELINE CONTENDER]", nargs=-1)
+@click.option(
+    "--limits",
+    metavar="LIMITS",
+    multiple=True,
+    help="As --ort-gate of pytest: latency:3%, peak_rss:2%+1MiB, PATTERN@latency:5%.",
+)
+@click.option("--strict", is_flag=True, help="What can't be decided fails.")
+@results_option
+@click.option("--self-test", is_flag=True, help="Run gates on sides whose difference is known.")
+@click.option(
+    "--minutes",
+    type=click.FloatRange(min=0, min_open=True),
+    default=10.0,
+    show_default=True,
+    help="How long the self-test runs.",
+)
+@click.option("--resume", is_flag=True, help="Count the trials of earlier calls, too.")
+@click.option(
+    "--models",
+    metavar="SPEC",
+    multiple=True,
+    help=f"Models of the self-test. [default: {', '.join(_MODELS)}]",
+)
+@click.option("--threads", type=click.IntRange(min=1), help="Intra-op threads of the self-test.")
+def command(
+    runs: tuple[str, ...],
+    limits: tuple[str, ...],
+    strict: bool,
+    results: Path,
+    self_test: bool,
+    minutes: float,
+    resume: bool,
+    models: tuple[str, ...],
+    threads: int | None,
+) -> int:
+    """Hold the run CONTENDER against the run BASELINE, or test the gate itself.
+
+    Status, memory, size, placement and accuracy are gated always; latency only where both runs are
+    of the same dedicated machine and their recorded noise allows the margin. To decide about
+    latency on a shared machine, measure both sides in one run: pytest --ort-against=SIDE.
+    """
+    if self_test:
+        if runs:
+            raise UsageError("--self-test takes no runs", hint="Leave them out")
+        return _self_test(minutes, resume, models or _MODELS, threads)
+    if len(runs) != 2:
+        raise UsageError(
+            f"two runs are compared, {len(runs)} were named",
+            place="ortbench gate",
+            hint="Write: ortbench gate BASELINE CONTENDER",
+        )
+    return _compare(runs, limits, strict, results)
+
+
+def _compare(runs: Sequence[str], limits: Sequence[str], strict: bool, results: Path) -> int:
+    from pytest_ortbench.analysis.gate.rules import parse_rules
+    from pytest_ortbench.analysis.gate.stored import gate_runs
+    from pytest_ortbench.plan.axes import split_list
+    from pytest_ortbench.report.gate import gate_lines
+
+    place = "--limits"
+    rules = parse_rules(split_list(tuple(limits), place=place), place=place)
+    baseline, contender = (load_run(spec, results) for spec in runs)
+    judged = gate_runs(baseline, contender, rules)
+    for line in gate_lines(replace(contender, gate=judged))[1:]:
+        say(line)
+    known = {result.case.key for result in baseline.cases}
+    for result in contender.cases:
+        if result.case.key not in known:
+            say(f"new: {result.case.case_id}")
+    if not any("vanished" not in result.reason for result in judged):
+        warn("ortbench: nothing was compared: the runs have no case in common")
+        return ExitCode.LIMIT_FAILED if judged else ExitCode.NOTHING
+    failed = any(result.failures or (strict and result.warnings) for result in judged)
+    return ExitCode.LIMIT_FAILED if failed else ExitCode.FINE
+
+
+def _self_test(minutes: float, resume: bool, models: Sequence[str], threads: int | None) -> int:
+    from pytest_ortbench.core.errors import WorkerError
+    from pytest_ortbench.launch.machine import fingerprint
+    from pytest_ortbench.report.self_test import HEADER, self_test_rows, self_test_sentences
+    from pytest_ortbench.store.self_test import TrialLog
+
+    machine = fingerprint()
+    log = TrialLog.of(machine)
+    earlier = log.read() if resume else ()
+    trials: list[Trial] = list(earlier)
+    until = time.monotonic() + 60 * minutes
+    with _prepared(models, threads) as test:
+        try:
+            for trial in test.run(until, done=len(earlier)):
+                log.append(trial)
+                trials.append(trial)
+                warn(_line(trial))
+        except WorkerError as error:
+            warn(f"ortbench: {error}")
+        except KeyboardInterrupt:
+            warn("stopped; the trials so far are stored")
+    if not trials:
+        warn("ortbench: no trial was finished; give it more --minutes")
+        return ExitCode.NOTHING
+    say(table(self_test_rows(trials), header=HEADER))
+    for sentence in self_test_sentences(trials):
+        say(sentence)
+    say(f"stored: {log.path}")
+    return ExitCode.FINE
+
+
+def _line(trial: Trial) -> str:
+    effect = "" if trial.effect is None else f" {100 * trial.effect:+.2f} %"
+    flags = f" {' '.join(trial.flags)}" if trial.flags else ""
+    return (
+        f"{trial.model} {trial.kind}: {trial.verdict}{effect}, {trial.launches} launches, "
+        f"{trial.wall_s:.0f} s, load {trial.load:.1f}{flags}"
+    )
+
+
+@contextmanager
+def _prepared(models: Sequence[str], threads: int | None) -> Iterator[SelfTest]:
+    """The self-test with its models resolved; ends every process that is left."""
+    from pytest_ortbench import __version__
+    from pytest_ortbench.core.case import Runtime
+    from pytest_ortbench.engine.planning import Planner
+    from pytest_ortbench.engine.self_test import SelfTest
+    from pytest_ortbench.launch.launcher import ProcessLauncher
+    from pytest_ortbench.launch.machine import fingerprint
+    from pytest_ortbench.zoo.widened import write_widened
+
+    launcher: Launcher = ProcessLauncher()
+    with tempfile.TemporaryDirectory(prefix="ortbench-self-test-") as name:
+        folder = Path(name)
+        runtime = Runtime(command=(sys.executable,))
+        planner = Planner(launcher, Path.cwd(), runtimes=[runtime], notify=warn)
+        try:
+            narrow, wide = write_widened(folder / "widened")
+            yield SelfTest(
+                launcher=launcher,
+                machine=fingerprint(),
+                cases=_cases(planner, models, threads),
+                wider=(_pair(planner, narrow, wide, threads), 0.071),
+                scratch=folder,
+                version=__version__,
+                seed=time.time_ns() % 2**31,
+            )
+        finally:
+            launcher.close()
+
+
+def _cases(planner: Planner, models: Sequence[str], threads: int | None) -> list[Case]:
+    from pytest_ortbench.plan.request import PlanRequest
+
+    request = PlanRequest(models=tuple(models), threads=() if threads is None else (threads,))
+    cases = []
+    for entry in planner.plan(request).entries:
+        if entry.refusal is not None:
+            message = f"{entry.case.case_id}: {entry.refusal.message}"
+            raise UsageError(message, place="--models", hint=entry.refusal.hint)
+        cases.append(entry.case)
+    return cases
+
+
+def _pair(planner: Planner, narrow: Path, wide: Path, threads: int | None) -> Pair:
+    from pytest_ortbench.engine.paired import Pair
+
+    baseline, contender = _cases(planner, (str(narrow), str(wide)), threads)
+    return Pair(baseline=baseline, contender=contender)

@@ -1,0 +1,175 @@
+"""The gate on itself, live on this machine: equal sides, and sides of which one does more work."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import os
+import random
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timezone
+from pathlib import Path
+from statistics import median
+
+from pytest_ortbench.analysis.gate.rules import rules_for
+from pytest_ortbench.analysis.gate.self_test import Trial
+from pytest_ortbench.core.case import Case
+from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.core.gate import GateResult, PairedLaunch
+from pytest_ortbench.core.outcome import Failure
+from pytest_ortbench.core.run import Machine
+from pytest_ortbench.engine.gate import Gate
+from pytest_ortbench.engine.paired import Pair, SideFailed, measure_launch
+from pytest_ortbench.launch.launcher import Launcher
+
+#: What is compared, in turn. Equal sides come most often: a false alarm is rare and has to be
+#: looked for; the last one is the network with more channels.
+EQUAL, WIDER = "equal", "wider"
+SLOWDOWNS = (0.03, 0.05, 0.10)
+_TURNS: tuple[str | float, ...] = (
+    EQUAL,
+    0.05,
+    EQUAL,
+    0.10,
+    EQUAL,
+    0.05,
+    EQUAL,
+    WIDER,
+    0.03,
+    EQUAL,
+    0.10,
+    0.05,
+)
+
+#: Launches that say how much work makes how much difference.
+_CALIBRATION = 5
+#: What one number of the added work takes, before it is known: a few nanoseconds.
+_GUESS_NS = 8.0
+_GUESS_SHARE = 0.20
+
+
+@dataclass(slots=True)
+class SelfTest:
+    """Runs trials until the time is over.
+
+    Attributes:
+        launcher: Starts the workers.
+        machine: Decides the profile.
+        cases: Models to test on, prepared.
+        wider: A network and the same with more channels, and by how much slower it should be.
+        scratch: Folder for reference outputs.
+        version: Version of this package, for the record.
+        seed: Decides every order.
+    """
+
+    launcher: Launcher
+    machine: Machine
+    cases: Sequence[Case]
+    wider: tuple[Pair, float] | None
+    scratch: Path
+    version: str = ""
+    seed: int = 0
+    _numbers: dict[str, float] = field(default_factory=dict)
+
+    def run(self, until: float, *, done: int = 0) -> Iterator[Trial]:
+        """Yield trials until ``until`` of ``time.monotonic()``; one that began is finished.
+
+        Args:
+            until: When to stop.
+            done: Trials that were made before, so that the turns go on where they stopped.
+
+        Raises:
+            WorkerError: if a model can't be measured.
+        """
+        for number in itertools.count(done):
+            if time.monotonic() >= until:
+                return
+            turn, index = divmod(number, len(self.cases))
+            seed = random.Random(f"{self.seed} {number}").getrandbits(31)
+            yield self._trial(_TURNS[turn % len(_TURNS)], self.cases[index], seed)
+
+    def _trial(self, turn: str | float, case: Case, seed: int) -> Trial:
+        load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
+        pair, slowdown = self._pair(turn, case)
+        gate = Gate(
+            launcher=self.launcher,
+            machine=self.machine,
+            cases=1,
+            scratch=self.scratch,
+            seed=seed,
+        )
+        result = gate.judge(pair, rules_for(case.case_id, ()), baseline="itself")
+        if result.verdict == "incomparable":
+            # Nothing was tried, so nothing may be counted.
+            raise WorkerError(Failure(kind="error", phase="measure", message=result.reason))
+        return _record(
+            result,
+            kind=turn if isinstance(turn, str) else f"+{100 * turn:g} %",
+            slowdown=slowdown,
+            model=pair.baseline.model.name,
+            load=load,
+            version=self.version,
+        )
+
+    def _pair(self, turn: str | float, case: Case) -> tuple[Pair, float]:
+        if turn == WIDER and self.wider is not None:
+            return self.wider
+        if not isinstance(turn, float):
+            return Pair(baseline=case, contender=case), 0.0
+        numbers = max(1, round(self._numbers_of(case) * turn))
+        return Pair(baseline=case, contender=replace(case, added_work=numbers)), turn
+
+    def _numbers_of(self, case: Case) -> float:
+        """Numbers of added work that take as long as one inference, measured once a model."""
+        key = case.case_id
+        if key not in self._numbers:
+            plain = self._floors(Pair(baseline=case, contender=case), 1)[0]
+            tried = max(1, round(_GUESS_SHARE * plain * 1e9 / _GUESS_NS))
+            pair = Pair(baseline=case, contender=replace(case, added_work=tried))
+            shares = self._shares(pair)
+            self._numbers[key] = tried / max(median(shares), 1e-3)
+        return self._numbers[key]
+
+    def _shares(self, pair: Pair) -> list[float]:
+        launches = [self._launch(pair, index) for index in range(_CALIBRATION)]
+        return [
+            math.expm1(math.log(min(one.contender_min_ns) / min(one.baseline_min_ns)))
+            for one in launches
+        ]
+
+    def _floors(self, pair: Pair, launches: int) -> list[float]:
+        """Fastest inference of the baseline of each launch, in seconds."""
+        return [min(self._launch(pair, index).baseline_min_ns) / 1e9 for index in range(launches)]
+
+    def _launch(self, pair: Pair, index: int) -> PairedLaunch:
+        deadline = time.monotonic() + pair.baseline.sampling.timeout_s
+        try:
+            return measure_launch(
+                pair, self.launcher, seed=index, index=index, deadline=deadline
+            ).launch
+        except SideFailed as failed:
+            raise WorkerError(failed.failure) from failed
+
+
+def _record(
+    result: GateResult, *, kind: str, slowdown: float, model: str, load: float, version: str
+) -> Trial:
+    contrast = result.contrasts[0] if result.contrasts else None
+    launches = (*result.launches, *result.confirmation)
+    return Trial(
+        kind=kind,
+        slowdown=slowdown,
+        model=model,
+        verdict=result.verdict,
+        effect=None if contrast is None else contrast.effect,
+        detectable=None if contrast is None else contrast.detectable,
+        launches=len(launches),
+        latency_s=min((min(one.baseline_min_ns) for one in launches), default=0) / 1e9,
+        wall_s=round(result.wall_s, 2),
+        flags=tuple(flag.name for flag in result.flags),
+        load=round(load, 2),
+        at=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        version=version,
+    )

@@ -1,0 +1,80 @@
+"""Trials of the gate's self-test: one line each, kept by machine in the user's state folder."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+import platformdirs
+
+from pytest_ortbench.analysis.gate.self_test import Trial
+from pytest_ortbench.core.errors import DocumentError
+from pytest_ortbench.core.run import Machine
+
+
+class TrialLog:
+    """The calibration of one machine.
+
+    Attributes:
+        path: The file; it need not exist yet.
+
+    Args:
+        path: Where the trials lie.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @classmethod
+    def of(cls, machine: Machine, folder: Path | None = None) -> TrialLog:
+        """Return the log of a machine, told by its stable facts."""
+        root = folder or Path(platformdirs.user_state_dir("ortbench")) / "gate-self-test"
+        return cls(root / f"{_digest(machine.stable)}.jsonl")
+
+    def read(self) -> tuple[Trial, ...]:
+        """Return all trials, the oldest first; a torn last line is left out.
+
+        Raises:
+            DocumentError: if another line can't be read.
+        """
+        try:
+            lines = self.path.read_bytes().split(b"\n")
+        except FileNotFoundError:
+            return ()
+        except OSError as error:
+            raise DocumentError(f"can't be read: {error.strerror}", place=str(self.path)) from error
+        trials = []
+        for number, line in enumerate(lines, start=1):
+            if not line.strip():
+                continue
+            try:
+                trials.append(msgspec.json.decode(line, type=Trial))
+            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+                if number == len(lines):
+                    continue
+                place = f"{self.path}, line {number}"
+                hint = "Remove the line or the file"
+                raise DocumentError(str(error), place=place, hint=hint) from error
+        return tuple(trials)
+
+    def append(self, trial: Trial) -> None:
+        """Add a trial.
+
+        Raises:
+            DocumentError: if it can't be stored.
+        """
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with self.path.open("ab") as file:
+                file.write(msgspec.json.encode(trial) + b"\n")
+        except OSError as error:
+            raise DocumentError(
+                f"can't be written: {error.strerror}", place=str(self.path)
+            ) from error
+
+
+def _digest(stable: Mapping[str, str]) -> str:
+    return hashlib.sha256(json.dumps(dict(stable), sort_keys=True).encode()).hexdigest()[:16]
