@@ -340,6 +340,8 @@ class RuntimeInfo:
         pid: Process id of the worker that reported.
         devices: NVIDIA GPUs by UUID, name and driver; empty where the runtime could not use one
             or NVML is not readable.
+        host: Name of the machine that it runs on, which may be another one than the host's
+            (``ssh``) or a container; empty if unknown.
     """
 
     distributions: dict[str, str]
@@ -355,6 +357,7 @@ class RuntimeInfo:
     build: str = ""
     pid: int = 0
     devices: dict[str, str] = field(default_factory=dict)
+    host: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

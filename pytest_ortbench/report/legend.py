@@ -107,13 +107,22 @@ def _range(values: Sequence[int]) -> str:
     return str(low) if low == high else f"{low} to {high}"
 
 
-def runtime_line(label: str, info: RuntimeInfo) -> str:
-    """Name a runtime: ``current: onnxruntime 1.32.0, Python 3.11.9, numpy 2.4.0``."""
+def runtime_line(label: str, info: RuntimeInfo, machine: str) -> str:
+    """Name a runtime: ``current: onnxruntime 1.32.0, Python 3.11.9, numpy 2.4.0``.
+
+    Args:
+        label: What ids call it.
+        info: What its workers said.
+        machine: Name of the run's machine; one that ran elsewhere names its own.
+    """
     distributions = (
         " + ".join(f"{name} {version}" for name, version in info.distributions.items())
         or f"onnxruntime {info.version}"
     )
-    return one_line(f"{label}: {distributions}, Python {info.python}, numpy {info.numpy}")
+    elsewhere = f", on {info.host}" if info.host not in ("", machine) else ""
+    return one_line(
+        f"{label}: {distributions}, Python {info.python}, numpy {info.numpy}{elsewhere}"
+    )
 
 
 #: The stable facts that tell machines apart at a glance, and how each is written.

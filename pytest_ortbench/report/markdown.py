@@ -73,7 +73,7 @@ def job_summary(run: Run) -> str:
                 *legend.includes(shown),
                 f"Machine {legend.machine_line(run)}.",
                 *(
-                    f"Runtime {legend.runtime_line(label, info)}."
+                    f"Runtime {legend.runtime_line(label, info, run.machine.host)}."
                     for label, info in run.runtimes.items()
                 ),
                 f"Run {run.run_id}, pytest-ortbench {run.ortbench_version}.",

@@ -202,7 +202,10 @@ class _Table:
             self._wrapped(word, self._plain(note.sentence), style, 0)
         self._entry(
             "runtimes",
-            [legend.runtime_line(label, info) for label, info in self.run.runtimes.items()],
+            [
+                legend.runtime_line(label, info, self.run.machine.host)
+                for label, info in self.run.runtimes.items()
+            ],
         )
         self._entry("machine", [legend.machine_line(self.run)])
         skips = legend.skip_lines(self.run)

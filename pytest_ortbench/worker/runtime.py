@@ -109,6 +109,7 @@ def describe() -> RuntimeInfo:
         build=_build(),
         pid=os.getpid(),
         devices=gpus() if "CUDAExecutionProvider" in ort.get_available_providers() else {},
+        host=platform.node(),
     )
 
 

@@ -167,7 +167,10 @@ def _subtitle(run: Run, shown: Sequence[Entry]) -> tuple[str, ...]:
     parts = [
         re.sub(r"(?<=\d)T(?=\d)", " ", re.sub(r"(Z|\+00:00)$", " UTC", run.started_at)),
         f"{measured} of {len(shown)} cases measured",
-        *(legend.runtime_line(label, info) for label, info in run.runtimes.items()),
+        *(
+            legend.runtime_line(label, info, run.machine.host)
+            for label, info in run.runtimes.items()
+        ),
     ]
     if run.expected > len(shown):
         parts.append(f"interrupted: {run.expected - len(shown)} planned cases were not reached")
