@@ -59,7 +59,8 @@ class Recipe:
         preprocess: Whether ONNX Runtime optimises the graph and infers shapes before quantising.
         calibration: One of :data:`CALIBRATIONS`.
         percentile: Share of the values, in percent, that the range holds (``percentile`` only).
-        calibration_samples: Number of drawn input sets; of stored ones all are used.
+        calibration_samples: Number of drawn input sets; 0 for as many as the inputs need. Of
+            stored ones all are used.
         calibration_data: Absolute path of stored input sets, empty for drawn ones.
         block_size: Weights that share a scale (4 bits).
         symmetric: Whether the zero point is fixed (4 bits).
@@ -80,7 +81,7 @@ class Recipe:
     preprocess: bool = True
     calibration: str = "minmax"
     percentile: float = 99.999
-    calibration_samples: int = 16
+    calibration_samples: int = 0
     calibration_data: str = ""
     block_size: int = 32
     symmetric: bool = True
@@ -92,6 +93,8 @@ class Recipe:
         shown = {"base": self.base}
         for name in BASES[self.base]:
             if name == "percentile" and self.calibration != "percentile":
+                continue
+            if name == "calibration_samples" and not self.calibration_samples:
                 continue
             value = getattr(self, name)
             if value not in ("", ()) and value is not None:

@@ -199,8 +199,6 @@ def _names(value: object, key: str, place: str) -> tuple[str, ...]:
 def _whole(value: object, key: str, place: str) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
         raise UsageError(f"{key} is {value!r}", place=place, hint="Write a whole number")
-    if key == "calibration_samples" and value == 0:
-        raise UsageError("calibration_samples is 0", place=place, hint="Write 1 or more")
     return value
 
 

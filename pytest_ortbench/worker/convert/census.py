@@ -24,7 +24,7 @@ _CARRIERS = frozenset({"Cast", "Constant", "Identity", "QuantizeLinear", "Dequan
 _LEAST = 0.05
 
 #: A graph with fewer weights is judged by its nodes: half precision is for activations too.
-_FEW = 1000
+_FEW = 100
 
 #: Operator types that are named before the rest is counted.
 _NAMED = 5

@@ -120,8 +120,14 @@ def _prepare(
     Symbolic shape inference is left out: it wants the shapes of every operator to be known to it,
     and the optimised graph has the types that the quantiser needs.
     """
+    import onnx
     from onnxruntime.quantization.shape_inference import quant_pre_process
 
+    if not large and _has_external_data(source):
+        # The optimised graph would go on pointing at weights in a folder where they are not.
+        inline = scratch / "inline.onnx"
+        onnx.save(onnx.load(str(source)), str(inline))
+        source = inline
     prepared = scratch / "prepared.onnx"
     with _errors_of("onnxruntime.quantization.shape_inference") as errors:
         quant_pre_process(
@@ -136,6 +142,17 @@ def _prepare(
     if not errors:
         return prepared, ()
     return prepared, ("ONNX Runtime could not optimise the graph before quantising it",)
+
+
+def _has_external_data(source: Path) -> bool:
+    import onnx
+
+    model = onnx.load(str(source), load_external_data=False)
+    return any(
+        onnx.external_data_helper.uses_external_data(tensor)
+        for graph in all_graphs(model.graph)
+        for tensor in graph.initializer
+    )
 
 
 @contextmanager
