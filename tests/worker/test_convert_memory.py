@@ -1,0 +1,69 @@
+"""Memory of conversions, in processes of their own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from onnx import TensorProto, helper
+
+from .graphs import serialised, value, weights
+
+_CONVERT = """
+import sys
+from pathlib import Path
+from pytest_ortbench.core.recipe import Conversion, Recipe
+from pytest_ortbench.plan.feeds import resolve_inputs
+from pytest_ortbench.worker.convert.make import convert
+from pytest_ortbench.zoo.graph import read_model
+
+def peak_mb():
+    status = Path("/proc/self/status").read_text()
+    return int(status.split("VmHWM:")[1].split()[0]) / 1000
+
+model = read_model(Path(sys.argv[1]), name="m", source="file")
+def make(method, count, folder):
+    recipe = Recipe(name="s", base="int8-static", weight_type="int8", activation_type="uint8",
+                    calibration=method, calibration_samples=count)
+    conversion = Conversion(recipe=recipe, source=model.path, digest="", size_bytes=1,
+                            own_precision="fp32", inputs=resolve_inputs(model, batch=1, dims={}))
+    folder.mkdir()
+    convert(conversion, folder, lambda phase: None)
+    return peak_mb()
+
+root = Path(sys.argv[2])
+first = make("minmax", 1, root / "minmax")
+print(first, make(sys.argv[3], 30, root / "many"))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_calibration_keeps_the_activations_of_one_input_set_only(
+    tmp_path: Path,
+) -> None:
+    """Thirty sets of this network's activations are 290 MB, one is 10 MB."""
+    nodes, name = [], "x"
+    for layer in range(12):
+        nodes.append(helper.make_node("Conv", [name, "w"], [f"c{layer}"], name=f"conv{layer}"))
+        name = f"c{layer}"
+    shape: list[int | str] = ["N", 4, 224, 224]
+    source = tmp_path / "m.onnx"
+    source.write_bytes(
+        serialised(
+            nodes,
+            [value("x", TensorProto.FLOAT, shape)],
+            [value(name, TensorProto.FLOAT, shape)],
+            {"w": weights(4, 4, 1, 1, scale=0.5)},
+        )
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", _CONVERT, str(source), str(tmp_path), "percentile"],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
+    one, thirty = map(float, done.stdout.splitlines()[-1].split())
+    assert thirty - one < 100
