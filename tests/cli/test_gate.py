@@ -1,0 +1,104 @@
+"""``ortbench gate``."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from pytest_ortbench.analysis.gate.self_test import Trial
+from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.core.outcome import Failure
+from pytest_ortbench.core.run import Machine
+from pytest_ortbench.engine.self_test import SelfTest
+from pytest_ortbench.store.self_test import TrialLog
+from tests.results_factory import make_case, make_measurement, make_memory, make_result, make_run
+
+BEFORE = make_run([make_result()], run_id="20260102T030405Z-a-0001")
+
+
+def after(**options):
+    return dataclasses.replace(
+        make_run([make_result(**options)], run_id="20260103T030405Z-a-0002"),
+        started_at="2026-01-03T03:04:05Z",
+    )
+
+
+def test_equal_runs_pass(tool, store):
+    store(BEFORE)
+    store(after())
+    ended = tool("gate", BEFORE.run_id, "latest")
+    assert ended.code == 0
+    assert ended.out.startswith("gate mobilenet_v2/native/cpu/b1 against 20260102T030405Z-a-0001:")
+
+
+def test_more_memory_fails_and_a_limit_allows_it(tool, store):
+    store(BEFORE)
+    store(after(measurements=[make_measurement(memory=make_memory(peak_bytes=70_000_000))]))
+    ended = tool("gate", BEFORE.run_id, "latest")
+    assert ended.code == 1
+    assert "peak_rss went from 60.0 MB to 70.0 MB" in ended.out
+    assert tool("gate", BEFORE.run_id, "latest", "--limits=peak_rss:20%").code == 0
+
+
+def test_vanished_cases_fail(tool, store):
+    store(BEFORE)
+    store(after(case=make_case(model="other")))
+    ended = tool("gate", BEFORE.run_id, "latest")
+    assert ended.code == 1
+    assert "mobilenet_v2/native/cpu/b1 vanished" in ended.out
+    assert "new: other/native/cpu/b1" in ended.out
+
+
+def test_wrong_calls(tool, store):
+    store(BEFORE)
+    assert tool("gate").code == 2
+    assert "two runs are compared, 1 were named" in tool("gate", "latest").err
+    assert "Did you mean 'latency'" in tool("gate", "latest", "latest", "--limits=latenc:3%").err
+    assert tool("gate", "latest", "--self-test").code == 2
+
+
+def test_a_document_that_can_not_be_read_is_one_line(tool, store, tmp_path):
+    # G7
+    path = store(BEFORE)
+    good = path.read_bytes()
+    newer = good.replace(b'"schema_version": 1', b'"schema_version": 99')
+    for name, content in {"cut": good[:900], "new": newer, "no": b"hi", "empty": b""}.items():
+        bad = tmp_path / f"{name}.json"
+        bad.write_bytes(content)
+        ended = tool("gate", bad, "latest")
+        assert ended.code == 2
+        assert len(ended.err.splitlines()) == 1
+        assert f"{name}.json" in ended.err
+        assert bad.read_bytes() == content
+
+
+def trial(kind: str, verdict: str, slowdown: float = 0.0) -> Trial:
+    return Trial(kind=kind, slowdown=slowdown, model="m", verdict=verdict, effect=slowdown)
+
+
+def test_the_self_test_counts_stores_and_goes_on(tool, monkeypatch, tmp_path):
+    machine = Machine(host="h", stable={"cpu": "x"})
+    monkeypatch.setattr("pytest_ortbench.launch.machine.fingerprint", lambda: machine)
+    monkeypatch.setattr("platformdirs.user_state_dir", lambda _: str(tmp_path / "state"))
+    made = [[trial("equal", "same"), trial("+5 %", "slower", 0.05)], [trial("equal", "slower")]]
+    done: list[int] = []
+
+    def run(self, until, *, done: int = 0, seen=done):
+        seen.append(done)
+        yield from made[len(seen) - 1]
+        if len(seen) == 2:
+            raise WorkerError(Failure(kind="crash", phase="measure", message="it died"))
+
+    monkeypatch.setattr(SelfTest, "run", run)
+    monkeypatch.setattr("pytest_ortbench.cli.gate._cases", lambda *_: [make_case()] * 2)
+    ended = tool("gate", "--self-test", "--minutes=1")
+    assert ended.code == 0
+    equal, five = ended.out.splitlines()[2:4]
+    assert equal.split()[:3] == ["equal", "1", "0"]
+    assert five.split()[:4] == ["+5", "%", "1", "1"]
+    ended = tool("gate", "--self-test", "--minutes=1", "--resume")
+    assert done == [0, 2]
+    assert ended.out.splitlines()[2].split()[:3] == ["equal", "2", "1"]
+    # The exact interval of one in two.
+    assert "50.0 % [1.3 %, 98.7 %]" in ended.out
+    assert "it died" in ended.err
+    assert len(TrialLog.of(machine).read()) == 3

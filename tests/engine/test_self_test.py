@@ -1,0 +1,93 @@
+"""Trials of the self-test, and the work that it adds."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+from pytest_ortbench.core.case import Case
+from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.core.outcome import Failure
+from pytest_ortbench.core.run import Machine
+from pytest_ortbench.engine.paired import Pair
+from pytest_ortbench.engine.self_test import SelfTest
+from pytest_ortbench.worker.added_work import with_added_work
+from pytest_ortbench.zoo.widened import CHANNELS, multiply_accumulates, write_widened
+from tests.engine.fakes import FakeLauncher
+from tests.results_factory import make_case
+
+KVM = Machine(host="h", stable={"virtualisation": "KVM"})
+NARROW, WIDE = make_case(model="narrow"), make_case(model="wide")
+#: What the fake machine takes for one number of added work: half of what is guessed.
+NUMBER_NS = 4.0
+
+
+def time_of(case: Case, index: int) -> float:
+    base = 107e6 if case.model.name == "wide" else 100e6
+    return base + NUMBER_NS * case.added_work
+
+
+def self_test(launcher: FakeLauncher) -> SelfTest:
+    return SelfTest(
+        launcher=launcher,
+        machine=KVM,
+        cases=[make_case(model="one"), make_case(model="two")],
+        wider=(Pair(baseline=NARROW, contender=WIDE), 0.07),
+        scratch=Path("unused"),
+        seed=3,
+    )
+
+
+def some(test: SelfTest, count: int, *, done: int = 0):
+    return list(itertools.islice(test.run(time.monotonic() + 600, done=done), count))
+
+
+def test_the_added_work_is_calibrated_to_the_slowdown_that_is_named():
+    trials = some(self_test(FakeLauncher(time_of)), 24)
+    by_kind = {trial.kind: trial for trial in trials}
+    assert list(by_kind) == ["equal", "+5 %", "+10 %", "wider", "+3 %"]
+    for kind, effect in {"equal": 0.0, "+5 %": 0.05, "+10 %": 0.10, "wider": 0.07}.items():
+        assert by_kind[kind].effect == pytest.approx(effect, abs=0.004)
+        assert by_kind[kind].verdict == ("same" if kind == "equal" else "slower")
+    assert {trial.model for trial in trials} == {"one", "two", "narrow"}
+
+
+def test_earlier_trials_decide_where_it_goes_on():
+    test = self_test(FakeLauncher(time_of))
+    assert [(trial.kind, trial.model) for trial in some(test, 2, done=3)] == [
+        ("+5 %", "two"),
+        ("equal", "one"),
+    ]
+
+
+def test_a_model_that_can_not_be_measured_ends_it_and_counts_for_nothing():
+    launcher = FakeLauncher(time_of)
+    launcher.fails["one"] = Failure(kind="crash", phase="session", message="it died")
+    with pytest.raises(WorkerError, match="it died"):
+        some(self_test(launcher), 1)
+
+
+def test_the_added_work_follows_every_inference():
+    calls: list[str] = []
+
+    def run(names: None, feeds: object) -> list[str]:
+        calls.append("run")
+        return ["outputs"]
+
+    assert with_added_work(run, 0) is run
+    slower = with_added_work(run, 1100)
+    assert slower(None, {}) == ["outputs"]
+    assert calls == ["run"]
+
+
+def test_the_wide_network_has_seven_percent_more_multiply_accumulates(tmp_path: Path):
+    narrow, wide = (onnx.load(str(path)) for path in write_widened(tmp_path))
+    for proto, channels in zip((narrow, wide), CHANNELS, strict=True):
+        weights = [np.prod(tensor.dims) for tensor in proto.graph.initializer]
+        assert sum(weights) * 28 * 28 == multiply_accumulates(channels)
+    assert multiply_accumulates(80) / multiply_accumulates(64) == pytest.approx(1.0714, abs=1e-4)
