@@ -103,7 +103,7 @@ class OrtBench:
         return View(self, {name: name for name in names})
 
     def energy(self) -> View:
-        """``power`` in watts, ``energy_per_inference`` in joules; ``idle_power`` and the net energy.
+        """``power`` (W), ``energy_per_inference`` (J), ``idle_power``, and energy net of idling.
 
         Measured in a pass of its own, which takes about 45 s a case.
         """
@@ -134,7 +134,7 @@ class OrtBench:
             return
         from pytest_ortbench.core.metrics import ENERGY_METRICS
 
-        if any(limit.metric in ENERGY_METRICS for limit in self._limits):
+        if any(limit.metric.name in ENERGY_METRICS for limit in self._limits):
             self._need("energy")
         from pytest_ortbench.analysis.limits import check
 
@@ -144,7 +144,7 @@ class OrtBench:
             pytest.fail(f"{self.case.case_id}: limits exceeded\n{lines}", pytrace=False)
 
     def check_placement(self) -> None:
-        """With ``--ort-fallback=strict``: fail the test if another provider took computing nodes."""
+        """With ``--ort-fallback=strict``: fail if another provider took computing nodes."""
         placement = self.result.placement if self._bench.options.fallback == "strict" else None
         if placement is None:
             return
