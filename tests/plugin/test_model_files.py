@@ -121,7 +121,7 @@ def test_a_broken_file_fails_with_one_line_and_the_others_are_measured(
     result = pytester.runpytest(*(f"{name}.onnx" for name in names), "-k", "latency", *QUICK)
     result.assert_outcomes(passed=1, failed=4)
     result.stdout.fnmatch_lines(
-        [f"*{name}/native/cpu/b1: error while preparing inputs: *{name}.onnx*" for name in names[1:]]
+        [f"*{name}/native/cpu/b1: error while preparing inputs: *{name}.*" for name in names[1:]]
     )
     result.stdout.no_fnmatch_line("*Traceback*")
 
@@ -130,9 +130,7 @@ def test_batch_sizes_that_a_model_does_not_have_are_skipped_and_stay_rows(
     pytester: pytest.Pytester, model_file: ModelFile
 ) -> None:
     model_file(batch=1)
-    result = pytester.runpytest(
-        "mlp.onnx", "-k", "latency", "-rs", "--ort-batch-sizes=1,4", *QUICK
-    )
+    result = pytester.runpytest("mlp.onnx", "-k", "latency", "-rs", "--ort-batch-sizes=1,4", *QUICK)
     result.assert_outcomes(passed=1, skipped=1)
     (document,) = pytester.path.glob("results/*/run.json")
     cases = json.loads(document.read_text())["cases"]

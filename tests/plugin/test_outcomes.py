@@ -21,7 +21,8 @@ ModelFile = Callable[..., Path]
 
 def _cases(folder: Path) -> dict[str, dict]:
     (document,) = folder.glob("results/*/run.json")
-    return {case["case"]["model"]["name"]: case for case in json.loads(document.read_text())["cases"]}
+    cases = json.loads(document.read_text())["cases"]
+    return {case["case"]["model"]["name"]: case for case in cases}
 
 
 def test_a_limit_that_is_exceeded_fails_with_value_interval_and_limit(
@@ -32,11 +33,13 @@ def test_a_limit_that_is_exceeded_fails_with_value_interval_and_limit(
         """
         import pytest
 
-        @pytest.mark.ortbench(models="mlp.onnx", limits=["latency_p50 <= 1 ns", "model_size <= 1 MB"])
+        MODEL = "mlp.onnx"
+
+        @pytest.mark.ortbench(models=MODEL, limits=["latency_p50 <= 1 ns", "model_size <= 1 MB"])
         def test_too_slow(ortbench):
             pass
 
-        @pytest.mark.ortbench(models="mlp.onnx", limits=["latency_p50 <= 60 s", "placement >= 95 %"])
+        @pytest.mark.ortbench(models=MODEL, limits=["latency_p50 <= 60 s", "placement >= 95 %"])
         def test_fast_enough(ortbench):
             assert ortbench.latency().p50 < 60.0
             assert ortbench.placement().ratio == 1.0
@@ -129,11 +132,11 @@ def test_a_provider_that_is_not_here_fails_when_named_and_names_who_has_it(
     pytester: pytest.Pytester, model_file: ModelFile
 ) -> None:
     model_file()
-    result = pytester.runpytest(
-        "mlp.onnx", "-k", "latency", "--ort-providers=cpu,openvino", *QUICK
-    )
+    result = pytester.runpytest("mlp.onnx", "-k", "latency", "--ort-providers=cpu,openvino", *QUICK)
     result.assert_outcomes(passed=1, failed=1)
-    result.stdout.fnmatch_lines(["mlp/native/openvino/b1: unavailable *", "*comes with: pip install onnxruntime-openvino*"])
+    result.stdout.fnmatch_lines(
+        ["mlp/native/openvino/b1: unavailable *", "*comes with: pip install onnxruntime-openvino*"]
+    )
     (document,) = pytester.path.glob("results/*/run.json")
     cases = json.loads(document.read_text())["cases"]
     assert [case["status"] for case in cases] == ["measured", "unavailable"]
@@ -278,7 +281,9 @@ def test_metrics_are_junit_properties(pytester: pytest.Pytester, model_file: Mod
     properties = {item.get("name"): item.get("value") for item in case.iter("property")}
     samples = _cases(pytester.path)["mlp"]["measurements"][0]["samples"]
     (p50,) = [s for s in samples["order_statistics"] if s["percent"] == 50]
-    assert float(properties["ortbench.latency_p50_s"]) == pytest.approx(p50["value_ns"] * 1e-9, rel=1e-9)
+    assert float(properties["ortbench.latency_p50_s"]) == pytest.approx(
+        p50["value_ns"] * 1e-9, rel=1e-9
+    )
 
 
 def test_the_job_summary_is_written_where_the_ci_service_asks(
@@ -308,9 +313,7 @@ def test_a_fixture_asked_for_at_run_time_says_what_to_do(pytester: pytest.Pytest
     result.stdout.fnmatch_lines(["*must be an argument of the test function itself*"])
 
 
-def test_the_hook_hears_of_every_result(
-    pytester: pytest.Pytester, model_file: ModelFile
-) -> None:
+def test_the_hook_hears_of_every_result(pytester: pytest.Pytester, model_file: ModelFile) -> None:
     model_file()
     pytester.makeconftest(
         """
