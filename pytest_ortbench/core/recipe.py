@@ -97,7 +97,8 @@ class Recipe:
             if name == "calibration_samples" and not self.calibration_samples:
                 continue
             value = getattr(self, name)
-            if value not in ("", ()) and value is not None:
+            # No block list at all is something else than ONNX Runtime's own.
+            if value not in ("", (), None) or (name == "block_list" and value is not None):
                 shown[name] = _text(value)
         if self.sqnr_floor_db is not None:
             shown["sqnr_floor_db"] = f"{self.sqnr_floor_db:g}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
 from pathlib import Path
 
@@ -106,9 +106,17 @@ def check_precisions(
             raise UsageError(
                 f"{name!r} is not a known precision",
                 place=place,
-                hint=f"{did_you_mean(name, everything)} Known: {', '.join(everything)}. "
+                hint=f"{_nearest(name, everything)} Known: {', '.join(everything)}. "
                 "More are made with [tool.ortbench.precisions.NAME]",
             )
+
+
+def _nearest(name: str, known: Iterable[str]) -> str:
+    """``int8`` may mean two precisions; the letters alone would lead to ``int4``."""
+    starting = [other for other in known if other.startswith(f"{name}-")]
+    if len(starting) < 2:
+        return did_you_mean(name, known)
+    return f"Did you mean {' or '.join(map(repr, starting))}?"
 
 
 def _configured(name: str, entry: object, table: ProjectTable) -> Recipe:
@@ -121,7 +129,7 @@ def _configured(name: str, entry: object, table: ProjectTable) -> Recipe:
             f"{name!r} always means the same", place=place, hint="Give the recipe another name"
         )
     if base not in BASES:
-        raise UsageError(f"base is {base!r}", place=place, hint=did_you_mean(str(base), BASES))
+        raise UsageError(f"base is {base!r}", place=place, hint=_nearest(str(base), BASES))
     allowed = (*_ALWAYS, *BASES[str(base)])
     for key in entry:
         if key not in allowed:
