@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pytest_ortbench.analysis.fleet.facts import RunFacts
+    from pytest_ortbench.analysis.procurement.machines import Terms
+    from pytest_ortbench.report.fleet.procurement import Procurement
     from pytest_ortbench.report.fleet.view import View
 
 #: More documents than this are compared with a tool for tables: ortbench export.
@@ -64,6 +66,22 @@ MOST_RUNS = 50
     type=click.Path(path_type=Path, file_okay=False),
     help="Write the figures as PNG and SVG into this folder.",
 )
+@click.option(
+    "--machines",
+    type=click.Path(path_type=Path, dir_okay=False, exists=True),
+    help="Table of machines with their prices (TOML): also say what each costs.",
+)
+@click.option(
+    "--rate",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Requests a second to serve, each a call of the case; needs --machines and --p99.",
+)
+@click.option("--p99", metavar="TIME", help="Latency that 99 % of them must keep: 50ms.")
+@click.option(
+    "--years",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Years that machines serve; by default as in the table, else 3.",
+)
 @click.option("--rows", default=40, show_default=True, help="Rows of a table here; 0: all.")
 @output_option
 @results_option
@@ -75,6 +93,10 @@ def command(
     filters: tuple[str, ...],
     form: str,
     plots: Path | None,
+    machines: Path | None,
+    rate: float | None,
+    p99: str | None,
+    years: float | None,
     rows: int,
     output: Path | None,
     results: Path,
@@ -84,20 +106,36 @@ def command(
     Only what may be compared is ranked: measured, accuracy passed, not emulated, with the same
     batch size, inputs and I/O mode. A gap inside the intervals is called a tie, a case that a side
     lacks stays a hole.
+
+    With --machines the columns are machines, and the answer says what each costs: per million
+    items, and, with --rate and --p99, how many are needed and their cost over the years.
     """
     from pytest_ortbench.report.fleet.view import build_view
 
-    facts = _load(runs, results, filters, metric)
+    terms = _terms(machines, rate, p99, years)
+    percentiles = terms is not None or metric in ("latency_p90", "latency_p95", "latency_p99")
+    service = terms is not None and terms.p99_s is not None
+    facts = _load(runs, results, filters, percentiles=percentiles, service=service)
     if not any(run.cases for run in facts):
         warn("ortbench: there is no such case" if filters else "ortbench: no run holds a case")
         return ExitCode.NOTHING
+    costs = None
+    if terms is not None:
+        from pytest_ortbench.report.fleet.procurement import procure
+
+        costs = procure(facts, terms)
+        axis = axis or "machine"
     view = build_view(facts, axis=axis or "", metric=metric, baseline=baseline)
     if plots is not None:
         from pytest_ortbench.report.figures.fleet import write_figures
 
-        for path in write_figures(view, plots):
+        for path in write_figures(view, plots, costs):
             warn(f"plot: {path}")
-    text = _render(view, form, rows, to_file=output is not None)
+    if costs is not None:
+        from pytest_ortbench.report.fleet.procurement import with_costs
+
+        view = with_costs(view, costs, all_columns=form != "table")
+    text = _render(view, costs, form, rows, to_file=output is not None)
     if output is None:
         styled = form == "table" and colour()
         (say(text.rstrip("\n"), styled=styled) if form == "table" else write(text))
@@ -111,8 +149,55 @@ def command(
     return ExitCode.FINE
 
 
+def _terms(
+    machines: Path | None, rate: float | None, p99: str | None, years: float | None
+) -> Terms | None:
+    """The table of machines, with what the command line says instead of it."""
+    import dataclasses
+
+    from pytest_ortbench.core.errors import UsageError
+    from pytest_ortbench.core.units import parse_amount
+
+    if machines is None:
+        if rate is not None or p99 is not None or years is not None:
+            raise UsageError(
+                "--rate, --p99 and --years are about the cost of machines",
+                place="ortbench compare",
+                hint="Name the table of their prices: --machines=machines.toml",
+            )
+        return None
+    from pytest_ortbench.analysis.procurement.machines import parse_machines
+
+    try:
+        text = machines.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"can't be read: {error}", place=str(machines)) from error
+    terms = parse_machines(text, str(machines))
+    limit = None if p99 is None else parse_amount(p99, "s", place="--p99")
+    if limit is not None and limit <= 0:
+        raise UsageError(f"{p99!r} is no latency", place="--p99", hint="Write e.g. --p99=50ms")
+    terms = dataclasses.replace(
+        terms,
+        rate_per_s=terms.rate_per_s if rate is None else rate,
+        p99_s=terms.p99_s if limit is None else limit,
+        years=terms.years if years is None else years,
+    )
+    if (terms.rate_per_s is None) != (terms.p99_s is None):
+        raise UsageError(
+            "a target needs both a rate and a p99",
+            place=str(machines),
+            hint="E.g. --rate=500 --p99=50ms",
+        )
+    return terms
+
+
 def _load(
-    runs: Sequence[str], results: Path, filters: Sequence[str], metric: str
+    runs: Sequence[str],
+    results: Path,
+    filters: Sequence[str],
+    *,
+    percentiles: bool,
+    service: bool,
 ) -> list[RunFacts]:
     """Read one run after the other and keep what is compared, so that fifty fit into memory."""
     from pytest_ortbench.analysis.fleet.facts import reduce_run
@@ -127,7 +212,6 @@ def _load(
             hint="ortbench export writes the rows of any number of runs",
         )
     conditions = [parse_condition(text) for text in filters]
-    percentiles = metric in ("latency_p90", "latency_p95", "latency_p99")
     found: dict[str, RunFacts] = {}
     for spec in runs:
         run = load_run(spec, results)
@@ -136,24 +220,24 @@ def _load(
         if run.run_id in found:
             warn(f"note: {run.run_id} is named twice and counts once")
             continue
-        found[run.run_id] = reduce_run(run, percentiles=percentiles)
+        found[run.run_id] = reduce_run(run, percentiles=percentiles, service=service)
     return list(found.values())
 
 
-def _render(view: View, form: str, rows: int, *, to_file: bool) -> str:
-    if form == "md":
-        from pytest_ortbench.report.fleet.markdown import render_markdown
-
-        return render_markdown(view)
+def _render(view: View, costs: Procurement | None, form: str, rows: int, *, to_file: bool) -> str:
     if form == "csv":
-        from pytest_ortbench.report.fleet.csv import render_csv
+        from pytest_ortbench.report.fleet import csv, procurement
 
-        return render_csv(view)
+        return csv.render_csv(view) if costs is None else procurement.render_csv(costs)
     if form == "html":
         from pytest_ortbench.report.figures.fleet import pictures
         from pytest_ortbench.report.fleet.html import render_html
 
-        return render_html(view, pictures=pictures(view))
+        return render_html(view, pictures=pictures(view, costs))
+    if form == "md":
+        from pytest_ortbench.report.fleet.markdown import render_markdown
+
+        return render_markdown(view)
     from pytest_ortbench.report.fleet.table import render_table
 
     return render_table(

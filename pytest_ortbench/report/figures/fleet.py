@@ -13,6 +13,7 @@ from pytest_ortbench.analysis.fleet.sentences import metric_words
 from pytest_ortbench.core.metrics import METRICS
 from pytest_ortbench.core.units import significant
 from pytest_ortbench.report.figures import style
+from pytest_ortbench.report.fleet.procurement import Procurement
 from pytest_ortbench.report.fleet.view import View
 
 if TYPE_CHECKING:
@@ -297,12 +298,23 @@ def _canaries(matrix: Matrix) -> list[tuple[int, float]]:
     ]
 
 
-def write_figures(view: View, folder: Path) -> list[Path]:
+def _all(view: View, costs: Procurement | None) -> Iterator[tuple[str, str, Figure]]:
+    """Names, descriptions and figures of a comparison, those of costs first."""
+    from pytest_ortbench.report.figures import procurement
+
+    if costs is not None:
+        for name, made in procurement.figures(costs):
+            yield name, procurement.DESCRIPTIONS[name], made
+    for name, made in figures(view):
+        yield name, DESCRIPTIONS[name], made
+
+
+def write_figures(view: View, folder: Path, costs: Procurement | None = None) -> list[Path]:
     """Write all figures as PNG and SVG into a folder, which is made if it is missing."""
     from pytest_ortbench.report.figures import render
 
     written: list[Path] = []
-    for name, made in figures(view):
+    for name, _, made in _all(view, costs):
         folder.mkdir(parents=True, exist_ok=True)
         for ending in ("png", "svg"):
             path = folder / f"{name}.{ending}"
@@ -311,13 +323,11 @@ def write_figures(view: View, folder: Path) -> list[Path]:
     return written
 
 
-def pictures(view: View) -> list[tuple[str, bytes]]:
-    """Return descriptions and SVG data of all figures, without a background."""
-    return [(DESCRIPTIONS[name], svg(made)) for name, made in figures(view)]
-
-
-def svg(made: Figure) -> bytes:
-    """Draw a figure into SVG whose background is the page's own."""
+def pictures(view: View, costs: Procurement | None = None) -> list[tuple[str, bytes]]:
+    """Return descriptions and SVG data of all figures, whose background is the page's own."""
     from pytest_ortbench.report.figures import render
 
-    return render(made, "svg", transparent=True)
+    return [
+        (description, render(made, "svg", transparent=True))
+        for _, description, made in _all(view, costs)
+    ]

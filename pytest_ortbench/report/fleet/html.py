@@ -71,55 +71,18 @@ class ShownTable:
     rows: tuple[ShownRow, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Block:
-    """A part of the page that another module adds: a heading, sentences, a table, or a picture.
-
-    Attributes:
-        key: Its anchor.
-        heading: Its heading.
-        sentences: Paragraphs.
-        headings: Headings of a table's columns; the numbers of those with ``right``.
-        rows: Cells of the table.
-        right: Columns that are aligned to the right.
-    """
-
-    key: str
-    heading: str
-    sentences: tuple[str, ...] = ()
-    headings: tuple[str, ...] = ()
-    rows: tuple[tuple[str, ...], ...] = ()
-    right: frozenset[int] = frozenset()
-
-
-def write_html(
-    view: View,
-    path: Path,
-    *,
-    answer: Sequence[str] = (),
-    blocks: Sequence[Block] = (),
-    pictures: Sequence[tuple[str, bytes]] = (),
-) -> None:
+def write_html(view: View, path: Path, *, pictures: Sequence[tuple[str, bytes]] = ()) -> None:
     """Write the page of a comparison in UTF-8; arguments as of :func:`render_html`."""
-    page = render_html(view, answer=answer, blocks=blocks, pictures=pictures)
-    path.write_text(page, encoding="utf-8")
+    path.write_text(render_html(view, pictures=pictures), encoding="utf-8")
 
 
-def render_html(
-    view: View,
-    *,
-    answer: Sequence[str] = (),
-    blocks: Sequence[Block] = (),
-    pictures: Sequence[tuple[str, bytes]] = (),
-) -> str:
+def render_html(view: View, *, pictures: Sequence[tuple[str, bytes]] = ()) -> str:
     """Return the page of a comparison.
 
     All is inside; the content security policy allows exactly our style and script.
 
     Args:
         view: The comparison.
-        answer: Sentences that stand before those of the comparison.
-        blocks: Further parts, which follow the answer.
         pictures: Descriptions and SVG data of figures.
     """
     style = _text(_SHARED, "style.css") + _text(__package__, "compare.css")
@@ -140,13 +103,11 @@ def render_html(
         view=view,
         version=__version__,
         hole=HOLE,
-        answer=[*map(one_line, answer), *view.answer],
         sides=_sides(main),
         common=main.common,
         best=_table(view, 0) if len(view.sections) > 1 else None,
         cases=_table(view, -1),
         models=list(dict.fromkeys(one_line(row.model) for row in main.rows)),
-        blocks=blocks,
         pictures=[
             (
                 one_line(description),

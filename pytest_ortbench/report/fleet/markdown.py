@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from pytest_ortbench.report.escape import markdown
 from pytest_ortbench.report.fleet.view import (
     HOLE,
+    Block,
     CellText,
     Section,
     View,
@@ -45,11 +46,20 @@ def render_markdown(view: View) -> str:
                 f"mean over the {main.common} cases that all have."
             )
         ],
+        *(part for block in view.blocks for part in _block(block)),
         *(part for section in view.sections for part in _section(section)),
         [f"- Hole: {markdown(text)}" for text in view.holes],
-        [markdown(text) for text in view.warnings],
+        [f"- {markdown(text)}" for text in view.warnings],
     ]
     return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
+
+
+def _block(block: Block) -> list[list[str]]:
+    return [
+        [f"### {markdown(block.heading)}"],
+        _table(block.headings, block.rows, right=block.right),
+        [f"- {markdown(text)}" for text in block.sentences],
+    ]
 
 
 def _section(section: Section) -> list[list[str]]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import io
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from pytest_ortbench.report.escape import encodable, one_line
 from pytest_ortbench.report.fleet.view import (
     HOLE,
+    Block,
     CellText,
     Section,
     View,
@@ -29,7 +30,12 @@ _STYLES = {"best": "bold green", "tie": "green", "": ""}
 
 
 def render_table(
-    view: View, *, width: int, color: bool, encoding: str = "utf-8", rows: int = ROWS
+    view: View,
+    *,
+    width: int,
+    color: bool,
+    encoding: str = "utf-8",
+    rows: int = ROWS,
 ) -> str:
     """Render a comparison.
 
@@ -67,6 +73,12 @@ def render_table(
         left_out = len(section.matrix.rows) - rows if rows else 0
         if left_out > 0:
             console.print(plain(f"and {left_out} more rows; --rows=0 shows them"), style="dim")
+    for block in view.blocks:
+        console.print()
+        console.print(plain(block.heading), style="bold")
+        console.print(_block(block, encoding))
+        for text in block.sentences:
+            console.print(plain(text), style="dim")
     console.print()
     note = (
         f"Ratios: contender ÷ baseline ({view.baseline}), 95 % interval in brackets. "
@@ -79,6 +91,17 @@ def render_table(
         console.print(plain(text))
     lines = [line.rstrip() for line in stream.getvalue().splitlines()]
     return "\n".join(lines) + "\n"
+
+
+def _block(block: Block, encoding: str) -> Table:
+    table = _table()
+    for index, heading in enumerate(block.headings):
+        justify: Literal["left", "right"] = "right" if index in block.right else "left"
+        table.add_column(_text(heading, encoding), justify=justify)
+    for row in block.rows:
+        style = _STYLES.get(row[0], "")
+        table.add_row(*(_text(cell, encoding, style) for cell in row))
+    return table
 
 
 def _sides(view: View, encoding: str) -> Table:

@@ -39,6 +39,27 @@ class Section:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """A part that stands between the answer and the tables: a table of its own, and sentences.
+
+    Attributes:
+        key: Its anchor in HTML.
+        heading: Its heading.
+        sentences: What to know of it.
+        headings: Headings of the table's columns.
+        rows: Its cells.
+        right: Columns that are aligned to the right.
+    """
+
+    key: str
+    heading: str
+    sentences: tuple[str, ...] = ()
+    headings: tuple[str, ...] = ()
+    rows: tuple[tuple[str, ...], ...] = ()
+    right: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class View:
     """A comparison, ready to be rendered.
 
@@ -52,6 +73,7 @@ class View:
         warnings: What a reader must mind.
         holes: Why cells are empty, each reason with its number of cells.
         runs: The runs that were compared.
+        blocks: Further tables, between the overview and those of the comparison.
     """
 
     title: str
@@ -63,6 +85,7 @@ class View:
     warnings: tuple[str, ...]
     holes: tuple[str, ...]
     runs: tuple[RunFacts, ...]
+    blocks: tuple[Block, ...] = ()
 
     @property
     def main(self) -> Matrix:

@@ -1,0 +1,182 @@
+"""The table of machines: what each costs, draws when idle, and how many are owned already."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pytest_ortbench.core.errors import UsageError, did_you_mean
+
+#: Hours of an average year.
+HOURS_A_YEAR = 8766.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """One kind of machine.
+
+    Attributes:
+        name: Its name in the table.
+        host: Host name in the run documents.
+        price: To buy one; ``None`` if it can't be bought.
+        price_per_hour: To rent or house one; ``None`` if there is no such price.
+        power_price: Of a kilowatt-hour; ``None``: power is part of the other prices.
+        idle_power_w: Of the whole machine, at the wall, doing nothing; ``None`` if unknown.
+        load_power_w: Of the whole machine at the wall under this load, read from a meter;
+            ``None``: taken from the measured energy.
+        units_owned: How many need not be bought.
+    """
+
+    name: str
+    host: str
+    price: float | None = None
+    price_per_hour: float | None = None
+    power_price: float | None = None
+    idle_power_w: float | None = None
+    load_power_w: float | None = None
+    units_owned: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """What is to be served, for how long, in which currency.
+
+    Attributes:
+        currency: Its name, for people.
+        years: How long the machines serve; a price is spread over this time.
+        rate_per_s: Requests a second that must be served; ``None``: no target. A request is one
+            call of the case, with as many items as its batch size.
+        p99_s: The latency that 99 % of the requests must keep, waiting included.
+        machines: The table.
+    """
+
+    currency: str = "units of money"
+    years: float = 3.0
+    rate_per_s: float | None = None
+    p99_s: float | None = None
+    machines: tuple[Machine, ...] = field(default=())
+
+
+_TOP = {"currency", "years", "power_price", "rate", "p99", "machines"}
+_NUMBERS = {
+    "price": "price",
+    "price_per_hour": "price_per_hour",
+    "power_price": "power_price",
+    "idle_power": "idle_power_w",
+    "load_power": "load_power_w",
+}
+_KEYS = {"host", "units_owned", *_NUMBERS}
+
+_EXAMPLE = (
+    'Write e.g.: currency = "EUR", and a table [machines.lab-1] with price = 4200, '
+    "power_price = 0.30, idle_power = 80"
+)
+
+
+def parse_machines(text: str, place: str) -> Terms:
+    """Read the table of machines.
+
+    Args:
+        text: TOML.
+        place: Where it stands, for messages.
+
+    Raises:
+        UsageError: if it is no TOML, has an unknown key, or a value that can't be.
+    """
+    import msgspec.toml  # only where a table is read
+
+    try:
+        document = msgspec.toml.decode(text, type=dict[str, object])
+    except msgspec.DecodeError as error:
+        raise UsageError(f"not TOML: {error}", place=place, hint=_EXAMPLE) from error
+    _known(document, _TOP, place)
+    tables = document.get("machines")
+    if not isinstance(tables, dict) or not tables:
+        raise UsageError("there is no table of machines", place=place, hint=_EXAMPLE)
+    years = _number(document, "years", place)
+    if years == 0:
+        raise UsageError("years is 0", place=place, hint="Machines must serve for some time")
+    currency = document.get("currency", "units of money")
+    if not isinstance(currency, str) or not currency.strip():
+        raise UsageError(f"currency is {currency!r}, not a name", place=place, hint=_EXAMPLE)
+    common = _number(document, "power_price", place)
+    return Terms(
+        currency=currency,
+        years=3.0 if years is None else years,
+        rate_per_s=_positive(document, "rate", place),
+        p99_s=_duration(document, place),
+        machines=tuple(
+            _machine(name, table, common, f"{place}, machines.{name}")
+            for name, table in tables.items()
+        ),
+    )
+
+
+def _machine(name: str, table: object, common: float | None, place: str) -> Machine:
+    if not isinstance(table, dict):
+        raise UsageError(f"{name!r} is no table", place=place, hint=_EXAMPLE)
+    _known(table, _KEYS, place)
+    host = table.get("host", name)
+    if not isinstance(host, str):
+        raise UsageError(f"host is {host!r}, not a name", place=place)
+    owned = table.get("units_owned", 0)
+    if not isinstance(owned, int) or isinstance(owned, bool) or owned < 0:
+        raise UsageError(f"units_owned is {owned!r}, not a whole number from 0", place=place)
+    numbers = {field: _number(table, key, place) for key, field in _NUMBERS.items()}
+    if numbers["power_price"] is None:
+        numbers["power_price"] = common
+    if numbers["price"] is None and numbers["price_per_hour"] is None:
+        raise UsageError(
+            "neither price nor price_per_hour is given",
+            place=place,
+            hint="A machine that costs nothing has price = 0",
+        )
+    idle, load = numbers["idle_power_w"], numbers["load_power_w"]
+    if idle is not None and load is not None and load < idle:
+        raise UsageError(
+            f"load_power {load:g} W is below idle_power {idle:g} W",
+            place=place,
+            hint="Both are of the whole machine, at the wall",
+        )
+    return Machine(name=name, host=host, units_owned=owned, **numbers)
+
+
+def _known(table: Mapping[str, object], keys: set[str], place: str) -> None:
+    for key in table:
+        if key not in keys:
+            raise UsageError(f"{key!r} is no key here", place=place, hint=did_you_mean(key, keys))
+
+
+def _number(table: Mapping[str, object], key: str, place: str) -> float | None:
+    value = table.get(key)
+    if value is None:
+        return None
+    good = isinstance(value, int | float) and not isinstance(value, bool)
+    if not good or not math.isfinite(float(value)) or float(value) < 0:  # type: ignore[arg-type]
+        raise UsageError(f"{key} is {value!r}, not a number from 0", place=place)
+    return float(value)  # type: ignore[arg-type]
+
+
+def _positive(table: Mapping[str, object], key: str, place: str) -> float | None:
+    value = _number(table, key, place)
+    if value == 0:
+        raise UsageError(f"{key} is 0", place=place, hint="Leave it out for no target")
+    return value
+
+
+def _duration(table: Mapping[str, object], place: str) -> float | None:
+    """``p99 = "50 ms"``; a bare number would leave the unit open."""
+    from pytest_ortbench.core.units import parse_amount
+
+    value = table.get("p99")
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        raise UsageError(
+            f"p99 is {value!r}, without a unit", place=place, hint='Write e.g.: p99 = "50 ms"'
+        )
+    seconds = parse_amount(value, "s", place=f"{place}, p99")
+    if seconds <= 0:
+        raise UsageError(f"p99 is {value!r}", place=place, hint="Write e.g.: p99 = '50 ms'")
+    return seconds

@@ -1,0 +1,219 @@
+"""Figures of what machines cost: cost against latency, and machine by machine."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from pytest_ortbench.analysis.procurement.economics import Economics, Figure
+from pytest_ortbench.analysis.procurement.ranking import Tender, figure_of, latency_span
+from pytest_ortbench.report.figures import style
+from pytest_ortbench.report.fleet.procurement import Procurement
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Drawing
+
+PANELS, PANEL_IN, ROW_IN, MACHINES = 6, 3.0, 0.24, 20
+
+DESCRIPTIONS = {
+    "cost-latency": "Cost against latency of every variant on every machine, and what no other "
+    "one beats in both",
+    "cost": "Cost of each machine for each workload, with its bounds",
+}
+
+
+def figures(shown: Procurement) -> Iterator[tuple[str, Drawing]]:
+    """Draw every figure that there is data for."""
+    made = cost(shown)
+    if made is not None:
+        yield "cost", made
+    made = cost_latency(shown)
+    if made is not None:
+        yield "cost-latency", made
+
+
+def _priced(shown: Procurement) -> list[Tender]:
+    return [
+        tender
+        for tender in shown.tenders
+        if tender.deciding != "rate" and any(not offer.reason for offer in tender.offers)
+    ]
+
+
+def _axis(shown: Procurement, deciding: str) -> str:
+    if deciding == "cost":
+        return f"cost over {shown.terms.years:g} years"
+    return "cost per million items"
+
+
+def cost(shown: Procurement) -> Drawing | None:
+    """Draw a panel a workload with a row a machine, the cheapest first."""
+    found = _priced(shown)
+    if not found:
+        return None
+    panels = [
+        (tender, [offer for offer in tender.offers if not offer.reason][:MACHINES])
+        for tender in found[:PANELS]
+    ]
+    heights = [0.75 + ROW_IN * len(offers) for _, offers in panels]
+    made = style.figure(0.9 + sum(heights))
+    grid = made.subplots(len(panels), 1, squeeze=False, height_ratios=heights)
+    for axes, (tender, offers) in zip(grid[:, 0], panels, strict=True):
+        spans = [
+            figure
+            for offer in offers
+            if (figure := figure_of(offer.economics, tender.deciding)) is not None
+        ]
+        style.dress(axes)
+        ends = [end for one in spans for end in (one.low, one.high) if math.isfinite(end)]
+        ends += [one.value for one in spans if math.isfinite(one.value)]
+        log = style.scale_axis(axes, "x", ends or [1.0])
+        for position, (offer, one) in enumerate(zip(offers, spans, strict=True)):
+            colour = style.COLOURS[2] if offer.mark else style.COLOURS[0]
+            if not log:
+                axes.plot([0, one.value], [position] * 2, color=style.GRID, linewidth=1.2, zorder=1)
+            right = max(ends) if math.isinf(one.high) else one.high
+            axes.plot([one.low, right], [position] * 2, color=colour, linewidth=2.4, zorder=2)
+            axes.plot(
+                [one.value],
+                [position],
+                marker="o",
+                markersize=5.5,
+                markeredgecolor=colour,
+                markerfacecolor="white" if offer.mark == "tie" else colour,
+                linestyle="none",
+                zorder=3,
+            )
+            axes.text(
+                1.01,
+                position,
+                f"{one.value:.0f}" if one.value >= 1000 else f"{one.value:.3g}",
+                transform=axes.get_yaxis_transform(),
+                va="center",
+                color=style.INK,
+                fontproperties=style.font(style.TICK_PT),
+            )
+        axes.set_ylim(len(offers) - 0.4, -0.6)
+        names = [style.drawable(offer.economics.machine.name, 30) for offer in offers]
+        axes.set_yticks(range(len(offers)), names)
+        axes.tick_params(axis="y", length=0)
+        style.title(axes, f"{tender.model} {tender.label}")
+        unit = style.drawable(shown.terms.currency, 20)
+        style.axis_label(axes, "x", _axis(shown, tender.deciding), unit)
+    style.heading(
+        made,
+        "What it costs",
+        (
+            style.mark("cheapest", style.COLOURS[2], "o"),
+            style.mark("a tie with it", style.COLOURS[2], "o", filled=False),
+            style.mark("other", style.COLOURS[0], "o"),
+        ),
+    )
+    rest = len(found) - len(panels)
+    style.note(
+        made,
+        (
+            "Bar: with all measured numbers at the ends of their 95 % intervals at once.",
+            *([f"{rest} further workloads are not shown."] if rest else []),
+        ),
+    )
+    return made
+
+
+def cost_latency(shown: Procurement) -> Drawing | None:
+    """Draw cost against latency, a panel a workload; ``None`` without costs."""
+    found = [tender for tender in _priced(shown) if tender.front]
+    if not found:
+        return None
+    panels = found[:PANELS]
+    columns = 1 if len(panels) == 1 else 2
+    rows = math.ceil(len(panels) / columns)
+    made = style.figure(1.0 + PANEL_IN * rows)
+    grid = made.subplots(rows, columns, squeeze=False)
+    names = [machine.name for machine in shown.terms.machines]
+    used: dict[str, None] = {}
+    for index, axes in enumerate(grid.flat):
+        if index >= len(panels):
+            axes.set_visible(False)
+            continue
+        for name in _panel(axes, panels[index], shown, names):
+            used[name] = None
+    style.heading(
+        made,
+        "Cost against latency",
+        [
+            style.mark(style.drawable(name, 24), _colour(names, name), _marker(names, name))
+            for name in list(used)[:10]
+        ],
+    )
+    rest = len(found) - len(panels)
+    style.note(
+        made,
+        (
+            "Lower left is best. Filled: no other variant clearly beats it in both; the line joins "
+            "these. Bars: 95 % intervals.",
+            *([f"{rest} further workloads are not shown."] if rest else []),
+        ),
+    )
+    return made
+
+
+def _colour(names: Sequence[str], name: str) -> str:
+    index = names.index(name)
+    return style.COLOURS[index % len(style.COLOURS)]
+
+
+def _marker(names: Sequence[str], name: str) -> str:
+    index = names.index(name)
+    return style.MARKERS[(index // len(style.COLOURS)) % len(style.MARKERS)]
+
+
+def _panel(axes: Axes, tender: Tender, shown: Procurement, names: Sequence[str]) -> list[str]:
+    points: list[tuple[int, Economics, Figure, tuple[float, float]]] = []
+    for index, one in enumerate(tender.variants):
+        figure, latency = figure_of(one, tender.deciding), latency_span(one.case)
+        if figure is not None and math.isfinite(figure.value) and math.isfinite(latency[1]):
+            points.append((index, one, figure, latency))
+    medians = [one.case.quantities["latency_p50"].value for _, one, _, _ in points]
+    scale = style.Scale(medians, "s")
+    style.dress(axes, grid="both")
+    costs = [
+        end
+        for _, _, figure, _ in points
+        for end in (figure.low, figure.value, figure.high)
+        if math.isfinite(end)
+    ]
+    ends = [scale.of(end) for _, _, _, span in points for end in span]
+    style.scale_axis(axes, "x", ends, zero=False)
+    style.scale_axis(axes, "y", costs)
+    front = sorted(
+        (scale.of(median), figure.value)
+        for (index, _, figure, _), median in zip(points, medians, strict=True)
+        if index in tender.front
+    )
+    axes.plot(
+        [x for x, _ in front], [y for _, y in front], color=style.FAINT, linewidth=0.9, zorder=1
+    )
+    for (index, one, figure, span), median in zip(points, medians, strict=True):
+        colour = _colour(names, one.machine.name)
+        x, y = scale.of(median), figure.value
+        top = max(costs) if math.isinf(figure.high) else figure.high
+        axes.plot([x, x], [figure.low, top], color=colour, linewidth=1.6)
+        axes.plot([scale.of(end) for end in span], [y, y], color=colour, linewidth=1.6)
+        axes.plot(
+            [x],
+            [y],
+            marker=_marker(names, one.machine.name),
+            markersize=6,
+            markeredgecolor=colour,
+            markerfacecolor=colour if index in tender.front else "white",
+            linestyle="none",
+            zorder=3,
+        )
+    style.title(axes, f"{tender.model} {tender.label}")
+    style.axis_label(axes, "x", "latency p50", scale.name)
+    unit = style.drawable(shown.terms.currency, 20)
+    style.axis_label(axes, "y", _axis(shown, tender.deciding), unit)
+    return [one.machine.name for _, one, _, _ in points]
