@@ -1,0 +1,309 @@
+"""Variants are made once, whoever needs them, and never by another name."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from pytest_ortbench.core.case import Case, InputSpec
+from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.core.model import ValueHint
+from pytest_ortbench.core.outcome import Failure
+from pytest_ortbench.core.recipe import Conversion, Converted, Recipe
+from pytest_ortbench.engine.family_models import resolve
+from pytest_ortbench.engine.variants import Variants, cache_key
+from pytest_ortbench.launch.launcher import ProcessLauncher
+from pytest_ortbench.launch.reference import reference_case
+from pytest_ortbench.plan.families import Family, Member
+from pytest_ortbench.plan.matrix import UnreadableModel
+from tests.results_factory import make_case
+
+DYNAMIC = Recipe(name="int8-dynamic", base="int8-dynamic", weight_type="uint8")
+STATIC = Recipe(name="int8-static", base="int8-static", weight_type="int8", activation_type="uint8")
+SPEC = InputSpec(name="x", type="tensor(float)", shape=(1, 4), hint=ValueHint(kind="normal"))
+
+
+def conversion(recipe: Recipe = DYNAMIC, **changed: object) -> Conversion:
+    made = Conversion(
+        recipe=recipe,
+        source="/models/m.onnx",
+        digest="d" * 64,
+        size_bytes=100,
+        own_precision="fp32",
+        inputs=(SPEC,),
+    )
+    return replace(made, **changed)  # type: ignore[arg-type]
+
+
+def planned(precision: str = "int8-dynamic") -> Case:
+    case = make_case(precision=precision)
+    return replace(case, variant=replace(case.variant, path="", size_bytes=0, recipe={"base": "b"}))
+
+
+@dataclass
+class FakeLauncher:
+    """Writes a file where a variant should be; or fails."""
+
+    failure: Failure | None = None
+    wait_s: float = 0.0
+    calls: list[Conversion] = field(default_factory=list)
+
+    def convert(self, conversion: Conversion, folder: Path, *, deadline: float) -> Converted:
+        assert deadline > time.monotonic()
+        self.calls.append(conversion)
+        (folder / "model.onnx").write_bytes(b"half a model")
+        if self.failure is not None:
+            raise WorkerError(self.failure)
+        time.sleep(self.wait_s)
+        (folder / "model.onnx").write_bytes(b"model")
+        (folder / "model.onnx.data").write_bytes(b"weights")
+        return Converted(
+            file="model.onnx",
+            external_files=("model.onnx.data",),
+            digest="a" * 64,
+            size_bytes=12,
+            facts={"weights": "99 %"},
+            notes=("clamped",),
+        )
+
+
+def test_a_case_gets_the_file_its_digest_and_how_it_was_made(tmp_path: Path) -> None:
+    launcher = FakeLauncher()
+    case = Variants(launcher=launcher, folder=tmp_path).prepare(planned(), conversion())  # type: ignore[arg-type]
+    assert Path(case.variant.path).read_bytes() == b"model"
+    assert (case.variant.digest, case.variant.size_bytes) == ("a" * 64, 12)
+    assert case.variant.external_files == ("model.onnx.data",)
+    assert case.variant.recipe == {"base": "b", "weights": "99 %"}
+    assert case.variant.notes == ("clamped",)
+    assert case.case_id == planned().case_id
+
+
+def test_a_second_case_and_a_second_run_convert_nothing(tmp_path: Path) -> None:
+    launcher = FakeLauncher()
+    variants = Variants(launcher=launcher, folder=tmp_path)  # type: ignore[arg-type]
+    first = variants.prepare(planned(), conversion())
+    assert variants.prepare(planned(), conversion()) == first
+    later = Variants(launcher=launcher, folder=tmp_path)  # type: ignore[arg-type]
+    assert later.prepare(planned(), conversion()) == first
+    assert len(launcher.calls) == 1
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        (conversion(), conversion(source="/elsewhere/m.onnx"), True),
+        (conversion(), conversion(digest="e" * 64), False),
+        (conversion(), conversion(recipe=replace(DYNAMIC, per_channel=True)), False),
+        (conversion(), conversion(recipe=replace(DYNAMIC, name="another name")), True),
+        (conversion(), conversion(recipe=replace(DYNAMIC, sqnr_floor_db=3.0)), True),
+        # Dynamic quantisation looks at no data, static does.
+        (conversion(), conversion(seed=7), True),
+        (conversion(STATIC), conversion(STATIC, seed=7), False),
+        (
+            conversion(STATIC),
+            conversion(STATIC, inputs=(replace(SPEC, shape=(2, 4)),)),
+            False,
+        ),
+        (
+            conversion(STATIC),
+            conversion(replace(STATIC, calibration_data="/empty")),
+            False,
+        ),
+        (
+            conversion(Recipe(name="a", base="fp16")),
+            conversion(Recipe(name="a", base="fp16", block_list=())),
+            False,
+        ),
+    ],
+)
+def test_what_decides_the_file_decides_the_key(
+    one: Conversion, other: Conversion, same: bool
+) -> None:
+    assert (cache_key(one) == cache_key(other)) is same
+
+
+def test_the_content_of_calibration_data_counts_and_not_its_name(tmp_path: Path) -> None:
+    def key(name: str, content: bytes) -> str:
+        (tmp_path / name).write_bytes(content)
+        spec = replace(SPEC, path=str(tmp_path / name), member="x")
+        return cache_key(conversion(STATIC, calibration=((spec,),)))
+
+    assert key("a.npz", b"1") == key("b.npz", b"1") != key("a.npz", b"2")
+
+
+def test_a_failure_is_remembered_and_leaves_nothing(tmp_path: Path) -> None:
+    failure = Failure(kind="unsupported", phase="convert", message="no")
+    launcher = FakeLauncher(failure=failure)
+    variants = Variants(launcher=launcher, folder=tmp_path)  # type: ignore[arg-type]
+    for _ in range(2):
+        with pytest.raises(WorkerError) as caught:
+            variants.prepare(planned(), conversion())
+        assert caught.value.failure == failure
+    assert len(launcher.calls) == 1
+    assert [item for item in tmp_path.iterdir() if item.is_dir()] == []
+
+
+@pytest.mark.parametrize("damage", ["truncated", "no record", "no data", "garbage"])
+def test_a_damaged_one_is_made_again(tmp_path: Path, damage: str) -> None:
+    launcher = FakeLauncher()
+    first = Variants(launcher=launcher, folder=tmp_path).prepare(planned(), conversion())  # type: ignore[arg-type]
+    folder = Path(first.variant.path).parent
+    if damage == "truncated":
+        (folder / "model.onnx").write_bytes(b"mod")
+    elif damage == "no record":
+        (folder / "variant.json").unlink()
+    elif damage == "no data":
+        (folder / "model.onnx.data").unlink()
+    else:
+        (folder / "variant.json").write_text(json.dumps([1]))
+    again = Variants(launcher=launcher, folder=tmp_path).prepare(planned(), conversion())  # type: ignore[arg-type]
+    assert again == first
+    assert len(launcher.calls) == 2
+    assert Path(again.variant.path).read_bytes() == b"model"
+
+
+def test_the_draft_of_a_killed_process_is_removed(tmp_path: Path) -> None:
+    left = tmp_path / f".{cache_key(conversion())}-killed"
+    left.mkdir()
+    (left / "model.onnx").write_bytes(b"half")
+    Variants(launcher=FakeLauncher(), folder=tmp_path).prepare(planned(), conversion())  # type: ignore[arg-type]
+    assert not left.exists()
+
+
+def test_runs_at_the_same_time_make_it_once(tmp_path: Path) -> None:
+    launcher = FakeLauncher(wait_s=0.05)
+    found: list[Case] = []
+
+    def run() -> None:
+        variants = Variants(launcher=launcher, folder=tmp_path)  # type: ignore[arg-type]
+        found.append(variants.prepare(planned(), conversion()))
+
+    threads = [threading.Thread(target=run) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(launcher.calls) == 1
+    assert len(found) == 4
+    assert all(case == found[0] for case in found)
+
+
+def test_a_cache_that_can_t_be_written_is_said(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    variants = Variants(launcher=FakeLauncher(), folder=tmp_path / "file" / "variants")  # type: ignore[arg-type]
+    with pytest.raises(WorkerError) as caught:
+        variants.prepare(planned(), conversion())
+    assert caught.value.failure.kind == "error"
+    assert "can't be used" in caught.value.failure.message
+    assert "ORTBENCH_CACHE" in caught.value.failure.hint
+
+
+# -- with real workers ------------------------------------------------------------------------
+
+
+def save_mlp(path: Path, *, scale: float = 1.0, half: bool = False) -> Path:
+    width = 64
+    kind, element = (np.float16, TensorProto.FLOAT16) if half else (np.float32, TensorProto.FLOAT)
+    tensor = np.random.default_rng(0).standard_normal((width, width)) * scale / width**0.5
+    made = helper.make_graph(
+        [
+            helper.make_node("MatMul", ["x", "w"], ["h"], name="mm"),
+            helper.make_node("Relu", ["h"], ["y"], name="relu"),
+        ],
+        "g",
+        [helper.make_tensor_value_info("x", element, ["N", width])],
+        [helper.make_tensor_value_info("y", element, ["N", width])],
+        [numpy_helper.from_array(tensor.astype(kind), "w")],
+    )
+    opsets = [helper.make_opsetid("", 17)]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    onnx.save(helper.make_model(made, opset_imports=opsets, ir_version=8), str(path))
+    return path
+
+
+def test_a_worker_makes_four_bit_weights_and_nothing_is_written_beside_the_model(
+    tmp_path: Path,
+) -> None:
+    path = save_mlp(tmp_path / "models" / "mlp.onnx")
+    path.parent.chmod(0o555)
+    spec = InputSpec(name="x", type="tensor(float)", shape=(1, 64), hint=ValueHint(kind="normal"))
+    wanted = conversion(
+        Recipe(name="int4", base="int4"),
+        source=str(path),
+        size_bytes=path.stat().st_size,
+        inputs=(spec,),
+    )
+    phases: list[str] = []
+    launcher = ProcessLauncher(on_phase=phases.append)
+    try:
+        variants = Variants(launcher=launcher, folder=tmp_path / "cache")
+        case = variants.prepare(planned("int4"), wanted)
+    finally:
+        launcher.close()
+        path.parent.chmod(0o755)
+    assert phases == ["start", "import", "convert"]
+    assert [item.name for item in path.parent.iterdir()] == ["mlp.onnx"]
+    (node,) = [n for n in onnx.load(case.variant.path).graph.node if n.op_type != "Relu"]
+    assert (node.op_type, node.domain) == ("MatMulNBits", "com.microsoft")
+    assert case.variant.recipe["weights"] == "96.9 % of 4096 values in int4"
+    # Four bits a weight and one scale for each 32 of them.
+    assert case.variant.size_bytes == pytest.approx(4096 / 2 + 4096 / 32 * 4, rel=0.2)
+
+
+class TestFamilies:
+    def family(self, folder: Path, **changed: object) -> dict[str, Family]:
+        made = Family(
+            name="net",
+            place="pyproject.toml [tool.ortbench.models.net]",
+            file=str(save_mlp(folder / "a.onnx")),
+            variants={
+                "half": Member(spec=str(save_mlp(folder / "half.onnx", half=True))),
+                "pruned": Member(spec=str(folder / "none.onnx"), sqnr_floor_db=12.0),
+            },
+        )
+        return {"net": replace(made, **changed)}  # type: ignore[arg-type]
+
+    @pytest.mark.parametrize("spec", ["net", "a.onnx"])
+    def test_name_and_file_mean_the_same_model(self, tmp_path: Path, spec: str) -> None:
+        found = resolve([spec], self.family(tmp_path), root=tmp_path, notify=print)
+        (model,) = found.models
+        assert model.name == "net"
+        assert [(own.name, own.model is None, own.error != "") for own in found.own["net"]] == [
+            ("half", False, False),
+            ("pruned", True, True),
+        ]
+        assert (
+            "pyproject.toml [tool.ortbench.models.net] variants.pruned" in found.own["net"][1].error
+        )
+
+    def test_another_file_is_no_member(self, tmp_path: Path) -> None:
+        save_mlp(tmp_path / "other.onnx")
+        found = resolve(["other.onnx"], self.family(tmp_path), root=tmp_path, notify=print)
+        assert ([model.name for model in found.models], found.own) == (["other"], {})
+
+    def test_the_reference_is_another_file(self, tmp_path: Path) -> None:
+        right = save_mlp(tmp_path / "right.onnx", scale=2.0)
+        known = self.family(tmp_path, reference=str(right), variants={})
+        (model,) = resolve(["net"], known, root=tmp_path, notify=print).models
+        assert not isinstance(model, UnreadableModel)
+        assert model.reference is not None
+        assert (model.path, model.reference.path) == (str(tmp_path / "a.onnx"), str(right))
+        assert model.reference.input_types == {"x": "tensor(float)"}
+        case = replace(make_case(model=model), inputs=(replace(SPEC, type="tensor(float16)"),))
+        asked = reference_case(case)
+        assert (asked.model.path, asked.model.digest) == (str(right), model.reference.digest)
+        assert asked.inputs[0].type == "tensor(float)"
+
+    def test_a_reference_that_is_not_there_fails_the_model(self, tmp_path: Path) -> None:
+        known = self.family(tmp_path, reference=str(tmp_path / "none.onnx"))
+        (model,) = resolve(["net"], known, root=tmp_path, notify=print).models
+        assert isinstance(model, UnreadableModel)
+        assert "reference" in model.message
