@@ -196,7 +196,7 @@ def test_what_takes_long_is_said_at_once_though_output_is_captured(
 
         def pytest_generate_tests(metafunc):
             print("captured")
-            Bench.of(metafunc.config)._progress.say("making the runtime x")
+            Bench.of(metafunc.config).progress.say("making the runtime x")
         """
     )
     pytester.makepyfile("def test_nothing(): pass")
