@@ -5,8 +5,7 @@ Nothing here exists until a test of ours is collected.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -14,7 +13,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ortbench.core.errors import OrtbenchError
 from pytest_ortbench.core.metrics import ENERGY_METRICS
 from pytest_ortbench.marker import MarkerValues, read_marker
 from pytest_ortbench.model_file import OnnxFile
@@ -22,11 +20,10 @@ from pytest_ortbench.options import Options, read_options
 from pytest_ortbench.progress import Progress
 
 if TYPE_CHECKING:
-    from pytest_ortbench.analysis.gate.rules import Rule
     from pytest_ortbench.core.case import Case, Sampling
     from pytest_ortbench.core.limits import Limit
     from pytest_ortbench.core.outcome import CaseResult
-    from pytest_ortbench.core.run import Canary, Machine, Run, Skip
+    from pytest_ortbench.core.run import Canary, Run, Skip
     from pytest_ortbench.engine.engine import Engine
     from pytest_ortbench.engine.planning import Planner
     from pytest_ortbench.gating import Gating
@@ -56,7 +53,6 @@ class Bench:
         self._plans: dict[str, Plan] = {}
         self._ids: dict[tuple[str, str], str] = {}
         self._ended: set[tuple[str, str]] = set()
-        self._other_planners: list[Planner] = []
 
     @classmethod
     def of(cls, config: pytest.Config) -> Bench:
@@ -76,7 +72,8 @@ class Bench:
         return self.config.invocation_params.dir
 
     @cached_property
-    def _progress(self) -> Progress:
+    def progress(self) -> Progress:
+        """Shows what is measured now."""
         # Not when the state is made: that may be before pytest has its reporter.
         plugins = self.config.pluginmanager
         return Progress(
@@ -90,9 +87,7 @@ class Bench:
 
     def planner_of(self, specs: Sequence[str], *, place: str) -> Planner:
         """Return what makes plans for other runtimes than the options name."""
-        planner = self._planner_in(self._choose(specs, place=place))
-        self._other_planners.append(planner)
-        return planner
+        return self._planner_in(self._choose(specs, place=place))
 
     def _planner_in(self, chosen: ChosenRuntimes) -> Planner:
         from pytest_ortbench.engine.planning import Planner
@@ -120,7 +115,7 @@ class Bench:
         chosen = choose_runtimes(
             specs,
             root=self.root,
-            environments=Environments(cache_folder() / RUNTIMES_FOLDER, notify=self._progress.say),
+            environments=Environments(cache_folder() / RUNTIMES_FOLDER, notify=self.progress.say),
             notify=self.notes.append,
             place=place,
         )
@@ -232,7 +227,7 @@ class Bench:
 
         A test that asks for more while it runs gets it then.
         """
-        limited = any(limit.metric in ENERGY_METRICS for limit in self.limits_of(item))
+        limited = any(limit.metric.name in ENERGY_METRICS for limit in self.limits_of(item))
         code = getattr(getattr(item, "function", None), "__code__", None)
         asks = "energy" in code.co_names if code is not None else False
         return {"energy"} if limited or asks else set()
@@ -267,8 +262,6 @@ class Bench:
             self.engine.close()
         if "planner" in self.__dict__:
             self.planner.close()
-        for planner in self._other_planners:
-            planner.close()
         if self.gating is not None:
             self.gating.close()
 
@@ -287,41 +280,6 @@ class Bench:
         from pytest_ortbench.gating import Gating
 
         return Gating(self)
-
-    def gate_rules_of(self, item: pytest.Item) -> tuple[Rule, ...]:
-        """Limits of the gate that the markers of a test set."""
-        return self._marker(item).gate
-
-    @property
-    def machine(self) -> Machine:
-        """Where this runs."""
-        return self._header.machine
-
-    def prepare(self, planned: Planned) -> Case:
-        """The case as it can be measured: with the file of its variant."""
-        return self.engine.prepare(planned)
-
-    @contextmanager
-    def shown(self, case: Case) -> Iterator[None]:
-        """Show a case as the one that is measured now."""
-        self._progress.begin(case)
-        try:
-            yield
-        finally:
-            self._progress.rest()
-
-    def show_launch(self, made: int, needed: int) -> None:
-        """A launch of the gate starts."""
-        self._progress.stage = f"launch {made + 1} of {needed}"
-
-    def store_gate(self) -> None:
-        """Keep the verdicts so far on disk: a killed run loses none."""
-        if self.gating is None or self.folder is None:
-            return
-        try:
-            self.folder.update(replace(self._header, gate=self.gating.results))
-        except OrtbenchError as error:
-            self.warn(str(error))
 
     def refuse_xdist(self) -> None:
         """Fail a test that would measure in one of several processes at a time."""
@@ -343,7 +301,7 @@ class Bench:
         resume = self.options.resume
         finished = finished_results(self.options.results, header.plan) if resume else {}
         return Engine(
-            launcher=ProcessLauncher(on_phase=self._progress.phase, log_folder=None),
+            launcher=ProcessLauncher(on_phase=self.progress.phase, log_folder=None),
             header=header,
             listener=self,
             journal=self.folder,
@@ -396,16 +354,16 @@ class Bench:
 
     def begin(self, case: Case) -> None:
         """A case starts."""
-        self._progress.expect(len(self.planned))
-        self._progress.begin(case)
+        self.progress.expect(len(self.planned))
+        self.progress.begin(case)
 
     def end(self, result: CaseResult) -> None:
         """A case is over, or got a further pass."""
         if result.case.key in self._ended:
-            self._progress.rest()
+            self.progress.rest()
         else:
             self._ended.add(result.case.key)
-            self._progress.end()
+            self.progress.end()
         self.config.hook.pytest_ortbench_case_measured(config=self.config, result=result)
 
     def warn(self, text: str) -> None:

@@ -6,21 +6,21 @@ case if it is among them, else to the first one. So a gate is never on without d
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ortbench.core.errors import OrtbenchError
+from pytest_ortbench.core.errors import OrtbenchError, WorkerError
+from pytest_ortbench.inconclusive import warn
+from pytest_ortbench.marker import read_marker
 
 if TYPE_CHECKING:
     from pytest_ortbench.analysis.gate.rules import CaseRules, Rule
     from pytest_ortbench.bench import Bench
-    from pytest_ortbench.core.case import Case
     from pytest_ortbench.core.gate import GateResult
     from pytest_ortbench.core.outcome import CaseResult
     from pytest_ortbench.core.run import Run
@@ -35,10 +35,6 @@ Key = tuple[str, str]
 
 #: The test that carries a case's verdict if it is there.
 _CARRIER = "test_latency"
-
-
-class InconclusiveGate(pytest.PytestWarning):
-    """A gate could not decide; with ``--ort-gate-strict`` it fails instead."""
 
 
 @dataclass(slots=True)
@@ -65,6 +61,7 @@ class Gating:
         self._results: dict[Key, GateResult] = {}
         self._requests: dict[str, tuple[PlanRequest, Plan]] = {}
         self._itself: set[Key] = set()
+        self._planners: list[Planner] = []
         self.first_run = False
         self.notes: list[str] = []
 
@@ -111,7 +108,8 @@ class Gating:
     def _rules_of(self, item: pytest.Item, case_id: str) -> CaseRules:
         from pytest_ortbench.analysis.gate.rules import rules_for
 
-        return rules_for(case_id, (*self._rules, *self._bench.gate_rules_of(item)))
+        marked = read_marker(item.iter_markers("ortbench"), place=item.nodeid).gate
+        return rules_for(case_id, (*self._rules, *marked))
 
     @cached_property
     def _rules(self) -> tuple[Rule, ...]:
@@ -193,7 +191,9 @@ class Gating:
         )
 
     def _planner_of(self, requirement: str) -> Planner:
-        return self._bench.planner_of((requirement,), place="--ort-against")
+        planner = self._bench.planner_of((requirement,), place="--ort-against")
+        self._planners.append(planner)
+        return planner
 
     @cached_property
     def _scratch(self) -> Path:
@@ -218,7 +218,7 @@ class Gating:
         self._bench.refuse_xdist()
         for result in self._judge(planned):
             self._note(planned.case.key, result)
-            self._bench.store_gate()
+            self._store()
             problems = list(result.failures)
             if self._options.gate_strict:
                 problems += [f"{text} (--ort-gate-strict)" for text in result.warnings]
@@ -226,7 +226,7 @@ class Gating:
                 lines = "\n".join(f"  {text}" for text in problems)
                 pytest.fail(f"{planned.case.case_id}: gate failed\n{lines}", pytrace=False)
             for text in result.warnings:
-                _warn(item, f"{planned.case.case_id}: {text}")
+                warn(item, f"{planned.case.case_id}: {text}")
 
     def check_skipped(self, planned: Planned) -> None:
         """Judge a case that can't run here: that is a regression where the baseline can.
@@ -272,7 +272,7 @@ class Gating:
                     self._bench.result(planned),
                     carried.rules,
                     baseline=self._baseline,
-                    machine=self._bench.machine,
+                    machine=self._bench.engine.header.machine,
                 )
             )
         pair = self._pairs.get(key)
@@ -284,9 +284,18 @@ class Gating:
         from pytest_ortbench.core.gate import GateResult
         from pytest_ortbench.engine.paired import Pair
 
-        case_id, runtime = pair.contender.case.key
-        if pair.baseline.refusal is not None:
-            text = f"the baseline can't be measured: {pair.baseline.refusal.message}"
+        refusal = pair.baseline.refusal
+        if refusal is None:
+            try:
+                prepared = Pair(
+                    baseline=self._bench.engine.prepare(pair.baseline),
+                    contender=self._bench.engine.prepare(pair.contender),
+                )
+            except WorkerError as error:
+                refusal = error.failure
+        if refusal is not None:
+            case_id, runtime = pair.contender.case.key
+            text = f"the baseline can't be measured: {refusal.message}"
             return GateResult(
                 case_id=case_id,
                 runtime=runtime,
@@ -296,11 +305,7 @@ class Gating:
                 failures=(text,),
             )
         known = self._bench.engine.known(pair.contender)
-        prepared = Pair(
-            baseline=self._bench.prepare(pair.baseline),
-            contender=self._bench.prepare(pair.contender),
-        )
-        with self._bench.shown(prepared.contender):
+        with self._bench.progress.within(prepared.contender):
             return self._gate.judge(prepared, rules, baseline=self._options.against, standard=known)
 
     @cached_property
@@ -309,10 +314,10 @@ class Gating:
 
         return Gate(
             launcher=self._bench.engine.launcher,
-            machine=self._bench.machine,
+            machine=self._bench.engine.header.machine,
             cases=len([key for key in self._pairs if key in self._carried]),
             scratch=self._scratch,
-            on_launch=self._bench.show_launch,
+            on_launch=self._show_launch,
         )
 
     def _stored_result(self, key: Key) -> CaseResult | None:
@@ -325,8 +330,8 @@ class Gating:
         """Whether the other side can be opened at all."""
         if pair.baseline.refusal is not None:
             return False
-        case: Case = self._bench.prepare(pair.baseline)
         try:
+            case = self._bench.engine.prepare(pair.baseline)
             self._bench.engine.launcher.open(case, worker=0, deadline=None).close()
         except OrtbenchError:
             return False
@@ -338,6 +343,19 @@ class Gating:
             # Two gates at once: both verdicts stand in the document.
             key = (f"{key[0]} against {result.baseline}", key[1])
         self._results[key] = result
+
+    def _show_launch(self, made: int, needed: int) -> None:
+        self._bench.progress.stage = f"launch {made + 1} of {needed}"
+
+    def _store(self) -> None:
+        """Keep the verdicts so far on disk: a killed run loses none."""
+        folder = self._bench.folder
+        if folder is None:
+            return
+        try:
+            folder.update(replace(self._bench.engine.header, gate=self.results))
+        except OrtbenchError as error:
+            self._bench.warn(str(error))
 
     # -- after the last one -------------------------------------------------------------------
 
@@ -356,7 +374,9 @@ class Gating:
         return self._results.get(planned.case.key)
 
     def close(self) -> None:
-        """Remove what was written."""
+        """Remove what was written, end what was started."""
+        for planner in self._planners:
+            planner.close()
         if "_scratch" in self.__dict__:
             self._folder.cleanup()
 
@@ -364,26 +384,3 @@ class Gating:
 def _listed(ids: Sequence[str]) -> str:
     shown = ", ".join(ids[:5])
     return shown + (f" and {len(ids) - 5} more" if len(ids) > 5 else "")
-
-
-def _warn(item: pytest.Item, text: str) -> None:
-    """Show a warning in pytest's summary, past all filters.
-
-    A project that turns warnings into errors would otherwise have its merges blocked by noise,
-    which is what --ort-gate-strict is there to ask for.
-    """
-    path, line, _ = item.location
-    message = warnings.WarningMessage(
-        message=InconclusiveGate(text),
-        category=InconclusiveGate,
-        filename=path,
-        lineno=(line or 0) + 1,
-    )
-    item.ihook.pytest_warning_recorded.call_historic(
-        kwargs={
-            "warning_message": message,
-            "nodeid": item.nodeid,
-            "when": "runtest",
-            "location": None,
-        }
-    )

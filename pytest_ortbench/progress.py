@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -60,6 +61,15 @@ class Progress:
     def _doing(self, name: str) -> str:
         return f"{self.stage} · {name}" if self.stage else name
 
+    @contextmanager
+    def within(self, case: Case) -> Iterator[None]:
+        """Show a case as the one that is measured now, without counting it."""
+        self._case = case
+        try:
+            yield
+        finally:
+            self.rest()
+
     def rest(self) -> None:
         """Something else than a case of the plan is over."""
         self._case = None
@@ -79,7 +89,8 @@ class Progress:
         """
         if self._lines is not None:
             with self._uncaptured():
-                self._lines.ensure_newline()
+                if self._lines._tw.width_of_current_line:
+                    self._lines._tw.line()  # behind "collecting ..."
                 self._lines.write_line(f"ortbench: {text}")
 
     def _left(self) -> str:
