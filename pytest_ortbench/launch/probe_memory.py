@@ -147,7 +147,8 @@ def facts(runtime: Runtime, info: RuntimeInfo) -> dict[str, Plain]:
         "kernel": platform.release(),
         "command": list(runtime.command),
         "isolated": runtime.isolated,
-        "environment": {name: environment.get(name, "") for name in _VARIABLES},
+        # Set and empty is not unset: it hides every device.
+        "environment": {name: environment.get(name) for name in _VARIABLES},
         "executable": info.executable,
         "python": info.python,
         "version": info.version,

@@ -110,7 +110,11 @@ def test_an_unknown_provider_names_the_nearest_known_one(spec: str, hint: str) -
     ("spec", "message"),
     [
         ("cpu:0", "'cpu' takes no device, got '0'"),
-        ("cuda:x", "'x' is not a device of 'cuda', which takes an index or a UUID (GPU-…, MIG-…). Write e.g. cuda:0"),
+        (
+            "cuda:x",
+            "'x' is not a device of 'cuda', which takes an index or a UUID (GPU-…, MIG-…). "
+            "Write e.g. cuda:0",
+        ),
         ("cuda:-1", "'-1' is not a device of 'cuda'"),
         ("cuda:", "'cuda:' names no device"),
         ("dml:tpu", "which takes gpu, npu or an index"),

@@ -1,0 +1,77 @@
+"""Real distributions of ONNX Runtime in environments of their own, made once and kept.
+
+They lie in the cache of the tests (``ORTBENCH_TESTS_CACHE``, else beside the user's other caches),
+so that only the first run on a machine pays for them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import platformdirs
+import pytest
+
+from pytest_ortbench.core.case import Runtime
+from pytest_ortbench.core.outcome import CaseResult
+from pytest_ortbench.launch.environments import Environments
+from pytest_ortbench.launch.launcher import ProcessLauncher
+from pytest_ortbench.launch.runtimes import RUNTIMES_FOLDER, choose_runtimes, current
+from tests.providers.cases import Measured, measured
+
+OPENVINO = "onnxruntime-openvino==1.24.1"
+QNN = "onnxruntime==1.32.0+onnxruntime-qnn==2.7.0"
+GGML = "onnxruntime==1.30.0+onnxruntime-ggml==0.2.0"
+GPU = "onnxruntime-gpu==1.31.1"
+#: Custom operators, and a plug-in that finds no device on a machine without a GPU.
+EXTRAS = "onnxruntime==1.32.0+onnxruntime-extensions==0.15.2+onnxruntime-ep-webgpu==0.4.0"
+
+
+def tests_cache() -> Path:
+    """Folder that stands in for the user's cache in these tests."""
+    chosen = os.environ.get("ORTBENCH_TESTS_CACHE", "")
+    return Path(chosen).absolute() if chosen else platformdirs.user_cache_path("ortbench-tests")
+
+
+@pytest.fixture(scope="session")
+def distribution() -> Callable[[str], Runtime]:
+    """Return the runtime of a requirement list, made at the first call."""
+    environments = Environments(tests_cache() / RUNTIMES_FOLDER, notify=lambda _: None)
+    made: dict[str, Runtime] = {}
+
+    def get(spec: str) -> Runtime:
+        if spec not in made:
+            chosen = choose_runtimes(
+                [spec], root=tests_cache(), environments=environments, notify=lambda _: None
+            )
+            for failure in chosen.failures.values():
+                pytest.fail(f"{spec}: {failure.message}. {failure.hint}", pytrace=False)
+            [made[spec]] = chosen.runtimes
+        return made[spec]
+
+    return get
+
+
+@pytest.fixture
+def here() -> Runtime:
+    """The interpreter that runs these tests."""
+    return current()
+
+
+@pytest.fixture
+def launcher(tmp_path: Path) -> Iterator[ProcessLauncher]:
+    """Starts real workers; native logs are kept in the test's folder."""
+    made = ProcessLauncher(log_folder=tmp_path / "logs")
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def measure(launcher: ProcessLauncher, tmp_path: Path, here: Runtime) -> Measured:
+    """Measure a model file on a provider in a runtime, as briefly as can be."""
+
+    def run(path: Path, spec: str, runtime: Runtime, **kwargs: object) -> CaseResult:
+        return measured(launcher, tmp_path / "scratch", here, path, spec, runtime, **kwargs)  # type: ignore[arg-type]  # the keywords of measured
+
+    return run
