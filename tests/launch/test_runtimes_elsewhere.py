@@ -302,3 +302,24 @@ def _runs(pid: int) -> bool:
     except ProcessLookupError:
         return False
     return True
+
+
+#: What ``sshd`` does with a command line, for whatever login shell.
+_LOGIN = "import os, sys; os.execlp(sys.argv[1], sys.argv[1], '-c', ' '.join(sys.argv[2:]))"
+
+
+@pytest.mark.parametrize("shell", ["sh", "bash", "dash", "zsh", "fish", "tcsh"])
+def test_every_login_shell_lets_the_loader_through(
+    launcher: ProcessLauncher, tmp_path: Path, shell: str
+) -> None:
+    if shutil.which(shell) is None:
+        pytest.skip(f"{shell} is not here")
+    python = tmp_path / "my $HOME 'python'"
+    python.symlink_to(shutil.which("env") or "/usr/bin/env")
+    words = for_remote_shell(("ssh", "host", str(python), "X=`a`; \\ *", sys.executable))[2:]
+    runtime = Runtime(
+        label="remote",
+        command=(sys.executable, "-c", _LOGIN, shell, *words),
+        through_shell=True,
+    )
+    assert launcher.inspect(runtime).version == onnxruntime.__version__
