@@ -115,7 +115,7 @@ def command(
     terms = _terms(machines, rate, p99, years)
     percentiles = terms is not None or metric in ("latency_p90", "latency_p95", "latency_p99")
     service = terms is not None and terms.p99_s is not None
-    facts = _load(runs, results, filters, percentiles=percentiles, service=service)
+    facts = load_facts(runs, results, filters, percentiles=percentiles, service=service)
     if not any(run.cases for run in facts):
         warn("ortbench: there is no such case" if filters else "ortbench: no run holds a case")
         return ExitCode.NOTHING
@@ -191,15 +191,27 @@ def _terms(
     return terms
 
 
-def _load(
+def load_facts(
     runs: Sequence[str],
     results: Path,
-    filters: Sequence[str],
+    filters: Sequence[str] = (),
     *,
-    percentiles: bool,
-    service: bool,
+    percentiles: bool = False,
+    service: bool = False,
 ) -> list[RunFacts]:
-    """Read one run after the other and keep what is compared, so that fifty fit into memory."""
+    """Read one run after the other and keep what is compared, so that fifty fit into memory.
+
+    Args:
+        runs: What the user calls them; a run that is named twice counts once.
+        results: Where ids are looked up.
+        filters: Conditions on the cases.
+        percentiles: Whether p90, p95 and p99 are wanted.
+        service: Whether the distribution of durations is wanted.
+
+    Raises:
+        UsageError: if one is not found, or there are too many.
+        DocumentError: if one can't be read.
+    """
     from pytest_ortbench.analysis.fleet.facts import reduce_run
     from pytest_ortbench.cli.arguments import load_run
     from pytest_ortbench.cli.selection import parse_condition, select

@@ -11,7 +11,7 @@ from pytest_ortbench.core.metrics import METRICS
 from pytest_ortbench.core.units import significant
 
 #: Workloads that are spelt out; the table has the rest.
-SPELT_OUT = 12
+SPELT_OUT = 8
 #: Names in a list.
 NAMED = 3
 

@@ -60,7 +60,7 @@ def overall(matrix: Matrix) -> Figure | None:
     style.dress(axes)
     for position, index in enumerate(shown):
         one = matrix.overall[index]
-        colour = style.COLOURS[2] if one.best else style.COLOURS[0]
+        colour = style.COLOURS[2] if one.best or one.tie else style.COLOURS[0]
         if index == matrix.baseline:
             colour = style.INK
         _mark(axes, position, _ends(matrix, index), colour, filled=not one.tie)
@@ -84,7 +84,7 @@ def overall(matrix: Matrix) -> Figure | None:
     )
     handles = [
         style.mark("best", style.COLOURS[2], "o"),
-        style.mark("a tie with it", style.COLOURS[0], "o", filled=False),
+        style.mark("a tie with it", style.COLOURS[2], "o", filled=False),
         style.mark("baseline", style.INK, "o"),
     ]
     style.heading(made, "Over all common cases", handles)
@@ -309,14 +309,20 @@ def _all(view: View, costs: Procurement | None) -> Iterator[tuple[str, str, Figu
         yield name, DESCRIPTIONS[name], made
 
 
-def write_figures(view: View, folder: Path, costs: Procurement | None = None) -> list[Path]:
-    """Write all figures as PNG and SVG into a folder, which is made if it is missing."""
+def write_figures(
+    view: View,
+    folder: Path,
+    costs: Procurement | None = None,
+    *,
+    formats: Sequence[str] = ("png", "svg"),
+) -> list[Path]:
+    """Write all figures into a folder, which is made if it is missing."""
     from pytest_ortbench.report.figures import render
 
     written: list[Path] = []
     for name, _, made in _all(view, costs):
         folder.mkdir(parents=True, exist_ok=True)
-        for ending in ("png", "svg"):
+        for ending in formats:
             path = folder / f"{name}.{ending}"
             path.write_bytes(render(made, ending))
             written.append(path)

@@ -6,8 +6,11 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from matplotlib.ticker import FuncFormatter
+
 from pytest_ortbench.analysis.procurement.economics import Economics, Figure
 from pytest_ortbench.analysis.procurement.ranking import Tender, figure_of, latency_span
+from pytest_ortbench.core.units import significant
 from pytest_ortbench.report.figures import style
 from pytest_ortbench.report.fleet.procurement import Procurement
 
@@ -32,6 +35,14 @@ def figures(shown: Procurement) -> Iterator[tuple[str, Drawing]]:
     made = cost_latency(shown)
     if made is not None:
         yield "cost-latency", made
+
+
+def _amount(value: float, _: object = None) -> str:
+    """An amount of money on an axis, never with an exponent: ``2 M``."""
+    for factor, name in ((1e6, " M"), (1e3, " k")):
+        if value >= 10 * factor or (factor == 1e6 and value >= factor):
+            return f"{value / factor:g}{name}"
+    return f"{value:g}"
 
 
 def _priced(shown: Procurement) -> list[Tender]:
@@ -70,6 +81,7 @@ def cost(shown: Procurement) -> Drawing | None:
         ends = [end for one in spans for end in (one.low, one.high) if math.isfinite(end)]
         ends += [one.value for one in spans if math.isfinite(one.value)]
         log = style.scale_axis(axes, "x", ends or [1.0])
+        axes.xaxis.set_major_formatter(FuncFormatter(_amount))
         for position, (offer, one) in enumerate(zip(offers, spans, strict=True)):
             colour = style.COLOURS[2] if offer.mark else style.COLOURS[0]
             if not log:
@@ -89,7 +101,7 @@ def cost(shown: Procurement) -> Drawing | None:
             axes.text(
                 1.01,
                 position,
-                f"{one.value:.0f}" if one.value >= 1000 else f"{one.value:.3g}",
+                significant(one.value),
                 transform=axes.get_yaxis_transform(),
                 va="center",
                 color=style.INK,
@@ -188,6 +200,7 @@ def _panel(axes: Axes, tender: Tender, shown: Procurement, names: Sequence[str])
     ends = [scale.of(end) for _, _, _, span in points for end in span]
     style.scale_axis(axes, "x", ends, zero=False)
     style.scale_axis(axes, "y", costs)
+    axes.yaxis.set_major_formatter(FuncFormatter(_amount))
     front = sorted(
         (scale.of(median), figure.value)
         for (index, _, figure, _), median in zip(points, medians, strict=True)

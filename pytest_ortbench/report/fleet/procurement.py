@@ -78,6 +78,7 @@ def with_costs(view: View, shown: Procurement, *, all_columns: bool = True) -> V
     """
     return replace(
         view,
+        title=f"What {len(view.main.sides)} machines cost",
         # What is fastest for each workload stands in the tables; the question is another one.
         answer=(*shown.answer, *view.answer[:1]),
         warnings=tuple(dict.fromkeys((*shown.warnings, *view.warnings))),

@@ -1,0 +1,78 @@
+"""``ortbench plot``: the figures of a run, or of several side by side, as files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from pytest_ortbench.cli.arguments import epilog, load_run, results_option
+from pytest_ortbench.cli.terminal import ExitCode, say, warn
+from pytest_ortbench.core.errors import UsageError
+
+#: Folder of the figures beside a run document, and of a comparison in the current folder.
+PLOTS, COMPARISON = "plots", "comparison-plots"
+
+
+@click.command(
+    epilog=epilog(
+        "ortbench plot",
+        "ortbench plot latest --output=plots --format=svg",
+        "ortbench plot lab-1/run.json lab-2/run.json",
+    )
+)
+@click.argument("runs", metavar="[RUN...]", nargs=-1)
+@click.option(
+    "--output",
+    "-o",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Folder of the figures; by default plots/ beside the run document.",
+)
+@click.option(
+    "--format",
+    "formats",
+    type=click.Choice(["png", "svg"]),
+    multiple=True,
+    default=("png", "svg"),
+    show_default=True,
+    help="Repeatable.",
+)
+@results_option
+def command(
+    runs: tuple[str, ...], output: Path | None, formats: tuple[str, ...], results: Path
+) -> int:
+    """Draw the figures of RUN, the newest finished one if none is named, or of several compared."""
+    try:
+        written = _draw(runs, output, formats, results)
+    except OSError as error:
+        raise UsageError(
+            f"the figures can't be written: {error.strerror or error}",
+            place=str(output or error.filename),
+            hint="Choose another folder with --output",
+        ) from error
+    for path in written:
+        say(f"plot: {path}")
+    if not written:
+        warn("ortbench: there is nothing to draw: no case was measured")
+        return ExitCode.NOTHING
+    return ExitCode.FINE
+
+
+def _draw(
+    runs: tuple[str, ...], output: Path | None, formats: tuple[str, ...], results: Path
+) -> list[Path]:
+    if len(runs) > 1:
+        from pytest_ortbench.cli.compare import load_facts
+        from pytest_ortbench.report.figures import fleet
+        from pytest_ortbench.report.fleet.view import build_view
+
+        folder = output or Path(COMPARISON)
+        view = build_view(load_facts(runs, results))
+        return fleet.write_figures(view, folder, formats=formats)
+    from pytest_ortbench.report import figures
+    from pytest_ortbench.store.documents import resolve_run
+
+    spec = runs[0] if runs else "latest"
+    run = load_run(spec, results)
+    folder = output or resolve_run(spec, results).parent / PLOTS
+    return figures.write_figures(run, folder, formats=formats)
