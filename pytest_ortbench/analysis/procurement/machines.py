@@ -57,6 +57,11 @@ class Terms:
     p99_s: float | None = None
     machines: tuple[Machine, ...] = field(default=())
 
+    @property
+    def has_target(self) -> bool:
+        """Whether a rate and a latency are asked for."""
+        return self.rate_per_s is not None and self.p99_s is not None
+
 
 _TOP = {"currency", "years", "power_price", "rate", "p99", "machines"}
 _NUMBERS = {

@@ -14,7 +14,7 @@ from pytest_ortbench.analysis.procurement.economics import Economics, Figure, ev
 from pytest_ortbench.analysis.procurement.machines import Machine, Terms
 from pytest_ortbench.core.errors import UsageError, did_you_mean
 
-#: What decides, in this order: the first that any machine has.
+#: What decides: the cost of a target, else the first of the others that any machine has.
 DECIDING = ("cost", "cost_million", "rate")
 
 
@@ -100,8 +100,10 @@ def _tender(members: Sequence[tuple[Machine, CaseFacts]], terms: Terms) -> Tende
         if not case.reason and case.inputs == reference.inputs and case.digest == reference.digest
         if (found := evaluate(case, machine, terms)) is not None
     ]
+    # A target that no machine keeps is an answer; another question's answer would hide it.
+    asked = DECIDING[:1] if terms.has_target else DECIDING[1:]
     deciding = next(
-        (name for name in DECIDING if any(figure_of(one, name) for one in variants)), "rate"
+        (name for name in asked if any(figure_of(one, name) for one in variants)), asked[-1]
     )
     best: dict[str, Economics] = {}
     for one in variants:

@@ -140,7 +140,7 @@ def warnings(found: Sequence[Tender], terms: Terms, runs_without_price: Sequence
         one.power.source for tender in found for one in tender.variants if one.power is not None
     }
     said += [f"Power is {source}." for source in sorted(labels)]
-    if not terms.rate_per_s or not terms.p99_s:
+    if not terms.has_target:
         said.append("No target: --rate and --p99 give machines needed and cost over the years.")
     if runs_without_price:
         said.append(f"Not in the table of machines: {listed(list(runs_without_price), 6)}.")

@@ -107,7 +107,7 @@ def _columns(terms: Terms, *, all_columns: bool) -> list[_Column]:
         _Column(heading="machine", text=lambda one: one.machine.name),
         _Column(heading="variant", text=lambda one: variant_of(one.case)),
     ]
-    if terms.rate_per_s and terms.p99_s:
+    if terms.has_target:
         columns += [
             _Column(heading="machines", text=lambda one: _shown(one.units, _bare_count)),
             _Column(
