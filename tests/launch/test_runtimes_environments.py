@@ -418,3 +418,16 @@ def test_a_real_old_version_is_made_and_measured(tmp_path: Path) -> None:
     worker.close()
     launcher.close()
     shutil.rmtree(made.folder)
+
+
+@pytest.mark.needs("network")
+def test_a_real_old_version_beside_numpy_2_is_refused_with_both_versions(tmp_path: Path) -> None:
+    uv = find_uv()
+    if not uv or sys.version_info[:2] > (3, 12):
+        pytest.skip("needs uv, and a Python that has both packages")
+    environments = Environments(
+        tmp_path / "cache", notify=lambda _: None, installer=lambda: UvInstaller(uv)
+    )
+    failure = failure_of(environments, "onnxruntime==1.17.1+numpy==2.1.0")
+    assert "onnxruntime 1.17.1 was built for numpy 1, and numpy 2.1.0 is here" in failure.message
+    assert environments.all() == []
