@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 import os
 import random
 import time
@@ -11,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
-from statistics import median
 
 from pytest_ortbench.analysis.gate.rules import rules_for
 from pytest_ortbench.analysis.gate.self_test import Trial
@@ -125,23 +123,24 @@ class SelfTest:
         """Numbers of added work that take as long as one inference, measured once a model."""
         key = case.case_id
         if key not in self._numbers:
-            plain = self._floors(Pair(baseline=case, contender=case), 1)[0]
-            tried = max(1, round(_GUESS_SHARE * plain * 1e9 / _GUESS_NS))
+            plain_s, _ = self._floors(Pair(baseline=case, contender=case), 1)
+            tried = max(1, round(_GUESS_SHARE * plain_s * 1e9 / _GUESS_NS))
             pair = Pair(baseline=case, contender=replace(case, added_work=tried))
-            shares = self._shares(pair)
-            self._numbers[key] = tried / max(median(shares), 1e-3)
+            plain_s, slower_s = self._floors(pair, _CALIBRATION)
+            self._numbers[key] = tried / max(slower_s / plain_s - 1, 1e-3)
         return self._numbers[key]
 
-    def _shares(self, pair: Pair) -> list[float]:
-        launches = [self._launch(pair, index) for index in range(_CALIBRATION)]
-        return [
-            math.expm1(math.log(min(one.contender_min_ns) / min(one.baseline_min_ns)))
-            for one in launches
-        ]
+    def _floors(self, pair: Pair, launches: int) -> tuple[float, float]:
+        """Fastest inference of baseline and contender over some launches, in seconds.
 
-    def _floors(self, pair: Pair, launches: int) -> list[float]:
-        """Fastest inference of the baseline of each launch, in seconds."""
-        return [min(self._launch(pair, index).baseline_min_ns) / 1e9 for index in range(launches)]
+        Over all of them: load on the machine, which only adds, is then least likely to be taken
+        for added work.
+        """
+        made = [self._launch(pair, index) for index in range(launches)]
+        return (
+            min(min(launch.baseline_min_ns) for launch in made) / 1e9,
+            min(min(launch.contender_min_ns) for launch in made) / 1e9,
+        )
 
     def _launch(self, pair: Pair, index: int) -> PairedLaunch:
         deadline = time.monotonic() + pair.baseline.sampling.timeout_s

@@ -70,6 +70,14 @@ def test_a_launch_runs_one_side_at_a_time_with_equal_counts_and_seeded_order():
     )
 
 
+def test_a_contender_of_another_order_sets_the_length_of_the_blocks():
+    launched = measure_launch(
+        PAIR, FakeLauncher(times(4.0)), seed=7, index=0, deadline=time.monotonic() + 60
+    )
+    # 12 ms are one inference of 12 ms, not four.
+    assert launched.launch.iterations == 1
+
+
 # Verdicts.
 
 

@@ -1,0 +1,80 @@
+"""One launch with real workers: the only live one, since a gate takes half a minute."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+from pytest_ortbench.analysis.gate.contrasts import contrasts_of
+from pytest_ortbench.core.case import Case, Provider, Runtime, SessionConfig
+from pytest_ortbench.core.model import Variant
+from pytest_ortbench.engine.paired import Pair, measure_launch
+from pytest_ortbench.launch.launcher import ProcessLauncher
+from pytest_ortbench.plan.feeds import resolve_inputs
+from pytest_ortbench.zoo.graph import read_model
+
+
+def case_of(folder: Path) -> Case:
+    """A product of matrices of about a tenth of a millisecond, on one thread."""
+    weight = np.linspace(-1, 1, 256 * 256, dtype=np.float32).reshape(256, 256)
+    graph = helper.make_graph(
+        [helper.make_node("MatMul", ["x", "w"], ["y"])],
+        "product",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [32, 256])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [32, 256])],
+        [numpy_helper.from_array(weight, "w")],
+    )
+    path = folder / "product.onnx"
+    opsets = [helper.make_opsetid("", 13)]
+    onnx.save(helper.make_model(graph, ir_version=8, opset_imports=opsets), str(path))
+    model = read_model(path, name="product", source="file")
+    return Case(
+        model=model,
+        variant=Variant(
+            precision="native",
+            path=model.path,
+            digest=model.digest,
+            size_bytes=model.size_bytes,
+        ),
+        provider=Provider(alias="cpu", name="CPUExecutionProvider"),
+        runtime=Runtime(command=(sys.executable,)),
+        session=SessionConfig(intra_op_num_threads=1),
+        inputs=resolve_inputs(model, batch=32, dims={}),
+    )
+
+
+def test_work_that_is_really_added_shows_in_both_contrasts(tmp_path: Path):
+    plain = case_of(tmp_path)
+    # So many sines take many times as long as the product, whatever else runs here.
+    slower = dataclasses.replace(plain, added_work=100_000)
+    launcher = ProcessLauncher()
+    try:
+        launched = measure_launch(
+            Pair(baseline=plain, contender=slower),
+            launcher,
+            seed=1,
+            index=0,
+            deadline=time.monotonic() + 120,
+            references=(
+                launcher.reference(plain, tmp_path),
+                launcher.reference(slower, tmp_path),
+            ),
+        )
+    finally:
+        launcher.close()
+    contrasts = contrasts_of(launched.launch)
+    assert contrasts.floor > math.log(1.5)
+    assert contrasts.typical > math.log(1.5)
+    assert launched.launch.baseline_peak_bytes > 0
+    assert launched.launch.contender_peak_bytes > 0
+    for side in (launched.baseline, launched.contender):
+        assert side.threads == 1
+        assert side.placement.executed == {"CPUExecutionProvider": 1}
+        assert side.accuracy.outputs[0].finite
