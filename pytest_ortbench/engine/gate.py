@@ -48,6 +48,8 @@ _LONE = 2
 
 _CPU = "CPUExecutionProvider"
 
+_NO_SPIN = {"session.force_spinning_stop": "1"}
+
 
 @dataclass(slots=True)
 class Gate:
@@ -113,7 +115,7 @@ class Gate:
             return _with_outcome(
                 replace(result, reason=shapes, flags=(Flag(name="SHAPES", detail=shapes),))
             )
-        measuring = _Measuring(gate=self, pair=pair, profile=profile)
+        measuring = _Measuring(gate=self, pair=_without_spinning(pair), profile=profile)
         try:
             decided, confirmed = measuring.run()
         except SideFailed as failed:
@@ -279,7 +281,7 @@ class _Measuring:
     def _flags(self) -> tuple[Flag, ...]:
         assert self._first is not None
         sides = (self._first.baseline, self._first.contender)
-        return flags_of(
+        flags = flags_of(
             self.launches,
             threads=max(side.threads for side in sides),
             cpus=min(side.cpus for side in sides),
@@ -287,6 +289,10 @@ class _Measuring:
                 case.provider.name == _CPU for case in (self.pair.baseline, self.pair.contender)
             ),
         )
+        if _can_suspend(self.pair):
+            return flags
+        detail = "workers of a runtime that is not a local process can't be suspended"
+        return (*flags, Flag(name="SPIN", detail=detail))
 
     def side(self, name: str) -> Side:
         """What is known of one side beside its durations."""
@@ -315,6 +321,23 @@ class _Measuring:
                 for metric, values in numbers.items()
             },
         )
+
+
+def _can_suspend(pair: Pair) -> bool:
+    """Whether a signal reaches the worker itself, not only a shell or client in front of it."""
+    runtimes = (pair.baseline.runtime, pair.contender.runtime)
+    return all(runtime.shares_files and not runtime.through_shell for runtime in runtimes)
+
+
+def _without_spinning(pair: Pair) -> Pair:
+    """Where a side can't be suspended, at least its threads stop spinning after each run."""
+    if _can_suspend(pair):
+        return pair
+    sides = (
+        replace(case, session=replace(case.session, entries={**case.session.entries, **_NO_SPIN}))
+        for case in (pair.baseline, pair.contender)
+    )
+    return Pair(baseline=next(sides), contender=next(sides))
 
 
 def _shapes(pair: Pair) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pytest_ortbench.analysis.gate.rules import parse_rules, rules_for
-from pytest_ortbench.core.case import Case, Sampling
+from pytest_ortbench.core.case import Case, Runtime, Sampling
 from pytest_ortbench.core.gate import GateResult
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.run import Machine
@@ -176,6 +176,20 @@ def test_more_threads_than_cpus_make_it_inconclusive():
     result = gate(launcher).judge(PAIR, RULES, baseline="b")
     assert (result.verdict, result.failures) == ("inconclusive", ())
     assert [flag.name for flag in result.flags] == ["THREADS>CPUS"]
+
+
+def test_workers_that_can_not_be_suspended_stop_spinning_and_are_flagged():
+    far = Runtime(label="far", shares_files=False)
+    pair = Pair(
+        baseline=dataclasses.replace(OLD, runtime=far),
+        contender=dataclasses.replace(NEW, runtime=far),
+    )
+    launcher = FakeLauncher(times(1.07))
+    result = gate(launcher).judge(pair, RULES, baseline="b")
+    assert result.verdict == "inconclusive"
+    assert [flag.name for flag in result.flags] == ["SPIN"]
+    for worker in launcher.opened:
+        assert worker.case.session.entries == {"session.force_spinning_stop": "1"}
 
 
 # Families.
