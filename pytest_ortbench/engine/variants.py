@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import importlib.metadata
 import json
@@ -44,6 +45,7 @@ class Variants:
     launcher: Launcher
     folder: Path
     _known: dict[str, Converted | Failure] = field(default_factory=dict)
+    _keys: dict[Conversion, str] = field(default_factory=dict)
 
     def prepare(self, case: Case, conversion: Conversion) -> Case:
         """Return the case with the file that it needs, made if it is not there yet.
@@ -55,7 +57,8 @@ class Variants:
         Raises:
             WorkerError: if it can't be made; the same failure again for every further case.
         """
-        key = cache_key(conversion)
+        key = self._keys.get(conversion) or cache_key(conversion)
+        self._keys[conversion] = key
         if key not in self._known:
             self._known[key] = self._obtain(key, conversion, case.sampling.timeout_s)
         made = self._known[key]
@@ -164,6 +167,7 @@ def cache_key(conversion: Conversion) -> str:
     return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()[:24]
 
 
+@functools.cache
 def _tools() -> dict[str, str]:
     """Versions of what converts, without importing any of it."""
     found = {each.name: each.version for each in installed().distributions}

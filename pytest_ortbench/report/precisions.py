@@ -23,9 +23,9 @@ from pytest_ortbench.report.escape import encodable, markdown, one_line
 
 HEADINGS = ("precision", "provider", "latency", "speed", "size", "memory", "accuracy", "")
 
-#: Columns that a narrow terminal does without, in this order: flags and latency stand in the table
-#: of all cases too.
-_DISPENSABLE = (7, 2, 5)
+#: Columns that a narrow terminal does without, in this order: most stand in the table of all cases
+#: too, and the provider in the sentences.
+_DISPENSABLE = (7, 2, 5, 1, 4)
 
 #: Settings of a recipe that a line shows; the document has all of them.
 _SHOWN = (
@@ -112,7 +112,7 @@ def latency_words(ratio: Ratio | None) -> str:
     if ratio.certain:
         near, far = (ratio.low, ratio.high) if ratio.value > 1 else (ratio.high, ratio.low)
         return f"{_times(ratio.value)} [{_factor(near)}, {_factor(far)}]"
-    return f"not told apart [{_times(ratio.high)}, {_times(ratio.low)}]"
+    return f"unclear [{_times(ratio.high)}, {_times(ratio.low)}]"
 
 
 def plain_words(ratio: Ratio | None, less: str, more: str) -> str:
@@ -179,6 +179,8 @@ def _table(block: PrecisionBlock, width: int) -> Iterator[str]:
     widths = [max(cell_len(row[index]) for row in rows) for index in range(len(HEADINGS))]
     shown = list(range(len(HEADINGS)))
     for index in _DISPENSABLE:
+        if index == 1 and len({row.provider for row in block.rows}) > 1:
+            continue
         if sum(widths[column] + 2 for column in shown) > width:
             shown.remove(index)
     for row in rows:
