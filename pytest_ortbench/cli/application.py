@@ -37,6 +37,7 @@ COMMANDS: dict[str, Entry] = {
     "badge": Entry("badge", "A badge with one number, for shields.io."),
     "compare": Entry("compare", "Runs side by side: machines, runtimes, providers, times."),
     "merge": Entry("merge", "Several runs of one machine as one document."),
+    "trend": Entry("trend", "Where latency changed over many stored runs."),
     "gate": Entry("gate", "Hold one run against another; test the gate itself."),
     "schema": Entry("schema", "The JSON Schema of run documents; check documents against it."),
 }

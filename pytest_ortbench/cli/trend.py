@@ -1,0 +1,75 @@
+"""``ortbench trend``: where the latency of a case changed over many stored runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from pytest_ortbench.cli.arguments import epilog
+from pytest_ortbench.cli.terminal import ExitCode, say, warn
+from pytest_ortbench.core.errors import OrtbenchError
+
+if TYPE_CHECKING:
+    from pytest_ortbench.analysis.history import Series
+
+
+@click.command(epilog=epilog("ortbench trend results", "ortbench trend results --plot=trend.png"))
+@click.argument(
+    "folder",
+    metavar="DIR",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    default=Path("results"),
+)
+@click.option(
+    "--plot",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Draw the series to this file (.png, .svg or .pdf).",
+)
+def command(folder: Path, plot: Path | None) -> int:
+    """Find change points in the runs of DIR, on ratios to the canary of each run.
+
+    Each machine is a series of its own. A change point is a question, never a failure: the exit
+    code is 0 whatever is found.
+    """
+    from pytest_ortbench.analysis.history import histories
+    from pytest_ortbench.store.documents import list_runs, load
+
+    runs = []
+    for stored in list_runs(folder):
+        if stored.state != "finished":
+            continue
+        try:
+            runs.append(load(stored.path))
+        except OrtbenchError as error:
+            warn(f"note: {error}")
+    series = histories(runs)
+    if not series:
+        warn(f"ortbench: {folder} holds no finished run with a canary")
+        return ExitCode.NOTHING
+    for entry in series:
+        count = f"{len(entry.points)} run{'s' if len(entry.points) != 1 else ''}"
+        if not entry.steps:
+            say(f"{entry.key[0]} on {entry.machine}: no change in {count}")
+        for step in entry.steps:
+            point = entry.points[step.index]
+            revision = f", commit {point.commit[:12]}" if point.commit else ""
+            say(
+                f"{entry.key[0]} on {entry.machine}: {100 * step.change:+.1f} % since "
+                f"{point.started_at}{revision} ({point.run_id})"
+            )
+    if plot is not None:
+        _draw(series, plot)
+        say(f"plot: {plot}")
+    return ExitCode.FINE
+
+
+def _draw(series: Sequence[Series], plot: Path) -> None:
+    from pytest_ortbench.report.figures import render
+    from pytest_ortbench.report.figures.trend import trend
+
+    made = trend(series)
+    assert made is not None
+    plot.write_bytes(render(made, plot.suffix.removeprefix(".") or "png"))

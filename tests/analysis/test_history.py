@@ -1,0 +1,82 @@
+"""Change points of series whose steps are known."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pytest_ortbench.analysis.history import change_points, histories
+from pytest_ortbench.core.run import Canary
+from tests.results_factory import make_machine, make_result, make_run
+
+
+def noisy(levels: list[float], each: int = 8, spread: float = 0.01, seed: int = 0) -> list[float]:
+    draw = random.Random(seed)
+    return [level * (1 + draw.gauss(0, spread)) for level in levels for _ in range(each)]
+
+
+def test_a_step_is_found_where_it_is_and_as_large_as_it_is():
+    (step,) = change_points(noisy([2.0, 2.2]))
+    assert step.index == 8
+    assert step.change == pytest.approx(0.10, abs=0.01)
+
+
+def test_two_steps():
+    steps = change_points(noisy([2.0, 2.4, 1.8]))
+    assert [step.index for step in steps] == [8, 16]
+    assert [step.change > 0 for step in steps] == [True, False]
+
+
+def test_noise_alone_rarely_makes_a_step():
+    found = sum(bool(change_points(noisy([2.0], each=30, seed=seed))) for seed in range(100))
+    assert found <= 2
+
+
+@pytest.mark.parametrize("count", range(5))
+def test_few_runs_say_nothing(count: int):
+    assert change_points([1.0, 1.0, 9.0, 9.0][:count]) == ()
+
+
+def test_one_run_that_is_off_is_no_change():
+    assert change_points([2.0, 2.01, 1.99, 2.0, 3.0, 2.0, 2.01, 1.99, 2.0]) == ()
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.floats(0.01, 100), st.integers(0, 1000))
+def test_units_do_not_matter(factor: float, seed: int):
+    series = noisy([2.0, 2.3], seed=seed)
+    scaled = change_points([factor * value for value in series])
+    assert [step.index for step in scaled] == [step.index for step in change_points(series)]
+
+
+def run_of(index: int, median_ns: int, *, machine_factor: float = 1.0, host: str = "a"):
+    run = make_run(
+        [make_result(median_ns=round(median_ns * machine_factor), seed=index, workers=1)],
+        run_id=f"run-{index:02d}",
+        machine=make_machine(host, cpu=host),
+    )
+    canary = Canary(model="builtin:canary@1", durations_ns=(round(1e6 * machine_factor),) * 3)
+    return dataclasses.replace(run, started_at=f"2026-01-{index + 1:02d}", canary=canary)
+
+
+def test_a_slow_day_of_the_machine_is_no_change_of_the_code():
+    runs = [run_of(index, 3_000_000, machine_factor=1 + index % 3) for index in range(12)]
+    (series,) = histories(runs)
+    assert series.steps == ()
+    assert series.points[0].ratio == pytest.approx(3.0, rel=0.01)
+
+
+def test_machines_are_apart_and_runs_in_order_of_time():
+    runs = [run_of(index, 3_000_000 if index < 6 else 3_600_000) for index in range(12)]
+    other = [run_of(index, 9_000_000, host="b") for index in range(3)]
+    no_canary = dataclasses.replace(run_of(20, 1), canary=None)
+    one, two = histories([*reversed(runs), *other, no_canary])
+    assert {one.machine, two.machine} == {"a", "b"}
+    series = one if one.machine == "a" else two
+    (step,) = series.steps
+    assert series.points[step.index].run_id == "run-06"
+    assert step.change == pytest.approx(0.2, abs=0.01)

@@ -1,0 +1,24 @@
+"""``ortbench trend``."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from tests.analysis.test_history import run_of
+
+
+def test_changes_are_told_and_drawn_and_never_fail(tool, store, tmp_path):
+    for index in range(10):
+        store(run_of(index, 3_000_000 if index < 5 else 3_600_000))
+    ended = tool("trend", "results", "--plot=trend.png")
+    assert ended.code == 0
+    assert "on a: +20" in ended.out or "on a: +19" in ended.out
+    assert "since 2026-01-06, commit 0123456789ab (run-05)" in ended.out
+    assert (tmp_path / "trend.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_without_a_canary_there_is_nothing_to_tell(tool, store):
+    store(dataclasses.replace(run_of(0, 3_000_000), canary=None))
+    ended = tool("trend", "results")
+    assert ended.code == 3
+    assert "holds no finished run with a canary" in ended.err
