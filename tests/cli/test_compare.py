@@ -1,0 +1,190 @@
+from __future__ import annotations
+
+import csv
+import dataclasses
+import io
+import json
+
+from tests.report.sample_runs import case, measured
+from tests.results_factory import make_machine, make_run
+
+TABLE = """
+currency = "EUR"
+[machines.desk]
+price = 1000
+[machines.rack]
+price_per_hour = 0.1
+"""
+
+
+def of(host: str, factor: float, day: int = 1):
+    """A run of two cases on a machine."""
+    results = [
+        measured(case(precision=precision), 0.004 * factor * share)
+        for precision, share in (("native", 1.0), ("int8-static", 0.4))
+    ]
+    return make_run(
+        results,
+        run_id=f"202601{day:02d}T030405Z-{host}-0a1b",
+        machine=make_machine(host, cpu=f"CPU of {host}"),
+    )
+
+
+def test_the_answer_is_in_the_last_lines(tool, store):
+    ended = tool("compare", store(of("desk", 1.0)), store(of("rack", 0.5)))
+    assert (ended.code, ended.err) == (0, "")
+    lines = ended.out.splitlines()
+    assert lines[0] == "latency p50 of 2 machines"
+    assert "overall: best is rack" in lines[-4]
+    assert "mobilenet_v2 b1: fastest rack with int8-static/cpu" in lines[-2]
+    assert "\x1b" not in ended.out
+
+
+def test_runs_go_by_their_id_and_a_filter_chooses_cases(tool, store):
+    for run in (of("desk", 1.0), of("rack", 0.5)):
+        store(run)
+    ended = tool(
+        "compare",
+        "20260101T030405Z-desk-0a1b",
+        "20260101T030405Z-rack-0a1b",
+        "--format=csv",
+        "--filter=precision=native",
+    )
+    rows = list(csv.DictReader(io.StringIO(ended.out)))
+    assert [(row["side"], row["case_id"]) for row in rows] == [
+        ("desk", "mobilenet_v2/native/cpu/b1"),
+        ("rack", "mobilenet_v2/native/cpu/b1"),
+    ]
+
+
+def test_a_run_named_twice_counts_once(tool, store):
+    path = store(of("desk", 1.0))
+    ended = tool("compare", path, path, store(of("rack", 0.5)), "--format=csv")
+    assert "is named twice and counts once" in ended.err
+    assert len(ended.out.splitlines()) == 1 + 2 * 2 + 2
+
+
+def test_one_run_compares_what_it_holds(tool, store):
+    ended = tool("compare", store(of("desk", 1.0)), "--metric=throughput")
+    assert ended.out.startswith("throughput of 2 precisions")
+    assert "highest int8-static" in ended.out.replace("\n", " ")
+
+
+def test_p99_is_computed_where_it_is_asked_for(tool, store):
+    ended = tool(
+        "compare",
+        store(of("desk", 1.0)),
+        store(of("rack", 0.5)),
+        "--metric=latency_p99",
+        "--format=csv",
+    )
+    rows = list(csv.DictReader(io.StringIO(ended.out)))
+    assert all(float(row["value"]) > 0 for row in rows)
+
+
+def test_pages_figures_and_markdown(tool, store, tmp_path):
+    runs = [store(of("desk", 1.0)), store(of("rack", 0.5))]
+    page = tmp_path / "machines.html"
+    ended = tool("compare", *runs, "--format=html", "--output", page, "--plots", tmp_path / "plots")
+    assert ended.code == 0
+    assert ended.out.splitlines()[-1] == f"{page}: 2 runs"
+    assert page.read_text().startswith("<!doctype html>")
+    assert sorted(path.name for path in (tmp_path / "plots").glob("*.png")) == [
+        "overall.png",
+        "workloads.png",
+    ]
+    assert tool("compare", *runs, "--format=md").out.startswith("## latency p50 of 2 machines")
+
+
+def test_machines_with_prices(tool, store, tmp_path):
+    (tmp_path / "machines.toml").write_text(TABLE)
+    runs = [store(of("desk", 1.0)), store(of("rack", 0.5))]
+    ended = tool("compare", *runs, "--machines=machines.toml", "--rate=300", "--p99=50ms")
+    text = ended.out.replace("\n", " ")
+    # 1.6 ms a request: one desk serves 300 a second half busy; a rented rack is 2630 in 3 years.
+    assert "cheapest desk with int8-static/cpu, 1 machine, 1000 EUR over 3 years" in text
+    assert "×0.380 of rack" in text
+    assert "M/G/1" in text
+    yearly = tool(
+        "compare", *runs, "--machines=machines.toml", "--rate=300", "--p99=50ms", "--years=1"
+    )
+    assert "cheapest rack" in yearly.out
+    assert "877 EUR over 1 year" in yearly.out.replace("\n", " ")
+
+
+def test_a_target_needs_both_numbers_and_prices(tool, store, tmp_path):
+    (tmp_path / "machines.toml").write_text(TABLE)
+    runs = [store(of("desk", 1.0)), store(of("rack", 0.5))]
+    alone = tool("compare", *runs, "--rate=300")
+    assert (alone.code, "--machines=machines.toml" in alone.err) == (2, True)
+    half = tool("compare", *runs, "--machines=machines.toml", "--rate=300")
+    assert (half.code, "needs both a rate and a p99" in half.err) == (2, True)
+    wrong = tool("compare", *runs, "--machines=machines.toml", "--rate=300", "--p99=5MB")
+    assert (wrong.code, "'MB', which does not fit" in wrong.err) == (2, True)
+
+
+def test_what_is_wrong_is_one_line(tool, store):
+    path = store(of("desk", 1.0))
+    for arguments, words in (
+        (["--by=machine"], "there is only one machine"),
+        (["--metric=speed"], "'speed' is not a metric"),
+        (["--baseline=fp16"], "'fp16' is no precision of these runs"),
+    ):
+        ended = tool("compare", path, *arguments)
+        assert ended.code == 2
+        assert words in ended.err
+        assert ended.err.count("\n") == 1
+    assert tool("compare", path, "--filter=nothing").code == 3
+    assert tool("compare", *[path] * 51).code == 2
+
+
+def test_report_of_one_run_lies_beside_it(tool, store):
+    path = store(of("desk", 1.0))
+    ended = tool("report")
+    assert ended.out.splitlines()[-1] == "report: results/20260101T030405Z-desk-0a1b/report.html"
+    assert (path.parent / "report.html").read_text().lower().startswith("<!doctype html>")
+    shown = tool("show").out.splitlines()
+    assert ended.out.splitlines()[-2] == shown[-1]
+
+
+def test_report_of_several_is_their_comparison(tool, store, tmp_path):
+    ended = tool("report", store(of("desk", 1.0)), store(of("rack", 0.5)))
+    assert "overall: best is rack" in ended.out
+    assert "<h1>latency p50 of 2 machines</h1>" in (tmp_path / "comparison.html").read_text()
+
+
+def test_plots_lie_beside_the_run(tool, store):
+    path = store(of("desk", 1.0))
+    ended = tool("plot", "latest", "--format=png")
+    assert ended.code == 0
+    written = {f"plot: {file.relative_to(path.parents[2])}" for file in path.parent.rglob("*.png")}
+    assert set(ended.out.splitlines()) == written
+    assert len(written) > 3
+
+
+def test_plots_of_several(tool, store, tmp_path):
+    tool("plot", store(of("desk", 1.0)), store(of("rack", 0.5)), "--format=svg", "-o", "figures")
+    assert sorted(path.name for path in (tmp_path / "figures").iterdir()) == [
+        "overall.svg",
+        "workloads.svg",
+    ]
+
+
+def test_nothing_to_draw_is_said(tool, store):
+    store(dataclasses.replace(of("desk", 1.0), cases=()))
+    assert tool("plot").code == 3
+    assert tool("report").code == 3
+
+
+def test_a_badge_of_a_model_and_of_a_case(tool, store, tmp_path):
+    store(of("desk", 1.0))
+    of_model = json.loads(tool("badge", "latest", "mobilenet_v2").out)
+    assert of_model["message"].startswith("int8-static/cpu/b1 1.6")
+    case_id = "mobilenet_v2/native/cpu/b1"
+    of_case = json.loads(tool("badge", "latest", case_id, "--metric=peak_rss").out)
+    assert of_case["label"] == "mobilenet_v2/native/cpu/b1 peak rss"
+    assert of_case["message"].endswith("MB")
+    assert tool("badge", "latest", "mobilenet_v2/native/cpu/b2").code == 2
+    assert tool("badge", "latest", case_id, "--metric=speed").code == 2
+    tool("badge", "latest", case_id, "--output=badge.json")
+    assert json.loads((tmp_path / "badge.json").read_text())["color"] == "blue"

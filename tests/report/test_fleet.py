@@ -1,0 +1,220 @@
+"""Comparisons and costs in every output: one answer, equal numbers, inert names."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from functools import cache
+
+import pytest
+
+from pytest_ortbench.core.errors import UsageError
+from pytest_ortbench.report.figures.fleet import pictures
+from pytest_ortbench.report.fleet import csv as fleet_csv
+from pytest_ortbench.report.fleet import procurement
+from pytest_ortbench.report.fleet.html import render_html
+from pytest_ortbench.report.fleet.markdown import render_markdown
+from pytest_ortbench.report.fleet.procurement import with_costs
+from pytest_ortbench.report.fleet.table import render_table
+from pytest_ortbench.report.fleet.view import HOLE, build_view
+from tests.report import fleet_views
+from tests.report.fleet_views import costs, hostile, view
+from tests.report.page_reader import read_page
+from tests.report.test_markdown import cells_of
+
+
+@cache
+def page() -> str:
+    shown = with_costs(view(), costs())
+    return render_html(shown, pictures=pictures(view(), costs()))
+
+
+def one_space(text: str) -> str:
+    return " ".join(text.split())
+
+
+@pytest.mark.parametrize("priced", [False, True])
+def test_the_answer_is_one_and_the_same_everywhere(priced: bool) -> None:
+    shown = with_costs(view(), costs()) if priced else view()
+    assert len(shown.answer) > 3
+    terminal = render_table(shown, width=500, color=False).splitlines()
+    assert terminal[-len(shown.answer) :] == list(shown.answer)
+    markdown = render_markdown(shown).splitlines()
+    first = markdown[2 : 2 + len(shown.answer)]
+    assert [line.removeprefix("- ") for line in first] == list(shown.answer)
+    text = one_space(read_page(page() if priced else render_html(shown)).text)
+    start = text.index("Which is best, and by how much")
+    block = text[start : start + 3000]
+    position = 0
+    for sentence in shown.answer:
+        found = block.find(one_space(sentence), position)
+        assert found >= position
+        position = found
+
+
+def test_what_to_buy_comes_before_what_is_fastest() -> None:
+    answer = with_costs(view(), costs()).answer
+    assert "cheapest" in answer[0]
+    assert answer[-1].startswith("overall: best is rack")
+
+
+def test_numbers_are_equal_in_csv_markdown_terminal_and_html() -> None:
+    exact = {
+        (line["side"], line["model"], line["row"]): line
+        for line in csv.DictReader(io.StringIO(fleet_csv.render_csv(view())))
+        if line["table"] == "cases"
+    }
+    assert len(exact) == 3 * 8
+    markdown = render_markdown(view())
+    table = markdown[markdown.index("### Case by case") :]
+    headings, *body = cells_of(table)
+    reader = read_page(page())
+    html = {
+        (cells[0][0], cells[1][0]): cells[2:]
+        for cells in reader.rows
+        if len(cells) == 5 and cells[0][0] in ("mobilenet_v2", "bert") and "/" in cells[1][0]
+        if cells[1][0].count("/") == 2
+    }
+    checked = 0
+    for cells in body:
+        for side, text in zip(headings[2:], cells[2:], strict=True):
+            line = exact[side, cells[0], cells[1]]
+            column = headings[2:].index(side)
+            shown, sort_value = html[cells[0], cells[1]][column]
+            if not line["value"]:
+                assert text == HOLE
+                assert HOLE in shown
+                continue
+            number = re.match(r"([\d.]+) (ms|µs)", text)
+            assert number is not None
+            value = float(number[1]) * {"ms": 1e-3, "µs": 1e-6}[number[2]]
+            assert value == pytest.approx(float(line["value"]), rel=5.1e-3)
+            assert number[0] in shown
+            if line["ratio"] and line["is_baseline"] == "0":
+                ratio = re.search(r"×([\d.]+) \[([\d.]+), ([\d.]+)\]", text)
+                assert ratio is not None
+                assert float(ratio[1]) == pytest.approx(float(line["ratio"]), rel=5.1e-3)
+                assert float(ratio[2]) == pytest.approx(float(line["ratio_low"]), rel=5.1e-3)
+                assert ratio[0] in shown
+            if not line["reason"]:
+                assert float(sort_value) == float(line["value"])
+            checked += 1
+    assert checked == 20
+
+
+def test_a_hole_says_why_and_a_barred_number_keeps_its_reason() -> None:
+    assert "4 × crash: the worker died (edge)" in view().holes
+    assert any(text.startswith("4 × INACCURATE (desk, rack)") for text in view().holes)
+    text = render_markdown(view())
+    assert re.search(r"bert \| int8-static/cpu/b1 .*\[INACCURATE\]", text)
+
+
+def test_the_terminal_keeps_its_width_where_many_sides_do_not_fit() -> None:
+    wide = render_table(view(), width=170, color=False)
+    assert "×0.500 [0.4" in wide
+    narrow = render_table(view(), width=80, color=False)
+    assert all(len(line) <= 80 for line in narrow.splitlines())
+    table = narrow[narrow.index("Case by case") :]
+    assert "×0.500" in table[: table.index("Ratios:")]
+    assert "[0.4" not in table[: table.index("Ratios:")]
+
+
+def test_rows_beyond_the_limit_are_counted() -> None:
+    text = render_table(view(), width=120, color=False, rows=3)
+    assert "and 5 more rows" in text
+    assert "and 5 more rows" not in render_table(view(), width=120, color=False, rows=0)
+
+
+def test_colours_only_where_asked() -> None:
+    assert "\x1b[" in render_table(view(), width=120, color=True)
+    assert "\x1b[" not in render_table(view(), width=120, color=False)
+
+
+def test_an_encoding_without_our_signs_gets_stand_ins() -> None:
+    render_table(view(), width=120, color=False, encoding="ascii").encode("ascii")
+
+
+def test_costs_in_csv_are_those_of_the_tables() -> None:
+    lines = list(csv.DictReader(io.StringIO(procurement.render_csv(costs()))))
+    assert len(lines) == sum(len(tender.variants) for tender in costs().tenders)
+    best = {
+        (line["model"], line["workload"], line["machine"]): line
+        for line in lines
+        if line["best_of_machine"] == "1"
+    }
+    for tender in costs().tenders:
+        for offer in tender.offers:
+            line = best[tender.model, tender.label, offer.economics.machine.name]
+            assert line["rank"] == offer.mark
+            if offer.economics.cost is not None:
+                assert float(line["cost"]) == offer.economics.cost.value
+                assert float(line["cost_low"]) == offer.economics.cost.low
+            else:
+                assert line["cost"] == ""
+                assert line["missing"]
+
+
+def test_energy_of_a_device_alone_is_marked() -> None:
+    block = procurement.blocks(costs())[0]
+    index = block.headings.index("items/s per W")
+    cells = {row[1]: row[index] for row in block.rows}
+    assert cells["edge"].endswith("(device)")
+    assert not cells["desk"].endswith("(device)")
+
+
+def test_the_page_is_sealed_and_names_no_address() -> None:
+    text = page()
+    assert "default-src 'none'" in text or "default-src &#39;none&#39;" in text
+    assert not re.search(r"""(?:src|href)=["']?(?:https?:)?//""", text)
+    assert text.count("<script") == 1
+
+
+def test_hostile_names_are_inert_in_every_output() -> None:
+    shown, priced = hostile()
+    shown = with_costs(shown, priced)
+    html = render_html(shown, pictures=pictures(*hostile()))
+    reader = read_page(html)
+    tags = [tag for tag, _ in reader.tags]
+    assert tags.count("script") == 1
+    assert "bold" not in tags
+    assert "=<script>alert(1)</script>" in reader.text
+    terminal = render_table(shown, width=200, color=False)
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f\u202a-\u202e]", terminal)
+    for line in render_markdown(shown).splitlines():
+        assert "<script" not in line
+        assert "`" not in line
+    for text in (fleet_csv.render_csv(shown), procurement.render_csv(priced)):
+        rows = list(csv.reader(io.StringIO(text)))
+        assert len({len(row) for row in rows}) == 1
+        assert not any(cell.startswith(("=", "+", "@")) for row in rows for cell in row)
+
+
+def test_tables_of_markdown_have_as_many_cells_in_every_row() -> None:
+    shown, priced = hostile()
+    widths: list[int] = []
+    for line in render_markdown(with_costs(shown, priced)).splitlines():
+        if line.startswith("| "):
+            widths.append(len(re.findall(r"(?<!\\)\|", line)))
+        elif widths:
+            assert len(set(widths)) == 1
+            widths = []
+
+
+def test_one_side_is_no_comparison() -> None:
+    with pytest.raises(UsageError, match="there is only one machine in these runs: desk"):
+        build_view(fleet_views.machines()[:1], axis="machine")
+
+
+def test_unknown_metrics_and_baselines_are_named() -> None:
+    with pytest.raises(UsageError, match="'latency' is not a metric"):
+        build_view(fleet_views.machines(), metric="latency")
+    with pytest.raises(UsageError, match=r"'dusk' is no machine of these runs.*'desk'"):
+        build_view(fleet_views.machines(), baseline="dusk")
+
+
+def test_another_baseline_turns_the_ratios() -> None:
+    shown = build_view(fleet_views.machines(), baseline="rack")
+    mean = shown.main.overall[0].ratio
+    assert mean is not None
+    assert mean.value == pytest.approx(2, rel=0.02)
