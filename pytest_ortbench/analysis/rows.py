@@ -74,6 +74,7 @@ COLUMNS: tuple[str, ...] = (
     "run_id",
     "idle_power_w",
     "energy_net_per_inference_j",
+    "session_create_warm_s",
 )
 
 #: Metrics whose numbers are whole.

@@ -172,9 +172,7 @@ def median_latency(workers: Sequence[Samples]) -> OrderStatistic:
     )
 
 
-def _add_latency(
-    collector: _Collector, workers: Sequence[Samples], *, percentiles: bool
-) -> None:
+def _add_latency(collector: _Collector, workers: Sequence[Samples], *, percentiles: bool) -> None:
     count = sum(samples.count for samples in workers)
     statistics = {"latency_p50": median_latency(workers)}
     if percentiles:
@@ -244,8 +242,20 @@ def _add_startup(collector: _Collector, measurements: Sequence[Measurement]) -> 
         "first_inference": lambda measurement: measurement.startup.first_inference_ns,
         "warmup": lambda measurement: measurement.warm_up.total_ns,
     }
+    warm = [each for each in measurements if each.startup.cache == "warm"]
+    if warm:
+        loaded = sorted(each.startup.session_create_ns * 1e-9 for each in warm)
+        collector.add("session_create_warm", median(loaded), samples=len(loaded))
+    else:
+        collector.add("session_create_warm", None, reason="no worker found a cached engine")
     for name, value_of in read.items():
-        values = sorted(value_of(measurement) * 1e-9 for measurement in measurements)
+        # An engine that was built before is another thing: neither its loading nor its first run
+        # is that of a cold start.
+        cold = measurements if name == "warmup" else [m for m in measurements if m not in warm]
+        if not cold:
+            collector.add(name, None, reason="every worker found a cached engine")
+            continue
+        values = sorted(value_of(measurement) * 1e-9 for measurement in cold)
         ranks = interval_ranks(50, len(values))
         collector.add(
             name,

@@ -62,7 +62,16 @@ METRICS: dict[str, Metric] = dict(
             "session_create_s",
             "s",
             "lower",
-            "Creating the session, reading the file included: median of the workers.",
+            "Creating the session, reading the file included: median of the workers; where the "
+            "provider caches engines, of those that had to build them.",
+        ),
+        _metric(
+            "session_create_warm",
+            "session_create_warm_s",
+            "s",
+            "lower",
+            "Creating the session from engines that the provider had cached: median of the workers "
+            "that found some.",
         ),
         _metric(
             "first_inference",

@@ -174,8 +174,10 @@ def _provider_library(evidence: Evidence) -> Failure | None:
     if library:
         return _library_failure(evidence, library)
     for pattern, hint in _DEVICE_TROUBLE:
-        if re.search(pattern, text):
-            return _failure(evidence, "unavailable", readable(text), hint or _supplier(evidence))
+        match = re.search(pattern, text)
+        if match:
+            message = readable(match.group("message") if match.groupdict() else text)
+            return _failure(evidence, "unavailable", message, hint or _supplier(evidence))
     return None
 
 
@@ -194,6 +196,8 @@ _DEVICE_TROUBLE = (
         "No GPU has this number: see nvidia-smi and CUDA_VISIBLE_DEVICES",
     ),
     (r"CUDA failure 999\b|Please install TensorRT", ""),
+    # WebGPU says it behind a signature that is longer than the message.
+    (r"(?P<message>Failed to get a WebGPU (adapter|device)[^\n]*)", ""),
     (
         r"Could not determine default backend path",
         "Name the backend: qnn:htp (on x86 its simulator), qnn:gpu or qnn:cpu",

@@ -27,6 +27,7 @@ from pytest_ortbench.core.outcome import (
     WarmUp,
 )
 from pytest_ortbench.core.placement import is_fallback
+from pytest_ortbench.core.profile import OperatorProfile
 from pytest_ortbench.core.recipe import Conversion, Converted
 from pytest_ortbench.launch.diagnose import Evidence, diagnose, graph_refused
 from pytest_ortbench.launch.ending import tail
@@ -45,6 +46,7 @@ from pytest_ortbench.schema.protocol import (
     Opened,
     Probed,
     ProbeProvider,
+    ProfileOperators,
     ProfilePlacement,
     Question,
     ReadMemory,
@@ -118,6 +120,12 @@ class Worker(Protocol):
 
     def energy(self, budget_s: float) -> Energy:
         """Put the session under load and read the device's meter, ``budget_s`` at most."""
+
+    def operators(self, trace: Path | None = None) -> OperatorProfile:
+        """Say where the time of an inference goes, and keep the profiler's trace if asked.
+
+        The measured session is released, so no block can follow.
+        """
 
     def pause(self) -> None:
         """Suspend the process with all its threads."""
@@ -247,6 +255,15 @@ class ProcessWorker:
         """Put the session under load and read the device's meter meanwhile."""
         return self._ask(MeasureEnergy(budget_s=budget_s), Energy)
 
+    def operators(self, trace: Path | None = None) -> OperatorProfile:
+        """Say where the time of an inference goes, and keep the profiler's trace if asked."""
+        there = "" if trace is None else self._files.place_of(trace, self._case)
+        found = self._ask(ProfileOperators(keep=there), OperatorProfile)
+        if trace is None:
+            return found
+        self._files.fetch(there, trace)
+        return replace(found, trace=str(trace))
+
     def pause(self) -> None:
         """Suspend the process with all its threads."""
         self._process.pause()
@@ -279,6 +296,7 @@ class ProcessLauncher:
     ) -> None:
         self._on_phase = on_phase
         self._own_logs: tempfile.TemporaryDirectory[str] | None = None
+        self._own_engines: tempfile.TemporaryDirectory[str] | None = None
         self._log_folder = log_folder
         self._numbers = itertools.count(1)
         self._live: list[WorkerProcess] = []
@@ -292,7 +310,8 @@ class ProcessLauncher:
         process = self._start(case.runtime, f"{case.case_id}-w{worker}", deadline)
         try:
             files = _files(process, deadline, case)
-            opened = _ask(process, Open(case=files.case(case)), Opened, deadline, case)
+            question = Open(case=files.case(case), engines=self._engines(case))
+            opened = _ask(process, question, Opened, deadline, case)
         except BaseException:
             process.close()
             raise
@@ -364,9 +383,10 @@ class ProcessLauncher:
         for process in self._live:
             process.close()
         self._live.clear()
-        if self._own_logs is not None:
-            self._own_logs.cleanup()
-            self._own_logs = None
+        for folder in (self._own_logs, self._own_engines):
+            if folder is not None:
+                folder.cleanup()
+        self._own_logs = self._own_engines = None
 
     def _inspect(self, runtime: Runtime) -> RuntimeInfo:
         try:
@@ -415,6 +435,14 @@ class ProcessLauncher:
         return ProbeOutcome(
             provider=provider, usable=False, reason=reason, failure=refused, executed=executed
         )
+
+    def _engines(self, case: Case) -> str:
+        """Folder of the engines of this run, which one worker builds and the others load."""
+        if not case.runtime.shares_files:
+            return ""
+        if self._own_engines is None:
+            self._own_engines = tempfile.TemporaryDirectory(prefix="ortbench-engines-")
+        return self._own_engines.name
 
     def _start(self, runtime: Runtime, label: str, deadline: float) -> WorkerProcess:
         self._live = [process for process in self._live if not process.closed]

@@ -20,6 +20,7 @@ question                  answer
 :class:`ProfilePlacement` :class:`~pytest_ortbench.core.outcome.Placement`
 :class:`CompareOutputs`   :class:`~pytest_ortbench.core.outcome.Accuracy`
 :class:`MeasureEnergy`    :class:`~pytest_ortbench.core.energy.Energy`
+:class:`ProfileOperators` :class:`~pytest_ortbench.core.profile.OperatorProfile`
 :class:`Close`            none: the worker ends
 ========================  ===========================================================
 """
@@ -41,6 +42,7 @@ from pytest_ortbench.core.outcome import (
     Startup,
     WarmUp,
 )
+from pytest_ortbench.core.profile import OperatorProfile
 from pytest_ortbench.core.recipe import Conversion, Converted
 from pytest_ortbench.schema.wire import Plain, WireError, from_plain, to_plain
 
@@ -132,9 +134,16 @@ class Convert:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Open:
-    """Make inputs and session, and run the first inference."""
+    """Make inputs and session, and run the first inference.
+
+    Attributes:
+        case: What to measure.
+        engines: Folder for engines that providers build, kept for the other workers of the run;
+            empty keeps none.
+    """
 
     case: Case
+    engines: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,6 +189,17 @@ class MeasureEnergy:
     """Put the session under load, with idle time before, ``budget_s`` seconds at most."""
 
     budget_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProfileOperators:
+    """Release the measured session and say where the time goes in a profiled one.
+
+    Attributes:
+        keep: Where the trace goes, on the worker's side; empty to keep none.
+    """
+
+    keep: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -281,6 +301,7 @@ Question = (
     | ProfilePlacement
     | CompareOutputs
     | MeasureEnergy
+    | ProfileOperators
     | Close
 )
 Answer = (
@@ -298,6 +319,7 @@ Answer = (
     | Accuracy
     | Converted
     | Energy
+    | OperatorProfile
     | PhaseEntered
     | Refusal
 )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pytest_ortbench.core.case import Provider
 from pytest_ortbench.worker.runtime import load
+from pytest_ortbench.worker.session import options_for
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession, IOBinding
@@ -30,7 +31,7 @@ class NotBindable(Exception):
 def device_of(provider: Provider) -> tuple[str, int]:
     """Return type and index of the memory that a provider's inputs are bound on."""
     device = _DEVICE_TYPES.get(provider.name, "cpu")
-    index = provider.options.get("device_id", "0")
+    index = options_for(provider).get("device_id", "0")
     return device, int(index) if device != "cpu" and index.isdigit() else 0
 
 

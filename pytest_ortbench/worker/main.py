@@ -29,6 +29,7 @@ from pytest_ortbench.schema.protocol import (
     Open,
     PhaseEntered,
     ProbeProvider,
+    ProfileOperators,
     ProfilePlacement,
     Question,
     ReadMemory,
@@ -133,7 +134,7 @@ class Conversation:
             case Convert():
                 return self._convert(question)
             case Open():
-                self._measured = MeasuredCase(question.case, self._enter)
+                self._measured = MeasuredCase(question.case, self._enter, engines=question.engines)
                 return self._measured.open()
         measured = self._measured
         if measured is None:
@@ -153,6 +154,8 @@ class Conversation:
                 return measured.accuracy(Path(question.reference))
             case MeasureEnergy():
                 return measured.energy(question.budget_s)
+            case ProfileOperators():
+                return measured.operators(Path(question.keep) if question.keep else None)
         raise RuntimeError(f"no answer to {type(question).__name__}")
 
     def _inspect(self, question: Inspect) -> Answer:

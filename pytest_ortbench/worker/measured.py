@@ -23,6 +23,7 @@ from pytest_ortbench.core.outcome import (
     WarmUp,
 )
 from pytest_ortbench.core.precision import has_fixed_ranges
+from pytest_ortbench.core.profile import OperatorProfile
 from pytest_ortbench.schema.protocol import Opened
 from pytest_ortbench.worker import outputs
 from pytest_ortbench.worker.added_work import with_added_work
@@ -30,6 +31,7 @@ from pytest_ortbench.worker.binding import bind, device_of
 from pytest_ortbench.worker.contention import ContentionMeter, difference
 from pytest_ortbench.worker.device_memory import DeviceMemory
 from pytest_ortbench.worker.energy_meter import NoMeter, open_meter, why_no_meter
+from pytest_ortbench.worker.engine_cache import with_cache
 from pytest_ortbench.worker.inputs import make_feeds
 from pytest_ortbench.worker.inspection import describe_measured
 from pytest_ortbench.worker.memory import MemoryWatch, best_source
@@ -58,13 +60,15 @@ class MeasuredCase:
     Args:
         case: What to measure.
         enter: Called with each phase as it begins.
+        engines: Folder for engines that providers build; empty keeps none.
     """
 
-    def __init__(self, case: Case, enter: Enter) -> None:
+    def __init__(self, case: Case, enter: Enter, *, engines: str = "") -> None:
         self.case = case
         self.session: InferenceSession | None = None
         self.feeds: Mapping[str, object] = {}
         self._enter = enter
+        self._provider, self._cache = with_cache(case, engines)
         self._loop: Callable[[array[int]], None] | None = None
         self._contention = ContentionMeter()
         self._session_bytes: int | None = None
@@ -94,7 +98,7 @@ class MeasuredCase:
         self._watch = MemoryWatch(best_source())
         options = session_options(self.case.session, threads=self._threads)
         with self._watch.counted():
-            self.session, session_ns = create(self.case.variant.path, self.case.provider, options)
+            self.session, session_ns = create(self.case.variant.path, self._provider, options)
         self._session_bytes = self._watch.peak_rise()
         self._after_session_bytes = self._watch.rise()
         self._enter("first")
@@ -110,6 +114,7 @@ class MeasuredCase:
                 provider_init_ns=provider_ns,
                 session_create_ns=session_ns,
                 first_inference_ns=first_ns,
+                cache=self._cache,
             ),
             threads=self._threads,
             threads_source=self._threads_source,
@@ -177,7 +182,7 @@ class MeasuredCase:
         gc.collect()
         placement, self.session = profile(
             self.case.variant.path,
-            self.case.provider,
+            self._provider,
             self.case.session,
             self.feeds,
             threads=self._threads,
@@ -192,6 +197,20 @@ class MeasuredCase:
         # Ranges that were fixed beforehand hold at the magnitude that they were taken at.
         magnitudes = (1.0,) if has_fixed_ranges(self.case) else None
         return accuracy.compare(self._live(), reference, magnitudes=magnitudes)
+
+    def operators(self, keep: Path | None) -> OperatorProfile:
+        """Time the measured session, release it, and profile another one; no block can follow."""
+        from pytest_ortbench.worker.operator_profile import plain_times, profile_operators
+
+        self._enter("profile")
+        loop, duration = self._live_loop(), _room_for(1)
+        plain_ns = plain_times(lambda: loop(duration))
+        self._loop = None
+        self.session = None
+        gc.collect()
+        return profile_operators(
+            self.case, self.feeds, plain_ns, threads=self._threads, cpus=self._cpus, keep=keep
+        )
 
     def energy(self, budget_s: float) -> Energy:
         """Put the session under load and read the device's meter meanwhile."""

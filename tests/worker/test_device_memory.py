@@ -178,6 +178,25 @@ def test_no_pynvml_is_null_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> N
     assert gpus() == {}
 
 
+def test_other_processes_on_the_device_are_counted(nvml: FakeNvml) -> None:
+    stranger = SimpleNamespace(pid=1, usedGpuMemory=77)
+    assert DeviceMemory(CUDA, BY_BUS).neighbours() == 0
+    nvml.processes[0] = [stranger]
+    memory = DeviceMemory(CUDA, BY_BUS)
+    assert memory.neighbours() == 1
+    nvml.processes[0] = [stranger, SimpleNamespace(pid=2, usedGpuMemory=1), ours(300)]
+    assert memory.neighbours() == 2
+    # Where our own process is not among them, ids are those of another namespace: what was there
+    # before us is all that is certain.
+    nvml.processes[0] = [SimpleNamespace(pid=3, usedGpuMemory=1)] * 4
+    assert memory.neighbours() == 1
+
+
+def test_without_a_device_nobody_knows_of_neighbours(nvml: FakeNvml) -> None:
+    nvml.broken = "Driver Not Loaded"
+    assert DeviceMemory(CUDA, {}).neighbours() is None
+
+
 def test_other_providers_have_no_source() -> None:
     provider = Provider(alias="openvino", name="OpenVINOExecutionProvider")
     assert DeviceMemory(provider, {}).read() == (

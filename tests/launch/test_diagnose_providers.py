@@ -1,0 +1,158 @@
+"""What providers say of themselves, their devices and their libraries, as native messages."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from pytest_ortbench.core.case import Provider, Runtime
+from pytest_ortbench.launch.diagnose import Evidence, diagnose, graph_refused
+from pytest_ortbench.launch.launcher import ProcessLauncher
+from pytest_ortbench.plan.providers import parse_provider
+from pytest_ortbench.schema.protocol import Refusal
+
+#: As ONNX Runtime 1.27 to 1.32 said it.
+_WEBGPU = (
+    "/onnxruntime_src/onnxruntime/core/providers/webgpu/webgpu_context.cc:65 onnxruntime::webgpu::"
+    "WebGpuContext::Initialize(const onnxruntime::webgpu::WebGpuContextConfig&)::<lambda()>::"
+    "<lambda(wgpu::RequestAdapterStatus, wgpu::Adapter, wgpu::StringView, wgpu::Adapter*)> status "
+    "== wgpu::RequestAdapterStatus::Success was false. Failed to get a WebGPU adapter: No supported "
+    "adapters"
+)
+_BACKEND = (
+    "[ONNXRuntimeError] : 1 : FAIL : /onnxruntime_src/onnxruntime/core/session/plugin_ep/"
+    "ep_plugin_provider_interfaces.cc:393 virtual std::unique_ptr<onnxruntime::IExecutionProvider> "
+    "onnxruntime::PluginExecutionProviderFactory::CreateProvider(const OrtSessionOptions&, const "
+    "OrtLogger&) [ONNXRuntimeError] : 1 : FAIL : Could not determine default backend path for device"
+)
+_CAPABILITY = (
+    "2026-11-27 22:39:30.335945783 [E:onnxruntime:, ep_plugin_provider_interfaces.cc:677 "
+    "GetCapability] OrtEp::GetCapability() for QNNExecutionProvider failed with error: "
+    "[ONNXRuntimeError] : 11 : EP_FAIL : QNN SetupBackend failed "
+)
+_CONVOLUTION = (
+    "[ONNXRuntimeError] : 10 : INVALID_GRAPH : Non-zero status code returned while running "
+    "ggml_1_0 node. Name:'ggml_ggml_1_0_0' Status Message: model: Conv(): unsupported: Conv(): only "
+    "1-D convolutions (strides [1], pads [1, 1, 1, 1])"
+)
+
+
+@pytest.mark.parametrize(
+    ("alias", "text", "message", "hint"),
+    [
+        (
+            "webgpu",
+            _WEBGPU,
+            "Failed to get a WebGPU adapter: No supported adapters",
+            "It needs a GPU with a driver for Vulkan",
+        ),
+        (
+            "qnn",
+            _BACKEND,
+            "Could not determine default backend path for device",
+            "Name the backend: qnn:htp",
+        ),
+        (
+            "cuda",
+            "CUDA failure 35: CUDA driver version is insufficient for CUDA runtime version",
+            "CUDA failure 35: CUDA driver version is insufficient for CUDA runtime version",
+            "Update the NVIDIA driver",
+        ),
+        (
+            "cuda",
+            "CUDA failure 100: no CUDA-capable device is detected ; GPU=-1",
+            "CUDA failure 100: no CUDA-capable device is detected ; GPU=-1",
+            "No NVIDIA GPU is visible",
+        ),
+        (
+            "cuda",
+            "CUDA failure 101: invalid device ordinal ; GPU=7",
+            "CUDA failure 101: invalid device ordinal ; GPU=7",
+            "No GPU has this number",
+        ),
+    ],
+)
+def test_trouble_with_a_device_is_unavailable(
+    alias: str, text: str, message: str, hint: str
+) -> None:
+    refusal = Refusal(phase="session", error="RuntimeError", text=text)
+    failure = diagnose(Evidence(refusal=refusal, provider=parse_provider(alias)))
+    assert failure.kind == "unavailable"
+    assert failure.message == message
+    assert failure.hint.startswith(hint)
+
+
+def test_a_plug_in_without_a_device_says_what_it_needs() -> None:
+    text = "libonnxruntime_providers_webgpu.so offers no device here for WebGpuExecutionProvider"
+    refusal = Refusal(phase="session", error="PluginMissing", text=text)
+    webgpu = diagnose(Evidence(refusal=refusal, provider=parse_provider("webgpu")))
+    assert (webgpu.kind, webgpu.message) == ("unavailable", text)
+    assert webgpu.hint.startswith("It needs a GPU")
+    openvino = diagnose(Evidence(refusal=refusal, provider=parse_provider("openvino")))
+    assert "offers Intel's devices only" in openvino.hint
+
+
+def test_a_plug_in_that_lacks_a_library_names_it() -> None:
+    text = (
+        "Failed to load library libep.so with error: libvulkan.so.1: cannot open shared object "
+        "file: No such file or directory"
+    )
+    refusal = Refusal(phase="session", error="PluginMissing", text=text)
+    failure = diagnose(Evidence(refusal=refusal, provider=parse_provider("webgpu")))
+    assert failure.message == "WebGpuExecutionProvider needs libvulkan.so.1, which is not here"
+
+
+QNN = parse_provider("qnn")
+
+
+def test_why_a_plug_in_took_no_node_stands_in_the_log() -> None:
+    log = (
+        _CAPABILITY + "Unable to load backend, error:  libQnnCpu.so: cannot open shared object file"
+    )
+    failure = graph_refused(f"first line\n{log}: No such file\nmore", QNN)
+    assert failure is not None
+    assert failure.kind == "unavailable"
+    assert failure.message == "QNNExecutionProvider needs libQnnCpu.so, which is not here"
+    log = _CAPABILITY + "Failed to initialize backend (backend). Error: CANNOT_INITIALIZE"
+    failure = graph_refused(log, QNN)
+    assert failure is not None
+    assert failure.message == (
+        "QNNExecutionProvider refuses: QNN SetupBackend failed Failed to initialize backend "
+        "(backend). Error: CANNOT_INITIALIZE"
+    )
+
+
+def test_a_log_that_tells_nothing_of_it() -> None:
+    assert graph_refused("[W:onnxruntime:, x.cc:1 F] something else", QNN) is None
+    assert graph_refused(_CAPABILITY + "no", Provider(alias="ggml", name="ggml")) is None
+
+
+def test_a_node_that_was_claimed_and_then_refused_is_unsupported() -> None:
+    refusal = Refusal(phase="first", error="InvalidGraph", text=_CONVOLUTION)
+    ggml = Provider(alias="ggml", name="ggml")
+    failure = diagnose(Evidence(refusal=refusal, provider=ggml))
+    assert failure.kind == "unsupported"
+    assert failure.message.startswith("ggml says: Non-zero status code")
+    assert "only 1-D convolutions" in failure.message
+
+
+def test_a_plug_in_that_ends_the_process_hides_no_other_provider(tmp_path: Path) -> None:
+    package = tmp_path / "onnxruntime_ep_deadly"
+    package.mkdir()
+    (package / "__init__.py").write_text(
+        "import os\n\ndef get_ep_name():\n    os.abort()\n\ndef get_library_path():\n    return ''\n",
+        encoding="utf-8",
+    )
+    runtime = Runtime(
+        label="deadly", command=(sys.executable,), environment={"PYTHONPATH": str(tmp_path)}
+    )
+    launcher = ProcessLauncher()
+    info = launcher.inspect(runtime)
+    launcher.close()
+    assert "CPUExecutionProvider" in info.available_providers
+    assert info.plugin_problems == {
+        "plug-ins": "one of them ends the process: the measured process was ended by SIGABRT "
+        "while loading plug-in providers"
+    }
