@@ -1,0 +1,197 @@
+"""A provider that computes the wrong thing is caught, whichever way it is wrong.
+
+The standard pass runs as it is, with real sessions in this process whose outputs a stand-in spoils.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper
+
+from pytest_ortbench.analysis.answers import answers
+from pytest_ortbench.core.case import Case, InputSpec, Provider, Sampling, SessionConfig
+from pytest_ortbench.core.model import Model, Variant
+from pytest_ortbench.core.outcome import CaseResult
+from pytest_ortbench.engine.standard import measure
+from pytest_ortbench.launch.reference import reference_case
+from pytest_ortbench.plan.feeds import resolve_inputs
+from pytest_ortbench.worker import accuracy, measured, profiling
+from pytest_ortbench.worker.measured import MeasuredCase
+from pytest_ortbench.zoo.graph import read_model
+from tests.results_factory import make_run
+from tests.worker.graphs import serialised, value, weights
+from tests.worker.sessions import CPU, Spoiled, cpu_session
+
+Spoil = Callable[[int, list[Any]], list[Any]]
+FLOAT = TensorProto.FLOAT
+
+
+class Spoiling(Spoiled):
+    """Also answers what is asked of the measured session and of the profiled one."""
+
+    def get_providers(self) -> list[str]:
+        return list(self._session.get_providers())
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._session, name)
+
+
+class InProcess:
+    """A launcher that measures in this process."""
+
+    def open(self, case: Case, *, worker: int, deadline: float | None) -> Any:
+        del worker, deadline
+        opened = MeasuredCase(case, lambda _: None)
+        facts = opened.open()
+        for name in ("info", "startup", "threads", "threads_source", "cpus", "no_energy"):
+            setattr(opened, name, getattr(facts, name))
+        opened.options_in_force, opened.clock_pair_ns = {}, facts.clock_pair_ns  # type: ignore[attr-defined]
+        opened.profile = opened.placement  # type: ignore[attr-defined]
+        opened.close = lambda: None  # type: ignore[attr-defined]
+        return opened
+
+    def reference(self, case: Case, folder: Path) -> Path:
+        case = reference_case(case)
+        path = folder / "reference.npz"
+        session = cpu_session(Path(case.model.path).read_bytes(), optimise=False)
+        accuracy.write_reference(path, session=session, specs=case.inputs, seed=0)
+        return path
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., CaseResult]:
+    """Measure a serialised model on a session whose outputs are spoilt."""
+
+    def measured_with(content: bytes, spoil: Spoil) -> CaseResult:
+        path = tmp_path / "m.onnx"
+        path.write_bytes(content)
+        create = measured.create
+
+        def spoilt(*asked: Any) -> tuple[Any, int]:
+            session, took = create(*asked)
+            return Spoiling(session, spoil), took
+
+        for module in (measured, profiling):
+            monkeypatch.setattr(module, "create", spoilt)
+        return measure(case_of(read_model(path, name="m", source="file")), InProcess(), tmp_path)  # type: ignore[arg-type]
+
+    return measured_with
+
+
+def case_of(model: Model) -> Case:
+    inputs: tuple[InputSpec, ...] = resolve_inputs(model, batch=4, dims={})
+    return Case(
+        model=model,
+        variant=Variant(
+            precision="native", path=model.path, digest=model.digest, size_bytes=model.size_bytes
+        ),
+        provider=Provider(alias="cpu", name=CPU),
+        session=SessionConfig(intra_op_num_threads=1),
+        batch=4,
+        inputs=inputs,
+        sampling=Sampling(time_s=0.01, workers=1, timeout_s=60),
+    )
+
+
+def classifier() -> bytes:
+    return serialised(
+        [helper.make_node("MatMul", ["x", "w"], ["logits"], name="mm")],
+        [value("x", FLOAT, ["N", 16])],
+        [value("logits", FLOAT, ["N", 10])],
+        {"w": weights(16, 10)},
+    )
+
+
+def quantised(*, to_float: bool) -> bytes:
+    """Input and output of eight bits; the output as such, or back in float."""
+    nodes = [
+        helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"], name="q"),
+        helper.make_node("DequantizeLinear", ["q", "s", "z"], ["d"], name="dq"),
+        helper.make_node("MatMul", ["d", "w"], ["m"], name="mm"),
+        helper.make_node("QuantizeLinear", ["m", "t", "z"], ["y"], name="q2"),
+    ]
+    if to_float:
+        nodes.append(helper.make_node("DequantizeLinear", ["y", "t", "z"], ["yf"], name="dq2"))
+    kind, name = (FLOAT, "yf") if to_float else (TensorProto.UINT8, "y")
+    return serialised(
+        nodes,
+        [value("x", FLOAT, ["N", 16])],
+        [value(name, kind, ["N", 16])],
+        {
+            "w": weights(16, 16),
+            "s": np.float32(8 / 255),
+            "t": np.float32(30 / 255),
+            "z": np.uint8(128),
+        },
+    )
+
+
+def flags(result: CaseResult) -> set[str]:
+    return {flag.name for flag in result.flags}
+
+
+def test_a_right_one_is_not_flagged(run: Callable[..., CaseResult]) -> None:
+    result = run(classifier(), lambda _, outputs: outputs)
+    assert result.status == "measured"
+    assert not flags(result) & {"INACCURATE", "NONFINITE"}
+
+
+@pytest.mark.parametrize(
+    ("spoil", "flag", "says"),
+    [
+        (
+            lambda _, outputs: [outputs[0][:, ::-1].copy()],
+            "INACCURATE",
+            "logits: SQNR ",
+        ),
+        (lambda _, outputs: [np.zeros_like(outputs[0])], "INACCURATE", "logits: SQNR 0.0 dB"),
+        (
+            lambda call, outputs: [outputs[0] * np.float32(np.nan if call else 1)],
+            "NONFINITE",
+            "40 values in the",
+        ),
+        (
+            lambda call, outputs: [outputs[0] * np.float32(np.nan if call else 1)],
+            "INACCURATE",
+            "logits: 320 NaN",
+        ),
+        # Right at first, wrong later on: the runs of the loop itself differ.
+        (
+            lambda call, outputs: [outputs[0] * np.float32(1 if call < 4 else 0.5)],
+            "INACCURATE",
+            "outputs of the ",
+        ),
+    ],
+    ids=["permuted", "zeros", "NaN seen in the loop", "NaN seen by the comparison", "later"],
+)
+def test_a_wrong_one_is_flagged_and_never_ranked(
+    run: Callable[..., CaseResult], spoil: Spoil, flag: str, says: str
+) -> None:
+    result = run(classifier(), spoil)
+    # Its latency stays: it is a fact too.
+    assert result.status == "measured"
+    (found,) = [found for found in result.flags if found.name == flag]
+    assert says in found.detail
+    (answer,) = answers(make_run([result]))
+    assert answer.ranked == 0
+    assert answer.fastest == ()
+
+
+@pytest.mark.parametrize("to_float", [False, True], ids=["eight bits", "float"])
+def test_a_shift_of_one_quantisation_step_is_not_flagged(
+    run: Callable[..., CaseResult], to_float: bool
+) -> None:
+    def shifted(_: int, outputs: list[Any]) -> list[Any]:
+        if to_float:
+            return [outputs[0] + np.float32(30 / 255)]
+        return [np.where(outputs[0] < 255, outputs[0] + np.uint8(1), outputs[0])]
+
+    result = run(quantised(to_float=to_float), shifted)
+    assert result.accuracy is not None
+    assert not result.accuracy.outputs[0].exact
+    assert "INACCURATE" not in flags(result)
