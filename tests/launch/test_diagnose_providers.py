@@ -18,14 +18,15 @@ _WEBGPU = (
     "/onnxruntime_src/onnxruntime/core/providers/webgpu/webgpu_context.cc:65 onnxruntime::webgpu::"
     "WebGpuContext::Initialize(const onnxruntime::webgpu::WebGpuContextConfig&)::<lambda()>::"
     "<lambda(wgpu::RequestAdapterStatus, wgpu::Adapter, wgpu::StringView, wgpu::Adapter*)> status "
-    "== wgpu::RequestAdapterStatus::Success was false. Failed to get a WebGPU adapter: No supported "
-    "adapters"
+    "== wgpu::RequestAdapterStatus::Success was false. Failed to get a WebGPU adapter: No "
+    "supported adapters"
 )
 _BACKEND = (
     "[ONNXRuntimeError] : 1 : FAIL : /onnxruntime_src/onnxruntime/core/session/plugin_ep/"
     "ep_plugin_provider_interfaces.cc:393 virtual std::unique_ptr<onnxruntime::IExecutionProvider> "
     "onnxruntime::PluginExecutionProviderFactory::CreateProvider(const OrtSessionOptions&, const "
-    "OrtLogger&) [ONNXRuntimeError] : 1 : FAIL : Could not determine default backend path for device"
+    "OrtLogger&) [ONNXRuntimeError] : 1 : FAIL : Could not determine default backend path for "
+    "device"
 )
 _CAPABILITY = (
     "2026-11-27 22:39:30.335945783 [E:onnxruntime:, ep_plugin_provider_interfaces.cc:677 "
@@ -34,8 +35,8 @@ _CAPABILITY = (
 )
 _CONVOLUTION = (
     "[ONNXRuntimeError] : 10 : INVALID_GRAPH : Non-zero status code returned while running "
-    "ggml_1_0 node. Name:'ggml_ggml_1_0_0' Status Message: model: Conv(): unsupported: Conv(): only "
-    "1-D convolutions (strides [1], pads [1, 1, 1, 1])"
+    "ggml_1_0 node. Name:'ggml_ggml_1_0_0' Status Message: model: Conv(): unsupported: Conv(): "
+    "only 1-D convolutions (strides [1], pads [1, 1, 1, 1])"
 )
 
 
@@ -108,9 +109,8 @@ QNN = parse_provider("qnn")
 
 
 def test_why_a_plug_in_took_no_node_stands_in_the_log() -> None:
-    log = (
-        _CAPABILITY + "Unable to load backend, error:  libQnnCpu.so: cannot open shared object file"
-    )
+    log = _CAPABILITY + "Unable to load backend, error:  libQnnCpu.so: cannot open shared "
+    log += "object file"
     failure = graph_refused(f"first line\n{log}: No such file\nmore", QNN)
     assert failure is not None
     assert failure.kind == "unavailable"
@@ -142,7 +142,8 @@ def test_a_plug_in_that_ends_the_process_hides_no_other_provider(tmp_path: Path)
     package = tmp_path / "onnxruntime_ep_deadly"
     package.mkdir()
     (package / "__init__.py").write_text(
-        "import os\n\ndef get_ep_name():\n    os.abort()\n\ndef get_library_path():\n    return ''\n",
+        "import os\n\ndef get_ep_name():\n    os.abort()\n\n"
+        "def get_library_path():\n    return ''\n",
         encoding="utf-8",
     )
     runtime = Runtime(
@@ -153,6 +154,6 @@ def test_a_plug_in_that_ends_the_process_hides_no_other_provider(tmp_path: Path)
     launcher.close()
     assert "CPUExecutionProvider" in info.available_providers
     assert info.plugin_problems == {
-        "plug-ins": "one of them ends the process: the measured process was ended by SIGABRT "
+        "plug-ins": "one of them ends the process: the measured process died with SIGABRT "
         "while loading plug-in providers"
     }
