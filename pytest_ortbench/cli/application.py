@@ -37,8 +37,10 @@ COMMANDS: dict[str, Entry] = {
     "badge": Entry("badge", "A badge with one number, for shields.io."),
     "compare": Entry("compare", "Runs side by side: machines, runtimes, providers, times."),
     "merge": Entry("merge", "Several runs of one machine as one document."),
+    "bisect": Entry("bisect", "The first runtime at which a model got worse."),
     "trend": Entry("trend", "Where latency changed over many stored runs."),
     "gate": Entry("gate", "Hold one run against another; test the gate itself."),
+    "profile": Entry("profile", "Where the time of an inference goes, and what bounds it."),
     "schema": Entry("schema", "The JSON Schema of run documents; check documents against it."),
 }
 

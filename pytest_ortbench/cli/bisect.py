@@ -1,0 +1,128 @@
+"""``ortbench bisect``: the first runtime on which a model got worse."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from pytest_ortbench.cli.arguments import epilog
+from pytest_ortbench.cli.terminal import ExitCode, say, warn
+from pytest_ortbench.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from pytest_ortbench.core.case import Case, Runtime
+    from pytest_ortbench.engine.bisect import Bisected
+
+
+@click.command(
+    epilog=epilog(
+        "ortbench bisect --runtimes=onnxruntime==1.20.1..1.32.0 model.onnx",
+        "ortbench bisect --runtimes=onnxruntime==1.20.1,onnxruntime==1.24.1 zoo:silero-vad",
+    )
+)
+@click.argument("model", metavar="MODEL")
+@click.option(
+    "--runtimes",
+    required=True,
+    metavar="SPEC",
+    help="A range of releases, NAME==1.20.1..1.32.0, or runtimes in their order.",
+)
+@click.option("--limits", metavar="LIMITS", multiple=True, help="As --ort-gate of pytest.")
+@click.option("--threads", type=click.IntRange(min=1), help="Intra-op threads.")
+def command(model: str, runtimes: str, limits: tuple[str, ...], threads: int | None) -> int:
+    """Find the first runtime at which MODEL became slower, larger, less accurate or unplaced.
+
+    Each step is a paired gate of the first runtime against another one, so that it takes
+    logarithmically many of them. Environments are made where they are not there yet.
+    """
+    from pytest_ortbench.analysis.gate.rules import parse_rules, rules_for
+    from pytest_ortbench.engine.bisect import bisect_runtimes
+    from pytest_ortbench.engine.gate import Gate
+    from pytest_ortbench.launch.launcher import ProcessLauncher
+    from pytest_ortbench.launch.machine import fingerprint
+    from pytest_ortbench.plan.axes import split_list
+
+    rules = parse_rules(split_list(limits, place="--limits"), place="--limits")
+    chosen = _chosen(runtimes)
+    launcher = ProcessLauncher()
+    machine = fingerprint()
+    with tempfile.TemporaryDirectory(prefix="ortbench-bisect-") as folder:
+        try:
+            case = _case(launcher, model, threads)
+            found = bisect_runtimes(
+                case,
+                chosen,
+                lambda: Gate(launcher=launcher, machine=machine, cases=1, scratch=Path(folder)),
+                rules_for(case.case_id, rules),
+            )
+        finally:
+            launcher.close()
+    _tell(found, chosen)
+    return ExitCode.LIMIT_FAILED if found.first_bad is not None else ExitCode.FINE
+
+
+def _chosen(text: str) -> tuple[Runtime, ...]:
+    from pytest_ortbench.launch.environments import Environments
+    from pytest_ortbench.launch.releases import expand_range
+    from pytest_ortbench.launch.runtimes import RUNTIMES_FOLDER, choose_runtimes
+    from pytest_ortbench.plan.axes import split_list
+    from pytest_ortbench.zoo.cache import cache_folder
+
+    place = "--runtimes"
+    specs = expand_range(text, place=place) or split_list((text,), place=place)
+    if len(specs) < 2:
+        raise UsageError(
+            f"{text!r} names one runtime", place=place, hint="Write NAME==1.20.1..1.32.0"
+        )
+    environments = Environments(cache_folder() / RUNTIMES_FOLDER, notify=warn)
+    chosen = choose_runtimes(
+        specs, root=Path.cwd(), environments=environments, notify=warn, place=place
+    )
+    for label, failure in chosen.failures.items():
+        warn(f"note: {label} is left out: {failure.message}")
+    usable = tuple(one for one in chosen.runtimes if one.label not in chosen.failures)
+    if len(usable) < 2:
+        raise UsageError("fewer than two runtimes can be started", place=place)
+    return usable
+
+
+def _case(launcher: object, model: str, threads: int | None) -> Case:
+    from pytest_ortbench.core.case import Runtime
+    from pytest_ortbench.engine.planning import Planner
+    from pytest_ortbench.launch.launcher import ProcessLauncher
+    from pytest_ortbench.plan.request import PlanRequest
+
+    assert isinstance(launcher, ProcessLauncher)
+    runtime = Runtime(command=(sys.executable,))
+    planner = Planner(launcher, Path.cwd(), runtimes=[runtime], notify=warn)
+    request = PlanRequest(models=(model,), threads=() if threads is None else (threads,))
+    entries = planner.plan(request).entries
+    if len(entries) != 1:
+        raise UsageError(f"{model!r} stands for {len(entries)} cases, not one", place="MODEL")
+    refusal = entries[0].refusal
+    if refusal is not None:
+        raise UsageError(refusal.message, place=model, hint=refusal.hint)
+    return entries[0].case
+
+
+def _tell(found: Bisected, runtimes: Sequence[Runtime]) -> None:
+    from pytest_ortbench.analysis.gate.sentences import verdict_line
+
+    for index, result in found.results.items():
+        say(f"{runtimes[0].label} -> {runtimes[index].label}: {verdict_line(result)}")
+    if found.first_bad is None:
+        last = max(found.results)
+        doubt = " as far as can be told" if found.results[last].warnings else ""
+        say(f"{runtimes[last].label} is as good as {runtimes[0].label}{doubt}")
+        return
+    say(f"worse since {runtimes[found.first_bad].label}")
+    say(f"last as good as {runtimes[0].label}: {runtimes[found.last_good].label}")
+    for index in found.undecided:
+        say(f"could not be decided: {runtimes[index].label}")
+    for text in found.results[found.first_bad].failures:
+        say(f"  {text}")

@@ -1,0 +1,74 @@
+"""Released versions of a distribution, from the package index that pip is configured for."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+from packaging.version import InvalidVersion, Version
+
+from pytest_ortbench.core.errors import UsageError
+
+_PIP_S = 120.0
+_RANGE = re.compile(r"(?P<name>[A-Za-z0-9._-]+)==(?P<first>[^,.+][^+,]*?)\.\.(?P<last>[^+,]+)")
+
+
+def expand_range(text: str, *, place: str) -> list[str] | None:
+    """Return the requirements that ``onnxruntime==1.20.1..1.32.0`` stands for, oldest first.
+
+    Both ends are among them, pre-releases are not.
+
+    Returns:
+        The requirements; ``None`` if ``text`` is no range.
+
+    Raises:
+        UsageError: if a version can't be read, or no release lies in the range.
+    """
+    match = _RANGE.fullmatch(text.strip())
+    if match is None:
+        return None
+    try:
+        first, last = Version(match["first"]), Version(match["last"])
+    except InvalidVersion as error:
+        raise UsageError(str(error), place=place, hint="Write NAME==1.20.1..1.32.0") from error
+    found = [
+        version
+        for version in released(match["name"], place=place)
+        if first <= version <= last and not version.is_prerelease
+    ]
+    if len(found) < 2:
+        raise UsageError(
+            f"{len(found)} releases that fit this Python lie in {text!r}",
+            place=place,
+            hint="Widen the range, or name the runtimes: A==1,A==2",
+        )
+    return [f"{match['name']}=={version}" for version in sorted(found)]
+
+
+def released(name: str, *, place: str) -> list[Version]:
+    """Return the versions that the index offers for this Python.
+
+    Raises:
+        UsageError: if pip can't be asked or knows none.
+    """
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "index",
+        "versions",
+        "--disable-pip-version-check",
+        name,
+    ]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_PIP_S, check=False)
+    except (OSError, subprocess.SubprocessError) as error:
+        raise UsageError(f"pip can't be asked: {error}", place=place) from error
+    match = re.search(r"^Available versions: (.+)$", done.stdout, re.MULTILINE)
+    if match is None:
+        told = done.stderr.strip().splitlines()
+        reason = told[-1] if told else "it names no version"
+        hint = "Name the runtimes instead: A==1,A==2"
+        raise UsageError(f"pip index versions {name}: {reason}", place=place, hint=hint)
+    return [Version(text.strip()) for text in match[1].split(",")]

@@ -1,0 +1,62 @@
+"""Bisecting runtimes whose speed is known."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_ortbench.analysis.gate.rules import rules_for
+from pytest_ortbench.core.case import Case, Runtime
+from pytest_ortbench.core.gate import GateResult
+from pytest_ortbench.core.run import Machine
+from pytest_ortbench.engine.bisect import bisect, bisect_runtimes
+from pytest_ortbench.engine.gate import Gate
+from tests.engine.fakes import FakeLauncher
+from tests.results_factory import make_case
+
+
+def said(verdict: str) -> GateResult:
+    failures = ("slower",) if verdict == "slower" else ()
+    return GateResult(case_id="c", runtime="r", baseline="b", verdict=verdict, failures=failures)
+
+
+@given(st.integers(2, 60), st.data())
+def test_the_change_is_found_in_logarithmically_many_comparisons(count: int, data):
+    change = data.draw(st.integers(1, count))
+    found = bisect(count, lambda index: said("slower" if index >= change else "same"))
+    assert found.first_bad == (change if change < count else None)
+    assert found.last_good == (change - 1 if change < count else 0)
+    assert len(found.results) <= 2 + math.ceil(math.log2(count))
+
+
+def test_an_undecided_runtime_is_passed_over():
+    verdicts = ["same", "same", "same", "inconclusive", "slower", "slower", "slower"]
+    found = bisect(7, lambda index: said(verdicts[index]))
+    assert (found.last_good, found.first_bad, found.undecided) == (2, 4, (3,))
+
+
+def test_two_are_the_fewest():
+    with pytest.raises(ValueError, match="two runtimes"):
+        bisect(1, lambda _: said("same"))
+
+
+def test_runtimes_are_held_against_the_first():
+    runtimes = [Runtime(label=f"ort-1.{minor}") for minor in range(8)]
+
+    def time_of(case: Case, _: int) -> float:
+        return 80e6 * (1.1 if int(case.runtime.label[-1]) >= 5 else 1.0)
+
+    launcher = FakeLauncher(time_of)
+    machine = Machine(host="h", stable={"virtualisation": "KVM"})
+    found = bisect_runtimes(
+        make_case(),
+        runtimes,
+        lambda: Gate(launcher=launcher, machine=machine, cases=1, scratch=Path("unused")),
+        rules_for("x", ()),
+    )
+    assert (found.last_good, found.first_bad) == (4, 5)
+    assert found.results[7].baseline == "runtime:ort-1.0"

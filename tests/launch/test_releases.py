@@ -1,0 +1,51 @@
+"""Ranges of releases."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+
+from pytest_ortbench.core.errors import UsageError
+from pytest_ortbench.launch import releases
+
+
+@pytest.fixture(autouse=True)
+def pip(monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
+        known = command[-1] == "onnxruntime"
+        told = (
+            "onnxruntime (1.32.0)\nAvailable versions: 1.32.0, 1.31.1, 1.31.0rc1, 1.9.0, 1.20.1\n"
+        )
+        return subprocess.CompletedProcess(
+            command, int(not known), told if known else "", "" if known else "ERROR: no such thing"
+        )
+
+    monkeypatch.setattr(subprocess, "run", run)
+
+
+def test_a_range_has_both_ends_in_order_of_release_without_pre_releases():
+    assert releases.expand_range("onnxruntime==1.20.1..1.32.0", place="p") == [
+        "onnxruntime==1.20.1",
+        "onnxruntime==1.31.1",
+        "onnxruntime==1.32.0",
+    ]
+
+
+@pytest.mark.parametrize("text", ["onnxruntime==1.20.1", "current", "a==1+b==2", "a==1,a==2"])
+def test_what_is_no_range(text: str):
+    assert releases.expand_range(text, place="p") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("onnxruntime==1.33..1.34", "0 releases that fit this Python"),
+        ("onnxruntime==x..y", "Invalid version: 'x'"),
+        ("onnxrutime==1.20..1.30", "ERROR: no such thing"),
+    ],
+)
+def test_wrong_ranges(text: str, message: str):
+    with pytest.raises(UsageError) as raised:
+        releases.expand_range(text, place="--runtimes")
+    assert message in str(raised.value)
