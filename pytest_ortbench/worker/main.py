@@ -53,6 +53,9 @@ if TYPE_CHECKING:
 #: After the host hung up, a call that still runs gets this long before the process ends anyway.
 _GRACE_S = 2.0
 
+#: From linux/prctl.h.
+_PR_SET_PDEATHSIG = 1
+
 
 def serve(incoming: BinaryIO, outgoing: BinaryIO, token: str) -> None:
     """Answer questions until the host closes the channel or says :class:`Close`.
@@ -259,12 +262,28 @@ def _fed(feeds: Mapping[str, object]) -> tuple[str, ...]:
     return tuple(described)
 
 
+def _wake_when_orphaned() -> None:
+    """Have the kernel let this process go on when its parent dies (Linux only).
+
+    A worker that is suspended while the other side of a pair is measured sees no end of file, and
+    would stay stopped for ever if the host were killed meanwhile.
+    """
+    if not sys.platform.startswith("linux"):
+        return
+    import ctypes  # costs milliseconds, and only workers need it
+
+    prctl = getattr(ctypes.CDLL(None), "prctl", None)
+    if prctl is not None:
+        prctl(_PR_SET_PDEATHSIG, int(signal.SIGCONT))
+
+
 def _end_with_host(incoming: BinaryIO, end: Callable[[], None]) -> None:
     """End this process group when the host is gone, even if a native call never returns.
 
     The thread sleeps in ``poll`` on the hang-up of the channel and takes no time meanwhile. The
     main loop sees the end of file too and normally is faster.
     """
+    _wake_when_orphaned()
     if not hasattr(select, "poll"):  # Windows
         return
 
