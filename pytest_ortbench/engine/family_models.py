@@ -35,21 +35,29 @@ def resolve(
     *,
     root: Path,
     notify: Callable[[str], None],
+    names: dict[str, str] | None = None,
 ) -> Resolved:
     """Find the models that specifications stand for, families among them.
 
     A family is meant by its name or by its file; a path that exists wins over a name.
 
+    Args:
+        specs: As typed.
+        known: The project's families.
+        root: Folder that paths start at.
+        notify: Told what is fetched.
+        names: Names that the models of this run have, by path; the new ones are added.
+
     Raises:
         UsageError: if a specification stands for nothing.
     """
+    names = {} if names is None else names
     asked = [
         known[spec].file if spec in known and not (root / spec).exists() else spec for spec in specs
     ]
     models: list[Model | UnreadableModel] = []
     own: dict[str, list[OwnVariant]] = {}
-    taken: set[str] = set()
-    for found in resolve_models(asked, root=root, notify=notify):
+    for found in resolve_models(asked, root=root, notify=notify, names=names):
         if isinstance(found, BrokenModel):
             models.append(
                 UnreadableModel(name=found.name, path=found.path, message=str(found.error))
@@ -59,8 +67,9 @@ def resolve(
         if family is None:
             models.append(found)
             continue
-        name = found.name if family.name in taken else family.name
-        taken.add(name)
+        others = {name for path, name in names.items() if path != found.path}
+        name = found.name if family.name in others else family.name
+        names[found.path] = name
         try:
             models.append(_with_reference(replace(found, name=name), family, root, notify))
         except OrtbenchError as error:

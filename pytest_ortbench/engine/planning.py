@@ -51,6 +51,7 @@ class Planner:
         self._notify = notify
         self._failures = failures or {}
         self._models: dict[tuple[str, ...], Resolved] = {}
+        self._names: dict[str, str] = {}
         self._recipes = recipes(root)
         self._families = families(root)
         self._targets: dict[tuple[str, ...], tuple[list[Target], list[Skip]]] = {}
@@ -82,7 +83,7 @@ class Planner:
     def _resolve(self, specs: tuple[str, ...]) -> Resolved:
         if specs not in self._models:
             self._models[specs] = resolve(
-                specs, self._families, root=self._root, notify=self._notify
+                specs, self._families, root=self._root, notify=self._notify, names=self._names
             )
         return self._models[specs]
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import glob
+import itertools
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -57,7 +59,11 @@ class _Found:
 
 
 def resolve_models(
-    specs: Sequence[str], *, root: Path, notify: Notify | None = None
+    specs: Sequence[str],
+    *,
+    root: Path,
+    notify: Notify | None = None,
+    names: dict[str, str] | None = None,
 ) -> list[Model | BrokenModel]:
     """Find and read the models that specifications stand for.
 
@@ -70,6 +76,8 @@ def resolve_models(
             lstm_tagger, and what the project's ``models/`` holds.
         root: Folder that relative paths start from, and whose ``models/`` is the project's.
         notify: Told before anything is downloaded; ``None`` tells nobody.
+        names: Names given by earlier calls of the same run, by path; the new ones are added. A
+            path keeps its name, and no other path gets it.
 
     Returns:
         One entry a model, in the order asked, each file once. Names are unique even after
@@ -85,7 +93,7 @@ def resolve_models(
     for spec in specs or resolver.defaults():
         for item in resolver.find(spec):
             found.setdefault(item.path, item)
-    return _distinct([_read(item) for item in found.values()])
+    return _distinct([_read(item) for item in found.values()], {} if names is None else names)
 
 
 def _silent(_text: str) -> None:
@@ -259,29 +267,37 @@ def _read(found: _Found) -> Model | BrokenModel:
         return BrokenModel(name=found.name, path=found.path, error=error)
 
 
-def _distinct(models: Iterable[Model | BrokenModel]) -> list[Model | BrokenModel]:
-    """Give models that share a name distinct ones."""
+def _distinct(
+    models: Iterable[Model | BrokenModel], given: dict[str, str]
+) -> list[Model | BrokenModel]:
+    """Give models that share a name distinct ones, and note them in ``given``, by path."""
     items = list(models)
-    names = [item.name for item in items]
+    new = [item for item in items if item.path not in given]
+    names = [item.name for item in new]
     for better in (_with_folder, _with_digest):
-        for group in _clashes(names):
-            for index in group:
-                names[index] = better(items[index])
-    for group in _clashes(names):  # the same content in folders of the same name
-        for number, index in enumerate(group[1:], start=2):
-            names[index] = f"{names[index]}-{number}"
+        for index in _clashing(names, given.values()):
+            names[index] = better(new[index])
+    for index in _clashing(names, given.values()):  # the same content in folders of the same name
+        taken = {_folded(name) for name in (*names[:index], *given.values())}
+        numbers = (f"{names[index]}-{number}" for number in itertools.count(2))
+        if _folded(names[index]) in taken:
+            names[index] = next(name for name in numbers if _folded(name) not in taken)
+    given.update(zip((item.path for item in new), names, strict=True))
     return [
-        item if item.name == name else replace(item, name=name)
-        for item, name in zip(items, names, strict=True)
+        item if item.name == given[item.path] else replace(item, name=given[item.path])
+        for item in items
     ]
 
 
-def _clashes(names: Sequence[str]) -> list[list[int]]:
-    """Positions of names that are the same in case ids (and on file systems without case)."""
-    groups: dict[str, list[int]] = {}
-    for index, name in enumerate(names):
-        groups.setdefault(escape_part(name).casefold(), []).append(index)
-    return [group for group in groups.values() if len(group) > 1]
+def _clashing(names: Sequence[str], taken: Iterable[str]) -> list[int]:
+    """Positions of names that stand for something else too."""
+    counts = Counter(_folded(name) for name in (*names, *taken))
+    return [index for index, name in enumerate(names) if counts[_folded(name)] > 1]
+
+
+def _folded(name: str) -> str:
+    """What a name becomes in a case id, and on file systems that do not tell capitals."""
+    return escape_part(name).casefold()
 
 
 def _with_folder(item: Model | BrokenModel) -> str:

@@ -183,3 +183,42 @@ def test_two_models_of_one_file_name_have_two_ids(
     )
     tests = [line for line in result.outlines if "::" in line]
     assert len(tests) == len(set(tests)) == 2
+
+
+def test_two_files_of_one_name_that_are_named_themselves_are_two_cases(
+    pytester: pytest.Pytester, model_file: ModelFile
+) -> None:
+    model_file("a/m.onnx")
+    model_file("b/m.onnx", symbol="seq")
+    result = pytester.runpytest("a/m.onnx", "b/m.onnx", "-k", "latency", *QUICK)
+    result.assert_outcomes(passed=2)
+    (document,) = pytester.path.glob("results/*/run.json")
+    cases = json.loads(document.read_text())["cases"]
+    measured = {case["case"]["model"]["name"]: case["case"]["model"]["path"] for case in cases}
+    assert measured == {
+        "m": str(pytester.path / "a/m.onnx"),
+        "b-m": str(pytester.path / "b/m.onnx"),
+    }
+
+
+def test_two_tests_with_models_of_one_file_name_measure_their_own(
+    pytester: pytest.Pytester, model_file: ModelFile
+) -> None:
+    model_file("a/m.onnx")
+    model_file("b/m.onnx", symbol="seq")
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.ortbench(models="a/m.onnx")
+        def test_one(ortbench):
+            assert len(ortbench.case.inputs[0].shape) == 2
+
+        @pytest.mark.ortbench(models="b/m.onnx")
+        def test_other(ortbench):
+            assert len(ortbench.case.inputs[0].shape) == 3
+        """
+    )
+    result = pytester.runpytest("--collect-only", "-q")
+    ids = [line.split("[")[1] for line in result.outlines if "::" in line]
+    assert ids == ["m/native/cpu/b1]", "b-m/native/cpu/b1]"]
