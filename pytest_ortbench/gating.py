@@ -150,7 +150,7 @@ class Gating:
         return None if path is None else load(path)
 
     def _find_pairs(self) -> None:
-        from pytest_ortbench.core.gate import GateResult
+        from pytest_ortbench.analysis.gate.stored import vanished
 
         label = self._options.against
         for request, plan in self._requests.values():
@@ -158,17 +158,8 @@ class Gating:
             for pair in pairing.pairs:
                 self._pairs.setdefault(pair.contender.case.key, pair)
             self._itself.update(pairing.itself)
-            for case_id, runtime in pairing.vanished:
-                if self._against.side.kind in ("git", "model"):
-                    reason = f"{case_id} vanished: {label} has it"
-                    self._results[case_id, runtime] = GateResult(
-                        case_id=case_id,
-                        runtime=runtime,
-                        baseline=label,
-                        verdict="incomparable",
-                        reason=reason,
-                        failures=(reason,),
-                    )
+            if self._against.side.kind in ("git", "model"):
+                self._results |= {key: vanished(key, label) for key in pairing.vanished}
             if pairing.added:
                 new = [key[0] for key in pairing.added]
                 self.notes.append(f"gate: without a counterpart on {label}: {_listed(new)}")
@@ -273,12 +264,28 @@ class Gating:
                     carried.rules,
                     baseline=self._baseline,
                     machine=self._bench.engine.header.machine,
+                    canary=self._canary_ratio,
                 )
             )
         pair = self._pairs.get(key)
         if pair is not None:
             found.append(self._judge_pair(pair, carried.rules))
         return found
+
+    @cached_property
+    def _canary_ratio(self) -> float | None:
+        """How the pinned model fares against the baseline's run, where that decides anything."""
+        from pytest_ortbench.analysis.gate.stored import canary_ratio
+        from pytest_ortbench.analysis.gate.verdict import profile_of
+        from pytest_ortbench.engine.canary import measure_canary
+
+        baseline, header = self._baseline, self._bench.engine.header
+        if baseline is None or baseline.canary is None:
+            return None
+        if profile_of(header.machine).name == "shared":
+            return None  # the latency only informs there
+        canary = measure_canary(self._bench.engine.launcher)
+        return canary_ratio(baseline, replace(header, canary=canary))
 
     def _judge_pair(self, pair: PlannedPair, rules: CaseRules) -> GateResult:
         from pytest_ortbench.core.gate import GateResult
