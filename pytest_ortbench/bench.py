@@ -230,7 +230,8 @@ class Bench:
         limited = any(limit.metric.name in ENERGY_METRICS for limit in self.limits_of(item))
         code = getattr(getattr(item, "function", None), "__code__", None)
         asks = "energy" in code.co_names if code is not None else False
-        return {"energy"} if limited or asks else set()
+        passes = {"energy"} if limited or asks else set()
+        return {*passes, "profile"} if self.options.profile else passes
 
     def properties_of(self, planned: Planned) -> list[tuple[str, str]]:
         """Metrics of a measured case for JUnit; nothing for one that was not tried."""

@@ -307,7 +307,6 @@ OPTIONS: tuple[OptionSpec, ...] = (
         metavar="",
         help="profile each case by operator, in a run of its own",
         filled_by=("load",),
-        pending="the operator profile is not built yet; placement by provider is measured",
     ),
     OptionSpec(
         field="against",

@@ -178,6 +178,7 @@ def write_summary(bench: Bench, reporter: pytest.TerminalReporter) -> None:
         return
     from pytest_ortbench.report.answers import answer_lines
     from pytest_ortbench.report.gate import gate_lines
+    from pytest_ortbench.report.operator_profile import run_profile_lines
     from pytest_ortbench.report.precisions import precision_lines
     from pytest_ortbench.report.table import render_table
 
@@ -189,6 +190,8 @@ def write_summary(bench: Bench, reporter: pytest.TerminalReporter) -> None:
         reporter.write(table)
         reporter.ensure_newline()
         for line in precision_lines(run, width=reporter._tw.fullwidth):
+            reporter.write_line(line)
+        for line in run_profile_lines(run, width=_width(reporter), encoding=encoding):
             reporter.write_line(line)
         reporter.write_line("")
     for line in (*answer_lines(run, encoding=encoding), *gate_lines(run)):

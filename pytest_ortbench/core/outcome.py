@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.energy import Energy as Energy
 from pytest_ortbench.core.energy import EnergyWindow as EnergyWindow
+from pytest_ortbench.core.profile import OperatorProfile
 
 #: Every way in which a case can fail to give a number.
 FAILURE_KINDS: dict[str, str] = {
@@ -434,7 +435,8 @@ class CaseResult:
         measurements: One entry a worker that finished.
         placement: Proof of what ran where.
         accuracy: Outputs against the reference.
-        energy: The energy pass, if it was asked for.
+        energy: The energy pass, if it was asked for, or why it can't be had.
+        profile: Where the time goes by operator, if that was asked for.
         failure: Why there is no number; kept beside measurements that finished before it.
         flags: Reasons to trust the number less.
         started_at: UTC, ISO 8601.
@@ -447,6 +449,7 @@ class CaseResult:
     placement: Placement | None = None
     accuracy: Accuracy | None = None
     energy: Energy | None = None
+    profile: OperatorProfile | None = None
     failure: Failure | None = None
     flags: tuple[Flag, ...] = ()
     started_at: str = ""

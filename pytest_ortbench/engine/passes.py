@@ -10,12 +10,14 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
 
 from pytest_ortbench.analysis.validity import flags_of
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.energy import Energy
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.outcome import CaseResult
+from pytest_ortbench.core.profile import OperatorProfile
 from pytest_ortbench.launch.launcher import Launcher
 
 #: What a worker may take to answer when its budget is used up.
@@ -63,11 +65,38 @@ def _measured_energy(case: Case, launcher: Launcher) -> Energy:
         return worker.energy(max(0.0, deadline - time.monotonic() - _ANSWER_S))
 
 
+def _profile(result: CaseResult, launcher: Launcher) -> CaseResult:
+    try:
+        return replace(result, profile=profile_case(result.case, launcher))
+    except WorkerError as error:
+        reason = f"{error.failure.kind}: {error.failure.message}"
+        return replace(result, profile=OperatorProfile(reason=reason))
+
+
+def profile_case(case: Case, launcher: Launcher, trace: Path | None = None) -> OperatorProfile:
+    """Profile one case by operator.
+
+    Args:
+        case: What to profile, prepared.
+        launcher: Starts the worker.
+        trace: Where the profiler's Chrome trace goes; ``None`` keeps none.
+
+    Raises:
+        WorkerError: if it can't run.
+    """
+    deadline = time.monotonic() + case.sampling.timeout_s
+    with closing(launcher.open(case, worker=0, deadline=deadline)) as worker:
+        worker.warm(case.sampling.timeout_s * _WARM_UP_SHARE)
+        return worker.operators(trace)
+
+
 #: Every pass by name, in the order in which they are carried out.
 PASSES: dict[str, Callable[[CaseResult, Launcher], CaseResult]] = {
     "energy": _energy,
+    "profile": _profile,
 }
 
 _IS_DONE: dict[str, Callable[[CaseResult], bool]] = {
     "energy": lambda result: result.energy is not None,
+    "profile": lambda result: result.profile is not None,
 }

@@ -24,6 +24,7 @@ from pytest_ortbench.core.outcome import (
     RuntimeInfo,
     WarmUp,
 )
+from pytest_ortbench.core.profile import OperatorProfile
 from pytest_ortbench.core.recipe import Conversion, Converted
 from pytest_ortbench.core.run import Run
 from pytest_ortbench.launch.launcher import ProbeOutcome
@@ -97,6 +98,10 @@ class ReplayWorker:
     def energy(self, budget_s: float) -> Energy:  # noqa: ARG002 - it was measured back then
         """Return the recorded energy."""
         return self._result.energy or Energy(reason="the recording holds no energy")
+
+    def operators(self, trace: Path | None = None) -> OperatorProfile:  # noqa: ARG002
+        """Return the recorded profile."""
+        return self._result.profile or OperatorProfile(reason="the recording holds no profile")
 
     def pause(self) -> None:
         """Note that it is paused."""

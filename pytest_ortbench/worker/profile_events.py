@@ -87,10 +87,17 @@ class NodeEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """Node events of the complete runs, or of what there is when none is complete."""
+    """Node events of the complete runs, or of what there is when none is complete.
+
+    Attributes:
+        events: The events, in the order in which they ended.
+        runs: Complete runs, 1 at least.
+        run_us: Duration of each complete run, as the profiler took it.
+    """
 
     events: tuple[NodeEvent, ...]
     runs: int
+    run_us: tuple[int, ...] = ()
 
 
 def read_events(path: Path) -> Profile:
@@ -109,11 +116,13 @@ def read_events(path: Path) -> Profile:
     per_thread: dict[str, list[NodeEvent]] = {}
     events: list[NodeEvent] = []
     runs = seen = 0
+    run_us: list[int] = []
     for raw in _objects(text):
         seen += 1
         name = str(raw.get("name", ""))
         if name == "model_run":
             runs += 1
+            run_us.append(_whole(raw.get("dur")))
             continue
         if raw.get("cat") != "Node" or not name.endswith(_SUFFIX):
             continue
@@ -127,7 +136,7 @@ def read_events(path: Path) -> Profile:
         raise _unreadable(path, "no event could be read from it")
     if runs:
         events = [event for event in events if event.run < runs]
-    return Profile(events=tuple(events), runs=max(runs, 1))
+    return Profile(events=tuple(events), runs=max(runs, 1), run_us=tuple(run_us))
 
 
 def _claim(outer: NodeEvent, unclaimed: list[NodeEvent]) -> None:

@@ -423,7 +423,6 @@ def test_a_wrong_ini_value_names_the_form(read: Read, pytester: pytest.Pytester,
         ("--ort-soak=10", "soaking is not built yet"),
         ("--ort-load=offline", "load scenarios are not built yet"),
         ("--ort-load-official", "--ort-load-official: it can't be had in this version"),
-        ("--ort-profile", "the operator profile is not built yet"),
     ],
 )
 def test_an_option_that_is_not_built_yet_says_so(read: Read, argument: str, message: str) -> None:

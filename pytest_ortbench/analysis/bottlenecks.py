@@ -1,0 +1,137 @@
+"""What bounds an inference, told from its operator profile, each hint with the share behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pytest_ortbench.core.profile import OperatorProfile
+from pytest_ortbench.core.units import format_amount
+
+#: Shares of the run from which something is worth a hint.
+ONE_OPERATOR = 0.5
+BETWEEN = 0.2
+COPIES = 0.1
+CASTS = 0.05
+MOVES = 0.25
+
+#: Nodes as short as this cost about as much to start as to run.
+SHORT_NODE_NS = 5_000
+#: The profiler itself slows a run down; from here on its shares are to be read with care, and
+#: from there on nothing is said of launches and small operators.
+OVERHEAD = 0.3
+BLINDING = 1.0
+
+#: Operator types whose inner loop is a matrix product or a convolution.
+_PRODUCTS = ("MatMul", "Gemm", "Conv", "Attention", "QLinear", "LSTM", "GRU", "FusedMatMul")
+
+
+def hints(profile: OperatorProfile) -> tuple[str, ...]:
+    """Return what stands out, the weightiest first; nothing where there is no profile."""
+    if profile.reason or not profile.operators:
+        return ()
+    return tuple(text for rule in _RULES if (text := rule(profile)))
+
+
+def kind_share(profile: OperatorProfile, kind: str) -> float:
+    """Share of the run in operators of a kind."""
+    return profile.share(sum(each.time_ns for each in profile.operators if each.kind == kind))
+
+
+def _one_operator(profile: OperatorProfile) -> str:
+    largest = profile.operators[0]
+    share = profile.share(largest.time_ns)
+    if share < ONE_OPERATOR:
+        return ""
+    nodes = f"{largest.nodes} nodes" if largest.nodes > 1 else "one node"
+    advice = (
+        "a lower precision or a provider with faster kernels helps most"
+        if largest.op.startswith(_PRODUCTS)
+        else "look for a fused or cheaper form of it"
+    )
+    return f"bound by one operator: {largest.op} takes {share:.0%} in {nodes}; {advice}"
+
+
+def _launch(profile: OperatorProfile) -> str:
+    between = profile.share(max(0, profile.between_ns))
+    mean_ns = sum(each.time_ns for each in profile.operators) / max(profile.node_count, 1)
+    if (between < BETWEEN and mean_ns >= SHORT_NODE_NS) or _overhead_of(profile) > BLINDING:
+        return ""
+    return (
+        f"bound by launch: {profile.node_count} nodes of {format_amount(mean_ns * 1e-9, 's')} on "
+        f"average, {between:.0%} of the run between them; a larger batch, more fusion "
+        "(--ort-graph-opt=all) or a captured graph helps"
+    )
+
+
+def _transfer(profile: OperatorProfile) -> str:
+    share = kind_share(profile, "copy")
+    if share < COPIES:
+        return ""
+    copies = sum(each.nodes for each in profile.operators if each.kind == "copy")
+    return (
+        f"bound by transfer: {share:.0%} in {copies} copies between devices; placement says which "
+        "operators the provider did not take"
+    )
+
+
+def _casts(profile: OperatorProfile) -> str:
+    share = kind_share(profile, "cast")
+    if share < CASTS:
+        return ""
+    return f"{share:.0%} in casts between precisions; convert the whole model, or those nodes less"
+
+
+def _memory(profile: OperatorProfile) -> str:
+    share = kind_share(profile, "move")
+    if share < MOVES or _overhead_of(profile) > BLINDING:
+        return ""
+    named = [each.op for each in profile.operators if each.kind == "move"][:3]
+    return (
+        f"bound by memory: {share:.0%} in operators that only move data ({', '.join(named)}); "
+        "another layout or fusion helps, faster arithmetic does not"
+    )
+
+
+def _threads(profile: OperatorProfile) -> str:
+    if not 0 < profile.cpus < profile.threads:
+        return ""
+    return (
+        f"{profile.threads} threads on {profile.cpus} CPUs: they wait for each other; "
+        f"--ort-threads={profile.cpus}"
+    )
+
+
+def _asynchronous(profile: OperatorProfile) -> str:
+    if not profile.asynchronous:
+        return ""
+    return (
+        "the provider's kernels run on after their nodes: times are those of starting them, and "
+        "the wait for the last one stands between the nodes or in the copy of the outputs"
+    )
+
+
+def _overhead(profile: OperatorProfile) -> str:
+    if _overhead_of(profile) <= OVERHEAD:
+        return ""
+    return (
+        f"a run took {format_amount(profile.run_ns * 1e-9, 's')} with the profiler and "
+        f"{format_amount(profile.plain_ns * 1e-9, 's')} without: small nodes look larger than "
+        "they are"
+    )
+
+
+def _overhead_of(profile: OperatorProfile) -> float:
+    """How much longer a run took with the profiler, as a share of one without."""
+    return profile.run_ns / profile.plain_ns - 1 if profile.plain_ns else 0.0
+
+
+_RULES: tuple[Callable[[OperatorProfile], str], ...] = (
+    _threads,
+    _transfer,
+    _one_operator,
+    _memory,
+    _launch,
+    _casts,
+    _asynchronous,
+    _overhead,
+)

@@ -1,0 +1,140 @@
+"""Where the time goes: added up from profiles that are written down, and from real ones."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pytest_ortbench.worker.operator_profile import (
+    kind_of,
+    plain_times,
+    profiled_runs,
+    runs_for,
+    summarise,
+)
+from pytest_ortbench.worker.profile_events import read_events
+
+from .sessions import CPU, cpu_session
+
+
+def write(path: Path, runs: list[dict[str, int]]) -> Path:
+    """A profile: for each run the durations of its nodes, and ``run`` for the whole."""
+    events: list[dict[str, object]] = []
+    at = 0
+    for durations in runs:
+        begun = at
+        for name, us in durations.items():
+            if name == "run":
+                continue
+            op = name.split("_")[0]
+            events.append(
+                {
+                    "cat": "Node", "name": f"{name}_kernel_time", "ts": at, "dur": us, "tid": 1,
+                    "args": {
+                        "op_name": op, "provider": CPU, "node_index": name,
+                        "input_type_shape": [{"float": [2, 3]}],
+                        "output_type_shape": [{"float": [2, 5]}],
+                    },
+                }
+            )  # fmt: skip
+            at += us
+        at = begun + durations["run"]
+        events.append({"cat": "Session", "name": "model_run", "ts": begun, "dur": durations["run"]})
+    path.write_text("[\n" + ",\n".join(json.dumps(event) for event in events) + "\n]")
+    return path
+
+
+def test_operators_and_the_time_between_add_up_to_the_run(tmp_path: Path) -> None:
+    first = {"MatMul_1": 9000, "Relu_1": 9000, "run": 30000}
+    plain = {"MatMul_1": 100, "MatMul_2": 60, "Cast_1": 10, "Transpose_1": 20, "run": 200}
+    late = {name: 3 * us for name, us in plain.items()}
+    profile = read_events(write(tmp_path / "p.json", [first, plain, late, plain, late]))
+    found = summarise(profile, plain_ns=[170_000] * 3, provider=CPU, threads=2, cpus=2)
+    assert found.runs == 2
+    assert (found.run_ns, found.plain_ns) == (200_000, 170_000)
+    assert [(each.op, each.time_ns, each.nodes, each.kind) for each in found.operators] == [
+        ("MatMul", 160_000, 2, "compute"),
+        ("Transpose", 20_000, 1, "move"),
+        ("Cast", 10_000, 1, "cast"),
+    ]
+    assert found.between_ns == 10_000
+    assert found.node_count == 4
+    assert (found.nodes[0].name, found.nodes[0].time_ns) == ("MatMul_1", 100_000)
+    assert found.nodes[0].shapes == "float [2,3] -> float [2,5]"
+    assert not found.asynchronous
+
+
+def test_one_run_is_better_than_none(tmp_path: Path) -> None:
+    profile = read_events(write(tmp_path / "p.json", [{"Add_1": 7, "run": 10}]))
+    found = summarise(profile, plain_ns=[], provider="CUDAExecutionProvider", threads=1, cpus=1)
+    assert (found.runs, found.run_ns, found.plain_ns, found.between_ns) == (1, 10_000, 0, 3_000)
+    assert found.asynchronous
+
+
+def test_bodies_stand_for_their_loop() -> None:
+    path = Path(__file__).parent / "profiles" / "cpu-1.32.0-loop.json"
+    profile = read_events(path)
+    found = summarise(profile, plain_ns=[], provider=CPU, threads=1, cpus=1)
+    loops = [each for each in found.operators if each.op == "Loop"]
+    assert loops
+    assert all(each.time_ns == 0 for each in loops)
+    assert found.between_ns >= 0
+
+
+@pytest.mark.parametrize(
+    ("op", "kind"),
+    [("MemcpyToHost", "copy"), ("Cast", "cast"), ("Concat", "move"), ("Conv", "compute")],
+)
+def test_kinds(op: str, kind: str) -> None:
+    assert kind_of(op) == kind
+
+
+@pytest.mark.parametrize(
+    ("plain_ns", "nodes", "runs"),
+    [(1e5, 50, 101), (1e8, 50, 20), (1e10, 50, 6), (1e5, 20_000, 10), (0.0, 0, 101)],
+)
+def test_two_seconds_of_runs_and_no_endless_trace(plain_ns: float, nodes: int, runs: int) -> None:
+    assert runs_for(plain_ns, nodes) == runs
+
+
+def test_a_real_run_has_the_top_three_of_the_raw_profile(tmp_path: Path) -> None:
+    from pytest_ortbench.zoo.builders import build
+
+    path = build("bert_tiny", tmp_path)
+    session = cpu_session(path.read_bytes(), profile_prefix=str(tmp_path / "p"))
+    feeds = {
+        given.name: np.ones([2 if isinstance(n, str) else n for n in given.shape], np.int64)
+        for given in session.get_inputs()
+    }
+    kept = tmp_path / "kept" / "trace.json"
+    profile = profiled_runs(session, lambda: session.run(None, feeds), runs=4, keep=kept)
+    found = summarise(profile, plain_ns=[], provider=CPU, threads=1, cpus=1)
+    assert found.share(sum(each.time_ns for each in found.operators) + found.between_ns) == 1.0
+    raw: dict[int, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+    whole: dict[int, int] = {}
+    for event in json.loads(kept.read_text()):
+        if event.get("cat") == "Node" and event["name"].endswith("_kernel_time"):
+            raw[len(whole)][event["args"]["op_name"]] += event["dur"]
+        elif event["name"] == "model_run":
+            whole[len(whole)] = event["dur"]
+    counted = sorted((1, 2, 3), key=lambda run: whole[run])[:2]
+    sums: dict[str, int] = defaultdict(int)
+    for run in counted:
+        for op, us in raw[run].items():
+            sums[op] += us
+    ours = {each.op: each.time_ns for each in found.operators}
+    top = sorted(sums, key=lambda op: -sums[op])[:3]
+    assert [each.op for each in found.operators[:3]] == top
+    for op in top:
+        assert ours[op] == pytest.approx(1000 * sums[op] / 2, abs=1)
+
+
+def test_times_without_the_profiler_leave_out_the_first() -> None:
+    calls: list[int] = []
+    times = plain_times(lambda: calls.append(1))
+    assert len(calls) == 101
+    assert len(times) == 68
