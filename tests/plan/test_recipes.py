@@ -63,7 +63,10 @@ def test_ortbench_toml_is_read_too(tmp_path: Path) -> None:
     [
         ("[tool.ortbench.precisions]\nx = 3", "it is 3, not a table"),
         ("[tool.ortbench.precisions.x]", "base is None"),
-        ('[tool.ortbench.precisions.x]\nbase = "int8"', "base is 'int8'. Did you mean 'int8-dynamic' or 'int8-static'?"),
+        (
+            '[tool.ortbench.precisions.x]\nbase = "int8"',
+            "base is 'int8'. Did you mean 'int8-dynamic' or 'int8-static'?",
+        ),
         (
             '[tool.ortbench.precisions.x]\nbase = "fp16"\nblok_list = []',
             "fp16 has no setting 'blok_list'. Did you mean 'block_list'?",

@@ -1,0 +1,133 @@
+"""``ortbench accuracy``: where a variant of a model goes wrong, node by node."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from pytest_ortbench.cli.arguments import epilog
+from pytest_ortbench.cli.terminal import ExitCode, say, step, table, warn
+from pytest_ortbench.core.errors import WorkerError
+
+if TYPE_CHECKING:
+    from pytest_ortbench.core.case import Case
+    from pytest_ortbench.core.node_error import NodeError, NodeErrors
+    from pytest_ortbench.launch.launcher import ProcessLauncher
+
+_TIMEOUT_S = 1800.0
+
+
+@click.command(
+    epilog=epilog(
+        "ortbench accuracy model.onnx --precision=int8-static",
+        "ortbench accuracy builtin:resnet50 --precision=fp16 --top=5",
+    )
+)
+@click.argument("model", metavar="MODEL")
+@click.option(
+    "--precision",
+    required=True,
+    metavar="NAME",
+    help="A precision, a recipe of the project, or an own variant of the model.",
+)
+@click.option(
+    "--top", type=click.IntRange(min=1), default=20, show_default=True, help="Nodes shown."
+)
+@click.option(
+    "--samples", type=click.IntRange(min=1), default=3, show_default=True, help="Input sets."
+)
+@click.option(
+    "--inputs",
+    type=click.Path(path_type=Path, exists=True),
+    help="Real inputs, as --ort-inputs takes them.",
+)
+def command(model: str, precision: str, top: int, samples: int, inputs: Path | None) -> int:
+    """List the nodes of MODEL by the signal to noise ratio of what they make, worst first.
+
+    The precision's file runs beside the model's own (or its named reference) on the CPU, without
+    graph optimisation and on the same inputs; values that both graphs call by the same name are
+    compared. A node that is much worse than the nodes before it is one to exclude in a recipe.
+    """
+    from pytest_ortbench.launch.launcher import ProcessLauncher
+
+    with closing(ProcessLauncher()) as launcher:
+        case, failure = _prepared(launcher, model, precision, inputs)
+        if failure or case is None:
+            warn(f"ortbench: {failure}")
+            return ExitCode.NOTHING
+        step(f"comparing {case.model.name} in {precision}")
+        try:
+            found = launcher.node_errors(case, samples=samples)
+        except WorkerError as error:
+            warn(f"ortbench: {error}")
+            return ExitCode.NOTHING
+    _show(case, found, top)
+    return ExitCode.FINE if found.nodes else ExitCode.NOTHING
+
+
+def _prepared(
+    launcher: ProcessLauncher, model: str, precision: str, inputs: Path | None
+) -> tuple[Case | None, str]:
+    """The case with its file, or why there is none."""
+    import sys
+
+    from pytest_ortbench.core.case import Runtime, Sampling
+    from pytest_ortbench.engine.planning import Planner
+    from pytest_ortbench.engine.variants import VARIANTS_FOLDER, Variants
+    from pytest_ortbench.plan.request import PlanRequest
+    from pytest_ortbench.zoo.cache import cache_folder
+
+    current = Runtime(label="current", command=(sys.executable,))
+    planner = Planner(launcher, Path.cwd(), runtimes=[current], notify=step)
+    plan = planner.plan(
+        PlanRequest(
+            models=(model,),
+            precisions=(precision,),
+            inputs=inputs,
+            sampling=Sampling(timeout_s=_TIMEOUT_S),
+        )
+    )
+    if not plan.entries:
+        return None, f"{model} has no variant {precision!r}"
+    planned = plan.entries[0]
+    if planned.refusal is not None:
+        return None, planned.refusal.message
+    if planned.conversion is None:
+        return planned.case, ""
+    step(f"making {precision} of {planned.case.model.name}")
+    variants = Variants(launcher=launcher, folder=cache_folder() / VARIANTS_FOLDER)
+    try:
+        return variants.prepare(planned.case, planned.conversion), ""
+    except WorkerError as error:
+        return None, str(error)
+
+
+def _show(case: Case, found: NodeErrors, top: int) -> None:
+    ordered = sorted(found.nodes, key=_badness)
+    rows = [
+        [
+            node.node,
+            node.op_type,
+            "exact" if node.sqnr_db is None else f"{node.sqnr_db:.1f} dB",
+            f"{node.max_abs:.3g}",
+            f"{node.nonfinite} NaN or infinite" if node.nonfinite else "",
+        ]
+        for node in ordered[:top]
+    ]
+    sets = "1 input set" if found.samples == 1 else f"{found.samples} input sets"
+    against = case.model.reference.name if case.model.reference else f"{case.model.name} as it is"
+    say(f"{case.model.name} in {case.variant.precision} against {against}, {sets}, worst first")
+    say(table(rows, header=["node", "operator", "SQNR", "largest error", ""]))
+    rest = len(ordered) - len(rows)
+    if rest:
+        say(f"and {rest} better ones")
+    if found.unmatched:
+        say(f"{found.unmatched} nodes have no value in the variant: it fused them with others")
+
+
+def _badness(node: NodeError) -> tuple[bool, float]:
+    """Nodes with NaN first, then by noise; exact ones last."""
+    return (not node.nonfinite, 1e9 if node.sqnr_db is None else node.sqnr_db)

@@ -1,0 +1,41 @@
+"""Where a variant goes wrong: the error of each node's output against the reference's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeError:
+    """One node of the reference, and how its output differs in the variant.
+
+    Attributes:
+        node: Name of the node, or of its output where it has none.
+        op_type: Its operator type.
+        output: Name of the compared value, the same in both graphs.
+        sqnr_db: Signal to noise ratio over all samples; ``None`` where there is no noise at all.
+        max_abs: Largest difference.
+        nonfinite: NaN and infinite values where the reference has none.
+    """
+
+    node: str
+    op_type: str
+    output: str
+    sqnr_db: float | None
+    max_abs: float
+    nonfinite: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeErrors:
+    """All nodes whose output both graphs have, in the order of the reference.
+
+    Attributes:
+        nodes: One entry a node.
+        unmatched: Number of nodes whose output only the reference has: the variant fused them.
+        samples: Input sets that were compared.
+    """
+
+    nodes: tuple[NodeError, ...]
+    unmatched: int
+    samples: int

@@ -1,0 +1,78 @@
+"""``ortbench accuracy``: real conversions, and what is said of their nodes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from click.testing import CliRunner
+from onnx import TensorProto, helper, numpy_helper
+
+from pytest_ortbench.cli.accuracy import command
+from pytest_ortbench.cli.terminal import ExitCode
+
+
+@pytest.fixture(autouse=True)
+def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Two products; the second one's weight holds what float16 can't."""
+    monkeypatch.setenv("ORTBENCH_CACHE", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    wide = rng.standard_normal((32, 32)).astype(np.float32)
+    wide[0] = 1e6
+    graph = helper.make_graph(
+        [
+            helper.make_node("MatMul", ["x", "w0"], ["h"], name="fine"),
+            helper.make_node("MatMul", ["h", "w1"], ["y"], name="clamped"),
+        ],
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N", 32])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["N", 32])],
+        [
+            numpy_helper.from_array(rng.standard_normal((32, 32)).astype(np.float32), "w0"),
+            numpy_helper.from_array(wide, "w1"),
+        ],
+    )
+    opsets = [helper.make_opsetid("", 13)]
+    path = tmp_path / "net.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), str(path))
+    return path
+
+
+def call(*arguments: str) -> tuple[int, str, str]:
+    result = CliRunner().invoke(command, list(arguments), standalone_mode=False)
+    if result.exception is not None:
+        raise result.exception
+    return result.return_value, result.stdout, result.stderr
+
+
+def test_the_worst_node_comes_first() -> None:
+    code, text, _ = call("net.onnx", "--precision=fp16", "--top=1")
+    assert code == ExitCode.FINE
+    lines = text.splitlines()
+    assert lines[0] == "net in fp16 against net as it is, 3 input sets, worst first"
+    name, op, sqnr, unit = lines[3].split()[:4]
+    assert (name, op, unit) == ("clamped", "MatMul", "dB")
+    # 65504 instead of a million: nearly all of it is gone.
+    assert 0 < float(sqnr) < 1
+    assert lines[4] == "and 1 better ones"
+
+
+def test_what_can_t_be_made_is_said() -> None:
+    (Path.cwd() / "pyproject.toml").write_text(
+        '[tool.ortbench.precisions.heads]\nbase = "fp16"\nnodes_to_exclude = ["none"]\n'
+    )
+    code, text, said = call("net.onnx", "--precision=heads")
+    assert (code, text) == (ExitCode.NOTHING, "")
+    assert "the recipe excludes the node 'none'" in said
+
+
+def test_a_variant_that_the_model_has_not_is_said() -> None:
+    (Path.cwd() / "pyproject.toml").write_text(
+        '[tool.ortbench.models.other]\nfile = "other.onnx"\nvariants.qat = "qat.onnx"\n'
+    )
+    code, _, said = call("net.onnx", "--precision=qat")
+    assert code == ExitCode.NOTHING
+    assert "net.onnx has no variant 'qat'" in said
