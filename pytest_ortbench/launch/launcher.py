@@ -15,6 +15,7 @@ from typing import Protocol, TypeVar
 from pytest_ortbench.core.case import Case, Provider, Runtime
 from pytest_ortbench.core.energy import Energy
 from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.core.node_error import NodeErrors
 from pytest_ortbench.core.outcome import (
     Accuracy,
     Block,
@@ -37,6 +38,7 @@ from pytest_ortbench.launch.reference import reference_case, reference_key
 from pytest_ortbench.launch.staging import Files, SharedFiles, StagedFiles
 from pytest_ortbench.schema.protocol import (
     CheckOutputs,
+    CompareNodes,
     CompareOutputs,
     Convert,
     Done,
@@ -375,6 +377,19 @@ class ProcessLauncher:
         try:
             question = Convert(conversion=conversion, folder=str(folder))
             return _ask(process, question, Converted, deadline)
+        finally:
+            process.close()
+
+    def node_errors(self, case: Case, *, samples: int) -> NodeErrors:
+        """Compare the value of every node of a prepared case with its reference's, on the CPU."""
+        right = reference_case(case)
+        deadline = time.monotonic() + case.sampling.timeout_s
+        process = self._start(_CURRENT, f"{case.case_id}-nodes", deadline)
+        try:
+            question = CompareNodes(
+                case=replace(case, inputs=right.inputs), reference=right.model.path, samples=samples
+            )
+            return _ask(process, question, NodeErrors, deadline, case)
         finally:
             process.close()
 

@@ -12,6 +12,7 @@ question                  answer
 :class:`ProbeProvider`    :class:`Probed`
 :class:`WriteReference`   :class:`Done`
 :class:`Convert`          :class:`~pytest_ortbench.core.recipe.Converted`
+:class:`CompareNodes`     :class:`~pytest_ortbench.core.node_error.NodeErrors`
 :class:`Open`             :class:`Opened`
 :class:`WarmUpFor`        :class:`~pytest_ortbench.core.outcome.WarmUp`
 :class:`TimeBlock`        :class:`~pytest_ortbench.core.outcome.Block`
@@ -31,6 +32,7 @@ from dataclasses import dataclass, field
 
 from pytest_ortbench.core.case import Case, Provider
 from pytest_ortbench.core.energy import Energy
+from pytest_ortbench.core.node_error import NodeErrors
 from pytest_ortbench.core.outcome import (
     Accuracy,
     Block,
@@ -130,6 +132,15 @@ class Convert:
 
     conversion: Conversion
     folder: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompareNodes:
+    """Run the case's variant and the file ``reference``, and compare the value of every node."""
+
+    case: Case
+    reference: str
+    samples: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -293,6 +304,7 @@ Question = (
     | ProbeProvider
     | WriteReference
     | Convert
+    | CompareNodes
     | Open
     | WarmUpFor
     | TimeBlock
@@ -318,6 +330,7 @@ Answer = (
     | Placement
     | Accuracy
     | Converted
+    | NodeErrors
     | Energy
     | OperatorProfile
     | PhaseEntered

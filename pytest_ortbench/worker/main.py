@@ -20,6 +20,7 @@ from pytest_ortbench.schema.protocol import (
     Answer,
     CheckOutputs,
     Close,
+    CompareNodes,
     CompareOutputs,
     Convert,
     Done,
@@ -136,6 +137,8 @@ class Conversation:
                 return self._write_reference(question.case, question.path)
             case Convert():
                 return self._convert(question)
+            case CompareNodes():
+                return self._compare_nodes(question)
             case Open():
                 self._measured = MeasuredCase(question.case, self._enter, engines=question.engines)
                 return self._measured.open()
@@ -213,6 +216,22 @@ class Conversation:
         from pytest_ortbench.worker.convert.make import convert
 
         return convert(question.conversion, Path(question.folder), self._enter)
+
+    def _compare_nodes(self, question: CompareNodes) -> Answer:
+        from pytest_ortbench.worker.convert.by_node import compare_nodes  # needs onnx
+
+        self._enter("import")
+        runtime.load()
+        self._enter("accuracy")
+        case = question.case
+        return compare_nodes(
+            question.reference,
+            case.variant.path,
+            case.inputs,
+            seed=case.seed,
+            samples=question.samples,
+            custom_ops=case.session.custom_ops,
+        )
 
     def _refusal(self, error: Exception) -> Refusal:
         if isinstance(error, WorkerError):
