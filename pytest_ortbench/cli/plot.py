@@ -9,6 +9,7 @@ import click
 from pytest_ortbench.cli.arguments import epilog, load_run, results_option
 from pytest_ortbench.cli.terminal import ExitCode, say, warn
 from pytest_ortbench.core.errors import UsageError
+from pytest_ortbench.core.units import parse_amount
 
 #: Folder of the figures beside a run document, and of a comparison in the current folder.
 PLOTS, COMPARISON = "plots", "comparison-plots"
@@ -17,7 +18,7 @@ PLOTS, COMPARISON = "plots", "comparison-plots"
 @click.command(
     epilog=epilog(
         "ortbench plot",
-        "ortbench plot latest --output=plots --format=svg",
+        "ortbench plot latest --output=plots --format=svg --slo=20ms",
         "ortbench plot lab-1/run.json lab-2/run.json",
     )
 )
@@ -37,13 +38,21 @@ PLOTS, COMPARISON = "plots", "comparison-plots"
     show_default=True,
     help="Repeatable.",
 )
+@click.option("--slo", metavar="TIME", help="Latency to keep, drawn as a line: 50ms.")
 @results_option
 def command(
-    runs: tuple[str, ...], output: Path | None, formats: tuple[str, ...], results: Path
+    runs: tuple[str, ...],
+    output: Path | None,
+    formats: tuple[str, ...],
+    slo: str | None,
+    results: Path,
 ) -> int:
     """Draw the figures of RUN, the newest finished one if none is named, or of several compared."""
+    limit = None if slo is None else parse_amount(slo, "s", place="--slo")
+    if limit is not None and limit <= 0:
+        raise UsageError(f"{slo!r} is no latency", place="--slo", hint="Write e.g. --slo=50ms")
     try:
-        written = _draw(runs, output, formats, results)
+        written = _draw(runs, output, formats, limit, results)
     except OSError as error:
         raise UsageError(
             f"the figures can't be written: {error.strerror or error}",
@@ -59,7 +68,11 @@ def command(
 
 
 def _draw(
-    runs: tuple[str, ...], output: Path | None, formats: tuple[str, ...], results: Path
+    runs: tuple[str, ...],
+    output: Path | None,
+    formats: tuple[str, ...],
+    slo_s: float | None,
+    results: Path,
 ) -> list[Path]:
     if len(runs) > 1:
         from pytest_ortbench.cli.compare import load_facts
@@ -75,4 +88,4 @@ def _draw(
     spec = runs[0] if runs else "latest"
     run = load_run(spec, results)
     folder = output or resolve_run(spec, results).parent / PLOTS
-    return figures.write_figures(run, folder, formats=formats)
+    return figures.write_figures(run, folder, formats=formats, slo_s=slo_s)

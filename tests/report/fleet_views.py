@@ -28,7 +28,8 @@ TERMS = Terms(
 )
 
 
-def _with_energy(result: CaseResult, watts: float) -> CaseResult:
+def with_energy(result: CaseResult, watts: float) -> CaseResult:
+    """Add an energy pass of three trials around a power."""
     if not result.measurements:
         return result
     samples = result.measurements[0].samples
@@ -63,7 +64,7 @@ def machine(host: str, factor: float, day: int, *, crashed: str = "") -> RunFact
                     0.004 * share * batch**0.8 * factor,
                     flags=(Flag(name="INACCURATE"),) if wrong else (),
                 )
-                results.append(_with_energy(result, POWER_W[host]))
+                results.append(with_energy(result, POWER_W[host]))
     run = factory.make_run(
         results,
         run_id=f"202601{day:02d}T030405Z-{host}-0a1b",

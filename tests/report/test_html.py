@@ -106,7 +106,7 @@ def test_nothing_is_fetched_and_only_our_own_style_and_script_may_run(page: Read
 
 def test_figures_are_inside_with_words_for_who_cannot_see_them(page: Reader) -> None:
     pictures = [values for tag, values in page.tags if tag == "img"]
-    assert len(pictures) == 6
+    assert len(pictures) == 7
     for picture in pictures:
         assert len(picture["alt"] or "") > 30
         _, _, encoded = (picture["src"] or "").partition(",")

@@ -14,9 +14,11 @@ from matplotlib.figure import Figure
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.run import Run
 from pytest_ortbench.report.entries import Entry, entries
+from pytest_ortbench.report.figures.accuracy import accuracy
 from pytest_ortbench.report.figures.batches import batches
 from pytest_ortbench.report.figures.distribution import distribution
-from pytest_ortbench.report.figures.dots import LATENCY, MEMORY, THROUGHPUT, by_case
+from pytest_ortbench.report.figures.dots import ENERGY, LATENCY, MEMORY, THROUGHPUT, by_case
+from pytest_ortbench.report.figures.scaling import scaling
 from pytest_ortbench.report.figures.timeline import timeline
 
 #: Every figure by the name of its file. Each gives ``None`` where a run has nothing for it.
@@ -26,7 +28,10 @@ FIGURES: dict[str, Callable[[Sequence[Entry]], Figure | None]] = {
     "timeline": timeline,
     "throughput": lambda shown: by_case(shown, THROUGHPUT),
     "batch": batches,
+    "scaling": scaling,
+    "accuracy": accuracy,
     "memory": lambda shown: by_case(shown, MEMORY),
+    "energy": lambda shown: by_case(shown, ENERGY),
 }
 
 #: What each figure shows, for readers who can't see it.
@@ -36,31 +41,42 @@ DESCRIPTIONS: dict[str, str] = {
     "timeline": "Latencies in the order in which they were measured, warm-up shaded",
     "throughput": "Items per second of each case, by model",
     "batch": "Latency against batch size, and throughput against latency, by model",
+    "scaling": "Throughput against threads, callers or sessions, and its share of the ideal",
+    "accuracy": "Signal to noise ratio against latency and against size, with the best trade-offs",
     "memory": "Rise of resident memory of each case, by model",
+    "energy": "Energy of one inference of each case, by model",
 }
 
 
-def figures(shown: Sequence[Entry]) -> Iterator[tuple[str, Figure]]:
-    """Draw every figure that a run has data for, one after the other to keep memory low."""
+def figures(shown: Sequence[Entry], *, slo_s: float | None = None) -> Iterator[tuple[str, Figure]]:
+    """Draw every figure that a run has data for, one after the other to keep memory low.
+
+    Args:
+        shown: All cases of the run.
+        slo_s: Latency that must be kept, drawn as a line where latency is an axis.
+    """
     for name, draw in FIGURES.items():
-        made = draw(shown)
+        made = batches(shown, slo_s=slo_s) if name == "batch" else draw(shown)
         if made is not None:
             yield name, made
 
 
-def write_figures(run: Run, folder: Path, *, formats: Sequence[str] = ("png",)) -> list[Path]:
+def write_figures(
+    run: Run, folder: Path, *, formats: Sequence[str] = ("png",), slo_s: float | None = None
+) -> list[Path]:
     """Write all figures of a run into a folder, which is made if it is missing.
 
     Args:
         run: A run with any number of cases, also none.
         folder: Where the files go: ``latency.png``, ``distribution.png``, ….
         formats: ``png``, ``svg`` or both.
+        slo_s: Latency that must be kept, drawn as a line.
 
     Returns:
         The files written, in reading order; empty where nothing was measured.
     """
     written: list[Path] = []
-    for name, made in figures(entries(run)):
+    for name, made in figures(entries(run), slo_s=slo_s):
         folder.mkdir(parents=True, exist_ok=True)
         for ending in formats:
             path = folder / f"{name}.{ending}"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from pytest_ortbench.core.quantity import Quantity
+from pytest_ortbench.core.units import format_amount
 from pytest_ortbench.report.entries import Entry, by_model
 from pytest_ortbench.report.figures import style
 from pytest_ortbench.report.figures.identity import Identity
@@ -34,8 +35,13 @@ class Line:
         return max(_of(entry, "throughput").value for entry in self.entries)
 
 
-def batches(shown: Sequence[Entry]) -> Figure | None:
-    """Draw a row of two panels a model; ``None`` if no case was measured at two batch sizes."""
+def batches(shown: Sequence[Entry], *, slo_s: float | None = None) -> Figure | None:
+    """Draw a row of two panels a model; ``None`` if no case was measured at two batch sizes.
+
+    Args:
+        shown: All cases of the run.
+        slo_s: Latency that must be kept, drawn as a line.
+    """
     models = [(group.model.name, lines_of(group.entries)) for group in by_model(shown)]
     models = [(name, lines) for name, lines in models if lines]
     if not models:
@@ -50,18 +56,22 @@ def batches(shown: Sequence[Entry]) -> Figure | None:
         kept = sorted(lines, key=lambda line: -line.best)[:LINES]
         left_out += len(lines) - len(kept)
         drawn += [entry for line in kept for entry in line.entries]
-        _against_batch(left, name, kept, identity)
-        _against_latency(right, kept, identity)
+        _against_batch(left, name, kept, identity, slo_s)
+        _against_latency(right, kept, identity, slo_s)
     style.heading(made, "Batch size", identity.handles(drawn))
-    style.note(made, _notes(models, left_out))
+    style.note(made, _notes(models, left_out, slo_s))
     return made
 
 
-def _notes(models: Sequence[tuple[str, tuple[Line, ...]]], left_out: int) -> tuple[str, ...]:
+def _notes(
+    models: Sequence[tuple[str, tuple[Line, ...]]], left_out: int, slo_s: float | None
+) -> tuple[str, ...]:
     sentences = [
         "Left: p50 with its 95 % interval. Right: along a line the batch grows from left to right; "
         "upper left is best.",
     ]
+    if slo_s is not None:
+        sentences.append(f"Dashed: the latency to keep, {format_amount(slo_s, 's')}.")
     if left_out:
         sentences.append(f"Shown: the lines with the highest throughput; {left_out} are not shown.")
     if len(models) > PANELS:
@@ -98,7 +108,17 @@ def lines_of(members: Sequence[Entry]) -> tuple[Line, ...]:
     )
 
 
-def _against_batch(axes: Axes, name: str, lines: Sequence[Line], identity: Identity) -> None:
+def _limit(axes: Axes, which: str, slo_s: float | None, scale: style.Scale) -> None:
+    """Draw the latency that must be kept."""
+    if slo_s is None:
+        return
+    draw = axes.axhline if which == "y" else axes.axvline
+    draw(scale.of(slo_s), color=style.INK, linewidth=1.1, linestyle=(0, (4, 3)), zorder=1)
+
+
+def _against_batch(
+    axes: Axes, name: str, lines: Sequence[Line], identity: Identity, slo_s: float | None
+) -> None:
     values = [
         end
         for line in lines
@@ -107,6 +127,7 @@ def _against_batch(axes: Axes, name: str, lines: Sequence[Line], identity: Ident
         for end in (quantity.value, quantity.low, quantity.high)
         if end is not None
     ]
+    values += [] if slo_s is None else [slo_s]
     scale = style.Scale(values, "s")
     style.dress(axes, grid="both")
     style.scale_axis(axes, "y", [scale.of(value) for value in values])
@@ -130,6 +151,7 @@ def _against_batch(axes: Axes, name: str, lines: Sequence[Line], identity: Ident
                     color=identity.colour(first),
                     linewidth=2.2,
                 )
+    _limit(axes, "y", slo_s, scale)
     _batch_axis(axes, sorted({e.result.case.batch for line in lines for e in line.entries}))
     style.title(axes, style.drawable(name, 44))
     style.axis_label(axes, "y", "latency p50", scale.name)
@@ -148,8 +170,11 @@ def _batch_axis(axes: Axes, sizes: Sequence[int]) -> None:
     style.axis_label(axes, "x", "batch size", "items")
 
 
-def _against_latency(axes: Axes, lines: Sequence[Line], identity: Identity) -> None:
+def _against_latency(
+    axes: Axes, lines: Sequence[Line], identity: Identity, slo_s: float | None
+) -> None:
     latencies = [_of(entry, "latency_p50").value for line in lines for entry in line.entries]
+    latencies += [] if slo_s is None else [slo_s]
     rates = [_of(entry, "throughput").value for line in lines for entry in line.entries]
     scale = style.Scale(latencies, "s")
     style.dress(axes, grid="both")
@@ -165,5 +190,6 @@ def _against_latency(axes: Axes, lines: Sequence[Line], identity: Identity) -> N
             markersize=4,
             linewidth=1.1,
         )
+    _limit(axes, "x", slo_s, scale)
     style.axis_label(axes, "x", "latency p50", scale.name)
     style.axis_label(axes, "y", "throughput", "items/s")

@@ -77,6 +77,17 @@ MEMORY = Theme(
 )
 
 
+ENERGY = Theme(
+    heading="Energy by case",
+    metric="energy_per_inference",
+    axis="energy of one inference",
+    value="J/inf",
+    which="thriftiest",
+    reading="Mark: gross energy of the device per inference; bar: from the lowest to the highest "
+    "trial.",
+)
+
+
 def by_case(shown: Sequence[Entry], theme: Theme) -> Figure | None:
     """Draw a panel a model with a row a case; ``None`` if no case has the value."""
     choice = choose(shown, _key(theme), which=theme.which)

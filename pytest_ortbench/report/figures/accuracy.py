@@ -1,0 +1,170 @@
+"""What accuracy costs: signal to noise ratio against latency and against size, and the front."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from matplotlib.ticker import MaxNLocator
+
+from pytest_ortbench.analysis.summary import EXACT
+from pytest_ortbench.report.entries import Entry, by_model
+from pytest_ortbench.report.figures import style
+from pytest_ortbench.report.figures.identity import Identity
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+PANELS = 5
+PANEL_IN = 2.6
+#: Cases of one model; the fastest, since more are a cloud.
+POINTS = 40
+
+
+def accuracy(shown: Sequence[Entry]) -> Figure | None:
+    """Draw two panels a model; ``None`` if no model has two cases that differ in accuracy.
+
+    Latencies of different batch sizes don't compare, so each model shows the batch size that most
+    of its cases have, the smallest of these.
+    """
+    models = [
+        (group.model.name, members)
+        for group in by_model(shown)
+        if (members := _comparable(group.entries))
+    ]
+    if not models:
+        return None
+    identity = Identity(shown)
+    rows = models[:PANELS]
+    made = style.figure(1.1 + PANEL_IN * len(rows))
+    grid = made.subplots(len(rows), 2, squeeze=False, sharey="row")
+    drawn: list[Entry] = []
+    left_out = 0
+    for (name, members), (left, right) in zip(rows, grid, strict=True):
+        kept = sorted(members, key=_latency)[:POINTS]
+        left_out += len(members) - len(kept)
+        drawn += kept
+        batch = kept[0].result.case.batch
+        _panel(left, kept, identity, "latency_p50", "latency p50")
+        _panel(right, kept, identity, "model_size", "model size")
+        style.title(left, f"{name} b{batch}")
+        style.axis_label(left, "y", "signal to noise", "dB")
+    style.heading(made, "Accuracy against latency and size", identity.handles(drawn))
+    style.note(made, _notes(len(models) - len(rows), left_out))
+    return made
+
+
+def _notes(models: int, cases: int) -> tuple[str, ...]:
+    said = [
+        "Upper left is best; the line joins cases that no other one beats in both. ∞: equal to the "
+        "fp32 reference bit for bit.",
+        "Worst output of all samples, against the fp32 model on the CPU without optimisation.",
+    ]
+    if cases:
+        said.append(f"Shown: the fastest of each model; {cases} cases are not shown.")
+    if models:
+        said.append(f"{models} further models are not shown.")
+    return tuple(said)
+
+
+def _latency(entry: Entry) -> float:
+    quantity = entry.quantity("latency_p50")
+    return math.inf if quantity is None else quantity.value
+
+
+def decibels(entry: Entry) -> float | None:
+    """Return the signal to noise ratio of a case; infinite where it is exact."""
+    quantity = entry.quantity("accuracy_sqnr")
+    if quantity is not None:
+        return quantity.value
+    return math.inf if entry.summary.missing.get("accuracy_sqnr") == EXACT else None
+
+
+def _comparable(members: Sequence[Entry]) -> list[Entry]:
+    """Cases of one batch size that have both numbers; none if all are equally accurate."""
+    known = [
+        entry
+        for entry in members
+        if decibels(entry) is not None and entry.quantity("latency_p50") is not None
+    ]
+    batches = [entry.result.case.batch for entry in known]
+    if not batches:
+        return []
+    batch = max(sorted(set(batches)), key=batches.count)
+    same = [entry for entry in known if entry.result.case.batch == batch]
+    return same if len({decibels(entry) for entry in same}) > 1 else []
+
+
+def _panel(
+    axes: Axes, members: Sequence[Entry], identity: Identity, metric: str, label: str
+) -> None:
+    points = [
+        (entry, quantity.value, ratio)
+        for entry in members
+        if (quantity := entry.quantity(metric)) is not None
+        and (ratio := decibels(entry)) is not None
+    ]
+    finite = [ratio for _, _, ratio in points if math.isfinite(ratio)]
+    # Exact cases stand above all others, at a height that is labelled as infinite.
+    top = max(finite) + max(6.0, 0.15 * (max(finite) - min(finite)))
+    first = members[0].quantity(metric)
+    scale = style.Scale([value for _, value, _ in points], first.unit if first else "s")
+    style.dress(axes, grid="both")
+    style.scale_axis(axes, "x", [scale.of(value) for _, value, _ in points])
+    heights = [ratio if math.isfinite(ratio) else top for _, _, ratio in points]
+    ranked = [
+        (scale.of(value), y)
+        for (entry, value, _), y in zip(points, heights, strict=True)
+        if not entry.barred
+    ]
+    _front(axes, ranked)
+    for (entry, value, _), y in zip(points, heights, strict=True):
+        colour = identity.colour(entry)
+        axes.plot(
+            [scale.of(value)],
+            [y],
+            marker=identity.marker(entry),
+            markersize=6,
+            markeredgecolor=colour,
+            markerfacecolor="white" if entry.barred else colour,
+            linestyle="none",
+            zorder=3,
+        )
+    low = min(finite)
+    axes.set_ylim(low - 0.08 * (top - low), top + 0.08 * (top - low))
+    axes.yaxis.set_major_locator(MaxNLocator(nbins=6, steps=[1, 2, 5, 10]))
+    if len(finite) < len(points):
+        axes.axhline(top, color=style.GRID, linewidth=0.8, linestyle=(0, (4, 3)), zorder=1)
+        axes.text(
+            1.01,
+            top,
+            "∞",
+            transform=axes.get_yaxis_transform(),
+            va="center",
+            color=style.FAINT,
+            fontproperties=style.font(style.LABEL_PT),
+        )
+    style.axis_label(axes, "x", label, scale.name)
+
+
+def front_of(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Return the points that no other one beats: smaller x, larger y; from left to right."""
+    kept: list[tuple[float, float]] = []
+    for x, y in sorted(points, key=lambda point: (point[0], -point[1])):
+        if not kept or y > kept[-1][1]:
+            kept.append((x, y))
+    return kept
+
+
+def _front(axes: Axes, points: Sequence[tuple[float, float]]) -> None:
+    front = front_of(points)
+    axes.plot(
+        [x for x, _ in front],
+        [y for _, y in front],
+        color=style.FAINT,
+        linewidth=0.9,
+        drawstyle="steps-post",
+        zorder=2,
+    )

@@ -1,0 +1,131 @@
+"""Figures about what something costs: accuracy, more threads, larger batches, energy."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from matplotlib.figure import Figure
+
+from pytest_ortbench.core.outcome import CaseResult, Flag
+from pytest_ortbench.report.entries import entries
+from pytest_ortbench.report.figures import FIGURES
+from pytest_ortbench.report.figures.accuracy import accuracy, decibels, front_of
+from pytest_ortbench.report.figures.batches import batches
+from pytest_ortbench.report.figures.scaling import courses, scaling
+from tests import results_factory as factory
+from tests.report import fleet_views, sample_runs
+from tests.report.test_figures import assert_legible, drawn
+
+#: Share of the time, share of the size and signal to noise of each precision.
+PRECISIONS = {
+    "native": (1.0, 1.0, None),
+    "fp16": (0.7, 0.5, 62.0),
+    "int8-static": (0.4, 0.26, 22.0),
+    "int4": (0.6, 0.14, 11.0),
+}
+
+
+def variants(batch: int = 1) -> list[CaseResult]:
+    """All precisions of one model on the CPU; int4 must not be ranked."""
+    made = []
+    for precision, (time, size, ratio) in PRECISIONS.items():
+        case = sample_runs.case("mobilenet_v2", precision, "cpu", batch)
+        variant = dataclasses.replace(case.variant, size_bytes=round(14e6 * size))
+        flags = (Flag(name="INACCURATE"),) if precision == "int4" else ()
+        case = dataclasses.replace(case, variant=variant)
+        made.append(sample_runs.measured(case, 0.004 * time * batch, sqnr_db=ratio, flags=flags))
+    return made
+
+
+def front(figure: Figure, panel: int) -> list[float]:
+    line = next(line for line in figure.axes[panel].lines if line.get_drawstyle() == "steps-post")
+    return [float(value) for value in line.get_ydata()]
+
+
+def test_accuracy_stands_against_latency_and_size_with_the_front() -> None:
+    figure = drawn(accuracy(entries(factory.make_run(variants()))))
+    left, right = figure.axes
+    assert left.get_title(loc="left") == "mobilenet_v2 b1"
+    assert left.get_xlabel() == "latency p50 (ms)"
+    assert right.get_xlabel() == "model size (MB)"
+    assert left.get_ylabel() == "signal to noise (dB)"
+    # int8 and fp16, then the exact one above both; int4 is no part of it.
+    for panel in (0, 1):
+        heights = front(figure, panel)
+        assert heights[:2] == [22.0, 62.0]
+        assert len(heights) == 3
+        assert heights[2] > 62
+    assert any(text.get_text() == "∞" for text in left.texts)
+    assert_legible(figure)
+
+
+def test_batch_sizes_are_not_mixed_and_equal_accuracy_needs_no_figure() -> None:
+    both = [*variants(), *variants(batch=8)[:2]]
+    figure = drawn(accuracy(entries(factory.make_run(both))))
+    marks = [line for line in figure.axes[0].lines if line.get_linestyle() == "None"]
+    assert len(marks) == 4
+    assert accuracy(entries(factory.make_run(variants()[:1]))) is None
+
+
+def test_exact_is_infinite_and_not_compared_is_none() -> None:
+    exact, half, *_ = entries(factory.make_run(variants()))
+    assert (decibels(exact), decibels(half)) == (float("inf"), 62.0)
+    (failed,) = entries(factory.make_run([sample_runs.failed(sample_runs.case())]))
+    assert decibels(failed) is None
+
+
+def test_the_front_of_points() -> None:
+    points = [(3.0, 5.0), (1.0, 1.0), (2.0, 4.0), (2.0, 3.0), (4.0, 4.5)]
+    assert front_of(points) == [(1.0, 1.0), (2.0, 4.0), (3.0, 5.0)]
+    assert front_of([]) == []
+
+
+def threads() -> list[CaseResult]:
+    """One, two and four threads, each half as good as hoped."""
+    return [
+        sample_runs.measured(
+            dataclasses.replace(sample_runs.case(), knobs={"threads": str(count)}),
+            0.004 / (1 + (count - 1) / 2),
+        )
+        for count in (4, 1, 2)
+    ]
+
+
+def test_scaling_against_the_first_point() -> None:
+    shown = entries(factory.make_run(threads()))
+    (course,) = courses(shown)
+    assert (course.knob, course.label) == ("threads", "native/cpu/b1")
+    assert [count for count, _ in course.points] == [1, 2, 4]
+    figure = drawn(scaling(shown))
+    shares = next(line for line in figure.axes[1].lines if len(line.get_xdata()) == 3)
+    assert list(shares.get_ydata()) == pytest.approx([1, 0.75, 0.625], rel=0.02)
+    assert figure.axes[0].get_ylabel() == "throughput (items/s)"
+    assert figure.axes[1].get_ylabel() == "share of the ideal (%)"
+    assert_legible(figure)
+
+
+def test_one_value_of_a_knob_is_no_course() -> None:
+    assert scaling(entries(factory.make_run(threads()[:1]))) is None
+
+
+def test_the_latency_to_keep_is_a_line_in_both_panels() -> None:
+    run = factory.make_run(
+        [sample_runs.measured(sample_runs.case(batch=b), 0.004 * b) for b in (1, 8)]
+    )
+    figure = drawn(batches(entries(run), slo_s=0.02))
+    left, right = figure.axes
+    assert any(list(line.get_ydata()) == [20.0, 20.0] for line in left.lines)
+    assert any(list(line.get_xdata()) == [20.0, 20.0] for line in right.lines)
+    assert "the latency to keep, 20.0 ms" in figure.get_supxlabel()
+    assert left.get_ylim()[0] < 20 < left.get_ylim()[1]
+    assert_legible(figure)
+
+
+def test_energy_by_case() -> None:
+    with_energy = [fleet_views.with_energy(result, 60.0) for result in variants()]
+    figure = drawn(FIGURES["energy"](entries(factory.make_run(with_energy))))
+    assert figure.axes[0].get_xlabel() == "energy of one inference (mJ)"
+    labels = [label.get_text() for label in figure.axes[0].get_yticklabels()]
+    assert labels[0] == "int8-static/cpu/b1"
+    assert_legible(figure)
