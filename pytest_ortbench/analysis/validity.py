@@ -254,6 +254,17 @@ def _low_n(result: CaseResult) -> str:
     return f"{count} samples, {needed} needed" if count < needed else ""
 
 
+def _warm_up(result: CaseResult) -> str:
+    """Workers whose warm-up ended by its budget; whether they were warm shows ``UNSTEADY`` at most.
+
+    A note: the samples may be steady all the same.
+    """
+    cut_off = [each.warm_up for each in result.measurements if not each.warm_up.steady]
+    if not cut_off or not sum(samples.count for samples in _workers(result)):
+        return ""
+    return f"{len(cut_off)} of {len(result.measurements)} workers: {cut_off[0].rule}"
+
+
 def _drift(result: CaseResult) -> str:
     """Medians of the workers that only ever go one way, by more than ``SPREAD`` allows.
 
@@ -363,6 +374,7 @@ _RULES: dict[str, Callable[[CaseResult], str]] = {
     "PARTIAL": _partial,
     "RESOLUTION": _resolution,
     "LOW-N": _low_n,
+    "WARM-UP": _warm_up,
     "NEIGHBOUR": _neighbour,
     "CLOCK": _clock,
     "DRIFT": _drift,

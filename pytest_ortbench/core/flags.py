@@ -92,6 +92,12 @@ FLAGS: dict[str, FlagKind] = dict(
             "fewer samples than the printed percentiles need",
             "Raise --ort-time.",
         ),
+        _kind(
+            "WARM-UP",
+            "notes",
+            "the warm-up was cut off before its runs were seen to be steady",
+            "Raise --ort-time, which the warm-up is measured by.",
+        ),
         _kind("CLOCK", "notes", "clock frequency changed by more than 5 %", "Fix the frequency."),
         _kind(
             "DRIFT",

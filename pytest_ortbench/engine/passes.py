@@ -18,13 +18,11 @@ from pytest_ortbench.core.energy import Energy
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.profile import OperatorProfile
+from pytest_ortbench.engine.warm_up_budget import warm_up_budget_s
 from pytest_ortbench.launch.launcher import Launcher
 
 #: What a worker may take to answer when its budget is used up.
 _ANSWER_S = 5.0
-
-#: Share of the timeout for the warm-up.
-_WARM_UP_SHARE = 0.25
 
 
 def due(result: CaseResult, wanted: Iterable[str]) -> list[str]:
@@ -61,7 +59,7 @@ def _measured_energy(case: Case, launcher: Launcher) -> Energy:
     with closing(launcher.open(case, worker=0, deadline=deadline)) as worker:
         if worker.no_energy:
             return Energy(reason=worker.no_energy)
-        worker.warm(case.sampling.timeout_s * _WARM_UP_SHARE)
+        worker.warm(warm_up_budget_s(case))
         return worker.energy(max(0.0, deadline - time.monotonic() - _ANSWER_S))
 
 
@@ -86,7 +84,7 @@ def profile_case(case: Case, launcher: Launcher, trace: Path | None = None) -> O
     """
     deadline = time.monotonic() + case.sampling.timeout_s
     with closing(launcher.open(case, worker=0, deadline=deadline)) as worker:
-        worker.warm(case.sampling.timeout_s * _WARM_UP_SHARE)
+        worker.warm(warm_up_budget_s(case))
         return worker.operators(trace)
 
 

@@ -30,11 +30,9 @@ from pytest_ortbench.core.outcome import (
     WarmUp,
 )
 from pytest_ortbench.core.placement import is_fallback
+from pytest_ortbench.engine.warm_up_budget import warm_up_budget_s
 from pytest_ortbench.launch.launcher import Launcher, Worker
 from pytest_ortbench.worker.accuracy import repeatability
-
-#: A warm-up that shows no end may take this share of the case's timeout before it is cut off.
-_WARM_UP_SHARE = 0.25
 
 #: Runs at the end of the warm-up that say how long one inference takes.
 _LAST_OF_WARM_UP = 5
@@ -118,7 +116,7 @@ def _one_worker(
     began = time.monotonic_ns()
     with closing(launcher.open(case, worker=index, deadline=deadline)) as worker:
         checks = [worker.check("first")]
-        warm_up = worker.warm(case.sampling.timeout_s * _WARM_UP_SHARE)
+        warm_up = worker.warm(warm_up_budget_s(case))
         blocks, stop = _measure_blocks(worker, case.sampling, warm_up, checks, deadline)
         checks.append(worker.check("last"))
         memory = worker.memory()

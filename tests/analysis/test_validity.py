@@ -64,6 +64,26 @@ def test_a_failed_result_has_no_flag_of_durations():
     assert flags_of(make_result(status="crash")) == ()
 
 
+def warmed(*steady: bool, count: int = 400) -> CaseResult:
+    made = make_result(count=count, workers=len(steady))
+    rule = "3.33 s used after 3 runs, too few to see a trend"
+    return replace(
+        made,
+        measurements=tuple(
+            each if ended else replace(each, warm_up=replace(each.warm_up, steady=False, rule=rule))
+            for each, ended in zip(made.measurements, steady, strict=True)
+        ),
+    )
+
+
+def test_a_warm_up_that_was_cut_off_is_said():
+    assert detail(warmed(True, False, False), "WARM-UP") == (
+        "2 of 3 workers: 3.33 s used after 3 runs, too few to see a trend"
+    )
+    assert detail(warmed(True, True, True), "WARM-UP") is None
+    assert FLAGS["WARM-UP"].severity == "notes"
+
+
 def test_flags_come_in_the_order_of_the_registry():
     result = make_result(count=5, accuracy=make_accuracy(sqnr_db=10.0))
     names = [flag.name for flag in flags_of(result)]

@@ -59,6 +59,42 @@ def test_only_the_last_twenty_count() -> None:
     assert is_steady([9_000_000] * 30 + noise(20, 1_000_000))
 
 
+LONG, VERY_LONG = 100_000_000, 1_000_000_000
+
+
+def test_five_long_ones_that_agree_are_steady() -> None:
+    assert is_steady(noise(5, LONG))
+    assert not is_steady(noise(4, LONG))
+    assert not is_steady(noise(5, LONG // 2))
+
+
+@pytest.mark.parametrize(
+    "last_five",
+    [
+        [1.30, 1.20, 1.12, 1.06, 1.00],  # falls
+        [1.30, 1.12, 1.20, 1.06, 1.00],  # falls, two neighbours out of order
+        [1.30, 1.30, 1.00, 1.01, 1.00],  # a step
+        [1.00, 1.01, 1.00, 1.40, 1.01],  # one that took longer
+    ],
+)
+def test_five_long_ones_with_a_trend_or_a_step_are_not(last_five: list[float]) -> None:
+    assert not is_steady([round(LONG * value) for value in last_five])
+
+
+def test_noise_widens_the_tolerance_of_five() -> None:
+    assert is_steady([round(LONG * value) for value in (1.1, 1.0, 1.2, 1.05, 1.15)])
+
+
+def test_three_of_a_second_each_are_steady_if_they_agree_within_three_per_cent() -> None:
+    def seconds(*values: float) -> list[int]:
+        return [round(VERY_LONG * value) for value in values]
+
+    assert is_steady(seconds(1.02, 1.00, 1.01))
+    assert not is_steady(seconds(1.06, 1.00, 1.02))
+    assert not is_steady(seconds(1.02, 1.01, 1.00)), "it still falls"
+    assert not is_steady(seconds(0.99, 0.98, 0.99)), "not long enough"
+
+
 def test_noise_widens_the_tolerance() -> None:
     wide = noise(20, 1_000_000, spread=0.5, seed=3)
     assert abs(median(wide[10:]) / median(wide[:10]) - 1) > 0.03
@@ -96,6 +132,10 @@ def settling(first: int, level: int) -> Iterator[int]:
         yield round(value * (1 + 0.005 * draw.random()))
 
 
+def falling(first: int) -> Iterator[int]:
+    yield from (round(first * (1 - 0.03 * step)) for step in range(30))
+
+
 def forever(level: int) -> Iterator[int]:
     yield from (value for seed in range(10**6) for value in noise(100, level, seed=seed))
 
@@ -121,15 +161,45 @@ def test_many_short_ones_are_kept_thinned(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_a_slow_model_is_cut_off_by_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = run(monkeypatch, forever(1_000_000_000), least_s=0.25, budget_s=5.0)
+    found = run(monkeypatch, falling(1_000_000_000), least_s=0.25, budget_s=3.5)
     assert not found.steady
-    assert found.count == 5
-    assert found.rule == ("5 s used after 5 runs, too few to see a trend")
+    assert found.count == 4
+    assert found.rule == "3.82 s used after 4 runs, too few to see a trend"
 
 
 def test_three_runs_happen_in_any_case(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = run(monkeypatch, forever(1_000_000_000), least_s=0.25, budget_s=0.5)
+    found = run(monkeypatch, falling(1_000_000_000), least_s=0.25, budget_s=0.5)
     assert found.count == 3
+    assert not found.steady
+    assert found.rule == "2.91 s used after 3 runs, too few to see a trend"
+
+
+def test_a_slow_model_that_still_falls_is_said_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = run(monkeypatch, falling(1_000_000_000), least_s=0.25, budget_s=7.0)
+    assert not found.steady
+    assert found.rule.endswith("s used while a trend was left")
+
+
+@pytest.mark.parametrize(
+    ("level", "runs", "rule"),
+    [
+        (150_000_000, 5, "no trend over 5 long runs, which agree within 3 % or 3 MAD"),
+        (4_000_000_000, 3, "3 runs of a second or more agree within 3 %"),
+    ],
+)
+def test_a_slow_and_steady_model_needs_few_runs(
+    monkeypatch: pytest.MonkeyPatch, level: int, runs: int, rule: str
+) -> None:
+    level_runs = iter([round(level * factor) for factor in (1.01, 1.0, 1.012, 1.004, 1.008, 1.0)])
+    found = run(monkeypatch, level_runs, least_s=0.25, budget_s=75.0)
+    assert (found.steady, found.count, found.rule) == (True, runs, rule)
+
+
+def test_the_least_time_holds_for_long_ones_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    level_runs = iter([round(2e8 * (1 + 0.01 * (index % 3))) for index in range(99)])
+    found = run(monkeypatch, level_runs, least_s=2.0, budget_s=75.0)
+    assert found.steady
+    assert 2_000_000_000 <= found.total_ns < 2_800_000_000
 
 
 def test_an_endless_trend_is_cut_off_and_said(monkeypatch: pytest.MonkeyPatch) -> None:
