@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_ortbench.core.errors import OrtbenchError
 from pytest_ortbench.core.metrics import ENERGY_METRICS
-from pytest_ortbench.marker import MarkerValues, read_marker
+from pytest_ortbench.marker import MarkerValues, Rejected, marker_error, read_marker
 from pytest_ortbench.model_file import OnnxFile
 from pytest_ortbench.options import Options, read_options
 from pytest_ortbench.progress import Progress
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from pytest_ortbench.store.folder import RunFolder
 
 _KEY = pytest.StashKey["Bench"]()
+_MODELS_IGNORED = "--ort-models does not count for model files that are named themselves"
 
 
 class Bench:
@@ -46,7 +48,7 @@ class Bench:
         self.passes: dict[tuple[str, str], set[str]] = {}
         self.skips: dict[Skip, None] = {}
         self.notes: list[str] = []
-        self.usage_error: str = ""
+        self.usage_errors: dict[str, None] = {}
         self.finished: Run | None = None
         self.files: list[tuple[str, Path]] = []
         self.errors: list[str] = []
@@ -85,9 +87,9 @@ class Bench:
         """Makes the plans; its launcher starts workers only to ask runtimes what they have."""
         return self._planner_in(self.runtimes)
 
-    def planner_of(self, specs: Sequence[str], *, place: str) -> Planner:
-        """Return what makes plans for other runtimes than the options name."""
-        return self._planner_in(self._choose(specs, place=place))
+    def another_planner(self, specs: Sequence[str] = (), *, place: str = "") -> Planner:
+        """Return one that gives models names of its own, for other runtimes if some are named."""
+        return self._planner_in(self._choose(specs, place=place) if specs else self.runtimes)
 
     def _planner_in(self, chosen: ChosenRuntimes) -> Planner:
         from pytest_ortbench.engine.planning import Planner
@@ -131,6 +133,8 @@ class Bench:
 
         options = self.options
         file = item.getparent(OnnxFile)
+        if file is not None and options.models and _MODELS_IGNORED not in self.notes:
+            self.notes.append(_MODELS_IGNORED)
         return PlanRequest(
             models=(str(file.path),) if file is not None else self._models(),
             providers=options.providers,
@@ -139,6 +143,9 @@ class Bench:
             dims=options.dims,
             threads=options.threads,
             graph_opts=options.graph_opts,
+            # One case with one caller is what everybody gets; asked for, it stands in the id.
+            concurrency=options.concurrency if "concurrency" in options.given else (),
+            sessions=options.sessions if "sessions" in options.given else (),
             io=options.io,
             inputs=options.inputs,
             session_options=options.session_options,
@@ -175,6 +182,22 @@ class Bench:
             self.gating.note_plan(request, self._plans[key])
         return self._plans[key]
 
+    def entries_for(self, definition: pytest.Item) -> Sequence[Planned | Rejected]:
+        """Return the cases of one test function.
+
+        What is wrong with its own marker makes it one test that fails; what is wrong with an
+        option is noted in :attr:`usage_errors` and ends the run before it starts. Neither is
+        raised here, where pytest would show a traceback.
+        """
+        try:
+            return self.plan_for(definition).entries
+        except OrtbenchError as error:
+            message = marker_error(error, definition)
+            if message is not None:
+                return [Rejected(message=message)]
+            self.usage_errors[str(error)] = None
+            return []
+
     def _with_offered_inputs(self, plan: Plan) -> Plan:
         """Ask plugins for real inputs of each case, if any plugin offers some."""
         from pytest_ortbench.plan.matrix import with_inputs
@@ -188,8 +211,10 @@ class Bench:
             entries.append(planned if path is None else with_inputs(planned, self.root / path))
         return replace(plan, entries=tuple(entries))
 
-    def id_of(self, planned: Planned) -> str:
+    def id_of(self, planned: Planned | Rejected) -> str:
         """The test id of a case: its case id, and the runtime where there are several."""
+        if isinstance(planned, Rejected):
+            return "rejected"
         key = planned.case.key
         if key not in self._ids:
             case_id, label = key
@@ -381,7 +406,9 @@ def _distributions() -> str:
 
 
 def planned_of(item: pytest.Item) -> Planned | None:
-    """The case that a test is parametrised with, ``None`` for a test that is not ours."""
+    """The case that a test is parametrised with, ``None`` for a test that has none."""
     callspec = getattr(item, "callspec", None)
-    planned: Planned | None = callspec.params.get("ortbench") if callspec is not None else None
-    return planned
+    planned: Planned | Rejected | None = (
+        callspec.params.get("ortbench") if callspec is not None else None
+    )
+    return None if isinstance(planned, Rejected) else planned

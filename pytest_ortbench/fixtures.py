@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_ortbench.marker import Rejected
+
 if TYPE_CHECKING:
     from pytest_ortbench.analysis.summary import Summary
     from pytest_ortbench.bench import Bench
@@ -208,7 +210,9 @@ def ortbench(request: pytest.FixtureRequest) -> OrtBench:
     """One case of the matrix of models × providers × precisions × shapes."""
     from pytest_ortbench.bench import Bench
 
-    planned: Planned | None = getattr(request, "param", None)
+    planned: Planned | Rejected | None = getattr(request, "param", None)
+    if isinstance(planned, Rejected):
+        pytest.fail(planned.message, pytrace=False)
     if planned is None:
         raise pytest.UsageError(
             f"{request.node.nodeid}: 'ortbench' must be an argument of the test function itself; "

@@ -175,14 +175,15 @@ class Gating:
         place = self._options.places.get("against", "--ort-against")
         return Against(
             side=parse_side(self._options.against, place=place),
-            planner=self._bench.planner,
+            # Its own: a model must be called the same on both sides, though its file is another.
+            planner=self._planner_of(),
             planner_of=self._planner_of,
             root=self._bench.root,
             folder=self._scratch / "revision",
         )
 
-    def _planner_of(self, requirement: str) -> Planner:
-        planner = self._bench.planner_of((requirement,), place="--ort-against")
+    def _planner_of(self, *requirements: str) -> Planner:
+        planner = self._bench.another_planner(requirements, place="--ort-against")
         self._planners.append(planner)
         return planner
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from pytest_ortbench.core.errors import UsageError, did_you_mean
+from pytest_ortbench.core.errors import OrtbenchError, UsageError, did_you_mean
 from pytest_ortbench.core.limits import Limit, parse_limit
 
 if TYPE_CHECKING:
@@ -127,3 +127,31 @@ def _misfit(name: str, value: object, rule: str, place: str) -> UsageError:
         place=place,
         hint=f"{name}: {KEYWORDS.get(name, 'see the guide')}",
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rejected:
+    """Stands in a test's place whose marker is wrong: the test fails with the message."""
+
+    message: str
+
+
+#: Options whose values a marker may name instead, by the place that messages give.
+_OPTIONS = {f"--ort-{name.replace('_', '-')}": name for name in KEYWORDS}
+
+
+def marker_error(error: OrtbenchError, item: pytest.Item) -> str | None:
+    """Return what to say if the marker of a test is to blame for an error, else ``None``.
+
+    Args:
+        error: What came up while the test's cases were planned.
+        item: The test.
+    """
+    if error.place.startswith(item.nodeid):
+        return str(error)
+    named = {name for mark in item.iter_markers("ortbench") for name in mark.kwargs}
+    keyword = _OPTIONS.get(error.place)
+    if keyword is None or keyword not in named:
+        return None
+    place = f"{item.nodeid}, {keyword} of the ortbench marker"
+    return str(UsageError(error.message, place=place, hint=error.hint))

@@ -130,6 +130,22 @@ def _ini_help(spec: OptionSpec) -> str:
     return f"{spec.help}; same as {spec.flag}" if spec.flag else spec.help
 
 
+def is_asked_for(config: pytest.Config) -> bool:
+    """Whether command line or ini file set any option of ours, rightly or wrongly."""
+    if any(str(argument).startswith("--ort-") for argument in config.invocation_params.args):
+        return True
+    return any(_has_ini_value(config, spec.ini) for spec in OPTIONS)
+
+
+def _has_ini_value(config: pytest.Config, key: str) -> bool:
+    import pytest
+
+    try:
+        return config.getini(key) not in (None, [])
+    except (TypeError, ValueError, pytest.UsageError):
+        return True  # a value of the wrong type; read_options says so
+
+
 def read_options(config: pytest.Config) -> Options:
     """Return what command line and ini file ask for.
 

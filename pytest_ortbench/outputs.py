@@ -91,7 +91,7 @@ def finish(bench: Bench, *, interrupted: bool) -> bool:
 
 def gate_problems(bench: Bench) -> list[str]:
     """What the gate holds against the run as a whole: vanished cases, nothing compared."""
-    if bench.gating is None or bench.usage_error or bench.config.option.collectonly:
+    if bench.gating is None or bench.usage_errors or bench.config.option.collectonly:
         return []
     if hasattr(bench.config, "workerinput"):
         return []  # the tests themselves failed there
@@ -180,6 +180,7 @@ def write_summary(bench: Bench, reporter: pytest.TerminalReporter) -> None:
     from pytest_ortbench.report.gate import gate_lines
     from pytest_ortbench.report.operator_profile import run_profile_lines
     from pytest_ortbench.report.precisions import precision_lines
+    from pytest_ortbench.report.scaling import scaling_lines
     from pytest_ortbench.report.table import render_table
 
     encoding = getattr(reporter._tw._file, "encoding", None) or "utf-8"
@@ -190,6 +191,8 @@ def write_summary(bench: Bench, reporter: pytest.TerminalReporter) -> None:
         reporter.write(table)
         reporter.ensure_newline()
         for line in precision_lines(run, width=reporter._tw.fullwidth):
+            reporter.write_line(line)
+        for line in scaling_lines(run, encoding=encoding):
             reporter.write_line(line)
         for line in run_profile_lines(run, width=_width(reporter), encoding=encoding):
             reporter.write_line(line)

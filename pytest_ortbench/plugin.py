@@ -16,7 +16,7 @@ from pytest_ortbench.core.errors import OrtbenchError
 from pytest_ortbench.fixtures import OrtBench, ortbench
 from pytest_ortbench.marker import KEYWORDS
 from pytest_ortbench.model_file import SUFFIXES, OnnxFile, is_named
-from pytest_ortbench.options import add_options
+from pytest_ortbench.options import add_options, is_asked_for
 
 __all__ = ["ortbench"]
 
@@ -40,8 +40,7 @@ def pytest_configure(config: pytest.Config) -> None:
         "markers",
         f"ortbench({keywords}): axes and limits of a test that takes the ortbench fixture",
     )
-    typed = any(str(argument).startswith("--ort-") for argument in config.invocation_params.args)
-    if typed or config.getini("ort_against") or config.getini("ort_baseline"):
+    if is_asked_for(config):
         Bench.of(config)
     benchmark_bridge.register(config)
 
@@ -65,13 +64,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "ortbench" not in metafunc.fixturenames:
         return
     bench = Bench.of(metafunc.config)
-    try:
-        plan = bench.plan_for(metafunc.definition)
-    except OrtbenchError as error:
-        # Raised where pytest prints it as one line, not here, where it would be a traceback.
-        bench.usage_error = bench.usage_error or str(error)
-        plan = None
-    entries = plan.entries if plan is not None else ()
+    entries = bench.entries_for(metafunc.definition)
     metafunc.parametrize(
         "ortbench", entries, ids=[bench.id_of(entry) for entry in entries], indirect=True
     )
@@ -83,8 +76,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     bench = Bench.existing(config)
     if bench is None:
         return
-    if bench.usage_error:
-        raise pytest.UsageError(bench.usage_error)
+    if bench.usage_errors:
+        raise pytest.UsageError(*bench.usage_errors)
     try:
         bench.select(items)
     except OrtbenchError as error:
@@ -94,7 +87,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
     """Say how many cases there are, and what was left out and why."""
     bench = Bench.existing(config)
-    if bench is None:
+    if bench is None or bench.usage_errors:
         return []
     from pytest_ortbench.outputs import collection_lines
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 import secrets
+import tempfile
 from contextlib import suppress
 from datetime import datetime, timezone
 from pathlib import Path
@@ -169,14 +170,20 @@ def write_document(run: Run, path: Path) -> None:
 
 
 def _check_writable(root: Path) -> None:
-    """Find out before anything is measured that the results folder can't be used."""
+    """Find out before anything is measured that the results folder can't be used.
+
+    By making a folder and removing it: permissions tell little (root may write to folders that
+    take no file).
+    """
     folders = (root, *root.absolute().parents)
     # Unlike Path.exists, this does not raise where a folder above may not be entered.
     nearest = next((folder for folder in folders if os.access(folder, os.F_OK)), root)
     if not nearest.is_dir():
         raise DocumentError(f"{nearest} is not a folder", place=str(root), hint=_ELSEWHERE)
-    if not os.access(nearest, os.W_OK | os.X_OK):
-        raise DocumentError(f"{nearest} can't be written to", place=str(root), hint=_ELSEWHERE)
+    try:
+        Path(tempfile.mkdtemp(prefix=".ortbench-", dir=nearest)).rmdir()
+    except OSError as error:
+        raise _refused(root, f"{nearest} can't be written to", error, _ELSEWHERE) from error
 
 
 def _refused(path: Path, what: str, error: OSError, hint: str) -> DocumentError:

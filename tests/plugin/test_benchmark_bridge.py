@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import itertools
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pytest_ortbench import benchmark_bridge
-from pytest_ortbench.benchmark_bridge import ReplayTimer, durations_of, thin
+from pytest_ortbench.benchmark_bridge import ReplayTimer, durations_of
 from pytest_ortbench.core.outcome import CaseResult, Flag
 from tests.results_factory import make_case, make_result
 
@@ -96,14 +95,6 @@ def test_timer_gives_recorded_durations_to_the_last_bit() -> None:
     assert replayed == durations
     # Nothing is left, so it is a clock again.
     assert 0 < timer() <= timer()
-
-
-@pytest.mark.parametrize(("count", "kept"), [(1, 1), (3000, 3000), (3001, 1501), (9001, 2251)])
-def test_thinning_keeps_every_nth(count: int, kept: int) -> None:
-    thinned = thin(range(count))
-    assert len(thinned) == kept
-    assert thinned[0] == 0
-    assert len({b - a for a, b in itertools.pairwise(thinned)}) <= 1
 
 
 def test_json_holds_exactly_our_samples_and_facts(run: Run, pytester: pytest.Pytester) -> None:

@@ -21,8 +21,9 @@ def test_the_marker_wins_for_the_axes_it_names_and_for_no_other() -> None:
 
 
 def test_the_closest_marker_wins_for_each_keyword() -> None:
-    closest, outer = pytest.mark.ortbench(batch_sizes=4), pytest.mark.ortbench(
-        batch_sizes=1, providers=["all"]
+    closest, outer = (
+        pytest.mark.ortbench(batch_sizes=4),
+        pytest.mark.ortbench(batch_sizes=1, providers=["all"]),
     )
     request = _read(closest, outer).apply(PlanRequest(models=()))
     assert request.batch_sizes == (4,)
@@ -51,9 +52,7 @@ def test_limits_are_read_with_the_one_grammar() -> None:
         (pytest.mark.ortbench(limits=["latency_p90 <= 3 MB"]), "'MB'"),
     ],
 )
-def test_a_wrong_marker_names_the_test_and_the_rule(
-    mark: pytest.MarkDecorator, said: str
-) -> None:
+def test_a_wrong_marker_names_the_test_and_the_rule(mark: pytest.MarkDecorator, said: str) -> None:
     with pytest.raises(UsageError) as raised:
         _read(mark)
     assert said in str(raised.value)

@@ -89,21 +89,62 @@ def test_the_marker_wins_for_the_axes_it_names(
     assert tests == [f"test_it[mlp/native/cpu/b{batch}/threads:1]" for batch in (2, 3)]
 
 
-def test_an_unknown_marker_keyword_is_an_error_that_lists_the_known_ones(
-    pytester: pytest.Pytester,
+def test_a_wrong_marker_fails_its_own_test_and_the_others_run(
+    pytester: pytest.Pytester, model_file: ModelFile
 ) -> None:
+    model_file()
     pytester.makepyfile(
-        """
+        test_it="""
         import pytest
 
         @pytest.mark.ortbench(batchsize=[2])
-        def test_it(ortbench):
+        def test_unknown(ortbench):
             pass
+
+        @pytest.mark.ortbench(models="gone.onnx")
+        def test_gone(ortbench):
+            pass
+
+        @pytest.mark.ortbench(models="mlp.onnx", providers="cpuu")
+        def test_provider(ortbench):
+            pass
+
+        @pytest.mark.ortbench(models="mlp.onnx")
+        def test_right(ortbench):
+            assert ortbench.latency().p50 > 0
         """
     )
+    result = pytester.runpytest(*QUICK)
+    result.assert_outcomes(passed=1, errors=3)
+    result.stdout.fnmatch_lines(
+        [
+            "test_it.py::test_unknown: *'batchsize'*batch_sizes*limits*",
+            "test_it.py::test_gone, models of the ortbench marker: *gone.onnx*",
+            "test_it.py::test_provider, providers of the ortbench marker: *'cpuu'*",
+        ]
+    )
+
+
+@pytest.mark.parametrize("table", ["tool.pytest", "tool.pytest.ini_options"])
+def test_a_wrong_ini_value_is_one_line_however_many_tests_there_are(
+    pytester: pytest.Pytester, table: str
+) -> None:
+    pytester.makepyprojecttoml(f"[{table}]\nort_workers = 0")
+    pytester.makepyfile(test_a="def test_it(ortbench): pass", test_b="def test_it(ortbench): pass")
     result = pytester.runpytest()
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["ERROR: *test_it*'batchsize'*batch_sizes*limits*"])
+    (line,) = [line for line in result.errlines if line.startswith("ERROR: ")]
+    assert "ort_workers" in line
+    result.stdout.no_fnmatch_line("*Traceback*")
+    result.stdout.no_fnmatch_line("*no test here takes*")
+
+
+def test_models_beside_a_named_file_are_said_not_to_count(
+    pytester: pytest.Pytester, model_file: ModelFile
+) -> None:
+    model_file()
+    result = pytester.runpytest("mlp.onnx", "--ort-models=builtin:gbdt", "--collect-only")
+    result.stdout.fnmatch_lines(["ortbench: --ort-models does not count for model files*"])
 
 
 def test_a_metric_that_was_not_measured_fails_with_its_reason(

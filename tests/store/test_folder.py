@@ -121,14 +121,21 @@ def test_a_results_folder_that_is_none_is_told_before_anything_is_measured(tmp_p
     )
 
 
-def test_a_read_only_results_folder_is_told_before_anything_is_measured(tmp_path, monkeypatch):
-    import os
+def test_a_folder_that_takes_no_file_is_told_before_anything_is_measured(tmp_path, monkeypatch):
+    import tempfile
 
     # The tests may run as root, whom no permission stops.
-    allowed = os.access
-    monkeypatch.setattr(os, "access", lambda p, mode: not mode & os.W_OK and allowed(p, mode))
-    with pytest.raises(DocumentError, match=f"{tmp_path} can't be written to"):
+    def refuse(*, prefix: str, dir: Path) -> str:
+        raise PermissionError(13, "Permission denied", str(dir))
+
+    monkeypatch.setattr(tempfile, "mkdtemp", refuse)
+    with pytest.raises(DocumentError, match=f"{tmp_path} can't be written to: Permission denied"):
         RunFolder.create(tmp_path / "results", EMPTY)
+
+
+def test_the_check_of_the_results_folder_leaves_nothing(tmp_path):
+    RunFolder.create(tmp_path / "results", EMPTY)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_full_disk_costs_only_the_result_in_flight_and_that_is_made_up_for(tmp_path):
