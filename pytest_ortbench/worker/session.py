@@ -222,8 +222,13 @@ def _preload(ort: ModuleType, name: str) -> None:
     Runtime finds them there when it is told to (since 1.21). Those of the system are used
     otherwise, as always.
     """
-    if name in _ON_CUDA and hasattr(ort, "preload_dlls"):
+    if name in _ON_CUDA and hasattr(ort, "preload_dlls") and not _preloaded:
+        _preloaded.append(name)
         ort.preload_dlls()
+
+
+#: The provider that the libraries were loaded for, once a process: it prints what it misses.
+_preloaded: list[str] = []
 
 
 def _require_options(session: InferenceSession, provider: Provider) -> None:
