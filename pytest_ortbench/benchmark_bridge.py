@@ -104,7 +104,10 @@ def replay(
     """
     if not durations_s or not benchmark.enabled or benchmark.stats is not None:
         return
-    kept = thin(durations_s)
+    # Only where something is replayed: analysis costs the start of pytest otherwise.
+    from pytest_ortbench.analysis.samples import thinned
+
+    kept = thinned(durations_s, MOST_ROUNDS)
     benchmark.extra_info.update(extra_info)
     if params is not None:
         benchmark.params = dict(params)
@@ -113,12 +116,6 @@ def replay(
         benchmark.pedantic(_recorded_inference, rounds=len(kept), iterations=1)
     finally:
         TIMER.load(())
-
-
-def thin(durations_s: Sequence[float], most: int = MOST_ROUNDS) -> Sequence[float]:
-    """Keep every n-th duration so that at most ``most`` are left."""
-    stride = -(-len(durations_s) // most)
-    return durations_s[::stride] if stride > 1 else durations_s
 
 
 def _recorded_inference() -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import random
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from statistics import median
+from typing import TypeVar
 
 from pytest_ortbench.analysis.order import (
     PERCENTS,
@@ -29,14 +31,15 @@ JUDGED_BLOCK_NS = 10_000_000
 SEGMENTS_A_THIRD = 10
 MIN_THIRD = 4
 
+_Duration = TypeVar("_Duration", int, float)
+
 
 def reduce_blocks(blocks: Sequence[Block], *, keep: int, clock_pair_ns: int) -> Samples:
     """Reduce the timed blocks of one worker to what is stored.
 
     Args:
         blocks: In the order of measuring, at least one inference altogether.
-        keep: The most durations to keep; 0 keeps all. What is dropped is dropped by a fixed
-            stride, so that the kept ones still show the course over time.
+        keep: The most durations to keep; 0 keeps all. See :func:`thinned` for which.
         clock_pair_ns: Cost of a pair of clock readings.
 
     Returns:
@@ -57,7 +60,7 @@ def reduce_blocks(blocks: Sequence[Block], *, keep: int, clock_pair_ns: int) -> 
         sum_of_squares_s2=math.fsum((duration * 1e-9) ** 2 for duration in durations),
         min_ns=ordered[0],
         max_ns=ordered[-1],
-        durations_ns=tuple(durations[::stride]),
+        durations_ns=tuple(thinned(durations, keep) if keep else durations),
         stride=stride,
         order_statistics=tuple(order_statistic(ordered, percent) for percent in PERCENTS),
         thirds_ns=thirds(durations),
@@ -69,6 +72,31 @@ def reduce_blocks(blocks: Sequence[Block], *, keep: int, clock_pair_ns: int) -> 
         throttled_ns=sum(throttled) if throttled else None,
         clock_pair_ns=clock_pair_ns,
     )
+
+
+def thinned(durations: Sequence[_Duration], keep: int) -> Sequence[_Duration]:
+    """Keep ``keep`` durations, in order, that are distributed as all of them are.
+
+    One is drawn from each of ``keep`` equal groups of neighbours *in ascending order* (stratified
+    sampling). So every percentile of the kept ones is within one group of the exact one, and their
+    mean is right on average. A stride over time would be neither: it meets a pattern that repeats
+    (a collector that runs every eighth inference) always or never, and even without one its median
+    scatters by more than the interval of the exact median is wide.
+
+    Args:
+        durations: In the order of measuring, in any unit.
+        keep: The most to keep, at least 1.
+
+    Returns:
+        The same ones for the same durations; all of them where there are no more than ``keep``.
+    """
+    if len(durations) <= keep:
+        return durations
+    ranked = sorted(range(len(durations)), key=durations.__getitem__)
+    draw = random.Random(0)
+    bounds = [len(durations) * index // keep for index in range(keep + 1)]
+    chosen = sorted(ranked[draw.randrange(low, high)] for low, high in pairwise(bounds))
+    return [durations[index] for index in chosen]
 
 
 def thirds(durations: Sequence[int]) -> tuple[int, int, int] | None:

@@ -118,8 +118,8 @@ class Samples:
         sum_of_squares_s2: Sum of their squares in s², for the deviation.
         min_ns: Smallest.
         max_ns: Largest.
-        durations_ns: In order, systematically thinned when there were too many.
-        stride: Every how manieth one ``durations_ns`` holds; 1 if it holds all.
+        durations_ns: In order; a sample stratified by value when there were too many.
+        stride: How many ``durations_ns`` holds one of, rounded up; 1 if it holds all.
         order_statistics: Exact percentiles of all ``count`` samples.
         thirds_ns: Medians of the first and of the last third, and the scatter inside a third
             (median absolute deviation of segment medians around the median of their own third),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from statistics import fmean, median
 
 import pytest
 from hypothesis import given
@@ -15,6 +16,7 @@ from pytest_ortbench.analysis.samples import (
     starved_blocks,
     statistic_of,
     steal_ratio,
+    thinned,
     thirds,
 )
 from tests.results_factory import draw_durations, make_block, make_samples
@@ -26,7 +28,9 @@ durations_lists = st.lists(st.integers(1, 10**9), min_size=1, max_size=200)
 def test_thinning_keeps_order_and_at_most_keep(durations: list[int], keep: int):
     samples = reduce_blocks([make_block(durations)], keep=keep, clock_pair_ns=100)
     assert len(samples.durations_ns) <= keep
-    assert samples.durations_ns == tuple(durations[:: samples.stride])
+    assert len(samples.durations_ns) == min(keep, len(durations))
+    left = iter(durations)
+    assert all(duration in left for duration in samples.durations_ns), "not in order"
     assert samples.count == len(durations)
 
 
@@ -39,6 +43,39 @@ def test_thinning_never_touches_exact_figures(durations: list[int], keep: int):
     assert samples.sum_of_squares_s2 == pytest.approx(sum((d * 1e-9) ** 2 for d in durations))
     for statistic in samples.order_statistics:
         assert statistic.value_ns == percentile(sorted(durations), statistic.percent)
+
+
+@pytest.mark.parametrize("period", [2, 5, 6, 16])
+def test_a_pattern_that_repeats_does_not_bias_what_is_kept(period: int):
+    # 5,000 of 1,000 kept: one in five. A stride meets a period of five in one phase only.
+    draw = random.Random(period)
+    durations = [
+        19_000 + draw.randrange(-30, 30) - (2_000 if index % period == 0 else 0)
+        for index in range(5_000)
+    ]
+    samples = make_samples(durations, keep=1000)
+    exact = statistic_of(samples, 50)
+    assert exact.low_ns is not None
+    assert exact.high_ns is not None
+    assert exact.low_ns <= median(samples.durations_ns) <= exact.high_ns
+    quick = sum(duration < 18_000 for duration in samples.durations_ns)
+    assert quick / 1000 == pytest.approx(1 / period, abs=0.002)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_percentiles_of_the_kept_ones_are_those_of_all(seed: int):
+    durations = draw_durations(15_040, median_ns=18_970_000, spread=0.02, seed=seed)
+    kept = thinned(durations, 1000)
+    everything = sorted(durations)
+    for percent in (1, 10, 50, 90, 99):
+        below = sum(duration < percentile(sorted(kept), percent) for duration in everything)
+        assert below / 15_040 * 100 == pytest.approx(percent, abs=0.15)
+    assert fmean(kept) == pytest.approx(fmean(durations), rel=1e-3)
+
+
+def test_what_is_kept_of_a_drift_covers_the_time():
+    kept = thinned(range(10_000), 1000)
+    assert [sum(place // 1000 == tenth for place in kept) for tenth in range(10)] == [100] * 10
 
 
 def test_keep_zero_keeps_all():
