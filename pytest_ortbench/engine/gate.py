@@ -14,7 +14,6 @@ from pytest_ortbench.analysis.gate.metrics import Side, failures_of, judge_metri
 from pytest_ortbench.analysis.gate.rules import CaseRules
 from pytest_ortbench.analysis.gate.sentences import latency_failure, latency_warning
 from pytest_ortbench.analysis.gate.verdict import (
-    CONFIRM_LAUNCHES,
     Decided,
     Profile,
     confirms,
@@ -126,7 +125,12 @@ class Gate:
         verdict, reason = decided.verdict, decided.reason
         if verdict == "slower" and confirmed is not None and confirmed.verdict != "slower":
             verdict = "inconclusive"
-            reason = "measured again with another seed, it was not slower by the margin"
+            excluded = confirmed.verdict in ("same", "faster")
+            reason = "measured again with another seed, " + (
+                "it was not slower by the margin"
+                if excluded
+                else "the slowdown was neither shown nor excluded"
+            )
         return _with_outcome(
             replace(
                 result,
@@ -230,10 +234,13 @@ class _Measuring:
         if not self.gate._is_lone():
             return decided, None
         again = random.Random(f"{self.gate.seed} again").getrandbits(31)
-        if not self._launch_until(CONFIRM_LAUNCHES, self.confirmation, again):
-            reason = "its time was over before a regression could be measured again"
-            return replace(decided, verdict="inconclusive", reason=reason), None
-        return decided, confirms(self.confirmation, self.profile)
+        confirmed, needed = confirms((), self.profile)
+        while needed is not None:
+            if not self._launch_until(needed, self.confirmation, again):
+                reason = "its time was over before a regression could be measured again"
+                return replace(decided, verdict="inconclusive", reason=reason), None
+            confirmed, needed = confirms(self.confirmation, self.profile)
+        return decided, confirmed
 
     def _launch_until(self, needed: int, launches: list[PairedLaunch], seed: int) -> bool:
         """Make launches until there are so many; whether time allowed them all."""

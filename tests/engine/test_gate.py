@@ -295,3 +295,20 @@ def test_placement_and_accuracy_that_got_worse_fail():
     assert verdicts["placement"] == "worse"
     assert verdicts["accuracy"] == "worse"
     assert any("SQNR 9.0 dB" in failure for failure in result.failures)
+
+
+def test_a_confirmation_that_can_not_tell_goes_on_until_it_can():
+    calls = []
+
+    def time_of(case: Case, index: int) -> float:
+        calls.append(case)
+        if case.model.name == "old":
+            return 80e6
+        # The first eight launches of the confirmation swing between +20 % and -5 %.
+        swings = 16 < len(calls) <= 32
+        return 80e6 * (1.06 if not swings else 1.20 if index % 2 else 0.95)
+
+    result = gate(FakeLauncher(time_of)).judge(PAIR, RULES, baseline="b")
+    assert len(result.launches) == 8
+    assert len(result.confirmation) in (12, 20)
+    assert result.confirmed.verdict == result.verdict == "slower"

@@ -16,6 +16,7 @@ from pytest_ortbench.analysis.gate.looks import (
     SHARED_FLOOR,
     SHARED_TYPICAL,
     Judgement,
+    Look,
     LookPlan,
     judge,
     launch_deviation,
@@ -28,10 +29,13 @@ from pytest_ortbench.core.units import format_amount
 
 FLOOR, TYPICAL = "floor", "typical"
 
-#: A fresh pair of workers confirms a regression by these launches and this one-sided error. With
+#: When a regression that is measured again may be confirmed: 5 % one-sided error altogether. With
 #: the first gate's 1 % before it, an accident passes both about once in two thousand gates.
-CONFIRM_LAUNCHES = 8
-_CONFIRM_ALPHA = 0.05
+_CONFIRM_LOOKS = (
+    Look(launches=8, alpha=0.03),
+    Look(launches=12, alpha=0.01),
+    Look(launches=20, alpha=0.01),
+)
 
 #: Flags: as in the standard pass where it has them (see core/flags.py).
 _STEAL_SHARE = 0.02
@@ -221,20 +225,22 @@ def _contrast(name: str, judgement: Judgement, margin: float) -> ContrastVerdict
     )
 
 
-def confirms(launches: Sequence[PairedLaunch], profile: Profile) -> ContrastVerdict:
+def confirms(
+    launches: Sequence[PairedLaunch], profile: Profile
+) -> tuple[ContrastVerdict | None, int | None]:
     """Judge the launches that were made again because the first ones said ``slower``.
 
     Returns:
-        ``slower`` if they agree; ``inconclusive`` if they do not.
+        What they say, ``None`` before the first; and how many are needed to go on, ``None`` once
+        they have decided. Only ``slower`` confirms.
     """
-    plan = replace(
-        profile.plan,
-        looks=(replace(profile.plan.looks[0], launches=len(launches), alpha=_CONFIRM_ALPHA),),
-    )
+    if not launches:
+        return None, _CONFIRM_LOOKS[0].launches
+    looks = tuple(look for look in _CONFIRM_LOOKS if look.launches <= profile.plan.last.launches)
+    plan = replace(profile.plan, looks=looks)
     judgement = judge(statistics(launches)[profile.decides], plan)
     contrast = _contrast(profile.decides, judgement, plan.margin)
-    agrees = judgement.verdict == REGRESSED
-    return replace(contrast, verdict="slower" if agrees else "inconclusive")
+    return contrast, judgement.next_look
 
 
 def format_effect(share: float) -> str:
