@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,7 +25,7 @@ MOST_RUNS = 50
 
 @click.command(
     epilog=epilog(
-        "ortbench compare lab-1/run.json lab-2/run.json edge-3/run.json",
+        "ortbench compare desk=a/run.json rack=b/run.json edge=c/run.json",
         "ortbench compare latest --by=provider --metric=throughput",
         "ortbench compare machines/*/run.json --format=html --output=machines.html",
         "ortbench compare machines/*/run.json --machines=machines.toml --rate=500 --p99=50ms",
@@ -103,6 +104,8 @@ def command(
 ) -> int:
     """Compare RUNs, as ratios to the first: machines, runtimes, providers, or points in time.
 
+    NAME=RUN gives the machine of a run a name where its host name says nothing.
+
     Only what may be compared is ranked: measured, accuracy passed, not emulated, with the same
     batch size, inputs and I/O mode. A gap inside the intervals is called a tie, a case that a side
     lacks stays a hole.
@@ -153,8 +156,6 @@ def _terms(
     machines: Path | None, rate: float | None, p99: str | None, years: float | None
 ) -> Terms | None:
     """The table of machines, with what the command line says instead of it."""
-    import dataclasses
-
     from pytest_ortbench.core.errors import UsageError
     from pytest_ortbench.core.units import parse_amount
 
@@ -225,15 +226,25 @@ def load_facts(
         )
     conditions = [parse_condition(text) for text in filters]
     found: dict[str, RunFacts] = {}
-    for spec in runs:
+    for named in runs:
+        name, spec = machine_and_run(named)
         run = load_run(spec, results)
         if conditions:
             run = select(run, conditions)
         if run.run_id in found:
             warn(f"note: {run.run_id} is named twice and counts once")
             continue
-        found[run.run_id] = reduce_run(run, percentiles=percentiles, service=service)
+        facts = reduce_run(run, percentiles=percentiles, service=service)
+        found[run.run_id] = dataclasses.replace(facts, host=name) if name else facts
     return list(found.values())
+
+
+def machine_and_run(text: str) -> tuple[str, str]:
+    """Split ``lab-1=run.json``: host names of containers and rented machines say nothing."""
+    name, equals, spec = text.partition("=")
+    if not equals or not name or not spec or Path(text).exists():
+        return "", text
+    return name, spec
 
 
 def _render(view: View, costs: Procurement | None, form: str, rows: int, *, to_file: bool) -> str:

@@ -188,3 +188,16 @@ def test_a_badge_of_a_model_and_of_a_case(tool, store, tmp_path):
     assert tool("badge", "latest", case_id, "--metric=speed").code == 2
     tool("badge", "latest", case_id, "--output=badge.json")
     assert json.loads((tmp_path / "badge.json").read_text())["color"] == "blue"
+
+
+def test_a_machine_can_be_given_a_name(tool, store, tmp_path):
+    (tmp_path / "machines.toml").write_text(
+        "[machines.left]\nprice = 5\n[machines.right]\nprice = 5"
+    )
+    first, second = store(of("localhost", 1.0)), store(of("localhost", 0.5, day=2))
+    ended = tool(
+        "compare", f"left={first}", f"right={second}", "--machines=machines.toml", "--format=csv"
+    )
+    rows = list(csv.DictReader(io.StringIO(ended.out)))
+    assert {row["machine"] for row in rows if row["rank"] == "best"} == {"right"}
+    assert {row["machine"] for row in rows} == {"left", "right"}

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pytest_ortbench.analysis.fleet.facts import CaseFacts, RunFacts
 from pytest_ortbench.analysis.fleet.matrix import rank
 from pytest_ortbench.analysis.fleet.ratios import interval
-from pytest_ortbench.analysis.fleet.sides import workload_parts
+from pytest_ortbench.analysis.fleet.sides import machine_names, workload_parts
 from pytest_ortbench.analysis.procurement.economics import Economics, Figure, evaluate
 from pytest_ortbench.analysis.procurement.machines import Machine, Terms
 from pytest_ortbench.core.errors import UsageError, did_you_mean
@@ -69,17 +69,19 @@ def tenders(runs: Sequence[RunFacts], terms: Terms) -> tuple[Tender, ...]:
         UsageError: if no run comes from a machine of the table.
     """
     by_host = {machine.host: machine for machine in terms.machines}
-    hosts = {run.host for run in runs}
-    if not hosts & set(by_host):
+    # The columns of the comparison: one host name may stand for several machines.
+    hosts = dict(zip((run.run_id for run in runs), machine_names(runs), strict=True))
+    if not set(hosts.values()) & set(by_host):
         raise UsageError(
             "no run comes from a machine of this table: the runs come from "
-            + ", ".join(sorted(hosts)),
+            + ", ".join(sorted(set(hosts.values()))),
             place="--machines",
-            hint=did_you_mean(sorted(hosts)[0], by_host) + " (host = … names a machine's host)",
+            hint=did_you_mean(min(hosts.values()), by_host)
+            + " (host = … names a machine's host, and so does NAME=RUN on the command line)",
         )
     newest: dict[tuple[str, str, str], tuple[Machine, CaseFacts]] = {}
     for run in sorted(runs, key=lambda run: (run.started_at, run.run_id)):
-        machine = by_host.get(run.host)
+        machine = by_host.get(hosts[run.run_id])
         for case in run.cases if machine is not None else ():
             assert machine is not None
             newest[machine.name, case.case_id, case.runtime] = (machine, case)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from pytest_ortbench.analysis.fleet.facts import RunFacts
 from pytest_ortbench.analysis.fleet.matrix import variant_of
+from pytest_ortbench.analysis.fleet.sides import machine_names
 from pytest_ortbench.analysis.procurement.economics import Economics, Figure
 from pytest_ortbench.analysis.procurement.machines import Terms
 from pytest_ortbench.analysis.procurement.ranking import Offer, Tender, tenders
@@ -59,7 +60,7 @@ def procure(runs: Sequence[RunFacts], terms: Terms) -> Procurement:
     """
     found = tenders(runs, terms)
     hosts = {machine.host for machine in terms.machines}
-    strangers = list(dict.fromkeys(run.host for run in runs if run.host not in hosts))
+    strangers = list(dict.fromkeys(name for name in machine_names(runs) if name not in hosts))
     return Procurement(
         terms=terms,
         tenders=found,
