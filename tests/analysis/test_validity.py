@@ -332,6 +332,25 @@ def test_throttled():
     assert detail(result, "THROTTLED") == "30.0 ms of 300 ms timed"
 
 
+@pytest.mark.parametrize(
+    ("counts", "expected"),
+    [
+        ((None, None), None),
+        ((0, 0), None),
+        ((0, 1), "another process"),
+        ((1, 3), "3 other processes"),
+    ],
+)
+def test_other_processes_on_the_device(counts, expected):
+    one, other = of_samples(make_samples(), make_samples()).measurements
+    shared = tuple(
+        replace(each, memory=replace(each.memory, device_neighbours=count))
+        for each, count in zip((one, other), counts, strict=True)
+    )
+    result = replace(of_samples(make_samples(), make_samples()), measurements=shared)
+    assert detail(result, "NEIGHBOUR") == expected
+
+
 def test_more_threads_than_cpus():
     samples = make_samples()
     assert detail(of_samples(samples, threads=32, cpus=2), "THREADS>CPUS") == (

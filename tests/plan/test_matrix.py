@@ -186,5 +186,56 @@ def test_sizes_that_the_user_sets_replace_the_workloads() -> None:
 def test_a_batch_that_is_set_as_a_dimension_counts_as_the_batch() -> None:
     request = PlanRequest(models=(), dims={"N": (8,)}, batch_sizes=(1, 4))
     (planned,) = build_plan(request, [make_model()], [CURRENT]).entries
-    assert (planned.case.case_id, planned.case.batch) == ("m/native/cpu/b8/N:8", 8)
+    assert (planned.case.case_id, planned.case.batch) == ("m/native/cpu/b8", 8)
     assert planned.case.inputs[0].shape == (8, 4)
+    assert planned.case.dims == {}
+
+
+def test_a_name_that_is_the_batch_of_one_model_only_stays_a_dimension_of_the_other() -> None:
+    request = PlanRequest(models=(), dims={"N": (4,)})
+    other = make_model("other", shape=("batch", "N"))
+    plan = build_plan(request, [make_model(), other], [CURRENT])
+    assert _ids(plan) == ["m/native/cpu/b4", "other/native/cpu/b1/N:4"]
+    assert [planned.case.inputs[0].shape for planned in plan.entries] == [(4, 4), (1, 4)]
+
+
+def test_a_batch_of_zero_is_refused_however_it_is_written() -> None:
+    request = PlanRequest(models=(), dims={"N": (1, 0)})
+    with pytest.raises(UsageError) as raised:
+        build_plan(request, [make_model()], [CURRENT])
+    assert str(raised.value) == (
+        "--ort-dims: N:0 is too small: 'N' is the batch axis of model 'm', the least is 1. "
+        "Write e.g. N:1, or --ort-batch-sizes=1"
+    )
+
+
+def test_callers_and_sessions_are_axes_that_stand_in_the_id() -> None:
+    request = PlanRequest(models=(), concurrency=(1, 4), sessions=(2,))
+    cases = [planned.case for planned in build_plan(request, [make_model()], [CURRENT]).entries]
+    assert [(case.concurrency, case.sessions, case.callers) for case in cases] == [
+        (1, 2, 2),
+        (4, 2, 8),
+    ]
+    assert [case.knobs for case in cases] == [
+        {"concurrency": "1", "sessions": "2"},
+        {"concurrency": "4", "sessions": "2"},
+    ]
+    [plain] = build_plan(PlanRequest(models=()), [make_model()], [CURRENT]).entries
+    assert (plain.case.concurrency, plain.case.sessions, plain.case.knobs) == (1, 1, {})
+
+
+def test_a_captured_graph_is_a_label_of_its_own_and_needs_bound_inputs() -> None:
+    cuda = Provider(alias="cuda", name="CUDAExecutionProvider")
+    target = Target(runtime=Runtime(), providers=(cuda,))
+    request = PlanRequest(
+        models=(),
+        io=("end-to-end", "device"),
+        provider_options={"cuda": {"enable_cuda_graph": "1", "use_tf32": "0"}},
+    )
+    host, device = build_plan(request, [make_model()], [target]).entries
+    assert host.case.case_id == "m/native/cuda/b1/graph:captured"
+    assert host.refusal is not None
+    assert "--ort-io=device" in host.refusal.hint
+    assert device.case.knobs == {"graph": "captured", "io": "device"}
+    assert device.refusal is None
+    assert device.case.provider.options == {"enable_cuda_graph": "1", "use_tf32": "0"}

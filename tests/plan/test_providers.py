@@ -6,12 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_ortbench.core.case import Provider
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.provider_kinds import BY_NAME, KINDS, supplied_by
 from pytest_ortbench.plan.providers import (
     Offer,
     check_specs,
     expand,
+    is_known,
     parse_provider,
     parse_provider_options,
     split_specs,
@@ -234,3 +236,89 @@ def test_a_malformed_provider_option_is_refused(text: str, message: str) -> None
     with pytest.raises(UsageError, match=r"^--ort-provider-option: ") as error:
         parse_provider_options(text)
     assert message in str(error.value)
+
+
+QNN = "QNNExecutionProvider"
+OPENVINO = "OpenVINOExecutionProvider"
+
+
+def labels(specs: list[str], offer: Offer) -> list[str]:
+    return [provider.label for provider in expand(specs, offer, platform="linux")[0]]
+
+
+def test_several_devices_of_one_provider_are_several_cases() -> None:
+    available = (OPENVINO, "CPUExecutionProvider")
+    one = Offer(available=available, devices={OPENVINO: ("CPU",)})
+    assert labels(["all"], one) == ["cpu", "openvino"]
+    several = Offer(available=available, devices={OPENVINO: ("CPU", "GPU.0", "GPU.1")})
+    assert labels(["all"], several) == ["cpu", "openvino:CPU", "openvino:GPU.0", "openvino:GPU.1"]
+    providers, _ = expand(["all"], several)
+    assert providers[2].options == {"device_type": "GPU.0"}
+    assert not providers[2].named
+    # Who names one of them means this one.
+    assert labels(["openvino:GPU", "all"], several) == ["openvino:GPU", "cpu"]
+
+
+def test_qnn_always_names_its_backend() -> None:
+    offer = Offer(available=("CPUExecutionProvider", QNN), devices={QNN: ("htp",)})
+    assert labels(["all"], offer) == ["cpu", "qnn:htp"]
+
+
+def test_a_plug_in_that_can_not_be_used_is_left_out_with_its_reason() -> None:
+    offer = Offer(available=PLAIN, problems={"WebGpuExecutionProvider": "no device", "Acme": "no"})
+    providers, skips = expand(["all"], offer, runtime="r")
+    assert [provider.alias for provider in providers] == ["cpu"]
+    found = {skip.what: (skip.reason, skip.runtime) for skip in skips}
+    assert found["webgpu"] == ("no device", "r")
+    assert found["Acme"] == ("no", "r")
+    # Named, it stays a case: the runtime itself will say why not.
+    assert labels(["webgpu", "all"], offer) == ["webgpu", "cpu"]
+
+
+def test_plug_ins_of_the_project_have_alias_and_library() -> None:
+    offer = Offer(
+        available=(*PLAIN, "AcmeExecutionProvider"),
+        devices={"AcmeExecutionProvider": ("gpu", "npu")},
+        libraries={"AcmeExecutionProvider": "/lib/acme.so"},
+        aliases={"acme": "AcmeExecutionProvider"},
+    )
+    providers, _ = expand(["acme:npu"], offer)
+    assert providers == [
+        Provider(
+            alias="acme",
+            name="AcmeExecutionProvider",
+            device="npu",
+            library="/lib/acme.so",
+        )
+    ]
+    assert labels(["all"], offer) == ["cpu", "acme:gpu", "acme:npu"]
+    assert is_known("acme:gpu", offer.aliases)
+    assert not is_known("other", offer.aliases)
+
+
+@pytest.mark.parametrize(
+    ("spec", "label", "options"),
+    [
+        ("cuda:GPU-8f6d3f1c", "cuda:GPU-8f6d3f1c", {"device_id": "GPU-8f6d3f1c"}),
+        ("tensorrt:MIG-1a2b", "tensorrt:MIG-1a2b", {"device_id": "MIG-1a2b"}),
+        ("webgpu:gpu.1", "webgpu:gpu.1", {}),
+        ("webgpu:GPU.0", "webgpu:gpu", {}),
+    ],
+)
+def test_devices_by_uuid_and_by_hardware(spec: str, label: str, options: dict[str, str]) -> None:
+    provider = parse_provider(spec)
+    assert (provider.label, provider.options) == (label, options)
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("qnn:saver", "qnn:saver computes nothing, it writes down what was to be computed"),
+        ("qnn:npu", "'qnn' has no device 'npu'. Known: qnn:htp, qnn:cpu, qnn:gpu"),
+        ("webgpu:vulkan", "'webgpu' has no device 'vulkan'. Write webgpu:gpu"),
+    ],
+)
+def test_devices_that_a_provider_has_not(spec: str, message: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_provider(spec)
+    assert message in str(caught.value)
