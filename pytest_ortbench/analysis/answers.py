@@ -1,7 +1,8 @@
 """What a reader wants to know of a run: per model the fastest, the most per second, the smallest.
 
 Only comparable rows are ranked: measured, without a flag that bars them, with the same sizes, the
-same inputs and outputs in the timed region, and the same number of callers. Latencies of different
+same preset (a language model's prefill is other work than its decode), the same inputs and outputs
+in the timed region, and the same number of callers. Latencies of different
 batches are never ranked with each other; throughputs are, and name their batch.
 """
 
@@ -11,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from pytest_ortbench.analysis.summary import Summary, summarise
+from pytest_ortbench.core.case import WORKLOAD_KNOBS
 from pytest_ortbench.core.flags import FLAGS
 from pytest_ortbench.core.metrics import METRICS
 from pytest_ortbench.core.outcome import CaseResult
@@ -21,8 +23,8 @@ from pytest_ortbench.core.run import Run
 #: per cent is the least that block medians on shared machines were seen to hold.
 BLUR = 0.05
 
-#: Knobs that change what is measured rather than how the same work is done.
-_WORKLOAD_KNOBS = ("concurrency", "sessions", "io")
+#: What the mode of input and output is called as a knob: it separates answers, too.
+_WORKLOAD_KNOBS = (*WORKLOAD_KNOBS, "io")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +83,7 @@ class ModelAnswer:
         model: Name of the model.
         dims: Sizes of its symbolic dimensions, where they form an axis.
         io: ``end-to-end`` or ``device``.
-        workload: Knobs that are part of the workload: ``{"concurrency": "4"}``.
+        workload: Knobs that are part of the workload: ``{"workload": "decode"}``.
         ranked: Number of cases that could be ranked.
         fastest: One a batch size, smallest batch first.
         throughput: Over all batch sizes.

@@ -42,7 +42,11 @@ def sentences(answer: ModelAnswer) -> list[str]:
 
 def _name(answer: ModelAnswer) -> str:
     details = [f"{name} {size}" for name, size in answer.dims.items()]
-    details += [f"{name} {value}" for name, value in answer.workload.items() if name != "io"]
+    details += [
+        value if name == "workload" else f"{name} {value}"
+        for name, value in answer.workload.items()
+        if name != "io"
+    ]
     if answer.io != "end-to-end":
         details.append(f"{answer.io} I/O")
     return f"{answer.model} ({', '.join(details)})" if details else answer.model

@@ -10,6 +10,10 @@ from pytest_ortbench.core.model import Model, ValueHint, Variant
 #: Types between which an input may change from one variant of a model to the other.
 FLOAT_TYPES = ("tensor(float)", "tensor(float16)", "tensor(bfloat16)", "tensor(double)")
 
+#: Knobs that change what work is done; all others (``threads``, ``opt``, ``graph``) change how the
+#: same work is done, so cases that differ there compete.
+WORKLOAD_KNOBS = ("workload", "concurrency", "sessions")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provider:

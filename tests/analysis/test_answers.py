@@ -108,6 +108,31 @@ def test_smallest_counts_each_variant_once():
     assert answer.smallest.factor.value == 4.0
 
 
+def test_presets_of_a_model_are_never_ranked_with_each_other_and_threads_are():
+    found = answers(
+        make_run(
+            [
+                at("cpu", 90.0, knobs={"workload": "prefill", "threads": "1"}),
+                at("cpu", 9.0, knobs={"workload": "decode", "threads": "1"}),
+                at("cpu", 50.0, knobs={"workload": "prefill", "threads": "2"}),
+                at("cpu", 12.0, knobs={"workload": "decode", "threads": "2"}),
+            ]
+        )
+    )
+    assert [answer.workload for answer in found] == [
+        {"workload": "prefill"},
+        {"workload": "decode"},
+    ]
+    assert [answer.fastest[0].label for answer in found] == [
+        "native/cpu/b1/threads:2",
+        "native/cpu/b1/threads:1",
+    ]
+    assert [sentences(answer)[0].split(":")[0] for answer in found] == [
+        "mobilenet_v2 (prefill)",
+        "mobilenet_v2 (decode)",
+    ]
+
+
 def test_sizes_io_and_callers_are_never_mixed():
     found = answers(
         make_run(

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from statistics import median
 
 from pytest_ortbench.analysis.summary import Summary, summarise
+from pytest_ortbench.core.case import WORKLOAD_KNOBS
 from pytest_ortbench.core.flags import FLAGS
 from pytest_ortbench.core.outcome import CaseResult, RuntimeInfo
 from pytest_ortbench.core.quantity import Quantity
@@ -14,9 +15,6 @@ from pytest_ortbench.core.run import Run
 
 #: Points that stand for the distribution of a case's durations.
 SERVICE_POINTS = 400
-
-#: Knobs that change what is measured rather than how the same work is done.
-WORKLOAD_KNOBS = ("concurrency", "sessions")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from pytest_ortbench.analysis.fleet.facts import WORKLOAD_KNOBS, CaseFacts, RunFacts
+from pytest_ortbench.analysis.fleet.facts import CaseFacts, RunFacts
+from pytest_ortbench.core.case import WORKLOAD_KNOBS
 from pytest_ortbench.core.errors import UsageError, did_you_mean
 
 #: What can be compared, and in one sentence what a column then is.
@@ -252,9 +253,12 @@ def _sides(placed: Sequence[Placed], axis: str) -> tuple[Side, ...]:
 
 
 def _about_machine(run: RunFacts) -> tuple[str, ...]:
+    facts = run.machine
     # The CPU's name is the first of the facts.
-    name = next(iter(run.machine.values()), "")
-    return (*run.devices, *([name] if name else []), *dict.fromkeys(run.runtimes.values()))
+    parts = [next(iter(facts.values()), "")]
+    parts += [f"{facts[key]} CPUs" for key in ("cpus_usable", "cpus") if key in facts][:1]
+    parts += [facts[key] for key in ("memory",) if key in facts]
+    return (*run.devices, *filter(None, parts), *dict.fromkeys(run.runtimes.values()))
 
 
 def _about_run(run: RunFacts) -> tuple[str, ...]:

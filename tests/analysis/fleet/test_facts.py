@@ -38,6 +38,18 @@ def test_reasons_and_flags() -> None:
     assert (blurred.reason, blurred.blurred_by) == ("", ("STEAL",))
 
 
+def test_presets_are_other_work_and_threads_are_not() -> None:
+    run = make_run(
+        [
+            make_result(case=make_case(knobs={"workload": preset, "threads": threads}))
+            for preset, threads in (("prefill", "1"), ("decode", "1"), ("decode", "2"))
+        ]
+    )
+    prefill, decode, threaded = (case.workload for case in reduce_run(run).cases)
+    assert prefill != decode
+    assert decode == threaded
+
+
 def test_service_times_have_the_mean_of_the_samples() -> None:
     run = make_run([make_result(count=900)])
     case = reduce_run(run, service=True).cases[0]
