@@ -21,6 +21,7 @@ from pytest_ortbench.plan.feeds import (
     Refused,
     Workload,
     batch_of,
+    batch_symbols,
     resolve_inputs,
     symbols_of,
     workloads,
@@ -119,7 +120,8 @@ def build_plan(
         own: Variants of the user's, by the name of their model.
 
     Raises:
-        UsageError: for a dimension that no model has, or a session option that does not exist.
+        UsageError: for a dimension that no model has, a batch of size 0, or a session option that
+            does not exist.
     """
     readable = [model for model in models if isinstance(model, Model)]
     _check_dims(request.dims, readable)
@@ -179,6 +181,7 @@ def _cases_of(
     symbols = symbols_of(model)
     axes = {name: values for name, values in request.dims.items() if name in symbols}
     named = [dict(zip(axes, sizes, strict=True)) for sizes in itertools.product(*axes.values())]
+    batch_axis = batch_symbols(model)
     shapes = [(dims, presets) for dims in named for presets in _workloads(model, dims)]
     # Inputs depend on sizes only, so that every provider and precision is fed the same.
     feeds: dict[str, tuple[InputSpec, ...] | Failure] = {}
@@ -191,6 +194,7 @@ def _cases_of(
             feed = feeds[feed_key]
             if not isinstance(feed, Failure):
                 feed = fed_to(made, feed, makers.recipes)
+            batch = batch_of(model, batch=point.batch, dims=dims)
             knobs = {"workload": preset.name} if preset is not None else {}
             provider = _with_options(asked, request)
             if captures_graph(provider):
@@ -201,8 +205,13 @@ def _cases_of(
                 provider=provider,
                 runtime=target.runtime,
                 session=point.session,
-                batch=batch_of(model, batch=point.batch, dims=dims),
-                dims=dims,
+                batch=batch,
+                # A size of the batch axis stands in the id as the batch, however it was set.
+                dims={
+                    name: size
+                    for name, size in dims.items()
+                    if name not in batch_axis or size != batch
+                },
                 knobs={**knobs, **point.knobs},
                 inputs=() if isinstance(feed, Failure) else feed,
                 io=point.io,
@@ -331,3 +340,12 @@ def _check_dims(dims: Mapping[str, tuple[int, ...]], models: Sequence[Model]) ->
             place="--ort-dims",
             hint=did_you_mean(unknown[0], known),
         )
+    for model in models:
+        for name in batch_symbols(model):
+            if 0 in dims.get(name, ()):
+                raise UsageError(
+                    f"{name}:0 is too small: {name!r} is the batch axis of model {model.name!r}, "
+                    "the least is 1",
+                    place="--ort-dims",
+                    hint=f"Write e.g. {name}:1, or --ort-batch-sizes=1",
+                )

@@ -40,7 +40,7 @@ def find_sizes(
     Args:
         model: The model.
         axis: Its batch axis.
-        batch: Size of that axis.
+        batch: Size of that axis, also where ``dims`` names it.
         dims: Sizes that the user set.
         stored: Real inputs by name.
 
@@ -51,7 +51,7 @@ def find_sizes(
     shapes = named_shapes(model.inputs)
     sizes = Sizes()
     for name, value in dims.items():
-        sizes.put(name, value, "--ort-dims")
+        sizes.put(name, value, "batch axis" if name in axis.symbols else "--ort-dims")
     for name in axis.symbols:
         sizes.put(name, batch, "batch axis")
     _take_stored(model, shapes, sizes, stored)
