@@ -55,7 +55,7 @@ class OptionSpec:
 
 
 _PRECISIONS = "models are not converted yet, only the file as it is can be measured"
-_LOAD = "one caller on one session is measured so far"
+
 
 #: Every option, in the order of the help.
 OPTIONS: tuple[OptionSpec, ...] = (
@@ -136,18 +136,16 @@ OPTIONS: tuple[OptionSpec, ...] = (
         flag="--ort-concurrency",
         kind="list",
         metavar="N,N",
-        help="callers on one session at a time (default: 1)",
+        help="callers on each session at a time (default: 1)",
         filled_by=("load",),
-        pending=_LOAD,
     ),
     OptionSpec(
         field="sessions",
         flag="--ort-sessions",
         kind="list",
         metavar="N,N",
-        help="sessions at a time (default: 1)",
+        help="sessions in one process, each with its callers (default: 1)",
         filled_by=("load",),
-        pending=_LOAD,
     ),
     OptionSpec(
         field="io",

@@ -74,6 +74,7 @@ COLUMNS: tuple[str, ...] = (
     "run_id",
     "idle_power_w",
     "energy_net_per_inference_j",
+    "sessions",
     "session_create_warm_s",
 )
 
@@ -107,7 +108,8 @@ def row(result: CaseResult, run: Run, summary: Summary | None = None) -> dict[st
         batch=case.batch,
         dims=_pairs(case.dims) or None,
         threads=first.threads if first else case.session.intra_op_num_threads,
-        concurrency=int(case.knobs.get("concurrency", "1")),
+        concurrency=case.concurrency,
+        sessions=case.sessions,
         status=result.status,
         workers=summary.workers,
         samples=summary.samples,

@@ -121,7 +121,7 @@ def summarise(result: CaseResult, *, percentiles: bool = True) -> Summary:
         collector.reject([name for name in rest if name not in collector.missing], failed)
     else:
         _add_latency(collector, workers, percentiles=percentiles)
-        _add_rates(collector, workers, result.case.batch)
+        _add_rates(collector, workers, result.case)
         _add_startup(collector, measurements)
         _add_memory(collector, measurements)
         _add_energy(collector, result)
@@ -219,13 +219,22 @@ def _hull(
     return min(value, *(low for low, _ in known)), max(value, *(high for _, high in known))
 
 
-def _add_rates(collector: _Collector, workers: Sequence[Samples], batch: int) -> None:
+def _add_rates(collector: _Collector, workers: Sequence[Samples], case: Case) -> None:
     count = sum(samples.count for samples in workers)
+    batch = case.batch
     mean = collector.quantities["latency_mean"]
     low = high = None
-    if mean.low is not None and mean.high is not None and mean.low > 0:
-        low, high = batch / mean.high, batch / mean.low
-    rate = batch / mean.value if mean.value > 0 else None
+    if case.callers > 1:
+        # Side by side, so the times of single inferences do not add up to that of all.
+        each = [batch * s.count / (s.wall_ns * 1e-9) for s in workers if s.wall_ns]
+        wall_s = sum(samples.wall_ns for samples in workers) * 1e-9
+        rate = batch * count / wall_s if wall_s else None
+        if len(each) > 1:
+            low, high = min(each), max(each)
+    else:
+        if mean.low is not None and mean.high is not None and mean.low > 0:
+            low, high = batch / mean.high, batch / mean.low
+        rate = batch / mean.value if mean.value > 0 else None
     collector.add("throughput", rate, reason="no time passed", low=low, high=high, samples=count)
     used = sum(samples.cpu_ns for samples in workers)
     collector.add(

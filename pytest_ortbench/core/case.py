@@ -163,6 +163,8 @@ class Case:
             is one value only, so that a second value later does not rename the first case.
         knobs: Further axes that the user set, by their id name (``threads``: ``4``); likewise.
         inputs: Every input, resolved.
+        concurrency: Callers on each session at a time.
+        sessions: Sessions in the process, all of the same file and options.
         io: ``end-to-end`` (host arrays in and out) or ``device`` (bound, device-resident).
         sampling: How it is measured.
         seed: Seed of the drawn inputs.
@@ -179,10 +181,17 @@ class Case:
     dims: dict[str, int] = field(default_factory=dict)
     knobs: dict[str, str] = field(default_factory=dict)
     inputs: tuple[InputSpec, ...] = ()
+    concurrency: int = 1
+    sessions: int = 1
     io: str = "end-to-end"
     sampling: Sampling = field(default_factory=Sampling)
     seed: int = 0
     added_work: int = 0
+
+    @property
+    def callers(self) -> int:
+        """Inferences that are in flight at a time, over all sessions."""
+        return self.concurrency * self.sessions
 
     @property
     def case_id(self) -> str:

@@ -55,7 +55,8 @@ METRICS: dict[str, Metric] = dict(
             "throughput_per_s",
             "1/s",
             "higher",
-            "Items per second of one caller: batch x inferences / timed seconds.",
+            "Items per second of all callers (one, if not asked otherwise): batch x inferences / "
+            "timed seconds.",
         ),
         _metric(
             "session_create",

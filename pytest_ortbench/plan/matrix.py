@@ -98,6 +98,8 @@ class _Point:
     io: str
     session: SessionConfig
     knobs: dict[str, str]
+    concurrency: int
+    sessions: int
 
 
 def build_plan(
@@ -156,8 +158,10 @@ def _points(request: PlanRequest) -> Iterator[_Point]:
     )
     threads: tuple[int | None, ...] = request.threads or (None,)
     levels: tuple[str | None, ...] = request.graph_opts or (None,)
-    for batch, thread, level, io in itertools.product(
-        request.batch_sizes, threads, levels, request.io
+    callers: tuple[int | None, ...] = request.concurrency or (None,)
+    sessions: tuple[int | None, ...] = request.sessions or (None,)
+    for batch, thread, level, concurrent, several, io in itertools.product(
+        request.batch_sizes, threads, levels, callers, sessions, request.io
     ):
         session, knobs = base, {}
         if thread is not None:
@@ -166,9 +170,20 @@ def _points(request: PlanRequest) -> Iterator[_Point]:
         if level is not None:
             session = replace(session, graph_optimization_level=level)
             knobs["opt"] = level
+        if concurrent is not None:
+            knobs["concurrency"] = str(concurrent)
+        if several is not None:
+            knobs["sessions"] = str(several)
         if io != "end-to-end":
             knobs["io"] = io
-        yield _Point(batch=batch, io=io, session=session, knobs=knobs)
+        yield _Point(
+            batch=batch,
+            io=io,
+            session=session,
+            knobs=knobs,
+            concurrency=concurrent or 1,
+            sessions=several or 1,
+        )
 
 
 def _cases_of(
@@ -214,6 +229,8 @@ def _cases_of(
                 },
                 knobs={**knobs, **point.knobs},
                 inputs=() if isinstance(feed, Failure) else feed,
+                concurrency=point.concurrency,
+                sessions=point.sessions,
                 io=point.io,
                 sampling=request.sampling,
                 seed=request.seed,

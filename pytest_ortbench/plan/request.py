@@ -20,6 +20,8 @@ class PlanRequest:
         dims: Values of symbolic dimensions; several make an axis.
         threads: Intra-op threads; empty: one case with what the process may use.
         graph_opts: Graph optimisation levels; empty: one case with ``all``.
+        concurrency: Callers on each session; empty: one case with one.
+        sessions: Sessions in the process; empty: one case with one.
         io: ``end-to-end``, ``device``.
         inputs: Real inputs, ``None`` for drawn ones.
         session_options: Session options and config entries, as given.
@@ -36,6 +38,8 @@ class PlanRequest:
     dims: dict[str, tuple[int, ...]] = field(default_factory=dict)
     threads: tuple[int, ...] = ()
     graph_opts: tuple[str, ...] = ()
+    concurrency: tuple[int, ...] = ()
+    sessions: tuple[int, ...] = ()
     io: tuple[str, ...] = ("end-to-end",)
     inputs: Path | None = None
     session_options: dict[str, str] = field(default_factory=dict)

@@ -6,7 +6,7 @@ import functools
 import gc
 import time
 from array import array
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,6 +28,7 @@ from pytest_ortbench.schema.protocol import Opened
 from pytest_ortbench.worker import outputs
 from pytest_ortbench.worker.added_work import with_added_work
 from pytest_ortbench.worker.binding import bind, device_of
+from pytest_ortbench.worker.callers import Callers
 from pytest_ortbench.worker.contention import ContentionMeter, difference
 from pytest_ortbench.worker.device_memory import DeviceMemory
 from pytest_ortbench.worker.energy_meter import NoMeter, open_meter, why_no_meter
@@ -69,6 +70,7 @@ class MeasuredCase:
         self.feeds: Mapping[str, object] = {}
         self._enter = enter
         self._provider, self._cache = with_cache(case, engines)
+        self._others: list[InferenceSession] = []
         self._loop: Callable[[array[int]], None] | None = None
         self._contention = ContentionMeter()
         self._session_bytes: int | None = None
@@ -99,6 +101,10 @@ class MeasuredCase:
         options = session_options(self.case.session, threads=self._threads)
         with self._watch.counted():
             self.session, session_ns = create(self.case.variant.path, self._provider, options)
+            self._others = [
+                create(self.case.variant.path, self._provider, options)[0]
+                for _ in range(self.case.sessions - 1)
+            ]
         self._session_bytes = self._watch.peak_rise()
         self._after_session_bytes = self._watch.rise()
         self._enter("first")
@@ -177,9 +183,7 @@ class MeasuredCase:
     def placement(self) -> Placement:
         """Release the measured session and profile another one; no block can follow."""
         self._enter("profile")
-        self._loop = None
-        self.session = None
-        gc.collect()
+        self._release()
         placement, self.session = profile(
             self.case.variant.path,
             self._provider,
@@ -205,9 +209,7 @@ class MeasuredCase:
         self._enter("profile")
         loop, duration = self._live_loop(), _room_for(1)
         plain_ns = plain_times(lambda: loop(duration))
-        self._loop = None
-        self.session = None
-        gc.collect()
+        self._release()
         return profile_operators(
             self.case, self.feeds, plain_ns, threads=self._threads, cpus=self._cpus, keep=keep
         )
@@ -246,6 +248,8 @@ class MeasuredCase:
         return time.perf_counter_ns() - started
 
     def _first_inference(self, session: InferenceSession) -> int:
+        if self.case.callers > 1:
+            return self._first_of_several([session, *self._others])
         if self.case.io == "device":
             binding = bind(session, self.feeds, self.case.provider)
             self._loop = functools.partial(
@@ -258,6 +262,40 @@ class MeasuredCase:
             run = with_added_work(session.run, self.case.added_work)
             self._loop = functools.partial(time_runs, run, self.feeds)
         return self._run_timed(1)[0]
+
+    def _first_of_several(self, sessions: Sequence[InferenceSession]) -> int:
+        """Time the first inference of the first session alone; then all callers stand ready."""
+        calls = [
+            self._call_of(session) for session in sessions for _ in range(self.case.concurrency)
+        ]
+        durations = _room_for(1)
+        with self._watch.counted():
+            Callers(calls[:1])(durations)
+            for index in range(1, len(sessions)):
+                calls[index * self.case.concurrency]()
+        self._loop = Callers(calls)
+        return durations[0]
+
+    def _call_of(self, session: InferenceSession) -> Callable[[], object]:
+        """One caller's inference, its inputs and outputs being its own."""
+        if self.case.io == "device":
+            binding = bind(session, self.feeds, self.case.provider)
+
+            def run_bound() -> None:
+                session.run_with_iobinding(binding)
+                binding.synchronize_outputs()
+
+            return run_bound
+        return functools.partial(session.run, None, self.feeds)
+
+    def _release(self) -> None:
+        """Let go of the measured sessions; no block can follow."""
+        if isinstance(self._loop, Callers):
+            self._loop.close()
+        self._loop = None
+        self.session = None
+        self._others = []
+        gc.collect()
 
     def _options_in_force(self, session: InferenceSession) -> dict[str, str]:
         options = options_in_force(session, self.case.provider.name)

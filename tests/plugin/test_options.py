@@ -416,8 +416,6 @@ def test_a_wrong_ini_value_names_the_form(read: Read, pytester: pytest.Pytester,
     [
         ("--ort-precisions=fp16", "--ort-precisions: 'fp16' can't be had in this version: models"),
         ("--ort-precisions=native,fp16", "'native,fp16' can't be had in this version"),
-        ("--ort-concurrency=2", "one caller on one session"),
-        ("--ort-sessions=1,2", "one caller on one session"),
         ("--ort-prometheus=x", "Prometheus"),
         ("--ort-dataset=x", "not with labels"),
         ("--ort-soak=10", "soaking is not built yet"),

@@ -1,0 +1,111 @@
+"""How throughput and memory grow with callers and sessions: cases that differ in these only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from pytest_ortbench.analysis.summary import Summary, summarise
+from pytest_ortbench.core.case import Case
+from pytest_ortbench.core.outcome import CaseResult
+from pytest_ortbench.core.quantity import Quantity
+from pytest_ortbench.core.run import Run
+
+#: Axes that a scaling is over, by their names in ids.
+_AXES = ("concurrency", "sessions")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScalingPoint:
+    """One case of a scaling.
+
+    Attributes:
+        sessions: Sessions in the process.
+        concurrency: Callers on each of them.
+        total_threads: Threads that compute: callers, and the further threads of each session.
+        throughput: Items per second of all callers.
+        latency: Median time of one inference.
+        cpu_s: CPU seconds per inference; ``None`` if not read.
+        peak_rss: Rise of the resident size at its peak, in bytes; ``None`` if not read.
+        efficiency: Throughput over that of the point with the fewest callers, divided by how many
+            times more callers there are: 1 is perfect.
+    """
+
+    sessions: int
+    concurrency: int
+    total_threads: int
+    throughput: Quantity
+    latency: Quantity | None
+    cpu_s: float | None
+    peak_rss: float | None
+    efficiency: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scaling:
+    """Measured cases of one model that differ in callers and sessions only.
+
+    Attributes:
+        name: Their id without these axes.
+        runtime: Label of the runtime.
+        points: At least two, by the number of callers.
+    """
+
+    name: str
+    runtime: str
+    points: tuple[ScalingPoint, ...]
+
+
+def scalings(run: Run) -> list[Scaling]:
+    """Return every scaling that a run holds, in the order of its cases."""
+    groups: dict[tuple[str, str], list[CaseResult]] = {}
+    for result in run.cases:
+        if result.status == "measured" and any(axis in result.case.knobs for axis in _AXES):
+            groups.setdefault((_name(result.case), result.case.runtime.label), []).append(result)
+    found = []
+    for (name, runtime), results in groups.items():
+        points = _points((result, summarise(result)) for result in results)
+        if len(points) > 1:
+            found.append(Scaling(name=name, runtime=runtime, points=points))
+    return found
+
+
+def total_threads(result: CaseResult) -> int:
+    """Threads that compute in one worker: each caller, and all but one of each session's."""
+    threads = max((each.threads for each in result.measurements), default=1)
+    return result.case.callers + result.case.sessions * (threads - 1)
+
+
+def _name(case: Case) -> str:
+    parts = case.case_id.split("/")
+    return "/".join(part for part in parts if part.partition(":")[0] not in _AXES)
+
+
+def _points(pairs: Iterable[tuple[CaseResult, Summary]]) -> tuple[ScalingPoint, ...]:
+    rated = [
+        (result, summary, summary.quantities["throughput"])
+        for result, summary in pairs
+        if "throughput" in summary.quantities
+    ]
+    rated.sort(key=lambda each: (each[0].case.callers, each[0].case.sessions))
+    if not rated:
+        return ()
+    fewest, first = rated[0][0].case.callers, rated[0][2].value
+    return tuple(
+        ScalingPoint(
+            sessions=result.case.sessions,
+            concurrency=result.case.concurrency,
+            total_threads=total_threads(result),
+            throughput=rate,
+            latency=summary.quantities.get("latency_p50"),
+            cpu_s=_value(summary, "cpu_per_inference"),
+            peak_rss=_value(summary, "peak_rss"),
+            efficiency=rate.value / first / (result.case.callers / fewest),
+        )
+        for result, summary, rate in rated
+    )
+
+
+def _value(summary: Summary, name: str) -> float | None:
+    quantity = summary.quantities.get(name)
+    return None if quantity is None else quantity.value

@@ -1,0 +1,71 @@
+"""The scaling over callers and sessions as lines."""
+
+from __future__ import annotations
+
+from pytest_ortbench.analysis.scaling import Scaling, ScalingPoint, scalings
+from pytest_ortbench.core.run import Run
+from pytest_ortbench.core.units import format_amount
+from pytest_ortbench.report.escape import encodable, one_line
+
+_HEADINGS = (
+    "sessions",
+    "callers each",
+    "threads in all",
+    "items/s",
+    "efficiency",
+    "p50",
+    "CPU/inf",
+    "peak RSS",
+)
+
+
+def scaling_lines(run: Run, *, encoding: str = "utf-8") -> list[str]:
+    """Return a small table for each scaling of a run, with a blank line before each.
+
+    Args:
+        run: Any run.
+        encoding: Of the stream that the lines go to.
+    """
+    lines: list[str] = []
+    for scaling in scalings(run):
+        lines += ["", _heading(scaling), *_table(scaling)]
+    return [encodable(line, encoding) for line in lines]
+
+
+def _heading(scaling: Scaling) -> str:
+    best = max(scaling.points, key=lambda point: point.throughput.value)
+    where = "" if scaling.runtime == "current" else f" in {scaling.runtime}"
+    return (
+        f"{one_line(scaling.name)}{where}: highest throughput {_rate(best)} with "
+        f"{_count(best.sessions, 'session')} of {_count(best.concurrency, 'caller')}"
+    )
+
+
+def _table(scaling: Scaling) -> list[str]:
+    rows = [_HEADINGS, *(_cells(point) for point in scaling.points)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADINGS))]
+    return [
+        "  " + "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))
+        for row in rows
+    ]
+
+
+def _cells(point: ScalingPoint) -> tuple[str, ...]:
+    return (
+        str(point.sessions),
+        str(point.concurrency),
+        str(point.total_threads),
+        _rate(point).removesuffix(" /s"),
+        f"{100 * point.efficiency:.0f} %",
+        "-" if point.latency is None else format_amount(point.latency.value, "s"),
+        "-" if point.cpu_s is None else format_amount(point.cpu_s, "s"),
+        "-" if point.peak_rss is None else format_amount(point.peak_rss, "bytes"),
+    )
+
+
+def _rate(point: ScalingPoint) -> str:
+    return format_amount(point.throughput.value, "1/s")
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'s' if number != 1 else ''}"

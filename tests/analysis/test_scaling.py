@@ -1,0 +1,81 @@
+"""Throughput over callers and sessions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pytest_ortbench.analysis.rows import row
+from pytest_ortbench.analysis.scaling import scalings, total_threads
+from pytest_ortbench.analysis.summary import summarise
+from pytest_ortbench.core.outcome import CaseResult
+from pytest_ortbench.report.scaling import scaling_lines
+from tests.results_factory import make_case, make_result, make_run
+
+
+def at(concurrency: int, sessions: int = 1, *, per_s: float, cpu_s: float = 1e-4) -> CaseResult:
+    """A case whose callers together make so many inferences a second, in every worker."""
+    knobs = {"concurrency": str(concurrency), "sessions": str(sessions)}
+    case = replace(make_case(batch=1), knobs=knobs, concurrency=concurrency, sessions=sessions)
+    result = make_result(case=case)
+    measurements = tuple(
+        replace(
+            each,
+            threads=2,
+            samples=replace(
+                each.samples,
+                wall_ns=round(each.samples.count / per_s * 1e9),
+                sum_ns=round(each.samples.count * concurrency * sessions / per_s * 1e9),
+                cpu_ns=round(each.samples.count * cpu_s * 1e9),
+            ),
+        )
+        for each in result.measurements
+    )
+    return replace(result, measurements=measurements, flags=())
+
+
+# As seen on two CPUs.
+SEEN = [at(1, per_s=7702), at(2, per_s=5167), at(4, per_s=3758)]
+
+
+def test_throughput_of_several_callers_is_over_wall_time() -> None:
+    assert summarise(SEEN[1]).quantities["throughput"].value == pytest.approx(5167, rel=1e-4)
+    assert summarise(SEEN[0]).quantities["throughput"].value == pytest.approx(7702, rel=1e-4)
+
+
+def test_efficiency_is_of_what_as_many_single_callers_would_do() -> None:
+    [scaling] = scalings(make_run(SEEN))
+    assert [point.efficiency for point in scaling.points] == pytest.approx(
+        [1.0, 5167 / 7702 / 2, 3758 / 7702 / 4], rel=1e-3
+    )
+    assert [point.total_threads for point in scaling.points] == [2, 3, 5]
+    assert [point.cpu_s for point in scaling.points] == pytest.approx([1e-4] * 3, rel=1e-3)
+
+
+def test_sessions_have_their_own_threads() -> None:
+    assert total_threads(at(1, 4, per_s=100)) == 8
+    assert total_threads(at(2, 2, per_s=100)) == 6
+
+
+def test_cases_that_differ_otherwise_are_no_scaling() -> None:
+    other = at(2, per_s=1)
+    other = replace(other, case=replace(other.case, batch=8))
+    assert scalings(make_run([SEEN[0], other])) == []
+    assert scalings(make_run([make_result(), make_result()])) == []
+
+
+def test_lines_state_threads_efficiency_and_cpu() -> None:
+    lines = scaling_lines(make_run([SEEN[2], SEEN[0]]))
+    assert lines[0] == ""
+    assert lines[1].endswith(": highest throughput 7.70 k/s with 1 session of 1 caller")
+    assert lines[2].split("  ")[-1] == "peak RSS"
+    cells = [line.split() for line in lines[3:]]
+    assert [cell[:3] for cell in cells] == [["1", "1", "2"], ["1", "4", "5"]]
+    assert "12 %" in lines[4]
+    assert "100 µs" in lines[4]
+
+
+def test_rows_have_both_axes() -> None:
+    cells = row(at(2, 4, per_s=10), make_run())
+    assert (cells["concurrency"], cells["sessions"]) == (2, 4)

@@ -1,0 +1,88 @@
+"""Callers side by side: every inference once, timed singly, errors handed over."""
+
+from __future__ import annotations
+
+import threading
+from array import array
+from pathlib import Path
+
+import pytest
+
+from pytest_ortbench.core.case import Case
+from pytest_ortbench.worker.callers import Callers
+from pytest_ortbench.worker.measured import MeasuredCase
+from tests.launch.cases import case_of, relu
+
+
+def test_each_inference_is_run_once_and_all_callers_take_part() -> None:
+    together = threading.Barrier(3)
+    ran: list[int] = []
+
+    def caller(number: int) -> None:
+        # Nobody gets on before all three are in an inference at the same time.
+        together.wait(timeout=30)
+        ran.append(number)
+
+    callers = Callers([lambda number=number: caller(number) for number in range(3)])
+    for _ in range(2):
+        ran.clear()
+        durations = array("q", bytes(8 * 30))
+        callers(durations)
+        assert len(ran) == 30
+        assert {ran.count(number) for number in range(3)} == {10}
+        assert all(duration > 0 for duration in durations)
+    callers.close()
+
+
+def test_fewer_inferences_than_callers() -> None:
+    ran: list[int] = []
+    callers = Callers([lambda: ran.append(1)] * 4)
+    callers(array("q", bytes(8)))
+    assert ran == [1]
+    callers.close()
+
+
+def test_what_an_inference_raises_reaches_whoever_asked() -> None:
+    failing = threading.Event()
+
+    def fail() -> None:
+        failing.set()
+        raise ValueError("no such tensor")
+
+    # The first caller does not come back before the other one was there.
+    callers = Callers([lambda: failing.wait(timeout=30), fail])
+    durations = array("q", bytes(8 * 3))
+    with pytest.raises(ValueError, match="no such tensor"):
+        callers(durations)
+    callers.close()
+
+
+def test_threads_end_with_close() -> None:
+    before = threading.active_count()
+    callers = Callers([lambda: None] * 3)
+    assert threading.active_count() == before + 2
+    others = [each for each in threading.enumerate() if each is not threading.current_thread()]
+    callers.close()
+    for each in others[-2:]:
+        each.join(timeout=30)
+    assert threading.active_count() == before
+
+
+@pytest.mark.parametrize("io", ["end-to-end", "device"])
+def test_a_real_case_with_two_sessions_of_two_callers(tmp_path: Path, io: str) -> None:
+    from dataclasses import replace
+
+    plain = case_of(relu(tmp_path / "m.onnx"))
+    case: Case = replace(plain, concurrency=2, sessions=2, io=io)
+    assert case.callers == 4
+    measured = MeasuredCase(case, lambda _: None)
+    opened = measured.open()
+    assert opened.startup.first_inference_ns > 0
+    block = measured.block(40)
+    assert len(block.durations_ns) == 40
+    assert all(duration > 0 for duration in block.durations_ns)
+    assert measured.check("first").nonfinite == 0
+    placement = measured.placement()
+    assert placement.executed == {"CPUExecutionProvider": 1}
+    with pytest.raises(RuntimeError, match="no measured session"):
+        measured.block(1)
