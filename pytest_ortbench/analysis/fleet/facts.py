@@ -36,6 +36,7 @@ class CaseFacts:
         quantities: Numbers by name of the metric, in SI units.
         reason: Why it has no number or must not be ranked; empty if it may.
         blurred_by: Flags that make gaps inside the intervals ties.
+        one_worker: Whether all samples are of one process, so that small gaps are ties, too.
         service_s: Equally likely durations of one call in seconds, ascending; empty if not asked.
         idle_w: Idle power of the device before the energy pass; ``None`` if not measured.
     """
@@ -54,6 +55,7 @@ class CaseFacts:
     quantities: dict[str, Quantity] = field(default_factory=dict)
     reason: str = ""
     blurred_by: tuple[str, ...] = ()
+    one_worker: bool = False
     service_s: tuple[float, ...] = ()
     idle_w: float | None = None
 
@@ -159,6 +161,7 @@ def _case_facts(result: CaseResult, *, percentiles: bool, service: bool) -> Case
         quantities=summary.quantities,
         reason=_why_not(summary),
         blurred_by=flags_of(summary, "blurs"),
+        one_worker="ONE-WORKER" in flags_of(summary, "notes"),
         service_s=_service(result) if service else (),
         idle_w=sum(known) / len(known) if known else None,
     )

@@ -256,7 +256,8 @@ def _about_machine(run: RunFacts) -> tuple[str, ...]:
     facts = run.machine
     # The CPU's name is the first of the facts.
     parts = [next(iter(facts.values()), "")]
-    parts += [f"{facts[key]} CPUs" for key in ("cpus_usable", "cpus") if key in facts][:1]
+    counts = [facts[key] for key in ("cpus_usable", "cpus") if key in facts][:1]
+    parts += [f"{count} CPU{'' if count == '1' else 's'}" for count in counts]
     parts += [facts[key] for key in ("memory",) if key in facts]
     return (*run.devices, *filter(None, parts), *dict.fromkeys(run.runtimes.values()))
 

@@ -63,10 +63,11 @@ def amounts(one: Economics, deciding: str, terms: Terms) -> str:
 
 
 def count(units: Figure) -> str:
-    """``2 machines``, or ``2 to 3 machines`` where the uncertainty spans both."""
+    """``2 machines``, or ``2 machines (2 to 3)`` where the uncertainty spans both."""
     low, high = units.low, units.high
     if math.isinf(high):
-        return f"{units.value:.0f} machines, or none would do"
+        # At the slow end of the intervals no number keeps the limit.
+        return f"{units.value:.0f} machines or more"
     if low == high:
         return f"{low:.0f} machine{'s' if low != 1 else ''}"
     return f"{units.value:.0f} machines ({low:.0f} to {high:.0f})"

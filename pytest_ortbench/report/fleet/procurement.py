@@ -160,7 +160,7 @@ def _brief_median(one: Economics) -> str:
 
 
 def _bare_count(units: Figure) -> str:
-    return count(units).replace(" machines", "").replace(" machine", "")
+    return count(units).replace(" machines", "").removesuffix(" machine")
 
 
 def _power(one: Economics) -> str:
@@ -180,7 +180,12 @@ def blocks(shown: Procurement, *, all_columns: bool = True) -> list[Block]:
         all_columns: Whether there is room for all of them.
     """
     terms = shown.terms
-    columns = _columns(terms, all_columns=all_columns)
+    every = [offer.economics for tender in shown.tenders for offer in tender.offers]
+    columns = [
+        column
+        for column in _columns(terms, all_columns=all_columns)
+        if any(column.text(one) != HOLE for one in every)
+    ]
     made = [
         Block(
             key=f"buy-{number}",

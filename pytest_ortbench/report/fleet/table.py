@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 #: Rows of one table; more scroll away the answer.
 ROWS = 40
 #: Characters that a side needs with intervals, with the ratio alone, and the row labels.
-WIDE, NARROW, LABELS = 34, 11, 34
+WIDE, NARROW, LABELS = 38, 11, 34
 
 _STYLES = {"best": "bold green", "tie": "green", "": ""}
 
@@ -127,7 +127,7 @@ def _sides(view: View, encoding: str) -> Table:
 def _rows(section: Section, width: int, limit: int, encoding: str) -> Table:
     matrix = section.matrix
     room = width - LABELS
-    wide = len(matrix.sides) * WIDE <= room
+    wide = (len(matrix.sides) - 1) * WIDE + NARROW <= room
     fitting = len(matrix.sides) if wide else max(2, room // NARROW)
     # The baseline always stands in the table: the ratios of the others refer to it.
     others = [index for index in range(len(matrix.sides)) if index != matrix.baseline]
