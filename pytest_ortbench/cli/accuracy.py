@@ -111,7 +111,7 @@ def _show(case: Case, found: NodeErrors, top: int) -> None:
         [
             node.node,
             node.op_type,
-            "exact" if node.sqnr_db is None else f"{node.sqnr_db:.1f} dB",
+            _ratio(node),
             f"{node.max_abs:.3g}",
             f"{node.nonfinite} NaN or infinite" if node.nonfinite else "",
         ]
@@ -123,9 +123,15 @@ def _show(case: Case, found: NodeErrors, top: int) -> None:
     say(table(rows, header=["node", "operator", "SQNR", "largest error", ""]))
     rest = len(ordered) - len(rows)
     if rest:
-        say(f"and {rest} better ones")
+        say(f"and {rest} better {'one' if rest == 1 else 'ones'}")
     if found.unmatched:
         say(f"{found.unmatched} nodes have no value in the variant: it fused them with others")
+
+
+def _ratio(node: NodeError) -> str:
+    if node.sqnr_db is not None:
+        return f"{node.sqnr_db:.1f} dB"
+    return "" if node.nonfinite else "exact"
 
 
 def _badness(node: NodeError) -> tuple[bool, float]:

@@ -53,11 +53,9 @@ def test_the_worst_node_comes_first() -> None:
     assert code == ExitCode.FINE
     lines = text.splitlines()
     assert lines[0] == "net in fp16 against net as it is, 3 input sets, worst first"
-    name, op, sqnr, unit = lines[3].split()[:4]
-    assert (name, op, unit) == ("clamped", "MatMul", "dB")
-    # 65504 instead of a million: nearly all of it is gone.
-    assert 0 < float(sqnr) < 1
-    assert lines[4] == "and 1 better ones"
+    # A product with 65504 is beyond what float16 can hold.
+    assert lines[3].split() == ["clamped", "MatMul", "0", "96", "NaN", "or", "infinite"]
+    assert lines[4] == "and 1 better one"
 
 
 def test_what_can_t_be_made_is_said() -> None:
