@@ -23,6 +23,10 @@ from pytest_ortbench.core.run import Run
 #: per cent is the least that block medians on shared machines were seen to hold.
 BLUR = 0.05
 
+#: Gap that a single process can't prove, as a share of the smaller number: between processes the
+#: same model was often seen to differ by this much, which its own interval does not hold.
+ONE_WORKER_GAP = 0.05
+
 #: What the mode of input and output is called as a knob: it separates answers, too.
 _WORKLOAD_KNOBS = (*WORKLOAD_KNOBS, "io")
 
@@ -117,6 +121,11 @@ class _Candidate:
     def blurred_by(self) -> tuple[str, ...]:
         return _flags(self.summary, "blurs")
 
+    @property
+    def one_worker(self) -> bool:
+        """Whether all of its samples are of one process."""
+        return any(flag.name == "ONE-WORKER" for flag in self.summary.flags)
+
     def interval(self, metric: str) -> tuple[float, float]:
         """The metric's interval, widened where a flag blurs it."""
         quantity = self.summary.quantities[metric]
@@ -209,7 +218,7 @@ def _winner(candidates: Sequence[_Candidate], metric: str) -> Winner:
         candidates, key=lambda one: one.summary.quantities[metric].value, reverse=higher
     )
     best, others = ordered[0], ordered[1:]
-    tied = [other for other in others if _overlap(best.interval(metric), other.interval(metric))]
+    tied = [other for other in others if _is_tie(best, other, metric)]
     reference = _reference(candidates, best, metric)
     summary = best.summary
     return Winner(
@@ -228,6 +237,16 @@ def _winner(candidates: Sequence[_Candidate], metric: str) -> Winner:
         ),
         blurred_by=best.blurred_by,
     )
+
+
+def _is_tie(best: _Candidate, other: _Candidate, metric: str) -> bool:
+    """Whether two numbers can't be told apart."""
+    if _overlap(best.interval(metric), other.interval(metric)):
+        return True
+    if metric == "model_size" or not (best.one_worker or other.one_worker):
+        return False
+    small, large = sorted(one.summary.quantities[metric].value for one in (best, other))
+    return large <= small * (1 + ONE_WORKER_GAP)
 
 
 def _overlap(one: tuple[float, float], other: tuple[float, float]) -> bool:

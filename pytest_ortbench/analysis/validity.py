@@ -300,6 +300,14 @@ def _ends_differ(one: Samples, other: Samples) -> bool:
     return low.high_ns is not None and high.low_ns is not None and low.high_ns < high.low_ns
 
 
+def _one_worker(result: CaseResult) -> str:
+    """The interval of a single process says nothing about the next one, however narrow it is."""
+    if result.failure is not None or len(result.measurements) != 1:
+        return ""
+    count = result.measurements[0].samples.count
+    return f"all {count} samples are of one process" if count else ""
+
+
 def _bimodal(result: CaseResult) -> str:
     found = [two_groups(samples.durations_ns) for samples in _workers(result)]
     groups = [pair for pair in found if pair is not None]
@@ -380,6 +388,7 @@ _RULES: dict[str, Callable[[CaseResult], str]] = {
     "DRIFT": _drift,
     "BIMODAL": _bimodal,
     "SPREAD": _spread,
+    "ONE-WORKER": _one_worker,
     "ENERGY-DISAGREE": _energy,
     "SUBNORMAL": _subnormal,
     "CONSTANT": _constant,

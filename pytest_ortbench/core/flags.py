@@ -124,6 +124,12 @@ FLAGS: dict[str, FlagKind] = dict(
             "Trust the interval, not the value; more --ort-workers narrow it.",
         ),
         _kind(
+            "ONE-WORKER",
+            "notes",
+            "one process only: the spread between processes is unknown, so gaps up to 5 % are ties",
+            "Use --ort-workers=3.",
+        ),
+        _kind(
             "ENERGY-DISAGREE",
             "notes",
             "energy counter and integrated power differ by more than 10 %",

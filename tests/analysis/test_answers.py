@@ -71,6 +71,26 @@ def test_a_blurred_gap_is_a_tie_and_a_wide_one_is_not():
     assert wide.fastest[0].blurred_by == ("UNSTEADY",)
 
 
+def test_a_single_process_does_not_beat_another_by_less_than_five_per_cent():
+    near = only(at("cpu", 3.1, "ONE-WORKER"), at("openvino", 3.0))
+    assert near.fastest[0].ties == ("native/cpu/b1",)
+    assert near.fastest[0].factor is None
+    assert near.throughput is not None
+    assert near.throughput.ties == ("native/cpu/b1",)
+    # Also where all have one process: five per cent, not five on each side.
+    far = only(at("cpu", 3.2, "ONE-WORKER"), at("openvino", 3.0, "ONE-WORKER"))
+    assert far.fastest[0].ties == ()
+
+
+def test_the_smallest_is_exact_whatever_the_workers():
+    answer = only(
+        at("cpu", 3.0, "ONE-WORKER", variant_bytes=1_000_000),
+        at("cpu", 3.0, "ONE-WORKER", precision="fp16", variant_bytes=990_000),
+    )
+    assert answer.smallest is not None
+    assert (answer.smallest.label, answer.smallest.ties) == ("fp16", ())
+
+
 def test_notes_do_not_blur():
     assert only(at("cpu", 3.1, "PARTIAL"), at("openvino", 3.0)).fastest[0].ties == ()
 

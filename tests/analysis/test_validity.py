@@ -84,6 +84,14 @@ def test_a_warm_up_that_was_cut_off_is_said():
     assert FLAGS["WARM-UP"].severity == "notes"
 
 
+def test_one_process_is_said():
+    assert detail(make_result(workers=1), "ONE-WORKER") == "all 400 samples are of one process"
+    assert detail(make_result(workers=2), "ONE-WORKER") is None
+    # The second one crashed: there is no number that could be trusted too much.
+    crashed = make_result(status="crash", measurements=[make_measurement()])
+    assert detail(crashed, "ONE-WORKER") is None
+
+
 def test_flags_come_in_the_order_of_the_registry():
     result = make_result(count=5, accuracy=make_accuracy(sqnr_db=10.0))
     names = [flag.name for flag in flags_of(result)]

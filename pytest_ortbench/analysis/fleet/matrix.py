@@ -3,7 +3,8 @@
 Winners are named only among cells that may be compared: measured, without a flag that bars them,
 fed with the same inputs, from the same model file. A gap inside the intervals is a tie; between
 different runs, so is a gap of less than five per cent in a time, since sequential measurements of
-identical code were seen to differ that much (see ``analysis.comparison``).
+identical code were seen to differ that much (see ``analysis.comparison``). Single processes of one
+run (``ONE-WORKER``) count as different runs there.
 """
 
 from __future__ import annotations
@@ -202,7 +203,7 @@ def _row(
         for cell, span in zip(cells, ranges, strict=True)
     ]
     values = [cell.quantity.value if cell.quantity else 0.0 for cell in cells]
-    origins = [cell.run_id for cell in cells]
+    origins = [_origin(cell) for cell in cells]
     marks = rank(values, ranges, origins, higher=_higher(metric), margin=margin_of(metric))
     return Row(
         model=model,
@@ -259,6 +260,13 @@ def margin_of(metric: str) -> float:
     return MARGINS.get(metric, MARGIN)
 
 
+def _origin(cell: Cell) -> str:
+    """Where a number comes from: its run, or the one process that is all its run knows of it."""
+    if cell.case is not None and cell.case.one_worker:
+        return f"{cell.run_id} {cell.case.case_id} {cell.case.runtime}"
+    return cell.run_id
+
+
 def _against(
     cell: Cell,
     span: tuple[float, float] | None,
@@ -270,7 +278,7 @@ def _against(
         return cell
     if cell is base:
         return replace(cell, ratio=Ratio(value=1.0))
-    margin = margin_of(metric) if cell.run_id != base.run_id else 0.0
+    margin = margin_of(metric) if _origin(cell) != _origin(base) else 0.0
     return replace(
         cell,
         ratio=ratio(cell.quantity, base.quantity),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pytest_ortbench.analysis.fleet.facts import RunFacts
+from dataclasses import replace
+
+from pytest_ortbench.analysis.fleet.facts import CaseFacts, RunFacts
 from pytest_ortbench.analysis.fleet.matrix import Matrix, by_case, by_workload
 from pytest_ortbench.analysis.fleet.sentences import conclusions, warnings
 from pytest_ortbench.analysis.fleet.sides import choose_axis, lay_out
@@ -62,6 +64,18 @@ def test_within_one_run_the_intervals_alone_decide() -> None:
         axis="provider",
     )
     assert marks(matrix) == [["best", ""]]
+
+
+def test_single_processes_of_one_run_are_like_different_runs() -> None:
+    def of_one_worker(ms: float, provider: str) -> CaseFacts:
+        return replace(case(latency(ms - 0.01, ms, ms + 0.01), provider=provider), one_worker=True)
+
+    near = compared(run("a", of_one_worker(2.0, "cpu"), of_one_worker(2.08, "x")), axis="provider")
+    assert marks(near) == [["best", "tie"]]
+    assert not near.rows[0].cells[1].differs
+    far = compared(run("a", of_one_worker(2.0, "cpu"), of_one_worker(2.12, "x")), axis="provider")
+    assert marks(far) == [["best", ""]]
+    assert far.rows[0].cells[1].differs
 
 
 def test_a_blurred_number_ties_more_easily() -> None:
