@@ -258,6 +258,30 @@ def test_a_worker_makes_four_bit_weights_and_nothing_is_written_beside_the_model
     assert case.variant.size_bytes == pytest.approx(4096 / 2 + 4096 / 32 * 4, rel=0.2)
 
 
+def test_resnet_50_in_eight_bits_is_a_quarter_of_its_size(tmp_path: Path) -> None:
+    from pytest_ortbench.plan.feeds import resolve_inputs
+    from pytest_ortbench.zoo.builders import build
+    from pytest_ortbench.zoo.graph import read_model
+
+    model = read_model(build("resnet50", tmp_path / "builtin"), name="resnet50", source="file")
+    wanted = Conversion(
+        # One set is enough for the size.
+        recipe=replace(STATIC, calibration_samples=1),
+        source=model.path,
+        digest=model.digest,
+        size_bytes=model.size_bytes,
+        own_precision="fp32",
+        inputs=resolve_inputs(model, batch=1, dims={}),
+    )
+    launcher = ProcessLauncher()
+    try:
+        made = Variants(launcher=launcher, folder=tmp_path / "v").prepare(planned(), wanted)
+    finally:
+        launcher.close()
+    assert made.variant.size_bytes == pytest.approx(model.size_bytes / 4, rel=0.03)
+    assert made.variant.recipe["nodes_in_float"] == "0"
+
+
 class TestFamilies:
     def family(self, folder: Path, **changed: object) -> dict[str, Family]:
         made = Family(
