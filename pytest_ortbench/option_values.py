@@ -73,6 +73,9 @@ def parse_options(config: pytest.Config) -> Options:
         places={name: found.place for name, found in given.items()},
     )
     _refuse_pending(options)
+    if set(options.runtimes) <= {"current"}:
+        # Another runtime may have files of its own, which is known once it is chosen.
+        refuse_absent_libraries(options)
     return options
 
 
@@ -141,6 +144,21 @@ def _refuse_pending(options: Options) -> None:
                 f"{what} can't be had in this version: {spec.pending}",
                 place=options.places[spec.field],
                 hint="Leave the option out",
+            )
+
+
+def refuse_absent_libraries(options: Options) -> None:
+    """Check that the custom operator libraries are among the host's files.
+
+    Raises:
+        UsageError: for one that isn't.
+    """
+    for library in options.custom_ops:
+        if not _exists(Path(library)):
+            raise UsageError(
+                f"there is nothing at {library!r}",
+                place=options.places["custom_ops"],
+                hint="Name a library of custom operators (.so, .dll, .dylib)",
             )
 
 

@@ -169,6 +169,7 @@ def test_command_line(read: Read, arguments: list[str], field: str, value: objec
 
 
 def test_paths_start_where_pytest_was_called(read: Read, pytester: pytest.Pytester) -> None:
+    (pytester.path / "l.so").touch()
     options = read(
         "--ort-results=r", "--ort-json=j.json", "--ort-plots=/p", "--ort-custom-ops=l.so"
     )
@@ -182,6 +183,17 @@ def test_inputs_must_exist(read: Read, pytester: pytest.Pytester) -> None:
     (pytester.path / "x.npz").touch()
     assert read("--ort-inputs=x.npz").inputs == pytester.path / "x.npz"
     assert "--ort-inputs: there is nothing at" in _message(read, "--ort-inputs=y.npz")
+
+
+def test_libraries_of_custom_operators_must_exist(read: Read, pytester: pytest.Pytester) -> None:
+    (pytester.path / "there.so").touch()
+    assert _message(read, "--ort-custom-ops=there.so,nope.so") == (
+        f"--ort-custom-ops: there is nothing at {str(pytester.path / 'nope.so')!r}. "
+        "Name a library of custom operators (.so, .dll, .dylib)"
+    )
+    # A runtime on another machine has files of its own.
+    options = read("--ort-custom-ops=nope.so", "--ort-runtimes=board")
+    assert options.custom_ops == (str(pytester.path / "nope.so"),)
 
 
 def test_a_model_path_with_a_comma_in_its_name(read: Read, pytester: pytest.Pytester) -> None:
@@ -418,7 +430,6 @@ def test_a_wrong_ini_value_names_the_form(read: Read, pytester: pytest.Pytester,
         ("--ort-precisions=native,fp16", "'native,fp16' can't be had in this version"),
         ("--ort-prometheus=x", "Prometheus"),
         ("--ort-dataset=x", "not with labels"),
-        ("--ort-soak=10", "soaking is not built yet"),
         ("--ort-load=offline", "load scenarios are not built yet"),
         ("--ort-load-official", "--ort-load-official: it can't be had in this version"),
     ],
