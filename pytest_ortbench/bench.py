@@ -55,6 +55,7 @@ class Bench:
         self._plans: dict[str, Plan] = {}
         self._ids: dict[tuple[str, str], str] = {}
         self._ended: set[tuple[str, str]] = set()
+        self._provider_specs: dict[str, None] = {}
 
     @classmethod
     def of(cls, config: pytest.Config) -> Bench:
@@ -107,7 +108,12 @@ class Bench:
     def runtimes(self) -> ChosenRuntimes:
         """Where to measure; environments that are not there yet are made at the first call."""
         place = self.options.places.get("runtimes", "--ort-runtimes")
-        return self._choose(self.options.runtimes, place=place)
+        chosen = self._choose(self.options.runtimes, place=place)
+        if all(runtime.shares_files for runtime in chosen.runtimes):
+            from pytest_ortbench.option_values import refuse_absent_libraries
+
+            refuse_absent_libraries(self.options)
+        return chosen
 
     def _choose(self, specs: Sequence[str], *, place: str) -> ChosenRuntimes:
         from pytest_ortbench.launch.environments import Environments
@@ -169,12 +175,14 @@ class Bench:
             target=options.target,
             workers=options.workers,
             timeout_s=options.timeout_s,
+            soak_s=options.soak_s,
             keep=0 if options.samples == "all" else Sampling().keep,
         )
 
     def plan_for(self, definition: pytest.Item) -> Plan:
         """Return the plan of one test function; tests with equal axes share it."""
         request = self._marker(definition).apply(self._request(definition))
+        self._provider_specs.update(dict.fromkeys(request.providers))
         key = repr(request)
         if key not in self._plans:
             self._plans[key] = self._with_offered_inputs(self.planner.plan(request))
@@ -230,6 +238,7 @@ class Bench:
         """Note the cases of the tests that will run, and what those tests need of them."""
         from pytest_ortbench.analysis.limits import samples_for_limits
 
+        self._refuse_unused_options()
         ours = [(item, planned) for item in items if (planned := planned_of(item)) is not None]
         for item, planned in ours:
             self.planned.setdefault(planned.case.key, planned)
@@ -247,6 +256,18 @@ class Bench:
             if not hasattr(self.config, "workerinput"):
                 self.gating.prepare()
 
+    def _refuse_unused_options(self) -> None:
+        """Refuse options of a provider that no test and no other side of a gate asks for."""
+        from pytest_ortbench.plan.providers import refuse_unused_options
+
+        kind, _, value = self.options.against.partition(":")
+        other = (value,) if kind == "provider" else ()
+        refuse_unused_options(
+            self.options.provider_options,
+            (*self._provider_specs, *other),
+            place=self.options.places.get("provider_options", "--ort-provider-option"),
+        )
+
     def _passes_of(self, item: pytest.Item) -> set[str]:
         """Passes that a test needs besides the standard one, as far as it can be seen from here.
 
@@ -256,7 +277,11 @@ class Bench:
         code = getattr(getattr(item, "function", None), "__code__", None)
         asks = "energy" in code.co_names if code is not None else False
         passes = {"energy"} if limited or asks else set()
-        return {*passes, "profile"} if self.options.profile else passes
+        if self.options.profile:
+            passes.add("profile")
+        if self.options.soak_s:
+            passes.add("soak")
+        return passes
 
     def properties_of(self, planned: Planned) -> list[tuple[str, str]]:
         """Metrics of a measured case for JUnit; nothing for one that was not tried."""

@@ -239,6 +239,42 @@ def parse_provider_options(
     return options
 
 
+def refuse_unused_options(
+    options: Mapping[str, Mapping[str, str]],
+    specs: Sequence[str],
+    *,
+    place: str = "--ort-provider-option",
+) -> None:
+    """Refuse options of providers that were not asked for: they would change nothing.
+
+    Args:
+        options: By alias, or by full name for a provider that has no alias of ours.
+        specs: Every specification of a provider in the run; with ``all`` among them, any provider
+            is asked for, also one that this machine doesn't have.
+        place: Where the options were written.
+
+    Raises:
+        UsageError: for the first such provider.
+    """
+    split = split_specs(specs) if specs else ()
+    words = [spec.partition(":")[0].strip() for spec in split]
+    if not words or ALL in words:
+        return
+    kinds = [KINDS.get(word) or BY_NAME.get(word) for word in words]
+    asked = {kind.alias for kind in kinds if kind is not None} | set(words)
+    if not all(kinds):
+        # The project or a runtime gives this provider its other name, which isn't known here.
+        options = {alias: given for alias, given in options.items() if alias in KINDS}
+    for alias, given in options.items():
+        if alias not in asked:
+            raise UsageError(
+                f"{alias}.{next(iter(given))} is an option of {alias}, and the providers asked "
+                f"for are {', '.join(dict.fromkeys(split))}",
+                place=place,
+                hint=f"Add {alias} to --ort-providers, or leave the option out",
+            )
+
+
 def _may_be_plugin(word: str) -> bool:
     """Whether a runtime could have a provider of this name that we have never heard of."""
     if word in KINDS or word in BY_NAME or not word or "," in word:

@@ -16,6 +16,7 @@ from pytest_ortbench.plan.providers import (
     is_known,
     parse_provider,
     parse_provider_options,
+    refuse_unused_options,
     split_specs,
 )
 
@@ -322,3 +323,27 @@ def test_devices_that_a_provider_has_not(spec: str, message: str) -> None:
     with pytest.raises(UsageError) as caught:
         parse_provider(spec)
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("alias", "specs"),
+    [
+        ("cuda", ["cpu,cuda:1"]),
+        ("cuda", ["CUDAExecutionProvider"]),
+        ("cuda", ["cpu", "all"]),
+        ("npu", ["npu:0"]),
+        ("FancyExecutionProvider", ["fancy"]),
+    ],
+)
+def test_options_of_a_provider_that_is_asked_for_are_taken(alias: str, specs: list[str]) -> None:
+    assert refuse_unused_options({alias: {"a": "1"}}, specs) is None
+
+
+@pytest.mark.parametrize("specs", [["cpu,openvino:GPU"], ["cpu", "openvino:GPU"]])
+def test_options_of_a_provider_that_is_not_asked_for_are_refused(specs: list[str]) -> None:
+    with pytest.raises(UsageError) as raised:
+        refuse_unused_options({"cpu": {"b": "2"}, "cuda": {"a": "1"}}, specs)
+    assert str(raised.value) == (
+        "--ort-provider-option: cuda.a is an option of cuda, and the providers asked for are "
+        "cpu, openvino:GPU. Add cuda to --ort-providers, or leave the option out"
+    )

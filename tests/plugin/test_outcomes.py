@@ -25,6 +25,47 @@ def _cases(folder: Path) -> dict[str, dict]:
     return {case["case"]["model"]["name"]: case for case in cases}
 
 
+def test_an_option_of_a_provider_that_no_test_asks_for_is_refused(
+    pytester: pytest.Pytester, model_file: ModelFile
+) -> None:
+    model_file()
+    result = pytester.runpytest("mlp.onnx", "--ort-provider-option=cuda.device_id=1", *QUICK)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(
+        "ERROR: --ort-provider-option: cuda.device_id is an option of cuda, and the providers "
+        "asked for are cpu. Add cuda to --ort-providers, or leave the option out"
+    )
+
+
+def test_an_option_counts_for_the_provider_that_a_marker_asks_for(
+    pytester: pytest.Pytester, model_file: ModelFile
+) -> None:
+    model_file()
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.ortbench(models="mlp.onnx", providers=["xnnpack"])
+        def test_it(ortbench):
+            pass
+        """
+    )
+    threads = "--ort-provider-option=xnnpack.intra_op_num_threads=1"
+    result = pytester.runpytest("--collect-only", threads, *QUICK)
+    assert result.ret == pytest.ExitCode.OK
+    result.stdout.fnmatch_lines("*mlp/native/xnnpack/b1*")
+
+
+def test_a_library_of_custom_operators_that_is_not_there_starts_nothing(
+    pytester: pytest.Pytester, model_file: ModelFile
+) -> None:
+    model_file()
+    result = pytester.runpytest("mlp.onnx", "--ort-custom-ops=nope.so", *QUICK)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    (line,) = [line for line in result.stderr.lines if line]
+    assert "--ort-custom-ops: there is nothing at" in line
+
+
 def test_a_limit_that_is_exceeded_fails_with_value_interval_and_limit(
     pytester: pytest.Pytester, model_file: ModelFile
 ) -> None:
@@ -204,7 +245,9 @@ def test_a_worker_killed_from_outside_costs_that_case_only(
     failure = cases["victim"]["failure"]
     assert (cases["victim"]["status"], failure["signal"]) == ("crash", "SIGKILL")
     assert failure["phase"] in ("warm-up", "measure")
-    result.stdout.fnmatch_lines(["victim/native/cpu/b1: crash while *SIGKILL*"])
+    result.stdout.fnmatch_lines(
+        ["victim/native/cpu/b1: crash: the measured process died with SIGKILL while *"]
+    )
 
 
 def test_a_case_that_takes_too_long_ends_as_timeout(
