@@ -186,8 +186,8 @@ class OrtBench:
         """Turn a failure into pytest's outcome (see docs/concepts, Outcomes)."""
         failure = result.failure
         assert failure is not None
-        text = f"{self.case.case_id}: {result.status} while {_doing(failure.phase)}: "
-        text += failure.message
+        during = f" while {failure.doing}" if failure.doing else ""
+        text = f"{self.case.case_id}: {result.status}{during}: {failure.message}"
         if failure.hint:
             text += f"\n{failure.hint}"
         if failure.kind == "unsupported":
@@ -197,12 +197,6 @@ class OrtBench:
         if failure.log_tail:
             text += f"\nNative log:\n{failure.log_tail}"
         pytest.fail(text, pytrace=False)
-
-
-def _doing(phase: str) -> str:
-    from pytest_ortbench.core.outcome import PHASES
-
-    return PHASES.get(phase, phase)
 
 
 @pytest.fixture

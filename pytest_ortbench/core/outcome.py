@@ -24,7 +24,7 @@ FAILURE_KINDS: dict[str, str] = {
     "error": "anything else",
 }
 
-#: What a worker is doing; a failure names the phase it happened in.
+#: What a worker is doing, as it stands after "while"; a failure names the phase it happened in.
 PHASES: dict[str, str] = {
     "start": "starting the interpreter",
     "files": "copying files to the runtime",
@@ -33,7 +33,7 @@ PHASES: dict[str, str] = {
     "plug-ins": "loading plug-in providers",
     "inputs": "preparing inputs",
     "session": "creating the session",
-    "first": "first inference",
+    "first": "running the first inference",
     "warm-up": "warming up",
     "measure": "measuring",
     "memory": "reading memory",
@@ -69,6 +69,12 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+    @property
+    def doing(self) -> str:
+        """What the worker was doing; empty where the message says so itself."""
+        doing = PHASES.get(self.phase, self.phase)
+        return "" if doing in self.message else doing
+
 class Block:
     """Some timed inferences in a row, as the worker hands them over.
 

@@ -317,7 +317,7 @@ _HINTS = {
 
 
 def _doing(phase: str) -> str:
-    return "running the first inference" if phase == "first" else PHASES.get(phase, phase)
+    return PHASES.get(phase, phase)
 
 
 def _with_end(failure: Failure, how: Ending, log: str) -> Failure:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pytest_ortbench.core.flags import FLAGS, FlagKind
-from pytest_ortbench.core.outcome import FAILURE_KINDS, PHASES, Failure, RuntimeInfo
+from pytest_ortbench.core.outcome import FAILURE_KINDS, Failure, RuntimeInfo
 from pytest_ortbench.core.run import Run
 from pytest_ortbench.core.units import format_amount
 from pytest_ortbench.report.entries import Entry
@@ -172,7 +172,7 @@ def failure_sentence(failure: Failure) -> str:
         text += f", {failure.signal}"
     elif failure.exit_code:
         text += f", exit code {failure.exit_code}"
-    text += f" ({PHASES.get(failure.phase, failure.phase)})"
+    text += f" ({failure.doing})" if failure.doing else ""
     if failure.hint:
         text += f". {failure.hint.rstrip('. ')}"
     return one_line(text) + "."

@@ -45,7 +45,16 @@ def test_a_machine_of_another_version_is_named_by_what_there_is() -> None:
         ),
         (
             Failure(kind="crash", phase="first", message="it left.\n", exit_code=3),
-            "it left, exit code 3 (first inference).",
+            "it left, exit code 3 (running the first inference).",
+        ),
+        (
+            Failure(
+                kind="crash",
+                phase="measure",
+                message="the measured process died with SIGKILL while measuring",
+                signal="SIGKILL",
+            ),
+            "the measured process died with SIGKILL while measuring.",
         ),
         (
             Failure(kind="error", phase="later-phase", message="odd", hint="Do this."),
