@@ -67,14 +67,14 @@ class Failure:
     signal: str = ""
     log_tail: str = ""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
     @property
     def doing(self) -> str:
         """What the worker was doing; empty where the message says so itself."""
         doing = PHASES.get(self.phase, self.phase)
         return "" if doing in self.message else doing
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
     """Some timed inferences in a row, as the worker hands them over.
 
