@@ -76,6 +76,7 @@ class Against:
         case = entry.case
         owner, dot, option = name.partition(".")
         if dot and owner in (case.provider.alias, case.provider.name):
+            self.planner.check_options({case.provider.alias: {option: value}}, place=_PLACE)
             options = {**case.provider.options, option: value}
             return replace(
                 entry, case=replace(case, provider=replace(case.provider, options=options))

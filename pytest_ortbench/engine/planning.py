@@ -80,6 +80,14 @@ class Planner:
             own=resolved.own,
         )
 
+    def check_options(self, options: Mapping[str, Mapping[str, str]], *, place: str) -> None:
+        """Check provider options by alias.
+
+        Raises:
+            UsageError: for an option that the provider doesn't document.
+        """
+        self._candidates.check(options, place=place)
+
     def _resolve(self, specs: tuple[str, ...]) -> Resolved:
         if specs not in self._models:
             self._models[specs] = resolve(

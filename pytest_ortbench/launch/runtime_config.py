@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 
 from pytest_ortbench.core.errors import UsageError, did_you_mean
+from pytest_ortbench.launch.project_file import project_table
 from pytest_ortbench.launch.remote_shell import for_remote_shell, joins_arguments
 from pytest_ortbench.launch.runtime_specs import (
     AUTO,
@@ -71,51 +72,13 @@ def configured_runtimes(root: Path) -> dict[str, ConfiguredRuntime]:
     Raises:
         UsageError: for a file that can't be read, and a table that breaks a rule.
     """
-    for folder in (root, *root.parents):
-        for name, path in (
-            ("ortbench.toml", ("runtimes",)),
-            ("pyproject.toml", ("tool", "ortbench", "runtimes")),
-        ):
-            file = folder / name
-            if not file.is_file():
-                continue
-            tables = _table(_load(file), path, file)
-            if tables is not None:
-                return {key: _read(key, table, file, path) for key, table in tables.items()}
-        if (folder / "pyproject.toml").is_file():
-            # A project ends here; what lies above is another one.
-            break
-    return {}
+    table = project_table(root, "runtimes")
+    if table is None:
+        return {}
+    return {name: _read(name, entry, table.place(name)) for name, entry in table.entries.items()}
 
 
-def _load(file: Path) -> Mapping[str, object]:
-    import msgspec  # only where runtimes are asked for
-
-    try:
-        content: dict[str, object] = msgspec.toml.decode(file.read_bytes(), type=dict[str, object])
-    except (OSError, ValueError) as error:
-        raise UsageError(
-            f"it can't be read: {error}", place=str(file), hint="Correct the file"
-        ) from error
-    return content
-
-
-def _table(
-    content: Mapping[str, object], path: tuple[str, ...], file: Path
-) -> Mapping[str, object] | None:
-    """The table at ``path``, ``None`` if there is none."""
-    found: object = content
-    for key in path:
-        if not isinstance(found, Mapping) or key not in found:
-            return None
-        found = found[key]
-    if not isinstance(found, Mapping):
-        raise UsageError(f"[{'.'.join(path)}] is not a table", place=str(file))
-    return found
-
-
-def _read(name: str, table: object, file: Path, path: tuple[str, ...]) -> ConfiguredRuntime:
-    place = f"{file} [{'.'.join(path)}.{name}]"
+def _read(name: str, table: object, place: str) -> ConfiguredRuntime:
     if not _NAME.fullmatch(name) or name in (CURRENT, AUTO):
         raise UsageError(
             f"{name!r} can't be the name of a runtime",

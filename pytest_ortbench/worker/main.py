@@ -140,6 +140,7 @@ class Conversation:
             case CompareNodes():
                 return self._compare_nodes(question)
             case Open():
+                self._check_entries(question.case.session.entries)
                 self._measured = MeasuredCase(question.case, self._enter, engines=question.engines)
                 return self._measured.open()
         measured = self._measured
@@ -163,6 +164,16 @@ class Conversation:
             case ProfileOperators():
                 return measured.operators(Path(question.keep) if question.keep else None)
         raise RuntimeError(f"no answer to {type(question).__name__}")
+
+    def _check_entries(self, entries: Mapping[str, str]) -> None:
+        """Before anything is measured, since looking into the library takes memory."""
+        if entries:
+            from pytest_ortbench.worker.session_entries import require_known  # seldom needed
+
+            self._enter("import")
+            runtime.load()
+            self._enter("session")
+            require_known(entries)
 
     def _inspect(self, question: Inspect) -> Answer:
         from pytest_ortbench.worker.inspection import inspect  # imports packages of plug-ins

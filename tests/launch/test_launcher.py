@@ -357,3 +357,18 @@ def test_nothing_is_left_behind(tmp_path: Path) -> None:
     launcher.close()
     assert len(list(_DESCRIPTORS.iterdir())) == before
     assert psutil.Process().children() == []
+
+
+def test_a_session_entry_that_would_be_dropped_is_an_error(
+    tmp_path: Path, launcher: ProcessLauncher
+) -> None:
+    case = case_of(relu(tmp_path / "relu.onnx"))
+    wrong = replace(case, session=SessionConfig(entries={"session.foo": "1"}))
+    with pytest.raises(WorkerError) as caught:
+        launcher.open(wrong, worker=0, deadline=None)
+    failure = caught.value.failure
+    assert (failure.kind, failure.phase) == ("error", "session")
+    assert failure.message.endswith("does not know the session option 'session.foo'")
+    assert "--ort-session-option" in failure.hint
+    right = replace(case, session=SessionConfig(entries={"session.disable_prepacking": "1"}))
+    launcher.open(right, worker=0, deadline=None).close()
