@@ -7,6 +7,7 @@ As lines for the terminal and as a Markdown table; both say the same in the same
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from pytest_ortbench.analysis.precisions import (
     REFERENCES,
@@ -21,7 +22,7 @@ from pytest_ortbench.core.run import Run
 from pytest_ortbench.core.units import format_amount, significant
 from pytest_ortbench.report.escape import encodable, markdown, one_line
 
-HEADINGS = ("precision", "provider", "latency", "speed", "size", "memory", "accuracy", "")
+HEADINGS = ("precision", "provider", "latency", "speed", "size", "memory", "accuracy", "flags")
 
 #: Columns that a narrow terminal does without, in this order: most stand in the table of all cases
 #: too, and the provider in the sentences.
@@ -64,17 +65,45 @@ def precision_lines(
     return [encodable(line, encoding) for line in lines]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrecisionTable:
+    """One block as reports with tables show it.
+
+    Attributes:
+        title: Names the model and what the others are compared with.
+        rows: Cells in the order of :data:`HEADINGS`.
+        findings: Sentences below it.
+    """
+
+    title: str
+    rows: tuple[tuple[str, ...], ...]
+    findings: tuple[str, ...]
+
+
+def precision_tables(
+    run: Run, summaries: Sequence[Summary] | None = None
+) -> tuple[PrecisionTable, ...]:
+    """Return the block of each model that was measured in several precisions."""
+    return tuple(
+        PrecisionTable(
+            title=_title(block),
+            rows=tuple(tuple(map(one_line, cells(row, block))) for row in block.rows),
+            findings=tuple(map(one_line, findings(block))),
+        )
+        for block in precision_blocks(run, summaries)
+    )
+
+
 def precision_markdown(run: Run, summaries: Sequence[Summary] | None = None) -> str:
     """Return the same as Markdown tables; empty where no model has several precisions."""
     parts = []
-    for block in precision_blocks(run, summaries):
-        rows = [cells(row, block) for row in block.rows]
-        parts.append(f"**{markdown(_title(block))}**\n")
-        parts.append("| " + " | ".join(HEADINGS[:-1]) + " | flags |")
+    for table in precision_tables(run, summaries):
+        parts.append(f"**{markdown(table.title)}**\n")
+        parts.append("| " + " | ".join(HEADINGS) + " |")
         parts.append("| --- | --- | --: | --- | --- | --- | --: | --- |")
-        parts += ["| " + " | ".join(map(markdown, row)) + " |" for row in rows]
-        parts += ["", *(f"- {markdown(text)}" for text in findings(block)), ""]
-    return "\n".join(parts)
+        parts += ["| " + " | ".join(map(markdown, row)) + " |" for row in table.rows]
+        parts += ["", *(f"- {markdown(text)}" for text in table.findings), ""]
+    return "\n".join(parts).rstrip("\n")
 
 
 def cells(row: PrecisionRow, block: PrecisionBlock) -> tuple[str, ...]:

@@ -96,7 +96,7 @@ def test_lines_show_gain_and_cost_and_name_every_finding(run: Run) -> None:
     lines = precision_lines(run, width=140)
     assert lines[1] == "mobilenet_v2: precisions against fp32 on the same provider"
     header, fp32, dynamic, half, brain = (line.split() for line in lines[2:7])
-    assert header == ["precision", "provider", "latency", "speed", "size", "memory", "accuracy"]
+    assert header == ["precision", "provider", "latency", "speed", "size", "memory", "accuracy", "flags"]
     assert fp32[:3] == ["fp32", "cpu", "4.00"]
     assert "baseline" in fp32
     assert dynamic[4:6] == ["×5.00", "slower"]
@@ -138,3 +138,17 @@ def test_one_precision_needs_no_block() -> None:
     run = make_run([made("fp32", 4.0)])
     assert precision_lines(run, width=80) == []
     assert precision_markdown(run) == ""
+
+
+def test_the_page_and_the_job_summary_show_it_too(run: Run) -> None:
+    from pytest_ortbench.report.html import render_html
+    from pytest_ortbench.report.markdown import job_summary
+
+    html = render_html(run)
+    assert "What each precision gains and costs" in html
+    assert "<td>×5.00 slower [" in html
+    assert "fp16: 1 value became 65504" in html
+    assert precision_markdown(run) in job_summary(run)
+    one = make_run([made("fp32", 4.0)])
+    assert "What each precision gains" not in render_html(one)
+    assert "**mobilenet" not in job_summary(one)

@@ -16,6 +16,7 @@ from pytest_ortbench.report.entries import Entry, ModelGroup, by_model, entries
 from pytest_ortbench.report.escape import lines, one_line
 from pytest_ortbench.report.figures import DESCRIPTIONS, figures, render
 from pytest_ortbench.report.html.details import Facts, environment, log_tail, origin
+from pytest_ortbench.report.precisions import HEADINGS, PrecisionTable, precision_tables
 
 #: The table's columns: the status comes early, where a narrow window shows it.
 _BY_KEY = {column.key: column for column in COLUMNS}
@@ -104,8 +105,11 @@ class Page:
     subtitle: tuple[str, ...]
     answers: tuple[tuple[Sentence, ...], ...]
     answers_open: int
+    precision_headings: tuple[str, ...]
+    precisions: tuple[PrecisionTable, ...]
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
+    models: tuple[tuple[str, str], ...]
     choices: Mapping[str, tuple[str, ...]]
     pictures: tuple[Picture, ...]
     failures: tuple[FailureBlock, ...]
@@ -131,8 +135,15 @@ def build_page(run: Run) -> Page:
             _answer(answer) for answer in answers(run, [entry.summary for entry in shown])
         ),
         answers_open=ANSWERS_OPEN,
+        precision_headings=HEADINGS,
+        precisions=precision_tables(run, [entry.summary for entry in shown]),
         columns=SHOWN,
         rows=tuple(row for group in groups for row in _rows(group, anchors)),
+        models=tuple(
+            (one_line(group.model.name), about)
+            for group in groups
+            if (about := legend.model_line(group.entries))
+        ),
         choices={
             "model": _distinct(case.model.name for case in cases),
             "provider": _distinct(case.provider.label for case in cases),
