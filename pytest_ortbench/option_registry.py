@@ -54,8 +54,6 @@ class OptionSpec:
         return _INI_TYPES[self.kind]
 
 
-_PRECISIONS = "models are not converted yet, only the file as it is can be measured"
-
 
 #: Every option, in the order of the help.
 OPTIONS: tuple[OptionSpec, ...] = (
@@ -82,9 +80,9 @@ OPTIONS: tuple[OptionSpec, ...] = (
         kind="list",
         metavar="SPEC",
         help="precisions: native (the file as it is), fp32, fp16, bf16, int8-dynamic, "
-        "int8-static, int4 (default: native)",
+        "int8-static, int4, or names of [tool.ortbench.precisions] and of own variants "
+        "(default: native, and the model's own variants)",
         filled_by=("precisions",),
-        pending=_PRECISIONS,
     ),
     OptionSpec(
         field="batch_sizes",
@@ -276,9 +274,8 @@ OPTIONS: tuple[OptionSpec, ...] = (
         flag="--ort-soak",
         kind="float",
         metavar="MINUTES",
-        help="run this long and look for growing memory",
+        help="run each case this long besides, and look for memory that grows for ever",
         filled_by=("load",),
-        pending="soaking is not built yet",
     ),
     OptionSpec(
         field="load",

@@ -22,7 +22,9 @@ from pytest_ortbench.plan.axes import (
     parse_settings,
     split_list,
 )
+from pytest_ortbench.plan.families import variant_names
 from pytest_ortbench.plan.providers import check_specs, parse_provider_options, split_specs
+from pytest_ortbench.plan.recipes import check_precisions, recipes
 from pytest_ortbench.plan.session_options import GRAPH_LEVELS
 from pytest_ortbench.plan.sides import parse_side
 
@@ -206,7 +208,16 @@ def _providers(given: Given) -> tuple[str, ...]:
 
 
 def _precisions(given: Given) -> tuple[str, ...]:
-    return parse_choices(given.texts, PRECISIONS, place=given.place, what="precision")
+    names = tuple(dict.fromkeys(split_list(given.texts, place=given.place)))
+    if not set(names) <= set(PRECISIONS):
+        # Names of the project's own; what they mean is read when a plan is made.
+        check_precisions(
+            names,
+            place=given.place,
+            known=recipes(given.base),
+            variants=variant_names(given.base),
+        )
+    return names
 
 
 def _runtimes(given: Given) -> tuple[str, ...]:
