@@ -108,6 +108,9 @@ def test_a_hole_says_why_and_a_barred_number_keeps_its_reason() -> None:
     assert any(text.startswith("4 × INACCURATE (desk, rack)") for text in view().holes)
     text = render_markdown(view())
     assert re.search(r"bert \| int8-static/cpu/b1 .*\[INACCURATE\]", text)
+    terminal = render_table(view(), width=200, color=False)
+    # The baseline's own, too: a bare number there would read as one that may be compared.
+    assert re.search(r"int8-static/cpu/b1 +\(1.59 ms\) +\(0.794 ms\)", terminal)
 
 
 def test_the_terminal_keeps_its_width_where_many_sides_do_not_fit() -> None:

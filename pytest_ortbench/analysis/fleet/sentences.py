@@ -63,10 +63,15 @@ def _overall(best: Matrix, cases: Matrix) -> str:
         return f"overall: only {baseline} can be ranked"
     mean = matrix.overall[winner].ratio
     ties = [side.label for side, one in zip(matrix.sides, matrix.overall, strict=True) if one.tie]
-    against = "the baseline" if winner == matrix.baseline or mean is None else ratio_text(mean)
-    text = f"overall: best is {matrix.sides[winner].label}, "
-    text += against if winner == matrix.baseline else f"{against} of {baseline}"
-    return f"{text}, {counted}{tie_text(ties)}"
+    name = matrix.sides[winner].label
+    against = (
+        "the baseline"
+        if winner == matrix.baseline or mean is None
+        else f"{ratio_text(mean)} of {baseline}"
+    )
+    if ties:
+        return f"overall: a tie of {listed([name, *ties])}: {name} is {against}, {counted}"
+    return f"overall: best is {name}, {against}, {counted}"
 
 
 def _culprit(cases: Matrix) -> str:

@@ -157,7 +157,7 @@ def _rows(section: Section, width: int, limit: int, encoding: str) -> Table:
 def _cell(cell: CellText, encoding: str, *, wide: bool, base: bool) -> Text:
     if not cell.number:
         return _text(HOLE, encoding, "dim")
-    if not cell.mark and cell.note and not cell.ratio and not base:
+    if cell.barred:
         return _text(f"({cell.number})", encoding, "dim")
     if not wide:
         return _text(cell.number if base else cell.short, encoding, _STYLES[cell.mark])

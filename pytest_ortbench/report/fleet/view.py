@@ -191,6 +191,8 @@ class CellText:
         mark: ``best``, ``tie`` or empty.
         note: Why it is a hole or must not be compared, or what blurs it.
         short: The ratio without its interval.
+        variant: How the case does its work, where sides choose for themselves.
+        barred: Whether there is a number that must not be compared.
     """
 
     number: str = ""
@@ -199,6 +201,7 @@ class CellText:
     note: str = ""
     short: str = ""
     variant: str = ""
+    barred: bool = False
 
 
 def cell_texts(row: Row, matrix: Matrix) -> list[CellText]:
@@ -218,6 +221,7 @@ def cell_texts(row: Row, matrix: Matrix) -> list[CellText]:
                 mark=mark if cell.comparable else "",
                 note=one_line(cell.reason or blur),
                 variant=one_line(cell.variant),
+                barred=cell.quantity is not None and not cell.comparable,
             )
         )
     return made

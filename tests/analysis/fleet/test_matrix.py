@@ -218,6 +218,16 @@ def test_sentences_say_who_wins_by_how_much_and_with_what() -> None:
     ]
 
 
+def test_an_overall_tie_is_said_first() -> None:
+    runs = [run("a", case(latency(3, 4, 5))), run("b", case(latency(2.9, 3.9, 4.9)))]
+    layout = lay_out(runs, "machine")
+    said = conclusions(by_workload(layout, "latency_p50"), by_case(layout, "latency_p50"))
+    assert said[0] == (
+        "overall: a tie of b, a: b is ×0.975 [×0.580, ×1.63] of a, latency p50 of the one case "
+        "that all have"
+    )
+
+
 def test_without_a_common_case_there_is_no_mean_and_the_emptiest_side_is_named() -> None:
     runs = [
         run("a", case(latency(4, 4, 4), provider="x"), case(latency(4, 4, 4), provider="y")),
