@@ -181,6 +181,7 @@ def write_summary(bench: Bench, reporter: pytest.TerminalReporter) -> None:
     from pytest_ortbench.report.operator_profile import run_profile_lines
     from pytest_ortbench.report.precisions import precision_lines
     from pytest_ortbench.report.scaling import scaling_lines
+    from pytest_ortbench.report.soak import soak_lines
     from pytest_ortbench.report.table import render_table
 
     encoding = getattr(reporter._tw._file, "encoding", None) or "utf-8"
@@ -192,7 +193,7 @@ def write_summary(bench: Bench, reporter: pytest.TerminalReporter) -> None:
         reporter.ensure_newline()
         for line in precision_lines(run, width=reporter._tw.fullwidth):
             reporter.write_line(line)
-        for line in scaling_lines(run, encoding=encoding):
+        for line in (*scaling_lines(run, encoding=encoding), *soak_lines(run, encoding=encoding)):
             reporter.write_line(line)
         for line in run_profile_lines(run, width=_width(reporter), encoding=encoding):
             reporter.write_line(line)

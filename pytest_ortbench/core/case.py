@@ -138,6 +138,7 @@ class Sampling:
         min_samples: Samples that a limit needs (368 for p99), over all workers.
         timeout_s: Wall-clock limit of the case; past it the worker is killed.
         keep: Durations kept per case; 0 keeps all.
+        soak_s: Length of the soak pass, which the timeout does not include; 0 for none.
     """
 
     time_s: float = 5.0
@@ -146,6 +147,7 @@ class Sampling:
     min_samples: int = 0
     timeout_s: float = 300.0
     keep: int = 3000
+    soak_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

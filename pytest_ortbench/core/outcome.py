@@ -12,6 +12,7 @@ from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.energy import Energy as Energy
 from pytest_ortbench.core.energy import EnergyWindow as EnergyWindow
 from pytest_ortbench.core.profile import OperatorProfile
+from pytest_ortbench.core.soak import Soak
 
 #: Every way in which a case can fail to give a number.
 FAILURE_KINDS: dict[str, str] = {
@@ -41,6 +42,7 @@ PHASES: dict[str, str] = {
     "accuracy": "comparing outputs",
     "reference": "computing the reference",
     "energy": "measuring energy",
+    "soak": "soaking",
     "close": "shutting down",
 }
 
@@ -443,6 +445,7 @@ class CaseResult:
         accuracy: Outputs against the reference.
         energy: The energy pass, if it was asked for, or why it can't be had.
         profile: Where the time goes by operator, if that was asked for.
+        soak: Memory over a long run, if that was asked for.
         failure: Why there is no number; kept beside measurements that finished before it.
         flags: Reasons to trust the number less.
         started_at: UTC, ISO 8601.
@@ -456,6 +459,7 @@ class CaseResult:
     accuracy: Accuracy | None = None
     energy: Energy | None = None
     profile: OperatorProfile | None = None
+    soak: Soak | None = None
     failure: Failure | None = None
     flags: tuple[Flag, ...] = ()
     started_at: str = ""

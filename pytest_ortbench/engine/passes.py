@@ -18,6 +18,7 @@ from pytest_ortbench.core.energy import Energy
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.profile import OperatorProfile
+from pytest_ortbench.core.soak import Soak
 from pytest_ortbench.engine.warm_up_budget import warm_up_budget_s
 from pytest_ortbench.launch.launcher import Launcher
 
@@ -88,13 +89,27 @@ def profile_case(case: Case, launcher: Launcher, trace: Path | None = None) -> O
         return worker.operators(trace)
 
 
+def _soak(result: CaseResult, launcher: Launcher) -> CaseResult:
+    sampling = result.case.sampling
+    deadline = time.monotonic() + sampling.timeout_s + sampling.soak_s
+    try:
+        with closing(launcher.open(result.case, worker=0, deadline=deadline)) as worker:
+            worker.warm(warm_up_budget_s(result.case))
+            return replace(result, soak=worker.soak(sampling.soak_s))
+    except WorkerError as error:
+        reason = f"{error.failure.kind}: {error.failure.message}"
+        return replace(result, soak=Soak(reason=reason))
+
+
 #: Every pass by name, in the order in which they are carried out.
 PASSES: dict[str, Callable[[CaseResult, Launcher], CaseResult]] = {
     "energy": _energy,
     "profile": _profile,
+    "soak": _soak,
 }
 
 _IS_DONE: dict[str, Callable[[CaseResult], bool]] = {
     "energy": lambda result: result.energy is not None,
     "profile": lambda result: result.profile is not None,
+    "soak": lambda result: result.soak is not None,
 }

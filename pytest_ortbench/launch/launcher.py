@@ -30,6 +30,7 @@ from pytest_ortbench.core.outcome import (
 from pytest_ortbench.core.placement import is_fallback
 from pytest_ortbench.core.profile import OperatorProfile
 from pytest_ortbench.core.recipe import Conversion, Converted
+from pytest_ortbench.core.soak import Soak
 from pytest_ortbench.launch.diagnose import Evidence, diagnose, graph_refused
 from pytest_ortbench.launch.ending import tail
 from pytest_ortbench.launch.native_text import readable
@@ -52,6 +53,7 @@ from pytest_ortbench.schema.protocol import (
     ProfilePlacement,
     Question,
     ReadMemory,
+    SoakFor,
     TimeBlock,
     WarmUpFor,
     WriteReference,
@@ -122,6 +124,9 @@ class Worker(Protocol):
 
     def energy(self, budget_s: float) -> Energy:
         """Put the session under load and read the device's meter, ``budget_s`` at most."""
+
+    def soak(self, seconds: float) -> Soak:
+        """Run on and on for so long, and watch resident memory."""
 
     def operators(self, trace: Path | None = None) -> OperatorProfile:
         """Say where the time of an inference goes, and keep the profiler's trace if asked.
@@ -256,6 +261,10 @@ class ProcessWorker:
     def energy(self, budget_s: float) -> Energy:
         """Put the session under load and read the device's meter meanwhile."""
         return self._ask(MeasureEnergy(budget_s=budget_s), Energy)
+
+    def soak(self, seconds: float) -> Soak:
+        """Run on and on for so long, and watch resident memory."""
+        return self._ask(SoakFor(seconds=seconds), Soak)
 
     def operators(self, trace: Path | None = None) -> OperatorProfile:
         """Say where the time of an inference goes, and keep the profiler's trace if asked."""

@@ -27,6 +27,7 @@ from pytest_ortbench.core.outcome import (
 from pytest_ortbench.core.profile import OperatorProfile
 from pytest_ortbench.core.recipe import Conversion, Converted
 from pytest_ortbench.core.run import Run
+from pytest_ortbench.core.soak import Soak
 from pytest_ortbench.launch.launcher import ProbeOutcome
 
 
@@ -98,6 +99,10 @@ class ReplayWorker:
     def energy(self, budget_s: float) -> Energy:  # noqa: ARG002 - it was measured back then
         """Return the recorded energy."""
         return self._result.energy or Energy(reason="the recording holds no energy")
+
+    def soak(self, seconds: float) -> Soak:  # noqa: ARG002 - it was soaked back then
+        """Return the recorded soak."""
+        return self._result.soak or Soak(reason="the recording holds no soak")
 
     def operators(self, trace: Path | None = None) -> OperatorProfile:  # noqa: ARG002
         """Return the recorded profile."""

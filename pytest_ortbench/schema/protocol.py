@@ -22,6 +22,7 @@ question                  answer
 :class:`CompareOutputs`   :class:`~pytest_ortbench.core.outcome.Accuracy`
 :class:`MeasureEnergy`    :class:`~pytest_ortbench.core.energy.Energy`
 :class:`ProfileOperators` :class:`~pytest_ortbench.core.profile.OperatorProfile`
+:class:`SoakFor`          :class:`~pytest_ortbench.core.soak.Soak`
 :class:`Close`            none: the worker ends
 ========================  ===========================================================
 """
@@ -45,6 +46,7 @@ from pytest_ortbench.core.outcome import (
     WarmUp,
 )
 from pytest_ortbench.core.profile import OperatorProfile
+from pytest_ortbench.core.soak import Soak
 from pytest_ortbench.core.recipe import Conversion, Converted
 from pytest_ortbench.schema.wire import Plain, WireError, from_plain, to_plain
 
@@ -214,6 +216,13 @@ class ProfileOperators:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SoakFor:
+    """Run on and on for ``seconds``, and watch resident memory."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Close:
     """End the worker."""
 
@@ -314,6 +323,7 @@ Question = (
     | CompareOutputs
     | MeasureEnergy
     | ProfileOperators
+    | SoakFor
     | Close
 )
 Answer = (
@@ -333,6 +343,7 @@ Answer = (
     | NodeErrors
     | Energy
     | OperatorProfile
+    | Soak
     | PhaseEntered
     | Refusal
 )

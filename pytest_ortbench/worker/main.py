@@ -35,6 +35,7 @@ from pytest_ortbench.schema.protocol import (
     Question,
     ReadMemory,
     Refusal,
+    SoakFor,
     StoreChunk,
     TimeBlock,
     WarmUpFor,
@@ -163,6 +164,8 @@ class Conversation:
                 return measured.energy(question.budget_s)
             case ProfileOperators():
                 return measured.operators(Path(question.keep) if question.keep else None)
+            case SoakFor():
+                return measured.soak(question.seconds)
         raise RuntimeError(f"no answer to {type(question).__name__}")
 
     def _check_entries(self, entries: Mapping[str, str]) -> None:

@@ -24,6 +24,7 @@ from pytest_ortbench.core.outcome import (
 )
 from pytest_ortbench.core.precision import has_fixed_ranges
 from pytest_ortbench.core.profile import OperatorProfile
+from pytest_ortbench.core.soak import Soak
 from pytest_ortbench.schema.protocol import Opened
 from pytest_ortbench.worker import outputs
 from pytest_ortbench.worker.added_work import with_added_work
@@ -229,6 +230,21 @@ class MeasuredCase:
             return Energy(reason=f"{whose} computed on the device; its energy can't be told apart")
         loop, duration = self._live_loop(), _room_for(1)
         return EnergyPass(meter, lambda: loop(duration)).run(budget_s)
+
+    def soak(self, seconds: float) -> Soak:
+        """Run on and on, and watch resident memory."""
+        from pytest_ortbench.worker.soak import soak  # most workers never need it
+
+        self._enter("soak")
+        source = best_source()
+        loop, duration = self._live_loop(), _room_for(self.case.callers)
+        return soak(
+            lambda: loop(duration),
+            lambda: source.read().now,
+            seconds=seconds,
+            source=source.name,
+            each=self.case.callers,
+        )
 
     def _initialise_provider(self) -> int | None:
         """Load the provider's libraries and make its device context, through a tiny session.

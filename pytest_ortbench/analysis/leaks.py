@@ -1,0 +1,108 @@
+"""Whether memory grows for ever, told from a soak; nothing else allows that verdict.
+
+Memory that wanders and then stays, or grows in a few steps while an arena finds its size, is no
+leak. So the first part of a soak does not count, what is left is cut into parts whose medians
+stand for them, and growth must go on in their second half.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from pytest_ortbench.core.soak import Soak
+
+#: Share of the readings at the beginning that do not count.
+WARM_UP = 0.25
+#: Parts that the rest is cut into; their medians are the points of the fit.
+PARTS = 16
+#: Readings at least, so that a part has three.
+LEAST_READINGS = 64
+#: Growth over the counted time that is worth a verdict: an arena's or an allocator's last steps.
+LEAST_GROWTH_BYTES = 1 << 20
+LEAST_GROWTH_SHARE = 0.01
+
+#: Normal deviate of an equal-tailed 95 % interval.
+_Z = 1.959964
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Growth:
+    """How resident memory grew in a soak, after its warm-up.
+
+    Attributes:
+        per_thousand: Bytes per thousand inferences (Theil–Sen slope over the parts' medians).
+        low: Lower end of its 95 % interval (from Kendall's S; Sen 1968).
+        high: Upper end.
+        total_bytes: What the slope makes over the counted inferences.
+        leaks: Whether memory grows for ever: the interval is above zero over all parts and over
+            the later half alone, and the growth is worth it.
+        verdict: The same in words.
+    """
+
+    per_thousand: float
+    low: float
+    high: float
+    total_bytes: float
+    leaks: bool
+    verdict: str
+
+
+def growth(soak: Soak) -> Growth | str:
+    """Return the growth of a soak, or why nothing can be said."""
+    if soak.reason:
+        return soak.reason
+    if len(soak.at) < LEAST_READINGS:
+        return (
+            f"{len(soak.at)} readings in {soak.seconds:.0f} s, {LEAST_READINGS} needed: soak longer"
+        )
+    first = math.ceil(WARM_UP * len(soak.at))
+    points = _parts(soak.at[first:], soak.resident_bytes[first:])
+    slope, low, high = _theil_sen(points)
+    _, later_low, _ = _theil_sen(points[len(points) // 2 :])
+    total = slope * (soak.at[-1] - soak.at[first])
+    worth = max(LEAST_GROWTH_BYTES, LEAST_GROWTH_SHARE * soak.resident_bytes[first])
+    if low <= 0:
+        leaks, verdict = False, "no growth can be told from none"
+    elif later_low <= 0:
+        leaks, verdict = False, "it grew and then stayed: no leak"
+    elif total < worth:
+        leaks, verdict = False, "growth is too small for a verdict: soak longer"
+    else:
+        leaks, verdict = True, "it grows on: a leak"
+    return Growth(
+        per_thousand=1000 * slope,
+        low=1000 * low,
+        high=1000 * high,
+        total_bytes=total,
+        leaks=leaks,
+        verdict=verdict,
+    )
+
+
+def _parts(at: Sequence[int], sizes: Sequence[int]) -> list[tuple[float, float]]:
+    """Median inference and median size of each part."""
+    cuts = [round(index * len(at) / PARTS) for index in range(PARTS + 1)]
+    return [
+        (median(at[start:end]), median(sizes[start:end])) for start, end in itertools.pairwise(cuts)
+    ]
+
+
+def _theil_sen(points: Sequence[tuple[float, float]]) -> tuple[float, float, float]:
+    """Median of all pairwise slopes, and its 95 % interval by ranks among them."""
+    slopes = sorted(
+        (y2 - y1) / (x2 - x1)
+        for index, (x1, y1) in enumerate(points)
+        for x2, y2 in points[index + 1 :]
+        if x2 > x1
+    )
+    count, n = len(slopes), len(points)
+    if not count:
+        return 0.0, -math.inf, math.inf
+    half = _Z * math.sqrt(n * (n - 1) * (2 * n + 5) / 18) / 2
+    low = max(0, math.floor(count / 2 - half))
+    high = min(count - 1, math.ceil(count / 2 + half))
+    return median(slopes), slopes[low], slopes[high]

@@ -1,0 +1,39 @@
+"""What the soak of each case found, as lines."""
+
+from __future__ import annotations
+
+from pytest_ortbench.analysis.leaks import Growth, growth
+from pytest_ortbench.core.outcome import CaseResult
+from pytest_ortbench.core.run import Run
+from pytest_ortbench.core.units import format_amount
+from pytest_ortbench.report.escape import encodable, one_line
+
+
+def soak_lines(run: Run, *, encoding: str = "utf-8") -> list[str]:
+    """Return a line for each case that was soaked, after a blank one.
+
+    Args:
+        run: Any run.
+        encoding: Of the stream that the lines go to.
+    """
+    lines = [_line(result) for result in run.cases if result.soak is not None]
+    return [encodable(one_line(line), encoding) for line in ["", *lines]] if lines else []
+
+
+def _line(result: CaseResult) -> str:
+    soak = result.soak
+    assert soak is not None
+    found = growth(soak)
+    name = f"soak of {result.case.case_id}"
+    if not isinstance(found, Growth):
+        return f"{name}: no verdict: {found}"
+    return (
+        f"{name}: {_bytes(found.per_thousand)} per thousand inferences "
+        f"[{_bytes(found.low)}, {_bytes(found.high)}], {soak.inferences} in "
+        f"{format_amount(soak.seconds, 's')}: {found.verdict}"
+    )
+
+
+def _bytes(value: float) -> str:
+    sign = "-" if value < 0 else "+"
+    return f"{sign}{format_amount(abs(value), 'bytes')}"

@@ -1,0 +1,65 @@
+"""A long closed loop of inferences, with a look at resident memory now and then."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable
+
+from pytest_ortbench.core.soak import Soak
+
+#: Readings at most; every few seconds in a long soak is plenty.
+_READINGS = 600
+#: And no more often than this: reading takes time from the loop.
+_SHORTEST_S = 0.02
+
+
+def soak(
+    infer: Callable[[], object],
+    resident: Callable[[], int | None],
+    *,
+    seconds: float,
+    source: str,
+    each: int = 1,
+    clock: Callable[[], float] = time.monotonic,
+) -> Soak:
+    """Run inferences for some time and note the resident size.
+
+    Args:
+        infer: Runs one inference to its end, or ``each`` side by side.
+        resident: Reads the resident size in bytes; ``None`` where it can't be read.
+        seconds: How long.
+        source: How the size is read.
+        each: Inferences of one call.
+        clock: Seconds; a test sets its own time.
+    """
+    if resident() is None:
+        return Soak(reason=f"resident memory can't be read ({source})")
+    every = max(_SHORTEST_S, seconds / _READINGS)
+    began = clock()
+    due = began
+    done = 0
+    at: list[int] = []
+    sizes: list[int] = []
+    while True:
+        infer()
+        done += each
+        now = clock()
+        if now < due:
+            continue
+        # What only waits for Python's garbage collector is no leak.
+        gc.collect()
+        size = resident()
+        if size is not None:
+            at.append(done)
+            sizes.append(size)
+        if now - began >= seconds:
+            return Soak(
+                seconds=now - began,
+                inferences=done,
+                at=tuple(at),
+                resident_bytes=tuple(sizes),
+                source=source,
+            )
+        # The loop ends at a reading, so one is due at its end.
+        due = min(now + every, began + seconds)

@@ -1,0 +1,103 @@
+"""Leaks: what is one, and what only looks like one."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from pytest_ortbench.analysis.leaks import Growth, growth
+from pytest_ortbench.core.soak import Soak
+from pytest_ortbench.report.soak import soak_lines
+from tests.results_factory import make_result, make_run
+
+MB = 1_000_000
+
+
+def soaked(size_of: Callable[[int], float], readings: int = 200, each: int = 50) -> Soak:
+    at = tuple(each * index for index in range(1, readings + 1))
+    sizes = tuple(round(size_of(index)) for index in at)
+    return Soak(seconds=600.0, inferences=at[-1], at=at, resident_bytes=sizes, source="VmRSS")
+
+
+def of(soak: Soak) -> Growth:
+    found = growth(soak)
+    assert isinstance(found, Growth)
+    return found
+
+
+def test_steady_growth_is_a_leak_with_its_rate() -> None:
+    noise = random.Random(5)
+    found = of(soaked(lambda index: 100 * MB + 2000 * index + noise.gauss(0, 200_000)))
+    assert found.leaks
+    assert found.verdict == "it grows on: a leak"
+    assert found.low < 2 * MB < found.high
+    assert found.per_thousand == pytest.approx(2 * MB, rel=0.05)
+    assert found.total_bytes == pytest.approx(2000 * 7450, rel=0.05)
+
+
+def test_steps_of_a_leak_in_pages_are_found() -> None:
+    assert of(soaked(lambda index: 100 * MB + index // 400 * MB)).leaks
+
+
+def wandering(seed: int) -> Callable[[int], float]:
+    """Goes back to where it was, a little each time."""
+    draw, level = random.Random(seed), 0.0
+
+    def size(index: int) -> float:
+        nonlocal level
+        level = 0.8 * level + draw.gauss(0, 300_000)
+        return 100 * MB + level
+
+    return size
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_memory_that_wanders_is_no_leak(seed: int) -> None:
+    assert not of(soaked(wandering(seed))).leaks
+
+
+def test_a_constant_is_no_leak() -> None:
+    found = of(soaked(lambda _: 100 * MB))
+    assert (found.per_thousand, found.low, found.high, found.leaks) == (0, 0, 0, False)
+    assert found.verdict == "no growth can be told from none"
+
+
+@pytest.mark.parametrize("until", [1000, 4000, 6000])
+def test_growth_that_ends_in_a_plateau_is_no_leak(until: int) -> None:
+    """Sessions created and destroyed, or an arena that finds its size: it wanders, then stays."""
+    assert not of(soaked(lambda index: 100 * MB + 5000 * min(index, until))).leaks
+
+
+def test_steps_that_become_rarer_are_no_leak() -> None:
+    # An arena doubles: at 100, 200, 400, … inferences.
+    assert not of(soaked(lambda index: 100 * MB + 4 * MB * (index // 100).bit_length())).leaks
+
+
+def test_growth_below_what_an_allocator_does_is_left_open() -> None:
+    found = of(soaked(lambda index: 100 * MB + 10 * index))
+    assert not found.leaks
+    assert "soak longer" in found.verdict
+
+
+def test_too_few_readings_allow_no_verdict() -> None:
+    assert growth(soaked(lambda index: 100 * MB + 2000 * index, readings=63)) == (
+        "63 readings in 600 s, 64 needed: soak longer"
+    )
+    assert growth(Soak(reason="timeout: too slow")) == "timeout: too slow"
+
+
+def test_lines() -> None:
+    leaking = replace(make_result(), soak=soaked(lambda index: 100 * MB + 2000 * index))
+    broken = replace(make_result(), soak=Soak(reason="timeout: too slow"))
+    blank, first, second = soak_lines(make_run([leaking, broken, make_result()]))
+    name = leaking.case.case_id
+    assert blank == ""
+    assert first == (
+        f"soak of {name}: +2.00 MB per thousand inferences [+2.00 MB, +2.00 MB], 10000 in 600 s: "
+        "it grows on: a leak"
+    )
+    assert second == f"soak of {name}: no verdict: timeout: too slow"
+    assert soak_lines(make_run([make_result()])) == []
