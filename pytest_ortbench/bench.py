@@ -15,6 +15,7 @@ import pytest
 
 from pytest_ortbench.core.errors import OrtbenchError
 from pytest_ortbench.core.metrics import ENERGY_METRICS
+from pytest_ortbench.interrupts import Shield
 from pytest_ortbench.marker import MarkerValues, Rejected, marker_error, read_marker
 from pytest_ortbench.model_file import OnnxFile
 from pytest_ortbench.options import Options, read_options
@@ -51,6 +52,8 @@ class Bench:
         self.usage_errors: dict[str, None] = {}
         self.finished: Run | None = None
         self.files: list[tuple[str, Path]] = []
+        self.left_out: list[str] = []
+        self.shield = Shield()
         self.errors: list[str] = []
         self._plans: dict[str, Plan] = {}
         self._ids: dict[tuple[str, str], str] = {}
@@ -62,6 +65,7 @@ class Bench:
         """Return the run's state."""
         if _KEY not in config.stash:
             config.stash[_KEY] = cls(config)
+            config.pluginmanager.register(config.stash[_KEY].shield, "ortbench-interrupts")
         return config.stash[_KEY]
 
     @classmethod
@@ -309,6 +313,7 @@ class Bench:
 
     def close(self) -> None:
         """End whatever may still run."""
+        self.shield.down()
         if self.started:
             self.engine.close()
         if "planner" in self.__dict__:
@@ -319,7 +324,12 @@ class Bench:
     def result(self, planned: Planned, *passes: str) -> CaseResult:
         """Return the result of one case, measuring it at the first call."""
         self.refuse_xdist()
-        return self.engine.result(planned, *passes)
+        try:
+            return self.engine.result(planned, *passes)
+        except BaseException:
+            # Whatever ends it, Ctrl-C above all: the status must not stay on the screen.
+            self.progress.rest()
+            raise
 
     # The gate --------------------------------------------------------------------------------
 

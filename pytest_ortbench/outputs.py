@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import replace
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pytest
 
     from pytest_ortbench.bench import Bench
-    from pytest_ortbench.core.run import Run
+    from pytest_ortbench.core.run import Canary, Run
 
 _NO_ITEMS = (
     "ortbench: no test here takes the ortbench fixture. Measure a file with "
@@ -73,20 +73,70 @@ def finish(bench: Bench, *, interrupted: bool) -> bool:
     if not results:
         return False
     measured = any(result.status == "measured" for result in results)
-    run = bench.engine.run(
-        canary=bench.measure_canary() if measured and not interrupted else None,
-        interrupted=interrupted,
-    )
+    canary, stopped = None, interrupted
+    if measured:
+        canary, stopped = _canary(bench, stopped=interrupted)
+    run = bench.engine.run(canary=canary, interrupted=interrupted)
     if bench.gating is not None:
         run = replace(run, gate=bench.gating.results)
     bench.finished = run
-    for what, write in _writers(bench, run):
-        try:
-            write()
-        except (OrtbenchError, OSError) as error:
-            # The numbers are more than their files: the table is printed whatever happens here.
-            bench.errors.append(f"{what}: {error}")
+    for output in _outputs(bench, run):
+        stopped = _write(bench, output, stopped=stopped or bench.shield.taken)
     return not measured
+
+
+def _canary(bench: Bench, *, stopped: bool) -> tuple[Canary | None, bool]:
+    """Measure the canary unless the run was stopped; say whether it is now."""
+    if not stopped:
+        try:
+            return bench.measure_canary(), False
+        except KeyboardInterrupt:
+            pass
+    if bench.folder is not None:
+        bench.left_out.append("canary")
+    return None, True
+
+
+@dataclass(frozen=True, slots=True)
+class _Output:
+    """One thing that a run leaves behind.
+
+    Attributes:
+        what: The name that an error is reported under.
+        write: Writes it.
+        later: The command that makes it from the document; empty for what takes no time, which
+            is written even when somebody waits for the end.
+    """
+
+    what: str
+    write: Callable[[], None]
+    later: str = ""
+
+
+def _write(bench: Bench, output: _Output, *, stopped: bool) -> bool:
+    """Write one output, unless it takes long and the run was stopped; say whether it is now."""
+    if output.later and stopped:
+        _leave_out(bench, output)
+        return True
+    try:
+        # What takes no time is not left half done.
+        with nullcontext() if output.later else bench.shield.held():
+            output.write()
+    except (OrtbenchError, OSError) as error:
+        # The numbers are more than their files: the table is printed whatever happens here.
+        bench.errors.append(f"{output.what}: {error}")
+    except KeyboardInterrupt:
+        _leave_out(bench, output)
+        return True
+    return stopped
+
+
+def _leave_out(bench: Bench, output: _Output) -> None:
+    document = next((path for what, path in bench.files if what == "run"), None)
+    later = ""
+    if output.later and document is not None:
+        later = f" ({output.later} {_shown(document, bench.root)})"
+    bench.left_out.append(f"{output.what}{later}")
 
 
 def gate_problems(bench: Bench) -> list[str]:
@@ -100,28 +150,32 @@ def gate_problems(bench: Bench) -> list[str]:
     return problems
 
 
-def _writers(bench: Bench, run: Run) -> list[tuple[str, Callable[[], None]]]:
-    """What to write, each with the name that an error is reported under."""
+def _outputs(bench: Bench, run: Run) -> list[_Output]:
+    """What to write, what takes no time first."""
     options = bench.options
-    writers: list[tuple[str, Callable[[], None]]] = []
+    outputs: list[_Output] = []
     folder = bench.folder
     if folder is not None:
-        writers.append(("run document", lambda: _note(bench, "run", folder.finish(run))))
+        outputs.append(_Output("run document", lambda: _note(bench, "run", folder.finish(run))))
     json_path, html_path = options.json, options.html
     if json_path is not None:
-        writers.append(("--ort-json", lambda: _write_json(bench, run, json_path)))
-    plots = options.plots or (folder.path / "plots" if folder is not None else None)
-    if plots is not None:
-        writers.append(("plots", lambda: _write_plots(bench, run, plots)))
-    if html_path is not None:
-        writers.append(("--ort-html", lambda: _write_html(bench, run, html_path)))
-    job_summary = os.environ.get("GITHUB_STEP_SUMMARY")
-    if job_summary:
-        writers.append(("job summary", lambda: _write_job_summary(run, Path(job_summary))))
+        outputs.append(_Output("--ort-json", lambda: _write_json(bench, run, json_path)))
     prometheus_path = options.prometheus
     if prometheus_path is not None:
-        writers.append(("--ort-prometheus", lambda: _write_prometheus(bench, run, prometheus_path)))
-    return writers
+        outputs.append(
+            _Output("--ort-prometheus", lambda: _write_prometheus(bench, run, prometheus_path))
+        )
+    job_summary = os.environ.get("GITHUB_STEP_SUMMARY")
+    if job_summary:
+        outputs.append(_Output("job summary", lambda: _write_job_summary(run, Path(job_summary))))
+    plots = options.plots or (folder.path / "plots" if folder is not None else None)
+    if plots is not None:
+        outputs.append(_Output("plots", lambda: _write_plots(bench, run, plots), "ortbench plot"))
+    if html_path is not None:
+        outputs.append(
+            _Output("--ort-html", lambda: _write_html(bench, run, html_path), "ortbench report")
+        )
+    return outputs
 
 
 def _note(bench: Bench, what: str, path: Path) -> None:
@@ -176,6 +230,13 @@ def write_summary(bench: Bench, reporter: pytest.TerminalReporter) -> None:
     if run is None:
         _write_errors(bench, reporter)
         return
+    with bench.shield.held():
+        _write_run(bench, run, reporter)
+        _write_errors(bench, reporter)
+    bench.shield.down()
+
+
+def _write_run(bench: Bench, run: Run, reporter: pytest.TerminalReporter) -> None:
     from pytest_ortbench.report.answers import answer_lines
     from pytest_ortbench.report.gate import gate_lines
     from pytest_ortbench.report.operator_profile import run_profile_lines
@@ -202,7 +263,8 @@ def write_summary(bench: Bench, reporter: pytest.TerminalReporter) -> None:
         reporter.write_line(line)
     for what, path in bench.files:
         reporter.write_line(f"{what}: {_shown(path, bench.root)}")
-    _write_errors(bench, reporter)
+    if bench.left_out:
+        reporter.write_line(f"left out after the interrupt: {', '.join(bench.left_out)}")
 
 
 def _write_errors(bench: Bench, reporter: pytest.TerminalReporter) -> None:
