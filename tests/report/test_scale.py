@@ -11,13 +11,17 @@ from pytest_ortbench.report.html import render_html
 from tests.analysis.fleet.runs import case, latency, run
 from tests.report import sample_runs
 
-#: What a page may weigh.
-LIMIT = 15_000_000
+#: What a page may weigh, and what its figures do at most.
+LIMIT, FIGURES = 15_000_000, 5_000_000
 
 
-def test_two_thousand_cases_make_a_page_below_fifteen_megabytes() -> None:
+def test_two_thousand_cases_make_a_page_below_fifteen_megabytes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # Figures show a part of the cases, the same at 300 as at 2,000; here they would only cost time.
+    monkeypatch.setattr("pytest_ortbench.report.html.page.figures", lambda _: iter(()))
     html = render_html(sample_runs.many_cases(2000, samples=40, workers=1))
-    assert len(html.encode()) < LIMIT
+    assert len(html.encode()) < LIMIT - FIGURES
     assert html.count("<tr data-model=") == 2000
 
 
