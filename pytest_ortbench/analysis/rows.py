@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from pytest_ortbench.analysis.input_sizes import resolved_sizes
 from pytest_ortbench.analysis.summary import Summary, summarise
 from pytest_ortbench.core.metrics import METRICS
 from pytest_ortbench.core.outcome import CaseResult, Placement
@@ -86,7 +87,8 @@ def row(result: CaseResult, run: Run, summary: Summary | None = None) -> dict[st
     """One case as a flat row with exactly :data:`COLUMNS`, in that order, in SI units.
 
     ``dims`` and ``ops_elsewhere`` are written ``name:value`` with blanks between, ``flags`` as
-    names with blanks between. ``message`` says why there is no number, empty columns of a
+    names with blanks between. ``dims`` holds every symbolic dimension but the batch, also those
+    that nobody set. ``message`` says why there is no number, empty columns of a
     measured case stay ``None``.
 
     Args:
@@ -106,7 +108,7 @@ def row(result: CaseResult, run: Run, summary: Summary | None = None) -> dict[st
         device=case.provider.device or None,
         runtime=case.runtime.label,
         batch=case.batch,
-        dims=_pairs(case.dims) or None,
+        dims=_pairs({name: found.size for name, found in resolved_sizes(case).items()}) or None,
         threads=first.threads if first else case.session.intra_op_num_threads,
         concurrency=case.concurrency,
         sessions=case.sessions,

@@ -176,7 +176,7 @@ def _spec(
             hint=hint,
             path=str(stored.path.absolute()),
             member=stored.member,
-            resolved=(f"shape of {stored.path.name}",),
+            resolved=_taken(shape, stored, sizes) or (f"shape of {stored.path.name}",),
         )
     if shape is None:
         if "map(" in info.type:
@@ -213,6 +213,20 @@ def _resolved_shape(
         how = sizes.how.get(size) or "computed"
         resolved[f"{size}={value} ({how})"] = None
     return tuple(fed), tuple(resolved)
+
+
+def _taken(
+    shape: tuple[int | str, ...] | None, stored: StoredInput, sizes: Sizes
+) -> tuple[str, ...]:
+    """How the symbols of an input got their sizes that is fed what a file holds."""
+    fed = stored.shape or ()
+    if shape is None or len(shape) != len(fed):
+        return ()
+    return tuple(
+        f"{symbol}={size} ({sizes.how.get(symbol) or 'computed'})"
+        for symbol, size in dict(zip(shape, fed, strict=True)).items()
+        if isinstance(symbol, str)
+    )
 
 
 def _check_derived(

@@ -9,12 +9,17 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pytest_ortbench.analysis.input_sizes import fed_shapes, resolved_sizes
+from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.flags import FLAGS, FlagKind
 from pytest_ortbench.core.outcome import FAILURE_KINDS, Failure, RuntimeInfo
 from pytest_ortbench.core.run import Run
 from pytest_ortbench.core.units import format_amount
 from pytest_ortbench.report.entries import Entry
 from pytest_ortbench.report.escape import one_line
+
+#: Shapes of inputs that a model's line spells out; a model with a cache has many inputs of few.
+_SHAPES = 4
 
 #: A flag of a later version that this one has no words for.
 _UNKNOWN = "see the documentation of the version that wrote this document"
@@ -146,15 +151,43 @@ def machine_line(run: Run) -> str:
     return one_line(f"{run.machine.host}: {', '.join(facts)}" if facts else run.machine.host)
 
 
-def model_line(entry: Entry) -> str:
-    """Say what a model is: its size and number of parameters."""
-    model = entry.result.case.model
-    parts = [format_amount(model.size_bytes, "bytes")]
+def model_line(shown: Sequence[Entry]) -> str:
+    """Say what a model is and what it was fed: its size, its parameters, the shapes of its inputs.
+
+    Args:
+        shown: All cases of the model, at least one.
+
+    Returns:
+        ``14.0 MB, 3.5 M parameters, x [1|8, 3, 224, 224] (H, W: default)``; empty for a model that
+        could not be read.
+    """
+    cases = [entry.result.case for entry in shown]
+    model = cases[0].model
+    parts = [format_amount(model.size_bytes, "bytes")] if model.size_bytes else []
     if model.parameters:
         parts.append(f"{format_count(model.parameters)} parameters")
     if model.source != "file":
         parts.append(model.source)
+    parts += _fed(cases)
     return one_line(", ".join(parts))
+
+
+def _fed(cases: Sequence[Case]) -> list[str]:
+    """Shapes of the inputs, and behind the last of them where sizes of symbols came from."""
+    named_by_shape: dict[tuple[str, ...], list[str]] = {}
+    for name, shapes in fed_shapes(cases):
+        named_by_shape.setdefault(shapes, []).append(name)
+    texts = [f"{named(names)} {' '.join(shapes)}" for shapes, names in named_by_shape.items()]
+    if len(texts) > _SHAPES:
+        texts = [*texts[:_SHAPES], f"{len(texts) - _SHAPES} more shapes"]
+    origins: dict[str, dict[str, None]] = {}
+    for case in cases:
+        for name, found in resolved_sizes(case).items():
+            origins.setdefault(found.origin, {})[name] = None
+    if texts and origins:
+        said = "; ".join(f"{named(list(names))}: {origin}" for origin, names in origins.items())
+        texts[-1] += f" ({said})"
+    return texts
 
 
 def format_count(value: int) -> str:

@@ -140,16 +140,20 @@ class _Table:
         return self._written(color=color)
 
     def _group(self, group: ModelGroup) -> None:
+        from rich.cells import cell_len
         from rich.text import Text
 
         title = self._plain(group.model.name)
-        about = self._plain(legend.model_line(group.entries[0]))
+        about = self._plain(legend.model_line(group.entries))
         line = Text()
         line.append(_shortened(title, self.width, self.mark), "bold cyan")
-        room = self.width - line.cell_len - GAP
-        if room > 10:
-            line.append(" " * GAP + _shortened(about, room, self.mark), "dim")
+        beside = line.cell_len + GAP + cell_len(about) <= self.width
+        if about and beside:
+            line.append(" " * GAP + about, "dim")
         self.lines.append(line)
+        if about and not beside:
+            # Never shortened: a number without its sizes says little.
+            self._wrapped("", about, "", INDENT)
         for entry in group.entries:
             if entry.measured:
                 self._row(self.cells[id(entry)], {"status": _status_style(entry), "p50": "bold"})

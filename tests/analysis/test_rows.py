@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 
 from pytest_ortbench.analysis.rows import COLUMNS, row, rows
@@ -75,3 +76,13 @@ def test_every_case_of_a_run_is_a_row():
 
 def test_rows_are_plain_json_without_nan():
     json.dumps(rows(make_run()), allow_nan=False)
+
+
+def test_dims_hold_the_sizes_that_nobody_set() -> None:
+    case = make_case(dims={"seq": 128})
+    spec = dataclasses.replace(
+        case.inputs[0],
+        resolved=("N=1 (batch axis)", "H=224 (default: image size)", "seq=128 (--ort-dims)"),
+    )
+    case = dataclasses.replace(case, inputs=(spec,))
+    assert row(make_result(case=case), make_run([]))["dims"] == "seq:128 H:224"

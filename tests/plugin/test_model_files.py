@@ -222,3 +222,12 @@ def test_two_tests_with_models_of_one_file_name_measure_their_own(
     result = pytester.runpytest("--collect-only", "-q")
     ids = [line.split("[")[1] for line in result.outlines if "::" in line]
     assert ids == ["m/native/cpu/b1]", "b-m/native/cpu/b1]"]
+
+
+def test_a_run_says_which_sizes_it_measured(
+    pytester: pytest.Pytester, model_file: ModelFile
+) -> None:
+    model_file(symbol="seq")
+    result = pytester.runpytest("mlp.onnx", "-k", "latency", *QUICK)
+    assert result.ret == pytest.ExitCode.OK
+    result.stdout.fnmatch_lines("mlp  *, x [[]1, 128, 8] (seq: default)")

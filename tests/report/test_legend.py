@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 
 from pytest_ortbench.core.case import Sampling
-from pytest_ortbench.core.outcome import Failure
+from pytest_ortbench.core.outcome import CaseResult, Failure
 from pytest_ortbench.core.run import Machine, Skip
 from pytest_ortbench.report import legend
 from pytest_ortbench.report.entries import entries
@@ -122,3 +122,27 @@ def test_what_numbers_include_follows_the_cases() -> None:
 )
 def test_counts_for_people(value: int, text: str) -> None:
     assert legend.format_count(value) == text
+
+
+def _fed(batch: int, *resolved: str) -> CaseResult:
+    case = factory.make_case(batch=batch)
+    spec = dataclasses.replace(case.inputs[0], resolved=(f"N={batch} (batch axis)", *resolved))
+    mask = dataclasses.replace(spec, name="mask", shape=(batch, 7))
+    return factory.make_result(case=dataclasses.replace(case, inputs=(spec, mask)))
+
+
+def test_the_line_of_a_model_shows_the_shapes_it_was_fed_and_where_sizes_came_from() -> None:
+    sizes = ("H=224 (default: image size)", "W=224 (default: image size)", "T=7 (catalogue)")
+    run = factory.make_run([_fed(1, *sizes), _fed(8, *sizes)])
+    assert legend.model_line(entries(run)) == (
+        "14.0 MB, 3.5 M parameters, builtin:mobilenet_v2, input [1|8, 3, 224, 224], mask [1|8, 7] "
+        "(H, W: default; T: catalogue)"
+    )
+
+
+def test_a_model_that_could_not_be_read_has_no_size() -> None:
+    case = factory.make_case()
+    model = dataclasses.replace(case.model, source="file", size_bytes=0, parameters=0)
+    case = dataclasses.replace(case, model=model, inputs=())
+    run = factory.make_run([factory.make_result(case=case)])
+    assert legend.model_line(entries(run)) == ""

@@ -205,3 +205,10 @@ def test_flags_that_do_not_fit_are_counted() -> None:
     assert line_with(render_table(run, width=110, color=False), "native/cpu/b1").endswith(
         "  CPU-SHARE +3"
     )
+
+
+@pytest.mark.parametrize("width", [40, 80, 200])
+def test_the_shapes_that_a_model_was_fed_are_never_cut(width: int) -> None:
+    text = render_table(factory.make_run([factory.make_result()]), width=width, color=False)
+    assert "input [1, 3, 224, 224]" in " ".join(text.split())
+    assert all(cell_len(line) <= width for line in text.splitlines())

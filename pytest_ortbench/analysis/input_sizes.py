@@ -1,0 +1,88 @@
+"""Which sizes a case was really measured at, and where each came from."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pytest_ortbench.core.case import Case
+
+#: As ``InputSpec.resolved`` has it: ``seq=128 (catalogue)``. Names may hold anything.
+_RESOLVED = re.compile(r"(?P<name>.+)=(?P<size>-?\d+) \((?P<how>.*)\)\Z", re.DOTALL)
+#: The batch is said apart from all other sizes, and an expression is not a size of its own.
+_NOT_OWN = ("batch axis", "--ort-batch-sizes", "computed")
+_SHORT = {
+    "fixed by a consumer in the graph": "fixed by the graph",
+    "the model's default": "default of the model",
+}
+#: Sizes of one axis that are spelt out; more are given as their range.
+_SPELT_OUT = 6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResolvedSize:
+    """Size of one symbolic dimension other than the batch.
+
+    Attributes:
+        size: The size.
+        origin: ``default``, ``catalogue``, ``--ort-dims``, ``in x.npz``, ….
+    """
+
+    size: int
+    origin: str
+
+
+def resolved_sizes(case: Case) -> dict[str, ResolvedSize]:
+    """Return the sizes of all symbolic dimensions but the batch, those that the user set first.
+
+    Of a case without inputs (it was refused) only what the user set is known.
+    """
+    sizes = {name: ResolvedSize(size=size, origin="--ort-dims") for name, size in case.dims.items()}
+    for spec in case.inputs:
+        for text in spec.resolved:
+            found = _RESOLVED.match(text)
+            if found is None or found["how"] in _NOT_OWN:
+                continue
+            origin = _short(found["how"])
+            if origin == "--ort-dims" and found["name"] not in case.dims:
+                # Nobody typed it: the preset of the workload that the case is named after.
+                origin = "workload"
+            sizes.setdefault(found["name"], ResolvedSize(size=int(found["size"]), origin=origin))
+    return sizes
+
+
+def _short(how: str) -> str:
+    return "default" if how.startswith("default") else _SHORT.get(how, how)
+
+
+def fed_shapes(cases: Sequence[Case]) -> list[tuple[str, tuple[str, ...]]]:
+    """Return the shape of each input over all ``cases`` of a model, in the model's order.
+
+    Returns:
+        Name and shape as written, ``("x", ("[1|8, 3, 224, 224]",))``: sizes that differ between
+        cases stand side by side in ascending order, many as ``1…300``, and shapes of different rank
+        one after the other.
+    """
+    shapes: dict[str, dict[tuple[int, ...], None]] = {}
+    for case in cases:
+        for spec in case.inputs:
+            shapes.setdefault(spec.name, {})[spec.shape] = None
+    return [(name, tuple(_merged(list(found)))) for name, found in shapes.items()]
+
+
+def _merged(shapes: Sequence[tuple[int, ...]]) -> list[str]:
+    by_rank: dict[int, list[tuple[int, ...]]] = {}
+    for shape in shapes:
+        by_rank.setdefault(len(shape), []).append(shape)
+    return [
+        "[" + ", ".join(_axis(sizes) for sizes in zip(*same, strict=True)) + "]"
+        for same in by_rank.values()
+    ]
+
+
+def _axis(sizes: Sequence[int]) -> str:
+    distinct = sorted(set(sizes))
+    if len(distinct) > _SPELT_OUT:
+        return f"{distinct[0]}…{distinct[-1]}"
+    return "|".join(map(str, distinct))
