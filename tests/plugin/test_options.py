@@ -267,7 +267,7 @@ _SAMPLES: dict[str, tuple[str, object]] = {
 }
 _FITTING = {
     "providers": '["all"]',
-    "precisions": '["native"]',
+    "precisions": '["fp16"]',
     "batch_sizes": '["2"]',
     "dims": '["seq:2"]',
     "runtimes": '["auto"]',
@@ -426,8 +426,6 @@ def test_a_wrong_ini_value_names_the_form(read: Read, pytester: pytest.Pytester,
 @pytest.mark.parametrize(
     ("argument", "message"),
     [
-        ("--ort-precisions=fp16", "--ort-precisions: 'fp16' can't be had in this version: models"),
-        ("--ort-precisions=native,fp16", "'native,fp16' can't be had in this version"),
         ("--ort-prometheus=x", "Prometheus"),
         ("--ort-dataset=x", "not with labels"),
         ("--ort-load=offline", "load scenarios are not built yet"),
@@ -441,7 +439,7 @@ def test_an_option_that_is_not_built_yet_says_so(read: Read, argument: str, mess
 
 
 def test_pending_options_take_their_default(read: Read) -> None:
-    options = read("--ort-precisions=native", "--ort-sessions=1")
+    options = read("--ort-sessions=1")
     assert options.sessions == (1,)
 
 
