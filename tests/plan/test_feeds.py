@@ -427,7 +427,7 @@ def test_npz(pair: Model, tmp_path: Path) -> None:
         ((2, 5), str(path), "ids"),
         ((2, 5), str(path), "x"),
     ]
-    assert specs[0].resolved == ("N=2 (batch axis)", "S=5 (in real.npz)")
+    assert specs[0].resolved == ("B=2 (batch axis)", "S=5 (in real.npz)")
     _, (output,) = run(pair, batch=2, inputs_path=path)
     assert output[1].tolist() == [5.5, 6.5, 7.5, 8.5, 9.5]
 
