@@ -133,8 +133,8 @@ def _columns(terms: Terms, *, all_columns: bool) -> list[_Column]:
             narrow=False,
         ),
         _Column(
-            heading=f"items per {currency} of rent",
-            text=lambda one: _shown(one.per_money_hour),
+            heading=f"million items per {currency} of rent",
+            text=lambda one: _shown(one.per_money_hour, _millions),
             narrow=False,
         ),
         _Column(heading="items/s", text=lambda one: _shown(one.rate), narrow=False),
@@ -142,6 +142,10 @@ def _columns(terms: Terms, *, all_columns: bool) -> list[_Column]:
         _Column(heading="p50", text=_median if all_columns else _brief_median),
     ]
     return [column for column in columns if column.narrow or all_columns]
+
+
+def _millions(figure: Figure) -> str:
+    return span(figure.of(lambda items: items / 1e6))
 
 
 def _value(figure: Figure) -> str:
