@@ -7,10 +7,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
+from pytest_ortbench.analysis.collector import Collector
+from pytest_ortbench.analysis.energy import add_energy
 from pytest_ortbench.analysis.order import interval_ranks, proportion_interval, samples_needed
 from pytest_ortbench.analysis.samples import pooled_percentile, pooled_percentiles, statistic_of
 from pytest_ortbench.core.case import Case
-from pytest_ortbench.core.metrics import ENERGY_METRICS, METRICS
+from pytest_ortbench.core.metrics import METRICS
 from pytest_ortbench.core.outcome import (
     Accuracy,
     CaseResult,
@@ -66,35 +68,6 @@ class Summary:
         return self.case.key
 
 
-class _Collector:
-    """Gathers quantities and reasons under their metric's name and unit."""
-
-    def __init__(self) -> None:
-        self.quantities: dict[str, Quantity] = {}
-        self.missing: dict[str, str] = {}
-
-    def add(
-        self,
-        name: str,
-        value: float | None,
-        *,
-        reason: str = "not measured",
-        low: float | None = None,
-        high: float | None = None,
-        samples: int = 1,
-    ) -> None:
-        if value is None:
-            self.missing[name] = reason
-        else:
-            self.quantities[name] = Quantity(
-                value=float(value), unit=METRICS[name].unit, low=low, high=high, samples=samples
-            )
-
-    def reject(self, names: Sequence[str], reason: str) -> None:
-        for name in names:
-            self.missing[name] = reason
-
-
 def summarise(result: CaseResult, *, percentiles: bool = True) -> Summary:
     """Compute every metric of the registry for one case.
 
@@ -106,7 +79,7 @@ def summarise(result: CaseResult, *, percentiles: bool = True) -> Summary:
         percentiles: Whether to compute p90, p95 and p99, which sort all samples and take nearly
             all of the time; without them they are missing.
     """
-    collector = _Collector()
+    collector = Collector()
     size = result.case.variant.size_bytes
     collector.add("model_size", size or None, reason="there is no such file")
     _add_placement(collector, result)
@@ -124,7 +97,7 @@ def summarise(result: CaseResult, *, percentiles: bool = True) -> Summary:
         _add_rates(collector, workers, result.case)
         _add_startup(collector, measurements)
         _add_memory(collector, measurements)
-        _add_energy(collector, result)
+        add_energy(collector, result)
     medians = tuple(statistic_of(samples, 50).value_ns * 1e-9 for samples in workers)
     return Summary(
         case=result.case,
@@ -172,7 +145,7 @@ def median_latency(workers: Sequence[Samples]) -> OrderStatistic:
     )
 
 
-def _add_latency(collector: _Collector, workers: Sequence[Samples], *, percentiles: bool) -> None:
+def _add_latency(collector: Collector, workers: Sequence[Samples], *, percentiles: bool) -> None:
     count = sum(samples.count for samples in workers)
     statistics = {"latency_p50": median_latency(workers)}
     if percentiles:
@@ -219,7 +192,7 @@ def _hull(
     return min(value, *(low for low, _ in known)), max(value, *(high for _, high in known))
 
 
-def _add_rates(collector: _Collector, workers: Sequence[Samples], case: Case) -> None:
+def _add_rates(collector: Collector, workers: Sequence[Samples], case: Case) -> None:
     count = sum(samples.count for samples in workers)
     batch = case.batch
     mean = collector.quantities["latency_mean"]
@@ -245,7 +218,7 @@ def _add_rates(collector: _Collector, workers: Sequence[Samples], case: Case) ->
     )
 
 
-def _add_startup(collector: _Collector, measurements: Sequence[Measurement]) -> None:
+def _add_startup(collector: Collector, measurements: Sequence[Measurement]) -> None:
     read: dict[str, Callable[[Measurement], int]] = {
         "session_create": lambda measurement: measurement.startup.session_create_ns,
         "first_inference": lambda measurement: measurement.startup.first_inference_ns,
@@ -275,7 +248,7 @@ def _add_startup(collector: _Collector, measurements: Sequence[Measurement]) -> 
         )
 
 
-def _add_memory(collector: _Collector, measurements: Sequence[Measurement]) -> None:
+def _add_memory(collector: Collector, measurements: Sequence[Measurement]) -> None:
     """The largest of the workers: a peak is what has to fit."""
     memories = [measurement.memory for measurement in measurements]
     for name, values in {
@@ -294,52 +267,7 @@ def _add_memory(collector: _Collector, measurements: Sequence[Measurement]) -> N
         )
 
 
-def _add_energy(collector: _Collector, result: CaseResult) -> None:
-    """Totals over all windows; as interval the range of the windows, each a trial of its own."""
-    energy = result.energy
-    windows = [window for window in energy.windows if window.duration_ns > 0] if energy else []
-    if not windows:
-        reason = "no energy pass was asked for" if energy is None else energy.reason
-        collector.reject(ENERGY_METRICS, reason or "no window was measured")
-        return
-    seconds = [window.duration_ns * 1e-9 for window in windows]
-    inferences = [window.inferences for window in windows]
-    gross = [window.energy_j for window in windows]
-    net = [window.net_j for window in windows]
-    idle = [window.idle_w for window in windows]
-    _add_rate(collector, "power", gross, seconds)
-    _add_rate(collector, "energy_per_inference", gross, inferences)
-    for name, values, per in (
-        ("idle_power", idle, [1.0] * len(windows)),
-        ("energy_net_per_inference", net, inferences),
-    ):
-        known = [value for value in values if value is not None]
-        if len(known) < len(values):
-            collector.add(name, None, reason="the idle power could not be read")
-        else:
-            _add_rate(collector, name, known, per)
-
-
-def _add_rate(
-    collector: _Collector, name: str, amounts: Sequence[float], per: Sequence[float]
-) -> None:
-    """The sum of ``amounts`` over that of ``per``, from the lowest to the highest single ratio."""
-    if not sum(per):
-        collector.add(name, None, reason="no inference in the windows")
-        return
-    value = sum(amounts) / sum(per)
-    each = [amount / share for amount, share in zip(amounts, per, strict=True) if share]
-    several = len(each) > 1
-    collector.add(
-        name,
-        value,
-        low=min(value, *each) if several else None,
-        high=max(value, *each) if several else None,
-        samples=len(amounts),
-    )
-
-
-def _add_placement(collector: _Collector, result: CaseResult) -> None:
+def _add_placement(collector: Collector, result: CaseResult) -> None:
     placement = result.placement
     if placement is None:
         collector.reject(("placement", "time_on_provider"), _reason(result) or "no profiled run")
@@ -352,7 +280,7 @@ def _add_placement(collector: _Collector, result: CaseResult) -> None:
     collector.add("time_on_provider", time_ratio(placement), reason="no time in node events")
 
 
-def _add_accuracy(collector: _Collector, accuracy: Accuracy | None, reason: str) -> None:
+def _add_accuracy(collector: Collector, accuracy: Accuracy | None, reason: str) -> None:
     names = [name for name in METRICS if name.startswith("accuracy_")]
     if accuracy is None or not accuracy.outputs:
         collector.reject(names, (accuracy.reason if accuracy else "") or reason)
@@ -397,7 +325,7 @@ def _why_no_sqnr(outputs: Sequence[OutputAccuracy]) -> str:
     return "the reference holds no finite value other than zero"
 
 
-def _add_agreement(collector: _Collector, outputs: Sequence[OutputAccuracy]) -> None:
+def _add_agreement(collector: Collector, outputs: Sequence[OutputAccuracy]) -> None:
     """Top-1 agreement of the worst class-like output, with its exact binomial interval."""
     counted = [
         (output.agree, output.rows)

@@ -1,0 +1,44 @@
+"""Where the numbers of a case are gathered, and the reasons for those that it lacks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pytest_ortbench.core.metrics import METRICS
+from pytest_ortbench.core.quantity import Quantity
+
+
+class Collector:
+    """Gathers quantities and reasons under their metric's name and unit.
+
+    Attributes:
+        quantities: Numbers by name of the metric.
+        missing: Reasons, likewise.
+    """
+
+    def __init__(self) -> None:
+        self.quantities: dict[str, Quantity] = {}
+        self.missing: dict[str, str] = {}
+
+    def add(
+        self,
+        name: str,
+        value: float | None,
+        *,
+        reason: str = "not measured",
+        low: float | None = None,
+        high: float | None = None,
+        samples: int = 1,
+    ) -> None:
+        """Take one number, or the reason if it is ``None``."""
+        if value is None:
+            self.missing[name] = reason
+        else:
+            self.quantities[name] = Quantity(
+                value=float(value), unit=METRICS[name].unit, low=low, high=high, samples=samples
+            )
+
+    def reject(self, names: Sequence[str], reason: str) -> None:
+        """Take one reason for several metrics."""
+        for name in names:
+            self.missing[name] = reason

@@ -1,0 +1,54 @@
+"""Power and energy of a case, from the windows of its energy pass."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pytest_ortbench.analysis.collector import Collector
+from pytest_ortbench.core.metrics import ENERGY_METRICS
+from pytest_ortbench.core.outcome import CaseResult
+
+
+def add_energy(collector: Collector, result: CaseResult) -> None:
+    """Totals over all windows; as interval the range of the windows, each a trial of its own."""
+    energy = result.energy
+    windows = [window for window in energy.windows if window.duration_ns > 0] if energy else []
+    if not windows:
+        reason = "no energy pass was asked for" if energy is None else energy.reason
+        collector.reject(ENERGY_METRICS, reason or "no window was measured")
+        return
+    seconds = [window.duration_ns * 1e-9 for window in windows]
+    inferences = [window.inferences for window in windows]
+    gross = [window.energy_j for window in windows]
+    net = [window.net_j for window in windows]
+    idle = [window.idle_w for window in windows]
+    _add_rate(collector, "power", gross, seconds)
+    _add_rate(collector, "energy_per_inference", gross, inferences)
+    for name, values, per in (
+        ("idle_power", idle, [1.0] * len(windows)),
+        ("energy_net_per_inference", net, inferences),
+    ):
+        known = [value for value in values if value is not None]
+        if len(known) < len(values):
+            collector.add(name, None, reason="the idle power could not be read")
+        else:
+            _add_rate(collector, name, known, per)
+
+
+def _add_rate(
+    collector: Collector, name: str, amounts: Sequence[float], per: Sequence[float]
+) -> None:
+    """The sum of ``amounts`` over that of ``per``, from the lowest to the highest single ratio."""
+    if not sum(per):
+        collector.add(name, None, reason="no inference in the windows")
+        return
+    value = sum(amounts) / sum(per)
+    each = [amount / share for amount, share in zip(amounts, per, strict=True) if share]
+    several = len(each) > 1
+    collector.add(
+        name,
+        value,
+        low=min(value, *each) if several else None,
+        high=max(value, *each) if several else None,
+        samples=len(amounts),
+    )
