@@ -204,10 +204,17 @@ class Conversation:
 
     def _write_reference(self, case: Case, path: str) -> Done:
         from pytest_ortbench.worker import accuracy  # needs numpy
+        from pytest_ortbench.worker.recorded import recorded_outputs, write_recorded
 
         self._enter("import")
         runtime.load()
         self._enter("reference")
+        # A model that is named as the reference goes before what lies beside the inputs.
+        recorded = () if case.model.reference else recorded_outputs(case.inputs, case.model.outputs)
+        if recorded:
+            names = [info.name for info in case.model.outputs]
+            write_recorded(Path(path), recorded, case.inputs, names, seed=case.seed)
+            return Done()
         config = SessionConfig(
             graph_optimization_level="disable", custom_ops=case.session.custom_ops
         )

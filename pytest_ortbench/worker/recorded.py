@@ -50,5 +50,5 @@ def write_recorded(
     """
     with SampleWriter(path, f"outputs recorded in {files[0].parent.name}", tuple(names)) as writer:
         feeds = make_feeds(specs, seed=seed)
-        outputs = [read_tensor(file) for file in files]
+        outputs: list[object] = [read_tensor(file) for file in files]
         writer.add(Sample(magnitude=1.0, feeds=feeds, outputs=outputs))
