@@ -1,16 +1,15 @@
-"""Workers for cases: the seam between whoever measures and the processes that are measured."""
+"""Workers that are real processes, and the launcher that starts them one at a time."""
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from pytest_ortbench.core.case import Case, Provider, Runtime
 from pytest_ortbench.core.energy import Energy
@@ -19,12 +18,10 @@ from pytest_ortbench.core.node_error import NodeErrors
 from pytest_ortbench.core.outcome import (
     Accuracy,
     Block,
-    Failure,
     Memory,
     OutputCheck,
     Placement,
     RuntimeInfo,
-    Startup,
     WarmUp,
 )
 from pytest_ortbench.core.placement import is_fallback
@@ -36,6 +33,7 @@ from pytest_ortbench.launch.ending import tail
 from pytest_ortbench.launch.native_text import readable
 from pytest_ortbench.launch.process import Refused, WorkerProcess
 from pytest_ortbench.launch.reference import reference_case, reference_key
+from pytest_ortbench.launch.seam import Launcher, ProbeOutcome, Worker
 from pytest_ortbench.launch.staging import Files, SharedFiles, StagedFiles
 from pytest_ortbench.schema.protocol import (
     CheckOutputs,
@@ -59,137 +57,13 @@ from pytest_ortbench.schema.protocol import (
     WriteReference,
 )
 
+__all__ = ["Launcher", "ProbeOutcome", "ProcessLauncher", "ProcessWorker", "Worker"]
+
 _T = TypeVar("_T")
 
 #: Inspecting or probing a runtime; engines of tiny models take seconds on some providers.
 _LOOK_S = 120.0
 _CURRENT = Runtime()
-
-
-class Worker(Protocol):
-    """One case in one measured process, open and run once.
-
-    Every method raises :class:`~pytest_ortbench.core.errors.WorkerError`.
-    """
-
-    @property
-    def info(self) -> RuntimeInfo:
-        """The interpreter that measures."""
-
-    @property
-    def startup(self) -> Startup:
-        """What happened once: import, session creation, first inference."""
-
-    @property
-    def threads(self) -> int:
-        """Intra-op threads in force."""
-
-    @property
-    def threads_source(self) -> str:
-        """Why that number."""
-
-    @property
-    def cpus(self) -> int:
-        """CPUs that the process may use."""
-
-    @property
-    def options_in_force(self) -> dict[str, str]:
-        """Provider options that the session reads back."""
-
-    @property
-    def clock_pair_ns(self) -> int:
-        """Cost of a pair of clock readings."""
-
-    @property
-    def no_energy(self) -> str:
-        """Why the energy of the device can't be measured; empty if it can."""
-
-    def warm(self, budget_s: float) -> WarmUp:
-        """Run until no trend is left, ``budget_s`` seconds at most."""
-
-    def block(self, iterations: int) -> Block:
-        """Time single inferences in a row."""
-
-    def memory(self) -> Memory:
-        """Say what session and runs took; ask before :meth:`profile`."""
-
-    def check(self, run: str) -> OutputCheck:
-        """Look at the outputs of one more, untimed inference."""
-
-    def profile(self) -> Placement:
-        """Prove what ran where; the measured session is released, so no block can follow."""
-
-    def accuracy(self, reference: Path) -> Accuracy:
-        """Compare outputs with a file of :meth:`Launcher.reference`."""
-
-    def energy(self, budget_s: float) -> Energy:
-        """Put the session under load and read the device's meter, ``budget_s`` at most."""
-
-    def soak(self, seconds: float) -> Soak:
-        """Run on and on for so long, and watch resident memory."""
-
-    def operators(self, trace: Path | None = None) -> OperatorProfile:
-        """Say where the time of an inference goes, and keep the profiler's trace if asked.
-
-        The measured session is released, so no block can follow.
-        """
-
-    def pause(self) -> None:
-        """Suspend the process with all its threads."""
-
-    def resume(self) -> None:
-        """Let it go on."""
-
-    def close(self) -> None:
-        """End the process; safe to repeat."""
-
-
-class Launcher(Protocol):
-    """Starts workers. Every method raises :class:`~pytest_ortbench.core.errors.WorkerError`."""
-
-    def open(self, case: Case, *, worker: int, deadline: float | None) -> Worker:
-        """Start a fresh process, create the session, run the first inference.
-
-        Args:
-            case: What to measure.
-            worker: Index among the case's workers, from 0.
-            deadline: Until when the worker must be done with everything, of ``time.monotonic()``;
-                ``None`` takes the case's own timeout from now on.
-        """
-
-    def inspect(self, runtime: Runtime) -> RuntimeInfo:
-        """Say what a runtime is."""
-
-    def probe(self, runtime: Runtime, candidates: Sequence[Provider]) -> list[ProbeOutcome]:
-        """Say which of the providers really run there."""
-
-    def reference(self, case: Case, folder: Path) -> Path:
-        """Return a file of feeds and reference outputs for the case, made once a folder."""
-
-    def convert(self, conversion: Conversion, folder: Path, *, deadline: float) -> Converted:
-        """Make a variant in an empty folder, in a worker of the host's own interpreter."""
-
-    def close(self) -> None:
-        """End every worker that is left."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProbeOutcome:
-    """Whether a provider really runs somewhere.
-
-    Attributes:
-        provider: The candidate.
-        usable: Whether it executed a computing node of a tiny model.
-        reason: Why not, in plain words; empty if it is usable.
-        failure: The failure behind the reason, if there was one.
-        executed: Number of computing nodes of the tiny models by provider.
-    """
-
-    provider: Provider
-    usable: bool
-    reason: str = ""
-    failure: Failure | None = None
-    executed: dict[str, int] = dataclasses.field(default_factory=dict)
 
 
 class ProcessWorker:

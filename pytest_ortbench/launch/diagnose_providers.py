@@ -1,0 +1,163 @@
+"""What providers, plug-ins and the libraries below them say when they can't run: as failures."""
+
+from __future__ import annotations
+
+import re
+
+from pytest_ortbench.core.case import Provider
+from pytest_ortbench.core.outcome import Failure
+from pytest_ortbench.core.provider_kinds import BY_NAME, supplied_by
+from pytest_ortbench.launch.evidence import Evidence, Rule, failure_of
+from pytest_ortbench.launch.missing_library import implied_by, missing_library
+from pytest_ortbench.launch.native_text import error_lines, readable
+from pytest_ortbench.schema.protocol import Refusal
+
+_CPU = "CPUExecutionProvider"
+
+
+def provider_missing(evidence: Evidence) -> Failure | None:
+    if evidence.refusal.error != "ProviderMissing" or evidence.provider is None:
+        return None
+    return failure_of(
+        evidence,
+        "unavailable",
+        readable(evidence.refusal.text),
+        supplied_by(evidence.provider.alias),
+    )
+
+
+def plugin_missing(evidence: Evidence) -> Failure | None:
+    if evidence.refusal.error != "PluginMissing" or evidence.provider is None:
+        return None
+    library = missing_library(evidence.refusal.text)
+    if library:
+        return _library_failure(evidence, library)
+    return failure_of(
+        evidence,
+        "unavailable",
+        readable(evidence.refusal.text),
+        _INTEL_ONLY if evidence.provider.alias == "openvino" else _supplier(evidence),
+    )
+
+
+#: *Seen* with onnxruntime-ep-openvino 1.8.1 on an AMD CPU, where onnxruntime-openvino runs.
+_INTEL_ONLY = (
+    "OpenVINO's plug-in offers Intel's devices only; the provider that is compiled into "
+    "onnxruntime-openvino runs on other x86 CPUs too"
+)
+
+
+def fell_back(evidence: Evidence) -> Failure | None:
+    if evidence.refusal.error != "FellBack":
+        return None
+    library = missing_library(evidence.log)
+    if library:
+        return _library_failure(evidence, library)
+    reasons = [line for line in error_lines(evidence.log) if "Please refer" not in line]
+    reason = f": {reasons[0]}" if reasons else ", and nothing says why"
+    return failure_of(
+        evidence, "unavailable", readable(evidence.refusal.text) + reason, _supplier(evidence)
+    )
+
+
+def provider_library(evidence: Evidence) -> Failure | None:
+    """A provider that raises because a library of the driver's or vendor's is missing."""
+    if evidence.refusal.phase != "session" or "CustomOps" in evidence.refusal.error:
+        return None
+    text = evidence.refusal.text
+    library = missing_library(text)
+    if not library and re.search(r"Please install|make sure they're in the PATH", text):
+        library = missing_library(evidence.log)
+    if library:
+        return _library_failure(evidence, library)
+    for pattern, hint in _DEVICE_TROUBLE:
+        match = re.search(pattern, text)
+        if match:
+            message = readable(match.group("message") if match.groupdict() else text)
+            return failure_of(evidence, "unavailable", message, hint or _supplier(evidence))
+    return None
+
+
+#: What providers say of the device or its driver, and the next step; empty: what it needs at all.
+_DEVICE_TROUBLE = (
+    (
+        r"CUDA driver version is insufficient|CUDA failure 35\b",
+        "Update the NVIDIA driver, or use an onnxruntime-gpu that is built for an older CUDA",
+    ),
+    (
+        r"no CUDA-capable device|CUDA failure 100\b",
+        "No NVIDIA GPU is visible: see nvidia-smi and CUDA_VISIBLE_DEVICES",
+    ),
+    (
+        r"invalid device ordinal|CUDA failure 101\b",
+        "No GPU has this number: see nvidia-smi and CUDA_VISIBLE_DEVICES",
+    ),
+    (r"CUDA failure 999\b|Please install TensorRT", ""),
+    # WebGPU says it behind a signature that is longer than the message.
+    (r"(?P<message>Failed to get a WebGPU (adapter|device)[^\n]*)", ""),
+    (
+        r"Could not determine default backend path",
+        "Name the backend: qnn:htp (on x86 its simulator), qnn:gpu or qnn:cpu",
+    ),
+    (r"Error creating execution provider|PluginExecutionProviderFactory::CreateProvider", ""),
+)
+
+
+def graph_refused(log: str, provider: Provider) -> Failure | None:
+    """Say why a plug-in took no node, where the native log tells; ``None`` where it doesn't.
+
+    *Seen*: QNN with a backend library that is missing makes a session, lists itself first in it,
+    and leaves every node to the CPU.
+
+    Args:
+        log: The native log.
+        provider: The asked provider.
+    """
+    name = re.escape(provider.name)
+    found = re.findall(rf"OrtEp::GetCapability\(\) for {name} failed with error: ([^\n]*)", log)
+    if not found:
+        return None
+    text = readable(found[-1])
+    evidence = Evidence(
+        refusal=Refusal(phase="session", error="GetCapability", text=text), provider=provider
+    )
+    library = missing_library(found[-1])
+    if library:
+        return _library_failure(evidence, library)
+    return failure_of(
+        evidence, "unavailable", f"{provider.name} refuses: {text}", _supplier(evidence)
+    )
+
+
+def _library_failure(evidence: Evidence, library: str) -> Failure:
+    product = implied_by(library)
+    needs = f" ({product})" if product else ""
+    where = "install it and make sure that the loader finds it (LD_LIBRARY_PATH)"
+    hint = f"{product or library} is missing: {where}"
+    if product.startswith(("CUDA", "cuDNN")):
+        hint += "; pip install onnxruntime-gpu[cuda,cudnn] brings it where the driver is there"
+    name = evidence.provider.name if evidence.provider else "the provider"
+    return failure_of(
+        evidence, "unavailable", f"{name} needs {library}{needs}, which is not here", hint
+    )
+
+
+def provider_kernel(evidence: Evidence) -> Failure | None:
+    """A provider that claimed a node and then says that it can't run it."""
+    provider, refusal = evidence.provider, evidence.refusal
+    if provider is None or provider.name == _CPU or refusal.phase not in ("session", "first"):
+        return None
+    if not re.search(r"\b[Uu]nsupported\b|\b[Nn]ot supported\b|[Nn]ot implemented", refusal.text):
+        return None
+    return failure_of(evidence, "unsupported", f"{provider.name} says: {readable(refusal.text)}")
+
+
+def _supplier(evidence: Evidence) -> str:
+    if evidence.provider is None:
+        return ""
+    kind = BY_NAME.get(evidence.provider.name)
+    return f"It needs {kind.source}" if kind is not None and kind.source else ""
+
+
+#: In the order in which they are asked.
+RULES: tuple[Rule, ...] = (provider_missing, plugin_missing, fell_back, provider_library)
