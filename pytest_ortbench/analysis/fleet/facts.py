@@ -65,6 +65,17 @@ class CaseFacts:
         return int(dict(self.knobs).get("concurrency", "1"))
 
     @property
+    def request(self) -> tuple[object, ...]:
+        """What one call asks for: the workload without how many callers there are."""
+        return (
+            self.model,
+            self.batch,
+            tuple(sorted(self.dims)),
+            self.io,
+            dict(self.knobs).get("workload", ""),
+        )
+
+    @property
     def workload(self) -> tuple[object, ...]:
         """What must agree for two cases to do the same work: all but how it is done."""
         knobs = dict(self.knobs)

@@ -88,8 +88,7 @@ def tenders(runs: Sequence[RunFacts], terms: Terms) -> tuple[Tender, ...]:
     groups: dict[tuple[object, ...], list[tuple[Machine, CaseFacts]]] = {}
     for machine, case in newest.values():
         # Callers are part of how a machine serves, not of what is asked of it.
-        model, batch, dims, io, *_ = case.workload
-        groups.setdefault((model, batch, dims, io), []).append((machine, case))
+        groups.setdefault(case.request, []).append((machine, case))
     made = [_tender(members, terms) for members in groups.values()]
     return tuple(one for one in made if one.variants)
 
@@ -113,7 +112,9 @@ def _tender(members: Sequence[tuple[Machine, CaseFacts]], terms: Terms) -> Tende
         if name not in best or _key(one, deciding) < _key(best[name], deciding):
             best[name] = one
     parts = [
-        part for part in workload_parts(reference) if not part.startswith(("concurrency", "sess"))
+        part
+        for part in workload_parts(reference)
+        if not part.startswith(("concurrency:", "sessions:"))
     ]
     return Tender(
         model=reference.model,

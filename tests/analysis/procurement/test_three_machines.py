@@ -257,3 +257,17 @@ def test_a_lead_within_what_units_differ_by_is_said() -> None:
         "×0.943 of near, less apart than units of one model are on average (8 %)"
         in (conclusions([tender], TERMS)[0])
     )
+
+
+def test_another_workload_is_another_question_and_more_callers_are_not() -> None:
+    spans: dict[str, Span] = {"latency_p50": exact(0.01), "throughput": exact(100.0)}
+    cases = [
+        case(spans, knobs={"workload": "prefill"}),
+        case(spans, knobs={"workload": "decode"}),
+        case(spans, knobs={"workload": "decode", "concurrency": "4"}),
+    ]
+    found = tenders([run("desk", *cases)], replace(TERMS, machines=(DESK,)))
+    assert [(tender.label, len(tender.variants)) for tender in found] == [
+        ("b1/workload:prefill", 1),
+        ("b1/workload:decode", 2),
+    ]
