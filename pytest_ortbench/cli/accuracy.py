@@ -113,14 +113,17 @@ def _show(case: Case, found: NodeErrors, top: int) -> None:
             node.op_type,
             _ratio(node),
             f"{node.max_abs:.3g}",
-            f"{node.nonfinite} NaN or infinite" if node.nonfinite else "",
+            str(node.nonfinite or ""),
         ]
         for node in ordered[:top]
     ]
     sets = "1 input set" if found.samples == 1 else f"{found.samples} input sets"
     against = case.model.reference.name if case.model.reference else f"{case.model.name} as it is"
     say(f"{case.model.name} in {case.variant.precision} against {against}, {sets}, worst first")
-    say(table(rows, header=["node", "operator", "SQNR", "largest error", ""]))
+    header = ["node", "operator", "SQNR", "largest error", "NaN or infinite"]
+    if not any(row[-1] for row in rows):
+        header, rows = header[:-1], [row[:-1] for row in rows]
+    say(table(rows, header=header))
     rest = len(ordered) - len(rows)
     if rest:
         say(f"and {rest} better {'one' if rest == 1 else 'ones'}")

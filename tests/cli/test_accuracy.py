@@ -54,7 +54,7 @@ def test_the_worst_node_comes_first() -> None:
     lines = text.splitlines()
     assert lines[0] == "net in fp16 against net as it is, 3 input sets, worst first"
     # A product with 65504 is beyond what float16 can hold.
-    assert lines[3].split() == ["clamped", "MatMul", "0", "96", "NaN", "or", "infinite"]
+    assert lines[3].split() == ["clamped", "MatMul", "0", "96"]
     assert lines[4] == "and 1 better one"
 
 
