@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from pytest_ortbench.core.errors import OrtbenchError, UsageError, did_you_mean
+from pytest_ortbench.core.errors import OrtbenchError, UsageError, near_and_known
 from pytest_ortbench.core.limits import Limit, parse_limit
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def read_marker(marks: Iterable[pytest.Mark], *, place: str) -> MarkerValues:
                 raise UsageError(
                     f"the ortbench marker has no keyword {name!r}",
                     place=place,
-                    hint=f"{did_you_mean(name, KEYWORDS)} Known: {', '.join(KEYWORDS)}",
+                    hint=near_and_known(name, KEYWORDS),
                 )
             merged.setdefault(name, value)
     dims = merged.get("dims")

@@ -11,7 +11,7 @@ import itertools
 import re
 from collections.abc import Callable, Iterable, Sequence
 
-from pytest_ortbench.core.errors import UsageError, did_you_mean
+from pytest_ortbench.core.errors import UsageError, near_and_known
 
 _OPENING = "([{"
 _CLOSING = ")]}"
@@ -134,7 +134,7 @@ def parse_choices(
             raise UsageError(
                 f"{item!r} is not a known {what}",
                 place=place,
-                hint=f"{did_you_mean(item, known)} Known: {', '.join(known)}".strip(),
+                hint=near_and_known(item, known),
             )
     return tuple(dict.fromkeys(items))
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 
-from pytest_ortbench.core.errors import UsageError, did_you_mean
+from pytest_ortbench.core.errors import UsageError, did_you_mean, near_and_known
 from pytest_ortbench.core.precision import PRECISIONS
 from pytest_ortbench.core.recipe import BASES, CALIBRATIONS, WEIGHT_TYPES, Recipe
 from pytest_ortbench.launch.project_file import ProjectTable, project_table
@@ -106,17 +106,17 @@ def check_precisions(
             raise UsageError(
                 f"{name!r} is not a known precision",
                 place=place,
-                hint=f"{_nearest(name, everything)} Known: {', '.join(everything)}. "
+                hint=f"{_near_and_known(name, everything)}. "
                 "More are made with [tool.ortbench.precisions.NAME]",
             )
 
 
-def _nearest(name: str, known: Iterable[str]) -> str:
+def _near_and_known(name: str, known: Sequence[str]) -> str:
     """``int8`` may mean two precisions; the letters alone would lead to ``int4``."""
     starting = [other for other in known if other.startswith(f"{name}-")]
     if len(starting) < 2:
-        return did_you_mean(name, known)
-    return f"Did you mean {' or '.join(map(repr, starting))}?"
+        return near_and_known(name, known)
+    return f"Did you mean {' or '.join(map(repr, starting))}? Known: {', '.join(known)}"
 
 
 def _configured(name: str, entry: object, table: ProjectTable) -> Recipe:
@@ -129,14 +129,16 @@ def _configured(name: str, entry: object, table: ProjectTable) -> Recipe:
             f"{name!r} always means the same", place=place, hint="Give the recipe another name"
         )
     if base not in BASES:
-        raise UsageError(f"base is {base!r}", place=place, hint=_nearest(str(base), BASES))
+        raise UsageError(
+            f"base is {base!r}", place=place, hint=_near_and_known(str(base), list(BASES))
+        )
     allowed = (*_ALWAYS, *BASES[str(base)])
     for key in entry:
         if key not in allowed:
             raise UsageError(
                 f"{base} has no setting {key!r}",
                 place=place,
-                hint=f"{did_you_mean(key, allowed)} Known: {', '.join(allowed)}",
+                hint=near_and_known(key, allowed),
             )
     settings = {key: value for key, value in entry.items() if key not in _ALWAYS}
     floor = entry.get("sqnr_floor")

@@ -44,7 +44,7 @@ def apply_session_options(config: SessionConfig, options: Mapping[str, str]) -> 
             raise UsageError(
                 f"{key!r} is not a session option that can be set",
                 place=_PLACE,
-                hint=did_you_mean(key, known) + " Config entries have a dot in their name.",
+                hint=did_you_mean(key, known, "Config entries have a dot in their name"),
             )
     return replace(config, entries=entries, **fields)  # type: ignore[arg-type]  # checked above
 

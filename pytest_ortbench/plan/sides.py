@@ -77,7 +77,7 @@ def parse_side(text: str, *, place: str) -> SideSpec:
         raise UsageError(
             f"{text!r} is no side to compare with",
             place=place,
-            hint=f"{did_you_mean(kind, KINDS)} Examples: {examples}",
+            hint=did_you_mean(kind, KINDS, f"Examples: {examples}"),
         )
     if not value.strip():
         raise UsageError(f"{text!r} names none", place=place, hint=f"Write e.g. {KINDS[kind]}")

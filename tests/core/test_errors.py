@@ -1,6 +1,6 @@
 import pytest
 
-from pytest_ortbench.core.errors import OrtbenchError, UsageError, did_you_mean
+from pytest_ortbench.core.errors import OrtbenchError, UsageError, did_you_mean, near_and_known
 
 
 def test_a_message_has_place_rule_and_next_step() -> None:
@@ -22,3 +22,21 @@ def test_the_nearest_word_is_offered(value: str, hint: str) -> None:
 
 def test_without_any_word_it_says_so() -> None:
     assert did_you_mean("x", []) == "None is known"
+
+
+def test_a_further_sentence_is_a_sentence_of_its_own() -> None:
+    assert did_you_mean("fp61", ["fp16"], "Or leave it out") == (
+        "Did you mean 'fp16'? Or leave it out"
+    )
+    assert did_you_mean("zzz", ["fp16"], "Or leave it out") == "Known: fp16. Or leave it out"
+
+
+@pytest.mark.parametrize(
+    ("value", "hint"),
+    [
+        ("strikt", "Did you mean 'strict'? Known: report, strict"),
+        ("zzz", "Known: report, strict"),
+    ],
+)
+def test_all_known_words_are_listed_once(value: str, hint: str) -> None:
+    assert near_and_known(value, ["report", "strict"]) == hint

@@ -39,7 +39,7 @@ def test_limits_are_read_with_the_one_grammar() -> None:
     ("mark", "said"),
     [
         (pytest.mark.ortbench(batchsizes=[1]), "Did you mean 'batch_sizes'?"),
-        (pytest.mark.ortbench(zzz=1), "Known: batch_sizes, dims, gate, limits, models, precisions"),
+        (pytest.mark.ortbench(zzz=1), "Known: models, providers, precisions, batch_sizes"),
         (pytest.mark.ortbench("resnet50"), "takes keywords only, got 'resnet50'"),
         (pytest.mark.ortbench(batch_sizes=[]), "batch_sizes is []"),
         (pytest.mark.ortbench(batch_sizes=[0]), "must be a positive whole number"),
