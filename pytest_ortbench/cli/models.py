@@ -9,10 +9,12 @@ import click
 
 from pytest_ortbench.cli.arguments import epilog
 from pytest_ortbench.cli.terminal import ExitCode, say, table, warn
-from pytest_ortbench.core.model import Model, TensorInfo
+from pytest_ortbench.core.model import Model, TensorInfo, ValueHint
 
 #: So many operator types are listed before the rest is counted.
 _OPERATORS = 12
+#: Values of a constant or of a choice that are shown.
+_CHOICES = 6
 #: Characters of a licence in the list.
 _LICENCE = 20
 
@@ -206,7 +208,16 @@ def _fed(model: Model) -> Iterator[str]:
     for spec in specs:
         how = f" ({'; '.join(spec.resolved)})" if spec.resolved else ""
         why = f", {spec.hint.why}" if spec.hint.why else ""
-        yield f"{spec.name} {list(spec.shape)}{how}: {spec.hint.kind}{why}"
+        yield f"{spec.name} {list(spec.shape)}{how}: {_values(spec.hint)}{why}"
+
+
+def _values(hint: ValueHint) -> str:
+    """What is fed: ``normal``, ``constant 0.5``, ``choice of 1, 2``."""
+    if hint.kind not in ("constant", "choice") or not hint.choices:
+        return hint.kind
+    more = ", …" if len(hint.choices) > _CHOICES else ""
+    word = "constant" if hint.kind == "constant" else "choice of"
+    return f"{word} {', '.join(hint.choices[:_CHOICES])}{more}"
 
 
 def _tensor(tensor: TensorInfo) -> str:

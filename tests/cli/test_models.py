@@ -163,3 +163,24 @@ def test_what_a_model_is_fed_or_why_it_can_not_be(shape, declared, fed):
 )
 def test_counts_are_short(number, text):
     assert _count(number) == text
+
+
+def test_a_constant_input_shows_its_value(tool, tmp_path):
+    from onnx import TensorProto, helper
+    from onnx import save as write
+
+    graph = helper.make_graph(
+        [helper.make_node("TopK", ["x", "k"], ["y", "at"])],
+        "top",
+        [
+            helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 8]),
+            helper.make_tensor_value_info("k", TensorProto.INT64, [1]),
+        ],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+    )
+    opset = [helper.make_opsetid("", 13)]
+    write(helper.make_model(graph, ir_version=8, opset_imports=opset), tmp_path / "top.onnx")
+    ended = tool("models", "inspect", "top.onnx")
+    fed = [line.split(maxsplit=1)[1] for line in ended.out.splitlines() if "fed " in line]
+    assert fed[0].startswith("x [1, 8]: normal")
+    assert fed[1].startswith("k [1]: constant 5, TopK(")
