@@ -247,11 +247,17 @@ def _write_run(bench: Bench, run: Run, reporter: pytest.TerminalReporter) -> Non
 
     encoding = getattr(reporter._tw._file, "encoding", None) or "utf-8"
     if reporter.verbosity >= 0:
-        reporter.section("ortbench", "=")
+        reporter.write_sep("=", "ortbench")
         color = bool(reporter._tw.hasmarkup)
-        table = render_table(run, width=_width(reporter), color=color, encoding=encoding)
+        table = render_table(
+            run,
+            width=_width(reporter),
+            color=color,
+            encoding=encoding,
+            # Said already when the tests were collected, unless there were too many.
+            skips=len(run.skips) > _LISTED_SKIPS,
+        )
         reporter.write(table)
-        reporter.ensure_newline()
         for line in precision_lines(run, width=reporter._tw.fullwidth):
             reporter.write_line(line)
         for line in (*scaling_lines(run, encoding=encoding), *soak_lines(run, encoding=encoding)):

@@ -243,9 +243,12 @@ def failure_groups(shown: Sequence[Entry]) -> tuple[FailureGroup, ...]:
 
 def skip_lines(run: Run) -> tuple[str, ...]:
     """Say what was left out and why, one line a reason: ``azure, snpe: takes no node``."""
+    # Plain pytest has one runtime, and naming it says nothing.
+    several = len({"current", *(result.case.runtime.label for result in run.cases)}) > 1
     reasons: dict[tuple[str, str], list[str]] = {}
     for skip in run.skips:
-        reasons.setdefault((skip.reason, skip.runtime), []).append(skip.what)
+        runtime = skip.runtime if several or skip.runtime != "current" else ""
+        reasons.setdefault((skip.reason, runtime), []).append(skip.what)
     return tuple(
         one_line(f"{named(whats)}{f' (+{runtime})' if runtime else ''}: {reason}")
         for (reason, runtime), whats in reasons.items()

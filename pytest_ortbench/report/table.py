@@ -39,6 +39,7 @@ def render_table(
     color: bool,
     encoding: str = "utf-8",
     columns: Sequence[str] = (),
+    skips: bool = True,
 ) -> str:
     """Render all cases of a run, model by model, and the legend that they need.
 
@@ -49,6 +50,7 @@ def render_table(
         encoding: Of the stream that the text goes to; what it can't write gets a stand-in.
         columns: Keys of :data:`pytest_ortbench.report.cells.ALL_COLUMNS` to show instead of
             choosing by width; ``case`` is always shown.
+        skips: Whether to say what was left out; a run that has just said it need not say it again.
 
     Returns:
         Lines, each ended by a line end; none is longer than ``width``, unless ``columns`` asks
@@ -57,7 +59,8 @@ def render_table(
     Raises:
         UsageError: if a column is not known.
     """
-    return _Table(run, max(width, 40), encoding, _named(columns)).render(color=color)
+    table = _Table(run, max(width, 40), encoding, _named(columns), skips=skips)
+    return table.render(color=color)
 
 
 def _named(keys: Sequence[str]) -> tuple[Column, ...]:
@@ -71,8 +74,11 @@ def _named(keys: Sequence[str]) -> tuple[Column, ...]:
 class _Table:
     """One rendering: what is shown, in which columns, how wide."""
 
-    def __init__(self, run: Run, width: int, encoding: str, asked: tuple[Column, ...]) -> None:
+    def __init__(
+        self, run: Run, width: int, encoding: str, asked: tuple[Column, ...], *, skips: bool
+    ) -> None:
         self.run = run
+        self.skips = legend.skip_lines(run) if skips else ()
         self.width = width
         self.encoding = encoding
         self.mark = encodable("…", encoding)
@@ -212,9 +218,9 @@ class _Table:
             ],
         )
         self._entry("machine", [legend.machine_line(self.run)])
-        skips = legend.skip_lines(self.run)
-        rest = [f"and {len(skips) - SKIPS} more reasons"] if len(skips) > SKIPS else []
-        self._entry("left out", [*skips[:SKIPS], *rest])
+        more = len(self.skips) - SKIPS
+        rest = [f"and {more} more reasons"] if more > 0 else []
+        self._entry("left out", [*self.skips[:SKIPS], *rest])
         if self.dropped:
             keys = ", ".join(column.key for column in self.dropped)
             self._entry("columns", [f"no room for {keys}; ortbench show --columns shows them"])

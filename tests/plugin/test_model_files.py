@@ -231,3 +231,25 @@ def test_a_run_says_which_sizes_it_measured(
     result = pytester.runpytest("mlp.onnx", "-k", "latency", *QUICK)
     assert result.ret == pytest.ExitCode.OK
     result.stdout.fnmatch_lines("mlp  *, x [[]1, 128, 8] (seq: default)")
+
+
+def test_what_was_left_out_is_said_once_and_one_blank_line_parts_table_and_answer(
+    pytester: pytest.Pytester, model_file: ModelFile
+) -> None:
+    model_file()
+    result = pytester.runpytest("mlp.onnx", "-k", "latency", "--ort-providers=all", *QUICK)
+    assert len([line for line in result.outlines if "left out" in line]) == 1
+    answer = next(i for i, line in enumerate(result.outlines) if line.startswith("mlp: "))
+    assert result.outlines[answer - 1] == ""
+    assert result.outlines[answer - 2].startswith("machine ")
+
+
+def test_the_energy_suite_says_why_it_skips(
+    pytester: pytest.Pytester, model_file: ModelFile
+) -> None:
+    model_file()
+    result = pytester.runpytest("mlp.onnx", "-k", "energy", "-rs", *QUICK)
+    if result.parseoutcomes().get("skipped"):
+        result.stdout.fnmatch_lines("SKIPPED*: energy was asked for and can't be measured here: *")
+    else:
+        result.assert_outcomes(passed=1)

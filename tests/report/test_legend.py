@@ -105,6 +105,16 @@ def test_what_was_left_out_is_grouped_by_reason() -> None:
     )
 
 
+def test_the_only_runtime_is_not_named_where_something_was_left_out() -> None:
+    skips = [Skip(what="azure", reason="takes no node", runtime="current")]
+    alone = [factory.make_result()]
+    assert legend.skip_lines(factory.make_run(alone, skips=skips)) == ("azure: takes no node",)
+    two = [*alone, factory.make_result(case=factory.make_case(runtime="old"))]
+    assert legend.skip_lines(factory.make_run(two, skips=skips)) == (
+        "azure (+current): takes no node",
+    )
+
+
 def test_what_numbers_include_follows_the_cases() -> None:
     device = dataclasses.replace(sample_runs.case(), io="device", sampling=Sampling(workers=1))
     (latency, workers, threads) = legend.includes(

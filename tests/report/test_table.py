@@ -212,3 +212,8 @@ def test_the_shapes_that_a_model_was_fed_are_never_cut(width: int) -> None:
     text = render_table(factory.make_run([factory.make_result()]), width=width, color=False)
     assert "input [1, 3, 224, 224]" in " ".join(text.split())
     assert all(cell_len(line) <= width for line in text.splitlines())
+
+
+def test_what_was_left_out_can_be_left_out() -> None:
+    assert "left out" in plain()
+    assert "left out" not in plain(skips=False)
