@@ -214,4 +214,4 @@ def ortbench(request: pytest.FixtureRequest) -> OrtBench:
             "Add 'ortbench' to the test's arguments"
         )
     bench = Bench.of(request.config)
-    return OrtBench(bench, planned, bench.limits_of(request.node))
+    return OrtBench(bench, planned, bench.collection.limits_of(request.node))

@@ -146,7 +146,9 @@ class Gating:
 
         options = self._options
         place = options.places.get("baseline", "--ort-baseline")
-        path = find_baseline(options.baseline, options.results, base=self._bench.root, place=place)
+        path = find_baseline(
+            options.baseline, options.results, base=self._bench.collection.root, place=place
+        )
         return None if path is None else load(path)
 
     def _find_pairs(self) -> None:
@@ -178,12 +180,12 @@ class Gating:
             # Its own: a model must be called the same on both sides, though its file is another.
             planner=self._planner_of(),
             planner_of=self._planner_of,
-            root=self._bench.root,
+            root=self._bench.collection.root,
             folder=self._scratch / "revision",
         )
 
     def _planner_of(self, *requirements: str) -> Planner:
-        planner = self._bench.another_planner(requirements, place="--ort-against")
+        planner = self._bench.collection.another_planner(requirements, place="--ort-against")
         self._planners.append(planner)
         return planner
 

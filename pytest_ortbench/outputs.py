@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,17 +28,21 @@ _LOG_WIDTH = 150
 def collection_lines(bench: Bench) -> list[str]:
     """How many cases there are, what was left out and why; with ``--collect-only`` every case."""
     if not bench.planned:
-        return [_NO_ITEMS, *(f"ortbench: {note}" for note in bench.notes)]
+        return [_NO_ITEMS, *(f"ortbench: {note}" for note in bench.collection.notes)]
     from pytest_ortbench.launch.installed import installed
 
     here = installed()
     repair = [f"repair: {command}" for command in here.repair()]
     gate_notes = bench.gating.notes if bench.gating is not None else []
-    lines = [f"ortbench: {note}" for note in (*bench.notes, *gate_notes, *here.problems(), *repair)]
+    lines = [
+        f"ortbench: {note}"
+        for note in (*bench.collection.notes, *gate_notes, *here.problems(), *repair)
+    ]
     refused = [planned for planned in bench.planned.values() if planned.refusal is not None]
     count = len(bench.planned)
     lines.append(f"ortbench: {count} case{'s' if count != 1 else ''}" + _less(len(refused)))
-    for skip in list(bench.skips)[:_LISTED_SKIPS]:
+    lines += _resume_lines(bench)
+    for skip in list(bench.collection.skips)[:_LISTED_SKIPS]:
         where = f" in {skip.runtime}" if skip.runtime not in ("", "current") else ""
         lines.append(f"ortbench: left out {skip.what}{where}: {skip.reason}")
     if bench.config.option.collectonly:
@@ -51,6 +55,29 @@ def collection_lines(bench: Bench) -> list[str]:
             reason = f"refused: {planned.refusal.message}" if planned.refusal else inputs
             lines.append(f"  {planned.case.case_id}  {reason}")
     return lines
+
+
+def _resume_lines(bench: Bench) -> list[str]:
+    """What ``--ort-resume`` takes over, also if that is nothing."""
+    if bench.resumable is None:
+        return []
+    taken = sum(
+        planned.refusal is None and key in bench.resumable.results
+        for key, planned in bench.planned.items()
+    )
+    where = f"run {_listed(bench.resumable.runs)}"
+    if not taken:
+        results = _shown(bench.options.results, bench.collection.root)
+        where = f"{results}, which holds no interrupted run of this plan with a measured case"
+    return [f"ortbench: resumed: {_taken(taken, len(bench.planned))} from {where}"]
+
+
+def _taken(taken: int, of: int) -> str:
+    return f"{taken or 'none'} of {of} case{'s' if of != 1 else ''} taken"
+
+
+def _listed(runs: Sequence[str]) -> str:
+    return " and ".join(runs)
 
 
 def _less(refused: int) -> str:
@@ -135,13 +162,13 @@ def _leave_out(bench: Bench, output: _Output) -> None:
     document = next((path for what, path in bench.files if what == "run"), None)
     later = ""
     if output.later and document is not None:
-        later = f" ({output.later} {_shown(document, bench.root)})"
+        later = f" ({output.later} {_shown(document, bench.collection.root)})"
     bench.left_out.append(f"{output.what}{later}")
 
 
 def gate_problems(bench: Bench) -> list[str]:
     """What the gate holds against the run as a whole: vanished cases, nothing compared."""
-    if bench.gating is None or bench.usage_errors or bench.config.option.collectonly:
+    if bench.gating is None or bench.collection.usage_errors or bench.config.option.collectonly:
         return []
     if hasattr(bench.config, "workerinput"):
         return []  # the tests themselves failed there
@@ -268,7 +295,10 @@ def _write_run(bench: Bench, run: Run, reporter: pytest.TerminalReporter) -> Non
     for line in (*answer_lines(run, encoding=encoding), *gate_lines(run)):
         reporter.write_line(line)
     for what, path in bench.files:
-        reporter.write_line(f"{what}: {_shown(path, bench.root)}")
+        reporter.write_line(f"{what}: {_shown(path, bench.collection.root)}")
+    if bench.resumable is not None:
+        source = f" from run {_listed(bench.resumable.runs)}" if run.resumed else ""
+        reporter.write_line(f"resumed: {_taken(run.resumed, len(run.cases))}{source}")
     if bench.left_out:
         reporter.write_line(f"left out after the interrupt: {', '.join(bench.left_out)}")
 

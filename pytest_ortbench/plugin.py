@@ -64,9 +64,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "ortbench" not in metafunc.fixturenames:
         return
     bench = Bench.of(metafunc.config)
-    entries = bench.entries_for(metafunc.definition)
+    entries = bench.collection.entries_for(metafunc.definition)
     metafunc.parametrize(
-        "ortbench", entries, ids=[bench.id_of(entry) for entry in entries], indirect=True
+        "ortbench", entries, ids=[bench.collection.id_of(entry) for entry in entries], indirect=True
     )
 
 
@@ -76,8 +76,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     bench = Bench.existing(config)
     if bench is None:
         return
-    if bench.usage_errors:
-        raise pytest.UsageError(*bench.usage_errors)
+    if bench.collection.usage_errors:
+        raise pytest.UsageError(*bench.collection.usage_errors)
     try:
         bench.select(items)
     except OrtbenchError as error:
@@ -87,7 +87,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
     """Say how many cases there are, and what was left out and why."""
     bench = Bench.existing(config)
-    if bench is None or bench.usage_errors:
+    if bench is None or bench.collection.usage_errors:
         return []
     from pytest_ortbench.outputs import collection_lines
 

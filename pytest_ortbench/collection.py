@@ -1,0 +1,236 @@
+"""From collected tests to plans: options and marker become a request, the planner does the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_ortbench.core.errors import OrtbenchError
+from pytest_ortbench.marker import MarkerValues, Rejected, marker_error, read_marker
+from pytest_ortbench.model_file import OnnxFile
+from pytest_ortbench.options import Options
+
+if TYPE_CHECKING:
+    from pytest_ortbench.core.case import Sampling
+    from pytest_ortbench.core.limits import Limit
+    from pytest_ortbench.core.run import Skip
+    from pytest_ortbench.engine.planning import Planner
+    from pytest_ortbench.launch.runtimes import ChosenRuntimes
+    from pytest_ortbench.plan.matrix import Plan, Planned
+    from pytest_ortbench.plan.request import PlanRequest
+
+_MODELS_IGNORED = "--ort-models does not count for model files that are named themselves"
+
+
+class Collection:
+    """The matrices of the tests of one pytest run.
+
+    Args:
+        config: The run.
+        options: What it was asked for.
+        say: Shows a notice at once, for what takes long.
+        on_plan: Told of each test's request and plan.
+
+    Attributes:
+        notes: Notices to show after collection.
+        skips: What was left out of all plans.
+        usage_errors: What is wrong with options, each once.
+    """
+
+    def __init__(
+        self,
+        config: pytest.Config,
+        options: Options,
+        *,
+        say: Callable[[str], None],
+        on_plan: Callable[[PlanRequest, Plan], None],
+    ) -> None:
+        self.notes: list[str] = []
+        self.skips: dict[Skip, None] = {}
+        self.usage_errors: dict[str, None] = {}
+        self._config = config
+        self._options = options
+        self._say = say
+        self._on_plan = on_plan
+        self._plans: dict[str, Plan] = {}
+        self._ids: dict[tuple[str, str], str] = {}
+        self._provider_specs: dict[str, None] = {}
+
+    @property
+    def root(self) -> Path:
+        """Folder that relative paths of the user start from."""
+        return self._config.invocation_params.dir
+
+    @cached_property
+    def planner(self) -> Planner:
+        """Makes the plans; its launcher starts workers only to ask runtimes what they have."""
+        return self._planner_in(self.runtimes)
+
+    def another_planner(self, specs: Sequence[str] = (), *, place: str = "") -> Planner:
+        """Return one that gives models names of its own, for other runtimes if some are named."""
+        return self._planner_in(self._choose(specs, place=place) if specs else self.runtimes)
+
+    def _planner_in(self, chosen: ChosenRuntimes) -> Planner:
+        from pytest_ortbench.engine.planning import Planner
+        from pytest_ortbench.launch.launcher import ProcessLauncher
+
+        return Planner(
+            ProcessLauncher(on_phase=None, log_folder=None),
+            self.root,
+            runtimes=chosen.runtimes,
+            notify=self.notes.append,
+            failures=chosen.failures,
+        )
+
+    @cached_property
+    def runtimes(self) -> ChosenRuntimes:
+        """Where to measure; environments that are not there yet are made at the first call."""
+        place = self._options.places.get("runtimes", "--ort-runtimes")
+        chosen = self._choose(self._options.runtimes, place=place)
+        if all(runtime.shares_files for runtime in chosen.runtimes):
+            from pytest_ortbench.option_values import refuse_absent_libraries
+
+            refuse_absent_libraries(self._options)
+        return chosen
+
+    def _choose(self, specs: Sequence[str], *, place: str) -> ChosenRuntimes:
+        from pytest_ortbench.launch.environments import Environments
+        from pytest_ortbench.launch.runtimes import RUNTIMES_FOLDER, choose_runtimes
+        from pytest_ortbench.zoo.cache import cache_folder
+
+        chosen = choose_runtimes(
+            specs,
+            root=self.root,
+            environments=Environments(cache_folder() / RUNTIMES_FOLDER, notify=self._say),
+            notify=self.notes.append,
+            place=place,
+        )
+        self.skips.update(dict.fromkeys(chosen.skips))
+        return chosen
+
+    def _marker(self, item: pytest.Item) -> MarkerValues:
+        return read_marker(item.iter_markers("ortbench"), place=item.nodeid)
+
+    def _request(self, item: pytest.Item) -> PlanRequest:
+        """The options as a request; a model file's own tests measure that file only."""
+        from pytest_ortbench.plan.request import PlanRequest
+
+        options = self._options
+        file = item.getparent(OnnxFile)
+        if file is not None and options.models and _MODELS_IGNORED not in self.notes:
+            self.notes.append(_MODELS_IGNORED)
+        return PlanRequest(
+            models=(str(file.path),) if file is not None else self._models(),
+            providers=options.providers,
+            precisions=options.precisions,
+            batch_sizes=options.batch_sizes,
+            dims=options.dims,
+            threads=options.threads,
+            graph_opts=options.graph_opts,
+            # One case with one caller is what everybody gets; asked for, it stands in the id.
+            concurrency=options.concurrency if "concurrency" in options.given else (),
+            sessions=options.sessions if "sessions" in options.given else (),
+            io=options.io,
+            inputs=options.inputs,
+            session_options=options.session_options,
+            provider_options=options.provider_options,
+            custom_ops=tuple(str(path) for path in options.custom_ops),
+            sampling=self._sampling(),
+        )
+
+    def _models(self) -> tuple[str, ...]:
+        if self._options.models:
+            return self._options.models
+        offered = self._config.hook.pytest_ortbench_models(config=self._config)
+        return tuple(str(spec) for specs in offered for spec in specs)
+
+    def _sampling(self) -> Sampling:
+        from pytest_ortbench.core.case import Sampling
+
+        options = self._options
+        return Sampling(
+            time_s=options.time_s,
+            target=options.target,
+            workers=options.workers,
+            timeout_s=options.timeout_s,
+            soak_s=options.soak_s,
+            keep=0 if options.samples == "all" else Sampling().keep,
+        )
+
+    def _plan_for(self, definition: pytest.Item) -> Plan:
+        """The plan of one test function; tests with equal axes share it."""
+        request = self._marker(definition).apply(self._request(definition))
+        self._provider_specs.update(dict.fromkeys(request.providers))
+        key = repr(request)
+        if key not in self._plans:
+            plan = self._with_offered_inputs(self.planner.plan(request))
+            self._plans[key] = plan
+            self.skips.update(dict.fromkeys(plan.skips))
+        self._on_plan(request, self._plans[key])
+        return self._plans[key]
+
+    def entries_for(self, definition: pytest.Item) -> Sequence[Planned | Rejected]:
+        """Return the cases of one test function.
+
+        What is wrong with its own marker makes it one test that fails; what is wrong with an
+        option is noted in :attr:`usage_errors` and ends the run before it starts. Neither is
+        raised here, where pytest would show a traceback.
+        """
+        try:
+            return self._plan_for(definition).entries
+        except OrtbenchError as error:
+            message = marker_error(error, definition)
+            if message is not None:
+                return [Rejected(message=message)]
+            self.usage_errors[str(error)] = None
+            return []
+
+    def _with_offered_inputs(self, plan: Plan) -> Plan:
+        """Ask plugins for real inputs of each case, if any plugin offers some."""
+        from pytest_ortbench.plan.matrix import with_inputs
+
+        hook = self._config.hook.pytest_ortbench_inputs
+        if not hook.get_hookimpls():
+            return plan
+        entries = []
+        for planned in plan.entries:
+            path = hook(case=planned.case, config=self._config)
+            entries.append(planned if path is None else with_inputs(planned, self.root / path))
+        return replace(plan, entries=tuple(entries))
+
+    def id_of(self, planned: Planned | Rejected) -> str:
+        """The test id of a case: its case id, and the runtime where there are several."""
+        if isinstance(planned, Rejected):
+            return "rejected"
+        key = planned.case.key
+        if key not in self._ids:
+            case_id, label = key
+            several = len(self.runtimes.runtimes) > 1
+            self._ids[key] = f"{case_id}+{label}" if several and label != "current" else case_id
+        return self._ids[key]
+
+    def limits_of(self, item: pytest.Item) -> tuple[Limit, ...]:
+        """Limits that the markers of a test set."""
+        return self._marker(item).limits
+
+    def refuse_unused_options(self) -> None:
+        """Refuse options of a provider that no test and no other side of a gate asks for."""
+        from pytest_ortbench.plan.providers import refuse_unused_options
+
+        kind, _, value = self._options.against.partition(":")
+        other = (value,) if kind == "provider" else ()
+        refuse_unused_options(
+            self._options.provider_options,
+            (*self._provider_specs, *other),
+            place=self._options.places.get("provider_options", "--ort-provider-option"),
+        )
+
+    def close(self) -> None:
+        """End whatever the planner may still run."""
+        if "planner" in self.__dict__:
+            self.planner.close()
