@@ -720,3 +720,23 @@ def test_nodes_are_put_behind_what_they_read() -> None:
     shuffled = helper.make_graph(nodes[::-1], "g", model.graph.input, model.graph.output)
     graph.sort_nodes(shuffled)
     assert _names(shuffled.node) == _names(nodes)
+
+
+def test_a_file_that_does_not_load_is_refused_without_the_path_of_the_draft(
+    make: Callable[..., Converted], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original = half.to_half
+
+    def broken(source: Path, target: Path, recipe: Recipe) -> graph.Draft:
+        draft = original(source, target, recipe)
+        model = onnx.load(str(target))
+        model.graph.node[0].input[0] = "nowhere"
+        onnx.save(model, str(target))
+        return draft
+
+    monkeypatch.setattr(half, "to_half", broken)
+    failure = refusal(make, mlp(), FP16)
+    assert failure.message.startswith("the fp16 variant does not load: ")
+    assert "nowhere" in failure.message
+    assert "Load model from" not in failure.message
+    assert "/out/" not in failure.message

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.metadata
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from onnxruntime import InferenceSession
 
 _CHUNK = 1 << 20
+_PREAMBLE = re.compile(r"\[ONNXRuntimeError\] : \d+ : [A-Z_]+ : |Load model from \S+ failed: ?")
 
 
 def run(conversion: Conversion, target: Path) -> tuple[str, ...]:
@@ -105,7 +107,9 @@ def _not_valid(conversion: Conversion, what: str) -> WorkerError:
 
 
 def _line(error: Exception) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    """Class and first line, without the path of a draft that is gone by now."""
+    text = _PREAMBLE.sub("", str(error))
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
     return f"{type(error).__name__}: {lines[0] if lines else 'no message'}"
 
 
