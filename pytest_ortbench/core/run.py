@@ -88,6 +88,8 @@ class Run:
         skips: What was left out, with reasons.
         expected: Number of cases in the plan.
         plan: Fingerprint of the plan: runs that share it would measure the same; empty if unknown.
+        resumed: How many of the cases were taken from interrupted runs of the same plan instead of
+            being measured in this one.
         gate: Verdicts of the cases against their baselines, if a gate was asked for.
     """
 
@@ -107,3 +109,4 @@ class Run:
     expected: int = 0
     plan: str = ""
     gate: tuple[GateResult, ...] = ()
+    resumed: int = 0

@@ -56,6 +56,7 @@ class Engine:
         min_samples: Samples that the tests of a case need (368 for a limit on p99), by its key.
         passes: Passes besides the standard one that the tests of a case need, by its key.
         variants_folder: Where made variants are kept; ``None`` for the user's cache.
+        resumed: How many results were taken from ``finished`` so far.
     """
 
     launcher: Launcher
@@ -66,6 +67,7 @@ class Engine:
     min_samples: Mapping[Key, int] = field(default_factory=dict)
     passes: Mapping[Key, Collection[str]] = field(default_factory=dict)
     variants_folder: Path | None = None
+    resumed: int = 0
     _results: dict[Key, CaseResult] = field(default_factory=dict)
     _scratch: tempfile.TemporaryDirectory[str] | None = None
     _variants: Variants | None = None
@@ -108,6 +110,7 @@ class Engine:
             return refused(planned.case, planned.refusal)
         earlier = self.finished.get(planned.case.key)
         if earlier is not None:
+            self.resumed += 1
             return earlier
         try:
             case = self.prepare(planned)
@@ -152,6 +155,7 @@ class Engine:
             self.header,
             finished_at=None if interrupted else now,
             cases=self.results,
+            resumed=self.resumed,
             canary=canary,
             runtimes=_observed(self.results),
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import msgspec
@@ -31,8 +31,21 @@ def plan_fingerprint(cases: Iterable[Case], environment: Mapping[str, str] | Non
     return hashlib.sha256(b"\n".join(lines)).hexdigest()[:32]
 
 
-def finished_results(root: Path, plan: str) -> dict[tuple[str, str], CaseResult]:
-    """Return the measured cases of the interrupted runs of a plan, by their key.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resumable:
+    """What an interrupted run, or several, left of a plan.
+
+    Attributes:
+        results: The measured cases by their key.
+        runs: Ids of the runs that they come from, the newest first.
+    """
+
+    results: dict[tuple[str, str], CaseResult] = field(default_factory=dict)
+    runs: tuple[str, ...] = ()
+
+
+def resumable(root: Path, plan: str) -> Resumable:
+    """Return the measured cases of the interrupted runs of a plan, and whose they are.
 
     Runs count from the newest back to the last one that was complete (a resumed run may have been
     interrupted again); where two have the same case, the newer one does. A case that failed is
@@ -43,6 +56,7 @@ def finished_results(root: Path, plan: str) -> dict[tuple[str, str], CaseResult]
         plan: What :func:`plan_fingerprint` says of the plan.
     """
     found: dict[tuple[str, str], CaseResult] = {}
+    runs: list[str] = []
     for stored in list_runs(root):
         if not plan or stored.plan != plan:
             continue
@@ -53,10 +67,20 @@ def finished_results(root: Path, plan: str) -> dict[tuple[str, str], CaseResult]
         except DocumentError:
             # Its head could be read and its cases can't: then there is nothing to take from it.
             continue
-        for result in run.cases:
-            if result.status == "measured":
-                found.setdefault(result.case.key, result)
-    return found
+        fresh = [
+            result
+            for result in run.cases
+            if result.status == "measured" and result.case.key not in found
+        ]
+        found.update((result.case.key, result) for result in fresh)
+        if fresh:
+            runs.append(run.run_id)
+    return Resumable(results=found, runs=tuple(runs))
+
+
+def finished_results(root: Path, plan: str) -> dict[tuple[str, str], CaseResult]:
+    """Return the results of :func:`resumable`."""
+    return resumable(root, plan).results
 
 
 def _canonical(case: Case) -> bytes:

@@ -282,12 +282,20 @@ def test_an_interrupted_run_keeps_what_was_finished_and_leaves_no_worker(
     finally:
         process.kill()
     assert process.returncode == pytest.ExitCode.INTERRUPTED
-    assert not [worker for worker in workers if worker.is_running()]
+    assert not [worker for worker in workers if _is_alive(worker)]
     (document,) = pytester.path.glob("results/*/run.json")
     run = json.loads(document.read_text())
     assert [case["case"]["model"]["name"] for case in run["cases"]] == ["first"]
     assert run["expected"] == 2
     assert "first: " in output
+
+
+def _is_alive(process: psutil.Process) -> bool:
+    """Whether a process still runs; one that ended before it was known may wait to be reaped."""
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 def _wait_for_children(pid: int, deadline: float) -> list[psutil.Process]:
@@ -321,9 +329,32 @@ def test_an_interrupted_run_is_resumed_without_measuring_again(
     assert result.ret == pytest.ExitCode.INTERRUPTED
     measured.clear()
     resumed = True
-    pytester.runpytest(*arguments, "--ort-resume").assert_outcomes(passed=2)
+    (folder,) = (path.parent.name for path in pytester.path.glob("results/*/run.json"))
+    result = pytester.runpytest(*arguments, "--ort-resume")
+    result.assert_outcomes(passed=2)
     assert "first" not in measured
     assert "second" in measured
+    result.stdout.fnmatch_lines(
+        [
+            f"ortbench: resumed: 1 of 2 cases taken from run {folder}",
+            f"resumed: 1 of 2 cases taken from run {folder}",
+        ]
+    )
+    runs = [json.loads(path.read_text()) for path in pytester.path.glob("results/*/run.json")]
+    assert sorted(run["resumed"] for run in runs) == [0, 1]
+
+
+def test_nothing_to_resume_is_said(pytester: pytest.Pytester, model_file: ModelFile) -> None:
+    model_file()
+    result = pytester.runpytest("mlp.onnx", "-k", "latency", "--ort-resume", *QUICK)
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "ortbench: resumed: none of 1 case taken from results, which holds no interrupted run "
+            "of this plan with a measured case",
+            "resumed: none of 1 case taken",
+        ]
+    )
 
 
 def test_under_xdist_our_tests_fail_with_the_reason_and_others_run(

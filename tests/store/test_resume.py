@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from pytest_ortbench.store.folder import RunFolder
-from pytest_ortbench.store.resume import finished_results, plan_fingerprint
+from pytest_ortbench.store.resume import finished_results, plan_fingerprint, resumable
 from tests.schema.full_run import CASE, CRASHED, MEASURED, RUN
 
 PLAN = "a1" * 16
@@ -42,6 +42,16 @@ def test_the_measured_cases_of_a_killed_run_are_found_by_key(tmp_path):
     stored(tmp_path, 3, result(1), CRASHED, result(4))
     found = finished_results(tmp_path, PLAN)
     assert found == {result(1).case.key: result(1), result(4).case.key: result(4)}
+
+
+def test_it_is_said_whose_cases_they_are(tmp_path):
+    stored(tmp_path, 2, result(1), result(2))
+    stored(tmp_path, 3, result(1))
+    stored(tmp_path, 4, CRASHED)
+    found = resumable(tmp_path, PLAN)
+    assert found.runs == ("20260303T050600Z-lab-0000", "20260302T050600Z-lab-0000")
+    assert len(found.results) == 2
+    assert resumable(tmp_path, "c3" * 16).runs == ()
 
 
 def test_a_torn_journal_gives_what_is_whole(tmp_path):
