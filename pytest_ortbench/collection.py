@@ -132,9 +132,8 @@ class Collection:
             dims=options.dims,
             threads=options.threads,
             graph_opts=options.graph_opts,
-            # One case with one caller is what everybody gets; asked for, it stands in the id.
-            concurrency=options.concurrency if "concurrency" in options.given else (),
-            sessions=options.sessions if "sessions" in options.given else (),
+            concurrency=options.concurrency,
+            sessions=options.sessions,
             io=options.io,
             inputs=options.inputs,
             session_options=options.session_options,

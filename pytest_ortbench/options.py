@@ -30,8 +30,8 @@ class Options:
         runtimes: Runtime specifications, split.
         threads: Intra-op threads; empty: what the process may use.
         graph_opts: Graph optimisation levels; empty: ``all``.
-        concurrency: Callers at a time.
-        sessions: Sessions at a time.
+        concurrency: Callers on each session at a time; empty: one.
+        sessions: Sessions in one process; empty: one.
         io: Where inputs and outputs live.
         session_options: Session options and config entries.
         provider_options: Provider options by alias.
@@ -72,8 +72,8 @@ class Options:
     runtimes: tuple[str, ...] = ("current",)
     threads: tuple[int, ...] = ()
     graph_opts: tuple[str, ...] = ()
-    concurrency: tuple[int, ...] = (1,)
-    sessions: tuple[int, ...] = (1,)
+    concurrency: tuple[int, ...] = ()
+    sessions: tuple[int, ...] = ()
     io: tuple[str, ...] = ("end-to-end",)
     session_options: dict[str, str] = field(default_factory=dict)
     provider_options: dict[str, dict[str, str]] = field(default_factory=dict)

@@ -224,6 +224,18 @@ def test_energy_is_gross_over_all_windows():
     assert quantities["energy_per_inference"].high == pytest.approx(6.0)
 
 
+def test_net_energy_is_above_idle():
+    energy = Energy(windows=(window(500.0), window(600.0)))
+    quantities = summarise(make_result(energy=energy)).quantities
+    assert quantities["idle_power"].value == pytest.approx(20.0)
+    assert quantities["energy_net_per_inference"].value == pytest.approx(4.5)
+    assert quantities["energy_net_per_inference"].low == pytest.approx(4.0)
+    unknown = Energy(windows=(window(500.0), replace(window(600.0), idle_w=None)))
+    summary = summarise(make_result(energy=unknown))
+    assert summary.missing["energy_net_per_inference"] == "the idle power could not be read"
+    assert summary.quantities["power"].value == pytest.approx(110.0)
+
+
 @pytest.mark.parametrize(
     ("energy", "reason"),
     [

@@ -434,3 +434,30 @@ def test_energy_sources_that_disagree():
     assert detail(energy(100.0, 108.0), "ENERGY-DISAGREE") is None
     assert detail(energy(100.0, None), "ENERGY-DISAGREE") is None
     assert detail(energy(0.0, 0.0), "ENERGY-DISAGREE") is None
+
+
+def test_energy_is_judged_over_all_trials():
+    """A sensor that sees a quarter of the load is too high in one trial and too low in another."""
+    one, other = energy(100.0, 80.0), energy(100.0, 120.0)
+    assert one.energy is not None
+    assert other.energy is not None
+    both = Energy(windows=(*one.energy.windows, *other.energy.windows))
+    assert detail(make_result(energy=both), "ENERGY-DISAGREE") is None
+    assert detail(one, "ENERGY-DISAGREE") == "counter 100 J, integrated power 80.0 J"
+
+
+def windows_with(**facts: object) -> CaseResult:
+    result = energy(100.0, 100.0)
+    assert result.energy is not None
+    [window] = result.energy.windows
+    return make_result(energy=Energy(windows=(replace(window, **facts),)))
+
+
+def test_a_device_that_slows_down_is_throttled_and_its_clock_changes():
+    slow = windows_with(throttled=("power cap", "thermal"), clock_mhz=(900.0, 1755.0))
+    assert detail(slow, "THROTTLED") == "the device under load: thermal"
+    assert detail(slow, "CLOCK") == "900 to 1755 MHz on the device"
+    # At its power limit a board works as it was built to.
+    full = windows_with(throttled=("power cap",), clock_mhz=(1700.0, 1755.0))
+    assert detail(full, "THROTTLED") is None
+    assert detail(full, "CLOCK") is None
