@@ -180,7 +180,7 @@ def findings(block: PrecisionBlock) -> Iterator[str]:
         shown = [
             f"{name} {row.recipe[name]}"
             for name in _SHOWN
-            if row.recipe.get(name, "false") != "false"
+            if row.status == "measured" and row.recipe.get(name, "false") != "false"
         ]
         if shown:
             yield f"{precision}: {', '.join(shown)}"
