@@ -129,7 +129,7 @@ def test_the_schema_is_itself_valid_and_describes_every_field():
     jsonschema.Draft202012Validator.check_schema(schema)
     properties = schema["$defs"]["Samples"]["properties"]
     assert properties["stride"]["description"] == (
-        "Every how manieth one `durations_ns` holds; 1 if it holds all."
+        "How many `durations_ns` holds one of, rounded up; 1 if it holds all."
     )
     assert schema["$defs"]["Case"]["properties"]["model"] == {
         "$ref": "#/$defs/Model",

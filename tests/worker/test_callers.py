@@ -58,14 +58,14 @@ def test_what_an_inference_raises_reaches_whoever_asked() -> None:
 
 
 def test_threads_end_with_close() -> None:
-    before = threading.active_count()
+    before = set(threading.enumerate())
     callers = Callers([lambda: None] * 3)
-    assert threading.active_count() == before + 2
-    others = [each for each in threading.enumerate() if each is not threading.current_thread()]
+    own = set(threading.enumerate()) - before
+    assert len(own) == 2
     callers.close()
-    for each in others[-2:]:
+    for each in own:
         each.join(timeout=30)
-    assert threading.active_count() == before
+    assert not [each for each in own if each.is_alive()]
 
 
 @pytest.mark.parametrize("io", ["end-to-end", "device"])

