@@ -217,7 +217,7 @@ ort_dims = ["seq:128:512"]
 ort_time = 2.5
 ort_target = 5
 ort_workers = 2
-ort_fallback = "report"
+ort_fallback = "strict"
 ort_results = "out/runs"
 ort_resume = true
 ort_collect = true
@@ -232,7 +232,7 @@ ort_dims = "seq:128:512"
 ort_time = 2.5
 ort_target = "5"
 ort_workers = 2
-ort_fallback = "report"
+ort_fallback = "strict"
 ort_results = "out/runs"
 ort_resume = true
 ort_collect = "true"
@@ -249,7 +249,7 @@ def test_ini_keys(read: Read, pytester: pytest.Pytester, text: str) -> None:
     assert options.batch_sizes == (1, 8)
     assert options.dims == {"seq": (128, 512)}
     assert (options.time_s, options.target, options.workers) == (2.5, 0.05, 2)
-    assert options.fallback == "report"
+    assert options.fallback == "strict"
     assert options.results == folder / "out/runs"
     assert options.resume
     assert options.collect
@@ -280,7 +280,7 @@ _FITTING = {
     "against": '"git:main"',
     "gate": '["latency:3%"]',
     "provider_options": '["cpu.a=1"]',
-    "fallback": '"report"',
+    "fallback": '"strict"',
     "samples": '"all"',
 }
 
