@@ -54,7 +54,6 @@ class OptionSpec:
         return _INI_TYPES[self.kind]
 
 
-
 #: Every option, in the order of the help.
 OPTIONS: tuple[OptionSpec, ...] = (
     OptionSpec(
