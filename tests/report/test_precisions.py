@@ -96,7 +96,16 @@ def test_lines_show_gain_and_cost_and_name_every_finding(run: Run) -> None:
     lines = precision_lines(run, width=140)
     assert lines[1] == "mobilenet_v2: precisions against fp32 on the same provider"
     header, fp32, dynamic, half, brain = (line.split() for line in lines[2:7])
-    assert header == ["precision", "provider", "latency", "speed", "size", "memory", "accuracy", "flags"]
+    assert header == [
+        "precision",
+        "provider",
+        "latency",
+        "speed",
+        "size",
+        "memory",
+        "accuracy",
+        "flags",
+    ]
     assert fp32[:3] == ["fp32", "cpu", "4.00"]
     assert "baseline" in fp32
     assert dynamic[4:6] == ["×5.00", "slower"]
