@@ -7,11 +7,12 @@ Nothing is imported here: what is wrong is read from the records of the installe
 
 from __future__ import annotations
 
+import csv
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import Distribution, distributions
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 PACKAGE = "onnxruntime"
 
@@ -112,10 +113,11 @@ def installed(path: Sequence[str] | None = None) -> Installed:
     """
     folders = list(sys.path if path is None else path)
     found = _onnxruntime_distributions(folders)
-    known = {file for each in found for file in _files_in_package(each)}
+    records = [_files_in_package(each) for each in found]
+    known = {file for record in records for file in record or ()}
     package = _package_folder(folders)
     # Without a record (conda, Debian) nothing can be called left over.
-    recorded = package is not None and all(each.files is not None for each in found)
+    recorded = package is not None and all(record is not None for record in records)
     return Installed(
         distributions=tuple(
             sorted((_describe(each) for each in found), key=lambda each: each.name.lower())
@@ -145,17 +147,29 @@ def _package_folder(folders: list[str]) -> Path | None:
     return next(iter(whole or named), None)
 
 
-def _files_in_package(distribution: Distribution) -> dict[Path, int | None]:
-    """The recorded files within the package ``onnxruntime``, with their sizes if recorded."""
-    return {
-        Path(str(distribution.locate_file(file))): file.size
-        for file in distribution.files or ()
-        if file.parts[0] == PACKAGE and file.suffix != ".pyc"
-    }
+def _files_in_package(distribution: Distribution) -> dict[Path, int | None] | None:
+    """The recorded files within the package ``onnxruntime``, with their sizes if recorded.
+
+    The record is read as it is, and not through ``Distribution.files``: where the backport
+    ``importlib_metadata`` has been imported by anybody, that leaves out the files that are missing.
+
+    Returns:
+        ``None`` where the installer keeps no record (conda, Debian).
+    """
+    record = distribution.read_text("RECORD")
+    if record is None:
+        return None
+    files: dict[Path, int | None] = {}
+    for row in csv.reader(record.splitlines()):
+        file = PurePosixPath(row[0]) if row else PurePosixPath()
+        if file.parts[:1] == (PACKAGE,) and file.suffix != ".pyc":
+            size = int(row[2]) if len(row) > 2 and row[2].isdigit() else None
+            files[Path(str(distribution.locate_file(file)))] = size
+    return files
 
 
 def _describe(distribution: Distribution) -> InstalledDistribution:
-    files = _files_in_package(distribution)
+    files = _files_in_package(distribution) or {}
     brings = any(file.name == "__init__.py" and file.parent.name == PACKAGE for file in files)
     sizes = {file: _size(file) for file in files} if brings else {}
     return InstalledDistribution(
