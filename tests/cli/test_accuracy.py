@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 from onnx import TensorProto, helper, numpy_helper
 
-from pytest_ortbench.cli.accuracy import command
+from pytest_ortbench.cli.application import application
 from pytest_ortbench.cli.terminal import ExitCode
 
 
@@ -42,7 +42,7 @@ def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def call(*arguments: str) -> tuple[int, str, str]:
-    result = CliRunner().invoke(command, list(arguments), standalone_mode=False)
+    result = CliRunner().invoke(application, ["accuracy", *arguments], standalone_mode=False)
     if result.exception is not None:
         raise result.exception
     return result.return_value, result.stdout, result.stderr
