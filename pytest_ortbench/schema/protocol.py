@@ -46,8 +46,8 @@ from pytest_ortbench.core.outcome import (
     WarmUp,
 )
 from pytest_ortbench.core.profile import OperatorProfile
-from pytest_ortbench.core.soak import Soak
 from pytest_ortbench.core.recipe import Conversion, Converted
+from pytest_ortbench.core.soak import Soak
 from pytest_ortbench.schema.wire import Plain, WireError, from_plain, to_plain
 
 
