@@ -65,10 +65,14 @@ def main() -> int:
         print(f"a case                   {added / CASES * 1e6:.0f} µs")
         share = _host_share(project, "builtin:bert_tiny")
         print(f"the pytest process while bert_tiny is measured   {share:.1%} of a core")
-        # Told, not judged: reading and sorting half a million samples of a tiny model shows.
+        # The hardest case counts too: half a million samples have to be read and sorted here.
         tiny = _host_share(project, "builtin:gbdt")
         print(f"likewise gbdt, with 12 µs an inference           {tiny:.1%} of a core")
-    kept = many["wall_s"] < LIMIT_S and many["peak_bytes"] < LIMIT_BYTES and share < LIMIT_SHARE
+    kept = (
+        many["wall_s"] < LIMIT_S
+        and many["peak_bytes"] < LIMIT_BYTES
+        and max(share, tiny) < LIMIT_SHARE
+    )
     print(
         "kept" if kept else "MISSED",
         f"(limits: {LIMIT_S:g} s, {LIMIT_BYTES / 1e6:g} MB, {LIMIT_SHARE:.0%})",
