@@ -250,7 +250,6 @@ OPTIONS: tuple[OptionSpec, ...] = (
         metavar="FILE",
         help="write metrics in the Prometheus text format to this file",
         filled_by=("reports",),
-        pending="metrics are not written for Prometheus yet; --ort-json has all of them",
     ),
     OptionSpec(
         field="samples",

@@ -427,7 +427,6 @@ def test_a_wrong_ini_value_names_the_form(read: Read, pytester: pytest.Pytester,
 @pytest.mark.parametrize(
     ("argument", "message"),
     [
-        ("--ort-prometheus=x", "Prometheus"),
         ("--ort-dataset=x", "not with labels"),
         ("--ort-load=offline", "load scenarios are not built yet"),
         ("--ort-load-official", "--ort-load-official: it can't be had in this version"),

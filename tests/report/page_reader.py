@@ -20,6 +20,7 @@ class Reader(HTMLParser):
         rows: Cells of the table of cases, as (text, value to sort by).
         headings: Keys of its columns.
         text: All visible text, styles and scripts apart.
+        answers: Sentences of the first block.
         tags: Every start tag with its attributes.
         open_tags: Tags that were not closed (should be empty at the end).
     """
@@ -27,6 +28,8 @@ class Reader(HTMLParser):
     rows: list[list[tuple[str, str]]] = field(default_factory=list)
     headings: list[str] = field(default_factory=list)
     text: str = ""
+    answers: list[str] = field(default_factory=list)
+    _answering: bool = False
     tags: list[tuple[str, dict[str, str | None]]] = field(default_factory=list)
     open_tags: list[str] = field(default_factory=list)
 
@@ -40,6 +43,10 @@ class Reader(HTMLParser):
             self.open_tags.append(tag)
         if tag == "th" and "data-key" in values:
             self.headings.append(values["data-key"] or "")
+        if tag == "ul":
+            self._answering = values.get("class") == "answer"
+        if tag == "li" and self._answering:
+            self.answers.append("")
         if tag == "tr" and "tbody" in self.open_tags:
             self.rows.append([])
         if tag in ("td", "th") and "tbody" in self.open_tags:
@@ -53,6 +60,8 @@ class Reader(HTMLParser):
         if self.open_tags and self.open_tags[-1] in ("style", "script"):
             return
         self.text += data
+        if self._answering and "li" in self.open_tags:
+            self.answers[-1] += data
         if "tbody" in self.open_tags and {"td", "th"} & set(self.open_tags):
             text, value = self.rows[-1][-1]
             self.rows[-1][-1] = (text + data, value)
