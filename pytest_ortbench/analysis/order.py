@@ -13,8 +13,13 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from pytest_ortbench.core.outcome import OrderStatistic
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 #: Percentiles that are kept of every worker.
 PERCENTS: tuple[float, ...] = (50, 90, 95, 99, 99.9)
@@ -32,9 +37,9 @@ def nearest_rank(percent: float, count: int) -> int:
     return max(1, math.ceil(Fraction(str(percent)) * count / 100))
 
 
-def percentile(ordered: Sequence[int], percent: float) -> int:
+def percentile(ordered: Sequence[int] | npt.NDArray[np.int64], percent: float) -> int:
     """The nearest-rank percentile of samples in ascending order; always one of the samples."""
-    return ordered[nearest_rank(percent, len(ordered)) - 1]
+    return int(ordered[nearest_rank(percent, len(ordered)) - 1])
 
 
 @lru_cache(maxsize=64)
@@ -90,7 +95,9 @@ def binomial_probability(successes: int, trials: int, share: float) -> float:
     )
 
 
-def order_statistic(ordered: Sequence[int], percent: float) -> OrderStatistic:
+def order_statistic(
+    ordered: Sequence[int] | npt.NDArray[np.int64], percent: float
+) -> OrderStatistic:
     """One percentile of samples in ascending order, with its interval where there is one.
 
     Args:
@@ -101,8 +108,8 @@ def order_statistic(ordered: Sequence[int], percent: float) -> OrderStatistic:
     return OrderStatistic(
         percent=percent,
         value_ns=percentile(ordered, percent),
-        low_ns=None if ranks is None else ordered[ranks[0] - 1],
-        high_ns=None if ranks is None else ordered[ranks[1] - 1],
+        low_ns=None if ranks is None else int(ordered[ranks[0] - 1]),
+        high_ns=None if ranks is None else int(ordered[ranks[1] - 1]),
     )
 
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from statistics import median
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from pytest_ortbench.analysis.order import (
     PERCENTS,
@@ -18,6 +18,10 @@ from pytest_ortbench.analysis.order import (
     order_statistic,
 )
 from pytest_ortbench.core.outcome import Block, OrderStatistic, Samples
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 #: A block is starved when the process got less than this share of the CPU time per wall time that
 #: it got in its best block.
@@ -48,19 +52,25 @@ def reduce_blocks(blocks: Sequence[Block], *, keep: int, clock_pair_ns: int) -> 
     Raises:
         ValueError: if there is no duration at all.
     """
-    durations = [duration for block in blocks for duration in block.durations_ns]
-    if not durations:
+    import numpy as np  # only where something was measured
+
+    durations = np.concatenate(
+        [np.array(block.durations_ns, dtype=np.int64) for block in blocks]
+        or [np.empty(0, np.int64)]
+    )
+    if not len(durations):
         raise ValueError("no timed inference in these blocks")
-    ordered = sorted(durations)
+    ordered = np.sort(durations)
     stride = 1 if keep == 0 else math.ceil(len(durations) / keep)
+    seconds = durations * 1e-9
     throttled = [block.throttled_ns for block in blocks if block.throttled_ns is not None]
     return Samples(
         count=len(durations),
-        sum_ns=sum(durations),
-        sum_of_squares_s2=math.fsum((duration * 1e-9) ** 2 for duration in durations),
-        min_ns=ordered[0],
-        max_ns=ordered[-1],
-        durations_ns=tuple(thinned(durations, keep) if keep else durations),
+        sum_ns=int(durations.sum()),
+        sum_of_squares_s2=float(np.sum(seconds * seconds)),
+        min_ns=int(ordered[0]),
+        max_ns=int(ordered[-1]),
+        durations_ns=tuple(durations[_thinned(durations, keep)].tolist()),
         stride=stride,
         order_statistics=tuple(order_statistic(ordered, percent) for percent in PERCENTS),
         thirds_ns=thirds(durations),
@@ -92,14 +102,24 @@ def thinned(durations: Sequence[_Duration], keep: int) -> Sequence[_Duration]:
     """
     if len(durations) <= keep:
         return durations
-    ranked = sorted(range(len(durations)), key=durations.__getitem__)
+    import numpy as np
+
+    return [durations[index] for index in _thinned(np.asarray(durations), keep)]
+
+
+def _thinned(durations: npt.NDArray[np.number], keep: int) -> npt.NDArray[np.intp]:
+    """Indices of what :func:`thinned` keeps, ascending; ``keep`` of 0 keeps all."""
+    import numpy as np
+
+    if keep == 0 or len(durations) <= keep:
+        return np.arange(len(durations))
+    ranked = np.argsort(durations, kind="stable")
     draw = random.Random(0)
     bounds = [len(durations) * index // keep for index in range(keep + 1)]
-    chosen = sorted(ranked[draw.randrange(low, high)] for low, high in pairwise(bounds))
-    return [durations[index] for index in chosen]
+    return np.sort(ranked[[draw.randrange(low, high) for low, high in pairwise(bounds)]])
 
 
-def thirds(durations: Sequence[int]) -> tuple[int, int, int] | None:
+def thirds(durations: Sequence[int] | npt.NDArray[np.int64]) -> tuple[int, int, int] | None:
     """Medians of the first and the last third, and how far segments scatter within a third.
 
     The scatter is a median absolute deviation of *segment medians around the median of their own
@@ -110,17 +130,21 @@ def thirds(durations: Sequence[int]) -> tuple[int, int, int] | None:
     Returns:
         First median, last median and scatter in nanoseconds; ``None`` with too few samples.
     """
+    import numpy as np
+
     size = len(durations) // 3
     if size < MIN_THIRD:
         return None
     middles: list[float] = []
     deviations: list[float] = []
     for third in (durations[:size], durations[size:-size], durations[-size:]):
-        middle = median(third)
+        middle = float(np.median(third))
         middles.append(middle)
         segments = min(SEGMENTS_A_THIRD, len(third))
         bounds = [len(third) * index // segments for index in range(segments + 1)]
-        deviations += [abs(median(third[start:stop]) - middle) for start, stop in pairwise(bounds)]
+        deviations += [
+            abs(float(np.median(third[start:stop])) - middle) for start, stop in pairwise(bounds)
+        ]
     return round(middles[0]), round(middles[2]), round(median(deviations))
 
 

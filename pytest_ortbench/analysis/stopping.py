@@ -27,8 +27,9 @@ MIN_SAMPLES = 3
 SEGMENT_NS = 50_000_000
 MAX_SEGMENTS = 30
 
-#: Samples that are looked at to judge the median; more would keep the worker waiting.
-_LOOKED_AT = 6_000
+#: Samples that are looked at to judge the median, after every block; more would keep the worker
+#: waiting and the host busy.
+_LOOKED_AT = 3_000
 
 #: Share of the time left until the deadline that a block may take.
 _SHARE_OF_TIME_LEFT = 0.5
@@ -119,14 +120,24 @@ def median_is_known(blocks: Sequence[Block], target: float) -> bool:
     Both the interval of the median over the samples and the one over medians of segments of at
     least 50 ms must be that narrow.
     """
-    durations = [duration for block in blocks for duration in block.durations_ns]
-    segments = min(MAX_SEGMENTS, len(durations), sum(durations) // SEGMENT_NS)
+    count = sum(len(block.durations_ns) for block in blocks)
+    segments = min(MAX_SEGMENTS, count, sum(block.wall_ns for block in blocks) // SEGMENT_NS)
     if segments < samples_needed(50):
         return False
-    looked_at = durations[:: math.ceil(len(durations) / _LOOKED_AT)]
+    looked_at = _every(blocks, math.ceil(count / _LOOKED_AT))
     bounds = [len(looked_at) * index // segments for index in range(segments + 1)]
     medians = [round(median(looked_at[start:stop])) for start, stop in pairwise(bounds)]
     return _is_narrow(looked_at, target) and _is_narrow(medians, target)
+
+
+def _every(blocks: Sequence[Block], stride: int) -> list[int]:
+    """Every ``stride``-th duration over all blocks, without laying them side by side first."""
+    looked_at: list[int] = []
+    start = 0
+    for block in blocks:
+        looked_at += block.durations_ns[start::stride]
+        start = (start - len(block.durations_ns)) % stride
+    return looked_at
 
 
 def _is_narrow(values: Sequence[int], target: float) -> bool:

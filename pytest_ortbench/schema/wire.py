@@ -7,11 +7,14 @@ module also runs inside the measured interpreter.
 
 from __future__ import annotations
 
+import binascii
 import dataclasses
 import functools
 import json
+import sys
 import types
 import typing
+from array import array
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias, TypeVar, Union
 
@@ -22,6 +25,12 @@ _Read: TypeAlias = Callable[[Plain, str], object]
 _T = TypeVar("_T")
 
 _SCALARS = (bool, int, float, str)
+
+#: Integers from which on they travel packed, 64 bits each, little-endian, in base64: durations
+#: come by the ten thousand a block, and reading their digits would cost the host, which must keep
+#: quiet while a worker measures, ten times as much.
+_PACKED_FROM = 64
+_PACKED = "int64"
 
 
 class WireError(ValueError):
@@ -98,13 +107,36 @@ def _write(value: object, place: str) -> Plain:
             for field in dataclasses.fields(value)
         }
     if isinstance(value, tuple | list):
-        # Durations come by the hundred thousand: one pass in C, no path for each.
         if set(map(type, value)) <= {int}:
-            return list(value)
+            return list(value) if len(value) < _PACKED_FROM else _pack(value)
         return [_write(item, f"{place}[{index}]") for index, item in enumerate(value)]
     if isinstance(value, Mapping):
         return {_key(key, place): _write(item, f"{place}[{key!r}]") for key, item in value.items()}
     raise WireError(f"{place or 'value'}: {type(value).__name__} can't travel")
+
+
+def _pack(values: Sequence[int]) -> Plain:
+    try:
+        packed = array("q", values)
+    except OverflowError:
+        return list(values)
+    if sys.byteorder == "big":
+        packed.byteswap()
+    return {_PACKED: binascii.b2a_base64(packed.tobytes(), newline=False).decode("ascii")}
+
+
+def _unpack(plain: Plain, place: str) -> tuple[int, ...]:
+    text = plain.get(_PACKED) if isinstance(plain, dict) and len(plain) == 1 else None
+    if not isinstance(text, str):
+        raise _misfit(plain, "array", place)
+    packed = array("q")
+    try:
+        packed.frombytes(binascii.a2b_base64(text))
+    except ValueError as error:  # no base64, or no multiple of eight bytes
+        raise WireError(f"{place}: broken packed integers: {error}") from error
+    if sys.byteorder == "big":
+        packed.byteswap()
+    return tuple(packed)
 
 
 def _key(key: object, place: str) -> str:
@@ -172,11 +204,15 @@ def _tuple_reader(arguments: tuple[object, ...]) -> _Read:
         read = _reader(item_type)
 
         def read_any(plain: Plain, place: str) -> tuple[object, ...]:
-            if not isinstance(plain, list):
-                raise _misfit(plain, "array", place)
-            if item_type in (int, str) and set(map(type, plain)) <= {item_type}:
-                return tuple(plain)
-            return tuple(read(item, f"{place}[{i}]") for i, item in enumerate(plain))
+            if isinstance(plain, list):
+                if item_type in (int, str) and set(map(type, plain)) <= {item_type}:
+                    return tuple(plain)
+                items: Sequence[Plain] = plain
+            else:
+                items = _unpack(plain, place)
+                if item_type is int:
+                    return tuple(items)
+            return tuple(read(item, f"{place}[{i}]") for i, item in enumerate(items))
 
         return read_any
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import dataclasses
 import functools
 import json
 import math
+import struct
 import types
 import typing
 
@@ -127,6 +129,30 @@ def test_a_whole_number_in_a_float_field_arrives_as_float() -> None:
 
 def test_missing_fields_take_their_defaults() -> None:
     assert from_plain(SessionConfig, {}) == SessionConfig()
+
+
+@pytest.mark.parametrize("count", [0, 1, 63, 64, 20_000])
+def test_durations_travel_whole_whatever_their_number(count: int) -> None:
+    block = Block(durations_ns=tuple(range(-5, count - 5)), wall_ns=1, cpu_ns=1)
+    frame = encode_frame("t", to_plain(block))
+    assert from_plain(Block, decode_frame("t", frame)[1]) == block
+
+
+def test_many_durations_travel_packed_unless_64_bits_are_too_few() -> None:
+    values = (2**63 - 1, -(2**63), *range(62))
+    assert to_plain(values) == {
+        "int64": base64.b64encode(struct.pack("<64q", *values)).decode("ascii")
+    }
+    beyond = (2**63, *range(63))
+    assert to_plain(beyond) == list(beyond)
+    assert from_plain(tuple[float, ...], to_plain(values))[2:4] == (0.0, 1.0)
+
+
+@pytest.mark.parametrize("packed", [{"int64": "AAAA"}, {"int64": "A"}, {"int64": 3}, {"int32": ""}])
+def test_broken_packed_durations_are_refused(packed: dict[str, object]) -> None:
+    plain = {"durations_ns": packed, "wall_ns": 1, "cpu_ns": 1}
+    with pytest.raises(WireError, match=r"Block\.durations_ns: "):
+        from_plain(Block, plain)  # type: ignore[arg-type]  # what a broken worker may send
 
 
 def test_infinity_travels() -> None:
