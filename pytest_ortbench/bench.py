@@ -198,6 +198,7 @@ class Bench:
             finished=self.resumable.results if self.resumable is not None else {},
             min_samples=self.needs,
             passes=self.passes,
+            planned=self.planned,
         )
 
     @cached_property

@@ -41,7 +41,13 @@ RESTRICTED = {
 OF_PYTEST = ("pytest", "_pytest", "pluggy", "pytest_benchmark", "xdist")
 
 #: Modules that run inside the measured interpreter, which has nothing of ours installed.
-SHIPPED_TO_WORKERS = ("core/", "schema/wire.py", "schema/protocol.py", "worker/")
+SHIPPED_TO_WORKERS = (
+    "core/",
+    "schema/wire.py",
+    "schema/protocol.py",
+    "schema/pass_questions.py",
+    "worker/",
+)
 
 FORBIDDEN_NAMES = {"utils", "util", "helpers", "helper", "common", "misc", "manager", "managers"}
 LONGEST_MODULE = 400

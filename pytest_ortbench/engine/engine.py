@@ -55,6 +55,7 @@ class Engine:
         finished: Results of an interrupted run of the same plan, used instead of measuring.
         min_samples: Samples that the tests of a case need (368 for a limit on p99), by its key.
         passes: Passes besides the standard one that the tests of a case need, by its key.
+        planned: All cases of the run, for passes that take further shapes from them.
         variants_folder: Where made variants are kept; ``None`` for the user's cache.
         resumed: How many results were taken from ``finished`` so far.
     """
@@ -66,6 +67,7 @@ class Engine:
     finished: Mapping[Key, CaseResult] = field(default_factory=dict)
     min_samples: Mapping[Key, int] = field(default_factory=dict)
     passes: Mapping[Key, Collection[str]] = field(default_factory=dict)
+    planned: Mapping[Key, Planned] = field(default_factory=dict)
     variants_folder: Path | None = None
     resumed: int = 0
     _results: dict[Key, CaseResult] = field(default_factory=dict)
@@ -89,12 +91,17 @@ class Engine:
         self._results[key] = self._obtain(planned) if known is None else known
         try:
             for name in due(self._results[key], wanted):
-                self._results[key] = carry_out(name, self._results[key], self.launcher)
+                self._results[key] = carry_out(
+                    name, self._results[key], self.launcher, self._others(key)
+                )
         finally:
             # An interrupt in a later pass costs nothing of an earlier one.
             self._store(self._results[key])
         self.listener.end(self._results[key])
         return self._results[key]
+
+    def _others(self, key: Key) -> list[Case]:
+        return [each.case for other, each in self.planned.items() if other != key]
 
     def _store(self, result: CaseResult) -> None:
         if self.journal is None:

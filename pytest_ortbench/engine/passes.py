@@ -7,7 +7,7 @@ raises for a worker that failed: the standard pass has given its numbers already
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -33,21 +33,24 @@ def due(result: CaseResult, wanted: Iterable[str]) -> list[str]:
     return [name for name in PASSES if name in wanted and not _IS_DONE[name](result)]
 
 
-def carry_out(name: str, result: CaseResult, launcher: Launcher) -> CaseResult:
+def carry_out(
+    name: str, result: CaseResult, launcher: Launcher, others: Sequence[Case] = ()
+) -> CaseResult:
     """Carry out one pass.
 
     Args:
         name: A key of :data:`PASSES`.
         result: What is known of the case.
         launcher: Starts the worker.
+        others: The other cases of the plan, which a pass may learn further shapes from.
     """
     began = time.monotonic()
-    result = PASSES[name](result, launcher)
+    result = PASSES[name](result, launcher, others)
     result = replace(result, wall_s=result.wall_s + time.monotonic() - began)
     return replace(result, flags=flags_of(result))
 
 
-def _energy(result: CaseResult, launcher: Launcher) -> CaseResult:
+def _energy(result: CaseResult, launcher: Launcher, _others: Sequence[Case]) -> CaseResult:
     try:
         return replace(result, energy=_measured_energy(result.case, launcher))
     except WorkerError as error:
@@ -64,7 +67,7 @@ def _measured_energy(case: Case, launcher: Launcher) -> Energy:
         return worker.energy(max(0.0, deadline - time.monotonic() - _ANSWER_S))
 
 
-def _profile(result: CaseResult, launcher: Launcher) -> CaseResult:
+def _profile(result: CaseResult, launcher: Launcher, _others: Sequence[Case]) -> CaseResult:
     try:
         return replace(result, profile=profile_case(result.case, launcher))
     except WorkerError as error:
@@ -89,7 +92,7 @@ def profile_case(case: Case, launcher: Launcher, trace: Path | None = None) -> O
         return worker.operators(trace)
 
 
-def _soak(result: CaseResult, launcher: Launcher) -> CaseResult:
+def _soak(result: CaseResult, launcher: Launcher, _others: Sequence[Case]) -> CaseResult:
     sampling = result.case.sampling
     deadline = time.monotonic() + sampling.timeout_s + sampling.soak_s
     try:
@@ -102,7 +105,7 @@ def _soak(result: CaseResult, launcher: Launcher) -> CaseResult:
 
 
 #: Every pass by name, in the order in which they are carried out.
-PASSES: dict[str, Callable[[CaseResult, Launcher], CaseResult]] = {
+PASSES: dict[str, Callable[[CaseResult, Launcher, Sequence[Case]], CaseResult]] = {
     "energy": _energy,
     "profile": _profile,
     "soak": _soak,

@@ -9,160 +9,38 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
 
 from pytest_ortbench.core.case import Case, Provider, Runtime
-from pytest_ortbench.core.energy import Energy
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.node_error import NodeErrors
 from pytest_ortbench.core.outcome import (
-    Accuracy,
-    Block,
-    Memory,
-    OutputCheck,
-    Placement,
     RuntimeInfo,
-    WarmUp,
 )
-from pytest_ortbench.core.placement import is_fallback
-from pytest_ortbench.core.profile import OperatorProfile
 from pytest_ortbench.core.recipe import Conversion, Converted
-from pytest_ortbench.core.soak import Soak
-from pytest_ortbench.launch.diagnose import Evidence, diagnose, graph_refused
-from pytest_ortbench.launch.ending import tail
+from pytest_ortbench.launch.case_worker import ProcessWorker, ask
+from pytest_ortbench.launch.diagnose import graph_refused
 from pytest_ortbench.launch.native_text import readable
-from pytest_ortbench.launch.process import Refused, WorkerProcess
+from pytest_ortbench.launch.process import WorkerProcess
 from pytest_ortbench.launch.reference import reference_case, reference_key
 from pytest_ortbench.launch.seam import Launcher, ProbeOutcome, Worker
 from pytest_ortbench.launch.staging import Files, SharedFiles, StagedFiles
 from pytest_ortbench.schema.protocol import (
-    CheckOutputs,
     CompareNodes,
-    CompareOutputs,
     Convert,
     Done,
     Inspect,
-    MeasureEnergy,
     Open,
     Opened,
     Probed,
     ProbeProvider,
-    ProfileOperators,
-    ProfilePlacement,
-    Question,
-    ReadMemory,
-    SoakFor,
-    TimeBlock,
-    WarmUpFor,
     WriteReference,
 )
 
 __all__ = ["Launcher", "ProbeOutcome", "ProcessLauncher", "ProcessWorker", "Worker"]
 
-_T = TypeVar("_T")
-
 #: Inspecting or probing a runtime; engines of tiny models take seconds on some providers.
 _LOOK_S = 120.0
 _CURRENT = Runtime()
-
-
-class ProcessWorker:
-    """A :class:`Worker` that is a real process.
-
-    Attributes:
-        deadline: Until when it must be done, of ``time.monotonic()``; may be moved.
-
-    Args:
-        process: The process, with the case open.
-        case: What it measures.
-        opened: What it said when it opened.
-        deadline: Until when it must be done, of ``time.monotonic()``.
-        files: How it gets the host's files.
-    """
-
-    def __init__(
-        self, process: WorkerProcess, case: Case, opened: Opened, deadline: float, files: Files
-    ) -> None:
-        self._process = process
-        self._files = files
-        self._case = case
-        self.deadline = deadline
-        self.info = opened.info
-        self.startup = opened.startup
-        self.threads = opened.threads
-        self.threads_source = opened.threads_source
-        self.cpus = opened.cpus
-        self.options_in_force = opened.options_in_force
-        self.clock_pair_ns = opened.clock_pair_ns
-        self.no_energy = opened.no_energy
-
-    @property
-    def pid(self) -> int:
-        """Process id."""
-        return self._process.pid
-
-    def warm(self, budget_s: float) -> WarmUp:
-        """Run until no trend is left, ``budget_s`` seconds at most."""
-        return self._ask(WarmUpFor(budget_s=budget_s), WarmUp)
-
-    def block(self, iterations: int) -> Block:
-        """Time single inferences in a row."""
-        return self._ask(TimeBlock(iterations=iterations), Block)
-
-    def memory(self) -> Memory:
-        """Say what session and runs took."""
-        return self._ask(ReadMemory(), Memory)
-
-    def check(self, run: str) -> OutputCheck:
-        """Look at the outputs of one more, untimed inference."""
-        return self._ask(CheckOutputs(run=run), OutputCheck)
-
-    def profile(self) -> Placement:
-        """Prove what ran where; a plug-in that refused every graph is a failure with its reason."""
-        placement = self._ask(ProfilePlacement(), Placement)
-        if is_fallback(placement):
-            log = self._process.read_log()
-            failure = graph_refused(log, self._case.provider)
-            if failure is not None:
-                raise WorkerError(replace(failure, log_tail=tail(log)))
-        return placement
-
-    def accuracy(self, reference: Path) -> Accuracy:
-        """Compare outputs with the reference's."""
-        path = self._files.send(reference, reference.name)
-        return self._ask(CompareOutputs(reference=path), Accuracy)
-
-    def energy(self, budget_s: float) -> Energy:
-        """Put the session under load and read the device's meter meanwhile."""
-        return self._ask(MeasureEnergy(budget_s=budget_s), Energy)
-
-    def soak(self, seconds: float) -> Soak:
-        """Run on and on for so long, and watch resident memory."""
-        return self._ask(SoakFor(seconds=seconds), Soak)
-
-    def operators(self, trace: Path | None = None) -> OperatorProfile:
-        """Say where the time of an inference goes, and keep the profiler's trace if asked."""
-        there = "" if trace is None else self._files.place_of(trace, self._files.case(self._case))
-        found = self._ask(ProfileOperators(keep=there), OperatorProfile)
-        if trace is None:
-            return found
-        self._files.fetch(there, trace)
-        return replace(found, trace=str(trace))
-
-    def pause(self) -> None:
-        """Suspend the process with all its threads."""
-        self._process.pause()
-
-    def resume(self) -> None:
-        """Let it go on."""
-        self._process.resume()
-
-    def close(self) -> None:
-        """End the process; safe to repeat."""
-        self._process.close()
-
-    def _ask(self, question: Question, answer: type[_T]) -> _T:
-        return _ask(self._process, question, answer, self.deadline, self._case)
 
 
 class ProcessLauncher:
@@ -196,7 +74,7 @@ class ProcessLauncher:
         try:
             files = _files(process, deadline, case)
             question = Open(case=files.case(case), engines=self._engines(case))
-            opened = _ask(process, question, Opened, deadline, case)
+            opened = ask(process, question, Opened, deadline, case)
         except BaseException:
             process.close()
             raise
@@ -244,7 +122,7 @@ class ProcessLauncher:
             files = _files(process, deadline, case)
             there = files.source(case)
             written = files.place_of(path, there)
-            _ask(process, WriteReference(case=there, path=written), Done, deadline, case)
+            ask(process, WriteReference(case=there, path=written), Done, deadline, case)
             files.fetch(written, path)
         finally:
             process.close()
@@ -259,7 +137,7 @@ class ProcessLauncher:
         process = self._start(Runtime(command=(sys.executable,)), name, deadline)
         try:
             question = Convert(conversion=conversion, folder=str(folder))
-            return _ask(process, question, Converted, deadline)
+            return ask(process, question, Converted, deadline)
         finally:
             process.close()
 
@@ -272,7 +150,7 @@ class ProcessLauncher:
             question = CompareNodes(
                 case=replace(case, inputs=right.inputs), reference=right.model.path, samples=samples
             )
-            return _ask(process, question, NodeErrors, deadline, case)
+            return ask(process, question, NodeErrors, deadline, case)
         finally:
             process.close()
 
@@ -301,7 +179,7 @@ class ProcessLauncher:
         deadline = time.monotonic() + _LOOK_S
         process = self._start(runtime, f"inspect-{runtime.label}", deadline)
         try:
-            return _ask(process, question, RuntimeInfo, deadline)
+            return ask(process, question, RuntimeInfo, deadline)
         finally:
             process.close()
 
@@ -311,7 +189,7 @@ class ProcessLauncher:
             process = self._start(runtime, f"probe-{provider.label}", deadline)
             try:
                 question = ProbeProvider(provider=provider)
-                probed = _ask(process, question, Probed, deadline, provider=provider)
+                probed = ask(process, question, Probed, deadline, provider=provider)
                 refused = graph_refused(process.read_log(), provider)
             finally:
                 process.close()
@@ -363,30 +241,7 @@ def _files(process: WorkerProcess, deadline: float, case: Case) -> Files:
     """How the worker gets the host's files."""
     if case.runtime.shares_files:
         return SharedFiles()
-    return StagedFiles(lambda question, answer: _ask(process, question, answer, deadline, case))
-
-
-def _ask(
-    process: WorkerProcess,
-    question: Question,
-    answer: type[_T],
-    deadline: float,
-    case: Case | None = None,
-    *,
-    provider: Provider | None = None,
-) -> _T:
-    """Ask a process, and turn a refusal into a failure with the native log's end."""
-    try:
-        return process.ask(question, answer, deadline)
-    except Refused as refused:
-        log = process.read_log()
-        evidence = Evidence(
-            refusal=refused.refusal,
-            log=log,
-            provider=provider if case is None else case.provider,
-            custom_ops=() if case is None else case.session.custom_ops,
-        )
-        raise WorkerError(replace(diagnose(evidence), log_tail=tail(log))) from refused
+    return StagedFiles(lambda question, answer: ask(process, question, answer, deadline, case))
 
 
 def _took_nothing(probed: Probed, ran: str) -> str:

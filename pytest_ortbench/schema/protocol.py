@@ -48,6 +48,9 @@ from pytest_ortbench.core.outcome import (
 from pytest_ortbench.core.profile import OperatorProfile
 from pytest_ortbench.core.recipe import Conversion, Converted
 from pytest_ortbench.core.soak import Soak
+from pytest_ortbench.schema.pass_questions import MeasureEnergy as MeasureEnergy
+from pytest_ortbench.schema.pass_questions import ProfileOperators as ProfileOperators
+from pytest_ortbench.schema.pass_questions import SoakFor as SoakFor
 from pytest_ortbench.schema.wire import Plain, WireError, from_plain, to_plain
 
 
@@ -195,31 +198,6 @@ class CompareOutputs:
     """Compare outputs with those in the file ``reference``."""
 
     reference: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MeasureEnergy:
-    """Put the session under load, with idle time before, ``budget_s`` seconds at most."""
-
-    budget_s: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProfileOperators:
-    """Release the measured session and say where the time goes in a profiled one.
-
-    Attributes:
-        keep: Where the trace goes, on the worker's side; empty to keep none.
-    """
-
-    keep: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SoakFor:
-    """Run on and on for ``seconds``, and watch resident memory."""
-
-    seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,163 @@
+"""A worker that is a real process: a question goes out, its answer or a failure comes back."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TypeVar
+
+from pytest_ortbench.core.case import Case, Provider
+from pytest_ortbench.core.energy import Energy
+from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.core.outcome import (
+    Accuracy,
+    Block,
+    Memory,
+    OutputCheck,
+    Placement,
+    WarmUp,
+)
+from pytest_ortbench.core.placement import is_fallback
+from pytest_ortbench.core.profile import OperatorProfile
+from pytest_ortbench.core.soak import Soak
+from pytest_ortbench.launch.diagnose import Evidence, diagnose, graph_refused
+from pytest_ortbench.launch.ending import tail
+from pytest_ortbench.launch.process import Refused, WorkerProcess
+from pytest_ortbench.launch.staging import Files
+from pytest_ortbench.schema.protocol import (
+    CheckOutputs,
+    CompareOutputs,
+    MeasureEnergy,
+    Opened,
+    ProfileOperators,
+    ProfilePlacement,
+    Question,
+    ReadMemory,
+    SoakFor,
+    TimeBlock,
+    WarmUpFor,
+)
+
+_T = TypeVar("_T")
+
+
+class ProcessWorker:
+    """A :class:`Worker` that is a real process.
+
+    Attributes:
+        deadline: Until when it must be done, of ``time.monotonic()``; may be moved.
+
+    Args:
+        process: The process, with the case open.
+        case: What it measures.
+        opened: What it said when it opened.
+        deadline: Until when it must be done, of ``time.monotonic()``.
+        files: How it gets the host's files.
+    """
+
+    def __init__(
+        self, process: WorkerProcess, case: Case, opened: Opened, deadline: float, files: Files
+    ) -> None:
+        self._process = process
+        self._files = files
+        self._case = case
+        self.deadline = deadline
+        self.info = opened.info
+        self.startup = opened.startup
+        self.threads = opened.threads
+        self.threads_source = opened.threads_source
+        self.cpus = opened.cpus
+        self.options_in_force = opened.options_in_force
+        self.clock_pair_ns = opened.clock_pair_ns
+        self.no_energy = opened.no_energy
+
+    @property
+    def pid(self) -> int:
+        """Process id."""
+        return self._process.pid
+
+    def warm(self, budget_s: float) -> WarmUp:
+        """Run until no trend is left, ``budget_s`` seconds at most."""
+        return self._ask(WarmUpFor(budget_s=budget_s), WarmUp)
+
+    def block(self, iterations: int) -> Block:
+        """Time single inferences in a row."""
+        return self._ask(TimeBlock(iterations=iterations), Block)
+
+    def memory(self) -> Memory:
+        """Say what session and runs took."""
+        return self._ask(ReadMemory(), Memory)
+
+    def check(self, run: str) -> OutputCheck:
+        """Look at the outputs of one more, untimed inference."""
+        return self._ask(CheckOutputs(run=run), OutputCheck)
+
+    def profile(self) -> Placement:
+        """Prove what ran where; a plug-in that refused every graph is a failure with its reason."""
+        placement = self._ask(ProfilePlacement(), Placement)
+        if is_fallback(placement):
+            log = self._process.read_log()
+            failure = graph_refused(log, self._case.provider)
+            if failure is not None:
+                raise WorkerError(replace(failure, log_tail=tail(log)))
+        return placement
+
+    def accuracy(self, reference: Path) -> Accuracy:
+        """Compare outputs with the reference's."""
+        path = self._files.send(reference, reference.name)
+        return self._ask(CompareOutputs(reference=path), Accuracy)
+
+    def energy(self, budget_s: float) -> Energy:
+        """Put the session under load and read the device's meter meanwhile."""
+        return self._ask(MeasureEnergy(budget_s=budget_s), Energy)
+
+    def soak(self, seconds: float) -> Soak:
+        """Run on and on for so long, and watch resident memory."""
+        return self._ask(SoakFor(seconds=seconds), Soak)
+
+    def operators(self, trace: Path | None = None) -> OperatorProfile:
+        """Say where the time of an inference goes, and keep the profiler's trace if asked."""
+        there = "" if trace is None else self._files.place_of(trace, self._files.case(self._case))
+        found = self._ask(ProfileOperators(keep=there), OperatorProfile)
+        if trace is None:
+            return found
+        self._files.fetch(there, trace)
+        return replace(found, trace=str(trace))
+
+    def pause(self) -> None:
+        """Suspend the process with all its threads."""
+        self._process.pause()
+
+    def resume(self) -> None:
+        """Let it go on."""
+        self._process.resume()
+
+    def close(self) -> None:
+        """End the process; safe to repeat."""
+        self._process.close()
+
+    def _ask(self, question: Question, answer: type[_T]) -> _T:
+        return ask(self._process, question, answer, self.deadline, self._case)
+
+
+def ask(
+    process: WorkerProcess,
+    question: Question,
+    answer: type[_T],
+    deadline: float,
+    case: Case | None = None,
+    *,
+    provider: Provider | None = None,
+) -> _T:
+    """Ask a process, and turn a refusal into a failure with the native log's end."""
+    try:
+        return process.ask(question, answer, deadline)
+    except Refused as refused:
+        log = process.read_log()
+        evidence = Evidence(
+            refusal=refused.refusal,
+            log=log,
+            provider=provider if case is None else case.provider,
+            custom_ops=() if case is None else case.session.custom_ops,
+        )
+        raise WorkerError(replace(diagnose(evidence), log_tail=tail(log))) from refused
