@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from pytest_ortbench.analysis.recommendation import Advice, Contender, advise
 from pytest_ortbench.analysis.summary import Summary, summarise
 from pytest_ortbench.core.case import WORKLOAD_KNOBS
 from pytest_ortbench.core.flags import FLAGS
@@ -92,6 +93,9 @@ class ModelAnswer:
         fastest: One a batch size, smallest batch first.
         throughput: Over all batch sizes.
         smallest: Over all variants that can be ranked.
+        advice: Which variant to ship; ``None`` if none can be ranked.
+        runner_up: How much faster the fastest of the smallest batch size is than the next variant
+            that does not tie with it.
         left_out: Label and reason of each case that could not be ranked.
     """
 
@@ -103,6 +107,8 @@ class ModelAnswer:
     fastest: tuple[Winner, ...] = ()
     throughput: Winner | None = None
     smallest: Winner | None = None
+    advice: Advice | None = None
+    runner_up: Factor | None = None
     left_out: tuple[tuple[str, str], ...] = ()
 
 
@@ -112,6 +118,7 @@ class _Candidate:
 
     summary: Summary
     label: str
+    variant: str = ""
 
     @property
     def batch(self) -> int:
@@ -167,21 +174,58 @@ def _answer(members: Sequence[tuple[CaseResult, Summary]], *, runtimes: bool) ->
         if reason:
             left_out.append((label, reason))
         else:
-            candidates.append(_Candidate(summary, label))
+            candidates.append(
+                _Candidate(summary, label, _label(result, runtimes=runtimes, batch=False))
+            )
     case = members[0][0].case
     batches = sorted({candidate.batch for candidate in candidates})
     by_batch = [[one for one in candidates if one.batch == batch] for batch in batches]
+    fastest = tuple(_winner(same_batch, "latency_p50") for same_batch in by_batch)
     return ModelAnswer(
         model=case.model.name,
         dims=case.dims,
         io=case.io,
         workload={name: case.knobs[name] for name in _WORKLOAD_KNOBS if name in case.knobs},
         ranked=len(candidates),
-        fastest=tuple(_winner(same_batch, "latency_p50") for same_batch in by_batch),
+        fastest=fastest,
         throughput=_winner(candidates, "throughput") if candidates else None,
         smallest=_smallest(candidates) if candidates else None,
+        advice=_advice(candidates, fastest) if candidates else None,
+        runner_up=_runner_up(by_batch[0], fastest[0]) if candidates else None,
         left_out=tuple(left_out),
     )
+
+
+def _advice(candidates: Sequence[_Candidate], fastest: Sequence[Winner]) -> Advice:
+    """Which variant to ship: the fastest ones of each batch size decide."""
+    by_label = {one.label: one for one in candidates}
+    pools = [
+        [
+            Contender(variant=one.variant, label=label, summary=one.summary)
+            for label in (winner.label, *winner.ties)
+            for one in (by_label[label],)
+        ]
+        for winner in fastest
+    ]
+    sizes = {
+        one.summary.case.variant.precision: one.summary.quantities["model_size"].value
+        for one in candidates
+    }
+    return advise(
+        pools,
+        rivals=len({one.variant for one in candidates}),
+        original_bytes=sizes.get("fp32", sizes.get("native")),
+        blurred_by=fastest[0].blurred_by,
+    )
+
+
+def _runner_up(same_batch: Sequence[_Candidate], fastest: Winner) -> Factor | None:
+    beaten = [one for one in same_batch if one.label not in (fastest.label, *fastest.ties)]
+    if not beaten:
+        return None
+    best = next(one for one in same_batch if one.label == fastest.label)
+    second = min(beaten, key=lambda one: one.summary.quantities["latency_p50"].value)
+    return _factor(best, second, "latency_p50")
 
 
 def _why_not(summary: Summary) -> str:
@@ -202,9 +246,10 @@ def _flags(summary: Summary, severity: str) -> tuple[str, ...]:
     )
 
 
-def _label(result: CaseResult, *, runtimes: bool) -> str:
+def _label(result: CaseResult, *, runtimes: bool, batch: bool = True) -> str:
     case = result.case
-    parts = [case.variant.precision, case.provider.label, f"b{case.batch}"]
+    parts = [case.variant.precision, case.provider.label]
+    parts += [f"b{case.batch}"] if batch else []
     parts += [
         f"{name}:{value}" for name, value in case.knobs.items() if name not in _WORKLOAD_KNOBS
     ]

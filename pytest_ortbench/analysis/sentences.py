@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Sequence
 
 from pytest_ortbench.analysis.answers import Factor, ModelAnswer, Winner
+from pytest_ortbench.analysis.recommendation import Advice
 from pytest_ortbench.core.quantity import Quantity
 from pytest_ortbench.core.units import common_scale, significant
 
@@ -17,17 +18,19 @@ _REASON_LENGTH = 90
 
 
 def sentences(answer: ModelAnswer) -> list[str]:
-    """Say what is fastest, gives the most per second, and is smallest; or why nothing is ranked.
+    """Say what to ship and why, then what is fastest, gives the most per second, and is smallest;
+    or why nothing is ranked.
 
     Each sentence starts with the model, so that it can be read alone.
     """
-    name = _name(answer)
+    name = name_of(answer)
     if answer.ranked == 0 or answer.throughput is None:
         return [f"{name}: nothing can be ranked: {_left_out(answer.left_out)}"]
     if answer.ranked == 1:
         said = [_the_only_one(answer, answer.throughput)]
     else:
-        said = [
+        said = [] if answer.advice is None else [_advice(answer, answer.advice)]
+        said += [
             _fastest(winner, several=len(answer.fastest) > 1)
             for winner in answer.fastest
             if winner.ranked > 1
@@ -40,7 +43,8 @@ def sentences(answer: ModelAnswer) -> list[str]:
     return [f"{name}: {sentence}" for sentence in said]
 
 
-def _name(answer: ModelAnswer) -> str:
+def name_of(answer: ModelAnswer) -> str:
+    """Return what every sentence of an answer starts with: ``bert (seq 128, decode)``."""
     details = [f"{name} {size}" for name, size in answer.dims.items()]
     details += [
         value if name == "workload" else f"{name} {value}"
@@ -56,6 +60,42 @@ def _the_only_one(answer: ModelAnswer, winner: Winner) -> str:
     parts = [f"p50 {with_interval(fastest.quantity)}" for fastest in answer.fastest]
     parts.append(f"{with_interval(winner.quantity)}{_blur(winner)}")
     return f"only {winner.label} can be ranked, {', '.join(parts)}"
+
+
+def _advice(answer: ModelAnswer, advice: Advice) -> str:
+    """``ship int8-static/cpu: fastest, ×2.02 [×2.00, ×2.05] faster than fp32/cpu/b1; …``."""
+    if advice.rivals == 1:
+        found = ", ".join(
+            f"p50 {with_interval(winner.quantity)} at batch {winner.batch}"
+            for winner in answer.fastest
+        )
+        return f"only {advice.variant} can be ranked: {found}"
+    first = answer.fastest[0]
+    several = len(answer.fastest) > 1
+    at = f" at batch {listed(advice.batches)}" if several else ""
+    if advice.ties:
+        nearest = ", and nearest to the original" if advice.nearest else ""
+        why = [f"as fast as any{at}{nearest}"]
+    else:
+        factor = first.factor or answer.runner_up
+        why = [f"fastest{at}"]
+        why += [f"{factor_text(factor)} faster than {factor.reference}"] if factor else []
+    if advice.smaller is not None:
+        why.append(f"×{significant(advice.smaller, 3)} smaller")
+    if advice.error is not None:
+        why.append(f"output error {significant(100 * advice.error, 2)} %")
+    if advice.top1 is not None:
+        why.append(f"same top-1 for {100 * advice.top1:.0f} %")
+    text = f"ship {advice.variant}: {', '.join(why)}"
+    for batch, variant in advice.elsewhere:
+        text += f"; for batch {batch} {variant} is faster"
+    return text + (f" (not certain: {', '.join(advice.blurred_by)})" if advice.blurred_by else "")
+
+
+def listed(batches: Sequence[int]) -> str:
+    """``1``, ``1 and 8``, ``1, 8 and 32``."""
+    names = [str(batch) for batch in batches]
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 def _fastest(winner: Winner, *, several: bool) -> str:
@@ -122,9 +162,19 @@ def _blur(winner: Winner) -> str:
 def _left_out(cases: Sequence[tuple[str, str]]) -> str:
     if not cases:
         return "no case was measured"
-    named = "; ".join(f"{label}: {_short(reason)}" for label, reason in cases[:_NAMED])
-    more = len(cases) - _NAMED
+    reasons: dict[str, list[str]] = {}
+    for label, reason in cases:
+        reasons.setdefault(reason, []).append(label)
+    named = "; ".join(
+        f"{_some(labels)}: {_short(reason)}" for reason, labels in list(reasons.items())[:_NAMED]
+    )
+    more = sum(len(labels) for labels in list(reasons.values())[_NAMED:])
     return named + (f"; and {more} more" if more > 0 else "")
+
+
+def _some(labels: Sequence[str]) -> str:
+    more = len(labels) - _NAMED
+    return ", ".join(labels[:_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _short(reason: str) -> str:

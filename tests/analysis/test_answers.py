@@ -201,6 +201,8 @@ def test_sentences_of_a_clear_case():
         at("cpu", 5.0, precision="int8-static", variant_bytes=3_500_000),
     )
     assert lines == [
+        "mobilenet_v2: ship native/openvino: fastest, ×1.667 [×1.664, ×1.670] faster than "
+        "native/cpu/b1",
         "mobilenet_v2: fastest native/openvino/b1, p50 1.800 ms [1.799, 1.802], "
         "×1.667 [×1.664, ×1.670] faster than native/cpu/b1",
         "mobilenet_v2: highest throughput native/openvino/b1, 554.8 /s [554.4, 555.2], "
@@ -211,12 +213,14 @@ def test_sentences_of_a_clear_case():
 
 def test_sentences_of_a_tie():
     lines = said(at("cpu", 3.05, "STEAL"), at("openvino", 3.0))
-    assert lines[0].endswith("; a tie with native/cpu/b1")
+    assert lines[0] == "mobilenet_v2: ship native/openvino: as fast as any"
+    assert lines[1].endswith("; a tie with native/cpu/b1")
 
 
 def test_sentences_of_a_blurred_winner_name_the_flag():
     lines = said(at("cpu", 3.0, "STEAL"), at("openvino", 9.0))
-    assert lines[0].endswith(" (STEAL)")
+    assert lines[0].endswith(" faster than native/openvino/b1 (not certain: STEAL)")
+    assert lines[1].endswith(" (STEAL)")
 
 
 def test_sentences_of_a_single_case():
@@ -226,7 +230,11 @@ def test_sentences_of_a_single_case():
 
 
 def test_sentences_of_several_batches_without_rivals_skip_the_fastest():
-    (line,) = said(at("cpu", 3.0), at("cpu", 20.0, batch=8))
+    only_one, line = said(at("cpu", 3.0), at("cpu", 20.0, batch=8))
+    assert only_one == (
+        "mobilenet_v2: only native/cpu can be ranked: p50 3.000 ms [2.998, 3.004] at batch 1, "
+        "p50 20.00 ms [19.99, 20.03] at batch 8"
+    )
     assert line.startswith("mobilenet_v2: highest throughput native/cpu/b8, ")
 
 
@@ -247,9 +255,14 @@ def test_long_lists_are_cut():
         make_result(case=make_case(batch=batch), status="unsupported") for batch in range(1, 7)
     ]
     (line,) = said(*results)
-    assert line.endswith("; and 3 more")
+    assert line.endswith(
+        "/b1, native/cpu/b2, native/cpu/b3 and 3 more: unsupported: the worker died"
+    )
+    reasons = ("INACCURATE", "NONFINITE", "EMULATED", "SHAPES")
+    (line,) = said(*(at("cpu", 3.0, reason, precision=reason.lower()) for reason in reasons))
+    assert line.endswith("; emulated/cpu/b1: EMULATED; and 1 more")
     many = said(*(at("cpu", 3.0, knobs={"threads": str(count)}) for count in range(1, 7)))
-    assert many[0].endswith(" and 2 more")
+    assert many[1].endswith(" and 2 more")
 
 
 def test_long_reasons_are_cut_and_stay_on_one_line():

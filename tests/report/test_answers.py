@@ -9,11 +9,13 @@ from tests.report import sample_runs
 
 def test_every_sentence_starts_with_its_model() -> None:
     lines = answer_lines(sample_runs.ten_cases())
-    assert [line.partition(": ")[0] for line in lines] == ["mobilenet_v2"] * 4 + [
+    assert [line.partition(": ")[0] for line in lines] == ["mobilenet_v2"] * 5 + [
         "lstm_tagger (seq 128)"
     ] * 2
     assert "fastest at batch 1" in lines[0]
-    assert "6.13 ms [6.07, 6.15]" in lines[0]
+    assert "ship int8-static/cpu: fastest at batch 1, ×2.02 [" in lines[0]
+    assert lines[0].endswith("; for batch 8 native/cpu is faster")
+    assert "6.13 ms [6.07, 6.15]" in lines[1]
 
 
 def test_names_are_inert() -> None:

@@ -21,7 +21,7 @@ def test_the_fastest_variant_with_its_interval() -> None:
     assert badge["color"] == "blue"
     label, _, number = badge["message"].partition(" ")
     assert label == "int8-static/cpu/b1"
-    assert f"{label}, p50 {number}, " in answer_lines(run)[0]
+    assert f"{label}, p50 {number}, " in answer_lines(run)[1]
 
 
 def test_nothing_to_rank() -> None:

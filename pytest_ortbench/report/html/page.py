@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pytest_ortbench.analysis.answers import ModelAnswer, answers
-from pytest_ortbench.analysis.sentences import sentences
+from pytest_ortbench.analysis.sentences import name_of, sentences
 from pytest_ortbench.core.run import Run
 from pytest_ortbench.report import legend
 from pytest_ortbench.report.cells import COLUMNS, Column, texts
@@ -17,6 +17,8 @@ from pytest_ortbench.report.escape import lines, one_line
 from pytest_ortbench.report.figures import DESCRIPTIONS, figures, render
 from pytest_ortbench.report.html.details import Facts, environment, log_tail, origin
 from pytest_ortbench.report.precisions import HEADINGS, PrecisionTable, precision_tables
+from pytest_ortbench.report.stages import HEADINGS as STAGE_HEADINGS
+from pytest_ortbench.report.stages import StageTable, stage_tables
 
 #: The table's columns: the status comes early, where a narrow window shows it.
 _BY_KEY = {column.key: column for column in COLUMNS}
@@ -36,12 +38,19 @@ FLAG_CASES = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sentence:
-    """One sentence of the answer, cut around the words to stress."""
+class Part:
+    """Some words of a sentence; ``kind``: ``plain``, ``winner``, or ``flag``, which is a link."""
 
-    before: str
-    stressed: str
-    after: str
+    text: str
+    kind: str = "plain"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sentence:
+    """One sentence of the answer: whom it is about, and the rest cut around words to stress."""
+
+    about: str
+    parts: tuple[Part, ...]
     faint: bool
 
 
@@ -107,6 +116,8 @@ class Page:
     answers_open: int
     precision_headings: tuple[str, ...]
     precisions: tuple[PrecisionTable, ...]
+    stage_headings: tuple[str, ...]
+    stages: tuple[StageTable, ...]
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
     models: tuple[tuple[str, str], ...]
@@ -128,15 +139,19 @@ def build_page(run: Run) -> Page:
     groups = by_model(shown)
     failures, anchors = _failures(groups)
     cases = [entry.result.case for entry in shown]
+    flags = tuple(_flag(note, shown) for note in legend.flag_notes(shown))
+    flagged = {flag.note.kind.name for flag in flags}
     return Page(
         title=one_line(f"ONNX models on {run.machine.host}"),
         subtitle=_subtitle(run, shown),
         answers=tuple(
-            _answer(answer) for answer in answers(run, [entry.summary for entry in shown])
+            _answer(answer, flagged) for answer in answers(run, [entry.summary for entry in shown])
         ),
         answers_open=ANSWERS_OPEN,
         precision_headings=HEADINGS,
         precisions=precision_tables(run, [entry.summary for entry in shown]),
+        stage_headings=STAGE_HEADINGS,
+        stages=stage_tables(run),
         columns=SHOWN,
         rows=tuple(row for group in groups for row in _rows(group, anchors)),
         models=tuple(
@@ -153,7 +168,7 @@ def build_page(run: Run) -> Page:
         pictures=tuple(_pictures(shown)),
         failures=failures[:FAILURES],
         failures_left_out=max(0, len(failures) - FAILURES),
-        flags=tuple(_flag(note, shown) for note in legend.flag_notes(shown)),
+        flags=flags,
         includes=legend.includes(shown),
         origins=tuple(
             (one_line(f"{entry.result.case.model.name}/{entry.label}"), origin(entry))
@@ -190,21 +205,35 @@ def _subtitle(run: Run, shown: Sequence[Entry]) -> tuple[str, ...]:
     return tuple(one_line(part) for part in parts)
 
 
-def _answer(answer: ModelAnswer) -> tuple[Sentence, ...]:
+def _answer(answer: ModelAnswer, flags: Collection[str]) -> tuple[Sentence, ...]:
+    about = one_line(f"{name_of(answer)}: ")
     winners = (*answer.fastest, answer.throughput, answer.smallest)
-    labels = list(dict.fromkeys(one_line(winner.label) for winner in winners if winner))
+    labels = [answer.advice.variant] if answer.advice else []
+    labels += [winner.label for winner in winners if winner]
+    stressed = dict.fromkeys(map(one_line, labels))
     made: list[Sentence] = []
     for sentence in sentences(answer):
-        text = one_line(sentence)
-        found = [(text.find(f" {label}"), label) for label in labels if f" {label}" in text]
+        text = one_line(sentence).removeprefix(about.rstrip()).lstrip()
         # The winner is named first; of several labels that start there, the longest is meant.
+        found = [(f" {text}".find(f" {label}"), label) for label in stressed if label in text]
         start, label = min(found, key=lambda pair: (pair[0], -len(pair[1])), default=(-1, ""))
-        if start < 0 or ": not ranked: " in text:
-            made.append(Sentence(before=text, stressed="", after="", faint=True))
-        else:
-            before, after = text[: start + 1], text[start + 1 + len(label) :]
-            made.append(Sentence(before=before, stressed=label, after=after, faint=False))
+        faint = start < 0 or text.startswith("not ranked: ")
+        cut = [Part(text=text)]
+        if not faint:
+            end = start + len(label)
+            cut = [Part(text=text[:start]), Part(text=label, kind="winner"), Part(text=text[end:])]
+        parts = tuple(part for piece in cut for part in _linked(piece, flags) if part.text)
+        made.append(Sentence(about=f"{about.rstrip()} ", parts=parts, faint=faint))
     return tuple(made)
+
+
+def _linked(part: Part, flags: Collection[str]) -> list[Part]:
+    """Cut out the flags, each of which is explained further below."""
+    if part.kind != "plain" or not flags:
+        return [part]
+    names = "|".join(re.escape(name) for name in sorted(flags, key=len, reverse=True))
+    pieces = re.split(rf"(?<![\w/-])({names})(?![\w/-])", part.text)
+    return [Part(text=text, kind="flag" if i % 2 else "plain") for i, text in enumerate(pieces)]
 
 
 def _rows(group: ModelGroup, anchors: Mapping[int, str]) -> list[Row]:

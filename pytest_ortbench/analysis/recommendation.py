@@ -1,0 +1,129 @@
+"""Which variant to ship, said in one sentence: the fastest one, and of those that can't be told
+apart by their speed the one that is nearest to the original."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pytest_ortbench.analysis.summary import EXACT, Summary
+
+#: Signal to noise ratio from which on outputs differ by rounding only, and are equally good.
+ROUNDING_DB = 60.0
+#: Ratios nearer than this are not told apart.
+STEP_DB = 10.0
+#: Sizes nearer than this are not mentioned.
+SMALLER = 1.05
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contender:
+    """A case that is the fastest of its batch size, or can't be told from it.
+
+    Attributes:
+        variant: What would be shipped, without the batch: ``fp16/openvino:GPU``.
+        label: With the batch.
+        summary: Its numbers.
+    """
+
+    variant: str
+    label: str
+    summary: Summary
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Advice:
+    """Which variant to ship, and what speaks for it.
+
+    Attributes:
+        variant: ``int8-static/cpu``.
+        label: Its case at the smallest batch size.
+        batches: Batch sizes at which none is faster.
+        elsewhere: Batch size and variant where another one is faster.
+        ties: Variants that are as fast at the smallest batch size.
+        nearest: Whether it was chosen among them for its accuracy.
+        smaller: How many times smaller than fp32, else native; ``None`` if it is not.
+        error: Relative error of the worst output against the reference (root mean square, 0.01 is
+            one per cent); ``None`` where it is the original, exact or not compared.
+        top1: Share of inputs whose most likely class stayed the same.
+        rivals: Number of variants that were ranked.
+        blurred_by: Flags that make it less certain.
+    """
+
+    variant: str
+    label: str
+    batches: tuple[int, ...]
+    elsewhere: tuple[tuple[int, str], ...] = ()
+    ties: tuple[str, ...] = ()
+    nearest: bool = False
+    smaller: float | None = None
+    error: float | None = None
+    top1: float | None = None
+    rivals: int = 1
+    blurred_by: tuple[str, ...] = ()
+
+
+def advise(
+    pools: Sequence[Sequence[Contender]],
+    *,
+    rivals: int,
+    original_bytes: float | None,
+    blurred_by: tuple[str, ...] = (),
+) -> Advice:
+    """Choose among the fastest.
+
+    Args:
+        pools: For each batch size, smallest first: the fastest, then those that tie with it.
+        rivals: Number of variants that were ranked at all.
+        original_bytes: Size of the fp32 variant, else of the native one.
+        blurred_by: Flags of the fastest case of the smallest batch size.
+    """
+    first = pools[0]
+    chosen = min(
+        enumerate(first),
+        key=lambda pair: (
+            sum(pair[1].variant not in _variants(pool) for pool in pools[1:]),
+            -_nearness(pair[1].summary),
+            pair[0],
+        ),
+    )[1]
+    case, size = chosen.summary.case, chosen.summary.quantities.get("model_size")
+    shrunk = original_bytes / size.value if original_bytes and size and size.value > 0 else 0.0
+    others = [one for one in first if one.variant != chosen.variant]
+    ratio_db = chosen.summary.quantities.get("accuracy_sqnr")
+    top1 = chosen.summary.quantities.get("accuracy_top1")
+    converted = case.variant.precision not in ("fp32", "native")
+    return Advice(
+        variant=chosen.variant,
+        label=chosen.label,
+        batches=tuple(
+            pool[0].summary.case.batch for pool in pools if chosen.variant in _variants(pool)
+        ),
+        elsewhere=tuple(
+            (pool[0].summary.case.batch, pool[0].variant)
+            for pool in pools
+            if chosen.variant not in _variants(pool)
+        ),
+        ties=tuple(dict.fromkeys(one.variant for one in others)),
+        nearest=bool(others)
+        and all(_nearness(one.summary) < _nearness(chosen.summary) for one in others),
+        smaller=shrunk if shrunk >= SMALLER else None,
+        error=10 ** (-ratio_db.value / 20) if converted and ratio_db else None,
+        top1=top1.value if converted and top1 else None,
+        rivals=rivals,
+        blurred_by=blurred_by,
+    )
+
+
+def _variants(pool: Sequence[Contender]) -> set[str]:
+    return {one.variant for one in pool}
+
+
+def _nearness(summary: Summary) -> float:
+    """How near the outputs are to the original's, in steps; -1 where nobody compared them."""
+    if summary.case.variant.precision in ("fp32", "native"):
+        return ROUNDING_DB
+    quantity = summary.quantities.get("accuracy_sqnr")
+    if quantity is None:
+        return ROUNDING_DB if summary.missing.get("accuracy_sqnr") == EXACT else -1.0
+    return min(ROUNDING_DB, quantity.value // STEP_DB * STEP_DB)

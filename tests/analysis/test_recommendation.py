@@ -1,0 +1,100 @@
+"""What to ship: speed first, then nearness to the original, and why in one sentence."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_ortbench.analysis.answers import answers
+from pytest_ortbench.analysis.recommendation import Advice
+from pytest_ortbench.analysis.sentences import sentences
+from pytest_ortbench.core.outcome import CaseResult, Flag
+from tests.results_factory import make_accuracy, make_case, make_result, make_run
+
+
+def at(
+    precision: str,
+    ms: float,
+    *flags: str,
+    batch: int = 1,
+    sqnr_db: float | None = None,
+    variant_bytes: int = 14_000_000,
+) -> CaseResult:
+    return make_result(
+        case=make_case(precision=precision, batch=batch, variant_bytes=variant_bytes),
+        median_ns=round(ms * 1e6),
+        accuracy=make_accuracy(sqnr_db=sqnr_db),
+        flags=[Flag(name=name) for name in flags],
+    )
+
+
+def advice(*results: CaseResult) -> Advice:
+    (answer,) = answers(make_run(list(results)))
+    assert answer.advice is not None
+    return answer.advice
+
+
+def first_sentence(*results: CaseResult) -> str:
+    (answer,) = answers(make_run(list(results)))
+    return sentences(answer)[0].removeprefix("mobilenet_v2: ")
+
+
+def test_the_fastest_is_shipped_with_what_it_saves_and_costs() -> None:
+    small = at("int8-static", 1.0, sqnr_db=40.0, variant_bytes=3_500_000)
+    found = advice(at("fp32", 2.0), small)
+    assert found.variant == "int8-static/cpu"
+    assert found.smaller == 4.0
+    assert found.error == pytest.approx(0.01)
+    text = first_sentence(at("fp32", 2.0), small)
+    assert text.startswith("ship int8-static/cpu: fastest, ×2.000 [")
+    assert "faster than fp32/cpu/b1, ×4.00 smaller, output error 1.0 %" in text
+
+
+def test_of_equally_fast_ones_the_nearest_to_the_original_is_shipped() -> None:
+    fast = at("int8-dynamic", 2.98, "STEAL", sqnr_db=30.0, variant_bytes=3_500_000)
+    found = advice(fast, at("fp16", 3.0, sqnr_db=55.0), at("fp32", 3.0))
+    assert (found.variant, found.nearest, found.error) == ("fp32/cpu", True, None)
+    assert found.ties == ("int8-dynamic/cpu", "fp16/cpu")
+    text = first_sentence(fast, at("fp16", 3.0, sqnr_db=55.0), at("fp32", 3.0))
+    assert text.startswith("ship fp32/cpu: as fast as any, and nearest to the original")
+
+
+def test_differences_of_rounding_do_not_decide() -> None:
+    found = advice(at("fp16", 3.0, sqnr_db=61.0), at("bf16", 3.001, sqnr_db=90.0))
+    assert (found.variant, found.nearest) == ("fp16/cpu", False)
+
+
+def test_the_one_that_is_fastest_at_more_batch_sizes_goes_before_the_nearer_one() -> None:
+    results = (
+        at("fp32", 3.0),
+        at("fp16", 3.0, sqnr_db=55.0),
+        at("fp32", 9.0, batch=8),
+        at("fp16", 5.0, batch=8, sqnr_db=55.0),
+    )
+    found = advice(*results)
+    assert (found.variant, found.batches, found.elsewhere) == ("fp16/cpu", (1, 8), ())
+    assert "as fast as any at batch 1 and 8" in first_sentence(*results)
+
+
+def test_another_variant_for_another_batch_size_is_named() -> None:
+    results = (
+        at("fp32", 2.0),
+        at("fp16", 3.0, sqnr_db=55.0),
+        at("fp32", 9.0, batch=8),
+        at("fp16", 5.0, batch=8, sqnr_db=55.0),
+    )
+    assert advice(*results).elsewhere == ((8, "fp16/cpu"),)
+    text = first_sentence(*results)
+    # The runner-up stands in for the reference, which the winner itself is.
+    assert text.startswith("ship fp32/cpu: fastest at batch 1, ×1.500 [")
+    assert text.endswith(" faster than fp16/cpu/b1; for batch 8 fp16/cpu is faster")
+
+
+def test_what_was_not_ranked_is_never_shipped() -> None:
+    found = advice(at("fp32", 2.0), at("int8-static", 1.0, "INACCURATE"), at("fp16", 3.0))
+    assert found.variant == "fp32/cpu"
+
+
+def test_without_rivals_there_is_nothing_to_choose() -> None:
+    assert advice(at("fp32", 2.0), at("fp16", 1.0, "EMULATED")).rivals == 1
+    (answer,) = answers(make_run([at("fp32", 2.0, "NONFINITE")]))
+    assert answer.advice is None
