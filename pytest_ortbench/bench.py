@@ -13,10 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ortbench.core.metrics import ENERGY_METRICS
 from pytest_ortbench.interrupts import Shield
-from pytest_ortbench.marker import Rejected
-from pytest_ortbench.options import Options, read_options
 from pytest_ortbench.progress import Progress
 
 if TYPE_CHECKING:
@@ -26,6 +23,8 @@ if TYPE_CHECKING:
     from pytest_ortbench.core.run import Canary, Run
     from pytest_ortbench.engine.engine import Engine
     from pytest_ortbench.gating import Gating
+    from pytest_ortbench.marker import Rejected
+    from pytest_ortbench.options import Options
     from pytest_ortbench.plan.matrix import Plan, Planned
     from pytest_ortbench.plan.request import PlanRequest
     from pytest_ortbench.store.folder import RunFolder
@@ -38,6 +37,9 @@ class Bench:
     """State of one pytest run; :meth:`of` makes it at the first call."""
 
     def __init__(self, config: pytest.Config) -> None:
+        from pytest_ortbench import benchmark_bridge
+        from pytest_ortbench.options import read_options
+
         self.config = config
         self.options: Options = read_options(config)
         self.planned: dict[tuple[str, str], Planned] = {}
@@ -49,6 +51,7 @@ class Bench:
         self.shield = Shield()
         self.errors: list[str] = []
         self._ended: set[tuple[str, str]] = set()
+        benchmark_bridge.register(config)
 
     @classmethod
     def of(cls, config: pytest.Config) -> Bench:
@@ -94,20 +97,34 @@ class Bench:
             least = samples_for_limits(self.collection.limits_of(item))
             if least:
                 self.needs[planned.case.key] = max(least, self.needs.get(planned.case.key, 0))
-            self.passes.setdefault(planned.case.key, set()).update(self._passes_of(item))
+            self.passes.setdefault(planned.case.key, set()).update(self._passes_of(item, planned))
+        self.collection.refuse_unused_stages([each.case for each in self.planned.values()])
         if self.planned and not self.config.option.collectonly:
             # Now, since a folder that can't be written to is better known before the measuring.
             _ = self.folder
+            self._announce_loads()
         if self.gating is not None:
             self.gating.assign(ours)
             if not hasattr(self.config, "workerinput"):
                 self.gating.prepare()
 
-    def _passes_of(self, item: pytest.Item) -> set[str]:
+    def _announce_loads(self) -> None:
+        """Say how long the loads will take, before anything is measured."""
+        if self.options.load:
+            from pytest_ortbench.analysis.load_plan import announcement
+            from pytest_ortbench.core.load_spec import parse_load
+
+            for text in self.options.load:
+                spec = parse_load(text, place=self.options.places["load"])
+                self.progress.say(announcement(spec, official=self.options.load_official))
+
+    def _passes_of(self, item: pytest.Item, planned: Planned) -> set[str]:
         """Passes that a test needs besides the standard one, as far as it can be seen from here.
 
         A test that asks for more while it runs gets it then.
         """
+        from pytest_ortbench.core.metrics import ENERGY_METRICS
+
         limited = any(
             limit.metric.name in ENERGY_METRICS for limit in self.collection.limits_of(item)
         )
@@ -118,6 +135,12 @@ class Bench:
             passes.add("profile")
         if self.options.soak_s:
             passes.add("soak")
+        if self.options.load:
+            passes.add("load")
+        if planned.case.stages:
+            passes.add("stages")
+        if self.options.dataset is not None:
+            passes.add("task")
         return passes
 
     def properties_of(self, planned: Planned) -> list[tuple[str, str]]:
@@ -285,4 +308,8 @@ def planned_of(item: pytest.Item) -> Planned | None:
     planned: Planned | Rejected | None = (
         callspec.params.get("ortbench") if callspec is not None else None
     )
+    if planned is None:
+        return None
+    from pytest_ortbench.marker import Rejected
+
     return None if isinstance(planned, Rejected) else planned

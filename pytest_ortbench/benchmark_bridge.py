@@ -10,15 +10,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
-from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol
 
 import pytest
 
 if TYPE_CHECKING:
     from pytest_ortbench.core.outcome import CaseResult
-
-_Result = TypeVar("_Result")
-_Params = ParamSpec("_Params")
 
 #: What JSON can hold; pytest-benchmark writes anything else as its ``repr``.
 Plain = str | int | float | bool | None
@@ -77,15 +74,11 @@ TIMER = ReplayTimer()
 
 
 def register(config: pytest.Config) -> None:
-    """Join pytest-benchmark where it is active; else stand in for its fixture."""
-    plugins = config.pluginmanager
+    """Join pytest-benchmark where it is active."""
     if hasattr(config.hook, "pytest_benchmark_update_json"):
         import sys
 
-        plugins.register(sys.modules[__name__], "ortbench-benchmark-bridge")
-    elif not any(hasattr(plugin, "benchmark") for plugin in plugins.get_plugins()):
-        # The shipped latency suite takes the fixture statically, so somebody has to offer it.
-        plugins.register(_StandIn(), "ortbench-benchmark-stand-in")
+        config.pluginmanager.register(sys.modules[__name__], "ortbench-benchmark-bridge")
 
 
 def replay(
@@ -258,37 +251,3 @@ def _machine_facts() -> dict[str, str]:
     from pytest_ortbench.launch.machine import fingerprint
 
     return fingerprint().stable
-
-
-class _StandIn:
-    """The ``benchmark`` fixture of a run without pytest-benchmark."""
-
-    @pytest.fixture
-    def benchmark(self, request: pytest.FixtureRequest) -> AbsentBenchmark:
-        """Stand in for pytest-benchmark's fixture in tests that take ``ortbench`` too."""
-        if "ortbench" not in request.fixturenames:
-            pytest.fail(
-                "fixture 'benchmark' comes with pytest-benchmark, which is not installed or is "
-                "switched off (-p no:benchmark). Install it: pip install pytest-benchmark",
-                pytrace=False,
-            )
-        return AbsentBenchmark()
-
-
-class AbsentBenchmark:
-    """Behaves as pytest-benchmark's fixture with ``--benchmark-disable``: it times nothing."""
-
-    enabled = False
-    stats = None
-
-    def __init__(self) -> None:
-        self.extra_info: dict[str, object] = {}
-        self.group: str | None = None
-
-    def __call__(
-        self,
-        function: Callable[_Params, _Result],
-        *args: _Params.args,
-        **kwargs: _Params.kwargs,
-    ) -> _Result:
-        return function(*args, **kwargs)

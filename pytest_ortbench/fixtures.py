@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import pytest
-
-from pytest_ortbench.marker import Rejected
 
 if TYPE_CHECKING:
     from pytest_ortbench.analysis.summary import Summary
     from pytest_ortbench.bench import Bench
     from pytest_ortbench.core.case import Case
     from pytest_ortbench.core.limits import Limit
+    from pytest_ortbench.core.load import Load
     from pytest_ortbench.core.outcome import Accuracy, CaseResult, Placement
     from pytest_ortbench.core.quantity import Quantity
+    from pytest_ortbench.core.task import TaskAccuracy
     from pytest_ortbench.plan.matrix import Planned
 
 
@@ -38,6 +38,42 @@ class View:
     def get(self, name: str) -> Quantity | None:
         """Return the metric, or ``None`` if it was not measured."""
         return self._bench.summary.quantities.get(self._names[name])
+
+
+class LoadView:
+    """One load of a case: the verdict of MLPerf's generator, and its numbers if it is VALID.
+
+    ``rate`` (requests answered a second), ``p50``, ``p90`` and ``p99`` (from the scheduled arrival)
+    and ``peak`` are quantities; reading one that was not measured fails the test and says why.
+    """
+
+    def __init__(self, bench: OrtBench, facts: Load) -> None:
+        self._bench = bench
+        self.facts = facts
+
+    @property
+    def valid(self) -> bool:
+        """Whether it is VALID; fails the test if there was no test of it."""
+        if self.facts.valid is None:
+            self._fail("valid", self.facts.reason)
+        return bool(self.facts.valid)
+
+    def __getattr__(self, name: str) -> Quantity:
+        if name not in ("rate", "p50", "p90", "p99", "peak"):
+            raise AttributeError(f"no metric {name!r} here; known: p50, p90, p99, peak, rate, valid")
+        from pytest_ortbench.analysis.collector import Collector
+        from pytest_ortbench.analysis.load import add_one_load
+
+        collector = Collector()
+        add_one_load(collector, self.facts)
+        quantity = collector.quantities.get(f"load_{name}")
+        if quantity is None:
+            self._fail(name, collector.missing.get(f"load_{name}", "not measured"))
+        return quantity
+
+    def _fail(self, name: str, reason: str) -> NoReturn:
+        case = self._bench.case.case_id
+        pytest.fail(f"{case}: load_{name} was not measured: {reason}", pytrace=False)
 
 
 class OrtBench:
@@ -114,6 +150,28 @@ class OrtBench:
         self._need("energy")
         return View(self, {name: name for name in ENERGY_METRICS})
 
+    def frames(self) -> View:
+        """Stages of a frame (``frame_p90``, ``preprocess_p50``, ``pipeline_rate``, …).
+
+        Measured in a pass of its own, where ``--ort-stages`` names a file for the case.
+        """
+        from pytest_ortbench.core.metrics import STAGE_METRICS
+
+        return View(self, {name: name for name in STAGE_METRICS})
+
+    def load(self, scenario: str = "") -> LoadView:
+        """One load under MLPerf's generator, in a pass of its own of at least 10 s.
+
+        Args:
+            scenario: As behind ``--ort-load``: ``server:100:20ms``. Without one the first of
+                ``--ort-load`` counts, or ``single-stream`` where that is not given.
+        """
+        asked = self._bench.options.load
+        text = scenario.strip() or (asked[0] if asked else "single-stream")
+        self._need("load" if text in asked else f"load:{text}")
+        found = [load for load in self.result.loads if load.spec.text == text]
+        return LoadView(self, found[0])
+
     def placement(self) -> View:
         """``ratio`` of computing nodes and ``time`` share on the asked provider."""
         return View(self, {"ratio": "placement", "time": "time_on_provider"})
@@ -130,6 +188,17 @@ class OrtBench:
         """Errors by output, and what they were compared with."""
         return self.result.accuracy
 
+    def task(self) -> View:
+        """``metric``, ``ratio`` and ``kept`` on labelled data (``--ort-dataset``).
+
+        The mean score, its share of the fp32 reference's, and the share kept for certain.
+        """
+        return self._view("task", "metric", "ratio", "kept")
+
+    def task_facts(self) -> TaskAccuracy | None:
+        """What was scored, or why nothing could be; ``None`` without labelled data."""
+        return self.result.task
+
     def check_limits(self) -> None:
         """Fail the test if a limit of its marker, the ini file or the command line is exceeded."""
         if not self._limits:
@@ -144,6 +213,13 @@ class OrtBench:
         if broken:
             lines = "\n".join(f"  {outcome.message}" for outcome in broken)
             pytest.fail(f"{self.case.case_id}: limits exceeded\n{lines}", pytrace=False)
+
+    def check_stages(self) -> None:
+        """Fail the test if the user's stages are wrong, whatever it asked for."""
+        known = self._bench.engine.known(self._planned) if self._bench.started else None
+        stages = known.stages if known is not None else None
+        if stages is not None and stages.faulty:
+            pytest.fail(f"{self.case.case_id}: stages: {stages.reason}", pytrace=False)
 
     def check_placement(self) -> None:
         """With ``--ort-fallback=strict``: fail if another provider took computing nodes."""
@@ -203,6 +279,7 @@ class OrtBench:
 def ortbench(request: pytest.FixtureRequest) -> OrtBench:
     """One case of the matrix of models × providers × precisions × shapes."""
     from pytest_ortbench.bench import Bench
+    from pytest_ortbench.marker import Rejected
 
     planned: Planned | Rejected | None = getattr(request, "param", None)
     if isinstance(planned, Rejected):

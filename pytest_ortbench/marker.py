@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from pytest_ortbench.core.errors import OrtbenchError, UsageError, near_and_known
 from pytest_ortbench.core.limits import Limit, parse_limit
+from pytest_ortbench.option_registry import MARKER_KEYWORDS
 
 if TYPE_CHECKING:
     import pytest
@@ -15,17 +16,6 @@ if TYPE_CHECKING:
     from pytest_ortbench.analysis.gate.rules import Rule
     from pytest_ortbench.plan.request import PlanRequest
 
-#: Keywords and what each takes; the help of the marker is made from it.
-KEYWORDS: dict[str, str] = {
-    "models": "model specifications",
-    "providers": "execution providers",
-    "precisions": "precisions",
-    "batch_sizes": "values of the batch axis",
-    "dims": "values of symbolic dimensions, {'seq': [128, 512]}",
-    "threads": "intra-op threads",
-    "limits": "limits, ['latency_p90 <= 30 ms']",
-    "gate": "limits on a comparison, ['latency:5%'], beside --ort-gate",
-}
 _TEXTS = ("models", "providers", "precisions")
 _NUMBERS = ("batch_sizes", "threads")
 
@@ -64,14 +54,14 @@ def read_marker(marks: Iterable[pytest.Mark], *, place: str) -> MarkerValues:
             raise UsageError(
                 f"the ortbench marker takes keywords only, got {mark.args[0]!r}",
                 place=place,
-                hint=f"Known: {', '.join(KEYWORDS)}",
+                hint=f"Known: {', '.join(MARKER_KEYWORDS)}",
             )
         for name, value in mark.kwargs.items():
-            if name not in KEYWORDS:
+            if name not in MARKER_KEYWORDS:
                 raise UsageError(
                     f"the ortbench marker has no keyword {name!r}",
                     place=place,
-                    hint=near_and_known(name, KEYWORDS),
+                    hint=near_and_known(name, MARKER_KEYWORDS),
                 )
             merged.setdefault(name, value)
     dims = merged.get("dims")
@@ -125,7 +115,7 @@ def _misfit(name: str, value: object, rule: str, place: str) -> UsageError:
     return UsageError(
         f"the ortbench marker's {name} is {value!r}, it must be {rule}",
         place=place,
-        hint=f"{name}: {KEYWORDS.get(name, 'see the guide')}",
+        hint=f"{name}: {MARKER_KEYWORDS.get(name, 'see the guide')}",
     )
 
 
@@ -137,7 +127,7 @@ class Rejected:
 
 
 #: Options whose values a marker may name instead, by the place that messages give.
-_OPTIONS = {f"--ort-{name.replace('_', '-')}": name for name in KEYWORDS}
+_OPTIONS = {f"--ort-{name.replace('_', '-')}": name for name in MARKER_KEYWORDS}
 
 
 def marker_error(error: OrtbenchError, item: pytest.Item) -> str | None:

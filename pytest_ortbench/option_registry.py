@@ -54,6 +54,18 @@ class OptionSpec:
         return _INI_TYPES[self.kind]
 
 
+#: Keywords of the ``ortbench`` marker and what each takes; the help of the marker is made from it.
+MARKER_KEYWORDS: dict[str, str] = {
+    "models": "model specifications",
+    "providers": "execution providers",
+    "precisions": "precisions",
+    "batch_sizes": "values of the batch axis",
+    "dims": "values of symbolic dimensions, {'seq': [128, 512]}",
+    "threads": "intra-op threads",
+    "limits": "limits, ['latency_p90 <= 30 ms']",
+    "gate": "limits on a comparison, ['latency:5%'], beside --ort-gate",
+}
+
 #: Every option, in the order of the help.
 OPTIONS: tuple[OptionSpec, ...] = (
     OptionSpec(
@@ -263,9 +275,9 @@ OPTIONS: tuple[OptionSpec, ...] = (
         flag="--ort-dataset",
         kind="str",
         metavar="PATH",
-        help="labelled data or an entry point, for the accuracy of a task",
+        help="labelled data for the accuracy of a task: .npz with an array 'labels', or "
+        "FILE.py:FUNCTION that gives batches and a metric (default: none)",
         filled_by=("precisions",),
-        pending="accuracy is measured against the reference so far, not with labels",
     ),
     OptionSpec(
         field="soak_s",
@@ -276,22 +288,30 @@ OPTIONS: tuple[OptionSpec, ...] = (
         filled_by=("load",),
     ),
     OptionSpec(
+        field="stages",
+        flag="--ort-stages",
+        kind="list",
+        metavar="[PATTERN@]FILE.py",
+        help="time a frame with the preprocess and postprocess of this file around inference; "
+        "several files each name their cases: detector*@stages/detector.py",
+        filled_by=("load",),
+    ),
+    OptionSpec(
         field="load",
         flag="--ort-load",
-        kind="str",
+        kind="list",
         metavar="SCENARIO[:K:V]",
-        help="load scenario: single-stream, multi-stream, server:RATE:LATENCY, offline, peak:…",
+        help="put each case under MLPerf's load generator besides: single-stream, multi-stream, "
+        "server:RATE:LATENCY, offline, or peak:p99:20ms for the highest rate that is VALID",
         filled_by=("load",),
-        pending="load scenarios are not built yet; latency and throughput of one caller are",
     ),
     OptionSpec(
         field="load_official",
         flag="--ort-load-official",
         kind="flag",
         metavar="",
-        help="use the durations of MLPerf's rules for --ort-load",
+        help="use the durations of MLPerf's rules for --ort-load (10 minutes and more a load)",
         filled_by=("load",),
-        pending="load scenarios are not built yet",
     ),
     OptionSpec(
         field="profile",

@@ -1,8 +1,4 @@
-"""What the user asked for: options and ini keys, registered here and read once.
-
-Nothing is imported here that pytest itself has not imported: this module is part of what every
-project pays that merely has the plugin installed.
-"""
+"""What the user asked for, read once from command line and ini file."""
 
 from __future__ import annotations
 
@@ -10,10 +6,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_ortbench.option_registry import OPTIONS, OptionSpec
-
 if TYPE_CHECKING:
     import pytest
+
+    from pytest_ortbench.core.task import Dataset
+    from pytest_ortbench.plan.stage_files import StageFile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,9 +44,10 @@ class Options:
         plots: Folder of the figures; ``None``: beside the run document.
         prometheus: Where to write metrics for Prometheus.
         samples: ``thinned`` or ``all``.
-        dataset: Labelled data or an entry point.
+        dataset: Labelled data or an entry point, ``None`` for none.
         soak_s: Length of the soak pass.
-        load: Load scenario.
+        stages: Files of stages, each with the cases that it is for.
+        load: Loads that each case is put under, as written.
         load_official: Use the durations of MLPerf's rules.
         profile: Run the operator profile.
         against: Side to compare with in this run.
@@ -89,9 +87,10 @@ class Options:
     plots: Path | None = None
     prometheus: Path | None = None
     samples: str = "thinned"
-    dataset: str = ""
+    dataset: Dataset | None = None
     soak_s: float = 0.0
-    load: str = ""
+    stages: tuple[StageFile, ...] = ()
+    load: tuple[str, ...] = ()
     load_official: bool = False
     profile: bool = False
     against: str = ""
@@ -105,47 +104,6 @@ class Options:
     places: dict[str, str] = field(default_factory=dict)
 
 
-def add_options(parser: pytest.Parser) -> None:
-    """Register every option and its ini key; for ``pytest_addoption``."""
-    group = parser.getgroup(
-        "ortbench",
-        "ortbench: benchmark ONNX models (lists are repeatable and split at commas; every option "
-        "is an ini key too, --ort-time is ort_time, and the command line replaces the ini value)",
-    )
-    for spec in OPTIONS:
-        parser.addini(spec.ini, _ini_help(spec), type=spec.ini_type, default=None)
-        if not spec.flag:
-            continue
-        # Texts and no types here: argparse would answer a wrong value with the usage of pytest
-        # instead of the rule. read_options says what is wrong and where.
-        text = spec.help.replace("%", "%%")
-        if spec.kind == "flag":
-            group.addoption(spec.flag, action="store_true", default=None, help=text)
-        else:
-            action = "append" if spec.kind == "list" else "store"
-            group.addoption(spec.flag, action=action, default=None, metavar=spec.metavar, help=text)
-
-
-def _ini_help(spec: OptionSpec) -> str:
-    return f"{spec.help}; same as {spec.flag}" if spec.flag else spec.help
-
-
-def is_asked_for(config: pytest.Config) -> bool:
-    """Whether command line or ini file set any option of ours, rightly or wrongly."""
-    if any(str(argument).startswith("--ort-") for argument in config.invocation_params.args):
-        return True
-    return any(_has_ini_value(config, spec.ini) for spec in OPTIONS)
-
-
-def _has_ini_value(config: pytest.Config, key: str) -> bool:
-    import pytest
-
-    try:
-        return config.getini(key) not in (None, [])
-    except (TypeError, ValueError, pytest.UsageError):
-        return True  # a value of the wrong type; read_options says so
-
-
 def read_options(config: pytest.Config) -> Options:
     """Return what command line and ini file ask for.
 
@@ -155,8 +113,6 @@ def read_options(config: pytest.Config) -> Options:
     import pytest
 
     from pytest_ortbench.core.errors import UsageError
-
-    # Here and not above: a project without items of ours never needs it.
     from pytest_ortbench.option_values import parse_options
 
     try:

@@ -10,13 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ortbench import benchmark_bridge
 from pytest_ortbench.bench import Bench, planned_of
 from pytest_ortbench.core.errors import OrtbenchError
 from pytest_ortbench.fixtures import OrtBench, ortbench
-from pytest_ortbench.marker import KEYWORDS
 from pytest_ortbench.model_file import SUFFIXES, OnnxFile, is_named
-from pytest_ortbench.options import add_options, is_asked_for
+from pytest_ortbench.option_registration import add_options, is_asked_for
+from pytest_ortbench.option_registry import MARKER_KEYWORDS
 
 __all__ = ["ortbench"]
 
@@ -35,14 +34,17 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Register the marker; check the options at once, so that a wrong one costs no time."""
-    keywords = ", ".join(f"{name}=…" for name in KEYWORDS)
+    keywords = ", ".join(f"{name}=…" for name in MARKER_KEYWORDS)
     config.addinivalue_line(
         "markers",
         f"ortbench({keywords}): axes and limits of a test that takes the ortbench fixture",
     )
     if is_asked_for(config):
         Bench.of(config)
-    benchmark_bridge.register(config)
+    if not hasattr(config.hook, "pytest_benchmark_update_json"):
+        from pytest_ortbench import benchmark_stand_in
+
+        benchmark_stand_in.register(config)
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
@@ -105,6 +107,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
             bench.check_skipped(pyfuncitem)
         raise
     if isinstance(bench, OrtBench):
+        bench.check_stages()
         bench.check_limits()
         bench.check_placement()
         bench.check_gate(pyfuncitem)

@@ -31,10 +31,12 @@ RESULTS: dict[str, CaseResult] = {
 #: Stands in for the plugin: a fixture, and the two things that the bridge asks it for.
 CONFTEST = """
     import pytest
-    from pytest_ortbench import benchmark_bridge
+    from pytest_ortbench import benchmark_bridge, benchmark_stand_in
 
     def pytest_configure(config):
         benchmark_bridge.register(config)
+        if not hasattr(config.hook, "pytest_benchmark_update_json"):
+            benchmark_stand_in.register(config)
 
     def pytest_generate_tests(metafunc):
         if "ortbench" in metafunc.fixturenames:

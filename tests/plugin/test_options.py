@@ -18,7 +18,7 @@ Read = Callable[..., Options]
 
 #: The options alone, without the rest of the plugin.
 _ALONE = """
-    from pytest_ortbench.options import add_options
+    from pytest_ortbench.option_registration import add_options
 
     def pytest_addoption(parser):
         add_options(parser)
@@ -454,7 +454,7 @@ def test_runtime_requirements_survive_their_commas(read: Read) -> None:
 
 def test_registering_options_imports_nothing_of_ours_but_the_table() -> None:
     code = (
-        "import sys, pytest; before = set(sys.modules); import pytest_ortbench.options;"
+        "import sys, pytest; before = set(sys.modules); import pytest_ortbench.option_registration;"
         "print('\\n'.join(sorted(set(sys.modules) - before)))"
     )
     done = subprocess.run(
@@ -462,6 +462,6 @@ def test_registering_options_imports_nothing_of_ours_but_the_table() -> None:
     )
     assert done.stdout.split() == [
         "pytest_ortbench",
+        "pytest_ortbench.option_registration",
         "pytest_ortbench.option_registry",
-        "pytest_ortbench.options",
     ]
