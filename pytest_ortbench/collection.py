@@ -16,7 +16,7 @@ from pytest_ortbench.model_file import OnnxFile
 from pytest_ortbench.options import Options
 
 if TYPE_CHECKING:
-    from pytest_ortbench.core.case import Sampling
+    from pytest_ortbench.core.case import Case, Sampling
     from pytest_ortbench.core.limits import Limit
     from pytest_ortbench.core.run import Skip
     from pytest_ortbench.engine.planning import Planner
@@ -139,7 +139,9 @@ class Collection:
             session_options=options.session_options,
             provider_options=options.provider_options,
             custom_ops=tuple(str(path) for path in options.custom_ops),
+            stages=options.stages,
             sampling=self._sampling(),
+            dataset=options.dataset,
         )
 
     def _models(self) -> tuple[str, ...]:
@@ -158,6 +160,8 @@ class Collection:
             workers=options.workers,
             timeout_s=options.timeout_s,
             soak_s=options.soak_s,
+            loads=options.load,
+            load_official=options.load_official,
             keep=0 if options.samples == "all" else Sampling().keep,
         )
 
@@ -228,6 +232,14 @@ class Collection:
             (*self._provider_specs, *other),
             place=self._options.places.get("provider_options", "--ort-provider-option"),
         )
+
+    def refuse_unused_stages(self, cases: Sequence[Case]) -> None:
+        """Refuse a file of stages that no case goes with."""
+        if self._options.stages:
+            from pytest_ortbench.plan.stage_files import refuse_unused_stages
+
+            place = self._options.places.get("stages", "--ort-stages")
+            refuse_unused_stages(self._options.stages, cases, place=place)
 
     def close(self) -> None:
         """End whatever the planner may still run."""

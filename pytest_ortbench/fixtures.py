@@ -58,6 +58,12 @@ class LoadView:
             self._fail("valid", self.facts.reason)
         return bool(self.facts.valid)
 
+    @property
+    def reasons(self) -> str:
+        """Rules that failed and advice, in the generator's own words."""
+        tests = self.facts.tests
+        return self.facts.reason or "; ".join(tests[-1].reasons if tests else ())
+
     def __getattr__(self, name: str) -> Quantity:
         if name not in ("rate", "p50", "p90", "p99", "peak"):
             raise AttributeError(f"no metric {name!r} here; known: p50, p90, p99, peak, rate, valid")
@@ -164,10 +170,12 @@ class OrtBench:
 
         Args:
             scenario: As behind ``--ort-load``: ``server:100:20ms``. Without one the first of
-                ``--ort-load`` counts, or ``single-stream`` where that is not given.
+                ``--ort-load`` counts; where that is not given, the test is skipped.
         """
         asked = self._bench.options.load
-        text = scenario.strip() or (asked[0] if asked else "single-stream")
+        text = scenario.strip() or next(iter(asked), "")
+        if not text:
+            pytest.skip("no load was asked for: give --ort-load=server:RATE:LATENCY")
         self._need("load" if text in asked else f"load:{text}")
         found = [load for load in self.result.loads if load.spec.text == text]
         return LoadView(self, found[0])

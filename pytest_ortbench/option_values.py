@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_ortbench.analysis.gate.rules import parse_rules
+from pytest_ortbench.analysis.load_plan import check_loads
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.precision import PRECISIONS
 from pytest_ortbench.core.units import parse_amount
@@ -22,11 +23,13 @@ from pytest_ortbench.plan.axes import (
     parse_settings,
     split_list,
 )
+from pytest_ortbench.plan.datasets import parse_dataset
 from pytest_ortbench.plan.families import variant_names
 from pytest_ortbench.plan.providers import check_specs, parse_provider_options, split_specs
 from pytest_ortbench.plan.recipes import check_precisions, recipes
 from pytest_ortbench.plan.session_options import GRAPH_LEVELS
 from pytest_ortbench.plan.sides import parse_side
+from pytest_ortbench.plan.stage_files import parse_stage_files
 
 if TYPE_CHECKING:
     import pytest
@@ -75,6 +78,12 @@ def parse_options(config: pytest.Config) -> Options:
         places={name: found.place for name, found in given.items()},
     )
     _refuse_pending(options)
+    check_loads(
+        options.load,
+        timeout_s=options.timeout_s,
+        official=options.load_official,
+        place=options.places.get("load", ""),
+    )
     if set(options.runtimes) <= {"current"}:
         # Another runtime may have files of its own, which is known once it is chosen.
         refuse_absent_libraries(options)
@@ -372,9 +381,10 @@ _READERS: dict[str, Callable[[Given], object]] = {
     "plots": _output_folder,
     "prometheus": _output_file,
     "samples": lambda given: _one_of(SAMPLES, given),
-    "dataset": _text,
+    "dataset": lambda given: parse_dataset(_text(given), given.base, place=given.place),
     "soak_s": _minutes,
-    "load": _text,
+    "stages": lambda given: parse_stage_files(given.texts, base=given.base, place=given.place),
+    "load": lambda given: tuple(dict.fromkeys(split_list(given.texts, place=given.place))),
     "load_official": _flag,
     "profile": _flag,
     "against": _side,

@@ -265,12 +265,10 @@ def write_summary(bench: Bench, reporter: pytest.TerminalReporter) -> None:
 
 def _write_run(bench: Bench, run: Run, reporter: pytest.TerminalReporter) -> None:
     from pytest_ortbench.report.answers import answer_lines
-    from pytest_ortbench.report.energy import energy_lines
     from pytest_ortbench.report.gate import gate_lines
+    from pytest_ortbench.report.load import load_lines
     from pytest_ortbench.report.operator_profile import run_profile_lines
     from pytest_ortbench.report.precisions import precision_lines
-    from pytest_ortbench.report.scaling import scaling_lines
-    from pytest_ortbench.report.soak import soak_lines
     from pytest_ortbench.report.table import render_table
 
     encoding = getattr(reporter._tw._file, "encoding", None) or "utf-8"
@@ -288,7 +286,7 @@ def _write_run(bench: Bench, run: Run, reporter: pytest.TerminalReporter) -> Non
         reporter.write(table)
         for line in precision_lines(run, width=reporter._tw.fullwidth):
             reporter.write_line(line)
-        for lines_of in (scaling_lines, energy_lines, soak_lines):
+        for lines_of in (scaling_lines, energy_lines, soak_lines, load_lines, stage_lines):
             for line in lines_of(run, encoding=encoding):
                 reporter.write_line(line)
         for line in run_profile_lines(run, width=_width(reporter), encoding=encoding):

@@ -11,11 +11,11 @@ from pytest_ortbench.analysis.summary import EXACT, Summary
 from pytest_ortbench.core.limits import Limit
 from pytest_ortbench.core.quantity import Quantity
 
-_PERCENTILES = {
-    "latency_p50": 50.0,
-    "latency_p90": 90.0,
-    "latency_p95": 95.0,
-    "latency_p99": 99.0,
+_PERCENTILES = {"latency_p50": 50.0, "latency_p90": 90.0, "latency_p95": 95.0, "latency_p99": 99.0}
+_PERCENTILES |= {
+    f"{stage}_{name}": percent
+    for stage in ("preprocess", "frame_inference", "postprocess", "frame")
+    for name, percent in (("p50", 50.0), ("p90", 90.0), ("p99", 99.0))
 }
 
 #: How much longer to measure than the rate of samples asks for, since the rate varies.
@@ -94,14 +94,25 @@ def _advice(limit: Limit, summary: Summary) -> str:
     if not _is_tail(limit) or summary.status != "measured" or not summary.samples:
         return ""
     needed = samples_needed(_PERCENTILES[limit.metric.name])
-    if summary.samples >= needed:
+    samples, timed_s = _measured(limit.metric.name, summary)
+    if not samples or samples >= needed:
         return ""
-    seconds = _MARGIN * needed * summary.timed_s / summary.samples
+    seconds = _MARGIN * needed * timed_s / samples
     return (
-        f"There are {summary.samples} samples, it needs {needed}: "
+        f"There are {samples} samples, it needs {needed}: "
         f"use --ort-time={_round_up(seconds)}"
         f"{_and_timeout(seconds, summary)}"
     )
+
+
+def _measured(name: str, summary: Summary) -> tuple[int, float]:
+    """Samples behind a percentile, and the seconds that they took; of frames from their rate."""
+    if name.startswith("latency_"):
+        return summary.samples, summary.timed_s
+    rate = summary.quantities.get("frame_rate")
+    if rate is None:
+        return 0, 0.0
+    return rate.samples, rate.samples * summary.case.batch / rate.value
 
 
 def _and_timeout(seconds: float, summary: Summary) -> str:

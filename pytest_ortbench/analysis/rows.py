@@ -77,6 +77,17 @@ COLUMNS: tuple[str, ...] = (
     "energy_net_per_inference_j",
     "sessions",
     "session_create_warm_s",
+    "load",
+    "load_valid",
+    "load_rate_per_s",
+    "load_p50_s",
+    "load_p90_s",
+    "load_p99_s",
+    "load_peak_per_s",
+    "task_metric",
+    "task_ratio",
+    "task_kept",
+    "task_samples",
 )
 
 #: Metrics whose numbers are whole.
@@ -123,10 +134,13 @@ def row(result: CaseResult, run: Run, summary: Summary | None = None) -> dict[st
         stop=" ".join(dict.fromkeys(entry.stop for entry in result.measurements)) or None,
         hint=(result.failure.hint or None) if result.failure else None,
         case_s=result.wall_s or None,
+        load=" ".join(load.spec.text for load in result.loads) or None,
         host=run.machine.host,
         run_id=run.run_id,
     )
     cells.update(numbers(summary))
+    if result.task is not None and result.task.samples:
+        cells["task_samples"] = result.task.samples
     if result.placement is not None:
         cells.update(_placement_cells(result.placement))
     return cells
@@ -142,7 +156,7 @@ def numbers(summary: Summary) -> dict[str, Cell]:
     cells: dict[str, Cell] = {}
     for name, quantity in summary.quantities.items():
         metric = METRICS[name]
-        whole = metric.unit in _WHOLE_UNITS or name == "accuracy_finite"
+        whole = metric.unit in _WHOLE_UNITS or name in ("accuracy_finite", "load_valid")
         cells[metric.column] = round(quantity.value) if whole else quantity.value
     median = summary.quantities.get("latency_p50")
     if median is not None:

@@ -215,6 +215,29 @@ def pooled_percentiles(
     return [_pooled(pool, workers, percent) for percent in percents]
 
 
+def median_latency(workers: Sequence[Samples]) -> OrderStatistic:
+    """The median of the workers' medians, from the lowest low to the highest high of theirs.
+
+    Between processes the same model differs by more than samples within one show, so the interval
+    is the hull of the workers' own ones. Where a worker has too few samples for an interval, the
+    one over all samples takes their place, widened to hold every worker's median.
+    """
+    own = [statistic_of(samples, 50) for samples in workers]
+    medians = [statistic.value_ns for statistic in own]
+    lows = [statistic.low_ns for statistic in own if statistic.low_ns is not None]
+    highs = [statistic.high_ns for statistic in own if statistic.high_ns is not None]
+    if len(lows) < len(own):
+        pooled = pooled_percentile(workers, 50)
+        lows = [] if pooled.low_ns is None else [pooled.low_ns, *medians]
+        highs = [] if pooled.high_ns is None else [pooled.high_ns, *medians]
+    return OrderStatistic(
+        percent=50,
+        value_ns=round(median(medians)),
+        low_ns=min(lows, default=None),
+        high_ns=max(highs, default=None),
+    )
+
+
 def _pooled(pool: _Pool, workers: Sequence[Samples], percent: float) -> OrderStatistic:
     value = pool.at_rank(nearest_rank(percent, pool.count))
     ranks = interval_ranks(percent, pool.count)

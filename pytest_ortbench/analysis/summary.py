@@ -9,8 +9,11 @@ from statistics import median
 
 from pytest_ortbench.analysis.collector import Collector
 from pytest_ortbench.analysis.energy import add_energy
+from pytest_ortbench.analysis.load import add_load
 from pytest_ortbench.analysis.order import interval_ranks, proportion_interval, samples_needed
-from pytest_ortbench.analysis.samples import pooled_percentile, pooled_percentiles, statistic_of
+from pytest_ortbench.analysis.samples import median_latency, pooled_percentiles, statistic_of
+from pytest_ortbench.analysis.stages import add_stages
+from pytest_ortbench.analysis.task import kept_ratio, mean_score
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.metrics import METRICS
 from pytest_ortbench.core.outcome import (
@@ -18,7 +21,6 @@ from pytest_ortbench.core.outcome import (
     CaseResult,
     Flag,
     Measurement,
-    OrderStatistic,
     OutputAccuracy,
     Samples,
 )
@@ -84,6 +86,7 @@ def summarise(result: CaseResult, *, percentiles: bool = True) -> Summary:
     collector.add("model_size", size or None, reason="there is no such file")
     _add_placement(collector, result)
     _add_accuracy(collector, result.accuracy, _reason(result) or "outputs were not compared")
+    _add_task(collector, result)
     measurements = result.measurements
     workers = tuple(measurement.samples for measurement in measurements)
     failed = _reason(result)
@@ -98,6 +101,8 @@ def summarise(result: CaseResult, *, percentiles: bool = True) -> Summary:
         _add_startup(collector, measurements)
         _add_memory(collector, measurements)
         add_energy(collector, result)
+        add_load(collector, result)
+        add_stages(collector, result)
     medians = tuple(statistic_of(samples, 50).value_ns * 1e-9 for samples in workers)
     return Summary(
         case=result.case,
@@ -120,29 +125,6 @@ def _reason(result: CaseResult) -> str:
     if result.failure is not None:
         return f"{result.failure.kind}: {result.failure.message}"
     return "" if result.status == "measured" else result.status
-
-
-def median_latency(workers: Sequence[Samples]) -> OrderStatistic:
-    """The median of the workers' medians, from the lowest low to the highest high of theirs.
-
-    Between processes the same model differs by more than samples within one show, so the interval
-    is the hull of the workers' own ones. Where a worker has too few samples for an interval, the
-    one over all samples takes their place, widened to hold every worker's median.
-    """
-    own = [statistic_of(samples, 50) for samples in workers]
-    medians = [statistic.value_ns for statistic in own]
-    lows = [statistic.low_ns for statistic in own if statistic.low_ns is not None]
-    highs = [statistic.high_ns for statistic in own if statistic.high_ns is not None]
-    if len(lows) < len(own):
-        pooled = pooled_percentile(workers, 50)
-        lows = [] if pooled.low_ns is None else [pooled.low_ns, *medians]
-        highs = [] if pooled.high_ns is None else [pooled.high_ns, *medians]
-    return OrderStatistic(
-        percent=50,
-        value_ns=round(median(medians)),
-        low_ns=min(lows, default=None),
-        high_ns=max(highs, default=None),
-    )
 
 
 def _add_latency(collector: Collector, workers: Sequence[Samples], *, percentiles: bool) -> None:
@@ -312,6 +294,25 @@ def _add_accuracy(collector: Collector, accuracy: Accuracy | None, reason: str) 
         samples=rows,
     )
     _add_agreement(collector, outputs)
+
+
+def _add_task(collector: Collector, result: CaseResult) -> None:
+    names = ("task_metric", "task_ratio", "task_kept")
+    task = result.task
+    if task is None or not task.samples:
+        why = "no labelled data was named (--ort-dataset)" if task is None else task.reason
+        collector.reject(names, _reason(result) or why)
+        return
+    value, low, high = mean_score(task)
+    collector.add("task_metric", value, low=low, high=high, samples=task.samples)
+    kept = kept_ratio(task)
+    if kept is None:
+        nothing = "the reference scores 0 or less: there is no share of it"
+        collector.reject(names[1:], task.reference_reason or nothing)
+        return
+    value, low, high = kept
+    collector.add("task_ratio", value, low=low, high=high, samples=task.samples)
+    collector.add("task_kept", low, samples=task.samples)
 
 
 def _why_no_sqnr(outputs: Sequence[OutputAccuracy]) -> str:

@@ -37,6 +37,7 @@ def command(run: str, sort: str, filters: tuple[str, ...], columns: str, results
     """
     from pytest_ortbench.cli.selection import parse_condition, select, table_columns
     from pytest_ortbench.report.answers import answer_lines
+    from pytest_ortbench.report.blocks import block_lines
     from pytest_ortbench.report.precisions import precision_lines
     from pytest_ortbench.report.table import render_table
 
@@ -52,6 +53,8 @@ def command(run: str, sort: str, filters: tuple[str, ...], columns: str, results
     text = render_table(chosen, width=width(), color=coloured, encoding=encoding(), columns=named)
     say(text.rstrip("\n"), styled=coloured)
     for line in precision_lines(chosen, width=width(), encoding=encoding()):
+        say(line)
+    for line in block_lines(chosen, encoding=encoding()):
         say(line)
     if not filters:
         # Of a part of the cases, the fastest is no answer.

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from functools import lru_cache
 
 from pytest_ortbench.core.model import Model, ValueHint, Variant
+from pytest_ortbench.core.task import Dataset
 
 #: Types between which an input may change from one variant of a model to the other.
 FLOAT_TYPES = ("tensor(float)", "tensor(float16)", "tensor(bfloat16)", "tensor(double)")
@@ -139,6 +141,8 @@ class Sampling:
         timeout_s: Wall-clock limit of the case; past it the worker is killed.
         keep: Durations kept per case; 0 keeps all.
         soak_s: Length of the soak pass, which the timeout does not include; 0 for none.
+        loads: Loads that the case is put under, as written; each has the timeout for itself.
+        load_official: Whether they last as long as MLPerf's rules ask for.
     """
 
     time_s: float = 5.0
@@ -148,6 +152,8 @@ class Sampling:
     timeout_s: float = 300.0
     keep: int = 3000
     soak_s: float = 0.0
+    loads: tuple[str, ...] = ()
+    load_official: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,8 +176,10 @@ class Case:
         io: ``end-to-end`` (host arrays in and out) or ``device`` (bound, device-resident).
         sampling: How it is measured.
         seed: Seed of the drawn inputs.
+        stages: Path of the user's file of stages; empty for none. They are a pass of their own.
         added_work: Numbers whose sine is taken after each inference, inside the timed region: the
             known slowdown by which the gate tests itself. 0 for every real case.
+        dataset: Labelled data that it is scored on; ``None`` for none.
     """
 
     model: Model
@@ -188,7 +196,9 @@ class Case:
     io: str = "end-to-end"
     sampling: Sampling = field(default_factory=Sampling)
     seed: int = 0
+    stages: str = ""
     added_work: int = 0
+    dataset: Dataset | None = None
 
     @property
     def callers(self) -> int:
@@ -212,6 +222,13 @@ class Case:
     def key(self) -> tuple[str, str]:
         """What identifies the case in a document: (case id, runtime label)."""
         return (self.case_id, self.runtime.label)
+
+
+def id_fits(case_id: str, pattern: str) -> bool:
+    """Whether a pattern is about a case: empty for all, a part of its id, or a glob over it."""
+    if any(mark in pattern for mark in "*?["):
+        return fnmatchcase(case_id, pattern)
+    return pattern in case_id
 
 
 #: Characters that break ``-k`` expressions, shells or ids, and what stands for them.

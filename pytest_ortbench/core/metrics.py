@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 
@@ -26,6 +27,38 @@ class Metric:
 
 def _metric(name: str, column: str, unit: str, better: str, text: str) -> tuple[str, Metric]:
     return name, Metric(name=name, column=column, unit=unit, better=better, description=text)
+
+
+#: Percentiles of a stage, and the samples that each needs.
+_STAGE_PERCENTILES = {"p50": "median", "p90": "90th percentile", "p99": "99th percentile"}
+
+_STAGES = {
+    "preprocess": "the user's preprocessing of a frame",
+    "frame_inference": "inference within a frame",
+    "postprocess": "the user's postprocessing of a frame",
+    "frame": "a whole frame: preprocessing, inference, postprocessing",
+}
+
+
+def _stage_metrics() -> Iterator[tuple[str, Metric]]:
+    for stage, what in _STAGES.items():
+        for name, percentile in _STAGE_PERCENTILES.items():
+            text = f"Time of {what}, {percentile}; by the rules of latency (--ort-stages)."
+            yield _metric(f"{stage}_{name}", f"{stage}_{name}_s", "s", "lower", text)
+    yield _metric(
+        "frame_rate",
+        "frame_rate_per_s",
+        "1/s",
+        "higher",
+        "Items per second through the stages, one frame after the other.",
+    )
+    yield _metric(
+        "pipeline_rate",
+        "pipeline_rate_per_s",
+        "1/s",
+        "higher",
+        "Items per second through the stages, a thread for each, so that they overlap.",
+    )
 
 
 METRICS: dict[str, Metric] = dict(
@@ -196,8 +229,68 @@ METRICS: dict[str, Metric] = dict(
             "higher",
             "Share of rows whose class agrees with the reference.",
         ),
+        _metric(
+            "task_metric",
+            "task_metric",
+            "1",
+            "higher",
+            "Mean score on the labelled data of --ort-dataset: the share of right answers, or what "
+            "its metric gives.",
+        ),
+        _metric(
+            "task_ratio",
+            "task_ratio",
+            "ratio",
+            "higher",
+            "That metric as a share of the fp32 reference's on the same samples.",
+        ),
+        _metric(
+            "task_kept",
+            "task_kept",
+            "ratio",
+            "higher",
+            "The share of the reference's task metric that is kept for certain: the lower end of "
+            "the 95 % interval of the paired difference.",
+        ),
+        _metric(
+            "load_valid",
+            "load_valid",
+            "1",
+            "higher",
+            "1 if MLPerf's load generator calls every load of the case VALID, else 0.",
+        ),
+        _metric(
+            "load_rate",
+            "load_rate_per_s",
+            "1/s",
+            "higher",
+            "Requests answered a second in the first load of the case, if it is VALID.",
+        ),
+        _metric(
+            "load_p50",
+            "load_p50_s",
+            "s",
+            "lower",
+            "Median latency of the first load, if it is VALID, counted from the scheduled arrival.",
+        ),
+        _metric("load_p90", "load_p90_s", "s", "lower", "90th percentile of the same latencies."),
+        _metric("load_p99", "load_p99_s", "s", "lower", "99th percentile of the same latencies."),
+        _metric(
+            "load_peak",
+            "load_peak_per_s",
+            "1/s",
+            "higher",
+            "Highest rate of arrival that is VALID, as a search for the peak found it.",
+        ),
+        *_stage_metrics(),
     )
 )
 
 #: Metrics that only an energy pass gives.
 ENERGY_METRICS = ("power", "energy_per_inference", "idle_power", "energy_net_per_inference")
+
+#: Metrics that only a load pass gives.
+LOAD_METRICS = ("load_valid", "load_rate", "load_p50", "load_p90", "load_p99", "load_peak")
+
+#: Metrics that only a pass over the user's stages gives.
+STAGE_METRICS = tuple(name for name, _ in _stage_metrics())

@@ -11,11 +11,14 @@ from dataclasses import dataclass, field
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.energy import Energy as Energy
 from pytest_ortbench.core.energy import EnergyWindow as EnergyWindow
+from pytest_ortbench.core.load import Load
 from pytest_ortbench.core.profile import OperatorProfile
 from pytest_ortbench.core.samples import Block as Block
 from pytest_ortbench.core.samples import OrderStatistic as OrderStatistic
 from pytest_ortbench.core.samples import Samples as Samples
 from pytest_ortbench.core.soak import Soak
+from pytest_ortbench.core.stages import Stages
+from pytest_ortbench.core.task import TaskAccuracy
 
 #: Every way in which a case can fail to give a number.
 FAILURE_KINDS: dict[str, str] = {
@@ -44,8 +47,11 @@ PHASES: dict[str, str] = {
     "profile": "profiling placement",
     "accuracy": "comparing outputs",
     "reference": "computing the reference",
+    "task": "scoring labelled data",
     "energy": "measuring energy",
     "soak": "soaking",
+    "load": "putting it under load",
+    "stages": "running the stages",
     "close": "shutting down",
 }
 
@@ -365,6 +371,9 @@ class CaseResult:
         energy: The energy pass, if it was asked for, or why it can't be had.
         profile: Where the time goes by operator, if that was asked for.
         soak: Memory over a long run, if that was asked for.
+        loads: What became of each load that was asked for.
+        stages: The user's stages around inference, if a file of them was given.
+        task: Scores on labelled data, if some was named.
         failure: Why there is no number; kept beside measurements that finished before it.
         flags: Reasons to trust the number less.
         started_at: UTC, ISO 8601.
@@ -379,6 +388,9 @@ class CaseResult:
     energy: Energy | None = None
     profile: OperatorProfile | None = None
     soak: Soak | None = None
+    loads: tuple[Load, ...] = ()
+    stages: Stages | None = None
+    task: TaskAccuracy | None = None
     failure: Failure | None = None
     flags: tuple[Flag, ...] = ()
     started_at: str = ""

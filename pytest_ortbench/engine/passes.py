@@ -19,18 +19,29 @@ from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.profile import OperatorProfile
 from pytest_ortbench.core.soak import Soak
+from pytest_ortbench.core.task import TaskAccuracy
+from pytest_ortbench.engine.load import measure_loads, missing_loads
+from pytest_ortbench.engine.stages import measure_stages
 from pytest_ortbench.engine.warm_up_budget import warm_up_budget_s
 from pytest_ortbench.launch.launcher import Launcher
 
 #: What a worker may take to answer when its budget is used up.
 _ANSWER_S = 5.0
 
+#: In front of a load that only a test asks for: ``load:server:100:20ms`` is a pass too.
+LOAD = "load:"
+
 
 def due(result: CaseResult, wanted: Iterable[str]) -> list[str]:
     """Return which of the wanted passes a result lacks; a case that failed gets none."""
     if result.failure is not None:
         return []
-    return [name for name in PASSES if name in wanted and not _IS_DONE[name](result)]
+    wanted = list(wanted)
+    named = sorted(name for name in wanted if name.startswith(LOAD))
+    return [
+        *(name for name in PASSES if name in wanted and not _IS_DONE[name](result)),
+        *(name for name in named if missing_loads(result, (name.removeprefix(LOAD),))),
+    ]
 
 
 def carry_out(
@@ -39,13 +50,16 @@ def carry_out(
     """Carry out one pass.
 
     Args:
-        name: A key of :data:`PASSES`.
+        name: A key of :data:`PASSES`, or a load behind :data:`LOAD`.
         result: What is known of the case.
         launcher: Starts the worker.
         others: The other cases of the plan, which a pass may learn further shapes from.
     """
     began = time.monotonic()
-    result = PASSES[name](result, launcher, others)
+    if name.startswith(LOAD):
+        result = measure_loads(result, (name.removeprefix(LOAD),), launcher)
+    else:
+        result = PASSES[name](result, launcher, others)
     result = replace(result, wall_s=result.wall_s + time.monotonic() - began)
     return replace(result, flags=flags_of(result))
 
@@ -104,15 +118,55 @@ def _soak(result: CaseResult, launcher: Launcher, _others: Sequence[Case]) -> Ca
         return replace(result, soak=Soak(reason=reason))
 
 
+def _task(result: CaseResult, launcher: Launcher, _others: Sequence[Case]) -> CaseResult:
+    case = result.case
+    if case.dataset is None:
+        return replace(result, task=TaskAccuracy(dataset="", reason="no labelled data was named"))
+    try:
+        return replace(result, task=_scored(case, launcher))
+    except WorkerError as error:
+        failure = error.failure
+        kind = "" if failure.kind == "error" else f"{failure.kind}: "
+        hint = f". {failure.hint}" if failure.hint else ""
+        reason = f"{kind}{failure.message}{hint}"
+        return replace(result, task=TaskAccuracy(dataset=case.dataset.label, reason=reason))
+
+
+def _scored(case: Case, launcher: Launcher) -> TaskAccuracy:
+    """Score the case, and its reference first; without one the case's own metric still stands."""
+    reference, why_none = None, ""
+    try:
+        reference = launcher.reference_scores(case)
+    except WorkerError as error:
+        why_none = error.failure.message
+    deadline = time.monotonic() + case.sampling.timeout_s
+    with closing(launcher.open(case, worker=0, deadline=deadline)) as worker:
+        return replace(worker.task(reference), reference_reason=why_none)
+
+
+def _stages(result: CaseResult, launcher: Launcher, _others: Sequence[Case]) -> CaseResult:
+    return replace(result, stages=measure_stages(result, launcher))
+
+
+def _load(result: CaseResult, launcher: Launcher, _others: Sequence[Case]) -> CaseResult:
+    return measure_loads(result, result.case.sampling.loads, launcher)
+
+
 #: Every pass by name, in the order in which they are carried out.
 PASSES: dict[str, Callable[[CaseResult, Launcher, Sequence[Case]], CaseResult]] = {
     "energy": _energy,
     "profile": _profile,
     "soak": _soak,
+    "load": _load,
+    "stages": _stages,
+    "task": _task,
 }
 
 _IS_DONE: dict[str, Callable[[CaseResult], bool]] = {
     "energy": lambda result: result.energy is not None,
     "profile": lambda result: result.profile is not None,
     "soak": lambda result: result.soak is not None,
+    "load": lambda result: not missing_loads(result, result.case.sampling.loads),
+    "stages": lambda result: result.stages is not None,
+    "task": lambda result: result.task is not None,
 }

@@ -9,6 +9,7 @@ from typing import TypeVar
 from pytest_ortbench.core.case import Case, Provider
 from pytest_ortbench.core.energy import Energy
 from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.core.load import LoadTest
 from pytest_ortbench.core.outcome import (
     Accuracy,
     Block,
@@ -20,19 +21,25 @@ from pytest_ortbench.core.outcome import (
 from pytest_ortbench.core.placement import is_fallback
 from pytest_ortbench.core.profile import OperatorProfile
 from pytest_ortbench.core.soak import Soak
+from pytest_ortbench.core.stages import FrameBlock, StagesReady
+from pytest_ortbench.core.task import TaskAccuracy
 from pytest_ortbench.launch.diagnose import Evidence, diagnose, graph_refused
 from pytest_ortbench.launch.ending import tail
 from pytest_ortbench.launch.process import Refused, WorkerProcess
-from pytest_ortbench.launch.staging import Files
+from pytest_ortbench.launch.staging import Files, dataset_for
 from pytest_ortbench.schema.protocol import (
     CheckOutputs,
     CompareOutputs,
+    LoadStages,
     MeasureEnergy,
     Opened,
     ProfileOperators,
     ProfilePlacement,
+    PutUnderLoad,
     Question,
     ReadMemory,
+    RunFrames,
+    ScoreTask,
     SoakFor,
     TimeBlock,
     WarmUpFor,
@@ -114,6 +121,26 @@ class ProcessWorker:
     def soak(self, seconds: float) -> Soak:
         """Run on and on for so long, and watch resident memory."""
         return self._ask(SoakFor(seconds=seconds), Soak)
+
+    def task(self, reference: Path | None) -> TaskAccuracy:
+        """Score the case's labelled data, beside the reference's scores if there are some."""
+        question = ScoreTask(
+            dataset=dataset_for(self._files, self._case),
+            reference="" if reference is None else self._files.send(reference, reference.name),
+        )
+        return self._ask(question, TaskAccuracy)
+
+    def load_stages(self, path: str, budget_s: float) -> StagesReady:
+        """Load the user's file of stages, check it, and warm it up."""
+        return self._ask(LoadStages(path=path, budget_s=budget_s), StagesReady)
+
+    def frames(self, count: int, *, overlapped: bool = False) -> FrameBlock:
+        """Send frames through the stages that were loaded."""
+        return self._ask(RunFrames(count=count, overlapped=overlapped), FrameBlock)
+
+    def load(self, asked: PutUnderLoad) -> LoadTest:
+        """Run one test of MLPerf's load generator."""
+        return self._ask(asked, LoadTest)
 
     def operators(self, trace: Path | None = None) -> OperatorProfile:
         """Say where the time of an inference goes, and keep the profiler's trace if asked."""

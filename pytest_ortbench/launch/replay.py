@@ -12,6 +12,7 @@ from pathlib import Path
 from pytest_ortbench.core.case import Case, Provider, Runtime
 from pytest_ortbench.core.energy import Energy
 from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.core.load import LoadTest
 from pytest_ortbench.core.outcome import (
     Accuracy,
     Block,
@@ -28,7 +29,10 @@ from pytest_ortbench.core.profile import OperatorProfile
 from pytest_ortbench.core.recipe import Conversion, Converted
 from pytest_ortbench.core.run import Run
 from pytest_ortbench.core.soak import Soak
+from pytest_ortbench.core.stages import FrameBlock, StagesReady
+from pytest_ortbench.core.task import TaskAccuracy
 from pytest_ortbench.launch.launcher import ProbeOutcome
+from pytest_ortbench.schema.pass_questions import PutUnderLoad
 
 
 class ReplayWorker:
@@ -104,9 +108,30 @@ class ReplayWorker:
         """Return the recorded soak."""
         return self._result.soak or Soak(reason="the recording holds no soak")
 
+    def load_stages(self, path: str, budget_s: float) -> StagesReady:  # noqa: ARG002
+        """Refuse: frames are not kept one by one."""
+        raise self._failure("a recording can't run stages")
+
+    def frames(self, count: int, *, overlapped: bool = False) -> FrameBlock:  # noqa: ARG002
+        """Refuse, likewise."""
+        raise self._failure("a recording can't run stages")
+
+    def load(self, asked: PutUnderLoad) -> LoadTest:
+        """Return a recorded test of that rate and bound."""
+        for load in self._result.loads:
+            for test in load.tests:
+                if (test.rate_per_s, load.spec.latency_s) == (asked.rate_per_s, asked.latency_s):
+                    return test
+        return LoadTest(reasons=("the recording holds no such test",))
+
     def operators(self, trace: Path | None = None) -> OperatorProfile:  # noqa: ARG002
         """Return the recorded profile."""
         return self._result.profile or OperatorProfile(reason="the recording holds no profile")
+
+    def task(self, reference: Path | None) -> TaskAccuracy:  # noqa: ARG002
+        """Return the recorded scores."""
+        recorded = self._result.task
+        return recorded or TaskAccuracy(dataset="", reason="the recording holds no scores")
 
     def pause(self) -> None:
         """Note that it is paused."""
@@ -172,6 +197,10 @@ class ReplayLauncher:
     def reference(self, case: Case, folder: Path) -> Path:
         """Return a path; nothing is written, since accuracy is recorded too."""
         return folder / f"replayed-{case.model.digest[:16]}.npz"
+
+    def reference_scores(self, case: Case) -> Path:
+        """Return a path; nothing is written, since scores are recorded too."""
+        return Path(f"replayed-scores-{case.model.digest[:16]}.npz")
 
     def convert(self, conversion: Conversion, folder: Path, *, deadline: float) -> Converted:  # noqa: ARG002
         """Refuse: a recording holds durations and no models."""

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from pytest_ortbench.core.case import Case, Provider, Runtime
 from pytest_ortbench.core.energy import Energy
+from pytest_ortbench.core.load import LoadTest
 from pytest_ortbench.core.outcome import (
     Accuracy,
     Block,
@@ -24,6 +25,9 @@ from pytest_ortbench.core.outcome import (
 from pytest_ortbench.core.profile import OperatorProfile
 from pytest_ortbench.core.recipe import Conversion, Converted
 from pytest_ortbench.core.soak import Soak
+from pytest_ortbench.core.stages import FrameBlock, StagesReady
+from pytest_ortbench.core.task import TaskAccuracy
+from pytest_ortbench.schema.pass_questions import PutUnderLoad
 
 
 class Worker(Protocol):
@@ -88,6 +92,18 @@ class Worker(Protocol):
     def soak(self, seconds: float) -> Soak:
         """Run on and on for so long, and watch resident memory."""
 
+    def task(self, reference: Path | None) -> TaskAccuracy:
+        """Score the case's labelled data, beside a file of :meth:`Launcher.reference_scores`."""
+
+    def load_stages(self, path: str, budget_s: float) -> StagesReady:
+        """Load the user's file of stages, check it, and warm it up, ``budget_s`` at most."""
+
+    def frames(self, count: int, *, overlapped: bool = False) -> FrameBlock:
+        """Send frames through the stages that were loaded, with a thread for each if asked."""
+
+    def load(self, asked: PutUnderLoad) -> LoadTest:
+        """Run one test of MLPerf's load generator."""
+
     def operators(self, trace: Path | None = None) -> OperatorProfile:
         """Say where the time of an inference goes, and keep the profiler's trace if asked.
 
@@ -125,6 +141,9 @@ class Launcher(Protocol):
 
     def reference(self, case: Case, folder: Path) -> Path:
         """Return a file of feeds and reference outputs for the case, made once a folder."""
+
+    def reference_scores(self, case: Case) -> Path:
+        """Return a file of what the reference scores on the case's labelled data, made once."""
 
     def convert(self, conversion: Conversion, folder: Path, *, deadline: float) -> Converted:
         """Make a variant in an empty folder, in a worker of the host's own interpreter."""

@@ -34,6 +34,7 @@ from pytest_ortbench.plan.provider_options import (
 from pytest_ortbench.plan.recipes import shipped
 from pytest_ortbench.plan.request import PlanRequest
 from pytest_ortbench.plan.session_options import apply_session_options
+from pytest_ortbench.plan.stage_files import with_stages
 from pytest_ortbench.plan.variants import (
     OwnVariant,
     PlannedVariant,
@@ -234,7 +235,9 @@ def _cases_of(
                 io=point.io,
                 sampling=request.sampling,
                 seed=request.seed,
+                dataset=request.dataset,
             )
+            case = with_stages(case, request.stages)
             refused = feed if isinstance(feed, Failure) else refuse_capture(provider, point.io)
             yield Planned(
                 case=case,

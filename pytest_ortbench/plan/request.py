@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pytest_ortbench.core.case import Sampling
+from pytest_ortbench.core.task import Dataset
+from pytest_ortbench.plan.stage_files import StageFile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,8 +29,10 @@ class PlanRequest:
         session_options: Session options and config entries, as given.
         provider_options: Provider options by alias.
         custom_ops: Custom operator libraries.
+        stages: Files of stages, each with the cases that it is for.
         sampling: How each case is measured.
         seed: Seed of the drawn inputs.
+        dataset: Labelled data that every case is scored on; ``None`` for none.
     """
 
     models: tuple[str, ...]
@@ -45,5 +49,7 @@ class PlanRequest:
     session_options: dict[str, str] = field(default_factory=dict)
     provider_options: dict[str, dict[str, str]] = field(default_factory=dict)
     custom_ops: tuple[str, ...] = ()
+    stages: tuple[StageFile, ...] = ()
     sampling: Sampling = field(default_factory=Sampling)
     seed: int = 0
+    dataset: Dataset | None = None

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pytest_ortbench.core.case import Case
+from pytest_ortbench.core.task import Dataset
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasureEnergy:
@@ -28,3 +31,76 @@ class SoakFor:
     """Run on and on for ``seconds``, and watch resident memory."""
 
     seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteScores:
+    """Run labelled data through the case's reference on the CPU without optimisation.
+
+    Attributes:
+        case: The case that is right.
+        dataset: The data, with the worker's path.
+        path: Where the scores go.
+    """
+
+    case: Case
+    dataset: Dataset
+    path: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreTask:
+    """Run labelled data through the measured session.
+
+    Attributes:
+        dataset: The data, with the worker's path.
+        reference: File of the reference's scores; empty for none.
+    """
+
+    dataset: Dataset
+    reference: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadStages:
+    """Load the user's file of stages, check it, and warm it up for ``budget_s`` at most."""
+
+    path: str
+    budget_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFrames:
+    """Send ``count`` frames through the stages, with a thread for each if ``overlapped``."""
+
+    count: int
+    overlapped: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PutUnderLoad:
+    """Run one test of MLPerf's load generator.
+
+    Attributes:
+        scenario: ``single-stream``, ``multi-stream``, ``server`` or ``offline``.
+        percent: Percentile of the verdict.
+        expected_per_s: Requests a second that the case can do.
+        rate_per_s: Requests a second that arrive, for ``server``.
+        latency_s: The bound, for ``server``.
+        least_s: Least duration.
+        least_queries: Least number of queries.
+        most_outstanding: Requests in the queue at which the generator gives up; 0 for never.
+        official: Take duration and number of queries from MLPerf's rules instead.
+        keep_logs: Folder that keeps the generator's logs; empty for none.
+    """
+
+    scenario: str
+    percent: float
+    expected_per_s: float
+    rate_per_s: float | None = None
+    latency_s: float | None = None
+    least_s: float
+    least_queries: int
+    most_outstanding: int = 0
+    official: bool = False
+    keep_logs: str = ""

@@ -23,6 +23,11 @@ question                  answer
 :class:`MeasureEnergy`    :class:`~pytest_ortbench.core.energy.Energy`
 :class:`ProfileOperators` :class:`~pytest_ortbench.core.profile.OperatorProfile`
 :class:`SoakFor`          :class:`~pytest_ortbench.core.soak.Soak`
+:class:`PutUnderLoad`     :class:`~pytest_ortbench.core.load.LoadTest`
+:class:`LoadStages`       :class:`~pytest_ortbench.core.stages.StagesReady`
+:class:`RunFrames`        :class:`~pytest_ortbench.core.stages.FrameBlock`
+:class:`WriteScores`      :class:`Done`
+:class:`ScoreTask`        :class:`~pytest_ortbench.core.task.TaskAccuracy`
 :class:`Close`            none: the worker ends
 ========================  ===========================================================
 """
@@ -33,6 +38,7 @@ from dataclasses import dataclass, field
 
 from pytest_ortbench.core.case import Case, Provider
 from pytest_ortbench.core.energy import Energy
+from pytest_ortbench.core.load import LoadTest
 from pytest_ortbench.core.node_error import NodeErrors
 from pytest_ortbench.core.outcome import (
     Accuracy,
@@ -48,9 +54,16 @@ from pytest_ortbench.core.outcome import (
 from pytest_ortbench.core.profile import OperatorProfile
 from pytest_ortbench.core.recipe import Conversion, Converted
 from pytest_ortbench.core.soak import Soak
+from pytest_ortbench.core.stages import FrameBlock, StagesReady
+from pytest_ortbench.core.task import TaskAccuracy
+from pytest_ortbench.schema.pass_questions import LoadStages as LoadStages
 from pytest_ortbench.schema.pass_questions import MeasureEnergy as MeasureEnergy
 from pytest_ortbench.schema.pass_questions import ProfileOperators as ProfileOperators
+from pytest_ortbench.schema.pass_questions import PutUnderLoad as PutUnderLoad
+from pytest_ortbench.schema.pass_questions import RunFrames as RunFrames
+from pytest_ortbench.schema.pass_questions import ScoreTask as ScoreTask
 from pytest_ortbench.schema.pass_questions import SoakFor as SoakFor
+from pytest_ortbench.schema.pass_questions import WriteScores as WriteScores
 from pytest_ortbench.schema.wire import Plain, WireError, from_plain, to_plain
 
 
@@ -302,6 +315,11 @@ Question = (
     | MeasureEnergy
     | ProfileOperators
     | SoakFor
+    | PutUnderLoad
+    | LoadStages
+    | RunFrames
+    | WriteScores
+    | ScoreTask
     | Close
 )
 Answer = (
@@ -322,6 +340,10 @@ Answer = (
     | Energy
     | OperatorProfile
     | Soak
+    | LoadTest
+    | StagesReady
+    | FrameBlock
+    | TaskAccuracy
     | PhaseEntered
     | Refusal
 )

@@ -26,20 +26,25 @@ from pytest_ortbench.schema.protocol import (
     Done,
     FetchChunk,
     Inspect,
+    LoadStages,
     MeasureEnergy,
     Open,
     PhaseEntered,
     ProbeProvider,
     ProfileOperators,
     ProfilePlacement,
+    PutUnderLoad,
     Question,
     ReadMemory,
     Refusal,
+    RunFrames,
+    ScoreTask,
     SoakFor,
     StoreChunk,
     TimeBlock,
     WarmUpFor,
     WriteReference,
+    WriteScores,
     pack,
     unpack_question,
 )
@@ -50,6 +55,8 @@ from pytest_ortbench.worker.probe import probe
 from pytest_ortbench.worker.session import CPU, FellBack, create, session_options
 
 if TYPE_CHECKING:
+    from onnxruntime import InferenceSession
+
     from pytest_ortbench.worker.staging import Staging
 
 #: After the host hung up, a call that still runs gets this long before the process ends anyway.
@@ -136,6 +143,8 @@ class Conversation:
                 return self._probe(question.provider)
             case WriteReference():
                 return self._write_reference(question.case, question.path)
+            case WriteScores():
+                return self._write_scores(question)
             case Convert():
                 return self._convert(question)
             case CompareNodes():
@@ -166,6 +175,14 @@ class Conversation:
                 return measured.operators(Path(question.keep) if question.keep else None)
             case SoakFor():
                 return measured.soak(question.seconds)
+            case PutUnderLoad():
+                return measured.load(question)
+            case LoadStages():
+                return measured.load_stages(Path(question.path), question.budget_s)
+            case RunFrames():
+                return measured.frames(question.count, overlapped=question.overlapped)
+            case ScoreTask():
+                return measured.task(question.dataset, question.reference)
         raise RuntimeError(f"no answer to {type(question).__name__}")
 
     def _check_entries(self, entries: Mapping[str, str]) -> None:
@@ -215,21 +232,26 @@ class Conversation:
             names = [info.name for info in case.model.outputs]
             write_recorded(Path(path), recorded, case.inputs, names, seed=case.seed)
             return Done()
-        config = SessionConfig(
-            graph_optimization_level="disable", custom_ops=case.session.custom_ops
-        )
-        session, _ = create(
-            case.model.path,
-            Provider(alias="cpu", name=CPU),
-            session_options(config, threads=allowance().threads),
-        )
         accuracy.write_reference(
             Path(path),
-            session=session,
+            session=_reference_session(case),
             specs=case.inputs,
             seed=case.seed,
-            label=f"{case.model.name} as it is on {CPU}, no optimisation",
+            label=_reference_label(case),
         )
+        return Done()
+
+    def _write_scores(self, question: WriteScores) -> Done:
+        from pytest_ortbench.worker.task import score, write_scores  # needs numpy
+
+        self._enter("import")
+        runtime.load()
+        self._enter("task")
+        case = question.case
+        scores = score(
+            _reference_session(case), question.dataset, case.batch, _reference_label(case)
+        )
+        write_scores(Path(question.path), scores)
         return Done()
 
     def _convert(self, question: Convert) -> Answer:
@@ -277,6 +299,21 @@ class Conversation:
             if session is not None
             else (),
         )
+
+
+def _reference_session(case: Case) -> InferenceSession:
+    """What is right: the case's source model on the CPU, without optimisation."""
+    config = SessionConfig(graph_optimization_level="disable", custom_ops=case.session.custom_ops)
+    session, _ = create(
+        case.model.path,
+        Provider(alias="cpu", name=CPU),
+        session_options(config, threads=allowance().threads),
+    )
+    return session
+
+
+def _reference_label(case: Case) -> str:
+    return f"{case.model.name} as it is on {CPU}, no optimisation"
 
 
 def _is_native(error: Exception) -> bool:

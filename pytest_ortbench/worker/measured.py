@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from pytest_ortbench.core.case import Case, SessionConfig
 from pytest_ortbench.core.cpus import allowance
 from pytest_ortbench.core.energy import Energy
+from pytest_ortbench.core.load import LoadTest
 from pytest_ortbench.core.outcome import (
     Accuracy,
     Block,
@@ -25,7 +26,9 @@ from pytest_ortbench.core.outcome import (
 from pytest_ortbench.core.precision import has_fixed_ranges
 from pytest_ortbench.core.profile import OperatorProfile
 from pytest_ortbench.core.soak import Soak
-from pytest_ortbench.schema.protocol import Opened
+from pytest_ortbench.core.stages import FrameBlock, StagesReady
+from pytest_ortbench.core.task import Dataset, TaskAccuracy
+from pytest_ortbench.schema.protocol import Opened, PutUnderLoad
 from pytest_ortbench.worker import outputs
 from pytest_ortbench.worker.added_work import with_added_work
 from pytest_ortbench.worker.binding import bind, device_of
@@ -41,12 +44,14 @@ from pytest_ortbench.worker.probe import tiny_feeds
 from pytest_ortbench.worker.profiling import profile
 from pytest_ortbench.worker.runtime import load
 from pytest_ortbench.worker.session import CPU, create, options_in_force, session_options
-from pytest_ortbench.worker.timing import clock_pair_ns, time_bound_runs, time_runs
+from pytest_ortbench.worker.timing import clock_pair_ns, median, time_bound_runs, time_runs
 from pytest_ortbench.worker.tiny import MATRIX_PRODUCT
 from pytest_ortbench.worker.warm_up import least_seconds, warm_up
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
+
+    from pytest_ortbench.worker.stages import UserStages
 
 Enter = Callable[[str], None]
 
@@ -73,6 +78,7 @@ class MeasuredCase:
         self._provider, self._cache = with_cache(case, engines)
         self._others: list[InferenceSession] = []
         self._loop: Callable[[array[int]], None] | None = None
+        self._stages: UserStages | None = None
         self._contention = ContentionMeter()
         self._session_bytes: int | None = None
         self._after_session_bytes: int | None = None
@@ -245,6 +251,57 @@ class MeasuredCase:
             source=source.name,
             each=self.case.callers,
         )
+
+    def task(self, dataset: Dataset, reference: str) -> TaskAccuracy:
+        """Run labelled data through the measured session, and compare with the reference's scores.
+
+        Raises:
+            WorkerError: if the data can't be used.
+        """
+        from pytest_ortbench.worker import task  # needs numpy, and most workers never need it
+
+        self._enter("task")
+        scores = task.score(self._live(), dataset, self.case.batch)
+        return task.compare(scores, dataset, Path(reference) if reference else None)
+
+    def load_stages(self, path: Path, budget_s: float) -> StagesReady:
+        """Load the user's stages, send every frame through once, and warm up."""
+        from pytest_ortbench.worker.stages import UserStages  # most workers never need it
+
+        self._enter("stages")
+        self._stages = stages = UserStages(path, self._live(), self.case.inputs, self.feeds)
+        stages.check()
+        warmed = warm_up(
+            lambda count: array("q", stages.sequential(count).frame_ns),
+            least_s=least_seconds(self.case.provider),
+            budget_s=budget_s,
+        )
+        return StagesReady(
+            functions=stages.functions,
+            frames=len(stages.frames),
+            typical_ns=round(median(warmed.durations_ns[-5:])),
+        )
+
+    def frames(self, count: int, *, overlapped: bool) -> FrameBlock:
+        """Send frames through the stages that were loaded."""
+        self._enter("stages")
+        if self._stages is None:
+            raise RuntimeError("no stages are loaded")
+        return self._stages.overlapped(count) if overlapped else self._stages.sequential(count)
+
+    def load(self, asked: PutUnderLoad) -> LoadTest:
+        """Run one test of MLPerf's load generator; the callers are the case's own number."""
+        from pytest_ortbench.worker.load import NoGenerator, put_under_load  # seldom needed
+
+        self._enter("load")
+        sessions = [self._live(), *self._others]
+        calls = [
+            self._call_of(session) for session in sessions for _ in range(self.case.concurrency)
+        ]
+        try:
+            return put_under_load(calls, asked)
+        except NoGenerator as error:
+            return LoadTest(reasons=(str(error),))
 
     def _initialise_provider(self) -> int | None:
         """Load the provider's libraries and make its device context, through a tiny session.

@@ -14,8 +14,8 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from fnmatch import fnmatchcase
 
+from pytest_ortbench.core.case import id_fits
 from pytest_ortbench.core.errors import UsageError, did_you_mean
 from pytest_ortbench.core.limits import Limit, parse_limit
 from pytest_ortbench.core.metrics import METRICS
@@ -105,11 +105,7 @@ class Rule:
 
     def holds_for(self, case_id: str) -> bool:
         """Whether the rule is about that case: a part of its id, or a pattern of all of it."""
-        if not self.pattern:
-            return True
-        if any(mark in self.pattern for mark in "*?["):
-            return fnmatchcase(case_id, self.pattern)
-        return self.pattern in case_id
+        return id_fits(case_id, self.pattern)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,79 @@
+"""The numbers of a user's stages, by the rules that hold for latency."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pytest_ortbench.analysis.collector import Collector
+from pytest_ortbench.analysis.order import samples_needed
+from pytest_ortbench.analysis.samples import median_latency, pooled_percentiles
+from pytest_ortbench.core.metrics import STAGE_METRICS
+from pytest_ortbench.core.outcome import CaseResult
+from pytest_ortbench.core.samples import Samples
+from pytest_ortbench.core.stages import StageWorker
+
+_PERCENTILES = {"p90": 90.0, "p99": 99.0}
+
+
+def add_stages(collector: Collector, result: CaseResult) -> None:
+    """Percentiles of each stage and of whole frames, and the rates of both ways."""
+    stages = result.stages
+    if stages is None or not stages.workers:
+        reason = "no stages were given (--ort-stages)" if stages is None else stages.reason
+        collector.reject(STAGE_METRICS, reason or "no frame was measured")
+        return
+    workers = stages.workers
+    _add_times(collector, "frame", [worker.frame for worker in workers])
+    _add_times(collector, "frame_inference", [worker.inference for worker in workers])
+    for name in ("preprocess", "postprocess"):
+        found = [samples for worker in workers if (samples := getattr(worker, name)) is not None]
+        if found:
+            _add_times(collector, name, found)
+        else:
+            names = [metric for metric in STAGE_METRICS if metric.startswith(f"{name}_")]
+            collector.reject(names, f"{stages.file} has no {name}")
+    _add_rates(collector, workers, result.case.batch)
+
+
+def _add_times(collector: Collector, stage: str, workers: Sequence[Samples]) -> None:
+    count = sum(samples.count for samples in workers)
+    statistics = {"p50": median_latency(workers)} | dict(
+        zip(_PERCENTILES, pooled_percentiles(workers, tuple(_PERCENTILES.values())), strict=True)
+    )
+    for name, statistic in statistics.items():
+        needed = samples_needed(statistic.percent)
+        known = statistic.low_ns is not None and statistic.high_ns is not None
+        if count < needed or not known:
+            collector.add(f"{stage}_{name}", None, reason=f"n<{needed}")
+            continue
+        assert statistic.low_ns is not None
+        assert statistic.high_ns is not None
+        collector.add(
+            f"{stage}_{name}",
+            statistic.value_ns * 1e-9,
+            low=statistic.low_ns * 1e-9,
+            high=statistic.high_ns * 1e-9,
+            samples=count,
+        )
+
+
+def _add_rates(collector: Collector, workers: Sequence[StageWorker], batch: int) -> None:
+    in_turn = [(worker.frame.count, worker.frame.sum_ns) for worker in workers]
+    overlapped = [
+        (worker.overlapped, worker.overlapped_ns) for worker in workers if worker.overlapped_ns
+    ]
+    for name, pairs in (("frame_rate", in_turn), ("pipeline_rate", overlapped)):
+        if not pairs:
+            collector.add(name, None, reason="frames were not overlapped")
+            continue
+        frames, total_ns = (sum(values) for values in zip(*pairs, strict=True))
+        each = [1e9 * batch * count / spent for count, spent in pairs]
+        value = 1e9 * batch * frames / total_ns
+        several = len(each) > 1
+        collector.add(
+            name,
+            value,
+            low=min(value, *each) if several else None,
+            high=max(value, *each) if several else None,
+            samples=frames,
+        )

@@ -1,0 +1,111 @@
+"""The pass over a user's stages: whole frames in fresh workers, in turn and overlapped."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from contextlib import closing
+from pathlib import Path
+
+from pytest_ortbench.analysis.samples import reduce_blocks
+from pytest_ortbench.analysis.stopping import StopRule
+from pytest_ortbench.core.case import Case
+from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.core.outcome import CaseResult
+from pytest_ortbench.core.samples import Block, Samples
+from pytest_ortbench.core.stages import FrameBlock, Stages, StagesReady, StageWorker
+from pytest_ortbench.engine.warm_up_budget import warm_up_budget_s
+from pytest_ortbench.launch.launcher import Launcher, Worker
+
+#: Overlapped frames at least, so that filling the stages does not count, and at most.
+_LEAST_OVERLAPPED, _MOST_OVERLAPPED = 30, 2000
+#: Share of a worker's time that overlapped frames get beside the others.
+_OVERLAPPED_SHARE = 0.5
+
+
+def measure_stages(result: CaseResult, launcher: Launcher) -> Stages:
+    """Measure the stages of a case that has been measured; never raises for what fails."""
+    case = result.case
+    path = Path(case.stages)
+    refusal = _refusal(case)
+    if refusal:
+        return Stages(file=path.name, reason=refusal)
+    deadline = time.monotonic() + case.sampling.timeout_s
+    workers: list[StageWorker] = []
+    ready: StagesReady | None = None
+    reason, faulty = "", False
+    try:
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+        for index in range(case.sampling.workers):
+            with closing(launcher.open(case, worker=index, deadline=deadline)) as worker:
+                ready = worker.load_stages(str(path), warm_up_budget_s(case))
+                workers.append(_frames(worker, case, ready, deadline))
+    except OSError as error:
+        return Stages(file=path.name, reason=f"{path} can't be read: {error.strerror}", faulty=True)
+    except WorkerError as error:
+        faulty = error.failure.phase == "stages"
+        reason = error.failure.message if faulty else f"{error.failure.kind}: {error}"
+    return Stages(
+        file=path.name,
+        digest=digest,
+        functions=ready.functions if ready is not None else (),
+        frames=ready.frames if ready is not None else 0,
+        # One worker's frames say nothing of how workers differ.
+        workers=() if reason else tuple(workers),
+        reason=reason,
+        faulty=faulty,
+    )
+
+
+def _refusal(case: Case) -> str:
+    """Why stages can't be had for a case; empty if they can."""
+    if not case.stages:
+        return "no file of stages was given for it (--ort-stages)"
+    if case.runtime.label != "current":
+        return "stages run in the runtime 'current' only: what they import is installed there"
+    if case.io != "end-to-end":
+        return "stages hand over host arrays, so they are measured with --ort-io=end-to-end only"
+    if case.callers > 1:
+        return "stages are measured with one caller on one session"
+    return ""
+
+
+def _frames(worker: Worker, case: Case, ready: StagesReady, deadline: float) -> StageWorker:
+    rule = StopRule.for_worker(case.sampling, typical_ns=ready.typical_ns)
+    blocks: list[FrameBlock] = []
+    whole: list[Block] = []
+    while True:
+        count = rule.next_block(whole, left_s=deadline - time.monotonic())
+        if count is None:
+            break
+        block = worker.frames(count)
+        blocks.append(block)
+        whole.append(_as_block(block, block.frame_ns))
+    typical_ns = max(1.0, sum(b.wall_ns for b in whole) / sum(len(b.frame_ns) for b in blocks))
+    timed_ns = case.sampling.time_s * 1e9 / max(1, case.sampling.workers)
+    wanted = round(timed_ns * _OVERLAPPED_SHARE / typical_ns)
+    at_once = min(_MOST_OVERLAPPED, max(_LEAST_OVERLAPPED, wanted))
+    overlapped = worker.frames(at_once, overlapped=True)
+    keep = case.sampling.keep
+
+    def samples(times: list[tuple[int, ...]]) -> Samples:
+        kept = 0 if keep == 0 else max(1, keep // case.sampling.workers)
+        parts = [_as_block(block, each) for block, each in zip(blocks, times, strict=True)]
+        return reduce_blocks(parts, keep=kept, clock_pair_ns=worker.clock_pair_ns)
+
+    return StageWorker(
+        frame=samples([block.frame_ns for block in blocks]),
+        inference=samples([block.inference_ns for block in blocks]),
+        preprocess=samples([block.preprocess_ns for block in blocks])
+        if "preprocess" in ready.functions
+        else None,
+        postprocess=samples([block.postprocess_ns for block in blocks])
+        if "postprocess" in ready.functions
+        else None,
+        overlapped=len(overlapped.frame_ns) - 1,
+        overlapped_ns=overlapped.wall_ns,
+    )
+
+
+def _as_block(block: FrameBlock, durations: tuple[int, ...]) -> Block:
+    return Block(durations_ns=durations, wall_ns=block.wall_ns, cpu_ns=block.cpu_ns)

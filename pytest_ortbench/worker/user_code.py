@@ -1,0 +1,78 @@
+"""Code of the user's: files are loaded, functions called, and whatever they raise has a place."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.core.outcome import Failure
+
+
+def load_file(path: Path) -> ModuleType:
+    """Run a Python file as a module; what lies beside it can be imported by it.
+
+    Raises:
+        WorkerError: if it can't be read, or raises.
+    """
+    name = f"ortbench_stages_{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None or not path.is_file():
+        raise stage_error(f"{path} is not a Python file that can be read")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    # As for a script: first, so that a module beside it wins over an installed one.
+    sys.path.insert(0, str(path.parent))
+    call(path, path.name, spec.loader.exec_module, module)
+    return module
+
+
+def call(path: Path, what: str, function: Callable[..., Any], *arguments: object) -> Any:
+    """Call a function of the user's.
+
+    Args:
+        path: The user's file.
+        what: What is called, for the message.
+        function: It.
+        arguments: What it is given.
+
+    Raises:
+        WorkerError: with the place in the user's file, if it raises.
+    """
+    try:
+        return function(*arguments)
+    except (Exception, SystemExit) as error:
+        raise failed(path, what, error) from error
+
+
+def failed(path: Path, what: str, error: BaseException) -> WorkerError:
+    """Say where the user's code went wrong, on one line."""
+    line = _line(path, error)
+    at = f"{path.name}:{line}: " if line else ""
+    said = " ".join(str(error).split())
+    return stage_error(
+        f"{at}{what} raised {type(error).__name__}{f': {said}' if said else ''}",
+        f"Correct {path}",
+    )
+
+
+def _line(path: Path, error: BaseException) -> int | None:
+    """The innermost line of the user's own file."""
+    if isinstance(error, SyntaxError) and error.filename == str(path):
+        return error.lineno
+    lines = [
+        frame.lineno
+        for frame in traceback.extract_tb(error.__traceback__)
+        if frame.filename == str(path)
+    ]
+    return lines[-1] if lines else None
+
+
+def stage_error(message: str, hint: str = "") -> WorkerError:
+    """A failure of the user's code."""
+    return WorkerError(Failure(kind="error", phase="stages", message=message, hint=hint))
