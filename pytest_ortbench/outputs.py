@@ -266,7 +266,6 @@ def write_summary(bench: Bench, reporter: pytest.TerminalReporter) -> None:
 def _write_run(bench: Bench, run: Run, reporter: pytest.TerminalReporter) -> None:
     from pytest_ortbench.report.answers import answer_lines
     from pytest_ortbench.report.gate import gate_lines
-    from pytest_ortbench.report.load import load_lines
     from pytest_ortbench.report.operator_profile import run_profile_lines
     from pytest_ortbench.report.precisions import precision_lines
     from pytest_ortbench.report.table import render_table
@@ -286,9 +285,8 @@ def _write_run(bench: Bench, run: Run, reporter: pytest.TerminalReporter) -> Non
         reporter.write(table)
         for line in precision_lines(run, width=reporter._tw.fullwidth):
             reporter.write_line(line)
-        for lines_of in (scaling_lines, energy_lines, soak_lines, load_lines, stage_lines):
-            for line in lines_of(run, encoding=encoding):
-                reporter.write_line(line)
+        for line in block_lines(run, encoding=encoding):
+            reporter.write_line(line)
         for line in run_profile_lines(run, width=_width(reporter), encoding=encoding):
             reporter.write_line(line)
         reporter.write_line("")

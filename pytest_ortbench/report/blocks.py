@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pytest_ortbench.core.run import Run
 from pytest_ortbench.report.energy import energy_lines
+from pytest_ortbench.report.load import load_lines
 from pytest_ortbench.report.scaling import scaling_lines
 from pytest_ortbench.report.soak import soak_lines
 from pytest_ortbench.report.stages import stage_lines
 
-_BLOCKS = (scaling_lines, energy_lines, stage_lines, soak_lines)
+_BLOCKS = (scaling_lines, energy_lines, stage_lines, load_lines, soak_lines)
 
 
 def block_lines(run: Run, *, encoding: str = "utf-8") -> list[str]:
