@@ -265,6 +265,7 @@ def write_summary(bench: Bench, reporter: pytest.TerminalReporter) -> None:
 
 def _write_run(bench: Bench, run: Run, reporter: pytest.TerminalReporter) -> None:
     from pytest_ortbench.report.answers import answer_lines
+    from pytest_ortbench.report.blocks import block_lines
     from pytest_ortbench.report.gate import gate_lines
     from pytest_ortbench.report.operator_profile import run_profile_lines
     from pytest_ortbench.report.precisions import precision_lines
