@@ -66,7 +66,7 @@ class LoadView:
 
     def __getattr__(self, name: str) -> Quantity:
         if name not in ("rate", "p50", "p90", "p99", "peak"):
-            raise AttributeError(f"no metric {name!r} here; known: p50, p90, p99, peak, rate, valid")
+            raise AttributeError(f"no metric {name!r} here; known: p50, p90, p99, peak, rate")
         from pytest_ortbench.analysis.collector import Collector
         from pytest_ortbench.analysis.load import add_one_load
 

@@ -10,6 +10,7 @@ from pytest_ortbench.report.answers import answer_lines
 from pytest_ortbench.report.cells import COLUMNS, Column, texts
 from pytest_ortbench.report.entries import by_model, entries
 from pytest_ortbench.report.escape import markdown
+from pytest_ortbench.report.load import load_markdown
 from pytest_ortbench.report.precisions import precision_markdown
 
 #: A job summary may have 1 MiB on GitHub, and nobody reads that much.
@@ -62,6 +63,7 @@ def job_summary(run: Run) -> str:
         [f"## ONNX models on {markdown(run.machine.host)}"],
         [f"- {markdown(line)}" for line in answer_lines(run)],
         render_markdown(run, limit=SUMMARY_ROWS).splitlines(),
+        load_markdown(run).splitlines(),
         precision_markdown(run, [entry.summary for entry in shown]).splitlines(),
         [
             f"- {markdown(group.model.name)}: {markdown(about)}"

@@ -7,9 +7,12 @@ from collections.abc import Mapping
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.outcome import Accuracy, CaseResult, Placement
 from pytest_ortbench.core.run import Run
+from pytest_ortbench.core.task import TaskAccuracy
 from pytest_ortbench.core.units import format_amount
 from pytest_ortbench.report.entries import Entry
 from pytest_ortbench.report.escape import one_line
+from pytest_ortbench.report.load import load_facts
+from pytest_ortbench.report.task import task_words
 
 #: Operators outside the provider that are named.
 OPERATORS = 6
@@ -24,6 +27,8 @@ def origin(entry: Entry) -> tuple[str, ...]:
         *_variant(result.case),
         *([] if result.placement is None else _placement(result.placement)),
         *([] if result.accuracy is None else _accuracy(result.accuracy)),
+        *([] if result.task is None else [_task(result.task)]),
+        *load_facts(result),
         *(f"{flag.name}: {flag.detail}" for flag in result.flags if flag.detail),
     ]
     return tuple(one_line(fact) for fact in facts)
@@ -90,6 +95,12 @@ def _accuracy(accuracy: Accuracy) -> list[str]:
     if accuracy.repeatable is False:
         facts.append(f"not repeatable: {accuracy.repeat_note}")
     return facts
+
+
+def _task(task: TaskAccuracy) -> str:
+    if task.reason:
+        return f"labelled data {task.dataset}: not scored, {task.reason}"
+    return f"labelled data {task.dataset}: {task_words(task)}"
 
 
 def _pairs(values: Mapping[str, str]) -> str:

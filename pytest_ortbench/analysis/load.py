@@ -1,0 +1,79 @@
+"""The numbers of a case under load, from the tests of MLPerf's generator."""
+
+from __future__ import annotations
+
+from pytest_ortbench.analysis.collector import Collector
+from pytest_ortbench.core.load import Load
+from pytest_ortbench.core.metrics import LOAD_METRICS
+from pytest_ortbench.core.outcome import CaseResult
+
+_PERCENTILES = {"load_p50": "50", "load_p90": "90", "load_p99": "99"}
+
+
+def add_load(collector: Collector, result: CaseResult) -> None:
+    """Numbers of the case's first load; VALID only if all of them are."""
+    if not result.loads:
+        collector.reject(LOAD_METRICS, "no load was asked for")
+        return
+    add_one_load(collector, result.loads[0])
+    verdicts = [load.valid for load in result.loads]
+    untested = next((load for load in result.loads if load.valid is None), None)
+    collector.add(
+        "load_valid",
+        None if untested is not None else float(all(verdicts)),
+        reason=f"{untested.spec.text}: {untested.reason}" if untested else "",
+        samples=len(verdicts),
+    )
+    peak = next((load for load in result.loads if load.spec.scenario == "peak"), None)
+    if peak is not None and peak is not result.loads[0]:
+        _add_peak(collector, peak)
+
+
+def add_one_load(collector: Collector, load: Load) -> None:
+    """Numbers of one load; an INVALID one has none but its verdict."""
+    test, text = load.test, load.spec.text
+    if load.valid is not None:
+        collector.add("load_valid", float(load.valid))
+    else:
+        collector.add("load_valid", None, reason=f"{text}: {load.reason}")
+    _add_peak(collector, load)
+    names = ["load_rate", *_PERCENTILES]
+    if test is None or not test.valid:
+        collector.reject(names, f"{text}: {_why_not(load)}")
+        return
+    collector.add("load_rate", test.completed_per_s, samples=test.requests)
+    for name, percent in _PERCENTILES.items():
+        found = test.percentiles_ns.get(percent)
+        if load.spec.scenario == "offline":
+            collector.add(name, None, reason="offline: latencies only tell the waiting")
+        else:
+            collector.add(
+                name,
+                None if found is None else found * 1e-9,
+                reason="the generator did not report it",
+                samples=test.queries,
+            )
+
+
+def _add_peak(collector: Collector, load: Load) -> None:
+    """The highest VALID rate, up to the lowest INVALID one."""
+    test = load.test
+    if load.spec.scenario != "peak":
+        collector.add("load_peak", None, reason="no search for the peak was asked for")
+    elif test is None:
+        collector.add("load_peak", None, reason=load.reason or "no rate was VALID")
+    else:
+        collector.add(
+            "load_peak",
+            test.rate_per_s,
+            low=test.rate_per_s if load.beyond_per_s is not None else None,
+            high=load.beyond_per_s,
+            samples=len(load.tests),
+        )
+
+
+def _why_not(load: Load) -> str:
+    if load.reason:
+        return load.reason
+    reasons = load.tests[-1].reasons if load.tests else ()
+    return "INVALID: " + "; ".join(reasons)

@@ -1,0 +1,144 @@
+"""The load pass: a case under the arrivals of MLPerf's load generator. Raw facts only.
+
+A *query* is what the generator issues; it holds one *request* (one inference of the case), or
+several in the multi-stream and offline scenarios. Rates count requests.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+#: Every scenario that can be asked for, and what it stands for.
+SCENARIOS: dict[str, str] = {
+    "single-stream": "one query at a time, the next when the last returned",
+    "multi-stream": "eight requests at a time, the next eight when all returned",
+    "server": "requests arrive at random (Poisson) at a given rate",
+    "offline": "all requests are there from the start",
+    "peak": "the highest rate at which the server scenario is still VALID",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadSpec:
+    """One load as asked for.
+
+    Attributes:
+        text: As written, which names it: ``server:100:20ms``.
+        scenario: A key of :data:`SCENARIOS`.
+        percent: Percentile that must keep the bound; for scenarios without a bound, the one that
+            the number of queries must suffice for.
+        rate_per_s: Requests a second that arrive, for ``server``.
+        latency_s: The bound, for ``server`` and ``peak``.
+    """
+
+    text: str
+    scenario: str
+    percent: float
+    rate_per_s: float | None = None
+    latency_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadTest:
+    """One test of the generator, from its own logs.
+
+    Attributes:
+        rate_per_s: Rate of arrival that was asked for; ``None`` where the scenario has none.
+        least_s: Duration that was asked for.
+        least_queries: Queries that were asked for.
+        most_outstanding: Requests in the queue at which the generator gives up; 0 for no such end.
+        valid: The generator's verdict; ``None`` if there was no test.
+        reasons: Rules that failed and the generator's advice, in its own words.
+        queries: Queries that it counted.
+        requests: Requests that were answered.
+        late: Queries over the bound; ``None`` where the scenario has none.
+        duration_s: From the first query's issue to the last answer.
+        scheduled_per_s: Rate at which the arrivals really were scheduled.
+        completed_per_s: Requests answered a second.
+        min_ns: Smallest latency of a query, counted from its scheduled arrival.
+        max_ns: Largest.
+        mean_ns: Mean.
+        percentiles_ns: Latency by percentile (``99``), as the generator reports them.
+        latencies_ns: Latencies of the queries in order, thinned.
+        stride: How many queries ``latencies_ns`` holds one of.
+        latencies_note: Why there are none.
+        early_stopping: What the generator says on the number of queries.
+        seeds: The generator's seeds by name; text, since they have 64 bits.
+        version: Of the generator.
+        log: Its summary, without the parameters.
+    """
+
+    rate_per_s: float | None = None
+    least_s: float = 0.0
+    least_queries: int = 0
+    most_outstanding: int = 0
+    valid: bool | None = None
+    reasons: tuple[str, ...] = ()
+    queries: int = 0
+    requests: int = 0
+    late: int | None = None
+    duration_s: float = 0.0
+    scheduled_per_s: float | None = None
+    completed_per_s: float | None = None
+    min_ns: int | None = None
+    max_ns: int | None = None
+    mean_ns: int | None = None
+    percentiles_ns: dict[str, int] = field(default_factory=dict)
+    latencies_ns: tuple[int, ...] = ()
+    stride: int = 1
+    latencies_note: str = ""
+    early_stopping: str = ""
+    seeds: dict[str, str] = field(default_factory=dict)
+    version: str = ""
+    log: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """What became of one load of a case.
+
+    Attributes:
+        spec: What was asked for.
+        tests: One entry a test in order; a search for the peak has several.
+        answer: Index of the test that answers: the only one, or the highest VALID rate of a
+            search; ``None`` where no test does.
+        beyond_per_s: Lowest rate that a search found INVALID, which is above its answer; ``None``
+            where it found none.
+        official: Whether durations and numbers of queries are those of MLPerf's rules. Without
+            it a result is non-conforming, whatever it says.
+        callers: Threads that take queries, over all sessions.
+        sessions: Sessions in the process.
+        threads: Intra-op threads of each session.
+        capacity_per_s: Requests a second of the case's standard pass, which the search started at.
+        reason: Why there is no test, or no answer; empty otherwise.
+        note: What the figures leave out.
+    """
+
+    spec: LoadSpec
+    tests: tuple[LoadTest, ...] = ()
+    answer: int | None = None
+    beyond_per_s: float | None = None
+    official: bool = False
+    callers: int = 1
+    sessions: int = 1
+    threads: int = 0
+    capacity_per_s: float | None = None
+    reason: str = ""
+    note: str = ""
+
+    @property
+    def test(self) -> LoadTest | None:
+        """The test that answers."""
+        return None if self.answer is None else self.tests[self.answer]
+
+    @property
+    def valid(self) -> bool | None:
+        """VALID, INVALID, or ``None`` where nothing was tested."""
+        if self.test is not None:
+            return self.test.valid
+        return False if self.tests else None
+
+    @property
+    def total_threads(self) -> int:
+        """Threads that compute: the callers, and each session's own beside the one that calls."""
+        return self.callers + self.sessions * max(0, self.threads - 1)

@@ -1,0 +1,169 @@
+"""The load pass: a case under MLPerf's load generator, in a worker of its own."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
+
+from pytest_ortbench.analysis.load_plan import FIRST_PROBE, LoadPlan, plan_load
+from pytest_ortbench.analysis.summary import summarise
+from pytest_ortbench.core.errors import UsageError, WorkerError
+from pytest_ortbench.core.load import Load, LoadSpec, LoadTest
+from pytest_ortbench.core.load_spec import parse_load
+from pytest_ortbench.core.outcome import CaseResult
+from pytest_ortbench.core.units import format_amount, significant
+from pytest_ortbench.engine.peak import RESOLUTION, search_peak
+from pytest_ortbench.engine.warm_up_budget import warm_up_budget_s
+from pytest_ortbench.launch.launcher import Launcher, Worker
+from pytest_ortbench.schema.pass_questions import PutUnderLoad
+
+#: The generator gives up when working off the queue would take so long, and so many times the
+#: bound, and so much of the test: whatever came later, no percentile from p90 on could be kept.
+_BACKLOG_S, _BACKLOG_BOUNDS, _BACKLOG_SHARE = 2.0, 10.0, 0.2
+
+
+def missing_loads(result: CaseResult, texts: tuple[str, ...]) -> list[str]:
+    """Which of some loads a result lacks."""
+    known = {load.spec.text for load in result.loads}
+    return [text for text in texts if text not in known]
+
+
+def measure_loads(result: CaseResult, texts: tuple[str, ...], launcher: Launcher) -> CaseResult:
+    """Add the loads that a result lacks, each in a fresh worker.
+
+    Args:
+        result: What the standard pass found.
+        texts: Loads as written; ones that can't be read or don't fit get their reason.
+        launcher: Starts the workers.
+    """
+    for text in missing_loads(result, texts):
+        result = replace(result, loads=(*result.loads, _measure(result, text, launcher)))
+    return result
+
+
+def _measure(result: CaseResult, text: str, launcher: Launcher) -> Load:
+    sampling = result.case.sampling
+    try:
+        spec = parse_load(text, place="load")
+    except UsageError as error:
+        return Load(spec=LoadSpec(text=text, scenario="", percent=0.0), reason=str(error))
+    load = Load(spec=spec, official=sampling.load_official, capacity_per_s=_capacity(result))
+    plan = plan_load(
+        spec,
+        capacity_per_s=load.capacity_per_s,
+        timeout_s=sampling.timeout_s,
+        official=load.official,
+    )
+    if isinstance(plan, str):
+        return replace(load, reason=plan)
+    if load.capacity_per_s is None:
+        return replace(load, reason="the throughput of the standard pass is not known")
+    # Opening and warming have the case's own timeout, the load has its own beside.
+    deadline = time.monotonic() + 2 * sampling.timeout_s
+    try:
+        with closing(launcher.open(result.case, worker=0, deadline=deadline)) as worker:
+            worker.warm(warm_up_budget_s(result.case))
+            load = replace(
+                load,
+                callers=result.case.callers,
+                sessions=result.case.sessions,
+                threads=worker.threads,
+            )
+            if spec.scenario == "peak":
+                return _search(load, plan, worker, sampling.timeout_s)
+            return _single(load, plan, worker)
+    except WorkerError as error:
+        return replace(load, reason=f"{error.failure.kind}: {error.failure.message}")
+
+
+def _capacity(result: CaseResult) -> float | None:
+    """Requests a second in the standard pass, with as many callers."""
+    found = summarise(result, percentiles=False).quantities.get("throughput")
+    return None if found is None else found.value / result.case.batch
+
+
+def _single(load: Load, plan: LoadPlan, worker: Worker) -> Load:
+    test = worker.load(_question(load, plan, load.spec.rate_per_s))
+    if test.valid is None:
+        return replace(load, reason=_no_verdict(test))
+    return replace(load, tests=(test,), answer=0)
+
+
+def _search(load: Load, plan: LoadPlan, worker: Worker, budget_s: float) -> Load:
+    capacity = load.capacity_per_s or 0.0
+    tests: list[LoadTest] = []
+    until = time.monotonic() + budget_s
+
+    def is_valid(rate: float) -> bool:
+        test = worker.load(_question(load, plan, rate))
+        if test.valid is None:
+            raise _NoVerdict(_no_verdict(test))
+        tests.append(test)
+        return test.valid
+
+    try:
+        peak = search_peak(is_valid, FIRST_PROBE * capacity, affordable=_affordable(plan, until))
+    except _NoVerdict as error:
+        return replace(load, tests=tuple(tests), reason=str(error))
+    answer = next(
+        (i for i, test in enumerate(tests) if test.valid and test.rate_per_s == peak.valid_per_s),
+        None,
+    )
+    # One test's latencies tell what the rate means; those of the others would only fill the file.
+    kept = [
+        test if index == answer else replace(test, latencies_ns=(), latencies_note="not kept")
+        for index, test in enumerate(tests)
+    ]
+    load = replace(load, tests=tuple(kept), answer=answer, beyond_per_s=peak.invalid_per_s)
+    if answer is None:
+        lowest = min((test.rate_per_s or 0.0 for test in tests), default=0.0)
+        return replace(
+            load,
+            reason=f"no rate was VALID down to {significant(lowest)}/s" if tests else "no time",
+        )
+    if peak.complete:
+        return load
+    return replace(load, note=_unfinished(peak.valid_per_s or 0.0, peak.invalid_per_s, budget_s))
+
+
+def _unfinished(valid: float, invalid: float | None, budget_s: float) -> str:
+    ended = f"the search ended at the timeout of {format_amount(budget_s, 's')} or its 16 tests"
+    if invalid is None:
+        return f"{ended}, and no rate was INVALID"
+    return f"{ended}, {100 * (invalid / valid - 1):.0f} % apart instead of {100 * RESOLUTION:g} %"
+
+
+def _affordable(plan: LoadPlan, until: float) -> Callable[[float], bool]:
+    return lambda rate: time.monotonic() + max(plan.least_s, plan.least_queries / rate) <= until
+
+
+class _NoVerdict(Exception):
+    """The generator gave no verdict."""
+
+
+def _no_verdict(test: LoadTest) -> str:
+    return " ".join(test.reasons) or "the load generator gave no verdict"
+
+
+def _question(load: Load, plan: LoadPlan, rate_per_s: float | None) -> PutUnderLoad:
+    spec, capacity = load.spec, load.capacity_per_s or 0.0
+    outstanding = 0
+    if rate_per_s is not None:
+        length_s = max(plan.least_s, plan.least_queries / rate_per_s)
+        bound_s = spec.latency_s or 0.0
+        backlog_s = max(_BACKLOG_S, _BACKLOG_BOUNDS * bound_s, _BACKLOG_SHARE * length_s)
+        outstanding = math.ceil(backlog_s * capacity) + load.callers
+    return PutUnderLoad(
+        scenario="server" if spec.scenario == "peak" else spec.scenario,
+        percent=spec.percent,
+        expected_per_s=capacity,
+        rate_per_s=rate_per_s,
+        latency_s=spec.latency_s,
+        least_s=plan.least_s,
+        least_queries=plan.least_queries,
+        most_outstanding=outstanding,
+        official=load.official,
+    )

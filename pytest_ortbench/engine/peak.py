@@ -1,0 +1,60 @@
+"""The search for the highest rate that is still VALID: a bracket first, then halving."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+#: The search ends when the lowest INVALID rate is this little above the highest VALID one.
+RESOLUTION = 0.05
+#: Steps outwards while one end of the bracket is not known.
+_UP, _DOWN = 1.3, 0.6
+#: Tests at most, whatever they say.
+_MOST = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Peak:
+    """Where a search ended.
+
+    Attributes:
+        valid_per_s: Highest rate that was VALID below every INVALID one; ``None`` if none was.
+        invalid_per_s: Lowest rate that was INVALID; ``None`` if none was.
+        complete: Whether the two are within :data:`RESOLUTION`.
+    """
+
+    valid_per_s: float | None
+    invalid_per_s: float | None
+    complete: bool
+
+
+def search_peak(
+    is_valid: Callable[[float], bool], start_per_s: float, *, affordable: Callable[[float], bool]
+) -> Peak:
+    """Find the highest VALID rate, as if every rate below a VALID one were VALID too.
+
+    Args:
+        is_valid: Tests one rate.
+        start_per_s: What is tested first.
+        affordable: Whether there is time for a test at that rate.
+    """
+    low: float | None = None
+    high: float | None = None
+    rate = start_per_s
+    for _ in range(_MOST):
+        if not affordable(rate):
+            break
+        if is_valid(rate):
+            low = rate
+        else:
+            high = rate
+        if low is None:
+            rate = _DOWN * rate
+        elif high is None:
+            rate = _UP * rate
+        elif high <= low * (1.0 + RESOLUTION):
+            return Peak(valid_per_s=low, invalid_per_s=high, complete=True)
+        else:
+            rate = math.sqrt(low * high)
+    return Peak(valid_per_s=low, invalid_per_s=high, complete=False)
