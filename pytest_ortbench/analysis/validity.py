@@ -9,19 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from pytest_ortbench.analysis.bimodality import two_groups
-from pytest_ortbench.analysis.order import proportion_interval, samples_needed
+from pytest_ortbench.analysis.inaccuracy import inaccurate
+from pytest_ortbench.analysis.order import samples_needed
 from pytest_ortbench.analysis.samples import statistic_of
 from pytest_ortbench.core.flags import FLAGS
 from pytest_ortbench.core.outcome import (
     CaseResult,
     Flag,
     Measurement,
-    OutputAccuracy,
     OutputCheck,
     Samples,
 )
 from pytest_ortbench.core.placement import CPU, is_partial, nodes_elsewhere, placement_ratio
-from pytest_ortbench.core.precision import Floor, base_of, floor_of
+from pytest_ortbench.core.precision import base_of
 from pytest_ortbench.core.units import format_amount
 
 #: ``UNSTEADY``: the thirds of a worker differ by more than this share and by more than this many
@@ -46,10 +46,6 @@ _SLOWDOWNS = ("hardware slowdown", "thermal", "hardware thermal", "power brake")
 #: Precisions that a provider may execute in another one, and what their kernels read.
 _KERNEL_TYPES = {"fp16": "float16", "bf16": "bfloat16"}
 
-#: Outputs of these types are quantised numbers, not names of classes: a difference of one step is
-#: rounding.
-_QUANTISED_TYPES = ("tensor(uint8)", "tensor(int8)")
-
 
 def flags_of(result: CaseResult) -> tuple[Flag, ...]:
     """All flags that can be told from one result, in the order of the registry.
@@ -66,51 +62,6 @@ def _emulated(result: CaseResult) -> str:
     if wanted is None or executed is None or executed == wanted:
         return ""
     return f"{result.case.variant.precision} was asked, kernels read {executed}"
-
-
-def _inaccurate(result: CaseResult) -> str:
-    accuracy = result.accuracy
-    if accuracy is None or result.case.model.random_ops:
-        return ""
-    floor = floor_of(result.case)
-    types = {output.name: output.type for output in result.case.model.outputs}
-    reasons = [
-        _below_floor(output, floor)
-        for output in accuracy.outputs
-        if not (types.get(output.name) in _QUANTISED_TYPES and _is_within_a_step(output))
-    ]
-    if accuracy.repeatable is False and not any(check.nonfinite for check in _checks(result)):
-        reasons.append(accuracy.repeat_note)
-    return "; ".join(reason for reason in reasons if reason)
-
-
-def _is_within_a_step(output: OutputAccuracy) -> bool:
-    return output.max_abs is not None and output.max_abs <= 1
-
-
-def _below_floor(output: OutputAccuracy, floor: Floor) -> str:
-    """How one output misses its floor; empty if it does not.
-
-    Agreement of whole values is held against its floor only where even the upper end of its exact
-    interval lies below: eight rows with one flip prove nothing.
-    """
-    if not output.finite:
-        return f"{output.name}: {output.nan_count} NaN, {output.inf_count} infinite"
-    if output.sqnr_db is not None:
-        if output.sqnr_db >= floor.sqnr_db:
-            return ""
-        return (
-            f"{output.name}: SQNR {output.sqnr_db:.1f} dB, floor of {floor.of} {floor.sqnr_db:g} dB"
-        )
-    if output.exact or output.agree is None or not output.rows:
-        return ""
-    _, at_most = proportion_interval(output.agree, output.rows, tail=0.05)
-    if at_most >= floor.agreement:
-        return ""
-    return (
-        f"{output.name}: {output.agree} of {output.rows} rows agree, "
-        f"floor of {floor.of} {100 * floor.agreement:.0f} %"
-    )
 
 
 def _nonfinite(result: CaseResult) -> str:
@@ -266,16 +217,24 @@ def _warm_up(result: CaseResult) -> str:
 
 
 def _drift(result: CaseResult) -> str:
-    """Medians of the workers that only ever go one way, by more than ``SPREAD`` allows.
+    """Medians that only ever go one way, between the workers and inside each of them.
 
-    Three workers go one way by chance in a third of the cases: hence a note, and only where the
-    ends differ for certain.
+    Three workers are in order by chance in a third of the cases, and where workers differ at all
+    (``SPREAD``) a flag by that alone would be as frequent. What heats up or fills up goes on
+    inside a worker, too: by chance all three go the same way as their order in 1 case of 24.
     """
     workers = _workers(result)
     if len(workers) < 3 or not _ends_differ(workers[0], workers[-1]):
         return ""
     medians = [statistic_of(samples, 50).value_ns for samples in workers]
-    if medians not in (sorted(medians), sorted(medians, reverse=True)):
+    ways = [change for change in map(_change_over_time, workers) if change is not None]
+    if medians == sorted(medians):
+        along = all(change > 0 for change, _ in ways)
+    elif medians == sorted(medians, reverse=True):
+        along = all(change < 0 for change, _ in ways)
+    else:
+        return ""
+    if len(ways) < len(workers) or not along:
         return ""
     return f"{100 * (medians[-1] / medians[0] - 1):+.1f} % from the first worker to the last"
 
@@ -373,7 +332,7 @@ def _workers(result: CaseResult) -> Sequence[Samples]:
 
 _RULES: dict[str, Callable[[CaseResult], str]] = {
     "EMULATED": _emulated,
-    "INACCURATE": _inaccurate,
+    "INACCURATE": inaccurate,
     "UNSTEADY": _unsteady,
     "STEAL": _steal,
     "CPU-SHARE": _cpu_share,

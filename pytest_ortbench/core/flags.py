@@ -102,7 +102,7 @@ FLAGS: dict[str, FlagKind] = dict(
         _kind(
             "DRIFT",
             "notes",
-            "workers became steadily slower or faster in turn",
+            "workers became steadily slower or faster, in turn and each within itself",
             "Wait until the machine is quiet or thermally stable.",
         ),
         _kind(

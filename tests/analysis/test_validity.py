@@ -383,9 +383,16 @@ def test_low_n():
     assert detail(make_result(count=12), "LOW-N") is None
 
 
-def at_levels(*levels: float, count: int = 200) -> CaseResult:
+def at_levels(*levels: float, count: int = 200, inside: float = 0.0) -> CaseResult:
+    """Workers at these levels; within each the durations grow by the share ``inside``."""
     return of_durations(
-        *([round(duration * level) for duration in draw_durations(count)] for level in levels)
+        *(
+            [
+                round(duration * level * (1 + inside * index / count))
+                for index, duration in enumerate(draw_durations(count))
+            ]
+            for level in levels
+        )
     )
 
 
@@ -394,10 +401,19 @@ def test_spread_and_drift():
         "medians from 3.00 ms to 3.60 ms, 20.0 % apart"
     )
     assert detail(at_levels(1.0, 1.2, 1.1), "DRIFT") is None
-    assert detail(at_levels(1.0, 1.1, 1.2), "DRIFT") == "+20.0 % from the first worker to the last"
-    assert detail(at_levels(1.2, 1.1, 1.0), "DRIFT") == "-16.7 % from the first worker to the last"
     assert detail(at_levels(1.0, 1.04, 1.02), "SPREAD") is None
-    assert detail(at_levels(1.0, 1.2), "DRIFT") is None
+    up, down = at_levels(1.0, 1.1, 1.2, inside=0.1), at_levels(1.2, 1.1, 1.0, inside=-0.1)
+    assert detail(up, "DRIFT") == "+20.0 % from the first worker to the last"
+    assert detail(down, "DRIFT") == "-16.7 % from the first worker to the last"
+    assert detail(at_levels(1.0, 1.2, 1.1, inside=0.1), "DRIFT") is None
+    assert detail(at_levels(1.0, 1.2, inside=0.1), "DRIFT") is None
+
+
+def test_workers_that_are_in_order_by_chance_do_not_drift():
+    assert detail(at_levels(1.0, 1.1, 1.2, inside=-0.1), "DRIFT") is None
+    assert detail(at_levels(1.2, 1.1, 1.0, inside=0.1), "DRIFT") is None
+    too_few = of_durations([1000] * 11, [1200] * 11, [1400] * 11)
+    assert detail(too_few, "DRIFT") is None
 
 
 def test_spread_needs_intervals_that_are_apart():
@@ -406,7 +422,7 @@ def test_spread_needs_intervals_that_are_apart():
 
 
 def test_workers_are_ordered_by_their_index():
-    drifting = at_levels(1.0, 1.1, 1.2)
+    drifting = at_levels(1.0, 1.1, 1.2, inside=0.1)
     shuffled: tuple[Measurement, ...] = tuple(drifting.measurements[index] for index in (1, 0, 2))
     assert detail(replace(drifting, measurements=shuffled), "DRIFT") is not None
 
