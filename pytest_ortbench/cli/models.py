@@ -143,7 +143,7 @@ def _resolve(names: tuple[str, ...]) -> Iterator[Model | None]:
     from pytest_ortbench.zoo.resolve import resolve_models
 
     specs = [_full_name(name) for name in names]
-    for model in resolve_models(specs, root=Path.cwd(), notify=warn):
+    for model in resolve_models(specs, root=Path.cwd(), notify=warn, place="ortbench models"):
         if isinstance(model, Model):
             yield model
         else:
@@ -188,6 +188,7 @@ def _facts(model: Model) -> Iterator[tuple[str, str]]:
         yield "random", f"{', '.join(model.random_ops)}: outputs can't be compared"
     for line in _fed(model):
         yield "fed", line
+    yield from _work(model)
     for note in model.notes:
         yield "note", note
 
@@ -209,6 +210,21 @@ def _fed(model: Model) -> Iterator[str]:
         how = f" ({'; '.join(spec.resolved)})" if spec.resolved else ""
         why = f", {spec.hint.why}" if spec.hint.why else ""
         yield f"{spec.name} {list(spec.shape)}{how}: {_values(spec.hint)}{why}"
+
+
+def _work(model: Model) -> Iterator[tuple[str, str]]:
+    """What one inference of batch 1 has to do, at the sizes that it would be fed."""
+    from pytest_ortbench.core.errors import OrtbenchError
+    from pytest_ortbench.plan.feeds import Refused, resolve_inputs
+    from pytest_ortbench.report.arithmetic import work_facts
+    from pytest_ortbench.zoo.arithmetic import count_file
+
+    try:
+        specs = resolve_inputs(model, batch=1, dims={})
+        work = count_file(Path(model.path), {spec.name: spec.shape for spec in specs})
+    except (OrtbenchError, Refused):
+        return  # what is fed says why already
+    yield from work_facts(work)
 
 
 def _values(hint: ValueHint) -> str:

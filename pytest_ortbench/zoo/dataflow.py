@@ -125,7 +125,7 @@ class Dataflow:
     """
 
     def __init__(self, proto: onnx.ModelProto, inputs: Sequence[TensorInfo]) -> None:
-        _drop_weights(proto)
+        drop_weights(proto)
         _name_dimensions(proto, inputs)
         self._proto = proto
         self._inferred: dict[str, Shape] | None = None
@@ -348,7 +348,7 @@ def _add_constant(scope: Scope, node: onnx.NodeProto) -> None:
             scope.constants[node.output[0]] = helper.make_tensor("", 1, dims, floats)
 
 
-def _drop_weights(proto: onnx.ModelProto) -> None:
+def drop_weights(proto: onnx.ModelProto) -> None:
     """Drop the content of large weights; categories inside node attributes stay."""
     weights = [tensor for graph in all_graphs(proto) for tensor in graph.initializer]
     weights += [

@@ -16,10 +16,12 @@ if TYPE_CHECKING:
 
 Shape = tuple[int | str | None, ...]
 
-#: Reads a model from standard input and writes it back with shapes.
+#: Reads a model from standard input and writes it back with shapes; an argument has it follow the
+#: values of shape computations too.
 _PROGRAM = (
     "import sys, onnx; model = onnx.load_model_from_string(sys.stdin.buffer.read()); "
-    "sys.stdout.buffer.write(onnx.shape_inference.infer_shapes(model).SerializeToString())"
+    "model = onnx.shape_inference.infer_shapes(model, data_prop=len(sys.argv) > 1); "
+    "sys.stdout.buffer.write(model.SerializeToString())"
 )
 _TIMEOUT_S = 60
 
@@ -34,22 +36,10 @@ def inferred_shapes(proto: onnx.ModelProto) -> dict[str, Shape]:
         Empty if inference fails, crashes or takes too long. A name that has different shapes in
         different subgraphs is left out.
     """
-    import onnx
-
     from pytest_ortbench.zoo.inspection import all_graphs
 
-    try:
-        done = subprocess.run(
-            [sys.executable, "-c", _PROGRAM],
-            input=proto.SerializeToString(),
-            capture_output=True,
-            timeout=_TIMEOUT_S,
-            check=False,
-        )
-        if done.returncode != 0:
-            return {}
-        answer = onnx.load_model_from_string(done.stdout)
-    except (OSError, ValueError, RuntimeError, subprocess.TimeoutExpired):
+    answer = with_shapes(proto)
+    if answer is None:
         return {}
     found: dict[str, Shape | None] = {}
     for graph in all_graphs(answer):
@@ -58,6 +48,34 @@ def inferred_shapes(proto: onnx.ModelProto) -> dict[str, Shape]:
             if shape is not None:
                 found[value.name] = shape if found.get(value.name, shape) == shape else None
     return {name: shape for name, shape in found.items() if shape is not None}
+
+
+def with_shapes(proto: onnx.ModelProto, *, values: bool = False) -> onnx.ModelProto | None:
+    """Return the model with the types of its values as far as they can be inferred.
+
+    Args:
+        proto: The model; large weights should have been dropped from it.
+        values: Whether to follow the values of shape computations too, which takes sizes in place
+            of symbols to be of use.
+
+    Returns:
+        ``None`` if inference fails, crashes or takes too long.
+    """
+    import onnx
+
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", _PROGRAM, *(["values"] if values else [])],
+            input=proto.SerializeToString(),
+            capture_output=True,
+            timeout=_TIMEOUT_S,
+            check=False,
+        )
+        if done.returncode != 0:
+            return None
+        return onnx.load_model_from_string(done.stdout)
+    except (OSError, ValueError, RuntimeError, subprocess.TimeoutExpired):
+        return None
 
 
 def value_shape(value: onnx.ValueInfoProto) -> Shape | None:

@@ -77,6 +77,29 @@ def test_a_model_is_looked_into(tool, tmp_path):
     [fed] = [text for name, text in facts if name == "fed"]
     assert fed.startswith("ids [1, ")
     assert "integers" in fed
+    assert ["arithmetic", "0 multiply-accumulates"] in facts
+
+
+def test_what_a_run_has_to_do_is_counted(tool, tmp_path):
+    """1,000 inputs meet 500 outputs; and one operator that nobody can count."""
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["h"]),
+        helper.make_node("Normalizer", ["h"], ["y"], domain="ai.onnx.ml"),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["batch", 1000])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["batch", 500])],
+        [helper.make_tensor("w", TensorProto.FLOAT, [1000, 500], bytes(2_000_000), raw=True)],
+    )
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 3)]
+    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), tmp_path / "p.onnx")
+    lines = tool("models", "inspect", "p.onnx").out.splitlines()
+    facts = [line.split(maxsplit=1) for line in lines[1:]]
+    assert ["arithmetic", "at least 500 k multiply-accumulates"] in facts
+    assert ["uncounted", "1 ai.onnx.ml::Normalizer"] in facts
+    assert any("2.00 MB of weights" in text for _, text in facts)
 
 
 def test_one_bad_file_does_not_hide_the_others(tool, tmp_path):
