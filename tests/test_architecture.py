@@ -34,6 +34,7 @@ FRONT = 6
 RESTRICTED = {
     "onnxruntime": ("worker/",),
     "pynvml": ("worker/",),
+    "mlperf_loadgen": ("worker/",),
     "onnx": ("zoo/", "worker/convert"),
     "matplotlib": ("report/figures",),
 }
