@@ -143,7 +143,7 @@ def _resolve(names: tuple[str, ...]) -> Iterator[Model | None]:
     from pytest_ortbench.zoo.resolve import resolve_models
 
     specs = [_full_name(name) for name in names]
-    for model in resolve_models(specs, root=Path.cwd(), notify=warn, place="ortbench models"):
+    for model in resolve_models(specs, root=Path.cwd(), notify=warn, place="models"):
         if isinstance(model, Model):
             yield model
         else:

@@ -25,7 +25,7 @@ from pytest_ortbench.zoo.catalogue import (
 from pytest_ortbench.zoo.fetch import Notify, fetch
 from pytest_ortbench.zoo.graph import read_model
 
-_PLACE = "--ort-models"
+_OPTION = "--ort-models"
 _SUFFIX = ".onnx"
 
 #: Networks with a cache that are documented to take an empty one; the first preset is the default.
@@ -64,6 +64,7 @@ def resolve_models(
     root: Path,
     notify: Notify | None = None,
     names: dict[str, str] | None = None,
+    place: str = _OPTION,
 ) -> list[Model | BrokenModel]:
     """Find and read the models that specifications stand for.
 
@@ -78,6 +79,7 @@ def resolve_models(
         notify: Told before anything is downloaded; ``None`` tells nobody.
         names: Names given by earlier calls of the same run, by path; the new ones are added. A
             path keeps its name, and no other path gets it.
+        place: Where the specifications were typed, for messages.
 
     Returns:
         One entry a model, in the order asked, each file once. Names are unique even after
@@ -88,7 +90,7 @@ def resolve_models(
         UsageError: if a specification stands for nothing: no such file, an empty glob or folder, an
             unknown name.
     """
-    resolver = _Resolver(root=root, notify=notify or _silent)
+    resolver = _Resolver(root=root, notify=notify or _silent, place=place)
     found: dict[str, _Found] = {}
     for spec in specs or resolver.defaults():
         for item in resolver.find(spec):
@@ -103,8 +105,9 @@ def _silent(_text: str) -> None:
 class _Resolver:
     """Knows the catalogues and the folder that paths start from."""
 
-    def __init__(self, *, root: Path, notify: Notify) -> None:
+    def __init__(self, *, root: Path, notify: Notify, place: str) -> None:
         self._root = root
+        self._place = place
         self._notify = notify
         self._project = project_catalogue(root)
 
@@ -124,7 +127,9 @@ class _Resolver:
         elif kind == "builtin" and colon:
             yield from self._named(spec, name, _builtin_entries(), "builtin")
         elif not spec.strip():
-            raise UsageError("an empty model name", place=_PLACE, hint="Name a file or a model")
+            raise UsageError(
+                "an empty model name", place=self._place, hint="Name a file or a model"
+            )
         else:
             yield from self._by_path(spec)
 
@@ -139,7 +144,7 @@ class _Resolver:
         else:
             raise UsageError(
                 f"{spec!r} is not known",
-                place=_PLACE,
+                place=self._place,
                 hint=did_you_mean(spec, [f"{kind}:{known}" for known in (*entries, "all")]),
             )
 
@@ -158,14 +163,14 @@ class _Resolver:
         else:
             raise UsageError(
                 f"{spec!r} is no file, folder or model name",
-                place=_PLACE,
+                place=self._place,
                 hint=_advice(spec, path, self._project),
             )
 
     def _in_folder(self, spec: str, folder: Path) -> Iterator[_Found]:
         files = [file for file in sorted(folder.rglob(f"*{_SUFFIX}")) if not _hidden(file, folder)]
         if not files:
-            raise UsageError(f"the folder {spec!r} holds no {_SUFFIX} file", place=_PLACE)
+            raise UsageError(f"the folder {spec!r} holds no {_SUFFIX} file", place=self._place)
         for file in files:
             yield _from_file(file)
 
@@ -174,7 +179,7 @@ class _Resolver:
         files = [file for file in matches if file.lower().endswith(_SUFFIX)]
         if not files:
             other = f" (it matches {len(matches)} other files)" if matches else ""
-            raise UsageError(f"{spec!r} matches no {_SUFFIX} file{other}", place=_PLACE)
+            raise UsageError(f"{spec!r} matches no {_SUFFIX} file{other}", place=self._place)
         for file in files:
             yield _from_file(Path(file))
 

@@ -119,6 +119,12 @@ def test_an_unknown_name_gets_the_nearest_one(tool):
     assert "Did you mean 'zoo:silero-vad'?" in ended.err
 
 
+def test_a_missing_file_is_said_to_be_missing_where_it_was_typed(tool):
+    ended = tool("models", "inspect", "nope.onnx")
+    assert ended.code == 2
+    assert ended.err.startswith("ortbench: models: 'nope.onnx' is no file, folder or")
+
+
 def test_offline_it_says_what_it_would_have_fetched(tool, tmp_path, monkeypatch):
     monkeypatch.setenv("ORTBENCH_OFFLINE", "1")
     monkeypatch.setenv("ORTBENCH_CACHE", str(tmp_path / "cache"))
