@@ -147,10 +147,29 @@ def test_report_of_one_run_lies_beside_it(tool, store):
     assert ended.out.splitlines()[-2] == shown[-1]
 
 
-def test_report_of_several_is_their_comparison(tool, store, tmp_path):
-    ended = tool("report", store(of("desk", 1.0)), store(of("rack", 0.5)))
-    assert "overall: best is rack" in ended.out
-    assert "<h1>latency p50 of 2 machines</h1>" in (tmp_path / "comparison.html").read_text()
+def test_report_of_several_is_their_comparison_and_the_page_of_each(tool, store, tmp_path):
+    desk = store(of("desk", 1.0))
+    rack = (tmp_path / "rack.json").write_text(store(of("rack", 0.5)).read_text()) and "rack.json"
+    ended = tool("report", desk, f"lab={rack}")
+    assert "overall: best is lab" in ended.out
+    page = (tmp_path / "comparison.html").read_text()
+    assert "<h1>latency p50 of 2 machines</h1>" in page
+    assert '<span class="who">overall: </span>best is <strong>lab</strong>' in page
+    assert "fastest <strong>lab with int8-static/cpu</strong>" in page
+    assert ended.out.splitlines()[-3:] == [
+        "comparison: comparison.html",
+        f"report: {desk.parent / 'report.html'}",
+        "report: rack.html",
+    ]
+    assert "ONNX models on desk" in (desk.parent / "report.html").read_text()
+    assert "ONNX models on rack" in (tmp_path / "rack.html").read_text()
+
+
+def test_many_runs_get_no_pages_of_their_own(tool, store, tmp_path):
+    runs = [store(of(f"desk-{day}", 1.0, day=day)) for day in range(1, 12)]
+    ended = tool("report", *runs)
+    assert "11 runs are more than 10, so only their comparison is written" in ended.err
+    assert [path.name for path in tmp_path.rglob("*.html")] == ["comparison.html"]
 
 
 def test_plots_lie_beside_the_run(tool, store):

@@ -121,6 +121,8 @@ def test_the_terminal_keeps_its_width_where_many_sides_do_not_fit() -> None:
     table = narrow[narrow.index("Case by case") :]
     assert "×0.500" in table[: table.index("Ratios:")]
     assert "[0.4" not in table[: table.index("Ratios:")]
+    # The best is marked without colour too.
+    assert re.search(r"×0\.500 \*", table)
 
 
 def test_rows_beyond_the_limit_are_counted() -> None:

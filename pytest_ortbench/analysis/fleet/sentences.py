@@ -71,7 +71,21 @@ def _overall(best: Matrix, cases: Matrix) -> str:
     )
     if ties:
         return f"overall: a tie of {listed([name, *ties])}: {name} is {against}, {counted}"
-    return f"overall: best is {name}, {against}, {counted}"
+    return f"overall: best is {name}, {against}{_next(matrix, winner)}, {counted}"
+
+
+def _next(matrix: Matrix, winner: int) -> str:
+    """How far the runner-up is behind, where the winner is the baseline itself."""
+    known = [
+        (one.ratio, side.label)
+        for side, one in zip(matrix.sides, matrix.overall, strict=True)
+        if one.ratio is not None and not one.best
+    ]
+    if winner != matrix.baseline or not known:
+        return ""
+    higher = METRICS[matrix.metric].better == "higher"
+    behind, name = min(known, key=lambda pair: pair[0].value * (-1 if higher else 1))
+    return f" (next: {name}, {ratio_text(behind)} of it)"
 
 
 def _culprit(cases: Matrix) -> str:

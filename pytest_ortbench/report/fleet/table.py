@@ -159,10 +159,10 @@ def _cell(cell: CellText, encoding: str, *, wide: bool, base: bool) -> Text:
         return _text(HOLE, encoding, "dim")
     if cell.barred:
         return _text(f"({cell.number})", encoding, "dim")
-    if not wide:
-        return _text(cell.number if base else cell.short, encoding, _STYLES[cell.mark])
-    lines = " ".join(filter(None, (cell.number, cell.ratio)))
     mark = " =" if cell.mark == "tie" else " *" if cell.mark == "best" else "  "
+    if not wide:
+        return _text((cell.number if base else cell.short) + mark, encoding, _STYLES[cell.mark])
+    lines = " ".join(filter(None, (cell.number, cell.ratio)))
     text = _text(lines + mark, encoding, _STYLES[cell.mark])
     if cell.variant:
         text.append("\n" + encodable(cell.variant, encoding) + "  ", "dim")

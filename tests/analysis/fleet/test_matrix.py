@@ -218,6 +218,20 @@ def test_sentences_say_who_wins_by_how_much_and_with_what() -> None:
     ]
 
 
+def test_where_the_baseline_is_best_the_next_one_says_by_how_much() -> None:
+    runs = [
+        run("a", case(latency(1.9, 2.0, 2.1))),
+        run("b", case(latency(3.9, 4.0, 4.1))),
+        run("c", case(latency(2.9, 3.0, 3.1))),
+    ]
+    layout = lay_out(runs, "machine")
+    said = conclusions(by_workload(layout, "latency_p50"), by_case(layout, "latency_p50"))
+    assert said[0] == (
+        "overall: best is a, the baseline (next: c, ×1.50 [×1.38, ×1.63] of it), latency p50 of "
+        "the one case that all have"
+    )
+
+
 def test_an_overall_tie_is_said_first() -> None:
     runs = [run("a", case(latency(3, 4, 5))), run("b", case(latency(2.9, 3.9, 4.9)))]
     layout = lay_out(runs, "machine")
