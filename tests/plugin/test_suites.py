@@ -12,7 +12,16 @@ import pytest_ortbench.suites
 
 SHIPPED = Path(pytest_ortbench.suites.__file__).parent
 COPIED = Path(__file__).parents[2] / "suites"
-NAMES = ("accuracy", "energy", "latency", "memory", "placement", "startup", "throughput")
+NAMES = (
+    "accuracy",
+    "energy",
+    "latency",
+    "load",
+    "memory",
+    "placement",
+    "startup",
+    "throughput",
+)
 
 
 def test_the_folder_to_copy_from_is_what_is_installed() -> None:

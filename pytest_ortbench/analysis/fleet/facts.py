@@ -18,6 +18,25 @@ SERVICE_POINTS = 400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ServedRate:
+    """A rate of random arrivals that MLPerf's load generator called VALID.
+
+    Attributes:
+        rate_per_s: Requests a second that arrived.
+        beyond_per_s: The lowest rate above it that was INVALID; ``None`` if none was searched for.
+        percent: Percentile that kept the bound.
+        latency_s: The bound.
+        searched: Whether it is the highest such rate, not just one that was tried.
+    """
+
+    rate_per_s: float
+    beyond_per_s: float | None
+    percent: float
+    latency_s: float
+    searched: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CaseFacts:
     """One case of one run, without its samples.
 
@@ -39,6 +58,7 @@ class CaseFacts:
         one_worker: Whether all samples are of one process, so that small gaps are ties, too.
         service_s: Equally likely durations of one call in seconds, ascending; empty if not asked.
         idle_w: Idle power of the device before the energy pass; ``None`` if not measured.
+        served: Rates of arrival that it was seen to serve.
     """
 
     case_id: str
@@ -58,6 +78,7 @@ class CaseFacts:
     one_worker: bool = False
     service_s: tuple[float, ...] = ()
     idle_w: float | None = None
+    served: tuple[ServedRate, ...] = ()
 
     @property
     def callers(self) -> int:
@@ -175,7 +196,24 @@ def _case_facts(result: CaseResult, *, percentiles: bool, service: bool) -> Case
         one_worker="ONE-WORKER" in flags_of(summary, "notes"),
         service_s=_service(result) if service else (),
         idle_w=sum(known) / len(known) if known else None,
+        served=_served(result),
     )
+
+
+def _served(result: CaseResult) -> tuple[ServedRate, ...]:
+    found = []
+    for load in result.loads:
+        test, bound = load.test, load.spec.latency_s
+        if test is not None and test.valid and test.rate_per_s is not None and bound is not None:
+            served = ServedRate(
+                rate_per_s=test.rate_per_s,
+                beyond_per_s=load.beyond_per_s,
+                percent=load.spec.percent,
+                latency_s=bound,
+                searched=load.spec.scenario == "peak",
+            )
+            found.append(served)
+    return tuple(found)
 
 
 def _why_not(summary: Summary) -> str:

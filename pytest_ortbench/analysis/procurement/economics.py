@@ -21,6 +21,9 @@ POWER_ERROR = 0.05
 
 #: How a capacity was found.
 BY_LOAD, BY_QUEUE = "load measured", "queueing of measured service times (M/G/1)"
+BY_ARRIVALS = "load measured with random arrivals (MLPerf's load generator)"
+#: Percentile that the target is about.
+_TARGET_PERCENT = 99.0
 
 Bounds = tuple[float, float]
 
@@ -77,7 +80,7 @@ class Economics:
         energy_kwh: Kilowatt-hours per million items at full load.
         cost_million: Money per million items at full load, the price spread over the years.
         capacity: Requests a second that one machine serves in time.
-        capacity_source: ``BY_LOAD`` or ``BY_QUEUE``.
+        capacity_source: ``BY_ARRIVALS``, ``BY_LOAD`` or ``BY_QUEUE``.
         units: Machines needed for the rate.
         cost: Money over the years for the rate.
         missing: Why a figure is not known, by its name.
@@ -117,7 +120,7 @@ def evaluate(case: CaseFacts, machine: Machine, terms: Terms) -> Economics | Non
     able = source = None
     units = cost = None
     if terms.rate_per_s is not None and terms.p99_s is not None:
-        able, source = _capacity(case, terms.p99_s, missing)
+        able, source = _capacity(case, terms.p99_s, terms.rate_per_s, missing)
         units = _units(able, terms.rate_per_s, missing)
         cost = _cost(units, rate, power, case, machine, terms, missing)
     return Economics(
@@ -224,10 +227,33 @@ def _cost_million(
     )
 
 
+def _capacity_seen(case: CaseFacts, limit_s: float, wanted_per_s: float) -> Figure | None:
+    """The highest rate of arrival that was served in time, if that settles the matter.
+
+    A search settles it. A rate that somebody tried does if it is all that is wanted; a lower one
+    says nothing of what else the machine could do.
+    """
+    kept = [
+        served
+        for served in case.served
+        if served.percent >= _TARGET_PERCENT
+        and served.latency_s <= limit_s
+        and (served.searched or served.rate_per_s >= wanted_per_s)
+    ]
+    if not kept:
+        return None
+    best = max(kept, key=lambda served: served.rate_per_s)
+    rate = best.rate_per_s
+    return Figure(value=rate, low=rate, high=max(rate, best.beyond_per_s or rate))
+
+
 def _capacity(
-    case: CaseFacts, limit_s: float, missing: dict[str, str]
+    case: CaseFacts, limit_s: float, wanted_per_s: float, missing: dict[str, str]
 ) -> tuple[Figure | None, str]:
     """Requests a second that one machine serves in time, and how that is known."""
+    seen = _capacity_seen(case, limit_s, wanted_per_s)
+    if seen is not None:
+        return seen, BY_ARRIVALS
     rate = case.quantities["throughput"]
     if case.callers > 1:
         # Measured with so many callers at a time: the load is what was measured, if it was in time.

@@ -19,8 +19,14 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_ortbench.analysis.fleet.facts import RunFacts
-from pytest_ortbench.analysis.procurement.economics import BY_LOAD, BY_QUEUE, Economics
+from pytest_ortbench.analysis.fleet.facts import RunFacts, ServedRate
+from pytest_ortbench.analysis.procurement.economics import (
+    BY_ARRIVALS,
+    BY_LOAD,
+    BY_QUEUE,
+    Economics,
+    Figure,
+)
 from pytest_ortbench.analysis.procurement.machines import Machine, Terms
 from pytest_ortbench.analysis.procurement.queueing import capacity
 from pytest_ortbench.analysis.procurement.ranking import Tender, tenders
@@ -196,6 +202,51 @@ def test_a_measured_load_goes_before_the_queue() -> None:
     tender = only([run("cloud", late)], TARGET)
     assert "p99 is 60.0 ms" in offers(tender)["cloud"].missing["cost"]
     assert "no machine can be chosen" in conclusions([tender], TARGET)[0]
+
+
+def served(
+    rate: float, *, bound: float = 0.05, percent: float = 99.0, beyond: float | None = None
+) -> ServedRate:
+    return ServedRate(
+        rate_per_s=rate,
+        beyond_per_s=beyond,
+        percent=percent,
+        latency_s=bound,
+        searched=beyond is not None,
+    )
+
+
+def with_loads(*loads: ServedRate) -> Economics:
+    (one,) = RUNS[0].cases
+    loaded = replace(RUNS[0], cases=(replace(one, served=loads),))
+    return offers(only([loaded], TARGET))["desk"]
+
+
+def test_a_search_for_the_peak_goes_before_the_queue() -> None:
+    # 300 requests a second at 61 to 64 each: five machines, whatever the end of the bracket.
+    one = with_loads(served(61.0, beyond=64.0))
+    assert one.capacity_source == BY_ARRIVALS
+    assert one.capacity == Figure(value=61.0, low=61.0, high=64.0)
+    assert one.units == Figure(value=5.0, low=5.0, high=5.0)
+    # A tighter bound was kept, too, at less.
+    one = with_loads(served(40.0, bound=0.02, beyond=42.0))
+    assert one.capacity == Figure(value=40.0, low=40.0, high=42.0)
+    assert one.units == Figure(value=8.0, low=8.0, high=8.0)
+
+
+def test_a_rate_that_was_only_tried_settles_no_more_than_itself() -> None:
+    # 20/s was VALID: that the machine can do no more was never said.
+    assert with_loads(served(20.0)).capacity_source == BY_QUEUE
+    enough = with_loads(served(300.0))
+    assert enough.capacity_source == BY_ARRIVALS
+    assert enough.units == Figure(value=1.0, low=1.0, high=1.0)
+
+
+@pytest.mark.parametrize(
+    "load", [served(300.0, bound=0.06, beyond=310.0), served(300.0, percent=95.0, beyond=310.0)]
+)
+def test_a_looser_bound_or_percentile_is_no_measurement_of_the_target(load: ServedRate) -> None:
+    assert with_loads(load).capacity_source == BY_QUEUE
 
 
 def test_a_machine_that_is_late_by_itself_is_not_offered() -> None:
