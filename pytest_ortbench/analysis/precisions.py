@@ -13,6 +13,7 @@ from pytest_ortbench.analysis.summary import EXACT, Summary, summarise
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.quantity import Quantity
 from pytest_ortbench.core.run import Run
+from pytest_ortbench.core.task import TaskAccuracy
 
 #: What a precision is compared with, the first of these that was measured on the same provider.
 REFERENCES = ("fp32", "native")
@@ -55,6 +56,7 @@ class PrecisionRow:
         sqnr_db: Smallest signal to noise ratio against the reference outputs.
         exact: Whether outputs are the reference's, bit for bit.
         top1: Share of rows whose class agrees.
+        task: Scores on labelled data, ``None`` without any.
         flags: Names of the validity flags.
         reason: Why it was not measured; empty otherwise.
         recipe: How the file was made.
@@ -73,6 +75,7 @@ class PrecisionRow:
     sqnr_db: float | None = None
     exact: bool = False
     top1: float | None = None
+    task: TaskAccuracy | None = None
     flags: tuple[str, ...] = ()
     reason: str = ""
     recipe: dict[str, str] = field(default_factory=dict)
@@ -172,6 +175,7 @@ def _row(result: CaseResult, summary: Summary, on_provider: Mapping[str, Summary
         sqnr_db=None if sqnr is None else sqnr.value,
         exact=summary.missing.get("accuracy_sqnr") == EXACT,
         top1=None if top1 is None else top1.value,
+        task=result.task,
         flags=tuple(flag.name for flag in summary.flags),
         reason="" if result.failure is None else result.failure.message,
         recipe=result.case.variant.recipe,

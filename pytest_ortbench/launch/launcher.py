@@ -23,7 +23,7 @@ from pytest_ortbench.launch.native_text import readable
 from pytest_ortbench.launch.process import WorkerProcess
 from pytest_ortbench.launch.reference import reference_case, reference_key
 from pytest_ortbench.launch.seam import Launcher, ProbeOutcome, Worker
-from pytest_ortbench.launch.staging import Files, SharedFiles, StagedFiles
+from pytest_ortbench.launch.staging import Files, SharedFiles, StagedFiles, dataset_for
 from pytest_ortbench.schema.protocol import (
     CompareNodes,
     Convert,
@@ -34,6 +34,7 @@ from pytest_ortbench.schema.protocol import (
     Probed,
     ProbeProvider,
     WriteReference,
+    WriteScores,
 )
 
 __all__ = ["Launcher", "ProbeOutcome", "ProcessLauncher", "ProcessWorker", "Worker"]
@@ -60,6 +61,7 @@ class ProcessLauncher:
         self._on_phase = on_phase
         self._own_logs: tempfile.TemporaryDirectory[str] | None = None
         self._own_engines: tempfile.TemporaryDirectory[str] | None = None
+        self._own_scores: tempfile.TemporaryDirectory[str] | None = None
         self._log_folder = log_folder
         self._numbers = itertools.count(1)
         self._live: list[WorkerProcess] = []
@@ -102,17 +104,31 @@ class ProcessLauncher:
         if path.exists():
             return path
         folder.mkdir(parents=True, exist_ok=True)
+        self._in_reference_runtime(case, lambda there: self._write_reference(there, path))
+        return path
+
+    def reference_scores(self, case: Case) -> Path:
+        """Return a file of what the reference scores on the case's labelled data, made once."""
+        case = reference_case(case)
+        if self._own_scores is None:
+            self._own_scores = tempfile.TemporaryDirectory(prefix="ortbench-scores-")
+        path = Path(self._own_scores.name) / f"scores-{reference_key(case)}.npz"
+        if not path.exists():
+            self._in_reference_runtime(case, lambda there: self._write_scores(there, path))
+        return path
+
+    def _in_reference_runtime(self, case: Case, work: Callable[[Case], None]) -> None:
+        """Do it in the interpreter that runs pytest if that can, else in the case's own."""
         own = case.runtime
         if own.label != _CURRENT.label and not case.session.custom_ops and self._current_refers:
             try:
-                self._write_reference(replace(case, runtime=_CURRENT), path)
-                return path
+                work(replace(case, runtime=_CURRENT))
+                return
             except WorkerError as error:
                 # Without ONNX Runtime here, or with one that is too old for the model, the case's
                 # own runtime has to do; custom operators may be built for that one only.
                 self._current_refers = error.failure.kind != "unavailable"
-        self._write_reference(case, path)
-        return path
+        work(case)
 
     def _write_reference(self, case: Case, path: Path) -> None:
         deadline = time.monotonic() + case.sampling.timeout_s
@@ -123,6 +139,19 @@ class ProcessLauncher:
             there = files.source(case)
             written = files.place_of(path, there)
             ask(process, WriteReference(case=there, path=written), Done, deadline, case)
+            files.fetch(written, path)
+        finally:
+            process.close()
+
+    def _write_scores(self, case: Case, path: Path) -> None:
+        deadline = time.monotonic() + case.sampling.timeout_s
+        process = self._start(case.runtime, f"{case.case_id}-scores", deadline)
+        try:
+            files = _files(process, deadline, case)
+            there, dataset = files.source(case), dataset_for(files, case)
+            written = files.place_of(path, there)
+            question = WriteScores(case=there, dataset=dataset, path=written)
+            ask(process, question, Done, deadline, case)
             files.fetch(written, path)
         finally:
             process.close()
@@ -159,10 +188,10 @@ class ProcessLauncher:
         for process in self._live:
             process.close()
         self._live.clear()
-        for folder in (self._own_logs, self._own_engines):
+        for folder in (self._own_logs, self._own_engines, self._own_scores):
             if folder is not None:
                 folder.cleanup()
-        self._own_logs = self._own_engines = None
+        self._own_logs = self._own_engines = self._own_scores = None
 
     def _inspect(self, runtime: Runtime) -> RuntimeInfo:
         try:

@@ -42,6 +42,8 @@ def reference_key(case: Case) -> str:
         "files": [_stamp(spec.path) for spec in case.inputs if spec.path],
         "seed": case.seed,
         "custom_ops": list(case.session.custom_ops),
+        "dataset": to_plain(case.dataset),
+        "labelled": _stamp(case.dataset.path) if case.dataset is not None else [],
     }
     return hashlib.sha256(json.dumps(deciding, sort_keys=True).encode()).hexdigest()[:24]
 

@@ -17,6 +17,7 @@ from typing import Protocol, TypeVar
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.outcome import Failure
+from pytest_ortbench.core.task import Dataset
 from pytest_ortbench.schema.protocol import FetchChunk, Fetched, Question, StoreChunk, Stored
 
 _T = TypeVar("_T")
@@ -179,6 +180,29 @@ class StagedFiles:
 
     def _send_numbered(self, path: Path) -> str:
         return self.send(path, f"file-{len(self._paths)}/{path.name}")
+
+
+def dataset_for(files: Files, case: Case) -> Dataset:
+    """Return the labelled data of a case with the worker's path.
+
+    Raises:
+        WorkerError: if the case has none, or an entry point would run where its files are not.
+    """
+    dataset = case.dataset
+    if dataset is None:
+        raise WorkerError(_unsent("the case names no labelled data"))
+    if dataset.function and not case.runtime.shares_files:
+        raise WorkerError(
+            _unsent(
+                f"the runtime {case.runtime.label!r} does not see the files of {dataset.label}",
+                "Store the samples and labels in an .npz file, which is sent there",
+            )
+        )
+    return replace(dataset, path=files.send(Path(dataset.path), f"data/{Path(dataset.path).name}"))
+
+
+def _unsent(message: str, hint: str = "") -> Failure:
+    return Failure(kind="error", phase="files", message=message, hint=hint)
 
 
 def _chunks(path: Path, name: str) -> Iterator[StoreChunk]:

@@ -297,7 +297,18 @@ def status(entry: Entry) -> str:
 
 
 def accuracy(entry: Entry) -> str:
-    """Return the accuracy in a few characters: ``exact``, ``96.3 dB``, ``99.2 %``, ``NaN/Inf``."""
+    """Return the accuracy in a few characters: ``exact``, ``96.3 dB``, ``99.2 %``, ``NaN/Inf``.
+
+    With labelled data the metric of the task behind it: ``34.1 dB, task 0.912``.
+    """
+    against = _against_reference(entry)
+    task = entry.quantity("task_metric")
+    if task is None:
+        return against or (NOTHING if entry.measured else "")
+    return ", ".join(part for part in (against, f"task {significant(task.value, 3)}") if part)
+
+
+def _against_reference(entry: Entry) -> str:
     finite = entry.quantity("accuracy_finite")
     if finite is not None and not finite.value:
         return "NaN/Inf"
@@ -309,4 +320,4 @@ def accuracy(entry: Entry) -> str:
     agreement = entry.quantity("accuracy_top1")
     if agreement is not None:
         return f"{significant(agreement.value * 100, 3)} %"
-    return NOTHING if entry.measured else ""
+    return ""

@@ -21,6 +21,7 @@ from pytest_ortbench.core.flags import FLAGS
 from pytest_ortbench.core.run import Run
 from pytest_ortbench.core.units import format_amount, significant
 from pytest_ortbench.report.escape import encodable, markdown, one_line
+from pytest_ortbench.report.task import task_words
 
 HEADINGS = ("precision", "provider", "latency", "speed", "size", "memory", "accuracy", "flags")
 
@@ -154,12 +155,14 @@ def plain_words(ratio: Ratio | None, less: str, more: str) -> str:
 
 
 def accuracy_words(row: PrecisionRow) -> str:
-    """Say how near the outputs are: ``34.1 dB``, ``34.1 dB, top-1 99 %``, ``exact``."""
-    if row.exact:
-        return "exact"
-    parts = [] if row.sqnr_db is None else [f"{row.sqnr_db:.1f} dB"]
-    if row.top1 is not None:
+    """Say how near the outputs are: ``34.1 dB, top-1 99 %``, ``exact``, ``34.1 dB, task 0.912``."""
+    parts = ["exact"] if row.exact else []
+    if row.sqnr_db is not None:
+        parts.append(f"{row.sqnr_db:.1f} dB")
+    if row.top1 is not None and not row.exact:
         parts.append(f"top-1 {100 * row.top1:.0f} %")
+    if row.task is not None and row.task.samples:
+        parts.append(f"task {significant(row.task.score_sum / row.task.samples, 3)}")
     return ", ".join(parts)
 
 
@@ -173,6 +176,8 @@ def findings(block: PrecisionBlock) -> Iterator[str]:
         ratio = row.latency_ratio
         if ratio is not None and ratio.certain and ratio.value > 1:
             yield f"{where} is {latency_words(ratio)} than {_reference(block)}"
+        if row.task is not None:
+            yield f"{where}: {row.task.reason or task_words(row.task)}"
         barring = [name for name in row.flags if name in FLAGS and FLAGS[name].severity == "bars"]
         if barring:
             yield f"{where} is not ranked: {' '.join(barring)}"

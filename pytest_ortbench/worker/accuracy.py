@@ -149,7 +149,7 @@ def compare(
     for sample in stored.samples():
         if magnitudes is not None and sample.magnitude not in magnitudes:
             continue
-        feeds, missing = _fitting(session, sample.feeds)
+        feeds, missing = fitting(session, sample.feeds)
         if missing:
             return Accuracy(
                 reference=stored.reference,
@@ -286,7 +286,7 @@ def _output_order(session: Session, names: Sequence[str]) -> tuple[list[int] | N
     )
 
 
-def _fitting(session: Session, feeds: Mapping[str, object]) -> tuple[dict[str, object], str]:
+def fitting(session: Session, feeds: Mapping[str, object]) -> tuple[dict[str, object], str]:
     """Feeds for this session, floats and integers in its own widths; or the input that is missing.
 
     A variant may declare other element types than the reference (half-precision inputs), and fewer

@@ -1,0 +1,143 @@
+"""Task accuracy: the mean score, what is kept of the reference's, and whether that is enough.
+
+Both sides answer the same samples, so the interval is that of the mean of the paired differences
+(Student's t on n − 1 degrees of freedom). Where no sample changed its score there is no scatter to
+estimate from; the share of samples that may yet change is then bounded exactly (Clopper–Pearson: 0
+of n, which is the rule of three), and a sample can lose no more than its whole score.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from pytest_ortbench.analysis.order import TAIL, proportion_interval
+from pytest_ortbench.core.task import TaskAccuracy
+
+#: Share of the reference's metric that must be kept for certain, as MLPerf's closed division asks.
+KEPT = 0.99
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairedDifference:
+    """Mean score minus the reference's mean score, with its equal-tailed 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+def mean_score(task: TaskAccuracy) -> tuple[float, float | None, float | None]:
+    """The metric with its interval: exact (Clopper–Pearson) where scores are right or wrong.
+
+    Returns:
+        Value, lower and upper end; no ends where a score is anything but 0 or 1.
+    """
+    value = task.score_sum / task.samples
+    if not _is_counting(task):
+        return value, None, None
+    low, high = proportion_interval(round(task.score_sum), task.samples)
+    return value, low, high
+
+
+def _is_counting(task: TaskAccuracy) -> bool:
+    """Whether the sum is one of zeros and ones, as far as sums can tell."""
+    whole = task.score_sum == round(task.score_sum)
+    return whole and task.largest in (0.0, 1.0) and 0 <= task.score_sum <= task.samples
+
+
+def paired_difference(task: TaskAccuracy) -> PairedDifference | None:
+    """How the case differs from its reference; ``None`` without one."""
+    if task.reference_sum is None or task.difference_squares is None:
+        return None
+    count = task.samples
+    if not task.better and not task.worse:
+        changed = proportion_interval(0, count)[1]
+        most = changed * task.largest
+        return PairedDifference(value=0.0, low=-most, high=most)
+    value = (task.score_sum - task.reference_sum) / count
+    if count < 2:
+        return PairedDifference(value=value, low=-2 * task.largest, high=2 * task.largest)
+    variance = max(0.0, task.difference_squares - count * value**2) / (count - 1)
+    half = student_t(count - 1) * math.sqrt(variance / count)
+    if not half:
+        # Every sample lost the same: as certain as a proportion of n of n.
+        half = proportion_interval(0, count)[1] * task.largest
+    return PairedDifference(value=value, low=value - half, high=value + half)
+
+
+def kept_ratio(task: TaskAccuracy) -> tuple[float, float, float] | None:
+    """Metric ÷ reference's metric, and its interval; ``None`` without one above 0."""
+    difference = paired_difference(task)
+    if difference is None or not task.reference_sum or task.reference_sum <= 0:
+        return None
+    base = task.reference_sum / task.samples
+    return 1 + difference.value / base, 1 + difference.low / base, 1 + difference.high / base
+
+
+def verdict(task: TaskAccuracy) -> tuple[bool | None, str]:
+    """Whether a case keeps the metric of its reference.
+
+    Returns:
+        ``True`` if the lower bound keeps 99 %; ``False`` if it does not, with the reason; ``None``
+        where the data can't tell: no reference, or no sample changed and there are too few.
+    """
+    kept = kept_ratio(task)
+    if kept is None:
+        return None, ""
+    value, low, _ = kept
+    if low >= KEPT:
+        return True, ""
+    if not task.better and not task.worse:
+        return None, ""
+    assert task.reference_sum is not None
+    text = (
+        f"{task.metric} {task.score_sum / task.samples:.4g}, "
+        f"{task.reference_sum / task.samples:.4g} of the reference: {100 * value:.4g} % kept, "
+        f"at least {100 * low:.4g} % for certain on {task.samples} samples; the floor is "
+        f"{100 * KEPT:g} %"
+    )
+    return False, text
+
+
+def student_t(freedom: int, tail: float = TAIL) -> float:
+    """The deviate of Student's t with ``tail`` above it.
+
+    By halving on the distribution function, which for whole degrees of freedom is a finite sum
+    (Abramowitz and Stegun, 26.7.3 and 26.7.4).
+    """
+    low, high = 0.0, 1.0
+    while _t_above(high, freedom) > tail:
+        high *= 2
+    for _ in range(60):
+        middle = (low + high) / 2
+        if _t_above(middle, freedom) > tail:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+#: From here on the normal deviate is right to four digits.
+_NORMAL_FROM = 10_000
+
+
+def _t_above(deviate: float, freedom: int) -> float:
+    """``P(T > deviate)`` for ``deviate >= 0``."""
+    if freedom >= _NORMAL_FROM:
+        return 0.5 * math.erfc(deviate / math.sqrt(2))
+    angle = math.atan2(deviate, math.sqrt(freedom))
+    cosine2 = math.cos(angle) ** 2
+    if freedom == 1:
+        return 0.5 - angle / math.pi
+    if freedom % 2:
+        term = total = math.cos(angle)
+        for k in range(3, freedom - 1, 2):
+            term *= cosine2 * (k - 1) / k
+            total += term
+        return 0.5 - (angle + math.sin(angle) * total) / math.pi
+    term = total = 1.0
+    for k in range(2, freedom - 1, 2):
+        term *= cosine2 * (k - 1) / k
+        total += term
+    return 0.5 - math.sin(angle) * total / 2

@@ -1,0 +1,61 @@
+"""Accuracy of a task on labelled data: what was asked, and the raw scores' sums that came out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import PurePath
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dataset:
+    """Labelled data as it was asked for.
+
+    Attributes:
+        path: Absolute path of an ``.npz`` file, or of a Python file.
+        function: Name of the function in the Python file; empty for an ``.npz`` file.
+    """
+
+    path: str
+    function: str = ""
+
+    @property
+    def label(self) -> str:
+        """For people: ``digits.npz``, ``digits.py:validation``."""
+        name = PurePath(self.path).name
+        return f"{name}:{self.function}" if self.function else name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskAccuracy:
+    """Scores of one case and of its fp32 reference on the same labelled samples.
+
+    A score says how well one sample was answered, more being better: 1 or 0 for right or wrong.
+    The metric of the task is the mean score.
+
+    Attributes:
+        dataset: Label of the data.
+        metric: What the scores say: ``top-1 of 'logits'``, or the name of the user's function.
+        samples: Labelled samples, each scored once.
+        score_sum: Sum of the case's scores.
+        largest: Largest absolute score of either side.
+        reference: What the scores are compared with, for people; empty if with nothing.
+        reference_sum: Sum of the reference's scores; ``None`` without a reference.
+        difference_squares: Sum of the squares of score − reference's score; likewise ``None``.
+        better: Samples that scored higher than in the reference.
+        worse: Samples that scored lower.
+        reason: Why there is no score; empty otherwise.
+        reference_reason: Why there is nothing to compare with; empty otherwise.
+    """
+
+    dataset: str
+    metric: str = ""
+    samples: int = 0
+    score_sum: float = 0.0
+    largest: float = 0.0
+    reference: str = ""
+    reference_sum: float | None = None
+    difference_squares: float | None = None
+    better: int = 0
+    worse: int = 0
+    reason: str = ""
+    reference_reason: str = ""

@@ -1,0 +1,106 @@
+"""Labelled data as typed: which file, which function, and what can be seen without running it."""
+
+from __future__ import annotations
+
+import ast
+import zipfile
+from pathlib import Path
+
+from pytest_ortbench.core.errors import UsageError, did_you_mean
+from pytest_ortbench.core.task import Dataset
+
+_FORMS = "Name an .npz file with an array 'labels', or FILE.py:FUNCTION"
+_LABELS = "labels"
+
+
+def parse_dataset(text: str, base: Path, *, place: str) -> Dataset:
+    """Read ``data.npz`` or ``data.py:function``.
+
+    Whether the arrays fit a model is seen where it runs; a file that is missing, is none of these
+    or has no labels costs no measuring.
+
+    Args:
+        text: As typed.
+        base: Folder that a relative path starts from.
+        place: Where it was typed, for messages.
+
+    Raises:
+        UsageError: for what is neither, is not there, or has no labels or no such function.
+    """
+    file, function = _split(text)
+    path = base / Path(file).expanduser()
+    suffix = path.suffix.lower()
+    if suffix not in (".npz", ".py"):
+        raise UsageError(f"{text!r} is neither .npz nor FILE.py:FUNCTION", place=place, hint=_FORMS)
+    if not path.is_file():
+        raise UsageError(f"there is no file {str(path)!r}", place=place, hint=_FORMS)
+    if suffix == ".npz":
+        _check_npz(path, place)
+    elif not function:
+        known = ", ".join(_functions(path, place)) or "none"
+        raise UsageError(
+            f"{text!r} names no function",
+            place=place,
+            hint=f"Write {file}:FUNCTION; it has {known}",
+        )
+    else:
+        _check_function(path, function, place)
+    return Dataset(path=str(path.absolute()), function=function)
+
+
+def _split(text: str) -> tuple[str, str]:
+    """File and function; a colon of a drive letter splits nothing."""
+    file, colon, function = text.rpartition(":")
+    return (file, function) if colon and file.lower().endswith(".py") else (text, "")
+
+
+def _check_npz(path: Path, place: str) -> None:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = [name.removesuffix(".npy") for name in archive.namelist()]
+    except (zipfile.BadZipFile, OSError) as error:
+        raise UsageError(
+            f"{str(path)!r} is no .npz file ({error})",
+            place=place,
+            hint="Write it with numpy.savez",
+        ) from None
+    if not any(name == _LABELS or name.startswith(f"{_LABELS}:") for name in names):
+        held = ", ".join(names) or "none"
+        raise UsageError(
+            f"{str(path)!r} has no array named {_LABELS!r}; its arrays: {held}",
+            place=place,
+            hint=f"Name the labels {_LABELS!r}, or '{_LABELS}:OUTPUT' for one output of several",
+        )
+
+
+def _check_function(path: Path, function: str, place: str) -> None:
+    known = _functions(path, place)
+    if known and function not in known:
+        raise UsageError(
+            f"{path.name} has no function {function!r}",
+            place=place,
+            hint=did_you_mean(function, known),
+        )
+
+
+def _functions(path: Path, place: str) -> list[str]:
+    """Names that a file defines or imports, read without running it."""
+    try:
+        tree = ast.parse(path.read_bytes(), filename=str(path))
+    except (SyntaxError, ValueError, OSError) as error:
+        line = f" in line {error.lineno}" if isinstance(error, SyntaxError) else ""
+        said = error.msg if isinstance(error, SyntaxError) else str(error)
+        raise UsageError(
+            f"{str(path)!r} is no Python file that can be read: {said}{line}", place=place
+        ) from None
+    found: list[str] = []
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            found.append(node.name)
+        elif isinstance(node, ast.Assign):
+            found += [target.id for target in node.targets if isinstance(target, ast.Name)]
+        elif isinstance(node, ast.ImportFrom | ast.Import):
+            if any(alias.name == "*" for alias in node.names):
+                return []  # what it brings is known only by running it
+            found += [alias.asname or alias.name for alias in node.names]
+    return found

@@ -1,0 +1,163 @@
+"""Labelled data: an ``.npz`` file, or a function of the user's that gives batches and a metric."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_ortbench.core.errors import did_you_mean
+from pytest_ortbench.core.task import Dataset
+from pytest_ortbench.worker.data_error import bad_data
+from pytest_ortbench.worker.label_scores import LABELS, LabelScores
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+#: Takes outputs by name and the labels of one batch; gives one score a sample, more being better.
+Metric = Callable[[Mapping[str, object], Any], object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """Some labelled samples.
+
+    Attributes:
+        feeds: Values by name of the input.
+        labels: What the metric takes with them.
+        samples: Leading rows that count, the rest being filling; ``None`` where all do.
+    """
+
+    feeds: Mapping[str, object]
+    labels: Any
+    samples: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Labelled:
+    """Labelled data, ready to be run through.
+
+    Attributes:
+        batches: In order; to be used once.
+        metric: Scores a batch.
+        name: What the scores say; empty where only the metric finds out.
+    """
+
+    batches: Iterable[Batch]
+    metric: Metric
+    name: str
+
+
+def open_dataset(dataset: Dataset, inputs: Sequence[str], batch: int) -> Labelled:
+    """Open labelled data.
+
+    Args:
+        dataset: What was asked for.
+        inputs: Names of the inputs that must be fed.
+        batch: Samples to feed at a time.
+
+    Raises:
+        WorkerError: if it can't be read, or lacks something; one clear message.
+    """
+    if dataset.function:
+        from pytest_ortbench.worker.entry_point import call_entry_point  # reads this module
+
+        return call_entry_point(dataset, batch)
+    return _from_npz(Path(dataset.path), inputs, batch)
+
+
+def digest_of(feeds: Mapping[str, object]) -> str:
+    """Digest over the values of one batch, by which two runs through the data are seen to agree."""
+    import numpy as np
+
+    hasher = hashlib.sha256()
+    for name in sorted(feeds):
+        array = np.asarray(feeds[name])
+        hasher.update(f"{name} {array.dtype} {array.shape}".encode())
+        text = array.dtype == object or array.dtype.kind in "US"
+        hasher.update(
+            repr(array.tolist()).encode() if text else np.ascontiguousarray(array).tobytes()
+        )
+    return hasher.hexdigest()
+
+
+def _from_npz(path: Path, inputs: Sequence[str], batch: int) -> Labelled:
+    arrays = _read(path)
+    labels, output = _labels(arrays, path)
+    missing = [name for name in inputs if name not in arrays]
+    if missing:
+        held = ", ".join(name for name in arrays if not name.startswith(LABELS)) or "none"
+        raise bad_data(
+            f"{path.name} has no array for the input {missing[0]!r}; its arrays: {held}",
+            did_you_mean(missing[0], list(arrays)),
+        )
+    for name in inputs:
+        array = arrays[name]
+        found = len(array) if array.ndim else 0
+        if found != len(labels):
+            raise bad_data(
+                f"{path.name} holds {len(labels)} labels and {found} samples of {name!r}",
+                "The first axis of every array counts the samples",
+            )
+    if not len(labels):
+        raise bad_data(f"{path.name} holds no samples")
+    return Labelled(
+        batches=_pieces({name: arrays[name] for name in inputs}, labels, batch),
+        metric=LabelScores(output),
+        name="",
+    )
+
+
+def _read(path: Path) -> dict[str, NDArray[Any]]:
+    import zipfile
+
+    import numpy as np
+
+    try:
+        # Without pickle: a data file must not be able to run code.
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as stored:
+            return {name: stored[name] for name in stored.files}
+    except OSError as error:
+        raise bad_data(f"{path} can't be read: {error.strerror or error}") from error
+    except (ValueError, EOFError, AttributeError, TypeError, zipfile.BadZipFile) as error:
+        raise bad_data(
+            f"{path} can't be read as an .npz file without pickle: {error}",
+            "Write it with numpy.savez; text as a '<U' array, not as objects",
+        ) from error
+
+
+def _labels(arrays: Mapping[str, NDArray[Any]], path: Path) -> tuple[NDArray[Any], str]:
+    """The labels, and the name of the output that they belong to if the file says so."""
+    names = [name for name in arrays if name == LABELS or name.startswith(f"{LABELS}:")]
+    if len(names) != 1:
+        held = ", ".join(arrays) or "none"
+        raise bad_data(
+            f"{path.name} has no array named {LABELS!r}; its arrays: {held}"
+            if not names
+            else f"{path.name} has {len(names)} arrays of labels: {', '.join(names)}",
+            f"Name the labels {LABELS!r}, or '{LABELS}:OUTPUT' for one output of several",
+        )
+    labels = arrays[names[0]]
+    if not labels.ndim:
+        raise bad_data(f"{path.name} holds one label without an axis of samples")
+    return labels, names[0].partition(":")[2]
+
+
+def _pieces(arrays: Mapping[str, NDArray[Any]], labels: NDArray[Any], size: int) -> Iterator[Batch]:
+    """Batches of ``size``, the last one filled up with its last sample: a file may allow no other.
+
+    What fills is run and not counted.
+    """
+    import numpy as np
+
+    count = len(labels)
+    for start in range(0, count, size):
+        taken = min(size, count - start)
+        rows = np.minimum(np.arange(start, start + size), count - 1)
+        feeds: dict[str, object] = {}
+        for name, array in arrays.items():
+            part = array[rows]
+            feeds[name] = part.astype(object) if part.dtype.kind in "US" else part
+        yield Batch(feeds=feeds, labels=labels[rows], samples=taken)

@@ -1,0 +1,187 @@
+"""Accuracy of a task: labelled samples through a session, one score each, against the reference's.
+
+Samples are paired: both sides answer the same ones, and only where they differ does it count.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pytest_ortbench.core.task import Dataset, TaskAccuracy
+from pytest_ortbench.worker.accuracy import Session, fitting
+from pytest_ortbench.worker.data_error import bad_data
+from pytest_ortbench.worker.labelled import Batch, Metric, digest_of, open_dataset
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scores:
+    """What one side scored.
+
+    Attributes:
+        metric: What the scores say.
+        values: One score a sample, in order.
+        digests: Digest of each batch that was fed.
+        label: What was scored, for people.
+    """
+
+    metric: str
+    values: tuple[float, ...]
+    digests: tuple[str, ...]
+    label: str = ""
+
+
+def score(session: Session, dataset: Dataset, batch: int, label: str = "") -> Scores:
+    """Run all labelled samples through a session.
+
+    Args:
+        session: What is scored.
+        dataset: The data.
+        batch: Samples to feed at a time.
+        label: What is scored, for people.
+
+    Raises:
+        WorkerError: if the data can't be used with this session, or a score is no finite number.
+    """
+    needed = [info.name for info in session.get_inputs() if not info.type.startswith("optional(")]
+    labelled = open_dataset(dataset, needed, batch)
+    names = [info.name for info in session.get_outputs()]
+    values: list[float] = []
+    digests: list[str] = []
+    for given in labelled.batches:
+        digests.append(digest_of(given.feeds))
+        outputs = _run(session, given, dataset, len(values))
+        values += _scores(labelled.metric, dict(zip(names, outputs, strict=True)), given, values)
+    if not values:
+        raise bad_data(f"{dataset.label} gave no batch", "Give at least one labelled sample")
+    metric = labelled.name or str(getattr(labelled.metric, "name", ""))
+    return Scores(metric=metric, values=tuple(values), digests=tuple(digests), label=label)
+
+
+def write_scores(path: Path, scores: Scores) -> None:
+    """Store scores; the file appears when it is complete."""
+    import numpy as np
+
+    draft = path.with_name(f"{path.name}.draft")
+    with draft.open("wb") as stream:
+        np.savez(
+            stream,
+            values=np.asarray(scores.values, dtype=np.float64),
+            digests=np.asarray(scores.digests),
+            label=np.asarray(scores.label),
+        )
+    draft.replace(path)
+
+
+def compare(scores: Scores, dataset: Dataset, reference: Path | None) -> TaskAccuracy:
+    """Hold scores against those of the reference, sample by sample.
+
+    Raises:
+        WorkerError: if the reference was scored on other data.
+    """
+    import numpy as np
+
+    values = np.asarray(scores.values, dtype=np.float64)
+    found = TaskAccuracy(
+        dataset=dataset.label,
+        metric=scores.metric,
+        samples=len(values),
+        score_sum=math.fsum(values),
+        largest=float(np.abs(values).max()),
+    )
+    if reference is None:
+        return found
+    with np.load(reference, allow_pickle=False) as stored:
+        before, digests, label = stored["values"], stored["digests"], str(stored["label"])
+    if len(before) != len(values) or tuple(digests.tolist()) != scores.digests:
+        counts = "" if len(before) == len(values) else f" ({len(before)} and {len(values)} samples)"
+        raise bad_data(
+            f"{dataset.label} gave other data to the case than to its reference{counts}",
+            "It must give the same samples in the same order each time: seed what it draws",
+        )
+    difference = values - before
+    return TaskAccuracy(
+        dataset=found.dataset,
+        metric=found.metric,
+        samples=found.samples,
+        score_sum=found.score_sum,
+        largest=max(found.largest, float(np.abs(before).max())),
+        reference=label,
+        reference_sum=math.fsum(before),
+        difference_squares=math.fsum(difference**2),
+        better=int(np.count_nonzero(difference > 0)),
+        worse=int(np.count_nonzero(difference < 0)),
+    )
+
+
+def _run(session: Session, batch: Batch, dataset: Dataset, first: int) -> Sequence[object]:
+    known = [info.name for info in session.get_inputs()]
+    unknown = [name for name in batch.feeds if name not in known]
+    if unknown:
+        raise bad_data(
+            f"{dataset.label} feeds {unknown[0]!r}, which is no input of the model; it has "
+            f"{', '.join(known)}"
+        )
+    feeds, missing = fitting(session, batch.feeds)
+    if missing:
+        raise bad_data(f"{dataset.label} gives no value for the input {missing!r}")
+    try:
+        return session.run(None, feeds)
+    except Exception as error:
+        # Native errors have no common base class.
+        lines = str(error).strip().splitlines() or [type(error).__name__]
+        fed = ", ".join(f"{name}: {_described(value)}" for name, value in feeds.items())
+        raise bad_data(
+            f"the batch at sample {first} of {dataset.label} does not run: {lines[0]}",
+            f"Fed were {fed}",
+        ) from error
+
+
+def _scores(
+    metric: Metric, outputs: Mapping[str, object], batch: Batch, before: Sequence[float]
+) -> list[float]:
+    """One finite number a sample that counts."""
+    import numpy as np
+
+    given = metric(outputs, batch.labels)
+    try:
+        scores = np.asarray(given, dtype=np.float64).reshape(-1)
+    except (TypeError, ValueError) as error:
+        raise bad_data(
+            f"the metric gave {type(given).__name__} {str(given)[:40]!r}, not one number a sample",
+            "Return an array with one score for each sample of the batch",
+        ) from error
+    if batch.samples is not None:
+        scores = scores[: batch.samples]
+    if not scores.size:
+        raise bad_data("the metric gave no score for a batch")
+    expected = _count(batch.labels)
+    if batch.samples is None and expected is not None and scores.size not in (1, expected):
+        raise bad_data(
+            f"the metric gave {scores.size} scores for {expected} labels",
+            "Return one score a sample, or one for the whole batch",
+        )
+    bad = np.flatnonzero(~np.isfinite(scores))
+    if bad.size:
+        raise bad_data(
+            f"the metric gave {scores[bad[0]]:g} for sample {len(before) + int(bad[0])}",
+            "A score must be a finite number",
+        )
+    values: list[float] = scores.tolist()
+    return values
+
+
+def _count(labels: Any) -> int | None:
+    """How many labels a batch has, where that can be told."""
+    shape = getattr(labels, "shape", None)
+    if shape is not None:
+        return int(shape[0]) if shape else None
+    return len(labels) if isinstance(labels, list | tuple) else None
+
+
+def _described(value: object) -> str:
+    dtype, shape = getattr(value, "dtype", None), getattr(value, "shape", None)
+    return type(value).__name__ if shape is None else f"{dtype} {list(shape)}"

@@ -1,0 +1,186 @@
+"""The metric of a task, what is kept of the reference's, and the verdict, by hand."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from pytest_ortbench.analysis.inaccuracy import inaccurate
+from pytest_ortbench.analysis.limits import check
+from pytest_ortbench.analysis.summary import summarise
+from pytest_ortbench.analysis.task import (
+    kept_ratio,
+    mean_score,
+    paired_difference,
+    student_t,
+    verdict,
+)
+from pytest_ortbench.core.limits import parse_limit
+from pytest_ortbench.core.outcome import Accuracy, CaseResult, OutputAccuracy
+from pytest_ortbench.core.task import TaskAccuracy
+from tests.results_factory import make_result
+
+
+def counted(samples: int, right: int, before: int, better: int = 0) -> TaskAccuracy:
+    """Right and wrong answers; ``better`` of them were wrong in the reference."""
+    worse = before - right + better
+    return TaskAccuracy(
+        dataset="d.npz",
+        metric="top-1",
+        samples=samples,
+        score_sum=float(right),
+        largest=1.0,
+        reference="fp32",
+        reference_sum=float(before),
+        difference_squares=float(better + worse),
+        better=better,
+        worse=worse,
+    )
+
+
+#: From published tables of Student's distribution.
+@pytest.mark.parametrize(
+    ("freedom", "deviate"),
+    [
+        (1, 12.7062), (2, 4.3027), (3, 3.1824), (4, 2.7764), (9, 2.2622), (10, 2.2281),
+        (30, 2.0423), (120, 1.9799), (100_000, 1.9600),
+    ],
+)  # fmt: skip
+def test_students_deviate_is_that_of_the_tables(freedom: int, deviate: float) -> None:
+    assert student_t(freedom) == pytest.approx(deviate, abs=6e-5)
+
+
+def test_three_of_four_right_is_0_75_with_its_exact_interval() -> None:
+    value, low, high = mean_score(counted(4, 3, 3))
+    assert value == 0.75
+    # Clopper-Pearson for 3 of 4.
+    assert low == pytest.approx(0.1941, abs=1e-4)
+    assert high == pytest.approx(0.9937, abs=1e-4)
+
+
+def test_scores_that_are_not_right_or_wrong_have_no_such_interval() -> None:
+    task = replace(counted(4, 3, 3), score_sum=2.5, largest=0.9)
+    assert mean_score(task) == (0.625, None, None)
+
+
+def test_the_paired_difference_by_hand() -> None:
+    # 1000 samples, 900 right before; 5 became wrong, 2 right: mean -0.003, squares 7.
+    task = counted(1000, 897, 900, better=2)
+    found = paired_difference(task)
+    assert found is not None
+    assert found.value == pytest.approx(-0.003)
+    variance = (7 - 1000 * 0.003**2) / 999
+    half = 1.96234 * math.sqrt(variance / 1000)  # Student's t at 999 degrees of freedom
+    assert found.low == pytest.approx(-0.003 - half, abs=1e-7)
+    assert found.high == pytest.approx(-0.003 + half, abs=1e-7)
+    kept = kept_ratio(task)
+    assert kept is not None
+    assert kept[0] == pytest.approx(897 / 900)
+    assert kept[1] == pytest.approx(1 + (-0.003 - half) / 0.9)
+
+
+def test_no_sample_that_changed_proves_no_more_than_the_rule_of_three() -> None:
+    found = paired_difference(counted(100, 90, 90))
+    assert found is not None
+    assert found.value == 0
+    assert found.low == pytest.approx(-(1 - 0.025**0.01))  # 3.6 % of the samples may yet change
+    assert verdict(counted(100, 90, 90)) == (None, "")
+    assert verdict(counted(1000, 900, 900)) == (True, "")
+
+
+def test_one_sample_alone_and_all_alike_have_an_interval() -> None:
+    single = paired_difference(counted(1, 0, 1))
+    assert single is not None
+    assert (single.value, single.low, single.high) == (-1.0, -2.0, 2.0)
+    every = paired_difference(counted(50, 0, 50))
+    assert every is not None
+    assert every.value == -1
+    assert every.low < -1 < every.high
+
+
+@pytest.mark.parametrize(
+    ("task", "keeps"),
+    [
+        (counted(2000, 1800, 1800), True),
+        (counted(2000, 1798, 1800), True),  # 99.89 %, at least 99.73 %
+        (counted(2000, 1790, 1800), True),  # 99.44 %, at least 99.10 %
+        (counted(2000, 1788, 1800), False),  # 99.33 %, at least 98.96 %
+        (counted(2000, 1700, 1800), False),
+        (counted(200, 179, 180), False),  # one of 180: too few to know
+        (counted(200, 180, 180), None),
+        (replace(counted(200, 10, 10), reference_sum=0.0), None),
+        (replace(counted(200, 10, 10), reference_sum=None), None),
+    ],
+)
+def test_the_lower_bound_must_keep_99_percent(task: TaskAccuracy, keeps: bool | None) -> None:
+    assert verdict(task)[0] is keeps
+
+
+def test_the_reason_says_all_that_decides() -> None:
+    _, reason = verdict(counted(2000, 1700, 1800))
+    assert reason == (
+        "top-1 0.85, 0.9 of the reference: 94.44 % kept, at least 93.38 % for certain on 2000 "
+        "samples; the floor is 99 %"
+    )
+
+
+# -- labels and floors ---------------------------------------------------------------------------
+
+
+def noisy(sqnr_db: float, task: TaskAccuracy | None, *, finite: bool = True) -> CaseResult:
+    output = OutputAccuracy(
+        name="y", kind="class", finite=finite, nan_count=0 if finite else 3, sqnr_db=sqnr_db
+    )
+    accuracy = Accuracy(reference="fp32", samples=8, magnitudes=(1.0,), outputs=(output,))
+    return replace(make_result(), accuracy=accuracy, task=task)
+
+
+def test_labels_go_before_the_floor_of_the_precision() -> None:
+    assert "SQNR 12.0 dB" in inaccurate(noisy(12, None))
+    assert inaccurate(noisy(12, counted(2000, 1800, 1800))) == ""
+    assert inaccurate(noisy(120, counted(2000, 1700, 1800))).startswith("top-1 0.85")
+
+
+def test_too_few_labels_leave_the_judgement_to_the_floor() -> None:
+    assert "SQNR 12.0 dB" in inaccurate(noisy(12, counted(4, 3, 3)))
+    assert inaccurate(noisy(120, counted(4, 3, 3))) == ""
+
+
+def test_a_floor_of_the_users_own_and_nan_hold_beside_labels() -> None:
+    result = noisy(12, counted(2000, 1800, 1800))
+    recipe = {"base": "int8-static", "sqnr_floor_db": "20"}
+    variant = replace(result.case.variant, precision="mine", recipe=recipe)
+    own = replace(result, case=replace(result.case, variant=variant))
+    assert "floor of mine 20 dB" in inaccurate(own)
+    assert "3 NaN" in inaccurate(noisy(12, counted(2000, 1800, 1800), finite=False))
+
+
+def test_limits_hold_against_the_metric_and_against_what_is_kept() -> None:
+    summary = summarise(noisy(120, counted(4, 3, 3)))
+    assert summary.quantities["task_metric"].value == 0.75
+    texts = (
+        "task_metric >= 0.75",
+        "task_metric >= 0.76",
+        "task_ratio >= 99 %",
+        "task_kept >= 99 %",
+    )
+    found = [outcome.holds for outcome in check([parse_limit(t, place="") for t in texts], summary)]
+    assert found == [True, False, True, False]
+    strict = summarise(noisy(120, counted(40_000, 30_000, 30_000)))
+    (outcome,) = check([parse_limit("task_kept >= 99.9 %", place="")], strict)
+    assert outcome.holds
+
+
+def test_without_labels_there_is_a_reason() -> None:
+    summary = summarise(noisy(120, None))
+    assert summary.missing["task_metric"] == "no labelled data was named (--ort-dataset)"
+    failed = noisy(120, TaskAccuracy(dataset="d.npz", reason="d.npz holds no samples"))
+    assert summarise(failed).missing["task_kept"] == "d.npz holds no samples"
+    alone = replace(
+        counted(4, 3, 3), reference_sum=None, difference_squares=None, reference_reason="no file"
+    )
+    found = summarise(noisy(120, alone))
+    assert found.quantities["task_metric"].value == 0.75
+    assert found.missing["task_ratio"] == "no file"
