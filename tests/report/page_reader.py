@@ -30,6 +30,7 @@ class Reader(HTMLParser):
     text: str = ""
     answers: list[str] = field(default_factory=list)
     _answering: bool = False
+    _of_cases: bool = False
     tags: list[tuple[str, dict[str, str | None]]] = field(default_factory=list)
     open_tags: list[str] = field(default_factory=list)
 
@@ -43,13 +44,15 @@ class Reader(HTMLParser):
             self.open_tags.append(tag)
         if tag == "th" and "data-key" in values:
             self.headings.append(values["data-key"] or "")
+        if tag == "table":
+            self._of_cases = values.get("id") == "table"
         if tag == "ul":
             self._answering = values.get("class") == "answer"
         if tag == "li" and self._answering:
             self.answers.append("")
-        if tag == "tr" and "tbody" in self.open_tags:
+        if tag == "tr" and self._in_cases():
             self.rows.append([])
-        if tag in ("td", "th") and "tbody" in self.open_tags:
+        if tag in ("td", "th") and self._in_cases():
             self.rows[-1].append(("", values.get("data-v") or ""))
 
     def handle_endtag(self, tag: str) -> None:
@@ -62,9 +65,12 @@ class Reader(HTMLParser):
         self.text += data
         if self._answering and "li" in self.open_tags:
             self.answers[-1] += data
-        if "tbody" in self.open_tags and {"td", "th"} & set(self.open_tags):
+        if self._in_cases() and {"td", "th"} & set(self.open_tags):
             text, value = self.rows[-1][-1]
             self.rows[-1][-1] = (text + data, value)
+
+    def _in_cases(self) -> bool:
+        return self._of_cases and "tbody" in self.open_tags
 
     def cell(self, row: int, key: str) -> tuple[str, str]:
         """Text and value of one cell of the table of cases."""
