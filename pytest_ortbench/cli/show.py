@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from pytest_ortbench.cli.arguments import epilog, load_run, results_option
 from pytest_ortbench.cli.terminal import ExitCode, colour, encoding, say, warn, width
+
+if TYPE_CHECKING:
+    from pytest_ortbench.core.run import Run
 
 
 @click.command(
@@ -38,6 +43,7 @@ def command(run: str, sort: str, filters: tuple[str, ...], columns: str, results
     from pytest_ortbench.cli.selection import parse_condition, select, table_columns
     from pytest_ortbench.report.answers import answer_lines
     from pytest_ortbench.report.blocks import block_lines
+    from pytest_ortbench.report.gate import gate_lines
     from pytest_ortbench.report.precisions import precision_lines
     from pytest_ortbench.report.table import render_table
 
@@ -56,9 +62,20 @@ def command(run: str, sort: str, filters: tuple[str, ...], columns: str, results
         say(line)
     for line in block_lines(chosen, encoding=encoding()):
         say(line)
+    for line in gate_lines(_gated(chosen, everything=not filters)):
+        say(line)
     if not filters:
         # Of a part of the cases, the fastest is no answer.
         say("")
         for line in answer_lines(chosen):
             say(line)
     return ExitCode.FINE
+
+
+def _gated(chosen: Run, *, everything: bool) -> Run:
+    """With the verdicts on the chosen cases; on all of them also those on cases that vanished."""
+    if everything:
+        return chosen
+    shown = {result.case.key for result in chosen.cases}
+    verdicts = tuple(one for one in chosen.gate if (one.case_id, one.runtime) in shown)
+    return replace(chosen, gate=verdicts)

@@ -15,6 +15,8 @@ from pytest_ortbench.store.folder import new_run_id
 def merge_runs(runs: Sequence[Run], *, now: datetime | None = None) -> Run:
     """Return one run with the cases of all; a case that several hold counts as the newest has it.
 
+    So does the verdict on a case against the same baseline.
+
     Args:
         runs: Runs of one machine, one commit and the same runtimes. What differs in those is
             compared, not merged.
@@ -35,6 +37,13 @@ def merge_runs(runs: Sequence[Run], *, now: datetime | None = None) -> Run:
     cases: dict[tuple[str, str], CaseResult] = {}
     for run in ordered:
         cases |= {result.case.key: result for result in run.cases}
+    gate = {
+        (verdict.case_id, verdict.runtime, verdict.baseline): verdict
+        for run in ordered
+        for verdict in run.gate
+        # What one shard leaves out did not vanish if another one measured it.
+        if "vanished" not in verdict.reason or (verdict.case_id, verdict.runtime) not in cases
+    }
     missing = sum(max(0, run.expected - len(run.cases)) for run in ordered)
     ends = [run.finished_at for run in ordered]
     return replace(
@@ -47,6 +56,7 @@ def merge_runs(runs: Sequence[Run], *, now: datetime | None = None) -> Run:
         runtimes={label: info for run in ordered for label, info in run.runtimes.items()},
         canary=next((run.canary for run in reversed(ordered) if run.canary is not None), None),
         cases=tuple(cases.values()),
+        gate=tuple(gate.values()),
         skips=tuple(dict.fromkeys(skip for run in ordered for skip in run.skips)),
         expected=len(cases) + missing,
         plan="",

@@ -6,6 +6,7 @@ import pytest
 
 from pytest_ortbench.cli.selection import parse_condition, select, table_columns
 from pytest_ortbench.core.errors import UsageError
+from pytest_ortbench.core.gate import ContrastVerdict, GateResult
 from pytest_ortbench.core.run import Skip
 from pytest_ortbench.store.folder import RunFolder
 from tests.results_factory import make_case, make_model, make_result, make_run
@@ -25,6 +26,38 @@ def test_the_newest_finished_run_is_shown_with_its_answer_last(tool, store):
     assert "unavailable" in ended.out
     assert "fastest" in ended.out.splitlines()[-3]
     assert "\x1b" not in ended.out
+
+
+def test_verdicts_of_a_gate_are_shown_with_their_cases(tool, store):
+    contrast = ContrastVerdict(
+        statistic="floor",
+        verdict="slower",
+        effect=0.071,
+        low=0.062,
+        high=0.079,
+        margin=0.03,
+        p=0.0039,
+        launches=8,
+    )
+    cpu = GateResult(
+        case_id="mobilenet_v2/native/cpu/b1",
+        runtime=RUN.cases[0].case.runtime.label,
+        baseline="model:old.onnx",
+        verdict="slower",
+        contrasts=(contrast,),
+        failures=("it is slower",),
+    )
+    gone = GateResult(case_id="gone/native/cpu/b1", runtime="r", baseline="b", verdict="same")
+    store(dataclasses.replace(RUN, gate=(cpu, gone)))
+    out = tool("show").out
+    assert "gate mobilenet_v2/native/cpu/b1 against model:old.onnx: slower" in out
+    assert "×1.071 [1.062, 1.079]" in out
+    assert "  it is slower" in out
+    assert "gate gone/native/cpu/b1 against b" in out
+    filtered = tool("show", "latest", "--filter=native/cpu").out
+    assert "gate mobilenet_v2/native/cpu/b1" in filtered
+    assert "gone" not in filtered
+    assert "gate" not in tool("show", "latest", "--filter=openvino").out
 
 
 def test_a_filter_leaves_the_rest_out(tool, store):

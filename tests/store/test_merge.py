@@ -6,9 +6,11 @@ from datetime import datetime, timezone
 import pytest
 
 from pytest_ortbench.core.errors import DocumentError
+from pytest_ortbench.core.gate import GateResult
 from pytest_ortbench.core.run import Commit, Machine, Skip
 from pytest_ortbench.schema.document import decode_run, encode_run
 from pytest_ortbench.store.merge import merge_runs
+from tests.results_factory import make_case
 from tests.schema.full_run import CRASHED, MEASURED, RUN, RUNTIME
 
 NOW = datetime(2026, 3, 9, tzinfo=timezone.utc)
@@ -53,6 +55,34 @@ def test_the_newest_result_of_a_case_counts():
     run = merge_runs([dataclasses.replace(SECOND, cases=(newer,), expected=1), FIRST])
     assert run.cases == (newer,)
     assert run.expected == 1
+
+
+def verdict(text: str, *, case=MEASURED.case, baseline="old", reason="") -> GateResult:
+    return GateResult(
+        case_id=case.case_id,
+        runtime=case.runtime.label,
+        baseline=baseline,
+        verdict=text,
+        reason=reason,
+    )
+
+
+def test_the_newest_verdict_on_a_case_against_the_same_baseline_counts():
+    first = dataclasses.replace(FIRST, gate=(verdict("slower"), verdict("same", baseline="other")))
+    second = dataclasses.replace(SECOND, gate=(verdict("same"),))
+    merged = merge_runs([second, first])
+    assert [(one.verdict, one.baseline) for one in merged.gate] == [
+        ("same", "old"),
+        ("same", "other"),
+    ]
+
+
+def test_a_case_of_another_shard_did_not_vanish():
+    gone = verdict("incomparable", reason="the case vanished")
+    elsewhere = verdict("incomparable", case=make_case(model="x"), reason="the case vanished")
+    first = dataclasses.replace(FIRST, gate=(verdict("same"),))
+    second = dataclasses.replace(SECOND, gate=(gone, elsewhere))
+    assert merge_runs([first, second]).gate == (verdict("same"), elsewhere)
 
 
 def test_one_unfinished_run_leaves_the_whole_unfinished():
