@@ -76,9 +76,10 @@ TIMER = ReplayTimer()
 def register(config: pytest.Config) -> None:
     """Join pytest-benchmark where it is active."""
     if hasattr(config.hook, "pytest_benchmark_update_json"):
-        import sys
+        # Of the package, since sys.modules may have been reset between two runs of one process.
+        from pytest_ortbench import benchmark_bridge
 
-        config.pluginmanager.register(sys.modules[__name__], "ortbench-benchmark-bridge")
+        config.pluginmanager.register(benchmark_bridge, "ortbench-benchmark-bridge")
 
 
 def replay(
