@@ -72,7 +72,9 @@ def refuse_unused_stages(files: Sequence[StageFile], cases: Sequence[Case], *, p
 
 def _pieces(text: str, base: Path) -> list[str]:
     """Split at commas, but keep a file with a comma in its name."""
-    return [text] if (base / text.rpartition("@")[2].strip()).is_file() else text.split(",")
+    pattern, _, name = text.rpartition("@")
+    whole = "," not in pattern and (base / name.strip()).is_file()
+    return [text] if whole else text.split(",")
 
 
 def _read(text: str, base: Path, place: str) -> StageFile:
@@ -84,11 +86,12 @@ def _read(text: str, base: Path, place: str) -> StageFile:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the worker shows them where the file runs
             compile(path.read_bytes(), str(path), "exec", dont_inherit=True)
-    except SyntaxError as error:
-        raise UsageError(
-            f"{path}:{error.lineno}: {error.msg}", place=place, hint="Correct the file"
-        ) from error
-    except (OSError, ValueError) as error:
+    except (OSError, SyntaxError, ValueError) as error:
+        line = getattr(error, "lineno", None)
+        if isinstance(error, SyntaxError) and line:
+            raise UsageError(
+                f"{path}:{line}: {error.msg}", place=place, hint="Correct the file"
+            ) from error
         raise UsageError(
             f"{str(path)!r} is not a Python file that can be read: {error}",
             place=place,

@@ -1,0 +1,124 @@
+"""The pass over stages: where it is refused, what a failure in it costs, what it keeps."""
+
+# ruff: noqa: ARG002, ARG005  (a fake takes what the seam hands it)
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pytest_ortbench.core.case import Case, Runtime, Sampling
+from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.core.outcome import Failure
+from pytest_ortbench.core.stages import FrameBlock, Stages, StagesReady
+from pytest_ortbench.engine.stages import measure_stages
+from tests.results_factory import make_case, make_result
+
+from .fakes import FakeLauncher, FakeWorker
+
+MS = 1_000_000
+
+
+class Staged(FakeLauncher):
+    """Its workers take 1 ms before, 3 ms for and 2 ms after each inference."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda case, index: 1e6)
+        self.failure: Failure | None = None
+        self.asked: list[tuple[int, bool]] = []
+
+    def open(self, case: Case, *, worker: int, deadline: float | None) -> FakeWorker:
+        opened = super().open(case, worker=worker, deadline=deadline)
+        opened.load_stages = self._load  # type: ignore[attr-defined]
+        opened.frames = self._frames  # type: ignore[attr-defined]
+        return opened
+
+    def _load(self, path: str, budget_s: float) -> StagesReady:
+        if self.failure is not None:
+            raise WorkerError(self.failure)
+        functions = ("preprocess", "postprocess")
+        return StagesReady(functions=functions, frames=2, typical_ns=6 * MS)
+
+    def _frames(self, count: int, *, overlapped: bool = False) -> FrameBlock:
+        self.asked.append((count, overlapped))
+        each = 3 if overlapped else 6
+        return FrameBlock(
+            preprocess_ns=(MS,) * count,
+            inference_ns=(3 * MS,) * count,
+            postprocess_ns=(2 * MS,) * count,
+            frame_ns=(6 * MS,) * count,
+            wall_ns=each * MS * (count - overlapped),
+            cpu_ns=each * MS * count,
+        )
+
+
+@pytest.fixture
+def case(tmp_path: Path) -> Case:
+    path = tmp_path / "own.py"
+    path.write_text("def preprocess(frame):\n    return frame\n")
+    return replace(make_case(), stages=str(path), sampling=Sampling(time_s=3.0, workers=2))
+
+
+def measured(case: Case, launcher: Staged) -> Stages:
+    return measure_stages(make_result(case=case), launcher)
+
+
+def test_every_worker_gives_frames_in_turn_and_overlapped(case: Case) -> None:
+    launcher = Staged()
+    found = measured(case, launcher)
+    assert (found.file, found.functions, found.frames) == (
+        "own.py",
+        ("preprocess", "postprocess"),
+        2,
+    )
+    assert len(found.digest) == 64
+    assert len(found.workers) == len(launcher.opened) == 2
+    assert all(worker.closed for worker in launcher.opened)
+    for worker in found.workers:
+        assert worker.preprocess is not None
+        assert worker.postprocess is not None
+        # 1.5 s a worker at 6 ms a frame; the constant median is known before that.
+        assert 184 <= worker.frame.count <= 250
+        assert worker.frame.sum_ns == worker.frame.count * 6 * MS
+        assert worker.inference.count == worker.preprocess.count == worker.frame.count
+        assert worker.preprocess.max_ns == MS
+        assert worker.postprocess.max_ns == 2 * MS
+        # Half of its time, 125 frames, between the first answer and the last.
+        assert (worker.overlapped, worker.overlapped_ns) == (124, 3 * MS * 124)
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"runtime": Runtime(label="onnxruntime-1.30.0")}, "in the runtime 'current' only"),
+        ({"io": "device"}, "with --ort-io=end-to-end only"),
+        ({"concurrency": 2}, "with one caller on one session"),
+        ({"stages": ""}, "no file of stages was given"),
+    ],
+)
+def test_where_stages_can_not_be_had_no_worker_is_started(
+    case: Case, changes: dict[str, object], reason: str
+) -> None:
+    launcher = Staged()
+    found = measured(replace(case, **changes), launcher)  # type: ignore[arg-type]
+    assert reason in found.reason
+    assert not found.faulty
+    assert (found.workers, launcher.opened) == ((), [])
+
+
+def test_an_error_of_the_users_code_is_told_from_others(case: Case) -> None:
+    launcher = Staged()
+    launcher.failure = Failure(kind="error", phase="stages", message="own.py:2: it broke")
+    found = measured(case, launcher)
+    assert (found.reason, found.faulty, found.workers) == ("own.py:2: it broke", True, ())
+    launcher.failure = Failure(kind="crash", phase="session", message="it died")
+    found = measured(case, launcher)
+    assert (found.reason, found.faulty) == ("crash: it died", False)
+
+
+def test_a_file_that_is_gone_meanwhile(case: Case) -> None:
+    Path(case.stages).unlink()
+    found = measured(case, Staged())
+    assert found.faulty
+    assert found.reason == f"{case.stages} can't be read: No such file or directory"

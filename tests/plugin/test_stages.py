@@ -1,0 +1,136 @@
+"""``--ort-stages`` in a run of pytest: numbers of frames, limits on them, mistakes in the file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from .conftest import QUICK
+
+STAGES = """
+import numpy as np
+
+
+def frames():
+    return [np.zeros(8), np.ones(8)]
+
+
+def preprocess(frame):
+    return {"x": frame.reshape(1, 8).astype("float32")}
+
+
+def postprocess(outputs, frame):
+    return outputs["y"].argmax()
+"""
+
+TEST = """
+import pytest
+
+@pytest.mark.ortbench(limits=["frame_p50 <= 1 s", "pipeline_rate >= 1 /s"])
+def test_frame(ortbench):
+    frames = ortbench.frames()
+    parts = [frames.preprocess_p50, frames.frame_inference_p50, frames.postprocess_p50]
+    assert all(part > 0 for part in parts)
+    assert frames.frame_p90 >= frames.frame_p50 > max(part.value for part in parts)
+"""
+
+
+def run(
+    pytester: pytest.Pytester, model: Path, *options: str, test: str = TEST
+) -> pytest.RunResult:
+    pytester.makepyfile(test_frames=test)
+    return pytester.runpytest("test_frames.py", f"--ort-models={model}", *QUICK, *options)
+
+
+def test_frames_are_measured_shown_and_stored(
+    pytester: pytest.Pytester, model_file: Callable[..., Path]
+) -> None:
+    pytester.makepyfile(own_stages=STAGES)
+    result = run(pytester, model_file(), "--ort-stages=own_stages.py", "--ort-json=run.json")
+    result.assert_outcomes(passed=1)
+    result.stdout.re_match_lines_random(
+        [
+            r"stages of mlp/native/cpu/b1 \(own_stages.py, \d+ frames by 1 worker, 2 .*\)",
+            r"  preprocess  .*s  \[.*\] .*",
+            r"  frame  .*s  \[.*\] .*",
+            r"  one frame after the other: .*/s; a thread for each stage: .*/s \(.* times .*\)",
+        ]
+    )
+    run_document = json.loads((pytester.path / "run.json").read_text())
+    [case] = run_document["cases"]
+    stages = case["stages"]
+    assert stages["functions"] == ["frames", "preprocess", "postprocess"]
+    assert stages["workers"][0]["frame"]["count"] >= 6
+    assert case["case"]["stages"] == str(pytester.path / "own_stages.py")
+
+
+def test_the_ini_key_starts_at_the_ini_file(
+    pytester: pytest.Pytester, model_file: Callable[..., Path]
+) -> None:
+    pytester.makepyfile(**{"tools/own_stages": STAGES})
+    pytester.makepyprojecttoml(
+        "[tool.pytest.ini_options]\nort_stages = ['mlp*@tools/own_stages.py']\n"
+    )
+    run(pytester, model_file(), "--ort-no-results").assert_outcomes(passed=1)
+
+
+def test_a_limit_that_a_frame_breaks(
+    pytester: pytest.Pytester, model_file: Callable[..., Path]
+) -> None:
+    pytester.makepyfile(own_stages=STAGES)
+    test = TEST.replace("<= 1 s", "<= 1 ns")
+    result = run(
+        pytester, model_file(), "--ort-stages=own_stages.py", "--ort-no-results", test=test
+    )
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*frame_p50 is *, the limit is <= 1*ns*"])
+
+
+def test_a_mistake_in_the_file_fails_with_its_place_and_nothing_else(
+    pytester: pytest.Pytester, model_file: Callable[..., Path]
+) -> None:
+    pytester.makepyfile(own_stages="def preprocess(frame):\n    return frame.missing\n")
+    test = "def test_it(ortbench):\n    assert ortbench.latency().p50 > 0\n"
+    result = run(
+        pytester, model_file(), "--ort-stages=own_stages.py", "--ort-no-results", test=test
+    )
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "mlp/native/cpu/b1: stages: own_stages.py:2: preprocess of frame 0 raised "
+            "AttributeError: 'dict' object has no attribute 'missing'"
+        ]
+    )
+    result.stdout.no_fnmatch_line("*Traceback*")
+
+
+def test_without_a_file_a_limit_on_frames_says_so(
+    pytester: pytest.Pytester, model_file: Callable[..., Path]
+) -> None:
+    test = TEST.replace("frames = ortbench.frames()\n", "return\n")
+    result = run(pytester, model_file(), "--ort-no-results", test=test)
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        ["*frame_p50 is not measurable (no stages were given (--ort-stages))*"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ("gone.py", "*--ort-stages: there is no file '*/gone.py'*"),
+        ("resnet*@own_stages.py", "*--ort-stages: no case fits 'resnet[*]'*"),
+        ("broken.py", "*--ort-stages: */broken.py:1: *"),
+    ],
+)
+def test_what_is_wrong_with_the_option_ends_the_run_before_it_starts(
+    pytester: pytest.Pytester, model_file: Callable[..., Path], option: str, message: str
+) -> None:
+    pytester.makepyfile(own_stages=STAGES)
+    (pytester.path / "broken.py").write_text("def preprocess(frame)\n")
+    result = run(pytester, model_file(), f"--ort-stages={option}")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([message])
