@@ -79,4 +79,4 @@ def _checked(batches: Iterable[object], label: str, path: Path) -> Iterator[Batc
 def _kind(value: object) -> str:
     if isinstance(value, tuple):
         return f"a tuple of {len(value)}"
-    return f"a {type(value).__name__}"
+    return type(value).__name__
