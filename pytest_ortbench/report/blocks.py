@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from pytest_ortbench.core.run import Run
 from pytest_ortbench.report.energy import energy_lines
+from pytest_ortbench.report.escape import encodable
 from pytest_ortbench.report.load import load_lines
+from pytest_ortbench.report.pass_table import PassTable, table_lines
 from pytest_ortbench.report.scaling import scaling_lines
 from pytest_ortbench.report.soak import soak_lines
-from pytest_ortbench.report.stages import stage_lines
+from pytest_ortbench.report.stages import stage_tables
 
-_BLOCKS = (scaling_lines, energy_lines, stage_lines, load_lines, soak_lines)
+_BLOCKS = (scaling_lines, energy_lines, load_lines, soak_lines)
+_TABLES = (stage_tables,)
+
+
+def pass_tables(run: Run) -> tuple[PassTable, ...]:
+    """Return the tables of all passes that have some, pass by pass."""
+    return tuple(table for tables_of in _TABLES for table in tables_of(run))
 
 
 def block_lines(run: Run, *, encoding: str = "utf-8") -> list[str]:
@@ -19,4 +27,6 @@ def block_lines(run: Run, *, encoding: str = "utf-8") -> list[str]:
         run: Any run.
         encoding: Of the stream that the lines go to.
     """
-    return [line for lines_of in _BLOCKS for line in lines_of(run, encoding=encoding)]
+    lines = [line for lines_of in _BLOCKS for line in lines_of(run, encoding=encoding)]
+    tables = [line for table in pass_tables(run) for line in table_lines(table)]
+    return [*lines, *(encodable(line, encoding) for line in tables)]

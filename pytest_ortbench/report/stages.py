@@ -1,15 +1,14 @@
-"""The user's stages of each case: as data that the page lays out, and as lines."""
+"""The user's stages of each case as a table."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 from pytest_ortbench.analysis.summary import Summary, summarise
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.run import Run
 from pytest_ortbench.core.stages import Stages
 from pytest_ortbench.core.units import format_amount
-from pytest_ortbench.report.escape import encodable, one_line
+from pytest_ortbench.report.escape import one_line
+from pytest_ortbench.report.pass_table import PassTable
 
 HEADINGS = ("stage", "p50", "interval", "p90", "p99")
 
@@ -22,22 +21,7 @@ _ROWS = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StageTable:
-    """The stages of one case.
-
-    Attributes:
-        title: The case, the file, how many frames.
-        rows: One a stage, as :data:`HEADINGS`; none if there is no number.
-        remark: Frames in turn and overlapped, or why there is no number.
-    """
-
-    title: str
-    rows: tuple[tuple[str, ...], ...]
-    remark: str
-
-
-def stage_tables(run: Run) -> tuple[StageTable, ...]:
+def stage_tables(run: Run) -> tuple[PassTable, ...]:
     """Return a table for each case that stages were asked for, in their order."""
     return tuple(
         _table(result, result.stages)
@@ -46,47 +30,22 @@ def stage_tables(run: Run) -> tuple[StageTable, ...]:
     )
 
 
-def stage_lines(run: Run, *, encoding: str = "utf-8") -> list[str]:
-    """Return the same as lines, with a blank one before each table.
-
-    Args:
-        run: Any run.
-        encoding: Of the stream that the lines go to.
-    """
-    lines: list[str] = []
-    for table in stage_tables(run):
-        if not table.rows:
-            lines += ["", f"{table.title}: {table.remark}"]
-            continue
-        rows = (HEADINGS, *table.rows)
-        widths = [max(len(row[column]) for row in rows) for column in range(len(HEADINGS))]
-        lines += ["", table.title]
-        lines += ["  " + _laid_out(row, widths) for row in rows]
-        lines.append(f"  {table.remark}")
-    return [encodable(line, encoding) for line in lines]
-
-
-def _laid_out(row: tuple[str, ...], widths: list[int]) -> str:
-    name, *cells = row
-    aligned = [cell.rjust(width) for cell, width in zip(cells, widths[1:], strict=True)]
-    return "  ".join([name.ljust(widths[0]), *aligned]).rstrip()
-
-
-def _table(result: CaseResult, stages: Stages) -> StageTable:
+def _table(result: CaseResult, stages: Stages) -> PassTable:
     name = one_line(f"stages of {result.case.case_id} ({stages.file}")
     if not stages.workers:
-        return StageTable(title=f"{name})", rows=(), remark=one_line(stages.reason))
+        return PassTable(title=f"{name})", remarks=(one_line(stages.reason),))
     summary = summarise(result)
     frames = sum(worker.frame.count for worker in stages.workers)
     workers = len(stages.workers)
     by = f"{frames} frames by {workers} worker{'s' if workers != 1 else ''}"
     different = f", {stages.frames} different ones" if stages.frames > 1 else ""
-    return StageTable(
+    return PassTable(
         title=f"{name}, {by}{different})",
+        headings=HEADINGS,
         rows=tuple(
             (text, *_cells(summary, key)) for key, text in _ROWS.items() if _known(summary, key)
         ),
-        remark=_rates(summary),
+        remarks=(_rates(summary),),
     )
 
 

@@ -11,14 +11,15 @@ from pytest_ortbench.analysis.answers import ModelAnswer, answers
 from pytest_ortbench.analysis.sentences import name_of, sentences
 from pytest_ortbench.core.run import Run
 from pytest_ortbench.report import legend
+from pytest_ortbench.report.blocks import pass_tables
 from pytest_ortbench.report.cells import COLUMNS, Column, texts
 from pytest_ortbench.report.entries import Entry, ModelGroup, by_model, entries
 from pytest_ortbench.report.escape import lines, one_line
 from pytest_ortbench.report.figures import DESCRIPTIONS, figures, render
+from pytest_ortbench.report.figures.slo import Slo
 from pytest_ortbench.report.html.details import Facts, environment, log_tail, origin
+from pytest_ortbench.report.pass_table import PassTable
 from pytest_ortbench.report.precisions import HEADINGS, PrecisionTable, precision_tables
-from pytest_ortbench.report.stages import HEADINGS as STAGE_HEADINGS
-from pytest_ortbench.report.stages import StageTable, stage_tables
 
 #: The table's columns: the status comes early, where a narrow window shows it.
 _BY_KEY = {column.key: column for column in COLUMNS}
@@ -116,8 +117,7 @@ class Page:
     answers_open: int
     precision_headings: tuple[str, ...]
     precisions: tuple[PrecisionTable, ...]
-    stage_headings: tuple[str, ...]
-    stages: tuple[StageTable, ...]
+    passes: tuple[PassTable, ...]
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
     models: tuple[tuple[str, str], ...]
@@ -133,8 +133,8 @@ class Page:
     footer: str
 
 
-def build_page(run: Run) -> Page:
-    """Gather everything that the page of ``run`` shows."""
+def build_page(run: Run, *, slo: Slo | None = None) -> Page:
+    """Gather everything that the page of ``run`` shows; arguments as of ``render_html``."""
     shown = entries(run)
     groups = by_model(shown)
     failures, anchors = _failures(groups)
@@ -150,8 +150,7 @@ def build_page(run: Run) -> Page:
         answers_open=ANSWERS_OPEN,
         precision_headings=HEADINGS,
         precisions=precision_tables(run, [entry.summary for entry in shown]),
-        stage_headings=STAGE_HEADINGS,
-        stages=stage_tables(run),
+        passes=pass_tables(run),
         columns=SHOWN,
         rows=tuple(row for group in groups for row in _rows(group, anchors)),
         models=tuple(
@@ -165,7 +164,7 @@ def build_page(run: Run) -> Page:
             "precision": _distinct(case.variant.precision for case in cases),
             "status": _distinct(entry.result.status for entry in shown),
         },
-        pictures=tuple(_pictures(shown)),
+        pictures=tuple(_pictures(shown, slo)),
         failures=failures[:FAILURES],
         failures_left_out=max(0, len(failures) - FAILURES),
         flags=flags,
@@ -306,8 +305,8 @@ def _flag(note: legend.FlagNote, shown: Sequence[Entry]) -> FlagBlock:
     )
 
 
-def _pictures(shown: Sequence[Entry]) -> Iterable[Picture]:
-    for name, figure in figures(shown):
+def _pictures(shown: Sequence[Entry], slo: Slo | None) -> Iterable[Picture]:
+    for name, figure in figures(shown, slo=slo):
         # Transparent, so that the page's own background shows in both of its themes.
         encoded = base64.b64encode(render(figure, "svg", transparent=True)).decode()
         yield Picture(
