@@ -17,6 +17,7 @@ from pytest_ortbench.core.errors import UsageError
 if TYPE_CHECKING:
     from pytest_ortbench.core.case import Case, Runtime
     from pytest_ortbench.engine.bisect import Bisected
+    from pytest_ortbench.launch.launcher import ProcessLauncher
 
 
 @click.command(
@@ -38,7 +39,8 @@ def command(model: str, runtimes: str, limits: tuple[str, ...], threads: int | N
     """Find the first runtime at which MODEL became slower, larger, less accurate or unplaced.
 
     Each step is a paired gate of the first runtime against another one, so that it takes
-    logarithmically many of them. Environments are made where they are not there yet.
+    logarithmically many of them. In the end both sides of the change are profiled, and the
+    operators that account for it are shown. Environments are made where they are not there yet.
     """
     from pytest_ortbench.analysis.gate.rules import parse_rules, rules_for
     from pytest_ortbench.engine.bisect import bisect_runtimes
@@ -60,9 +62,11 @@ def command(model: str, runtimes: str, limits: tuple[str, ...], threads: int | N
                 lambda: Gate(launcher=launcher, machine=machine, cases=1, scratch=Path(folder)),
                 rules_for(case.case_id, rules),
             )
+            _tell(found, chosen)
+            if found.first_bad is not None:
+                _tell_operators(launcher, case, chosen[found.last_good], chosen[found.first_bad])
         finally:
             launcher.close()
-    _tell(found, chosen)
     return ExitCode.LIMIT_FAILED if found.first_bad is not None else ExitCode.FINE
 
 
@@ -126,3 +130,25 @@ def _tell(found: Bisected, runtimes: Sequence[Runtime]) -> None:
         say(f"could not be decided: {runtimes[index].label}")
     for text in found.results[found.first_bad].failures:
         say(f"  {text}")
+
+
+def _tell_operators(launcher: ProcessLauncher, case: Case, before: Runtime, after: Runtime) -> None:
+    """Say which operators account for the change; a side that can't run has said so already."""
+    from pytest_ortbench.analysis.gate.operators import operator_changes
+    from pytest_ortbench.cli.terminal import table
+    from pytest_ortbench.core.errors import WorkerError
+    from pytest_ortbench.engine.bisect import profile_sides
+    from pytest_ortbench.report.operator_changes import HEADER, change_rows
+
+    try:
+        one, other = profile_sides(case, before, after, launcher)
+    except WorkerError as error:
+        say(f"the operators can't be compared: {error.failure.message}")
+        return
+    missing = next((profile.reason for profile in (*one, *other) if profile.reason), "")
+    if missing:
+        say(f"the operators can't be compared: {missing}")
+        return
+    say("")
+    say(f"where the time of a run goes, {before.label} and {after.label} (with the profiler on):")
+    say(table(change_rows(operator_changes(one, other)), header=HEADER, indent=2))

@@ -1,0 +1,64 @@
+"""``ortbench bisect``: launches are faked, the profiles are real ones."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pytest_ortbench.core.case import Case, Runtime
+from pytest_ortbench.core.run import Machine
+from pytest_ortbench.engine import gate as engine_gate
+from pytest_ortbench.engine.paired import Launched, Pair, measure_launch
+from tests.engine.fakes import FakeLauncher
+from tests.launch.cases import relu
+
+KVM = Machine(host="h", stable={"virtualisation": "KVM"})
+RUNTIMES = tuple(Runtime(label=f"r{index}", command=(sys.executable,)) for index in range(4))
+
+
+@pytest.fixture
+def slower_from(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """Fake the launches: from the runtime with this index on, a run takes 10 % longer."""
+
+    def fake(first: int) -> None:
+        def time_of(case: Case, _: int) -> float:
+            return 40e6 * (1.1 if int(case.runtime.label[1:]) >= first else 1.0)
+
+        launcher = FakeLauncher(time_of)
+
+        def launched(pair: Pair, _: object, **options: object) -> Launched:
+            return measure_launch(pair, launcher, **options)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(engine_gate, "measure_launch", launched)
+        monkeypatch.setattr("pytest_ortbench.cli.bisect._chosen", lambda _: RUNTIMES)
+        monkeypatch.setattr("pytest_ortbench.launch.machine.fingerprint", lambda: KVM)
+
+    return fake
+
+
+def test_the_change_is_named_with_the_operators_on_both_sides(tool, tmp_path: Path, slower_from):
+    slower_from(2)
+    ended = tool("bisect", "--runtimes=x", relu(tmp_path / "m.onnx"))
+    assert ended.code == 1
+    lines = ended.out.splitlines()
+    assert lines[0].startswith("r0 -> r3: slower  ×1.1")
+    assert "worse since r2" in lines
+    assert "last as good as r0: r1" in lines
+    at = lines.index("where the time of a run goes, r1 and r2 (with the profiler on):")
+    assert lines[at + 1].split() == ["operator", "nodes", "before", "after", "change"]
+    rows = [line.split("  ") for line in lines[at + 3 :]]
+    assert {row[1].strip() for row in rows} == {
+        "Relu (CPU)",
+        "(between nodes)",
+        "the whole run",
+    }
+
+
+def test_without_a_change_nothing_is_profiled(tool, tmp_path: Path, slower_from):
+    slower_from(9)
+    ended = tool("bisect", "--runtimes=x", relu(tmp_path / "m.onnx"))
+    assert ended.code == 0
+    assert ended.out.splitlines()[-1] == "r3 is as good as r0"
