@@ -19,6 +19,7 @@ from pytest_ortbench.progress import Progress
 if TYPE_CHECKING:
     from pytest_ortbench.collection import Collection
     from pytest_ortbench.core.case import Case
+    from pytest_ortbench.core.limits import Limit
     from pytest_ortbench.core.outcome import CaseResult
     from pytest_ortbench.core.run import Canary, Run
     from pytest_ortbench.engine.engine import Engine
@@ -44,6 +45,7 @@ class Bench:
         self.options: Options = read_options(config)
         self.planned: dict[tuple[str, str], Planned] = {}
         self.needs: dict[tuple[str, str], int] = {}
+        self.limits: list[Limit] = []
         self.passes: dict[tuple[str, str], set[str]] = {}
         self.finished: Run | None = None
         self.files: list[tuple[str, Path]] = []
@@ -94,7 +96,9 @@ class Bench:
         ours = [(item, planned) for item in items if (planned := planned_of(item)) is not None]
         for item, planned in ours:
             self.planned.setdefault(planned.case.key, planned)
-            least = samples_for_limits(self.collection.limits_of(item))
+            limits = self.collection.limits_of(item)
+            self.limits += limits
+            least = samples_for_limits(limits)
             if least:
                 self.needs[planned.case.key] = max(least, self.needs.get(planned.case.key, 0))
             self.passes.setdefault(planned.case.key, set()).update(self._passes_of(item, planned))
@@ -123,20 +127,20 @@ class Bench:
 
         A test that asks for more while it runs gets it then.
         """
-        from pytest_ortbench.core.metrics import ENERGY_METRICS
+        from pytest_ortbench.core.metrics import ENERGY_METRICS, STARTUP_METRICS
 
-        limited = any(
-            limit.metric.name in ENERGY_METRICS for limit in self.collection.limits_of(item)
-        )
         code = getattr(getattr(item, "function", None), "__code__", None)
-        asks = "energy" in code.co_names if code is not None else False
-        passes = {"energy"} if limited or asks else set()
+        named = {limit.metric.name for limit in self.collection.limits_of(item)}
+        named.update(code.co_names if code is not None else ())
+        passes = {"energy"} if named & {"energy", *ENERGY_METRICS} else set()
         if self.options.profile:
             passes.add("profile")
         if self.options.soak_s:
             passes.add("soak")
         if self.options.load:
             passes.add("load")
+        if self.options.startup or named & set(STARTUP_METRICS):
+            passes.add("startup")
         if planned.case.stages:
             passes.add("stages")
         if self.options.dataset is not None:

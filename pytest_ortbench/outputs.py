@@ -218,17 +218,19 @@ def _write_json(bench: Bench, run: Run, path: Path) -> None:
 
 def _write_plots(bench: Bench, run: Run, folder: Path) -> None:
     from pytest_ortbench.report.figures import write_figures
+    from pytest_ortbench.report.figures.slo import slo_of_limits
 
     folder.mkdir(parents=True, exist_ok=True)
-    if write_figures(run, folder):
+    if write_figures(run, folder, slo=slo_of_limits(bench.limits)):
         _note(bench, "plots", folder)
 
 
 def _write_html(bench: Bench, run: Run, path: Path) -> None:
+    from pytest_ortbench.report.figures.slo import slo_of_limits
     from pytest_ortbench.report.html import write_html
 
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_html(run, path)
+    write_html(run, path, slo=slo_of_limits(bench.limits))
     _note(bench, "report", path)
 
 

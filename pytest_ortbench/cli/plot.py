@@ -18,7 +18,7 @@ PLOTS, COMPARISON = "plots", "comparison-plots"
 @click.command(
     epilog=epilog(
         "ortbench plot",
-        "ortbench plot latest --output=plots --format=svg --slo=20ms",
+        "ortbench plot latest --output=plots --format=svg --p99=20ms",
         "ortbench plot lab-1/run.json lab-2/run.json",
     )
 )
@@ -38,19 +38,25 @@ PLOTS, COMPARISON = "plots", "comparison-plots"
     show_default=True,
     help="Repeatable.",
 )
-@click.option("--slo", metavar="TIME", help="Latency to keep, drawn as a line: 50ms.")
+@click.option("--slo", metavar="TIME", help="Latency p50 to keep, drawn as a line: 50ms.")
+@click.option("--p99", metavar="TIME", help="Latency p99 to keep, drawn as a line: 50ms.")
 @results_option
 def command(
     runs: tuple[str, ...],
     output: Path | None,
     formats: tuple[str, ...],
     slo: str | None,
+    p99: str | None,
     results: Path,
 ) -> int:
     """Draw the figures of RUN, the newest finished one if none is named, or of several compared."""
-    limit = None if slo is None else parse_amount(slo, "s", place="--slo")
-    if limit is not None and limit <= 0:
-        raise UsageError(f"{slo!r} is no latency", place="--slo", hint="Write e.g. --slo=50ms")
+    if slo is not None and p99 is not None:
+        raise UsageError(
+            "a figure has one latency to keep",
+            place="--slo, --p99",
+            hint="Name one of them",
+        )
+    limit = _limit("latency_p99", "--p99", p99) or _limit("latency_p50", "--slo", slo)
     try:
         written = _draw(runs, output, formats, limit, results)
     except OSError as error:
@@ -67,11 +73,21 @@ def command(
     return ExitCode.FINE
 
 
+def _limit(metric: str, flag: str, text: str | None) -> tuple[str, float] | None:
+    """A percentile and what it must keep, in seconds."""
+    if text is None:
+        return None
+    seconds = parse_amount(text, "s", place=flag)
+    if seconds <= 0:
+        raise UsageError(f"{text!r} is no latency", place=flag, hint=f"Write e.g. {flag}=50ms")
+    return metric, seconds
+
+
 def _draw(
     runs: tuple[str, ...],
     output: Path | None,
     formats: tuple[str, ...],
-    slo_s: float | None,
+    limit: tuple[str, float] | None,
     results: Path,
 ) -> list[Path]:
     if len(runs) > 1:
@@ -83,9 +99,11 @@ def _draw(
         view = build_view(load_facts(runs, results))
         return fleet.write_figures(view, folder, formats=formats)
     from pytest_ortbench.report import figures
+    from pytest_ortbench.report.figures.slo import Slo
     from pytest_ortbench.store.documents import resolve_run
 
     spec = runs[0] if runs else "latest"
     run = load_run(spec, results)
     folder = output or resolve_run(spec, results).parent / PLOTS
-    return figures.write_figures(run, folder, formats=formats, slo_s=slo_s)
+    slo = None if limit is None else Slo(metric=limit[0], latency_s=limit[1])
+    return figures.write_figures(run, folder, formats=formats, slo=slo)

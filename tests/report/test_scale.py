@@ -19,7 +19,7 @@ def test_two_thousand_cases_make_a_page_below_fifteen_megabytes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # Figures show a part of the cases, the same at 300 as at 2,000; here they would only cost time.
-    monkeypatch.setattr("pytest_ortbench.report.html.page.figures", lambda _: iter(()))
+    monkeypatch.setattr("pytest_ortbench.report.html.page.figures", lambda *_, **__: iter(()))
     html = render_html(sample_runs.many_cases(2000, samples=40, workers=1))
     assert len(html.encode()) < LIMIT - FIGURES
     assert html.count("<tr data-model=") == 2000

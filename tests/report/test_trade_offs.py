@@ -7,12 +7,16 @@ import dataclasses
 import pytest
 from matplotlib.figure import Figure
 
+from pytest_ortbench.core.limits import parse_limit
+from pytest_ortbench.core.load import Load
+from pytest_ortbench.core.load_spec import parse_load
 from pytest_ortbench.core.outcome import CaseResult, Flag
 from pytest_ortbench.report.entries import entries
 from pytest_ortbench.report.figures import FIGURES
 from pytest_ortbench.report.figures.accuracy import accuracy, decibels, front_of
 from pytest_ortbench.report.figures.batches import batches
 from pytest_ortbench.report.figures.scaling import courses, scaling
+from pytest_ortbench.report.figures.slo import Slo, slo_of_limits, slo_of_loads
 from tests import results_factory as factory
 from tests.report import fleet_views, sample_runs
 from tests.report.test_figures import assert_legible, drawn
@@ -113,13 +117,67 @@ def test_the_latency_to_keep_is_a_line_in_both_panels() -> None:
     run = factory.make_run(
         [sample_runs.measured(sample_runs.case(batch=b), 0.004 * b) for b in (1, 8)]
     )
-    figure = drawn(batches(entries(run), slo_s=0.02))
+    figure = drawn(batches(entries(run), slo=Slo(latency_s=0.02)))
     left, right = figure.axes
     assert any(list(line.get_ydata()) == [20.0, 20.0] for line in left.lines)
     assert any(list(line.get_xdata()) == [20.0, 20.0] for line in right.lines)
-    assert "the latency to keep, 20.0 ms" in figure.get_supxlabel()
+    assert "the latency to keep, p50 of at most 20.0 ms" in figure.get_supxlabel()
+    assert left.get_ylabel() == "latency p50 (ms)"
     assert left.get_ylim()[0] < 20 < left.get_ylim()[1]
     assert_legible(figure)
+
+
+def test_a_bound_on_p99_is_drawn_against_p99() -> None:
+    run = factory.make_run(
+        [sample_runs.measured(sample_runs.case(batch=b), 0.004 * b, count=400) for b in (1, 8)]
+        + [sample_runs.measured(sample_runs.case(precision="fp16"), 0.002, count=20)]
+    )
+    shown = entries(run)
+    figure = drawn(batches(shown, slo=Slo(latency_s=0.02, metric="latency_p99")))
+    left, right = figure.axes
+    assert (left.get_ylabel(), right.get_xlabel()) == ("latency p99 (ms)", "latency p99 (ms)")
+    line = next(
+        one for one in left.lines if len(one.get_xdata()) == 2 and one.get_marker() != "None"
+    )
+    p99 = [entry.quantity("latency_p99") for entry in shown[:2]]
+    assert list(line.get_ydata()) == pytest.approx([q.value * 1e3 for q in p99 if q])
+    note = figure.get_supxlabel()
+    assert "the latency to keep, p99 of at most 20.0 ms" in note
+    assert "1 measured cases have too few samples for p99" in note
+    assert_legible(figure)
+
+
+def test_without_samples_for_p99_the_figure_falls_back_to_p50_without_a_line() -> None:
+    run = factory.make_run(
+        [sample_runs.measured(sample_runs.case(batch=b), 0.004 * b, count=20) for b in (1, 8)]
+    )
+    figure = drawn(batches(entries(run), slo=Slo(latency_s=0.02, metric="latency_p99")))
+    assert figure.axes[0].get_ylabel() == "latency p50 (ms)"
+    assert "to keep" not in figure.get_supxlabel()
+
+
+@pytest.mark.parametrize(
+    ("limits", "slo"),
+    [
+        ((), None),
+        (("peak_rss <= 5 MB", "latency_p50 >= 1 ms"), None),
+        (
+            ("latency_p50 <= 10 ms", "latency_p99 <= 30 ms"),
+            Slo(latency_s=0.03, metric="latency_p99"),
+        ),
+        (("latency_p50 <= 10 ms", "latency_p50 <= 10 ms"), Slo(latency_s=0.01)),
+        (("latency_p99 <= 10 ms", "latency_p99 <= 20 ms"), None),
+    ],
+)
+def test_the_bound_comes_from_the_limits_of_tests(limits: tuple[str, ...], slo: Slo | None) -> None:
+    assert slo_of_limits(parse_limit(text, place="here") for text in limits) == slo
+
+
+def test_the_bound_comes_from_the_loads_of_a_run() -> None:
+    (result,) = factory.make_run([sample_runs.measured(sample_runs.case(), 0.004)]).cases
+    spec = parse_load("server:100:20ms", place="here")
+    shown = entries(factory.make_run([dataclasses.replace(result, loads=(Load(spec=spec),))]))
+    assert slo_of_loads(shown) == Slo(latency_s=0.02, metric="latency_p99")
 
 
 def test_energy_by_case() -> None:

@@ -19,6 +19,7 @@ from pytest_ortbench.report.figures.batches import batches
 from pytest_ortbench.report.figures.distribution import distribution
 from pytest_ortbench.report.figures.dots import ENERGY, LATENCY, MEMORY, THROUGHPUT, by_case
 from pytest_ortbench.report.figures.scaling import scaling
+from pytest_ortbench.report.figures.slo import Slo, slo_of_loads
 from pytest_ortbench.report.figures.timeline import timeline
 
 #: Every figure by the name of its file. Each gives ``None`` where a run has nothing for it.
@@ -48,21 +49,23 @@ DESCRIPTIONS: dict[str, str] = {
 }
 
 
-def figures(shown: Sequence[Entry], *, slo_s: float | None = None) -> Iterator[tuple[str, Figure]]:
+def figures(shown: Sequence[Entry], *, slo: Slo | None = None) -> Iterator[tuple[str, Figure]]:
     """Draw every figure that a run has data for, one after the other to keep memory low.
 
     Args:
         shown: All cases of the run.
-        slo_s: Latency that must be kept, drawn as a line where latency is an axis.
+        slo: Latency that must be kept, drawn as a line where latency is an axis; by default that
+            of the loads of the run.
     """
+    slo = slo or slo_of_loads(shown)
     for name, draw in FIGURES.items():
-        made = batches(shown, slo_s=slo_s) if name == "batch" else draw(shown)
+        made = batches(shown, slo=slo) if name == "batch" else draw(shown)
         if made is not None:
             yield name, made
 
 
 def write_figures(
-    run: Run, folder: Path, *, formats: Sequence[str] = ("png",), slo_s: float | None = None
+    run: Run, folder: Path, *, formats: Sequence[str] = ("png",), slo: Slo | None = None
 ) -> list[Path]:
     """Write all figures of a run into a folder, which is made if it is missing.
 
@@ -70,13 +73,13 @@ def write_figures(
         run: A run with any number of cases, also none.
         folder: Where the files go: ``latency.png``, ``distribution.png``, ….
         formats: ``png``, ``svg`` or both.
-        slo_s: Latency that must be kept, drawn as a line.
+        slo: Latency that must be kept, drawn as a line; by default that of the loads of the run.
 
     Returns:
         The files written, in reading order; empty where nothing was measured.
     """
     written: list[Path] = []
-    for name, made in figures(entries(run), slo_s=slo_s):
+    for name, made in figures(entries(run), slo=slo):
         folder.mkdir(parents=True, exist_ok=True)
         for ending in formats:
             path = folder / f"{name}.{ending}"

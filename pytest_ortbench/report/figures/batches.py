@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from pytest_ortbench.core.quantity import Quantity
-from pytest_ortbench.core.units import format_amount
 from pytest_ortbench.report.entries import Entry, by_model
 from pytest_ortbench.report.figures import style
 from pytest_ortbench.report.figures.identity import Identity
+from pytest_ortbench.report.figures.slo import Slo, percentile_words
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,15 +35,19 @@ class Line:
         return max(_of(entry, "throughput").value for entry in self.entries)
 
 
-def batches(shown: Sequence[Entry], *, slo_s: float | None = None) -> Figure | None:
+def batches(shown: Sequence[Entry], *, slo: Slo | None = None) -> Figure | None:
     """Draw a row of two panels a model; ``None`` if no case was measured at two batch sizes.
 
     Args:
         shown: All cases of the run.
-        slo_s: Latency that must be kept, drawn as a line.
+        slo: Latency that must be kept, drawn as a line. It says which percentile the latencies
+            are; p50 without it, and where no case has the samples for that percentile.
     """
-    models = [(group.model.name, lines_of(group.entries)) for group in by_model(shown)]
-    models = [(name, lines) for name, lines in models if lines]
+    metric = slo.metric if slo is not None else "latency_p50"
+    models = _models(shown, metric)
+    if not models and metric != "latency_p50":
+        slo, metric = None, "latency_p50"
+        models = _models(shown, metric)
     if not models:
         return None
     identity = Identity(shown)
@@ -56,22 +60,35 @@ def batches(shown: Sequence[Entry], *, slo_s: float | None = None) -> Figure | N
         kept = sorted(lines, key=lambda line: -line.best)[:LINES]
         left_out += len(lines) - len(kept)
         drawn += [entry for line in kept for entry in line.entries]
-        _against_batch(left, name, kept, identity, slo_s)
-        _against_latency(right, kept, identity, slo_s)
+        _against_batch(left, name, kept, identity, metric, slo)
+        _against_latency(right, kept, identity, metric, slo)
     style.heading(made, "Batch size", identity.handles(drawn))
-    style.note(made, _notes(models, left_out, slo_s))
+    without = sum(entry.measured and entry.quantity(metric) is None for entry in shown)
+    style.note(made, _notes(models, left_out, without, metric, slo))
     return made
 
 
+def _models(shown: Sequence[Entry], metric: str) -> list[tuple[str, tuple[Line, ...]]]:
+    found = [(group.model.name, lines_of(group.entries, metric)) for group in by_model(shown)]
+    return [(name, lines) for name, lines in found if lines]
+
+
 def _notes(
-    models: Sequence[tuple[str, tuple[Line, ...]]], left_out: int, slo_s: float | None
+    models: Sequence[tuple[str, tuple[Line, ...]]],
+    left_out: int,
+    without: int,
+    metric: str,
+    slo: Slo | None,
 ) -> tuple[str, ...]:
+    name = percentile_words(metric)
     sentences = [
-        "Left: p50 with its 95 % interval. Right: along a line the batch grows from left to right; "
-        "upper left is best.",
+        f"Left: {name} with its 95 % interval. Right: along a line the batch grows from left to "
+        "right; upper left is best.",
     ]
-    if slo_s is not None:
-        sentences.append(f"Dashed: the latency to keep, {format_amount(slo_s, 's')}.")
+    if slo is not None:
+        sentences.append(f"Dashed: the latency to keep, {slo.words}.")
+    if without:
+        sentences.append(f"{without} measured cases have too few samples for {name}.")
     if left_out:
         sentences.append(f"Shown: the lines with the highest throughput; {left_out} are not shown.")
     if len(models) > PANELS:
@@ -85,11 +102,11 @@ def _of(entry: Entry, metric: str) -> Quantity:
     return quantity
 
 
-def lines_of(members: Sequence[Entry]) -> tuple[Line, ...]:
+def lines_of(members: Sequence[Entry], metric: str = "latency_p50") -> tuple[Line, ...]:
     """Group measured cases that differ only in batch size; groups of one are left out."""
     groups: dict[tuple[str, ...], list[Entry]] = {}
     for entry in members:
-        if entry.quantity("latency_p50") is None or entry.quantity("throughput") is None:
+        if entry.quantity(metric) is None or entry.quantity("throughput") is None:
             continue
         case = entry.result.case
         key = (
@@ -108,33 +125,38 @@ def lines_of(members: Sequence[Entry]) -> tuple[Line, ...]:
     )
 
 
-def _limit(axes: Axes, which: str, slo_s: float | None, scale: style.Scale) -> None:
+def _limit(axes: Axes, which: str, slo: Slo | None, scale: style.Scale) -> None:
     """Draw the latency that must be kept."""
-    if slo_s is None:
+    if slo is None:
         return
     draw = axes.axhline if which == "y" else axes.axvline
-    draw(scale.of(slo_s), color=style.INK, linewidth=1.1, linestyle=(0, (4, 3)), zorder=1)
+    draw(scale.of(slo.latency_s), color=style.INK, linewidth=1.1, linestyle=(0, (4, 3)), zorder=1)
 
 
 def _against_batch(
-    axes: Axes, name: str, lines: Sequence[Line], identity: Identity, slo_s: float | None
+    axes: Axes,
+    name: str,
+    lines: Sequence[Line],
+    identity: Identity,
+    metric: str,
+    slo: Slo | None,
 ) -> None:
     values = [
         end
         for line in lines
         for entry in line.entries
-        for quantity in (_of(entry, "latency_p50"),)
+        for quantity in (_of(entry, metric),)
         for end in (quantity.value, quantity.low, quantity.high)
         if end is not None
     ]
-    values += [] if slo_s is None else [slo_s]
+    values += [] if slo is None else [slo.latency_s]
     scale = style.Scale(values, "s")
     style.dress(axes, grid="both")
     style.scale_axis(axes, "y", [scale.of(value) for value in values])
     for line in lines:
         first = line.entries[0]
         sizes = [entry.result.case.batch for entry in line.entries]
-        medians = [_of(entry, "latency_p50") for entry in line.entries]
+        medians = [_of(entry, metric) for entry in line.entries]
         axes.plot(
             sizes,
             [scale.of(quantity.value) for quantity in medians],
@@ -151,10 +173,10 @@ def _against_batch(
                     color=identity.colour(first),
                     linewidth=2.2,
                 )
-    _limit(axes, "y", slo_s, scale)
+    _limit(axes, "y", slo, scale)
     _batch_axis(axes, sorted({e.result.case.batch for line in lines for e in line.entries}))
     style.title(axes, style.drawable(name, 44))
-    style.axis_label(axes, "y", "latency p50", scale.name)
+    style.axis_label(axes, "y", f"latency {percentile_words(metric)}", scale.name)
 
 
 def _batch_axis(axes: Axes, sizes: Sequence[int]) -> None:
@@ -171,10 +193,10 @@ def _batch_axis(axes: Axes, sizes: Sequence[int]) -> None:
 
 
 def _against_latency(
-    axes: Axes, lines: Sequence[Line], identity: Identity, slo_s: float | None
+    axes: Axes, lines: Sequence[Line], identity: Identity, metric: str, slo: Slo | None
 ) -> None:
-    latencies = [_of(entry, "latency_p50").value for line in lines for entry in line.entries]
-    latencies += [] if slo_s is None else [slo_s]
+    latencies = [_of(entry, metric).value for line in lines for entry in line.entries]
+    latencies += [] if slo is None else [slo.latency_s]
     rates = [_of(entry, "throughput").value for line in lines for entry in line.entries]
     scale = style.Scale(latencies, "s")
     style.dress(axes, grid="both")
@@ -183,13 +205,13 @@ def _against_latency(
     for line in lines:
         first = line.entries[0]
         axes.plot(
-            [scale.of(_of(entry, "latency_p50").value) for entry in line.entries],
+            [scale.of(_of(entry, metric).value) for entry in line.entries],
             [_of(entry, "throughput").value for entry in line.entries],
             color=identity.colour(first),
             marker=identity.marker(first),
             markersize=4,
             linewidth=1.1,
         )
-    _limit(axes, "x", slo_s, scale)
-    style.axis_label(axes, "x", "latency p50", scale.name)
+    _limit(axes, "x", slo, scale)
+    style.axis_label(axes, "x", f"latency {percentile_words(metric)}", scale.name)
     style.axis_label(axes, "y", "throughput", "items/s")

@@ -14,19 +14,24 @@ from jinja2 import DictLoader, Environment, StrictUndefined
 from markupsafe import Markup
 
 from pytest_ortbench.core.run import Run
+from pytest_ortbench.report.figures.slo import Slo
 from pytest_ortbench.report.html.page import build_page
 
 
-def write_html(run: Run, path: Path) -> None:
-    """Write the report of a run as one HTML file in UTF-8."""
-    path.write_text(render_html(run), encoding="utf-8")
+def write_html(run: Run, path: Path, *, slo: Slo | None = None) -> None:
+    """Write the report of a run as one HTML file in UTF-8; arguments as of :func:`render_html`."""
+    path.write_text(render_html(run, slo=slo), encoding="utf-8")
 
 
-def render_html(run: Run) -> str:
+def render_html(run: Run, *, slo: Slo | None = None) -> str:
     """Return the report of a run as one HTML document.
 
     All styles, scripts and pictures are inside; the content security policy allows exactly these,
     by their digests, and no connection to anywhere.
+
+    Args:
+        run: Any run.
+        slo: Latency that must be kept, drawn as a line; by default that of the loads of the run.
     """
     style, script = _text("style.css"), _text("table.js")
     environment = Environment(
@@ -41,7 +46,7 @@ def render_html(run: Run) -> str:
         "img-src data:; base-uri 'none'; form-action 'none'"
     )
     return environment.get_template("page").render(
-        page=build_page(run),
+        page=build_page(run, slo=slo),
         policy=policy,
         # Our own files, the only text that is not escaped.
         style=Markup(style),
