@@ -162,6 +162,7 @@ class Collection:
             soak_s=options.soak_s,
             loads=options.load,
             load_official=options.load_official,
+            load_logs="" if options.load_logs is None else str(options.load_logs.absolute()),
             keep=0 if options.samples == "all" else Sampling().keep,
         )
 

@@ -288,6 +288,15 @@ OPTIONS: tuple[OptionSpec, ...] = (
         filled_by=("load",),
     ),
     OptionSpec(
+        field="startup",
+        flag="--ort-startup",
+        kind="flag",
+        metavar="",
+        help="start each case again in fresh processes, with the model's files in and out of the "
+        "page cache and the provider's engines cached and not",
+        filled_by=("load",),
+    ),
+    OptionSpec(
         field="stages",
         flag="--ort-stages",
         kind="list",
@@ -311,6 +320,14 @@ OPTIONS: tuple[OptionSpec, ...] = (
         kind="flag",
         metavar="",
         help="use the durations of MLPerf's rules for --ort-load (10 minutes and more a load)",
+        filled_by=("load",),
+    ),
+    OptionSpec(
+        field="load_logs",
+        flag="--ort-load-logs",
+        kind="path",
+        metavar="DIR",
+        help="keep the load generator's own logs in this folder (default: none are kept)",
         filled_by=("load",),
     ),
     OptionSpec(

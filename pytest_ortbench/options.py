@@ -46,9 +46,11 @@ class Options:
         samples: ``thinned`` or ``all``.
         dataset: Labelled data or an entry point, ``None`` for none.
         soak_s: Length of the soak pass.
+        startup: Measure start-up under known conditions.
         stages: Files of stages, each with the cases that it is for.
         load: Loads that each case is put under, as written.
         load_official: Use the durations of MLPerf's rules.
+        load_logs: Folder for the load generator's logs; ``None`` keeps none.
         profile: Run the operator profile.
         against: Side to compare with in this run.
         baseline: Stored run to compare with.
@@ -89,9 +91,11 @@ class Options:
     samples: str = "thinned"
     dataset: Dataset | None = None
     soak_s: float = 0.0
+    startup: bool = False
     stages: tuple[StageFile, ...] = ()
     load: tuple[str, ...] = ()
     load_official: bool = False
+    load_logs: Path | None = None
     profile: bool = False
     against: str = ""
     baseline: str = ""

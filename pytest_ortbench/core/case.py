@@ -143,6 +143,7 @@ class Sampling:
         soak_s: Length of the soak pass, which the timeout does not include; 0 for none.
         loads: Loads that the case is put under, as written; each has the timeout for itself.
         load_official: Whether they last as long as MLPerf's rules ask for.
+        load_logs: Folder that keeps the generator's logs; empty for none.
     """
 
     time_s: float = 5.0
@@ -154,6 +155,7 @@ class Sampling:
     soak_s: float = 0.0
     loads: tuple[str, ...] = ()
     load_official: bool = False
+    load_logs: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

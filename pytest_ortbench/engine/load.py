@@ -63,6 +63,9 @@ def _measure(result: CaseResult, text: str, launcher: Launcher) -> Load:
         return replace(load, reason="the throughput of the standard pass is not known")
     # Opening and warming have the case's own timeout, the load has its own beside.
     deadline = time.monotonic() + 2 * sampling.timeout_s
+    # Elsewhere the worker would write into a folder of that other machine.
+    logs = sampling.load_logs if result.case.runtime.shares_files else ""
+    logs = f"{logs}/{_file_name(result.case.case_id)}/{_file_name(text)}" if logs else ""
     try:
         with closing(launcher.open(result.case, worker=0, deadline=deadline)) as worker:
             worker.warm(warm_up_budget_s(result.case))
@@ -73,8 +76,8 @@ def _measure(result: CaseResult, text: str, launcher: Launcher) -> Load:
                 threads=worker.threads,
             )
             if spec.scenario == "peak":
-                return _search(load, plan, worker, sampling.timeout_s)
-            return _single(load, plan, worker)
+                return _search(load, plan, worker, sampling.timeout_s, logs)
+            return _single(load, plan, worker, logs)
     except WorkerError as error:
         return replace(load, reason=f"{error.failure.kind}: {error.failure.message}")
 
@@ -85,20 +88,25 @@ def _capacity(result: CaseResult) -> float | None:
     return None if found is None else found.value / result.case.batch
 
 
-def _single(load: Load, plan: LoadPlan, worker: Worker) -> Load:
-    test = worker.load(_question(load, plan, load.spec.rate_per_s))
+def _file_name(text: str) -> str:
+    return "".join(c if c.isalnum() or c in "-.+" else "_" for c in text)[:120]
+
+
+def _single(load: Load, plan: LoadPlan, worker: Worker, logs: str) -> Load:
+    test = worker.load(_question(load, plan, load.spec.rate_per_s, logs))
     if test.valid is None:
         return replace(load, reason=_no_verdict(test))
     return replace(load, tests=(test,), answer=0)
 
 
-def _search(load: Load, plan: LoadPlan, worker: Worker, budget_s: float) -> Load:
+def _search(load: Load, plan: LoadPlan, worker: Worker, budget_s: float, logs: str) -> Load:
     capacity = load.capacity_per_s or 0.0
     tests: list[LoadTest] = []
     until = time.monotonic() + budget_s
 
     def is_valid(rate: float) -> bool:
-        test = worker.load(_question(load, plan, rate))
+        folder = f"{logs}/{len(tests) + 1}" if logs else ""
+        test = worker.load(_question(load, plan, rate, folder))
         if test.valid is None:
             raise _NoVerdict(_no_verdict(test))
         tests.append(test)
@@ -148,7 +156,7 @@ def _no_verdict(test: LoadTest) -> str:
     return " ".join(test.reasons) or "the load generator gave no verdict"
 
 
-def _question(load: Load, plan: LoadPlan, rate_per_s: float | None) -> PutUnderLoad:
+def _question(load: Load, plan: LoadPlan, rate_per_s: float | None, logs: str) -> PutUnderLoad:
     spec, capacity = load.spec, load.capacity_per_s or 0.0
     outstanding = 0
     if rate_per_s is not None:
@@ -166,4 +174,5 @@ def _question(load: Load, plan: LoadPlan, rate_per_s: float | None) -> PutUnderL
         least_queries=plan.least_queries,
         most_outstanding=outstanding,
         official=load.official,
+        keep_logs=logs,
     )

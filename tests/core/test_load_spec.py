@@ -67,11 +67,10 @@ def test_a_wrong_load_has_one_message_with_place_and_next_step(text: str, messag
 def test_any_text_is_read_or_refused(text: str) -> None:
     try:
         spec = parse_load(text, place="here")
-    except UsageError as error:
-        assert error.hint or error.message
-    else:
-        assert 50 <= spec.percent < 100
-        assert parse_load(spec.text, place="here") == spec
+    except UsageError:
+        return
+    assert 50 <= spec.percent < 100
+    assert parse_load(spec.text, place="here") == spec
 
 
 def test_the_verdict_is_that_of_the_test_that_answers() -> None:

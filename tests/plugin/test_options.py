@@ -87,6 +87,7 @@ def test_the_options_of_the_product_exist() -> None:
         "--ort-soak": "float",
         "--ort-load": "args",
         "--ort-load-official": "bool",
+        "--ort-load-logs": "string",
         "--ort-profile": "bool",
         "--ort-against": "string",
         "--ort-baseline": "string",
@@ -294,7 +295,7 @@ def test_each_key_is_read_from_both_tables(
 ) -> None:
     (pytester.path / "x").touch()
     (pytester.path / "x.py").write_text("def f(batch): ...")
-    if spec.field in ("results", "plots"):
+    if spec.field in ("results", "plots", "load_logs"):
         (pytester.path / "x").unlink()
     text = _FITTING.get(spec.field, _SAMPLES[spec.kind][0])
     pytester.makepyprojecttoml(f"[{table}]\n{spec.ini} = {text}\n")
