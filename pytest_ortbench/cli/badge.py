@@ -1,4 +1,4 @@
-"""``ortbench badge``: one number of a run, as shields.io reads it."""
+"""``ortbench badge``: one number of a run as a picture, or as shields.io reads it."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pytest_ortbench.cli.terminal import ExitCode, say
 
 @click.command(
     epilog=epilog(
+        "ortbench badge latest mobilenet_v2 --output=badge.svg",
         "ortbench badge latest mobilenet_v2 --output=badge.json",
         "ortbench badge latest mobilenet_v2/int8-static/cpu/b1 --metric=latency_p50",
     )
@@ -21,27 +22,39 @@ from pytest_ortbench.cli.terminal import ExitCode, say
 @click.option(
     "--metric", default="latency_p50", show_default=True, help="Number of a CASE that is shown."
 )
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["json", "svg"]),
+    help="svg (a picture) or json (which shields.io draws one from); by default as the file of "
+    "--output ends, else json.",
+)
 @output_option
 @results_option
-def command(run: str, name: str, metric: str, output: Path | None, results: Path) -> int:
-    """Write the JSON of a badge: the fastest variant of a MODEL, or one number of a CASE.
+def command(
+    run: str, name: str, metric: str, form: str | None, output: Path | None, results: Path
+) -> int:
+    """Write a badge: the fastest variant of a MODEL, or one number of a CASE.
 
-    Publish the file and point https://img.shields.io/endpoint?url=… at it.
+    An SVG is a picture to link to. For JSON, publish the file and point
+    https://img.shields.io/endpoint?url=… at it.
     """
-    from pytest_ortbench.report.badge import render_badge, render_case_badge
+    from pytest_ortbench.report.badge import case_badge, model_badge, render_json, render_svg
 
     loaded = load_run(run, results)
     models = {result.case.model.name for result in loaded.cases}
     is_case = any(result.case.case_id == name for result in loaded.cases)
     if is_case or (name not in models and "/" in name):
-        text = render_case_badge(loaded, name, metric)
+        badge = case_badge(loaded, name, metric)
     else:
-        text = render_badge(loaded, name)
+        badge = model_badge(loaded, name)
+    picture = form == "svg" or (form is None and output is not None and output.suffix == ".svg")
+    text = (render_svg(badge) if picture else render_json(badge)).rstrip("\n")
     if output is None:
         say(text)
         return ExitCode.FINE
     from pytest_ortbench.cli.files import save
 
     save(text + "\n", output)
-    say(f"{output}: {text}")
+    say(f"{output}: {badge.label}: {badge.message}")
     return ExitCode.FINE

@@ -207,6 +207,10 @@ def test_a_badge_of_a_model_and_of_a_case(tool, store, tmp_path):
     assert tool("badge", "latest", case_id, "--metric=speed").code == 2
     tool("badge", "latest", case_id, "--output=badge.json")
     assert json.loads((tmp_path / "badge.json").read_text())["color"] == "blue"
+    ended = tool("badge", "latest", "mobilenet_v2", "--output=badge.svg")
+    assert ended.out.startswith("badge.svg: mobilenet_v2: int8-static/cpu/b1 1.6")
+    assert (tmp_path / "badge.svg").read_text().startswith("<svg ")
+    assert tool("badge", "latest", "mobilenet_v2", "--format=svg").out.startswith("<svg ")
 
 
 def test_a_machine_can_be_given_a_name(tool, store, tmp_path):
