@@ -73,7 +73,8 @@ def render_svg(badge: Badge) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + right}" height="{_HEIGHT_PX}" '
         f'role="img" aria-label="{name}">',
         f"<title>{whole}</title>",
-        f'<clipPath id="r{left + right}"><rect width="{left + right}" height="{_HEIGHT_PX}" rx="3"/></clipPath>',
+        f'<clipPath id="r{left + right}">'
+        f'<rect width="{left + right}" height="{_HEIGHT_PX}" rx="3"/></clipPath>',
         f'<g clip-path="url(#r{left + right})">',
         f'<rect width="{left}" height="{_HEIGHT_PX}" fill="{_LABEL_FILL}"/>',
         f'<rect x="{left}" width="{right}" height="{_HEIGHT_PX}" fill="{_FILLS[badge.colour]}"/>',
