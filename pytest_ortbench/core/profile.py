@@ -16,6 +16,8 @@ class OperatorTime:
         nodes: How many there are.
         kind: ``compute``; ``copy`` between devices; ``cast`` between precisions; ``move``: only
             moves or rearranges data.
+        macs: Multiply-accumulates a run; ``None`` if those of a node are not known.
+        moved_bytes: Bytes that they read and write a run, every value once; ``None`` likewise.
     """
 
     op: str
@@ -23,6 +25,8 @@ class OperatorTime:
     time_ns: int
     nodes: int
     kind: str = "compute"
+    macs: int | None = None
+    moved_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +39,8 @@ class NodeTime:
         provider: Provider that executed it.
         time_ns: Time in it a run, mean over the profiled runs.
         shapes: Types and shapes of its inputs and outputs: ``float [1,64,56,56] -> …``.
+        macs: Multiply-accumulates a run; ``None`` if they are not known.
+        moved_bytes: Bytes that it reads and writes a run, every value once; ``None`` likewise.
     """
 
     name: str
@@ -42,6 +48,35 @@ class NodeTime:
     provider: str
     time_ns: int
     shapes: str = ""
+    macs: int | None = None
+    moved_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Peak:
+    """What the provider reaches on this machine, with the threads of the case.
+
+    Attributes:
+        macs_per_s: Multiply-accumulates a second of a large matrix product; ``None`` if it can't
+            be had.
+        bytes_per_s: Bytes a second that an elementwise pass over memory reads and writes; ``None``
+            likewise.
+        provider: What it was measured through.
+        element: Type of the elements of the product: that of the case's own products.
+        threads: Intra-op threads in force.
+        product: The product, for people: ``1024 x 1024 x 1024``.
+        copy_bytes: Size of what is passed over; much larger than caches are.
+        reason: Why a peak is missing; empty if none is.
+    """
+
+    macs_per_s: float | None = None
+    bytes_per_s: float | None = None
+    provider: str = ""
+    element: str = ""
+    threads: int = 0
+    product: str = ""
+    copy_bytes: int = 0
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +97,16 @@ class OperatorProfile:
             that the times are those of starting them.
         trace: Where the Chrome trace was kept; empty if it was not.
         reason: Why there is no profile; empty otherwise.
+        macs: Multiply-accumulates of a run; ``None`` if those of a node are not known.
+        moved_bytes: Bytes that the nodes of a run read and write; ``None`` likewise.
+        work_source: What tells them: ``nodes`` that ran, or the ``file`` where a provider runs
+            subgraphs of its own.
+        peak: What the provider reaches here; ``None`` if it was not measured.
+        cpu_ns: CPU time of such a run without the profiler, over all threads; ``None`` if it was
+            not read.
+        unspun_ns: As ``plain_ns`` with threads that sleep instead of spin when they have no work;
+            ``None`` if that was not tried: one thread, or a provider that has no such threads.
+        unspun_cpu_ns: CPU time of such a run.
     """
 
     runs: int = 0
@@ -75,6 +120,13 @@ class OperatorProfile:
     asynchronous: bool = False
     trace: str = ""
     reason: str = ""
+    macs: int | None = None
+    moved_bytes: int | None = None
+    work_source: str = ""
+    peak: Peak | None = None
+    cpu_ns: int | None = None
+    unspun_ns: int | None = None
+    unspun_cpu_ns: int | None = None
 
     @property
     def between_ns(self) -> int:

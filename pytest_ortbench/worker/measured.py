@@ -211,14 +211,14 @@ class MeasuredCase:
 
     def operators(self, keep: Path | None) -> OperatorProfile:
         """Time the measured session, release it, and profile another one; no block can follow."""
-        from pytest_ortbench.worker.operator_profile import plain_times, profile_operators
+        from pytest_ortbench.worker.operator_profile import plain_runs, profile_operators
 
         self._enter("profile")
         loop, duration = self._live_loop(), _room_for(1)
-        plain_ns = plain_times(lambda: loop(duration))
+        plain = plain_runs(lambda: loop(duration))
         self._release()
         return profile_operators(
-            self.case, self.feeds, plain_ns, threads=self._threads, cpus=self._cpus, keep=keep
+            self.case, self.feeds, plain, threads=self._threads, cpus=self._cpus, keep=keep
         )
 
     def energy(self, budget_s: float) -> Energy:

@@ -5,15 +5,24 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_ortbench.core.case import Case
+from pytest_ortbench.core.case import Case, SessionConfig
 from pytest_ortbench.core.profile import NodeTime, OperatorProfile, OperatorTime
+from pytest_ortbench.worker.node_work import (
+    UNPACKED,
+    Key,
+    Work,
+    element_of_products,
+    total,
+    work_of_nodes,
+)
+from pytest_ortbench.worker.peak import peak_of
 from pytest_ortbench.worker.placement import COPIES
 from pytest_ortbench.worker.profile_events import NodeEvent, Profile, Tensor, read_events
-from pytest_ortbench.worker.session import create, session_options
+from pytest_ortbench.worker.session import CPU, create, session_options
 from pytest_ortbench.worker.timing import median
 
 if TYPE_CHECKING:
@@ -23,6 +32,11 @@ if TYPE_CHECKING:
 _LEAST_RUNS, _MOST_RUNS, _LONGEST_S = 6, 101, 2.0
 #: Most events in a trace; a graph of 10,000 nodes gets fewer runs.
 _MOST_EVENTS = 200_000
+
+#: Session config entry that lets threads wait in a loop for the next piece of work.
+_SPIN = "session.intra_op.allow_spinning"
+#: Time for runs without that.
+_UNSPUN_S = 0.7
 
 #: Nodes that are kept by name.
 _KEPT_NODES = 50
@@ -51,7 +65,7 @@ _ASYNCHRONOUS = (
 def profile_operators(
     case: Case,
     feeds: Mapping[str, object],
-    plain_ns: Sequence[int],
+    plain: PlainRuns,
     *,
     threads: int,
     cpus: int,
@@ -62,7 +76,7 @@ def profile_operators(
     Args:
         case: What to profile.
         feeds: Values of the inputs.
-        plain_ns: Times of runs without the profiler.
+        plain: Runs without the profiler.
         threads: Intra-op threads.
         cpus: CPUs that the process may use.
         keep: Where the Chrome trace goes; ``None`` keeps none.
@@ -73,23 +87,69 @@ def profile_operators(
     import tempfile  # long after the start, to which it would add
 
     with tempfile.TemporaryDirectory(prefix="ortbench-profile-") as folder:
-        # How many nodes there are is known after a run.
-        options = session_options(case.session, threads=threads, profile_prefix=Path(folder) / "n")
-        session, _ = create(case.variant.path, case.provider, options)
-        nodes = len(profiled_runs(session, lambda: session.run(None, feeds), runs=1).events)
-        del session
-        options = session_options(case.session, threads=threads, profile_prefix=Path(folder) / "p")
-        session, _ = create(case.variant.path, case.provider, options)
-        profile = profiled_runs(
-            session,
-            lambda: session.run(None, feeds),
-            runs=runs_for(median(plain_ns), nodes),
-            keep=keep,
-        )
+        setting = _Setting(case=case, feeds=feeds, threads=threads, folder=Path(folder))
+        counted = _counted_run(setting)
+        work = work_of_nodes(counted)
+        runs = runs_for(median(plain.durations_ns), len(counted))
+        profile = setting.profiled(case.session, runs=runs, keep=keep)
     found = summarise(
-        profile, plain_ns=plain_ns, provider=case.provider.name, threads=threads, cpus=cpus
+        profile,
+        plain_ns=plain.durations_ns,
+        provider=case.provider.name,
+        threads=threads,
+        cpus=cpus,
+        work=work,
     )
-    return replace(found, trace=str(keep)) if keep is not None else found
+    element = element_of_products(counted, work, case.variant.precision)
+    unspun = _unspun(case, feeds, threads)
+    return replace(
+        found,
+        trace="" if keep is None else str(keep),
+        peak=peak_of(case, element, threads=threads),
+        cpu_ns=plain.cpu_ns,
+        unspun_ns=None if unspun is None else round(median(unspun.durations_ns)),
+        unspun_cpu_ns=None if unspun is None else unspun.cpu_ns,
+    )
+
+
+def _unspun(case: Case, feeds: Mapping[str, object], threads: int) -> PlainRuns | None:
+    """Runs of a session whose threads sleep when they have no work; ``None`` where none spin."""
+    entries = case.session.entries
+    if case.provider.name != CPU or threads < 2 or case.callers > 1 or entries.get(_SPIN) == "0":
+        return None
+    config = replace(case.session, entries={**entries, _SPIN: "0"})
+    options = session_options(config, threads=threads)
+    session, _ = create(case.variant.path, case.provider, options)
+    return plain_runs(lambda: session.run(None, feeds), longest_s=_UNSPUN_S)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Setting:
+    """What every profiled session of a case has in common."""
+
+    case: Case
+    feeds: Mapping[str, object]
+    threads: int
+    folder: Path
+
+    def profiled(self, config: SessionConfig, *, runs: int, keep: Path | None = None) -> Profile:
+        """Profile some runs in a session of their own."""
+        options = session_options(config, threads=self.threads, profile_prefix=self.folder / "p")
+        session, _ = create(self.case.variant.path, self.case.provider, options)
+        return profiled_runs(session, lambda: session.run(None, self.feeds), runs=runs, keep=keep)
+
+
+def _counted_run(setting: _Setting) -> tuple[NodeEvent, ...]:
+    """Node events of one run in which weights are not packed, so that all shapes are listed.
+
+    They tell how many nodes there are and what each has to do; its times are of no use.
+    """
+    config = setting.case.session
+    try:
+        bare = replace(config, entries={**config.entries, **UNPACKED})
+        return setting.profiled(bare, runs=1).events
+    except Exception:  # noqa: BLE001  # a kernel may not work without its packed weights
+        return setting.profiled(config, runs=1).events
 
 
 def profiled_runs(
@@ -116,18 +176,32 @@ def profiled_runs(
     return profile
 
 
-def plain_times(run: Callable[[], object]) -> list[int]:
-    """Nanoseconds of runs without the profiler, after some that are not counted."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlainRuns:
+    """Runs without the profiler.
+
+    Attributes:
+        durations_ns: One a run.
+        cpu_ns: CPU time of a run over all threads of the process, mean.
+    """
+
+    durations_ns: Sequence[int]
+    cpu_ns: int
+
+
+def plain_runs(run: Callable[[], object], *, longest_s: float = _LONGEST_S) -> PlainRuns:
+    """Time runs without the profiler, after some that are not counted."""
     times: list[int] = []
-    began = time.perf_counter_ns()
+    began, cpu_began = time.perf_counter_ns(), time.process_time_ns()
     while len(times) < _MOST_RUNS:
         started = time.perf_counter_ns()
         run()
         now = time.perf_counter_ns()
         times.append(now - started)
-        if len(times) >= _LEAST_RUNS and now - began > _LONGEST_S * 1e9:
+        if len(times) >= _LEAST_RUNS and now - began > longest_s * 1e9:
             break
-    return times[len(times) // 3 :]
+    cpu_ns = (time.process_time_ns() - cpu_began) // len(times)
+    return PlainRuns(durations_ns=times[len(times) // 3 :], cpu_ns=cpu_ns)
 
 
 def runs_for(plain_ns: float, nodes: int) -> int:
@@ -138,7 +212,13 @@ def runs_for(plain_ns: float, nodes: int) -> int:
 
 
 def summarise(
-    profile: Profile, *, plain_ns: Sequence[int], provider: str, threads: int, cpus: int
+    profile: Profile,
+    *,
+    plain_ns: Sequence[int],
+    provider: str,
+    threads: int,
+    cpus: int,
+    work: Mapping[Key, Work] | None = None,
 ) -> OperatorProfile:
     """Add up a profile by operator and by node.
 
@@ -152,8 +232,10 @@ def summarise(
         provider: The asked provider.
         threads: Intra-op threads in force.
         cpus: CPUs that the process may use.
+        work: What each node does in a run.
     """
     chosen = _undisturbed(profile)
+    known = work or {}
     events = [event for event in profile.events if event.run in chosen]
     runs = max(len(chosen), 1)
     totals: dict[tuple[str, str], list[NodeEvent]] = {}
@@ -162,30 +244,41 @@ def summarise(
         totals.setdefault((event.op, event.provider), []).append(event)
         nodes.setdefault(event.key, []).append(event)
     durations = [us for run, us in enumerate(profile.run_us) if run in chosen]
+    whole = total(known.get(key, Work()) for key in nodes) if nodes else Work()
     return OperatorProfile(
         runs=runs,
         run_ns=round(1000 * sum(durations) / len(durations)) if durations else 0,
         plain_ns=round(median(plain_ns)) if plain_ns else 0,
         operators=tuple(
             sorted(
-                (
-                    OperatorTime(
-                        op=op,
-                        provider=where,
-                        time_ns=_mean_ns(found, runs),
-                        nodes=len({event.key for event in found}),
-                        kind=kind_of(op),
-                    )
-                    for (op, where), found in totals.items()
-                ),
+                (_operator(op, where, found, runs, known) for (op, where), found in totals.items()),
                 key=lambda each: (-each.time_ns, each.op, each.provider),
             )
         ),
-        nodes=_slowest(nodes.values(), runs),
+        nodes=_slowest(nodes, runs, known),
         node_count=len(nodes),
         threads=threads,
         cpus=cpus,
         asynchronous=provider in _ASYNCHRONOUS,
+        macs=whole.macs,
+        moved_bytes=whole.moved_bytes,
+        work_source="nodes" if whole.macs is not None else "",
+    )
+
+
+def _operator(
+    op: str, where: str, events: Sequence[NodeEvent], runs: int, work: Mapping[Key, Work]
+) -> OperatorTime:
+    keys = {event.key for event in events}
+    whole = total(work.get(key, Work()) for key in keys)
+    return OperatorTime(
+        op=op,
+        provider=where,
+        time_ns=_mean_ns(events, runs),
+        nodes=len(keys),
+        kind=kind_of(op),
+        macs=whole.macs,
+        moved_bytes=whole.moved_bytes,
     )
 
 
@@ -211,7 +304,9 @@ def _mean_ns(events: Iterable[NodeEvent], runs: int) -> int:
     return round(1000 * sum(event.own_us for event in events) / runs)
 
 
-def _slowest(groups: Iterable[list[NodeEvent]], runs: int) -> tuple[NodeTime, ...]:
+def _slowest(
+    groups: Mapping[Key, Sequence[NodeEvent]], runs: int, work: Mapping[Key, Work]
+) -> tuple[NodeTime, ...]:
     found = [
         NodeTime(
             name=events[0].name,
@@ -219,8 +314,10 @@ def _slowest(groups: Iterable[list[NodeEvent]], runs: int) -> tuple[NodeTime, ..
             provider=events[0].provider,
             time_ns=_mean_ns(events, runs),
             shapes=_shapes(events[0]),
+            macs=work.get(key, Work()).macs,
+            moved_bytes=work.get(key, Work()).moved_bytes,
         )
-        for events in groups
+        for key, events in groups.items()
     ]
     return tuple(sorted(found, key=lambda node: (-node.time_ns, node.name))[:_KEPT_NODES])
 

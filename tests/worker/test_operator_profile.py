@@ -11,7 +11,7 @@ import pytest
 
 from pytest_ortbench.worker.operator_profile import (
     kind_of,
-    plain_times,
+    plain_runs,
     profiled_runs,
     runs_for,
     summarise,
@@ -135,6 +135,7 @@ def test_a_real_run_has_the_top_three_of_the_raw_profile(tmp_path: Path) -> None
 
 def test_times_without_the_profiler_leave_out_the_first() -> None:
     calls: list[int] = []
-    times = plain_times(lambda: calls.append(1))
+    found = plain_runs(lambda: calls.append(1))
     assert len(calls) == 101
-    assert len(times) == 68
+    assert len(found.durations_ns) == 68
+    assert found.cpu_ns >= 0

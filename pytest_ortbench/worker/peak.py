@@ -1,0 +1,193 @@
+"""What a provider reaches on this machine: the roof under which a model's operators stand.
+
+Two ceilings, each measured through the same provider with the threads and session options of the
+case: the rate of large matrix products, and the rate at which memory that no cache holds is read
+and written. Best of several, since everything that disturbs makes a run slower.
+"""
+
+from __future__ import annotations
+
+import itertools
+from array import array
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from pytest_ortbench.core.case import Case
+from pytest_ortbench.core.profile import Peak
+from pytest_ortbench.worker.binding import bind, device_of
+from pytest_ortbench.worker.element_types import NUMPY_NAMES
+from pytest_ortbench.worker.model_writer import Node, Value, write_model
+from pytest_ortbench.worker.profiling import profile
+from pytest_ortbench.worker.session import CPU, create, session_options
+from pytest_ortbench.worker.timing import time_bound_runs, time_runs
+
+if TYPE_CHECKING:
+    from onnxruntime import InferenceSession
+
+#: Products (or passes) in one model, so that what a run costs besides does not count.
+_CHAIN = 4
+#: Sides of the matrices: from a size that any machine can do, to one that fills an accelerator.
+_SIDES = (256, 512, 1024, 2048, 4096)
+#: Once a run takes this long, a larger product reaches no higher rate.
+_LONG_RUN_NS = 25_000_000
+#: Time for one size, and runs of it at least.
+_ROUND_NS, _LEAST_RUNS = 150_000_000, 4
+#: What is passed over: larger than the last caches of most machines.
+_PASS_SIDE = 4096
+_PASS_BYTES = 4 * _PASS_SIDE * _PASS_SIDE
+
+_INTEGERS = ("int8", "uint8")
+
+
+class _Elsewhere(Exception):
+    """The provider did not execute what was to be measured."""
+
+
+def peak_of(case: Case, element: str, *, threads: int) -> Peak:
+    """Measure both ceilings; what can't be had is ``None``, with the reason.
+
+    Args:
+        case: Names the provider and the session options.
+        element: Type of the elements that the case's products read (``float``).
+        threads: Intra-op threads.
+    """
+    config = replace(
+        case.session, graph_optimization_level="all", execution_mode="sequential", custom_ops=()
+    )
+    bench = _Bench(case=replace(case, session=config), threads=threads)
+    reasons: list[str] = []
+    macs, product = _attempt(lambda: _products(bench, element), reasons, f"product of {element}")
+    passed, _ = _attempt(lambda: _passes(bench), reasons, "pass over memory")
+    return Peak(
+        macs_per_s=macs,
+        bytes_per_s=passed,
+        provider=case.provider.name,
+        element=element,
+        threads=threads,
+        product=product,
+        copy_bytes=_PASS_BYTES if passed is not None else 0,
+        reason="; ".join(reasons),
+    )
+
+
+def _attempt(
+    measure: Callable[[], tuple[float, str]], reasons: list[str], what: str
+) -> tuple[float | None, str]:
+    try:
+        return measure()
+    except Exception as error:  # noqa: BLE001  # native errors have no common base class
+        lines = str(error).strip().splitlines()
+        reasons.append(f"{what}: {lines[0] if lines else type(error).__name__}")
+        return None, ""
+
+
+def _products(bench: _Bench, element: str) -> tuple[float, str]:
+    """Multiply-accumulates a second, and the product that reached it."""
+    best, product = 0.0, ""
+    for side in _SIDES:
+        model, feeds = _product_model(side, element)
+        took_ns = bench.fastest_ns(model, feeds)
+        rate = _CHAIN * side**3 / took_ns * 1e9
+        if rate > best:
+            best, product = rate, f"{side} x {side} x {side}"
+        if took_ns > _LONG_RUN_NS:
+            break
+    return best, product
+
+
+def _passes(bench: _Bench) -> tuple[float, str]:
+    """Bytes a second that are read and written."""
+    import numpy as np
+
+    shape = (_PASS_SIDE, _PASS_SIDE)
+    names = ["x", *(f"y{index}" for index in range(1, _CHAIN)), "y"]
+    nodes = [
+        Node(op="Neg", inputs=[given], output=made) for given, made in itertools.pairwise(names)
+    ]
+    ends = [Value(name=name, element="float", shape=shape) for name in ("x", "y")]
+    model = write_model(nodes, ends[:1], ends[1:], {}, opset=11)
+    took_ns = bench.fastest_ns(model, {"x": np.ones(shape, dtype=np.float32)})
+    return _CHAIN * 2 * _PASS_BYTES / took_ns * 1e9, ""
+
+
+def _product_model(side: int, element: str) -> tuple[bytes, dict[str, Any]]:
+    """Products of float one after the other; those of integers, which widen, side by side."""
+    import numpy as np
+
+    shape = (side, side)
+    drawn = np.random.default_rng(0)
+    if element in _INTEGERS:
+        integers = {
+            f"w{index}": ("int8", drawn.integers(-50, 50, shape, dtype=np.int8))
+            for index in range(_CHAIN)
+        }
+        nodes = [
+            Node(op="MatMulInteger", inputs=["x", name], output=f"y{index}")
+            for index, name in enumerate(integers)
+        ]
+        outputs = [Value(name=node.output, element="int32", shape=shape) for node in nodes]
+        x = Value(name="x", element="uint8", shape=shape)
+        fed = drawn.integers(0, 100, shape, dtype=np.uint8)
+        return write_model(nodes, [x], outputs, integers, opset=11), {"x": fed}
+    if element not in NUMPY_NAMES:
+        raise ValueError("numpy has no such type to feed")
+    # Scaled so that values neither grow nor vanish.
+    values = (drawn.standard_normal(shape) / side**0.5).astype(NUMPY_NAMES[element])
+    names = ["x", *(f"y{index}" for index in range(1, _CHAIN)), "y"]
+    nodes = [
+        Node(op="MatMul", inputs=[given, "w"], output=made)
+        for given, made in itertools.pairwise(names)
+    ]
+    ends = [Value(name=name, element=element, shape=shape) for name in ("x", "y")]
+    model = write_model(nodes, ends[:1], ends[1:], {"w": (element, values)}, opset=11)
+    return model, {"x": (values * side**0.5).astype(values.dtype)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Bench:
+    """Times models as the case would run them."""
+
+    case: Case
+    threads: int
+
+    def fastest_ns(self, model: bytes, feeds: Mapping[str, object]) -> int:
+        """Nanoseconds of the fastest of several runs, inputs and outputs on the device.
+
+        Raises:
+            Exception: what creating and running a session raises, and if another provider took
+                the work.
+        """
+        session = self._session(model, feeds)
+        durations = array("q", [0])
+        if device_of(self.case.provider)[0] == "cpu":
+
+            def run() -> None:
+                time_runs(session.run, feeds, durations)
+        else:
+            binding = bind(session, feeds, self.case.provider)
+
+            def run() -> None:
+                time_bound_runs(
+                    session.run_with_iobinding, binding, binding.synchronize_outputs, durations
+                )
+
+        run()  # the first allocates
+        fastest, runs, spent = 0, 0, 0
+        while runs < _LEAST_RUNS or spent < _ROUND_NS:
+            run()
+            took = durations[0]
+            fastest = min(fastest, took) if runs else took
+            runs, spent = runs + 1, spent + took
+        return max(fastest, 1)
+
+    def _session(self, model: bytes, feeds: Mapping[str, object]) -> InferenceSession:
+        provider, config = self.case.provider, self.case.session
+        if provider.name == CPU:
+            options = session_options(config, threads=self.threads)
+            return create(model, provider, options)[0]
+        placement, session = profile(model, provider, config, feeds, threads=self.threads)
+        others = set(placement.executed) - {provider.name}
+        if others or not placement.executed.get(provider.name):
+            raise _Elsewhere(f"executed by {', '.join(sorted(others)) or 'nobody'}")
+        return session
