@@ -75,7 +75,7 @@ def _sentence(load: Load) -> str:
 
 
 def _peak(load: Load) -> str:
-    count = f"{len(load.tests)} tests"
+    count = f"{len(load.tests)} test{'s' * (len(load.tests) != 1)}"
     if load.test is None:
         last = load.tests[-1]
         return f"INVALID{_why(last)}: {load.reason} ({count})"

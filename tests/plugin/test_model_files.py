@@ -58,7 +58,8 @@ def test_one_measurement_serves_all_suites_and_leaves_one_document(
 ) -> None:
     model_file()
     result = pytester.runpytest("mlp.onnx", *QUICK)
-    result.assert_outcomes(passed=6, skipped=1)  # energy is skipped: no meter here
+    # energy is skipped: no meter here; load: none was asked for
+    result.assert_outcomes(passed=6, skipped=2)
     (document,) = pytester.path.glob("results/*/run.json")
     run = json.loads(document.read_text())
     (case,) = run["cases"]
@@ -142,7 +143,7 @@ def test_nothing_measured_is_exit_status_1(
 ) -> None:
     model_file(batch=1)
     result = pytester.runpytest("mlp.onnx", "--ort-batch-sizes=4", *QUICK)
-    result.assert_outcomes(skipped=7)
+    result.assert_outcomes(skipped=8)
     assert result.ret == 1
 
 

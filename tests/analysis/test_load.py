@@ -1,0 +1,130 @@
+"""Metrics of a case under load: the first load's numbers, everybody's verdict."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pytest_ortbench.analysis.limits import check
+from pytest_ortbench.analysis.rows import COLUMNS, row
+from pytest_ortbench.analysis.summary import Summary, summarise
+from pytest_ortbench.core.limits import parse_limit
+from pytest_ortbench.core.load import Load, LoadTest
+from pytest_ortbench.core.load_spec import parse_load
+from pytest_ortbench.core.metrics import LOAD_METRICS, METRICS
+from tests.results_factory import make_result, make_run
+
+GOOD = LoadTest(
+    rate_per_s=50.0,
+    valid=True,
+    queries=700,
+    requests=700,
+    late=2,
+    completed_per_s=49.5,
+    percentiles_ns={"50": 3_000_000, "90": 5_000_000, "99": 12_000_000},
+)
+BAD = replace(
+    GOOD,
+    valid=False,
+    rate_per_s=200.0,
+    reasons=("Performance constraints satisfied: NO", "Reduce target QPS to improve latency."),
+)
+
+
+def load(text: str, *tests: LoadTest, answer: int | None = 0, **others: object) -> Load:
+    spec = parse_load(text, place="")
+    return Load(spec=spec, tests=tests, answer=answer if tests else None, **others)  # type: ignore[arg-type]  # fields by name
+
+
+def summary(*loads: Load) -> Summary:
+    return summarise(replace(make_result(), loads=loads))
+
+
+def values(found: Summary) -> dict[str, float]:
+    return {name: found.quantities[name].value for name in LOAD_METRICS if name in found.quantities}
+
+
+def test_numbers_of_a_valid_load() -> None:
+    found = summary(load("server:50:20ms", GOOD))
+    assert values(found) == {
+        "load_valid": 1.0,
+        "load_rate": 49.5,
+        "load_p50": pytest.approx(0.003),
+        "load_p90": pytest.approx(0.005),
+        "load_p99": pytest.approx(0.012),
+    }
+    assert found.quantities["load_p99"].samples == 700
+    assert "no search for the peak" in found.missing["load_peak"]
+    assert {METRICS[name].unit for name in LOAD_METRICS} == {"1", "1/s", "s"}
+
+
+def test_an_invalid_load_has_its_verdict_and_no_number() -> None:
+    found = summary(load("server:200:20ms", BAD))
+    assert values(found) == {"load_valid": 0.0}
+    assert found.missing["load_p99"] == (
+        "server:200:20ms: INVALID: Performance constraints satisfied: NO; "
+        "Reduce target QPS to improve latency."
+    )
+
+
+def test_numbers_are_the_first_loads_and_the_verdict_is_everybodys() -> None:
+    both = summary(load("server:50:20ms", GOOD), load("server:200:20ms", BAD))
+    assert values(both)["load_valid"] == 0.0
+    assert values(both)["load_rate"] == 49.5
+    untested = load("offline", reason="it is not installed")
+    unknown = summary(load("server:50:20ms", GOOD), untested)
+    assert unknown.missing["load_valid"] == "offline: it is not installed"
+    assert values(unknown)["load_rate"] == 49.5
+
+
+def test_the_peak_lies_between_the_highest_valid_and_the_lowest_invalid_rate() -> None:
+    peak = load("peak:p99:20ms", BAD, GOOD, answer=1, beyond_per_s=52.0)
+    for loads in ((peak,), (load("offline", GOOD), peak)):
+        found = summary(*loads).quantities["load_peak"]
+        assert (found.value, found.low, found.high) == (50.0, 50.0, 52.0)
+        assert found.samples == 2
+    none = load("peak:p99:1ms", BAD, answer=None, reason="no rate was VALID down to 3.00/s")
+    assert values(summary(none)) == {"load_valid": 0.0}
+    assert summary(none).missing["load_peak"] == "no rate was VALID down to 3.00/s"
+    assert "no rate was VALID" in summary(none).missing["load_rate"]
+
+
+def test_offline_has_a_rate_and_no_latency() -> None:
+    found = summary(load("offline", replace(GOOD, rate_per_s=None, late=None)))
+    assert values(found) == {"load_valid": 1.0, "load_rate": 49.5}
+    assert "only tell the waiting" in found.missing["load_p99"]
+
+
+def test_without_a_load_every_metric_says_so() -> None:
+    found = summary()
+    assert values(found) == {}
+    assert {found.missing[name] for name in LOAD_METRICS} == {"no load was asked for"}
+
+
+@pytest.mark.parametrize(
+    ("text", "holds"),
+    [
+        ("load_p99 <= 20 ms", True),
+        ("load_p99 <= 11 ms", False),
+        ("load_rate >= 49 /s", True),
+        ("load_rate >= 50 /s", False),
+        ("load_valid >= 1", True),
+        ("load_peak >= 10 /s", None),
+    ],
+)
+def test_limits_work_on_them(text: str, holds: bool | None) -> None:
+    limit = parse_limit(text, place="")
+    (outcome,) = check([limit], summary(load("server:50:20ms", GOOD)))
+    assert outcome.holds is holds
+
+
+def test_a_row_names_the_loads_and_has_their_numbers() -> None:
+    result = replace(make_result(), loads=(load("server:50:20ms", GOOD), load("offline", GOOD)))
+    cells = row(result, make_run([result]))
+    assert cells["load"] == "server:50:20ms offline"
+    assert cells["load_valid"] == 1
+    assert isinstance(cells["load_valid"], int)
+    assert cells["load_p99_s"] == pytest.approx(0.012)
+    assert cells["load_peak_per_s"] is None
+    assert {METRICS[name].column for name in LOAD_METRICS} <= set(COLUMNS)
