@@ -92,8 +92,8 @@ def verdict(task: TaskAccuracy) -> tuple[bool | None, str]:
         return None, ""
     assert task.reference_sum is not None
     text = (
-        f"{task.metric} {task.score_sum / task.samples:.4g}, "
-        f"{task.reference_sum / task.samples:.4g} of the reference: {100 * value:.4g} % kept, "
+        f"{task.metric} {task.score_sum / task.samples:.4g} "
+        f"(reference {task.reference_sum / task.samples:.4g}): {100 * value:.4g} % kept, "
         f"at least {100 * low:.4g} % for certain on {task.samples} samples; the floor is "
         f"{100 * KEPT:g} %"
     )

@@ -121,7 +121,7 @@ def test_the_lower_bound_must_keep_99_percent(task: TaskAccuracy, keeps: bool | 
 def test_the_reason_says_all_that_decides() -> None:
     _, reason = verdict(counted(2000, 1700, 1800))
     assert reason == (
-        "top-1 0.85, 0.9 of the reference: 94.44 % kept, at least 93.38 % for certain on 2000 "
+        "top-1 0.85 (reference 0.9): 94.44 % kept, at least 93.38 % for certain on 2000 "
         "samples; the floor is 99 %"
     )
 

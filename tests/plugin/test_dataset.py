@@ -1,0 +1,195 @@
+"""``--ort-dataset`` from the command line to the verdict, the table, the export and the page."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper, numpy_helper, save
+
+from pytest_ortbench.analysis.rows import rows as exported_rows
+from pytest_ortbench.store.documents import load
+
+from .conftest import QUICK as FAST
+
+QUICK = (*FAST, "--ort-no-results", "--ort-json=run.json")
+FLOAT = TensorProto.FLOAT
+
+#: Four samples; the largest entry stands at 0, 1, 2, 2.
+X = np.float32([[9, 1, 0], [1, 8, 0], [0, 1, 7], [2, 3, 5]])
+LABELS = np.int64([0, 1, 2, 1])
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ORTBENCH_CACHE", str(tmp_path / "cache"))
+
+
+def matrix(path: Path, weights: Any) -> Path:
+    """One matrix product: its weights decide what is right."""
+    width, classes = weights.shape
+    graph = helper.make_graph(
+        [helper.make_node("MatMul", ["x", "w"], ["logits"], name="mm")],
+        "g",
+        [helper.make_tensor_value_info("x", FLOAT, ["N", width])],
+        [helper.make_tensor_value_info("logits", FLOAT, ["N", classes])],
+        [numpy_helper.from_array(weights.astype(np.float32), "w")],
+    )
+    opset = [helper.make_opsetid("", 13)]
+    save(helper.make_model(graph, ir_version=8, opset_imports=opset), str(path))
+    return path
+
+
+@pytest.fixture
+def net(pytester: pytest.Pytester) -> Path:
+    np.savez(pytester.path / "data.npz", x=X, labels=LABELS)
+    return matrix(pytester.path / "net.onnx", np.eye(3))
+
+
+def cases(folder: Path) -> dict[str, Any]:
+    found = json.loads((folder / "run.json").read_text())["cases"]
+    return {entry["case"]["variant"]["precision"]: entry for entry in found}
+
+
+def test_three_of_four_in_document_table_and_limits(pytester: pytest.Pytester, net: Path) -> None:
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.ortbench(models=["net.onnx"], limits=["task_metric >= 0.75"])
+        def test_enough(ortbench):
+            task = ortbench.task()
+            assert task.metric == 0.75
+            assert (task.metric.low, task.metric.samples) == (pytest.approx(0.1941, abs=1e-4), 4)
+            assert task.ratio == 1
+            assert ortbench.task_facts().metric == "top-1 of 'logits'"
+
+        @pytest.mark.ortbench(models=["net.onnx"], limits=["task_metric >= 0.8"])
+        def test_too_little(ortbench):
+            assert ortbench.latency().p50 > 0
+        """
+    )
+    result = pytester.runpytest(*QUICK, "--ort-dataset=data.npz")
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(["*task_metric is 0.750 *the limit is >= 0.800*"])
+    assert "task 0.750" in result.stdout.str()
+    (case,) = cases(pytester.path).values()
+    task = case["task"]
+    assert (task["samples"], task["score_sum"], task["reference_sum"]) == (4, 3.0, 3.0)
+    assert task["dataset"] == "data.npz"
+    assert case["case"]["dataset"] == {"path": str(pytester.path / "data.npz"), "function": ""}
+
+
+def test_the_suite_passes_with_few_labels_when_nothing_changed(
+    pytester: pytest.Pytester, net: Path
+) -> None:
+    command = (net.name, "-k", "test_accuracy", *QUICK, "--ort-dataset=data.npz")
+    result = pytester.runpytest(*command, "--ort-batch-sizes=1,8")
+    result.assert_outcomes(passed=2)
+
+
+def test_a_variant_that_answers_worse_fails_whatever_its_signal_to_noise_ratio(
+    pytester: pytest.Pytester,
+) -> None:
+    draw = np.random.default_rng(0)
+    x = draw.standard_normal((600, 16)).astype(np.float32)
+    weights = draw.standard_normal((16, 4)) / 4
+    np.savez(pytester.path / "data.npz", x=x, labels=(x @ weights).argmax(axis=1))
+    matrix(pytester.path / "net.onnx", weights)
+    # Near in every output (35 dB), with classes that lie near each other swapped now and then.
+    near = weights + 0.018 * np.abs(weights).mean() * draw.standard_normal(weights.shape) * 3
+    matrix(pytester.path / "near.onnx", near)
+    # Ten times as large: 0 dB of noise, and every class the same.
+    matrix(pytester.path / "large.onnx", 10 * weights)
+    pytester.makepyprojecttoml(
+        """
+        [tool.ortbench.models.net]
+        file = "net.onnx"
+        variants.near = "near.onnx"
+        variants.large = "large.onnx"
+        """
+    )
+    command = ("--pyargs", "pytest_ortbench.suites", "-k", "test_accuracy", *QUICK)
+    result = pytester.runpytest(
+        *command, "--ort-models=net", "--ort-dataset=data.npz", "--ort-html=page.html"
+    )
+    result.assert_outcomes(passed=2, failed=1)
+    found = cases(pytester.path)
+    assert found["native"]["task"]["score_sum"] == 600
+    assert found["large"]["task"]["worse"] == 0
+    assert found["large"]["accuracy"]["outputs"][0]["sqnr_db"] < 0
+    assert "INACCURATE" not in {flag["name"] for flag in found["large"]["flags"]}
+    task = found["near"]["task"]
+    assert task["score_sum"] == 600 - task["worse"]
+    assert found["near"]["accuracy"]["outputs"][0]["sqnr_db"] > 20
+    (flag,) = [flag for flag in found["near"]["flags"] if flag["name"] == "INACCURATE"]
+    assert "for certain on 600 samples; the floor is 99 %" in flag["detail"]
+    text = result.stdout.str()
+    assert "near on cpu is not ranked: INACCURATE" in text
+    assert "native on cpu: top-1 of 'logits' 1.00 on 600 samples; reference 1.00" in text
+    page = (pytester.path / "page.html").read_text(encoding="utf-8")
+    assert "labelled data data.npz: top-1 of &#39;logits&#39; 1.00 on 600 samples" in page
+
+    rows = {row["precision"]: row for row in exported_rows(load(pytester.path / "run.json"))}
+    assert rows["near"]["task_metric"] == task["score_sum"] / 600
+    assert rows["large"]["task_ratio"] == 1
+    assert rows["large"]["task_kept"] == pytest.approx(0.025 ** (1 / 600))
+    assert rows["large"]["task_samples"] == 600
+
+
+def test_an_entry_point_is_scored_in_the_worker(pytester: pytest.Pytester, net: Path) -> None:
+    (pytester.path / "labelled.py").write_text(
+        "import os, numpy as np\n"
+        f"X = np.float32({X.tolist()})\n"
+        f"Y = np.int64({LABELS.tolist()})\n"
+        "def validation(batch):\n"
+        "    open(f'pid-{os.getpid()}', 'w').close()\n"
+        "    def right(outputs, labels):\n"
+        "        return outputs['logits'].argmax(axis=1) == labels\n"
+        "    return [({'x': X[i:i + batch]}, Y[i:i + batch]) for i in range(0, 4, batch)], right\n"
+    )
+    result = pytester.runpytest_subprocess(
+        net.name, "-k", "test_accuracy", *QUICK, "--ort-dataset=labelled.py:validation"
+    )
+    result.assert_outcomes(passed=1)
+    task = cases(pytester.path)["native"]["task"]
+    assert (task["metric"], task["samples"], task["score_sum"]) == ("right", 4, 3.0)
+    # Once for the reference and once for the case, each in a process of its own.
+    assert len(list(pytester.path.glob("pid-*"))) == 2
+
+
+def test_data_that_can_t_be_used_fails_the_accuracy_suite_and_nothing_else(
+    pytester: pytest.Pytester, net: Path
+) -> None:
+    np.savez(pytester.path / "data.npz", images=X, labels=LABELS)
+    result = pytester.runpytest(
+        net.name, "-k", "test_accuracy or test_latency", *QUICK, "--ort-dataset=data.npz"
+    )
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "*no task metric from data.npz: data.npz has no array for the input 'x'; "
+            "its arrays: images.*"
+        ]
+    )
+    assert cases(pytester.path)["native"]["status"] == "measured"
+
+
+@pytest.mark.parametrize(
+    ("value", "says"),
+    [
+        ("absent.npz", "there is no file"),
+        ("labelled.py:absent", "labelled.py has no function 'absent'. Known: validation"),
+        ("net.onnx", "is neither .npz nor FILE.py:FUNCTION"),
+    ],
+)
+def test_what_is_wrong_at_once_ends_the_run_before_it_starts(
+    pytester: pytest.Pytester, net: Path, value: str, says: str
+) -> None:
+    (pytester.path / "labelled.py").write_text("def validation(batch): ...\n")
+    result = pytester.runpytest(net.name, *QUICK, f"--ort-dataset={value}")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert says in result.stderr.str()
