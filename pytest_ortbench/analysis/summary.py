@@ -13,6 +13,7 @@ from pytest_ortbench.analysis.load import add_load
 from pytest_ortbench.analysis.order import interval_ranks, proportion_interval, samples_needed
 from pytest_ortbench.analysis.samples import median_latency, pooled_percentiles, statistic_of
 from pytest_ortbench.analysis.stages import add_stages
+from pytest_ortbench.analysis.start_up import add_start_ups
 from pytest_ortbench.analysis.task import kept_ratio, mean_score
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.metrics import METRICS
@@ -103,6 +104,7 @@ def summarise(result: CaseResult, *, percentiles: bool = True) -> Summary:
         add_energy(collector, result)
         add_load(collector, result)
         add_stages(collector, result)
+        add_start_ups(collector, result)
     medians = tuple(statistic_of(samples, 50).value_ns * 1e-9 for samples in workers)
     return Summary(
         case=result.case,

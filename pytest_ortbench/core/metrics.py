@@ -115,6 +115,30 @@ METRICS: dict[str, Metric] = dict(
             "The first call after creation: median of the workers.",
         ),
         _metric(
+            "session_create_disk",
+            "session_create_disk_s",
+            "s",
+            "lower",
+            "Creating the session with the model's files out of the page cache, so that they come "
+            "from disk: median of fresh processes (--ort-startup).",
+        ),
+        _metric(
+            "session_create_cached",
+            "session_create_cached_s",
+            "s",
+            "lower",
+            "Creating the session with the model's files in the page cache: median of fresh "
+            "processes (--ort-startup).",
+        ),
+        _metric(
+            "first_inference_shape",
+            "first_inference_shape_s",
+            "s",
+            "lower",
+            "The first inference of a further shape in a session that has run another: the slowest "
+            "of the shapes' medians over fresh processes (--ort-startup).",
+        ),
+        _metric(
             "warmup",
             "warmup_s",
             "s",
@@ -291,6 +315,9 @@ ENERGY_METRICS = ("power", "energy_per_inference", "idle_power", "energy_net_per
 
 #: Metrics that only a load pass gives.
 LOAD_METRICS = ("load_valid", "load_rate", "load_p50", "load_p90", "load_p99", "load_peak")
+
+#: Metrics that only the start-up pass gives.
+STARTUP_METRICS = ("session_create_disk", "session_create_cached", "first_inference_shape")
 
 #: Metrics that only a pass over the user's stages gives.
 STAGE_METRICS = tuple(name for name, _ in _stage_metrics())

@@ -18,6 +18,7 @@ from pytest_ortbench.core.samples import OrderStatistic as OrderStatistic
 from pytest_ortbench.core.samples import Samples as Samples
 from pytest_ortbench.core.soak import Soak
 from pytest_ortbench.core.stages import Stages
+from pytest_ortbench.core.start_up import StartUps
 from pytest_ortbench.core.task import TaskAccuracy
 
 #: Every way in which a case can fail to give a number.
@@ -372,6 +373,7 @@ class CaseResult:
         profile: Where the time goes by operator, if that was asked for.
         soak: Memory over a long run, if that was asked for.
         loads: What became of each load that was asked for.
+        start_ups: Starts from fresh processes under known conditions, if asked for.
         stages: The user's stages around inference, if a file of them was given.
         task: Scores on labelled data, if some was named.
         failure: Why there is no number; kept beside measurements that finished before it.
@@ -389,6 +391,7 @@ class CaseResult:
     profile: OperatorProfile | None = None
     soak: Soak | None = None
     loads: tuple[Load, ...] = ()
+    start_ups: StartUps | None = None
     stages: Stages | None = None
     task: TaskAccuracy | None = None
     failure: Failure | None = None

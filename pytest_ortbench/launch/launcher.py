@@ -17,6 +17,7 @@ from pytest_ortbench.core.outcome import (
     RuntimeInfo,
 )
 from pytest_ortbench.core.recipe import Conversion, Converted
+from pytest_ortbench.core.start_up import StartTrial
 from pytest_ortbench.launch.case_worker import ProcessWorker, ask
 from pytest_ortbench.launch.diagnose import graph_refused
 from pytest_ortbench.launch.native_text import readable
@@ -24,6 +25,7 @@ from pytest_ortbench.launch.process import WorkerProcess
 from pytest_ortbench.launch.reference import reference_case, reference_key
 from pytest_ortbench.launch.seam import Launcher, ProbeOutcome, Worker
 from pytest_ortbench.launch.staging import Files, SharedFiles, StagedFiles, dataset_for
+from pytest_ortbench.schema.pass_questions import StartUp
 from pytest_ortbench.schema.protocol import (
     CompareNodes,
     Convert,
@@ -81,6 +83,16 @@ class ProcessLauncher:
             process.close()
             raise
         return ProcessWorker(process, case, opened, deadline, files)
+
+    def start_up(self, question: StartUp, *, deadline: float) -> StartTrial:
+        """Start a case in a fresh process under the conditions of the question."""
+        case = question.case
+        process = self._start(case.runtime, f"{case.case_id}-start-up", deadline)
+        try:
+            there = _files(process, deadline, case).case(case)
+            return ask(process, replace(question, case=there), StartTrial, deadline, case)
+        finally:
+            process.close()
 
     def inspect(self, runtime: Runtime) -> RuntimeInfo:
         """Say what a runtime is; asked once for each label."""

@@ -30,9 +30,10 @@ from pytest_ortbench.core.recipe import Conversion, Converted
 from pytest_ortbench.core.run import Run
 from pytest_ortbench.core.soak import Soak
 from pytest_ortbench.core.stages import FrameBlock, StagesReady
+from pytest_ortbench.core.start_up import StartTrial
 from pytest_ortbench.core.task import TaskAccuracy
 from pytest_ortbench.launch.launcher import ProbeOutcome
-from pytest_ortbench.schema.pass_questions import PutUnderLoad
+from pytest_ortbench.schema.pass_questions import PutUnderLoad, StartUp
 
 
 class ReplayWorker:
@@ -201,6 +202,10 @@ class ReplayLauncher:
     def reference_scores(self, case: Case) -> Path:
         """Return a path; nothing is written, since scores are recorded too."""
         return Path(f"replayed-scores-{case.model.digest[:16]}.npz")
+
+    def start_up(self, question: StartUp, *, deadline: float) -> StartTrial:  # noqa: ARG002
+        """Refuse: a recording starts nothing."""
+        raise _failure(f"run {self._run.run_id} can't start {question.case.case_id} again")
 
     def convert(self, conversion: Conversion, folder: Path, *, deadline: float) -> Converted:  # noqa: ARG002
         """Refuse: a recording holds durations and no models."""

@@ -26,8 +26,9 @@ from pytest_ortbench.core.profile import OperatorProfile
 from pytest_ortbench.core.recipe import Conversion, Converted
 from pytest_ortbench.core.soak import Soak
 from pytest_ortbench.core.stages import FrameBlock, StagesReady
+from pytest_ortbench.core.start_up import StartTrial
 from pytest_ortbench.core.task import TaskAccuracy
-from pytest_ortbench.schema.pass_questions import PutUnderLoad
+from pytest_ortbench.schema.pass_questions import PutUnderLoad, StartUp
 
 
 class Worker(Protocol):
@@ -144,6 +145,9 @@ class Launcher(Protocol):
 
     def reference_scores(self, case: Case) -> Path:
         """Return a file of what the reference scores on the case's labelled data, made once."""
+
+    def start_up(self, question: StartUp, *, deadline: float) -> StartTrial:
+        """Start a case in a fresh process under the conditions of the question."""
 
     def convert(self, conversion: Conversion, folder: Path, *, deadline: float) -> Converted:
         """Make a variant in an empty folder, in a worker of the host's own interpreter."""

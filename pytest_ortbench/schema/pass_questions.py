@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pytest_ortbench.core.case import Case
+from pytest_ortbench.core.start_up import FurtherShape
 from pytest_ortbench.core.task import Dataset
 
 
@@ -104,3 +105,22 @@ class PutUnderLoad:
     most_outstanding: int = 0
     official: bool = False
     keep_logs: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartUp:
+    """Open a case under known conditions, then run every further shape for the first time.
+
+    Attributes:
+        case: What to start.
+        engines: Folder of engines that the provider builds; empty keeps none.
+        page_cache: State of the model's files: ``cold`` or ``warm``.
+        external_files: External data of the model, relative to its folder.
+        shapes: Further shapes.
+    """
+
+    case: Case
+    engines: str = ""
+    page_cache: str = "warm"
+    external_files: tuple[str, ...] = ()
+    shapes: tuple[FurtherShape, ...] = ()

@@ -24,6 +24,7 @@ question                  answer
 :class:`ProfileOperators` :class:`~pytest_ortbench.core.profile.OperatorProfile`
 :class:`SoakFor`          :class:`~pytest_ortbench.core.soak.Soak`
 :class:`PutUnderLoad`     :class:`~pytest_ortbench.core.load.LoadTest`
+:class:`StartUp`          :class:`~pytest_ortbench.core.start_up.StartTrial`
 :class:`LoadStages`       :class:`~pytest_ortbench.core.stages.StagesReady`
 :class:`RunFrames`        :class:`~pytest_ortbench.core.stages.FrameBlock`
 :class:`WriteScores`      :class:`Done`
@@ -55,6 +56,7 @@ from pytest_ortbench.core.profile import OperatorProfile
 from pytest_ortbench.core.recipe import Conversion, Converted
 from pytest_ortbench.core.soak import Soak
 from pytest_ortbench.core.stages import FrameBlock, StagesReady
+from pytest_ortbench.core.start_up import StartTrial
 from pytest_ortbench.core.task import TaskAccuracy
 from pytest_ortbench.schema.pass_questions import LoadStages as LoadStages
 from pytest_ortbench.schema.pass_questions import MeasureEnergy as MeasureEnergy
@@ -63,6 +65,7 @@ from pytest_ortbench.schema.pass_questions import PutUnderLoad as PutUnderLoad
 from pytest_ortbench.schema.pass_questions import RunFrames as RunFrames
 from pytest_ortbench.schema.pass_questions import ScoreTask as ScoreTask
 from pytest_ortbench.schema.pass_questions import SoakFor as SoakFor
+from pytest_ortbench.schema.pass_questions import StartUp as StartUp
 from pytest_ortbench.schema.pass_questions import WriteScores as WriteScores
 from pytest_ortbench.schema.wire import Plain, WireError, from_plain, to_plain
 
@@ -316,6 +319,7 @@ Question = (
     | ProfileOperators
     | SoakFor
     | PutUnderLoad
+    | StartUp
     | LoadStages
     | RunFrames
     | WriteScores
@@ -341,6 +345,7 @@ Answer = (
     | OperatorProfile
     | Soak
     | LoadTest
+    | StartTrial
     | StagesReady
     | FrameBlock
     | TaskAccuracy

@@ -40,6 +40,7 @@ from pytest_ortbench.schema.protocol import (
     RunFrames,
     ScoreTask,
     SoakFor,
+    StartUp,
     StoreChunk,
     TimeBlock,
     WarmUpFor,
@@ -149,6 +150,11 @@ class Conversation:
                 return self._convert(question)
             case CompareNodes():
                 return self._compare_nodes(question)
+            case StartUp():
+                from pytest_ortbench.worker.start_up import start_up  # most workers never need it
+
+                self._check_entries(question.case.session.entries)
+                return start_up(question, self._enter)
             case Open():
                 self._check_entries(question.case.session.entries)
                 self._measured = MeasuredCase(question.case, self._enter, engines=question.engines)

@@ -1,0 +1,70 @@
+"""The start-up pass of each case as a table."""
+
+from __future__ import annotations
+
+from pytest_ortbench.analysis.start_up import Condition, conditions, shape_times
+from pytest_ortbench.core.outcome import CaseResult
+from pytest_ortbench.core.run import Run
+from pytest_ortbench.core.start_up import StartUps
+from pytest_ortbench.core.units import format_amount
+from pytest_ortbench.report.escape import one_line
+from pytest_ortbench.report.pass_table import PassTable
+
+_HEADINGS = ("model's files", "processes", "import", "create", "range", "first", "next")
+_FILES = {"cold": "from disk", "warm": "in the page cache"}
+_ENGINES = {"none": "", "cold": ", engines built", "warm": ", engines cached"}
+
+
+def start_up_tables(run: Run) -> tuple[PassTable, ...]:
+    """Return a table for each case that has been started again, in their order."""
+    return tuple(
+        _table(result, result.start_ups)
+        for result in run.cases
+        if result.start_ups is not None and result.failure is None
+    )
+
+
+def _table(result: CaseResult, start_ups: StartUps) -> PassTable:
+    title = one_line(f"start-up of {result.case.case_id}")
+    if not start_ups.trials:
+        return PassTable(title=title, remarks=(one_line(start_ups.reason),))
+    reasons = dict.fromkeys(trial.reason for trial in start_ups.trials if trial.reason)
+    shapes = [
+        f"first inference of {label}: {format_amount(first, 's')}, then {format_amount(again, 's')}"
+        for label, (first, again, _) in shape_times(start_ups).items()
+    ]
+    failed = {
+        shape.label: shape.reason
+        for trial in start_ups.trials
+        for shape in trial.shapes
+        if shape.reason
+    }
+    return PassTable(
+        title=f"{title} in fresh processes, medians",
+        headings=_HEADINGS,
+        rows=tuple(_row(condition) for condition in conditions(start_ups)),
+        remarks=tuple(
+            one_line(text)
+            for text in (
+                *shapes,
+                *(f"first inference of {label}: {reason}" for label, reason in failed.items()),
+                *(f"not from disk: {reason}" for reason in reasons),
+            )
+        ),
+    )
+
+
+def _row(condition: Condition) -> tuple[str, ...]:
+    create, low, high = condition.spread(lambda trial: trial.session_create_ns)
+    imported, _, _ = condition.spread(lambda trial: trial.import_ns)
+    first, _, _ = condition.spread(lambda trial: trial.first_inference_ns)
+    again, _, _ = condition.spread(lambda trial: trial.again_ns)
+    return (
+        _FILES[condition.page_cache] + _ENGINES.get(condition.engines, ""),
+        str(len(condition.trials)),
+        format_amount(imported, "s"),
+        format_amount(create, "s"),
+        f"[{format_amount(low, 's')}, {format_amount(high, 's')}]",
+        format_amount(first, "s"),
+        format_amount(again, "s"),
+    )
