@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from pytest_ortbench.analysis.roofline import model_rate, operator_rate
 from pytest_ortbench.core.profile import OperatorProfile
 from pytest_ortbench.core.units import format_amount
 
@@ -13,6 +14,15 @@ BETWEEN = 0.2
 COPIES = 0.1
 CASTS = 0.05
 MOVES = 0.25
+#: Share of the run in operators that are near the peak rate of memory, and how near that is.
+STREAMS, NEAR_MEMORY = 0.4, 0.5
+#: Share of the peak rate of arithmetic over the whole run.
+NEAR_COMPUTE = 0.5
+#: Share of the CPU time that threads spend waiting in a loop.
+SPINNING = 0.25
+
+#: Session option by which waiting threads sleep.
+SPIN_OPTION = "session.intra_op.allow_spinning"
 
 #: Nodes as short as this cost about as much to start as to run.
 SHORT_NODE_NS = 5_000
@@ -37,6 +47,29 @@ def kind_share(profile: OperatorProfile, kind: str) -> float:
     return profile.share(sum(each.time_ns for each in profile.operators if each.kind == kind))
 
 
+def copy_shares(profile: OperatorProfile) -> tuple[float, float]:
+    """Shares of the run in copies from host to device, and from device to host.
+
+    ONNX Runtime puts ``MemcpyFromHost`` and ``MemcpyToHost`` between nodes of different providers;
+    a provider that copies within its own nodes shows none.
+    """
+    to_device, to_host = (
+        profile.share(sum(each.time_ns for each in profile.operators if each.op == op))
+        for op in ("MemcpyFromHost", "MemcpyToHost")
+    )
+    return to_device, to_host
+
+
+def spinning_share(profile: OperatorProfile) -> float | None:
+    """Share of the CPU time of a run that goes away when waiting threads sleep; ``None`` unknown.
+
+    Zero where sleeping costs as much.
+    """
+    if not profile.cpu_ns or profile.unspun_cpu_ns is None:
+        return None
+    return max(0.0, 1 - profile.unspun_cpu_ns / profile.cpu_ns)
+
+
 def _one_operator(profile: OperatorProfile) -> str:
     largest = profile.operators[0]
     share = profile.share(largest.time_ns)
@@ -48,6 +81,9 @@ def _one_operator(profile: OperatorProfile) -> str:
         if largest.op.startswith(_PRODUCTS)
         else "look for a fused or cheaper form of it"
     )
+    reached = operator_rate(profile, largest).compute_share
+    if reached and largest.op.startswith(_PRODUCTS):
+        advice = f"it reaches {reached:.0%} of the peak rate of arithmetic; {advice}"
     return f"bound by one operator: {largest.op} takes {share:.0%} in {nodes}; {advice}"
 
 
@@ -68,9 +104,11 @@ def _transfer(profile: OperatorProfile) -> str:
     if share < COPIES:
         return ""
     copies = sum(each.nodes for each in profile.operators if each.kind == "copy")
+    to_device, to_host = copy_shares(profile)
     return (
-        f"bound by transfer: {share:.0%} in {copies} copies between devices; placement says which "
-        "operators the provider did not take"
+        f"bound by transfer: {share:.0%} in {copies} copies between devices ({to_device:.0%} to "
+        f"the device, {to_host:.0%} to the host); placement says which operators the provider did "
+        "not take"
     )
 
 
@@ -83,12 +121,42 @@ def _casts(profile: OperatorProfile) -> str:
 
 def _memory(profile: OperatorProfile) -> str:
     share = kind_share(profile, "move")
-    if share < MOVES or _overhead_of(profile) > BLINDING:
+    if _overhead_of(profile) > BLINDING:
         return ""
+    if share < MOVES:
+        return _streams(profile)
     named = [each.op for each in profile.operators if each.kind == "move"][:3]
     return (
         f"bound by memory: {share:.0%} in operators that only move data ({', '.join(named)}); "
         "another layout or fusion helps, faster arithmetic does not"
+    )
+
+
+def _streams(profile: OperatorProfile) -> str:
+    """Operators that read and write nearly as fast as memory allows."""
+    near = [
+        each
+        for each in profile.operators
+        if (rate := operator_rate(profile, each)).bound == "memory"
+        and (rate.memory_share or 0.0) >= NEAR_MEMORY
+    ]
+    share = profile.share(sum(each.time_ns for each in near))
+    if share < STREAMS:
+        return ""
+    named = ", ".join(each.op for each in near[:3])
+    return (
+        f"bound by memory: {share:.0%} in operators that read and write about as fast as memory "
+        f"allows ({named}); smaller types or fusion help, faster arithmetic does not"
+    )
+
+
+def _compute(profile: OperatorProfile) -> str:
+    rate = model_rate(profile)
+    if rate.bound != "compute" or (rate.compute_share or 0.0) < NEAR_COMPUTE:
+        return ""
+    return (
+        f"bound by compute: the run reaches {rate.compute_share:.0%} of what a large matrix "
+        "product does here; less arithmetic or a lower precision helps, little else does"
     )
 
 
@@ -98,6 +166,18 @@ def _threads(profile: OperatorProfile) -> str:
     return (
         f"{profile.threads} threads on {profile.cpus} CPUs: they wait for each other; "
         f"--ort-threads={profile.cpus}"
+    )
+
+
+def _spinning(profile: OperatorProfile) -> str:
+    share = spinning_share(profile)
+    if share is None or share < SPINNING or profile.cpu_ns is None or profile.unspun_ns is None:
+        return ""
+    plain, slept = (format_amount(ns * 1e-9, "s") for ns in (profile.plain_ns, profile.unspun_ns))
+    return (
+        f"spinning: {share:.0%} of the CPU time is threads that wait for work; with "
+        f"--ort-session-option={SPIN_OPTION}=0 they sleep, and a run takes {slept} in place of "
+        f"{plain}"
     )
 
 
@@ -130,8 +210,10 @@ _RULES: tuple[Callable[[OperatorProfile], str], ...] = (
     _transfer,
     _one_operator,
     _memory,
+    _compute,
     _launch,
     _casts,
+    _spinning,
     _asynchronous,
     _overhead,
 )

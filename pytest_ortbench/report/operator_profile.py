@@ -1,19 +1,37 @@
-"""The operator profile of a case as lines: by operator type, by node, and what bounds it."""
+"""The operator profile of a case by type, by node, and what bounds it: as lines and tables."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
-from pytest_ortbench.analysis.bottlenecks import hints, kind_share
-from pytest_ortbench.core.profile import OperatorProfile
+from pytest_ortbench.analysis.bottlenecks import copy_shares, hints, kind_share
+from pytest_ortbench.analysis.roofline import Rate, model_rate, operator_rate
+from pytest_ortbench.core.profile import NodeTime, OperatorProfile, OperatorTime, Peak
 from pytest_ortbench.core.run import Run
 from pytest_ortbench.core.units import common_scale, format_amount, significant
+from pytest_ortbench.report.arithmetic import format_count
 from pytest_ortbench.report.escape import encodable, one_line
 
 _BETWEEN = "(between nodes)"
 _SHORTEST = 24
 #: Characters in front of a node's shapes.
 _NODE_WIDTH = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProfileTable:
+    """Rows of a profile, escaped; columns in which nothing is known are left out.
+
+    Attributes:
+        headings: Of the columns.
+        rows: As many cells each.
+        right: Columns that hold numbers.
+    """
+
+    headings: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    right: frozenset[int]
 
 
 def profile_lines(
@@ -35,11 +53,12 @@ def profile_lines(
         width: Characters that a line may have.
         encoding: Of the stream that the lines go to.
     """
-    if profile.reason or not profile.operators:
-        reason = one_line(profile.reason) or "no node was seen"
-        lines = [f"{name}: no operator profile: {reason}"]
-    else:
-        lines = [_heading(name, profile), *_operators(profile, top), *_nodes(profile, top, width)]
+    lines = [f"{name}: {summary_of(profile)}"]
+    if not is_empty(profile):
+        by_node = _aligned(node_table(profile, top, width=_NODE_WIDTH))
+        lines += [f"  {fact}" for fact in rate_facts(profile)]
+        lines += _aligned(operator_table(profile, top))
+        lines += [_cut(line, max(width, _SHORTEST)) for line in by_node]
         lines += [f"  - {hint}" for hint in hints(profile)]
         if profile.trace:
             lines.append(f"  trace: {profile.trace} (open it in Perfetto or chrome://tracing)")
@@ -58,67 +77,178 @@ def run_profile_lines(run: Run, *, width: int, encoding: str = "utf-8") -> list[
     return lines
 
 
-def _heading(name: str, profile: OperatorProfile) -> str:
+def is_empty(profile: OperatorProfile) -> bool:
+    """Whether there is nothing to show but a reason."""
+    return bool(profile.reason) or not profile.operators
+
+
+def summary_of(profile: OperatorProfile) -> str:
+    """Return how long a run took, of how many nodes, and what copies and casts take of it."""
+    if is_empty(profile):
+        return f"no operator profile: {one_line(profile.reason) or 'no node was seen'}"
     plain = ""
     if profile.plain_ns:
         plain = f", {format_amount(profile.plain_ns * 1e-9, 's')} without the profiler"
     copies, casts = kind_share(profile, "copy"), kind_share(profile, "cast")
+    to_device, to_host = copy_shares(profile)
+    directions = ""
+    if to_device or to_host:
+        directions = f" ({_percent(to_device)} to the device, {_percent(to_host)} to the host)"
     return (
-        f"{name}: {format_amount(profile.run_ns * 1e-9, 's')} a run, {profile.runs} runs{plain}; "
-        f"{profile.node_count} nodes; copies {_percent(copies)}, casts {_percent(casts)}"
+        f"{format_amount(profile.run_ns * 1e-9, 's')} a run, {profile.runs} runs{plain}; "
+        f"{profile.node_count} nodes; copies {_percent(copies)}{directions}, "
+        f"casts {_percent(casts)}"
     )
 
 
-def _operators(profile: OperatorProfile, top: int) -> list[str]:
-    shown = profile.operators[:top]
-    rest = profile.operators[top:]
+def rate_facts(profile: OperatorProfile) -> Iterator[str]:
+    """Yield what the run achieved, what the provider can, and what could not be counted."""
+    rate = model_rate(profile)
+    if rate.macs_per_s is not None and rate.bytes_per_s is not None:
+        yield "the run: " + _achieved(profile, rate)
+    if profile.peak is not None:
+        yield _reached(profile.peak)
+    names = [one_line(each.op) for each in profile.operators if each.macs is None]
+    if names and any(each.macs is not None for each in profile.operators):
+        more = f" and {len(names) - 6} more types" if len(names) > 6 else ""
+        yield f"multiply-accumulates not known: {', '.join(names[:6])}{more}"
+
+
+def _achieved(profile: OperatorProfile, rate: Rate) -> str:
+    text = (
+        f"{format_count(profile.macs or 0)}MAC, {format_amount(profile.moved_bytes or 0, 'bytes')} "
+        f"moved"
+    )
+    if rate.intensity is not None:
+        text += f" ({significant(rate.intensity)} MAC/B)"
+    text += f"; {format_count(rate.macs_per_s or 0)}MAC/s"
+    if rate.compute_share is not None:
+        text += f", {_whole_percent(rate.compute_share)} of the peak"
+    text += f"; {format_count(rate.bytes_per_s or 0)}B/s"
+    if rate.memory_share is not None:
+        text += f", {_whole_percent(rate.memory_share)} of the peak"
+    if profile.work_source == "file":
+        text += "; counted from the file"
+    return text
+
+
+def _reached(peak: Peak) -> str:
+    parts = []
+    if peak.macs_per_s is not None:
+        parts.append(
+            f"{format_count(peak.macs_per_s)}MAC/s (product of {one_line(peak.element)}, "
+            f"{one_line(peak.product)})"
+        )
+    if peak.bytes_per_s is not None:
+        size = format_amount(peak.copy_bytes, "bytes")
+        parts.append(f"{format_count(peak.bytes_per_s)}B/s ({size} read and written)")
+    if peak.reason:
+        parts.append(f"not had: {one_line(peak.reason)}")
+    threads = f"{peak.threads} thread{'s' if peak.threads != 1 else ''}"
+    return f"peak on {_alias(peak.provider)} with {threads}: {'; '.join(parts)}"
+
+
+def operator_table(profile: OperatorProfile, top: int) -> ProfileTable:
+    """Return the slowest operator types, the others as one row, and the time in no node.
+
+    Args:
+        profile: A profile that is not empty.
+        top: Types that have a row of their own.
+    """
+    shown, rest = profile.operators[:top], profile.operators[top:]
+    factor, unit = common_scale([each.time_ns * 1e-9 for each in shown], "s")
+    counted = any(each.macs is not None for each in profile.operators)
+
+    def row(name: str, where: str, nodes: str, time_ns: int, *more: str) -> tuple[str, ...]:
+        share = _percent(profile.share(time_ns))
+        cells = more or ("",) * (len(_RATES) + 1)
+        return (name, where, nodes, significant(time_ns * 1e-9 / factor), share, *cells)
+
     rows = [
-        (one_line(each.op), _alias(each.provider), str(each.nodes), each.time_ns, each.kind)
+        row(
+            one_line(each.op),
+            _alias(each.provider),
+            str(each.nodes),
+            each.time_ns,
+            *_rates(operator_rate(profile, each), each),
+            _remark(each, counted),
+        )
         for each in shown
     ]
     if rest:
-        count = f"({len(rest)} more types)"
         nodes = str(sum(each.nodes for each in rest))
-        rows.append((count, "", nodes, sum(each.time_ns for each in rest), ""))
-    rows.append((_BETWEEN, "", "", profile.between_ns, ""))
-    factor, unit = common_scale([each.time_ns * 1e-9 for each in shown], "s")
-    table = [("operator", "on", "nodes", f"time [{unit}]", "share", "")]
-    table += [
-        (
-            op,
-            where,
-            nodes,
-            significant(time_ns * 1e-9 / factor),
-            _percent(profile.share(time_ns)),
-            "" if kind == "compute" else kind,
-        )
-        for op, where, nodes, time_ns, kind in rows
-    ]
-    return _aligned(table, right=(2, 3, 4))
+        rows.append(row(f"({len(rest)} more types)", "", nodes, sum(each.time_ns for each in rest)))
+    rows.append(row(_BETWEEN, "", "", profile.between_ns))
+    headings = ("operator", "on", "nodes", f"time [{unit}]", "share", *_RATES, "")
+    return _without_empty(headings, rows, right=(2, 3, 4, 5, 6, 7, 8))
 
 
-def _nodes(profile: OperatorProfile, top: int, width: int) -> list[str]:
+def node_table(profile: OperatorProfile, top: int, *, width: int = _NODE_WIDTH) -> ProfileTable:
+    """Return the slowest nodes.
+
+    Args:
+        profile: A profile that is not empty.
+        top: Rows.
+        width: Characters of a node's type and name.
+    """
     shown = profile.nodes[:top]
     factor, unit = common_scale([node.time_ns * 1e-9 for node in shown], "s")
-    table = [("slowest nodes", f"time [{unit}]", "share", "")]
-    table += [
+    rows = [
         (
-            _cut(one_line(f"{node.op} {node.name}"), _NODE_WIDTH),
+            _cut(one_line(f"{node.op} {node.name}"), width),
             significant(node.time_ns * 1e-9 / factor),
             _percent(profile.share(node.time_ns)),
+            *_rates(operator_rate(profile, node), node)[-2:],
             one_line(node.shapes),
         )
         for node in shown
     ]
-    return [_cut(line, max(width, _SHORTEST)) for line in _aligned(table, right=(1, 2))]
+    headings = ("slowest nodes", f"time [{unit}]", "share", *_RATES[-2:], "")
+    return _without_empty(headings, rows, right=(1, 2, 3))
 
 
-def _aligned(rows: Sequence[Sequence[str]], *, right: Iterable[int]) -> list[str]:
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+_RATES = ("GMAC/s", "GB/s", "MAC/B", "of peak", "bound by")
+
+
+def _rates(rate: Rate, each: OperatorTime | NodeTime) -> tuple[str, ...]:
+    """Cells of the columns of rates; empty where nothing is done or nothing is known."""
+    return (
+        significant(rate.macs_per_s / 1e9) if rate.macs_per_s else "",
+        significant(rate.bytes_per_s / 1e9) if rate.bytes_per_s else "",
+        significant(rate.intensity) if rate.intensity else "",
+        _whole_percent(rate.share) if rate.share and each.moved_bytes else "",
+        rate.bound if each.moved_bytes else "",
+    )
+
+
+def _remark(each: OperatorTime, counted: bool) -> str:
+    words = [] if each.kind == "compute" else [each.kind]
+    return ", ".join([*words, *(["uncounted"] if counted and each.macs is None else [])])
+
+
+def _without_empty(
+    headings: Sequence[str], rows: Sequence[Sequence[str]], *, right: Iterable[int]
+) -> ProfileTable:
+    last = len(headings) - 1  # of remarks, without a heading
+    kept = [
+        index
+        for index in range(len(headings))
+        if index == last or index < 3 or any(row[index] for row in rows)
+    ]
+    return ProfileTable(
+        headings=tuple(headings[index] for index in kept),
+        rows=tuple(tuple(row[index] for index in kept) for row in rows),
+        right=frozenset(kept.index(index) for index in right if index in kept),
+    )
+
+
+def _aligned(table: ProfileTable) -> list[str]:
+    rows = [table.headings, *table.rows]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(table.headings))]
     lines = []
     for row in rows:
         cells = [
-            cell.rjust(size) if column in right else cell.ljust(size)
+            cell.rjust(size) if column in table.right else cell.ljust(size)
             for column, (cell, size) in enumerate(zip(row, widths, strict=True))
         ]
         lines.append(("  " + "  ".join(cells)).rstrip())
@@ -127,6 +257,10 @@ def _aligned(rows: Sequence[Sequence[str]], *, right: Iterable[int]) -> list[str
 
 def _percent(share: float) -> str:
     return f"{100 * share:.1f} %"
+
+
+def _whole_percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
 
 
 def _alias(provider: str) -> str:

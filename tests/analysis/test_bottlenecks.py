@@ -2,16 +2,34 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
-from pytest_ortbench.analysis.bottlenecks import hints, kind_share
-from pytest_ortbench.core.profile import OperatorProfile, OperatorTime
+from pytest_ortbench.analysis.bottlenecks import copy_shares, hints, kind_share, spinning_share
+from pytest_ortbench.core.profile import OperatorProfile, OperatorTime, Peak
 
 MS = 1_000_000
 
 
+#: 100 G multiply-accumulates and 20 GB a second.
+PEAK = Peak(macs_per_s=100e9, bytes_per_s=20e9, provider="P", element="float")
+
+
+def with_work(profile: OperatorProfile, **work: tuple[int, int]) -> OperatorProfile:
+    """The profile with the multiply-accumulates and bytes of some operators."""
+    operators = tuple(
+        replace(each, macs=work[each.op][0], moved_bytes=work[each.op][1])
+        if each.op in work
+        else each
+        for each in profile.operators
+    )
+    return replace(profile, operators=operators)
+
+
 def profile_of(
-    *operators: tuple[str, float, str], run_ms: float = 10.0, plain_ms: float = 10.0, **more: int
+    *operators: tuple[str, float, str], run_ms: float = 10.0, plain_ms: float = 10.0, **more: Any
 ) -> OperatorProfile:
     times = tuple(
         OperatorTime(op=op, provider="P", time_ns=round(ms * MS), nodes=2, kind=kind)
@@ -49,7 +67,20 @@ def test_nothing_stands_out() -> None:
         ),
         (
             profile_of(*BALANCED, ("MemcpyToHost", 1.5, "copy"), run_ms=11.0),
-            "bound by transfer: 14% in 2 copies between devices",
+            "bound by transfer: 14% in 2 copies between devices (0% to the device, 14% to the "
+            "host)",
+            "placement",
+        ),
+        (
+            profile_of(
+                *BALANCED,
+                ("MemcpyFromHost", 2.0, "copy"),
+                ("MemcpyToHost", 1.0, "copy"),
+                run_ms=12.5,
+                plain_ms=12.5,
+            ),
+            "bound by transfer: 24% in 4 copies between devices (16% to the device, 8% to the "
+            "host)",
             "placement",
         ),
         (
@@ -65,6 +96,30 @@ def test_nothing_stands_out() -> None:
         (profile_of(*BALANCED, node_count=9000), "bound by launch: 9000 nodes of 1.06 µs", "fus"),
         (profile_of(*BALANCED, ("Cast", 0.5, "cast")), "5% in casts between precisions", "convert"),
         (profile_of(*BALANCED, threads=8), "8 threads on 2 CPUs", "--ort-threads=2"),
+        (
+            profile_of(*BALANCED, cpu_ns=20 * MS, unspun_ns=11 * MS, unspun_cpu_ns=12 * MS),
+            "spinning: 40% of the CPU time is threads that wait for work",
+            "session.intra_op.allow_spinning=0 they sleep, and a run takes 11.0 ms in place of 10",
+        ),
+        (
+            profile_of(*BALANCED, macs=600_000_000, moved_bytes=10_000_000, peak=PEAK),
+            "bound by compute: the run reaches 60% of what a large matrix product does here",
+            "lower precision",
+        ),
+        (
+            with_work(profile_of(*BALANCED, peak=PEAK), Conv=(0, 60_000_000), Add=(0, 30_000_000)),
+            "bound by memory: 65% in operators that read and write about as fast as memory allows "
+            "(Conv, Add)",
+            "smaller types",
+        ),
+        (
+            with_work(
+                profile_of(("Conv", 7.0, "compute"), ("Add", 2.5, "compute"), peak=PEAK),
+                Conv=(210_000_000, 1_000_000),
+            ),
+            "bound by one operator: Conv takes 70% in 2 nodes; it reaches 30% of the peak rate",
+            "lower precision",
+        ),
         (profile_of(*BALANCED, asynchronous=True), "the provider's kernels run on", "starting"),
         (profile_of(*BALANCED, plain_ms=7.0), "a run took 10.0 ms with the profiler", "7.00 ms"),
     ],
@@ -89,3 +144,31 @@ def test_shares_are_of_the_whole_run() -> None:
     assert kind_share(profile, "cast") == pytest.approx(0.15)
     assert profile.between_ns == 3.5 * MS
     assert OperatorProfile().share(5) == 0.0
+
+
+def test_copies_count_by_their_direction():
+    profile = profile_of(
+        ("Conv", 5.0, "compute"), ("MemcpyFromHost", 2.0, "copy"), ("MemcpyToHost", 0.5, "copy")
+    )
+    assert copy_shares(profile) == (pytest.approx(0.2), pytest.approx(0.05))
+    assert copy_shares(profile_of(*BALANCED)) == (0.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("spun", "slept", "share"), [(20, 5, 0.75), (20, 22, 0.0), (None, 5, None), (20, None, None)]
+)
+def test_spinning_is_what_sleeping_saves(spun, slept, share):
+    profile = profile_of(*BALANCED, cpu_ns=spun, unspun_ns=1, unspun_cpu_ns=slept)
+    assert spinning_share(profile) == share
+
+
+@pytest.mark.parametrize(
+    "profile",
+    [
+        profile_of(*BALANCED, cpu_ns=20 * MS, unspun_ns=11 * MS, unspun_cpu_ns=18 * MS),
+        profile_of(*BALANCED, macs=400_000_000, moved_bytes=10_000_000, peak=PEAK),
+        with_work(profile_of(*BALANCED, peak=PEAK), Conv=(0, 30_000_000), Add=(0, 30_000_000)),
+    ],
+)
+def test_what_is_far_from_a_ceiling_is_not_bound_by_it(profile):
+    assert hints(profile) == ()

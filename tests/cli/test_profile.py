@@ -24,6 +24,8 @@ def test_a_model_file_with_its_trace(
     assert "1 nodes" in out
     assert "  Relu " in out
     assert "(between nodes)" in out
+    assert "  peak on cpu with " in out
+    assert "GB/s" in out
     assert f"trace: {trace}" in out
     assert any(event["name"] == "model_run" for event in json.loads(trace.read_text()))
 
