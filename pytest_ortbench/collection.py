@@ -134,6 +134,8 @@ class Collection:
             graph_opts=options.graph_opts,
             concurrency=options.concurrency,
             sessions=options.sessions,
+            calls=options.calls,
+            spinning=options.spinning,
             io=options.io,
             inputs=options.inputs,
             session_options=options.session_options,

@@ -157,6 +157,32 @@ OPTIONS: tuple[OptionSpec, ...] = (
         filled_by=("load",),
     ),
     OptionSpec(
+        field="calls",
+        flag="--ort-calls",
+        kind="list",
+        metavar="HOW",
+        help="ways of calling: sync (run), async (run_async, with --ort-concurrency in flight) "
+        "(default: sync)",
+        filled_by=("load",),
+    ),
+    OptionSpec(
+        field="spinning",
+        flag="--ort-spinning",
+        kind="list",
+        metavar="on,off",
+        help="whether threads spin while they wait for work: quicker, for more CPU time "
+        "(default: ONNX Runtime's, on)",
+        filled_by=("load",),
+    ),
+    OptionSpec(
+        field="processes",
+        flag="--ort-processes",
+        kind="list",
+        metavar="N,N",
+        help="measure each case in so many processes at a time besides: rate and memory of all",
+        filled_by=("load",),
+    ),
+    OptionSpec(
         field="io",
         flag="--ort-io",
         kind="list",

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +11,17 @@ from pytest_ortbench.analysis.gate.rules import parse_rules
 from pytest_ortbench.analysis.load_plan import check_loads
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.precision import PRECISIONS
-from pytest_ortbench.core.units import parse_amount
+from pytest_ortbench.given import (
+    Given,
+    exists,
+    input_path,
+    minutes,
+    output_file,
+    output_folder,
+    path_in,
+    percent,
+    seconds,
+)
 from pytest_ortbench.option_registry import OPTIONS, OptionSpec
 from pytest_ortbench.options import Options
 from pytest_ortbench.plan.axes import (
@@ -35,31 +44,12 @@ if TYPE_CHECKING:
     import pytest
 
 FALLBACKS = ("report", "strict")
+CALLS = ("sync", "async")
+SWITCH = ("on", "off")
 IO_MODES = ("end-to-end", "device")
 SAMPLES = ("thinned", "all")
 _SCHEMES = ("zoo:", "builtin:")
 _MODEL_SUFFIXES = (".onnx", ".ort", ".onnx.gz")
-_LONGEST_S = 7 * 86400.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Given:
-    """One option that the user set.
-
-    Attributes:
-        texts: What was written, one entry a repetition; ``true`` for a flag.
-        place: Where: ``--ort-dims``, or ``ort_dims in /path/pyproject.toml``.
-        base: Folder that relative paths start at: the ini file's, or where pytest was called.
-    """
-
-    texts: tuple[str, ...]
-    place: str
-    base: Path
-
-    @property
-    def last(self) -> str:
-        """The value of an option that has one only."""
-        return self.texts[-1]
 
 
 def parse_options(config: pytest.Config) -> Options:
@@ -165,7 +155,7 @@ def refuse_absent_libraries(options: Options) -> None:
         UsageError: for one that isn't.
     """
     for library in options.custom_ops:
-        if not _exists(Path(library)):
+        if not exists(Path(library)):
             raise UsageError(
                 f"there is nothing at {library!r}",
                 place=options.places["custom_ops"],
@@ -190,7 +180,7 @@ def _models(given: Given) -> tuple[str, ...]:
 
 def _longest_path(pieces: list[str], base: Path) -> int:
     for count in range(len(pieces), 1, -1):
-        if _exists(base / ",".join(pieces[:count])):
+        if exists(base / ",".join(pieces[:count])):
             return count
     return 1
 
@@ -200,14 +190,7 @@ def _rebase(spec: str, given: Given) -> str:
     if spec.startswith(_SCHEMES) or given.place.startswith("-"):
         return spec
     is_path = "/" in spec or "\\" in spec or spec.endswith(_MODEL_SUFFIXES)
-    return str(given.base / spec) if is_path or _exists(given.base / spec) else spec
-
-
-def _exists(path: Path) -> bool:
-    try:
-        return path.exists()
-    except (OSError, ValueError):  # too long a name, or a NUL in it
-        return False
+    return str(given.base / spec) if is_path or exists(given.base / spec) else spec
 
 
 def _providers(given: Given) -> tuple[str, ...]:
@@ -261,73 +244,9 @@ def _one_of(known: tuple[str, ...], given: Given) -> str:
 def _libraries(given: Given) -> tuple[str, ...]:
     return tuple(
         dict.fromkeys(
-            str(_path(text, given)) for text in split_list(given.texts, place=given.place)
+            str(path_in(text, given)) for text in split_list(given.texts, place=given.place)
         )
     )
-
-
-def _amount(given: Given, unit: str, *, least: float, most: float, rule: str) -> float:
-    value = parse_amount(given.last, unit, place=given.place)
-    if not (least < value <= most and math.isfinite(value)):
-        raise UsageError(f"{given.last!r} is out of range", place=given.place, hint=rule)
-    return value
-
-
-def _seconds(given: Given) -> float:
-    return _amount(
-        given, "s", least=0.0, most=_LONGEST_S, rule="Write seconds above 0, e.g. 5, or 500ms"
-    )
-
-
-def _minutes(given: Given) -> float:
-    text = given.last if given.last.strip()[-1:].isalpha() else f"{given.last.strip()} min"
-    minutes = Given(texts=(text,), place=given.place, base=given.base)
-    return _amount(
-        minutes, "s", least=0.0, most=_LONGEST_S, rule="Write minutes above 0, e.g. 10, or 90s"
-    )
-
-
-def _target(given: Given) -> float:
-    text = given.last.strip()
-    percent = Given(texts=(text.removesuffix("%") + "%",), place=given.place, base=given.base)
-    return _amount(
-        percent, "ratio", least=0.0, most=0.5, rule="Write percent above 0, at most 50, e.g. 1"
-    )
-
-
-def _path(text: str, given: Given) -> Path:
-    if not text.strip() or "\0" in text:
-        raise UsageError(f"{text!r} is not a path", place=given.place, hint="Write a path")
-    return given.base / Path(text.strip()).expanduser()
-
-
-def _input_path(given: Given) -> Path:
-    path = _path(given.last, given)
-    if not _exists(path):
-        raise UsageError(
-            f"there is nothing at {str(path)!r}",
-            place=given.place,
-            hint="Name an .npz, .npy or .pb file, or a folder of them",
-        )
-    return path
-
-
-def _output_file(given: Given) -> Path:
-    path = _path(given.last, given)
-    if path.is_dir():
-        raise UsageError(
-            f"{str(path)!r} is a folder", place=given.place, hint="Name the file to write"
-        )
-    return path
-
-
-def _output_folder(given: Given) -> Path:
-    path = _path(given.last, given)
-    if _exists(path) and not path.is_dir():
-        raise UsageError(
-            f"{str(path)!r} is a file", place=given.place, hint="Name the folder to write into"
-        )
-    return path
 
 
 def _text(given: Given) -> str:
@@ -360,40 +279,43 @@ _READERS: dict[str, Callable[[Given], object]] = {
     "precisions": _precisions,
     "batch_sizes": _integers,
     "dims": lambda given: parse_dims(given.texts, place=given.place),
-    "inputs": _input_path,
+    "inputs": input_path,
     "runtimes": _runtimes,
     "threads": _integers,
     "graph_opts": _graph_opts,
     "concurrency": _integers,
     "sessions": _integers,
+    "calls": lambda given: parse_choices(given.texts, CALLS, place=given.place, what="way"),
+    "spinning": lambda given: parse_choices(given.texts, SWITCH, place=given.place),
+    "processes": _integers,
     "io": _io,
     "session_options": lambda given: parse_settings(given.texts, place=given.place),
     "provider_options": lambda given: parse_provider_options(given.texts, place=given.place),
     "custom_ops": _libraries,
-    "time_s": _seconds,
-    "target": _target,
+    "time_s": seconds,
+    "target": percent,
     "workers": lambda given: parse_int(given.last, place=given.place, example="3"),
     "fallback": lambda given: _one_of(FALLBACKS, given),
-    "results": _output_folder,
+    "results": output_folder,
     "no_results": _flag,
-    "json": _output_file,
-    "html": _output_file,
-    "plots": _output_folder,
-    "prometheus": _output_file,
+    "json": output_file,
+    "html": output_file,
+    "plots": output_folder,
+    "prometheus": output_file,
     "samples": lambda given: _one_of(SAMPLES, given),
     "dataset": lambda given: parse_dataset(_text(given), given.base, place=given.place),
-    "soak_s": _minutes,
+    "soak_s": minutes,
     "startup": _flag,
     "stages": lambda given: parse_stage_files(given.texts, base=given.base, place=given.place),
     "load": lambda given: tuple(dict.fromkeys(split_list(given.texts, place=given.place))),
     "load_official": _flag,
-    "load_logs": _output_folder,
+    "load_logs": output_folder,
     "profile": _flag,
     "against": _side,
     "baseline": _text,
     "gate": _gate,
     "gate_strict": _flag,
     "resume": _flag,
-    "timeout_s": _seconds,
+    "timeout_s": seconds,
     "collect": _flag,
 }

@@ -29,6 +29,9 @@ class Options:
         graph_opts: Graph optimisation levels; empty: ``all``.
         concurrency: Callers on each session at a time; empty: one.
         sessions: Sessions in one process; empty: one.
+        calls: Ways of calling.
+        spinning: Whether waiting threads spin; empty: ONNX Runtime's default.
+        processes: Numbers of processes at a time, in a pass of its own.
         io: Where inputs and outputs live.
         session_options: Session options and config entries.
         provider_options: Provider options by alias.
@@ -74,6 +77,9 @@ class Options:
     graph_opts: tuple[str, ...] = ()
     concurrency: tuple[int, ...] = ()
     sessions: tuple[int, ...] = ()
+    calls: tuple[str, ...] = ("sync",)
+    spinning: tuple[str, ...] = ()
+    processes: tuple[int, ...] = ()
     io: tuple[str, ...] = ("end-to-end",)
     session_options: dict[str, str] = field(default_factory=dict)
     provider_options: dict[str, dict[str, str]] = field(default_factory=dict)

@@ -175,6 +175,7 @@ class Case:
         inputs: Every input, resolved.
         concurrency: Callers on each session at a time.
         sessions: Sessions in the process, all of the same file and options.
+        call: ``sync`` (``run``, which returns with the outputs) or ``async`` (``run_async``).
         io: ``end-to-end`` (host arrays in and out) or ``device`` (bound, device-resident).
         sampling: How it is measured.
         seed: Seed of the drawn inputs.
@@ -195,6 +196,7 @@ class Case:
     inputs: tuple[InputSpec, ...] = ()
     concurrency: int = 1
     sessions: int = 1
+    call: str = "sync"
     io: str = "end-to-end"
     sampling: Sampling = field(default_factory=Sampling)
     seed: int = 0

@@ -33,7 +33,7 @@ from pytest_ortbench.plan.provider_options import (
 )
 from pytest_ortbench.plan.recipes import shipped
 from pytest_ortbench.plan.request import PlanRequest
-from pytest_ortbench.plan.session_options import apply_session_options
+from pytest_ortbench.plan.session_options import apply_session_options, with_spinning
 from pytest_ortbench.plan.stage_files import with_stages
 from pytest_ortbench.plan.variants import (
     OwnVariant,
@@ -101,6 +101,7 @@ class _Point:
     knobs: dict[str, str]
     concurrency: int
     sessions: int
+    call: str
 
 
 def build_plan(
@@ -161,8 +162,16 @@ def _points(request: PlanRequest) -> Iterator[_Point]:
     levels: tuple[str | None, ...] = request.graph_opts or (None,)
     callers: tuple[int | None, ...] = request.concurrency or (None,)
     sessions: tuple[int | None, ...] = request.sessions or (None,)
-    for batch, thread, level, concurrent, several, io in itertools.product(
-        request.batch_sizes, threads, levels, callers, sessions, request.io
+    spinning: tuple[str | None, ...] = request.spinning or (None,)
+    for batch, thread, level, concurrent, several, spin, call, io in itertools.product(
+        request.batch_sizes,
+        threads,
+        levels,
+        callers,
+        sessions,
+        spinning,
+        request.calls,
+        request.io,
     ):
         session, knobs = base, {}
         if thread is not None:
@@ -175,6 +184,11 @@ def _points(request: PlanRequest) -> Iterator[_Point]:
             knobs["concurrency"] = str(concurrent)
         if several is not None:
             knobs["sessions"] = str(several)
+        if spin is not None:
+            session = with_spinning(session, spin)
+            knobs["spin"] = spin
+        if call != "sync":
+            knobs["call"] = call
         if io != "end-to-end":
             knobs["io"] = io
         yield _Point(
@@ -184,6 +198,7 @@ def _points(request: PlanRequest) -> Iterator[_Point]:
             knobs=knobs,
             concurrency=concurrent or 1,
             sessions=several or 1,
+            call=call,
         )
 
 
@@ -232,6 +247,7 @@ def _cases_of(
                 inputs=() if isinstance(feed, Failure) else feed,
                 concurrency=point.concurrency,
                 sessions=point.sessions,
+                call=point.call,
                 io=point.io,
                 sampling=request.sampling,
                 seed=request.seed,

@@ -24,6 +24,8 @@ class PlanRequest:
         graph_opts: Graph optimisation levels; empty: one case with ``all``.
         concurrency: Callers on each session; empty: one case with one.
         sessions: Sessions in the process; empty: one case with one.
+        calls: Ways of calling, ``sync`` and ``async``.
+        spinning: Whether waiting threads spin, ``on`` and ``off``; empty: the default.
         io: ``end-to-end``, ``device``.
         inputs: Real inputs, ``None`` for drawn ones.
         session_options: Session options and config entries, as given.
@@ -44,6 +46,8 @@ class PlanRequest:
     graph_opts: tuple[str, ...] = ()
     concurrency: tuple[int, ...] = ()
     sessions: tuple[int, ...] = ()
+    calls: tuple[str, ...] = ("sync",)
+    spinning: tuple[str, ...] = ()
     io: tuple[str, ...] = ("end-to-end",)
     inputs: Path | None = None
     session_options: dict[str, str] = field(default_factory=dict)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 import gc
 import time
 from array import array
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,9 +29,10 @@ from pytest_ortbench.core.stages import FrameBlock, StagesReady
 from pytest_ortbench.core.task import Dataset, TaskAccuracy
 from pytest_ortbench.schema.protocol import Opened, PutUnderLoad
 from pytest_ortbench.worker import outputs
-from pytest_ortbench.worker.added_work import with_added_work
-from pytest_ortbench.worker.binding import bind, device_of
+from pytest_ortbench.worker.async_calls import require_async
+from pytest_ortbench.worker.binding import device_of
 from pytest_ortbench.worker.callers import Callers
+from pytest_ortbench.worker.calling import call_of, loop_of, single_loop
 from pytest_ortbench.worker.contention import ContentionMeter, difference
 from pytest_ortbench.worker.device_memory import DeviceMemory
 from pytest_ortbench.worker.energy_meter import NoMeter, open_meter, why_no_meter
@@ -44,7 +44,7 @@ from pytest_ortbench.worker.probe import tiny_feeds
 from pytest_ortbench.worker.profiling import profile
 from pytest_ortbench.worker.runtime import load
 from pytest_ortbench.worker.session import CPU, create, options_in_force, session_options
-from pytest_ortbench.worker.timing import clock_pair_ns, median, time_bound_runs, time_runs
+from pytest_ortbench.worker.timing import clock_pair_ns, median
 from pytest_ortbench.worker.tiny import MATRIX_PRODUCT
 from pytest_ortbench.worker.warm_up import least_seconds, warm_up
 
@@ -96,7 +96,9 @@ class MeasuredCase:
                 :func:`~pytest_ortbench.worker.session.create`.
         """
         self._enter("import")
-        _, import_ns = load()
+        ort, import_ns = load()
+        if self.case.call == "async":
+            require_async(ort, threads=self._threads, io=self.case.io)
         self._device = DeviceMemory(self.case.provider)
         self._enter("inputs")
         self.feeds = make_feeds(self.case.inputs, seed=self.case.seed)
@@ -296,7 +298,9 @@ class MeasuredCase:
         self._enter("load")
         sessions = [self._live(), *self._others]
         calls = [
-            self._call_of(session) for session in sessions for _ in range(self.case.concurrency)
+            call_of(self.case, session, self.feeds)
+            for session in sessions
+            for _ in range(self.case.concurrency)
         ]
         try:
             return put_under_load(calls, asked)
@@ -321,45 +325,17 @@ class MeasuredCase:
         return time.perf_counter_ns() - started
 
     def _first_inference(self, session: InferenceSession) -> int:
-        if self.case.callers > 1:
-            return self._first_of_several([session, *self._others])
-        if self.case.io == "device":
-            binding = bind(session, self.feeds, self.case.provider)
-            self._loop = functools.partial(
-                time_bound_runs,
-                session.run_with_iobinding,
-                binding,
-                binding.synchronize_outputs,
-            )
-        else:
-            run = with_added_work(session.run, self.case.added_work)
-            self._loop = functools.partial(time_runs, run, self.feeds)
-        return self._run_timed(1)[0]
-
-    def _first_of_several(self, sessions: Sequence[InferenceSession]) -> int:
         """Time the first inference of the first session alone; then all callers stand ready."""
-        calls = [
-            self._call_of(session) for session in sessions for _ in range(self.case.concurrency)
-        ]
-        durations = _room_for(1)
-        with self._watch.counted():
-            Callers(calls[:1])(durations)
-            for index in range(1, len(sessions)):
-                calls[index * self.case.concurrency]()
-        self._loop = Callers(calls)
-        return durations[0]
-
-    def _call_of(self, session: InferenceSession) -> Callable[[], object]:
-        """One caller's inference, its inputs and outputs being its own."""
-        if self.case.io == "device":
-            binding = bind(session, self.feeds, self.case.provider)
-
-            def run_bound() -> None:
-                session.run_with_iobinding(binding)
-                binding.synchronize_outputs()
-
-            return run_bound
-        return functools.partial(session.run, None, self.feeds)
+        sessions = [session, *self._others]
+        singles = [single_loop(self.case, each, self.feeds) for each in sessions]
+        self._loop = singles[0]
+        first_ns = self._run_timed(1)[0]
+        for single in singles[1:]:
+            self._loop = single
+            self._run_timed(1)
+        if self.case.callers > 1 or self.case.call != "sync":
+            self._loop = loop_of(self.case, sessions, self.feeds)
+        return first_ns
 
     def _release(self) -> None:
         """Let go of the measured sessions; no block can follow."""

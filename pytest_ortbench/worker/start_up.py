@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.start_up import FurtherShape, ShapeStart, StartTrial
 from pytest_ortbench.schema.pass_questions import StartUp
-from pytest_ortbench.worker.binding import bind
+from pytest_ortbench.worker.calling import call_of
 from pytest_ortbench.worker.inputs import make_feeds
 from pytest_ortbench.worker.measured import MeasuredCase
 from pytest_ortbench.worker.page_cache import set_state
@@ -41,7 +40,7 @@ def start_up(question: StartUp, enter: Callable[[str], None]) -> StartTrial:
     path = Path(question.case.variant.path)
     files = [path, *(path.parent / name for name in question.external_files)]
     # One session and one caller: others would be told from it by nothing.
-    case = replace(question.case, sessions=1, concurrency=1)
+    case = replace(question.case, sessions=1, concurrency=1, call="sync")
     measured = MeasuredCase(case, enter, engines=question.engines)
     # Nothing but the session reads the files from here on.
     share, reason = set_state(files, question.page_cache)
@@ -58,14 +57,14 @@ def start_up(question: StartUp, enter: Callable[[str], None]) -> StartTrial:
         provider_init_ns=startup.provider_init_ns,
         session_create_ns=startup.session_create_ns,
         first_inference_ns=startup.first_inference_ns,
-        again_ns=_again(_runner(session, case, measured.feeds)),
+        again_ns=_again(call_of(case, session, measured.feeds)),
         shapes=tuple(_shape(session, case, shape) for shape in question.shapes),
     )
 
 
 def _shape(session: InferenceSession, case: Case, shape: FurtherShape) -> ShapeStart:
     try:
-        run = _runner(session, case, make_feeds(shape.inputs, seed=case.seed))
+        run = call_of(case, session, make_feeds(shape.inputs, seed=case.seed))
         started = time.perf_counter_ns()
         run()
         first_ns = time.perf_counter_ns() - started
@@ -73,20 +72,6 @@ def _shape(session: InferenceSession, case: Case, shape: FurtherShape) -> ShapeS
     except Exception as error:  # noqa: BLE001 - native errors have no common base class
         # That shape has a case of its own, whose failure tells more.
         return ShapeStart(label=shape.label, reason=" ".join(str(error).split())[:200])
-
-
-def _runner(
-    session: InferenceSession, case: Case, feeds: Mapping[str, object]
-) -> Callable[[], object]:
-    if case.io != "device":
-        return partial(session.run, None, feeds)
-    binding = bind(session, feeds, case.provider)
-
-    def run_bound() -> None:
-        session.run_with_iobinding(binding)
-        binding.synchronize_outputs()
-
-    return run_bound
 
 
 def _again(run: Callable[[], object]) -> int:

@@ -1,0 +1,91 @@
+"""``run_async``: several inferences in flight, kept going by one thread."""
+
+from __future__ import annotations
+
+import queue
+from array import array
+from collections.abc import Mapping, Sequence
+from time import perf_counter_ns
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.core.outcome import Failure
+
+if TYPE_CHECKING:
+    from onnxruntime import InferenceSession
+
+
+class AsyncFailed(Exception):
+    """What ``run_async`` handed its callback instead of outputs."""
+
+
+def require_async(ort: ModuleType, *, threads: int, io: str) -> None:
+    """Refuse what ``run_async`` can't do.
+
+    Raises:
+        WorkerError: ``unsupported``, with the reason.
+    """
+    if not hasattr(ort.InferenceSession, "run_async"):
+        raise _unsupported(f"ONNX Runtime {ort.__version__} has no run_async", "Use 1.16 or newer")
+    if io != "end-to-end":
+        raise _unsupported("run_async takes host arrays", "Use --ort-io=end-to-end")
+    if threads < 2:
+        raise _unsupported(
+            "run_async runs on the threads of the session, and with 1 intra-op thread it has none",
+            "Use --ort-threads=2 or more",
+        )
+
+
+def _unsupported(message: str, hint: str) -> WorkerError:
+    return WorkerError(Failure(kind="unsupported", phase="session", message=message, hint=hint))
+
+
+class AsyncCalls:
+    """Keeps inferences in flight: the next one is started when one is done.
+
+    An inference lasts from its start to its callback, waiting for a thread included.
+
+    Args:
+        sessions: The sessions, each with ``each`` inferences in flight.
+        feeds: What every inference is fed.
+        each: Inferences in flight on each session.
+    """
+
+    def __init__(
+        self, sessions: Sequence[InferenceSession], feeds: Mapping[str, object], each: int
+    ) -> None:
+        self._slots = [session for session in sessions for _ in range(each)]
+        self._feeds = feeds
+
+    def __call__(self, durations: array[int]) -> None:
+        """Fill ``durations`` with the nanoseconds of one inference each, in order of their start.
+
+        Raises:
+            AsyncFailed: with ONNX Runtime's message, after all that was started is done.
+        """
+        clock, feeds = perf_counter_ns, self._feeds
+        free: queue.SimpleQueue[int] = queue.SimpleQueue()
+        errors: list[str] = []
+        started = array("q", bytes(8 * len(durations)))
+        for slot in range(len(self._slots)):
+            free.put(slot)
+
+        def done(_outputs: object, token: tuple[int, int], error: str) -> None:
+            index, slot = token
+            durations[index] = clock() - started[index]
+            if error:
+                errors.append(error)
+            free.put(slot)
+
+        for index in range(len(durations)):
+            slot = free.get()
+            if errors:
+                free.put(slot)
+                break
+            started[index] = clock()
+            self._slots[slot].run_async(None, feeds, done, (index, slot))
+        for _ in self._slots:
+            free.get()
+        if errors:
+            raise AsyncFailed(errors[0])
