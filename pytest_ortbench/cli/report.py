@@ -60,6 +60,7 @@ def command(runs: tuple[str, ...], output: Path | None, results: Path) -> int:
 def _one(spec: str, output: Path | None, results: Path) -> int:
     from pytest_ortbench.cli.files import save
     from pytest_ortbench.report.answers import answer_lines
+    from pytest_ortbench.report.entries import entries
     from pytest_ortbench.report.html import render_html
     from pytest_ortbench.store.documents import resolve_run
 
@@ -68,8 +69,9 @@ def _one(spec: str, output: Path | None, results: Path) -> int:
         warn("ortbench: the run holds no case")
         return ExitCode.NOTHING
     path = output or _beside(resolve_run(spec, results))
-    save(render_html(run), path)
-    for line in answer_lines(run):
+    shown = entries(run)
+    save(render_html(run, shown=shown), path)
+    for line in answer_lines(run, summaries=[entry.summary for entry in shown]):
         say(line)
     say(f"report: {path}")
     return ExitCode.FINE

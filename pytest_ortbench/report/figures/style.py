@@ -45,18 +45,23 @@ TITLE_PT, LABEL_PT, TICK_PT, NOTE_PT = 11.0, 9.0, 8.0, 7.5
 #: Beyond this ratio of largest to smallest value an axis is logarithmic.
 LOG_FROM = 30.0
 
-#: Fonts with the scripts that the bundled DejaVu Sans lacks, tried where they are installed.
-_WIDE_FONTS = (
+#: Fonts that have Chinese, Japanese and Korean in one; of these the first is enough, since every
+#: further font costs time with each text.
+_WHOLE_FONTS = (
     "Noto Sans CJK SC",
     "Noto Sans CJK TC",
     "Noto Sans CJK JP",
     "Noto Sans CJK KR",
-    "Noto Serif CJK SC",
-    "Noto Serif CJK JP",
-    "Noto Sans SC",
-    "Noto Sans JP",
     "Source Han Sans SC",
     "Source Han Sans",
+    "Noto Serif CJK SC",
+    "Noto Serif CJK JP",
+    "Arial Unicode MS",
+)
+#: Fonts that have some of it, tried together where none of the above is installed.
+_PARTIAL_FONTS = (
+    "Noto Sans SC",
+    "Noto Sans JP",
     "Microsoft YaHei",
     "SimHei",
     "Yu Gothic",
@@ -69,10 +74,9 @@ _WIDE_FONTS = (
     "WenQuanYi Micro Hei",
     "Droid Sans Fallback",
     "IPAGothic",
-    "Arial Unicode MS",
-    "Noto Sans",
-    "Segoe UI",
 )
+#: Fonts for further scripts that the bundled DejaVu Sans lacks.
+_OTHER_FONTS = ("Noto Sans", "Segoe UI")
 _BUNDLED_FONT = "DejaVu Sans"
 
 
@@ -108,7 +112,9 @@ def figure(height_in: float, *, width_in: float = WIDTH_IN) -> Figure:
 @functools.cache
 def _fonts() -> tuple[tuple[str, ...], tuple[FT2Font, ...]]:
     installed = {entry.name for entry in font_manager.fontManager.ttflist}
-    names = (_BUNDLED_FONT, *(name for name in _WIDE_FONTS if name in installed))
+    whole = [name for name in _WHOLE_FONTS if name in installed][:1]
+    wide = whole or [name for name in _PARTIAL_FONTS if name in installed]
+    names = (_BUNDLED_FONT, *wide, *(name for name in _OTHER_FONTS if name in installed))
     paths = [font_manager.findfont(FontProperties(family=name)) for name in names]
     return names, tuple(font_manager.get_font(path) for path in paths)
 
@@ -156,9 +162,10 @@ def dress(axes: Axes, *, grid: str = "x") -> None:
     )
 
 
-def title(axes: Axes, text: str) -> None:
+def title(axes: Axes, text: str, *, limit: int = 60) -> None:
     """Write the heading of one panel."""
-    axes.set_title(drawable(text), loc="left", color=INK, fontproperties=font(LABEL_PT, bold=True))
+    bold = font(LABEL_PT, bold=True)
+    axes.set_title(drawable(text, limit), loc="left", color=INK, fontproperties=bold)
 
 
 def heading(made: Figure, text: str, handles: Sequence[Artist] = (), *, columns: int = 5) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from jinja2 import DictLoader, Environment, StrictUndefined
 from markupsafe import Markup
 
 from pytest_ortbench.core.run import Run
+from pytest_ortbench.report.entries import Entry
 from pytest_ortbench.report.figures.slo import Slo
 from pytest_ortbench.report.html.page import build_page
 
@@ -23,7 +25,7 @@ def write_html(run: Run, path: Path, *, slo: Slo | None = None) -> None:
     path.write_text(render_html(run, slo=slo), encoding="utf-8")
 
 
-def render_html(run: Run, *, slo: Slo | None = None) -> str:
+def render_html(run: Run, *, slo: Slo | None = None, shown: Sequence[Entry] | None = None) -> str:
     """Return the report of a run as one HTML document.
 
     All styles, scripts and pictures are inside; the content security policy allows exactly these,
@@ -32,6 +34,7 @@ def render_html(run: Run, *, slo: Slo | None = None) -> str:
     Args:
         run: Any run.
         slo: Latency that must be kept, drawn as a line; by default that of the loads of the run.
+        shown: Its cases with their summaries, where the caller has them already.
     """
     style, script = _text("style.css"), _text("table.js")
     environment = Environment(
@@ -46,7 +49,7 @@ def render_html(run: Run, *, slo: Slo | None = None) -> str:
         "img-src data:; base-uri 'none'; form-action 'none'"
     )
     return environment.get_template("page").render(
-        page=build_page(run, slo=slo),
+        page=build_page(run, slo=slo, shown=shown),
         policy=policy,
         # Our own files, the only text that is not escaped.
         style=Markup(style),

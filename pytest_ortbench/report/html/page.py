@@ -133,9 +133,9 @@ class Page:
     footer: str
 
 
-def build_page(run: Run, *, slo: Slo | None = None) -> Page:
+def build_page(run: Run, *, slo: Slo | None = None, shown: Sequence[Entry] | None = None) -> Page:
     """Gather everything that the page of ``run`` shows; arguments as of ``render_html``."""
-    shown = entries(run)
+    shown = entries(run) if shown is None else shown
     groups = by_model(shown)
     failures, anchors = _failures(groups)
     cases = [entry.result.case for entry in shown]
