@@ -1,4 +1,4 @@
-"""What became of each case under load, as lines and as a table."""
+"""What became of each case under load, as tables."""
 
 from __future__ import annotations
 
@@ -6,129 +6,126 @@ from pytest_ortbench.core.load import Load, LoadTest
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.run import Run
 from pytest_ortbench.core.units import format_amount, significant
-from pytest_ortbench.report.escape import encodable, markdown, one_line
+from pytest_ortbench.report.escape import markdown, one_line
+from pytest_ortbench.report.pass_table import PassTable
 
-#: Columns of the table.
-HEADINGS = ("case", "load", "verdict", "answered", "p50", "p99", "how")
-
-
-def load_lines(run: Run, *, encoding: str = "utf-8") -> list[str]:
-    """Return a line for each load of each case, after a blank one.
-
-    Args:
-        run: Any run.
-        encoding: Of the stream that the lines go to.
-    """
-    lines = [
-        line
-        for result in run.cases
-        for load in result.loads
-        for line in (f"load of {result.case.case_id}: {_sentence(load)}",)
-    ]
-    return [encodable(one_line(line), encoding) for line in ["", *lines]] if lines else []
+#: Percentiles that every table has; one that a load is judged by comes beside them.
+_PERCENTILES = (50.0, 90.0, 99.0)
 
 
-def load_rows(run: Run) -> list[tuple[str, ...]]:
-    """Return a row for each load, with the cells of :data:`HEADINGS`."""
-    return [(result.case.case_id, *_cells(load)) for result in run.cases for load in result.loads]
+def load_tables(run: Run) -> tuple[PassTable, ...]:
+    """Return a table for each case that was put under load, in their order."""
+    return tuple(_table(result) for result in run.cases if result.loads)
 
 
 def load_markdown(run: Run) -> str:
-    """Return the table as Markdown under a heading; empty where no case was put under load."""
-    rows = load_rows(run)
-    if not rows:
+    """Return the tables as Markdown under a heading; empty where no case was put under load."""
+    tables = load_tables(run)
+    if not tables:
         return ""
-    lines = [
-        "### Under load",
-        "",
-        f"| {' | '.join(HEADINGS)} |",
-        f"| {' | '.join(['---'] * len(HEADINGS))} |",
-        *(f"| {' | '.join(markdown(one_line(cell)) for cell in row)} |" for row in rows),
-        "",
-        "Latencies are counted from the scheduled arrival.",
-    ]
+    lines = ["### Under load"]
+    for table in tables:
+        lines += ["", markdown(table.title)]
+        if table.rows:
+            lines += ["", _line(table.headings), _line(["---"] * len(table.headings))]
+            lines += [_line([markdown(cell) for cell in row]) for row in table.rows]
+        if table.remarks:
+            lines += ["", *(f"- {markdown(remark)}" for remark in table.remarks)]
     return "\n".join(lines) + "\n"
 
 
-def load_facts(result: CaseResult) -> tuple[str, ...]:
-    """Return a sentence for each load of a case, for where its numbers come from."""
-    return tuple(f"load {_sentence(load)}" for load in result.loads)
+def _line(cells: tuple[str, ...] | list[str]) -> str:
+    return f"| {' | '.join(cells)} |"
 
 
-def verdict(load: Load) -> str:
-    """``VALID``, ``INVALID``, or why there is none."""
-    if load.valid is None:
-        return "not tested"
-    return "VALID" if load.valid else "INVALID"
-
-
-def _sentence(load: Load) -> str:
-    text = load.spec.text
-    if load.valid is None:
-        return f"{text}: not tested: {load.reason}"
-    if load.spec.scenario == "peak":
-        return f"{text}: {_peak(load)}; {_how(load)}"
-    test = load.test
-    assert test is not None
-    late = "" if test.late is None else f", {test.late} of {test.queries} late"
-    return f"{text}: {verdict(load)}{_why(test)}: {_numbers(load, test)}{late}; {_how(load)}"
-
-
-def _peak(load: Load) -> str:
-    count = f"{len(load.tests)} test{'s' * (len(load.tests) != 1)}"
-    if load.test is None:
-        last = load.tests[-1]
-        return f"INVALID{_why(last)}: {load.reason} ({count})"
-    beyond = "" if load.beyond_per_s is None else f", INVALID at {_rate(load.beyond_per_s)}"
-    note = f"; {load.note}" if load.note else ""
-    return (
-        f"VALID up to {_rate(load.test.rate_per_s)}{beyond} ({count}): "
-        f"{_numbers(load, load.test)}{note}"
+def _table(result: CaseResult) -> PassTable:
+    loads = result.loads
+    name = f"load of {result.case.case_id}"
+    remarks = tuple(one_line(text) for load in loads for text in _remarks(load))
+    tested = [load for load in loads if load.tests]
+    if not tested:
+        return PassTable(title=one_line(name), remarks=remarks)
+    percents = sorted({*_PERCENTILES, *(load.spec.percent for load in tested)})
+    headings = (
+        "load",
+        "verdict",
+        "asked",
+        "answered",
+        *(f"p{percent:g}" for percent in percents),
+        "late",
+        "requests",
+        "time",
     )
-
-
-def _why(test: LoadTest) -> str:
-    return "" if test.valid else f" ({'; '.join(reason.rstrip('.') for reason in test.reasons)})"
-
-
-def _numbers(load: Load, test: LoadTest) -> str:
-    parts = [f"{_rate(test.completed_per_s)} answered"]
-    if load.spec.scenario != "offline":
-        names = dict.fromkeys(("50", f"{load.spec.percent:g}", "99"))
-        parts += [
-            f"p{name} {format_amount(test.percentiles_ns[name] * 1e-9, 's')}"
-            for name in names
-            if name in test.percentiles_ns
-        ]
-    return ", ".join(parts)
+    rows: list[tuple[str, ...]] = []
+    for load in tested:
+        if load.spec.scenario != "peak":
+            rows.append(_row(load, load.tests[0], load.spec.text, percents))
+            continue
+        for number, test in enumerate(load.tests):
+            text = f"{load.spec.text}, test {number + 1}{' *' if number == load.answer else ''}"
+            rows.append(_row(load, test, text, percents))
+    return PassTable(
+        title=one_line(f"{name} ({_how(tested[0])})"),
+        headings=headings,
+        rows=tuple(rows),
+        remarks=remarks,
+    )
 
 
 def _how(load: Load) -> str:
-    test = load.test or load.tests[-1]
+    """What is the same for all loads of a case."""
     callers = f"{load.callers} caller{'s' * (load.callers > 1)}"
-    rules = "MLPerf's durations" if load.official else "non-conforming, MLPerf asks for 600 s"
+    rules = "MLPerf's own durations" if load.official else "non-conforming: MLPerf asks for 600 s"
+    version = load.tests[0].version
+    return f"{callers}, {load.total_threads} threads in all; MLPerf loadgen {version}; {rules}"
+
+
+def _row(load: Load, test: LoadTest, text: str, percents: list[float]) -> tuple[str, ...]:
+    waiting = load.spec.scenario == "offline"
+    known = {} if waiting else test.percentiles_ns
+    latencies = [
+        format_amount(known[f"{percent:g}"] * 1e-9, "s") if f"{percent:g}" in known else "-"
+        for percent in percents
+    ]
     return (
-        f"{test.requests} requests in {format_amount(test.duration_s, 's')}, {callers}, "
-        f"{load.total_threads} threads in all; {rules}"
+        text,
+        "VALID" if test.valid else "INVALID",
+        _rate(test.rate_per_s),
+        _rate(test.completed_per_s),
+        *latencies,
+        "-" if test.late is None else f"{test.late} of {test.queries}",
+        str(test.requests),
+        format_amount(test.duration_s, "s"),
     )
 
 
-def _cells(load: Load) -> tuple[str, ...]:
-    test = load.test
-    if load.valid is None or test is None:
-        return (load.spec.text, verdict(load), "", "", "", load.reason)
-    latency = [
-        format_amount(test.percentiles_ns[name] * 1e-9, "s")
-        if name in test.percentiles_ns and load.spec.scenario != "offline"
-        else ""
-        for name in ("50", "99")
-    ]
+def _remarks(load: Load) -> list[str]:
+    text = load.spec.text
+    if not load.tests:
+        return [f"{text} was not tested: {load.reason}"]
     if load.spec.scenario == "peak":
-        how = f"{_peak(load)}; {_how(load)}"
-    else:
-        how = f"{'; '.join(test.reasons)}; {_how(load)}" if test.reasons else _how(load)
-    return (load.spec.text, verdict(load), _rate(test.completed_per_s), *latency, how)
+        return [_peak(load)]
+    return [] if load.valid else [f"{text} is INVALID: {_reasons(load.tests[0])}"]
+
+
+def _peak(load: Load) -> str:
+    text, count = load.spec.text, len(load.tests)
+    tests = f"{count} test{'s' * (count != 1)}"
+    if load.test is None:
+        return f"{text}: {load.reason} ({tests}; {_reasons(load.tests[-1])})"
+    found = f"{text}: VALID up to {_rate(load.test.rate_per_s)} (*)"
+    if load.beyond_per_s is not None and load.test.rate_per_s:
+        apart = load.beyond_per_s / load.test.rate_per_s - 1
+        found += f", INVALID from {_rate(load.beyond_per_s)}: known to {100 * apart:.1f} %"
+    if load.capacity_per_s:
+        share = (load.test.rate_per_s or 0.0) / load.capacity_per_s
+        found += f"; {100 * share:.0f} % of the {_rate(load.capacity_per_s)} without waiting"
+    return f"{found}; {tests}" + (f"; {load.note}" if load.note else "")
+
+
+def _reasons(test: LoadTest) -> str:
+    return "; ".join(reason.rstrip(".") for reason in test.reasons) or "no reason was given"
 
 
 def _rate(value: float | None) -> str:
-    return "" if value is None else f"{significant(value)}/s"
+    return "-" if value is None else f"{significant(value)}/s"

@@ -46,8 +46,9 @@ def test_a_load_is_announced_measured_reported_and_limited(
         [
             "ortbench: load server:20:10s:p50: 10.0 s a case, ?? queries for p50 "
             "(non-conforming: MLPerf asks for 600 s)",
-            "load of mlp/native/cpu/b1: server:20:10s:p50: VALID: *0 of * late; * requests in "
-            "*s, 1 caller, * threads in all; non-conforming, MLPerf asks for 600 s",
+            "load of mlp/native/cpu/b1 (1 caller, * threads in all; MLPerf loadgen 6.*; "
+            "non-conforming: MLPerf asks for 600 s)",
+            "  server:20:10s:p50 *VALID  20.0/s * 0 of *s",
         ]
     )
     (case,) = json.loads(Path("run.json").read_text())["cases"]

@@ -23,6 +23,7 @@ def test_a_named_model_file_gives_every_suite(
             "accuracy",
             "energy",
             "latency",
+            "load",
             "memory",
             "placement",
             "startup",

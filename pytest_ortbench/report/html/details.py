@@ -11,7 +11,6 @@ from pytest_ortbench.core.task import TaskAccuracy
 from pytest_ortbench.core.units import format_amount
 from pytest_ortbench.report.entries import Entry
 from pytest_ortbench.report.escape import one_line
-from pytest_ortbench.report.load import load_facts
 from pytest_ortbench.report.task import task_words
 
 #: Operators outside the provider that are named.
@@ -28,7 +27,6 @@ def origin(entry: Entry) -> tuple[str, ...]:
         *([] if result.placement is None else _placement(result.placement)),
         *([] if result.accuracy is None else _accuracy(result.accuracy)),
         *([] if result.task is None else [_task(result.task)]),
-        *load_facts(result),
         *(f"{flag.name}: {flag.detail}" for flag in result.flags if flag.detail),
     ]
     return tuple(one_line(fact) for fact in facts)
