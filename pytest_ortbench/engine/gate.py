@@ -12,10 +12,11 @@ from pytest_ortbench.analysis.gate.family import settle
 from pytest_ortbench.analysis.gate.looks import GO_ON, REGRESSED, Judgement, judge
 from pytest_ortbench.analysis.gate.metrics import Side, failures_of, judge_metrics
 from pytest_ortbench.analysis.gate.rules import CaseRules
-from pytest_ortbench.analysis.gate.sentences import latency_failure, latency_warning
+from pytest_ortbench.analysis.gate.sentences import latency_failure, latency_warning, unconfirmed
 from pytest_ortbench.analysis.gate.verdict import (
     Decided,
     Profile,
+    choose_statistic,
     confirms,
     decide,
     flags_of,
@@ -124,18 +125,13 @@ class Gate:
         )
         verdict, reason = decided.verdict, decided.reason
         if verdict == "slower" and confirmed is not None and confirmed.verdict != "slower":
-            verdict = "inconclusive"
-            excluded = confirmed.verdict in ("same", "faster")
-            reason = "measured again with another seed, " + (
-                "it was not slower by the margin"
-                if excluded
-                else "the slowdown was neither shown nor excluded"
-            )
+            verdict, reason = "inconclusive", unconfirmed(confirmed)
         return _with_outcome(
             replace(
                 result,
                 verdict=verdict,
                 reason=reason,
+                decided_by=measuring.profile.decides,
                 contrasts=decided.contrasts,
                 metrics=metrics,
                 launches=tuple(measuring.launches),
@@ -201,9 +197,9 @@ class _Measuring:
                     f"(--ort-timeout={timeout_s:g})"
                 )
                 break
-            judgement = judge(
-                statistics(self.launches)[self.profile.decides], plan, not_before=not_before
-            )
+            self.profile = choose_statistic(self.profile, self.launches)
+            contrasts = statistics(self.launches)[self.profile.decides]
+            judgement = judge(contrasts, plan, not_before=not_before)
             self.gate._judgements[key] = judgement
             if judgement.verdict == GO_ON:
                 assert judgement.next_look is not None

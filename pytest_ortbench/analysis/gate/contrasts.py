@@ -14,14 +14,24 @@ from pytest_ortbench.core.outcome import Block
 #: instead of 60 ms, same work, raised the share of 5 % effects found from 60 to 94 %.
 BLOCK_S = 0.012
 
-#: Timed seconds of a launch and side, and between how many rounds that gives.
-LAUNCH_S = 0.6
+#: Timed seconds of a launch and side, and between how many rounds that gives. Seen: of inferences
+#: of 30 to 130 ms on two threads and a busy machine, three times the 10 rounds that 0.6 s gave
+#: brought the gates of equal sides without a verdict from 16 to 4 %.
+LAUNCH_S = 1.5
 FEWEST_ROUNDS = 10
 MOST_ROUNDS = 50
 
 #: With inferences this slow a launch has few rounds of one each, and launches decide.
 SLOW_S = 1.0
 SLOW_ROUNDS = 5
+
+#: Scale of a median absolute deviation to a standard deviation, and by how much more a median
+#: scatters than a mean, for a normal distribution.
+MAD_SCALE = 1.4826
+_MEDIAN_LOSS = 1.2533
+
+#: A single round has no second fastest block.
+_FEWEST_FOR_ERRORS = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,6 +123,41 @@ def round_contrasts(launch: PairedLaunch) -> list[float]:
             launch.baseline_median_ns, launch.contender_median_ns, strict=True
         )
     ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Errors:
+    """How well a launch knows its own contrasts, from what happened inside it.
+
+    Swapping the sides, or making one of them slower by a factor, changes neither: so a statistic
+    may be chosen by them, and its test stays exact.
+
+    Attributes:
+        floor: From the fastest to the second fastest block, of both sides together.
+        typical: Standard error of the median over rounds.
+    """
+
+    floor: float
+    typical: float
+
+
+def errors_of(launch: PairedLaunch) -> Errors:
+    """Errors of both contrasts of one launch; infinite with a single round."""
+    if len(launch.baseline_min_ns) < _FEWEST_FOR_ERRORS:
+        return Errors(floor=math.inf, typical=math.inf)
+    gaps = (_gap(launch.baseline_min_ns), _gap(launch.contender_min_ns))
+    contrasts = round_contrasts(launch)
+    middle = median(contrasts)
+    scatter = median(abs(contrast - middle) for contrast in contrasts)
+    return Errors(
+        floor=sum(gaps),
+        typical=_MEDIAN_LOSS * MAD_SCALE * scatter / math.sqrt(len(contrasts)),
+    )
+
+
+def _gap(fastest_ns: Sequence[int]) -> float:
+    least, second = sorted(fastest_ns)[:2]
+    return math.log(second / least)
 
 
 def launch_contrasts(rounds: Sequence[Round]) -> Contrasts:

@@ -65,3 +65,13 @@ def verdict_line(result: GateResult) -> str:
     if worse:
         text += f"  worse: {', '.join(worse)}"
     return text
+
+
+def unconfirmed(again: ContrastVerdict) -> str:
+    """Say why a slowdown that was measured again does not count."""
+    excluded = again.verdict in ("same", "faster")
+    return "measured again with another seed, " + (
+        "it was not slower by the margin"
+        if excluded
+        else "the slowdown was neither shown nor excluded"
+    )

@@ -7,7 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
-from pytest_ortbench.analysis.gate.contrasts import contrasts_of, round_contrasts
+from pytest_ortbench.analysis.gate.contrasts import (
+    MAD_SCALE,
+    contrasts_of,
+    errors_of,
+    round_contrasts,
+)
 from pytest_ortbench.analysis.gate.looks import (
     DEDICATED,
     INCONCLUSIVE,
@@ -28,6 +33,7 @@ from pytest_ortbench.core.run import Machine
 from pytest_ortbench.core.units import format_amount
 
 FLOOR, TYPICAL = "floor", "typical"
+SHARED = "shared"
 
 #: When a regression that is measured again may be confirmed: 5 % one-sided error altogether. With
 #: the first gate's 1 % before it, an accident passes both about once in two thousand gates.
@@ -46,13 +52,18 @@ _UNSTEADY_SHARE = 0.03
 _UNSTEADY_SCATTERS = 3.0
 _UNSTEADY_LAUNCHES = 0.2
 _FEWEST_FOR_THIRDS = 12
-_MAD_SCALE = 1.4826
+
+#: On a shared machine the typical contrast decides where the floor is so many times less certain.
+#: With inferences longer than a time slice and other processes that always want to run, no
+#: inference is undisturbed, and the fastest of a launch is a matter of luck.
+_LESS_CERTAIN = 1.5
 
 #: What makes any verdict on latency worthless: the sides were not measured under conditions that
 #: more launches could even out.
 _BLURS_ALL = frozenset({"THREADS>CPUS", "THROTTLED", "SPIN"})
-#: What blurs the typical contrast only: a neighbour adds time to some inferences, never takes any
-#: away, so that the fastest ones of both sides still compare. How well shows in the interval.
+#: What blurs the typical contrast of a dedicated machine, where it is not supposed to be. On a
+#: shared one it falls on both sides alike, block by block in random order, and shows in the
+#: interval: signs of equal sides stay as exact as on a quiet machine.
 _BLURS_TYPICAL = frozenset({"STEAL", "CPU-SHARE", "UNSTEADY"})
 
 
@@ -101,7 +112,30 @@ def profile_of(machine: Machine, margin: float | None = None) -> Profile:
     if margin is not None:
         wider = margin * SHARED_TYPICAL.margin / SHARED_FLOOR.margin
         floor, typical = replace(floor, margin=margin), replace(typical, margin=wider)
-    return Profile(name="shared", why=why, decides=FLOOR, plans={FLOOR: floor, TYPICAL: typical})
+    return Profile(name=SHARED, why=why, decides=FLOOR, plans={FLOOR: floor, TYPICAL: typical})
+
+
+def choose_statistic(profile: Profile, launches: Sequence[PairedLaunch]) -> Profile:
+    """Let the typical contrast decide where a shared machine leaves the floor too uncertain.
+
+    It is chosen once, by the launches of the first look, and only by what does not depend on which
+    side is which (see :class:`~pytest_ortbench.analysis.gate.contrasts.Errors`).
+
+    Args:
+        profile: That of the machine.
+        launches: Those made so far; with fewer than the first look sees nothing is changed.
+    """
+    first = profile.plan.looks[0].launches
+    if profile.decides != FLOOR or len(launches) < first:
+        return profile
+    errors = [errors_of(launch) for launch in launches[:first]]
+    floor = median(error.floor for error in errors)
+    typical = median(error.typical for error in errors)
+    if not floor > _LESS_CERTAIN * typical:
+        return profile
+    margin = profile.plan.margin
+    plans = {**profile.plans, TYPICAL: replace(profile.plans[TYPICAL], margin=margin)}
+    return replace(profile, decides=TYPICAL, plans=plans)
 
 
 def statistics(launches: Sequence[PairedLaunch]) -> dict[str, tuple[float, ...]]:
@@ -167,10 +201,14 @@ def decide(
     if blurring and verdict != "inconclusive":
         shown = "; ".join(f"{flag.name}: {flag.detail}" for flag in blurring)
         verdict, reason = "inconclusive", shown
-    elif verdict in ("same", "faster") and second.verdict == REGRESSED and not _blurred(flags):
+    elif _contradicts(first, second, names[1], profile, flags):
         reason = (
             f"the {names[1]} time changed by {format_effect(second.estimate)}, the {names[0]} time "
-            f"by {format_effect(first.estimate)}: the distribution changed, not the least work"
+            f"by {format_effect(first.estimate)}: "
+        )
+        slower = names[1] if second.verdict == REGRESSED else names[0]
+        reason += (
+            "the distribution changed, not the least work" if slower == TYPICAL else "they disagree"
         )
         verdict = "inconclusive"
     return Decided(
@@ -184,11 +222,23 @@ def decide(
 
 
 def _blurs(profile: Profile) -> frozenset[str]:
-    return _BLURS_ALL if profile.decides == FLOOR else _BLURS_ALL | _BLURS_TYPICAL
+    return _BLURS_ALL if profile.name == SHARED else _BLURS_ALL | _BLURS_TYPICAL
 
 
-def _blurred(flags: Sequence[Flag]) -> bool:
-    return any(flag.name in _BLURS_ALL | _BLURS_TYPICAL for flag in flags)
+def _contradicts(
+    first: Judgement, second: Judgement, name: str, profile: Profile, flags: Sequence[Flag]
+) -> bool:
+    """Whether the statistic that does not decide says the opposite, and can be believed."""
+    if first.verdict == PASS and second.verdict == REGRESSED:
+        blurs = _BLURS_ALL if name == FLOOR else _BLURS_ALL | _BLURS_TYPICAL
+        return not any(flag.name in blurs for flag in flags)
+    # Where the floor was only too uncertain to decide, it can still acquit.
+    return (
+        profile.name == SHARED
+        and name == FLOOR
+        and first.verdict == REGRESSED
+        and second.verdict == PASS
+    )
 
 
 def _word(judgement: Judgement) -> str:
@@ -314,5 +364,5 @@ def _drifts(contrasts: Sequence[float]) -> bool:
     first, last = contrasts[:third], contrasts[-third:]
     scatter = median(abs(value - median(part)) for part in (first, last) for value in part)
     # The difference of two medians of so many rounds each.
-    error = _MAD_SCALE * scatter * math.sqrt(2 / third) * 1.25
+    error = MAD_SCALE * scatter * math.sqrt(2 / third) * 1.25
     return abs(median(last) - median(first)) > max(_UNSTEADY_SHARE, _UNSTEADY_SCATTERS * error)

@@ -5,11 +5,15 @@ from __future__ import annotations
 import math
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pytest_ortbench.analysis.gate.contrasts import (
     Round,
     block_size,
+    errors_of,
     launch_contrasts,
+    reduce_rounds,
     round_count,
 )
 from tests.results_factory import make_block
@@ -45,6 +49,42 @@ def test_equal_sides_have_no_contrast():
     assert (contrasts.floor, contrasts.typical) == (0.0, 0.0)
 
 
+def test_errors_are_the_gap_of_the_fastest_blocks_and_the_error_of_a_median():
+    launch = reduce_rounds(
+        [
+            pair([100], [220]),
+            pair([104], [210]),
+            pair([150], [300]),
+            pair([200], [440]),
+        ]
+    )
+    errors = errors_of(launch)
+    assert errors.floor == pytest.approx(math.log(104 / 100) + math.log(220 / 210))
+    ratios = [math.log(2.2), math.log(210 / 104), math.log(2.0), math.log(2.2)]
+    middle = (math.log(2.2) + math.log(210 / 104)) / 2
+    scatter = sorted(abs(ratio - middle) for ratio in ratios)
+    mad = (scatter[1] + scatter[2]) / 2
+    assert errors.typical == pytest.approx(1.2533 * 1.4826 * mad / 2)
+
+
+def test_one_round_tells_no_error():
+    errors = errors_of(reduce_rounds([pair([100], [100])]))
+    assert (errors.floor, errors.typical) == (math.inf, math.inf)
+
+
+@given(
+    st.lists(st.tuples(st.integers(100, 10**6), st.integers(100, 10**6)), min_size=2, max_size=9),
+    st.integers(2, 5),
+)
+def test_errors_know_neither_the_side_nor_the_difference(times, factor):
+    plain = errors_of(reduce_rounds([pair([a], [b]) for a, b in times]))
+    swapped = errors_of(reduce_rounds([pair([b], [a]) for a, b in times]))
+    slower = errors_of(reduce_rounds([pair([a], [factor * b]) for a, b in times]))
+    for other in (swapped, slower):
+        assert other.floor == pytest.approx(plain.floor, abs=1e-9)
+        assert other.typical == pytest.approx(plain.typical, abs=1e-9)
+
+
 @pytest.mark.parametrize(
     ("rounds", "message"),
     [([], "without rounds"), ([pair([100], [])], "without inferences"), ([pair([0], [1])], "zero")],
@@ -56,7 +96,7 @@ def test_launches_without_a_contrast_are_refused(rounds: list[Round], message: s
 
 @pytest.mark.parametrize(
     ("typical_s", "iterations", "rounds"),
-    [(0.0001, 120, 50), (0.003, 4, 50), (0.012, 1, 50), (0.05, 1, 12), (0.3, 1, 10), (2.0, 1, 5)],
+    [(0.0001, 120, 50), (0.003, 4, 50), (0.012, 1, 50), (0.05, 1, 30), (0.3, 1, 10), (2.0, 1, 5)],
 )
 def test_blocks_last_about_12_ms(typical_s: float, iterations: int, rounds: int):
     assert block_size(typical_s) == iterations
