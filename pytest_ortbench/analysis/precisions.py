@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pytest_ortbench.analysis.summary import EXACT, Summary, summarise
+from pytest_ortbench.core.model import Variant
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.quantity import Quantity
 from pytest_ortbench.core.run import Run
@@ -59,6 +60,8 @@ class PrecisionRow:
         task: Scores on labelled data, ``None`` without any.
         flags: Names of the validity flags.
         reason: Why it was not measured; empty otherwise.
+        variant: The file, with its size and counts.
+        reference_variant: That of the reference on the same provider; ``None`` for itself.
         recipe: How the file was made.
         notes: What a reader should know of how it was made.
     """
@@ -78,6 +81,8 @@ class PrecisionRow:
     task: TaskAccuracy | None = None
     flags: tuple[str, ...] = ()
     reason: str = ""
+    variant: Variant | None = None
+    reference_variant: Variant | None = None
     recipe: dict[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
@@ -178,6 +183,8 @@ def _row(result: CaseResult, summary: Summary, on_provider: Mapping[str, Summary
         task=result.task,
         flags=tuple(flag.name for flag in summary.flags),
         reason="" if result.failure is None else result.failure.message,
+        variant=result.case.variant,
+        reference_variant=None if compared is None else compared.case.variant,
         recipe=result.case.variant.recipe,
         notes=result.case.variant.notes,
     )

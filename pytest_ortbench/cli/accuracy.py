@@ -129,6 +129,24 @@ def _show(case: Case, found: NodeErrors, top: int) -> None:
         say(f"and {rest} better {'one' if rest == 1 else 'ones'}")
     if found.unmatched:
         say(f"{found.unmatched} nodes have no value in the variant: it fused them with others")
+    extent = _extent(case)
+    if extent:
+        say(f"before and after: {extent}")
+
+
+def _extent(case: Case) -> str:
+    """Size and counts of the model's own file, and of the variant."""
+    from dataclasses import replace
+
+    from pytest_ortbench.report.extent import extent_words
+    from pytest_ortbench.zoo.extent import extent_of
+
+    sizes = {spec.name: spec.shape for spec in case.inputs}
+    made, own = case.variant, case.model
+    before = replace(
+        made, path=own.path, size_bytes=own.size_bytes, extent=extent_of(Path(own.path), sizes)
+    )
+    return extent_words(replace(made, extent=extent_of(Path(made.path), sizes)), before)
 
 
 def _ratio(node: NodeError) -> str:

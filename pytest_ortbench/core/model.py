@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from pytest_ortbench.core.extent import Extent
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValueHint:
@@ -145,6 +147,8 @@ class Variant:
             of the file as it is stand in its model.
         notes: What a reader should know of how it was made: values that were clamped, checks that
             could not be made.
+        extent: Its nodes, parameters and multiply-accumulates at the sizes of the case; ``None``
+            where nobody counted.
     """
 
     precision: str
@@ -154,3 +158,4 @@ class Variant:
     recipe: dict[str, str] = field(default_factory=dict)
     external_files: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    extent: Extent | None = None

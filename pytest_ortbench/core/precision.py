@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.model import Model
+from pytest_ortbench.core.recipe import GRAPH_BASES
 
 #: Smallest SQNR in dB that a precision may have against the reference, without labels.
 #: A provider that keeps weights in half precision was seen 9.5 % off on an fp32 transformer, which
@@ -117,9 +118,10 @@ def floor_of(case: Case) -> Floor:
         floor = Floor(
             sqnr_db=_OWN_VARIANT_FLOOR_DB, agreement=_OWN_VARIANT_AGREEMENT, of=variant.precision
         )
-    elif variant.precision == "native":
+    elif _is_as_stored(case):
         own = precision_of(case.model)
-        floor = _by_name(own, "native" if own == "fp32" else f"native ({own})")
+        name = variant.precision
+        floor = _by_name(own, name if own == "fp32" else f"{name} ({own})")
     else:
         made, source = _by_name(base_of(case), variant.precision), _by_name(reference_is, "")
         floor = Floor(
@@ -142,6 +144,11 @@ def _by_name(precision: str, of: str) -> Floor:
     )
 
 
+def _is_as_stored(case: Case) -> bool:
+    """Whether the variant computes in what the file stores: the file itself, or its graph."""
+    return case.variant.precision == "native" or base_of(case) in GRAPH_BASES
+
+
 def has_fixed_ranges(case: Case) -> bool:
     """Whether activations were given their ranges before the case is run.
 
@@ -151,7 +158,7 @@ def has_fixed_ranges(case: Case) -> bool:
     """
     if OWN_FILE in case.variant.recipe:
         return case.variant.recipe.get(HOLDS) == "int8"
-    if case.variant.precision == "native":
+    if _is_as_stored(case):
         # Against itself too: an output of a few steps is shifted by a large part of it where one
         # rounding falls the other way (a tenth of the magnitude: 10 dB a step).
         return precision_of(case.model) == "int8"

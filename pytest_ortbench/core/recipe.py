@@ -8,9 +8,9 @@ from pytest_ortbench.core.case import InputSpec
 
 #: What a recipe can start from, and the settings that mean something there.
 BASES: dict[str, tuple[str, ...]] = {
-    "fp32": ("keep_io_types",),
-    "fp16": ("keep_io_types", "block_list", "nodes_to_exclude"),
-    "bf16": ("keep_io_types", "block_list", "nodes_to_exclude"),
+    "fp32": ("keep_io_types", "simplify"),
+    "fp16": ("keep_io_types", "block_list", "nodes_to_exclude", "simplify"),
+    "bf16": ("keep_io_types", "block_list", "nodes_to_exclude", "simplify"),
     "int8-dynamic": (
         "weight_type",
         "per_channel",
@@ -18,6 +18,7 @@ BASES: dict[str, tuple[str, ...]] = {
         "op_types",
         "nodes_to_exclude",
         "preprocess",
+        "simplify",
     ),
     "int8-static": (
         "weight_type",
@@ -31,9 +32,20 @@ BASES: dict[str, tuple[str, ...]] = {
         "op_types",
         "nodes_to_exclude",
         "preprocess",
+        "simplify",
     ),
-    "int4": ("block_size", "symmetric", "accuracy_level", "nodes_to_exclude"),
+    "int4": ("block_size", "symmetric", "accuracy_level", "nodes_to_exclude", "simplify"),
+    "simplified": (),
+    "optimized": ("level", "simplify"),
 }
+
+#: Bases that change the graph and no precision.
+GRAPH_BASES = ("simplified", "optimized")
+
+#: Levels at which ONNX Runtime can save the graph that it made.
+OFFLINE_LEVELS = ("basic", "extended", "layout", "all")
+#: Those whose result is for hardware like that of the machine that saved it.
+TIED_LEVELS = ("layout", "all")
 
 #: Ways to choose the range of a quantised activation.
 CALIBRATIONS = ("minmax", "entropy", "percentile")
@@ -65,6 +77,8 @@ class Recipe:
         block_size: Weights that share a scale (4 bits).
         symmetric: Whether the zero point is fixed (4 bits).
         accuracy_level: How MatMulNBits computes: 0 is the kernel's choice, 4 is int8.
+        simplify: Whether the graph is simplified first (constants folded, patterns fused).
+        level: Level at which ONNX Runtime optimises offline, one of :data:`OFFLINE_LEVELS`.
         sqnr_floor_db: Accuracy floor; ``None`` for that of the base.
     """
 
@@ -86,6 +100,8 @@ class Recipe:
     block_size: int = 32
     symmetric: bool = True
     accuracy_level: int = 0
+    simplify: bool = False
+    level: str = "extended"
     sqnr_floor_db: float | None = None
 
     def settings(self) -> dict[str, str]:
@@ -95,6 +111,8 @@ class Recipe:
             if name == "percentile" and self.calibration != "percentile":
                 continue
             if name == "calibration_samples" and not self.calibration_samples:
+                continue
+            if name == "simplify" and not self.simplify:
                 continue
             value = getattr(self, name)
             # No block list at all is something else than ONNX Runtime's own.

@@ -11,6 +11,7 @@ from typing import Protocol
 
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.errors import DocumentError, WorkerError
+from pytest_ortbench.core.extent import Extent
 from pytest_ortbench.core.outcome import CaseResult, Failure, RuntimeInfo
 from pytest_ortbench.core.run import Canary, Run
 from pytest_ortbench.engine.passes import carry_out, due
@@ -19,6 +20,7 @@ from pytest_ortbench.engine.variants import VARIANTS_FOLDER, Variants
 from pytest_ortbench.launch.launcher import Launcher
 from pytest_ortbench.plan.matrix import Planned
 from pytest_ortbench.zoo.cache import cache_folder
+from pytest_ortbench.zoo.extent import extent_of
 
 Key = tuple[str, str]
 
@@ -73,6 +75,7 @@ class Engine:
     _results: dict[Key, CaseResult] = field(default_factory=dict)
     _scratch: tempfile.TemporaryDirectory[str] | None = None
     _variants: Variants | None = None
+    _extents: dict[tuple[object, ...], Extent] = field(default_factory=dict)
 
     def result(self, planned: Planned, *passes: str) -> CaseResult:
         """Return the case's result, measuring it if this is the first time it is asked for.
@@ -123,10 +126,20 @@ class Engine:
             case = self.prepare(planned)
         except WorkerError as error:
             return refused(planned.case, error.failure)
+        case = self._counted(case)
         least = self.min_samples.get(case.key, 0)
         if least > case.sampling.min_samples:
             case = replace(case, sampling=replace(case.sampling, min_samples=least))
         return measure(case, self.launcher, self._scratch_folder())
+
+    def _counted(self, case: Case) -> Case:
+        """The case with the extent of its file, counted once for each set of shapes."""
+        variant = case.variant
+        sizes = {spec.name: spec.shape for spec in case.inputs}
+        key = (variant.path, variant.digest, tuple(sizes.items()))
+        if key not in self._extents:
+            self._extents[key] = extent_of(Path(variant.path), sizes)
+        return replace(case, variant=replace(variant, extent=self._extents[key]))
 
     def prepare(self, planned: Planned) -> Case:
         """Return the case with the file of its variant, made if it is not there yet.

@@ -6,6 +6,7 @@ import functools
 import hashlib
 import importlib.metadata
 import json
+import platform
 import shutil
 import tempfile
 import time
@@ -18,13 +19,13 @@ from pytest_ortbench.core.case import Case, InputSpec
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.model import Variant
 from pytest_ortbench.core.outcome import Failure
-from pytest_ortbench.core.recipe import Conversion, Converted
+from pytest_ortbench.core.recipe import TIED_LEVELS, Conversion, Converted
 from pytest_ortbench.launch.installed import installed
 from pytest_ortbench.launch.launcher import Launcher
 from pytest_ortbench.schema.wire import from_plain, to_plain
 
 #: Version of the conversions themselves: another one makes every file again.
-CONVERSIONS = 1
+CONVERSIONS = 2
 
 #: Name of the folder of made variants in the user's cache.
 VARIANTS_FOLDER = "variants"
@@ -156,6 +157,10 @@ def cache_key(conversion: Conversion) -> str:
         "recipe": recipe,
         "tools": _tools(),
     }
+    if conversion.recipe.simplify or conversion.recipe.base == "simplified":
+        deciding["onnxslim"] = _version("onnxslim")
+    if conversion.recipe.base == "optimized" and conversion.recipe.level in TIED_LEVELS:
+        deciding["hardware"] = _hardware()
     if conversion.recipe.base == "int8-static":
         deciding["stored"] = bool(conversion.recipe.calibration_data or conversion.calibration)
         deciding["calibration"] = (
@@ -172,11 +177,26 @@ def _tools() -> dict[str, str]:
     """Versions of what converts, without importing any of it."""
     found = {each.name: each.version for each in installed().distributions}
     for name in ("onnx", "numpy", "onnx-ir", "ml-dtypes"):
-        try:
-            found[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            found[name] = ""
+        found[name] = _version(name)
     return found
+
+
+def _version(package: str) -> str:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+
+
+@functools.cache
+def _hardware() -> str:
+    """What the layout of an optimised graph is made for: kind and features of the CPU."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return f"{platform.machine()} {platform.processor()}"
+    flags = next((line for line in lines if line.lower().startswith(("flags", "features"))), "")
+    return f"{platform.machine()} {flags}"
 
 
 def _content(spec: InputSpec) -> list[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pytest_ortbench.core.errors import UsageError, did_you_mean, near_and_known
 from pytest_ortbench.core.precision import PRECISIONS
-from pytest_ortbench.core.recipe import BASES, CALIBRATIONS, WEIGHT_TYPES, Recipe
+from pytest_ortbench.core.recipe import BASES, CALIBRATIONS, OFFLINE_LEVELS, WEIGHT_TYPES, Recipe
 from pytest_ortbench.launch.project_file import ProjectTable, project_table
 from pytest_ortbench.plan.axes import split_list
 
@@ -123,7 +123,9 @@ def _configured(name: str, entry: object, table: ProjectTable) -> Recipe:
     place = table.place(name)
     if not isinstance(entry, Mapping):
         raise UsageError(f"it is {entry!r}, not a table", place=place, hint='Write base = "fp16"')
-    base = entry.get("base", name if name in BASES else None)
+    # A graph that is only simplified needs no other word for it.
+    alone = "simplified" if entry.get("simplify") is True else None
+    base = entry.get("base", name if name in BASES else alone)
     if name == "native" or (name in BASES and base != name):
         raise UsageError(
             f"{name!r} always means the same", place=place, hint="Give the recipe another name"
@@ -132,7 +134,7 @@ def _configured(name: str, entry: object, table: ProjectTable) -> Recipe:
         raise UsageError(
             f"base is {base!r}", place=place, hint=_near_and_known(str(base), list(BASES))
         )
-    allowed = (*_ALWAYS, *BASES[str(base)])
+    allowed = (*_ALWAYS, *BASES[str(base)], *(("simplify",) if base == "simplified" else ()))
     for key in entry:
         if key not in allowed:
             raise UsageError(
@@ -171,6 +173,7 @@ def _checked(
     _one_of(changed.weight_type or "int8", WEIGHT_TYPES, "weight_type", place)
     _one_of(changed.activation_type or "int8", WEIGHT_TYPES, "activation_type", place)
     _one_of(changed.calibration, CALIBRATIONS, "calibration", place)
+    _one_of(changed.level, OFFLINE_LEVELS, "level", place)
     if not 50 < changed.percentile <= 100:
         raise UsageError(f"percentile is {changed.percentile:g}", place=place, hint="Write 99.99")
     if changed.block_size not in _BLOCK_SIZES:

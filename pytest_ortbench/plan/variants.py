@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pytest_ortbench.core.case import InputSpec
@@ -11,7 +11,7 @@ from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.model import Model, Variant
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.precision import FLOOR, HOLDS, OWN_FILE, precision_of
-from pytest_ortbench.core.recipe import Conversion, Recipe
+from pytest_ortbench.core.recipe import GRAPH_BASES, Conversion, Recipe
 from pytest_ortbench.plan.calibration_sets import stored_sets
 
 _HALF = {"fp16": "tensor(float16)", "bf16": "tensor(bfloat16)"}
@@ -104,7 +104,9 @@ def variant_of(
     recipe = recipes[precision]
     if recipe.base == own and not (recipe.nodes_to_exclude or recipe.block_list):
         # The file has this precision already.
-        return PlannedVariant(variant=as_it_is)
+        if not recipe.simplify:
+            return PlannedVariant(variant=as_it_is)
+        recipe = replace(recipe, base="simplified")
     # Nothing of the file is known before it is made.
     variant = Variant(
         precision=precision, path="", digest="", size_bytes=0, recipe=recipe.settings()
@@ -137,6 +139,8 @@ def variant_of(
 
 def _refusal(model: Model, own: str, recipe: Recipe) -> Failure | None:
     """What is known without running anything: quantised files, and files without float weights."""
+    if recipe.base in GRAPH_BASES:
+        return None
     if own in ("int8", "int4"):
         shown = ", ".join(
             f"{count} {name}" for name, count in model.op_types.items() if "uant" in name

@@ -21,6 +21,7 @@ from pytest_ortbench.core.flags import FLAGS
 from pytest_ortbench.core.run import Run
 from pytest_ortbench.core.units import format_amount, significant
 from pytest_ortbench.report.escape import encodable, markdown, one_line
+from pytest_ortbench.report.extent import extent_words
 from pytest_ortbench.report.task import task_words
 
 HEADINGS = ("precision", "provider", "latency", "speed", "size", "memory", "accuracy", "flags")
@@ -33,6 +34,7 @@ _DISPENSABLE = (7, 2, 5, 1, 4)
 _SHOWN = (
     "file",
     "holds",
+    "simplified_by",
     "weight_type",
     "activation_type",
     "per_channel",
@@ -189,7 +191,17 @@ def findings(block: PrecisionBlock) -> Iterator[str]:
         ]
         if shown:
             yield f"{precision}: {', '.join(shown)}"
+        extent = _extent(row)
+        if extent:
+            yield f"{precision}: {extent}"
         yield from (f"{precision}: {note}" for note in row.notes)
+
+
+def _extent(row: PrecisionRow) -> str:
+    """Size and counts before and after; of the reference its own."""
+    if row.status != "measured" or row.variant is None:
+        return ""
+    return extent_words(row.variant, row.reference_variant)
 
 
 def _title(block: PrecisionBlock) -> str:

@@ -164,3 +164,41 @@ def test_static_activations_are_signed_on_arm(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(platform, "machine", lambda: "aarch64")
     recipe = shipped("int8-static")
     assert (recipe.activation_type, recipe.reduce_range) == ("int8", False)
+
+
+def test_a_graph_is_simplified_by_a_word_alone_or_before_anything_else(tmp_path: Path) -> None:
+    found = recipes(
+        configure(
+            tmp_path,
+            """
+            [tool.ortbench.precisions.slim]
+            simplify = true
+            [tool.ortbench.precisions.slim8]
+            base = "int8-dynamic"
+            simplify = true
+            [tool.ortbench.precisions.saved]
+            base = "optimized"
+            level = "all"
+            """,
+        )
+    )
+    assert (found["slim"].base, found["slim"].settings()) == ("simplified", {"base": "simplified"})
+    assert found["slim8"].settings()["simplify"] == "true"
+    assert found["saved"].settings() == {"base": "optimized", "level": "all"}
+    assert "simplify" not in shipped("int8-dynamic").settings()
+    assert shipped("optimized").settings() == {"base": "optimized", "level": "extended"}
+
+
+@pytest.mark.parametrize(
+    ("entry", "says"),
+    [
+        ("simplify = false", "base is None"),
+        ('base = "optimized"\nlevel = "disable"', "level is 'disable'"),
+        ('base = "simplified"\nlevel = "all"', "simplified has no setting 'level'"),
+        ('base = "fp16"\nsimplify = "yes"', "simplify is 'yes'. Write true or false"),
+    ],
+)
+def test_a_wrong_graph_recipe_is_one_message(tmp_path: Path, entry: str, says: str) -> None:
+    with pytest.raises(UsageError) as error:
+        recipes(configure(tmp_path, f"[tool.ortbench.precisions.mine]\n{entry}\n"))
+    assert says in str(error.value)

@@ -11,7 +11,7 @@ import pytest
 from pytest_ortbench.core.case import InputSpec
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.model import Model, TensorInfo, ValueHint, Variant
-from pytest_ortbench.core.recipe import BASES
+from pytest_ortbench.core.recipe import BASES, GRAPH_BASES, Recipe
 from pytest_ortbench.plan.calibration_sets import stored_sets
 from pytest_ortbench.plan.families import Family, Member, families, variant_names
 from pytest_ortbench.plan.recipes import shipped
@@ -84,12 +84,28 @@ def test_float32_of_a_float16_file_has_to_be_made() -> None:
     assert found.conversion.own_precision == "fp16"
 
 
-@pytest.mark.parametrize("precision", BASES)
+@pytest.mark.parametrize("precision", [base for base in BASES if base not in GRAPH_BASES])
 def test_nothing_is_made_of_a_quantised_file(precision: str) -> None:
     found = plan(model("int8", ops={"QuantizeLinear": 2, "DequantizeLinear": 3}), precision)
     assert found.refusal is not None
     assert (found.refusal.kind, found.refusal.phase) == ("unsupported", "convert")
     assert "quantised already (2 QuantizeLinear, 3 DequantizeLinear)" in found.refusal.message
+
+
+@pytest.mark.parametrize("precision", GRAPH_BASES)
+def test_its_graph_may_still_be_changed(precision: str) -> None:
+    found = plan(model("int8", ops={"QuantizeLinear": 2, "DequantizeLinear": 3}), precision)
+    assert found.refusal is None
+    assert found.conversion is not None
+    assert found.conversion.recipe.base == precision
+
+
+def test_fp32_of_an_fp32_file_that_is_to_be_simplified_is_simplified_only() -> None:
+    slim = {"slim": Recipe(name="slim", base="fp32", simplify=True)}
+    found = variant_of(model("float"), "slim", slim, drawn_for=())
+    assert found.conversion is not None
+    assert found.conversion.recipe.base == "simplified"
+    assert found.variant.recipe["base"] == "simplified"
 
 
 def test_a_model_without_float_tensors_is_not_quantised() -> None:

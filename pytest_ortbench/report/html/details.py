@@ -11,6 +11,7 @@ from pytest_ortbench.core.task import TaskAccuracy
 from pytest_ortbench.core.units import format_amount
 from pytest_ortbench.report.entries import Entry
 from pytest_ortbench.report.escape import one_line
+from pytest_ortbench.report.extent import extent_words
 from pytest_ortbench.report.task import task_words
 
 #: Operators outside the provider that are named.
@@ -64,9 +65,10 @@ def _inputs(case: Case) -> list[str]:
 
 
 def _variant(case: Case) -> list[str]:
-    if not case.variant.recipe:
-        return []
-    return [f"{case.variant.precision} made by {_pairs(case.variant.recipe)}"]
+    facts = [extent_words(case.variant)]
+    if case.variant.recipe:
+        facts.append(f"{case.variant.precision} made by {_pairs(case.variant.recipe)}")
+    return [fact for fact in facts if fact]
 
 
 def _placement(placement: Placement) -> list[str]:

@@ -8,7 +8,7 @@ from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.recipe import Conversion
 
 #: Packages that a tool needs and that are not needed elsewhere, and what brings them.
-_EXTRAS = {"onnx_ir": "int4", "ml_dtypes": "int4", "sympy": "int4"}
+_EXTRAS = {"onnx_ir": "int4", "ml_dtypes": "int4", "sympy": "int4", "onnxslim": "simplify"}
 
 _NAMED = re.compile(r"node (?:with name |name: ?|name=)?'?([\w/.:\-]+)'?")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.outcome import Failure
-from pytest_ortbench.core.recipe import Conversion, Converted
+from pytest_ortbench.core.recipe import GRAPH_BASES, Conversion, Converted
 from pytest_ortbench.worker.convert.failure import as_failure
 from pytest_ortbench.worker.convert.graph import Draft
 
@@ -55,8 +55,9 @@ def _convert(conversion: Conversion, target: Path, scratch: Path) -> Converted:
 
     memory.limit(conversion)
     draft = _make(conversion, target, scratch)
-    changed = census.changed(draft.before, target, conversion.recipe.base)
-    if not changed.weights:
+    in_graph = conversion.recipe.base in GRAPH_BASES
+    changed = None if in_graph else census.changed(draft.before, target, conversion.recipe.base)
+    if changed is not None and not changed.weights:
         raise WorkerError(
             Failure(
                 kind="unsupported",
@@ -73,23 +74,51 @@ def _convert(conversion: Conversion, target: Path, scratch: Path) -> Converted:
         external_files=external,
         digest=check.digest(target, external),
         size_bytes=sum((target.parent / name).stat().st_size for name in files),
-        facts={**changed.facts, **draft.facts, "tools": check.tools()},
+        facts={
+            **({} if changed is None else changed.facts),
+            **draft.facts,
+            "tools": check.tools(),
+        },
         notes=notes,
     )
 
 
 def _make(conversion: Conversion, target: Path, scratch: Path) -> Draft:
+    """Simplify the graph if the recipe says so; then the tool of its base."""
+    from pytest_ortbench.worker.convert import offline, simplify
+
+    base = conversion.recipe.base
+    source = Path(conversion.source)
+    if base == "simplified":
+        return simplify.simplify(source, target)
+    first = Draft(before={})
+    if conversion.recipe.simplify:
+        slim = scratch / "slim.onnx"
+        first = simplify.simplify(source, slim)
+        source = slim
+    if base == "optimized":
+        draft = offline.optimise(source, target, conversion)
+    else:
+        draft = _converted(source, target, conversion, scratch)
+    return Draft(
+        before=draft.before,
+        facts={**draft.facts, **first.facts},
+        notes=(*first.notes, *draft.notes),
+    )
+
+
+def _converted(source: Path, target: Path, conversion: Conversion, scratch: Path) -> Draft:
     """Choose the tool of the recipe's base; a half-precision source is widened first."""
     from pytest_ortbench.worker.convert import four_bit, half, integer, widen
 
     base = conversion.recipe.base
-    source = Path(conversion.source)
     if base == "fp32":
         return widen.to_float32(source, target, keep_io=conversion.recipe.keep_io_types)
     note: tuple[str, ...] = ()
     if conversion.own_precision != "fp32":
-        source = scratch / "wide.onnx"
-        widen.to_float32(Path(conversion.source), source, keep_io=True)
+        wide = scratch / "wide.onnx"
+        widen.to_float32(source, wide, keep_io=True)
+        source = wide
         note = (f"made from a file in {conversion.own_precision}, widened to fp32 first",)
     if base in ("fp16", "bf16"):
         draft = half.to_half(source, target, conversion.recipe)
