@@ -137,6 +137,8 @@ class Bench:
             passes.add("profile")
         if self.options.soak_s:
             passes.add("soak")
+        if self.options.processes:
+            passes.add("processes")
         if self.options.load:
             passes.add("load")
         if self.options.startup or named & set(STARTUP_METRICS):

@@ -158,9 +158,14 @@ class OrtBench:
         return View(self, {name: name for name in (*names, *STARTUP_METRICS)})
 
     def memory(self) -> View:
-        """Resident size (``peak_rss``, …), ``device_memory`` and ``model_size``, in bytes."""
+        """Resident size (``peak_rss``, …), ``device_memory`` and ``model_size``, in bytes.
+
+        With ``--ort-soak`` also ``memory_growth`` per thousand inferences, and ``leaks``: 1 or 0.
+        """
+        from pytest_ortbench.core.metrics import SOAK_METRICS
+
         names = ("peak_rss", "process_peak_rss", "session_rss", "device_memory", "model_size")
-        return View(self, {name: name for name in names})
+        return View(self, {name: name for name in (*names, *SOAK_METRICS)})
 
     def energy(self) -> View:
         """``power`` (W), ``energy_per_inference`` (J), ``idle_power``, and energy net of idling.

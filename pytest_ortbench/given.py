@@ -12,6 +12,7 @@ from pathlib import Path
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.units import parse_amount
 
+_SHORTEST_WINDOW_S = 5.0
 _LONGEST_S = 7 * 86400.0
 
 
@@ -55,6 +56,15 @@ def seconds(given: Given) -> float:
     return _amount(
         given, "s", least=0.0, most=_LONGEST_S, rule="Write seconds above 0, e.g. 5, or 500ms"
     )
+
+
+def window(given: Given) -> float:
+    """Read the seconds of a window of energy: 5 at least, below which no counter is believed."""
+    value = seconds(given)
+    if value < _SHORTEST_WINDOW_S:
+        rule = "Write 5 or more: counters of energy move ten times a second at most"
+        raise UsageError(f"{given.last!r} is too short", place=given.place, hint=rule)
+    return value
 
 
 def minutes(given: Given) -> float:

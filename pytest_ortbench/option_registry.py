@@ -332,6 +332,22 @@ OPTIONS: tuple[OptionSpec, ...] = (
         filled_by=("load",),
     ),
     OptionSpec(
+        field="soak_dims",
+        flag="--ort-soak-dims",
+        kind="list",
+        metavar="NAME:A-B",
+        help="sizes that vary within the soak: seq:1-300, or seq:16:64:300 (default: the case's)",
+        filled_by=("load",),
+    ),
+    OptionSpec(
+        field="energy_window_s",
+        flag="--ort-energy-window",
+        kind="float",
+        metavar="SECONDS",
+        help="shortest window of energy; 60 for what a purchase is decided by (default: 5)",
+        filled_by=("load",),
+    ),
+    OptionSpec(
         field="load",
         flag="--ort-load",
         kind="list",

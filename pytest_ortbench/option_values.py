@@ -21,6 +21,7 @@ from pytest_ortbench.given import (
     path_in,
     percent,
     seconds,
+    window,
 )
 from pytest_ortbench.option_registry import OPTIONS, OptionSpec
 from pytest_ortbench.options import Options
@@ -305,6 +306,8 @@ _READERS: dict[str, Callable[[Given], object]] = {
     "samples": lambda given: _one_of(SAMPLES, given),
     "dataset": lambda given: parse_dataset(_text(given), given.base, place=given.place),
     "soak_s": minutes,
+    "soak_dims": lambda given: parse_dims(given.texts, place=given.place, ranges=True),
+    "energy_window_s": window,
     "startup": _flag,
     "stages": lambda given: parse_stage_files(given.texts, base=given.base, place=given.place),
     "load": lambda given: tuple(dict.fromkeys(split_list(given.texts, place=given.place))),

@@ -49,6 +49,8 @@ class Options:
         samples: ``thinned`` or ``all``.
         dataset: Labelled data or an entry point, ``None`` for none.
         soak_s: Length of the soak pass.
+        soak_dims: Sizes that vary within the soak.
+        energy_window_s: Shortest window of energy.
         startup: Measure start-up under known conditions.
         stages: Files of stages, each with the cases that it is for.
         load: Loads that each case is put under, as written.
@@ -97,6 +99,8 @@ class Options:
     samples: str = "thinned"
     dataset: Dataset | None = None
     soak_s: float = 0.0
+    soak_dims: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    energy_window_s: float = 5.0
     startup: bool = False
     stages: tuple[StageFile, ...] = ()
     load: tuple[str, ...] = ()

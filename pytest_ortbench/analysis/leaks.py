@@ -13,6 +13,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from pytest_ortbench.analysis.collector import Collector
+from pytest_ortbench.core.metrics import SOAK_METRICS
+from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.soak import Soak
 
 #: Share of the readings at the beginning that do not count.
@@ -81,6 +84,21 @@ def growth(soak: Soak) -> Growth | str:
         leaks=leaks,
         verdict=verdict,
     )
+
+
+def add_growth(collector: Collector, result: CaseResult) -> None:
+    """The growth in a soak and the verdict on it."""
+    if result.soak is None:
+        collector.reject(SOAK_METRICS, "no soak was asked for (--ort-soak)")
+        return
+    found = growth(result.soak)
+    if isinstance(found, str):
+        collector.reject(SOAK_METRICS, found)
+        return
+    count = result.soak.inferences
+    low, high = (None, None) if math.isinf(found.low) else (found.low, found.high)
+    collector.add("memory_growth", found.per_thousand, low=low, high=high, samples=count)
+    collector.add("leaks", float(found.leaks), samples=count)
 
 
 def _parts(at: Sequence[int], sizes: Sequence[int]) -> list[tuple[float, float]]:

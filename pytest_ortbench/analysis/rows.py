@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from pytest_ortbench.analysis.input_sizes import resolved_sizes
 from pytest_ortbench.analysis.summary import Summary, summarise
-from pytest_ortbench.core.metrics import METRICS, STAGE_METRICS, STARTUP_METRICS
+from pytest_ortbench.core.metrics import METRICS, SOAK_METRICS, STAGE_METRICS, STARTUP_METRICS
 from pytest_ortbench.core.outcome import CaseResult, Placement
 from pytest_ortbench.core.run import Run
 
@@ -88,7 +88,7 @@ COLUMNS: tuple[str, ...] = (
     "task_ratio",
     "task_kept",
     "task_samples",
-    *(METRICS[name].column for name in (*STAGE_METRICS, *STARTUP_METRICS)),
+    *(METRICS[name].column for name in (*STAGE_METRICS, *STARTUP_METRICS, *SOAK_METRICS)),
 )
 
 #: Metrics whose numbers are whole.

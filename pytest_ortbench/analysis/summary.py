@@ -9,6 +9,7 @@ from statistics import median
 
 from pytest_ortbench.analysis.collector import Collector
 from pytest_ortbench.analysis.energy import add_energy
+from pytest_ortbench.analysis.leaks import add_growth
 from pytest_ortbench.analysis.load import add_load
 from pytest_ortbench.analysis.order import interval_ranks, proportion_interval, samples_needed
 from pytest_ortbench.analysis.samples import median_latency, pooled_percentiles, statistic_of
@@ -105,6 +106,7 @@ def summarise(result: CaseResult, *, percentiles: bool = True) -> Summary:
         add_load(collector, result)
         add_stages(collector, result)
         add_start_ups(collector, result)
+        add_growth(collector, result)
     medians = tuple(statistic_of(samples, 50).value_ns * 1e-9 for samples in workers)
     return Summary(
         case=result.case,

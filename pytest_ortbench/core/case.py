@@ -141,6 +141,9 @@ class Sampling:
         timeout_s: Wall-clock limit of the case; past it the worker is killed.
         keep: Durations kept per case; 0 keeps all.
         soak_s: Length of the soak pass, which the timeout does not include; 0 for none.
+        soak_dims: Sizes of symbolic dimensions that vary within the soak; empty: the case's own.
+        energy_window_s: Shortest window of the energy pass.
+        processes: Numbers of processes at a time, in a pass of its own.
         loads: Loads that the case is put under, as written; each has the timeout for itself.
         load_official: Whether they last as long as MLPerf's rules ask for.
         load_logs: Folder that keeps the generator's logs; empty for none.
@@ -153,6 +156,9 @@ class Sampling:
     timeout_s: float = 300.0
     keep: int = 3000
     soak_s: float = 0.0
+    soak_dims: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    energy_window_s: float = 5.0
+    processes: tuple[int, ...] = ()
     loads: tuple[str, ...] = ()
     load_official: bool = False
     load_logs: str = ""

@@ -29,6 +29,24 @@ def _metric(name: str, column: str, unit: str, better: str, text: str) -> tuple[
     return name, Metric(name=name, column=column, unit=unit, better=better, description=text)
 
 
+def _soak_metrics() -> Iterator[tuple[str, Metric]]:
+    yield _metric(
+        "memory_growth",
+        "memory_growth_bytes",
+        "bytes",
+        "lower",
+        "Growth of resident memory per thousand inferences of a soak, after its warm-up "
+        "(--ort-soak).",
+    )
+    yield _metric(
+        "leaks",
+        "leaks",
+        "1",
+        "lower",
+        "1 if memory was seen to grow on and on in a soak, 0 if not (--ort-soak).",
+    )
+
+
 #: Percentiles of a stage, and the samples that each needs.
 _STAGE_PERCENTILES = {"p50": "median", "p90": "90th percentile", "p99": "99th percentile"}
 
@@ -307,6 +325,7 @@ METRICS: dict[str, Metric] = dict(
             "Highest rate of arrival that is VALID, as a search for the peak found it.",
         ),
         *_stage_metrics(),
+        *_soak_metrics(),
     )
 )
 
@@ -315,6 +334,9 @@ ENERGY_METRICS = ("power", "energy_per_inference", "idle_power", "energy_net_per
 
 #: Metrics that only a load pass gives.
 LOAD_METRICS = ("load_valid", "load_rate", "load_p50", "load_p90", "load_p99", "load_peak")
+
+#: Metrics that only a soak gives.
+SOAK_METRICS = tuple(name for name, _ in _soak_metrics())
 
 #: Metrics that only the start-up pass gives.
 STARTUP_METRICS = ("session_create_disk", "session_create_cached", "first_inference_shape")

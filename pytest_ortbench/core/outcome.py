@@ -12,6 +12,7 @@ from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.energy import Energy as Energy
 from pytest_ortbench.core.energy import EnergyWindow as EnergyWindow
 from pytest_ortbench.core.load import Load
+from pytest_ortbench.core.processes import ProcessPoint
 from pytest_ortbench.core.profile import OperatorProfile
 from pytest_ortbench.core.samples import Block as Block
 from pytest_ortbench.core.samples import OrderStatistic as OrderStatistic
@@ -373,6 +374,7 @@ class CaseResult:
         profile: Where the time goes by operator, if that was asked for.
         soak: Memory over a long run, if that was asked for.
         loads: What became of each load that was asked for.
+        processes: The case in several processes at a time, one entry a number of them.
         start_ups: Starts from fresh processes under known conditions, if asked for.
         stages: The user's stages around inference, if a file of them was given.
         task: Scores on labelled data, if some was named.
@@ -391,6 +393,7 @@ class CaseResult:
     profile: OperatorProfile | None = None
     soak: Soak | None = None
     loads: tuple[Load, ...] = ()
+    processes: tuple[ProcessPoint, ...] = ()
     start_ups: StartUps | None = None
     stages: Stages | None = None
     task: TaskAccuracy | None = None

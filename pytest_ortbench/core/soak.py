@@ -15,6 +15,7 @@ class Soak:
         at: Number of inferences done at each reading.
         resident_bytes: Resident size of the process at each reading.
         source: How the size was read.
+        shapes: Different shapes that it went through.
         reason: Why there are no readings; empty otherwise.
     """
 
@@ -23,4 +24,5 @@ class Soak:
     at: tuple[int, ...] = ()
     resident_bytes: tuple[int, ...] = ()
     source: str = ""
+    shapes: int = 1
     reason: str = ""

@@ -13,21 +13,25 @@ from dataclasses import replace
 from pathlib import Path
 
 from pytest_ortbench.analysis.validity import flags_of
-from pytest_ortbench.core.case import Case
+from pytest_ortbench.core.case import Case, Sampling
 from pytest_ortbench.core.energy import Energy
 from pytest_ortbench.core.errors import ModelError, WorkerError
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.profile import OperatorProfile
-from pytest_ortbench.core.soak import Soak
 from pytest_ortbench.core.task import TaskAccuracy
 from pytest_ortbench.engine.load import measure_loads, missing_loads
+from pytest_ortbench.engine.processes import measure_processes
+from pytest_ortbench.engine.soak import measure_soak
 from pytest_ortbench.engine.stages import measure_stages
 from pytest_ortbench.engine.start_up import measure_start_ups
 from pytest_ortbench.engine.warm_up_budget import warm_up_budget_s
 from pytest_ortbench.launch.launcher import Launcher
+from pytest_ortbench.worker.energy import Procedure
 
 #: What a worker may take to answer when its budget is used up.
 _ANSWER_S = 5.0
+#: Windows of an energy pass.
+_TRIALS = Procedure().trials
 
 #: In front of a load that only a test asks for: ``load:server:100:20ms`` is a pass too.
 LOAD = "load:"
@@ -74,7 +78,9 @@ def _energy(result: CaseResult, launcher: Launcher, _others: Sequence[Case]) -> 
 
 
 def _measured_energy(case: Case, launcher: Launcher) -> Energy:
-    deadline = time.monotonic() + case.sampling.timeout_s
+    # Windows longer than usual take time of their own, as a soak does.
+    longer_s = max(0.0, case.sampling.energy_window_s - Sampling().energy_window_s)
+    deadline = time.monotonic() + case.sampling.timeout_s + _TRIALS * longer_s
     with closing(launcher.open(case, worker=0, deadline=deadline)) as worker:
         if worker.no_energy:
             return Energy(reason=worker.no_energy)
@@ -129,15 +135,11 @@ def _with_work_of_file(case: Case, profile: OperatorProfile) -> OperatorProfile:
 
 
 def _soak(result: CaseResult, launcher: Launcher, _others: Sequence[Case]) -> CaseResult:
-    sampling = result.case.sampling
-    deadline = time.monotonic() + sampling.timeout_s + sampling.soak_s
-    try:
-        with closing(launcher.open(result.case, worker=0, deadline=deadline)) as worker:
-            worker.warm(warm_up_budget_s(result.case))
-            return replace(result, soak=worker.soak(sampling.soak_s))
-    except WorkerError as error:
-        reason = f"{error.failure.kind}: {error.failure.message}"
-        return replace(result, soak=Soak(reason=reason))
+    return replace(result, soak=measure_soak(result, launcher))
+
+
+def _processes(result: CaseResult, launcher: Launcher, _others: Sequence[Case]) -> CaseResult:
+    return replace(result, processes=measure_processes(result, launcher))
 
 
 def _task(result: CaseResult, launcher: Launcher, _others: Sequence[Case]) -> CaseResult:
@@ -186,6 +188,7 @@ PASSES: dict[str, Callable[[CaseResult, Launcher, Sequence[Case]], CaseResult]] 
     "load": _load,
     "stages": _stages,
     "startup": _startup,
+    "processes": _processes,
     "task": _task,
 }
 
@@ -196,5 +199,6 @@ _IS_DONE: dict[str, Callable[[CaseResult], bool]] = {
     "load": lambda result: not missing_loads(result, result.case.sampling.loads),
     "stages": lambda result: result.stages is not None,
     "startup": lambda result: result.start_ups is not None,
+    "processes": lambda result: bool(result.processes),
     "task": lambda result: result.task is not None,
 }

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
-from pytest_ortbench.core.case import Case, Provider
+from pytest_ortbench.core.case import Case, InputSpec, Provider
 from pytest_ortbench.core.energy import Energy
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.load import LoadTest
@@ -118,9 +118,9 @@ class ProcessWorker:
         """Put the session under load and read the device's meter meanwhile."""
         return self._ask(MeasureEnergy(budget_s=budget_s), Energy)
 
-    def soak(self, seconds: float) -> Soak:
+    def soak(self, seconds: float, shapes: tuple[tuple[InputSpec, ...], ...] = ()) -> Soak:
         """Run on and on for so long, and watch resident memory."""
-        return self._ask(SoakFor(seconds=seconds), Soak)
+        return self._ask(SoakFor(seconds=seconds, shapes=shapes), Soak)
 
     def task(self, reference: Path | None) -> TaskAccuracy:
         """Score the case's labelled data, beside the reference's scores if there are some."""

@@ -9,7 +9,7 @@ import itertools
 from collections.abc import Sequence
 from pathlib import Path
 
-from pytest_ortbench.core.case import Case, Provider, Runtime
+from pytest_ortbench.core.case import Case, InputSpec, Provider, Runtime
 from pytest_ortbench.core.energy import Energy
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.load import LoadTest
@@ -105,7 +105,11 @@ class ReplayWorker:
         """Return the recorded energy."""
         return self._result.energy or Energy(reason="the recording holds no energy")
 
-    def soak(self, seconds: float) -> Soak:  # noqa: ARG002 - it was soaked back then
+    def soak(  # it was soaked back then
+        self,
+        seconds: float,  # noqa: ARG002
+        shapes: tuple[tuple[InputSpec, ...], ...] = (),  # noqa: ARG002
+    ) -> Soak:
         """Return the recorded soak."""
         return self._result.soak or Soak(reason="the recording holds no soak")
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from pytest_ortbench.core.case import Case, Provider, Runtime
+from pytest_ortbench.core.case import Case, InputSpec, Provider, Runtime
 from pytest_ortbench.core.energy import Energy
 from pytest_ortbench.core.load import LoadTest
 from pytest_ortbench.core.outcome import (
@@ -90,8 +90,13 @@ class Worker(Protocol):
     def energy(self, budget_s: float) -> Energy:
         """Put the session under load and read the device's meter, ``budget_s`` at most."""
 
-    def soak(self, seconds: float) -> Soak:
-        """Run on and on for so long, and watch resident memory."""
+    def soak(self, seconds: float, shapes: tuple[tuple[InputSpec, ...], ...] = ()) -> Soak:
+        """Run on and on for so long, and watch resident memory.
+
+        Args:
+            seconds: How long.
+            shapes: Inputs that are fed in turn, from one caller; empty: the case's own.
+        """
 
     def task(self, reference: Path | None) -> TaskAccuracy:
         """Score the case's labelled data, beside a file of :meth:`Launcher.reference_scores`."""

@@ -139,24 +139,41 @@ def parse_choices(
     return tuple(dict.fromkeys(items))
 
 
-def parse_dims(texts: str | Iterable[str], *, place: str) -> dict[str, tuple[int, ...]]:
+def parse_dims(
+    texts: str | Iterable[str], *, place: str, ranges: bool = False
+) -> dict[str, tuple[int, ...]]:
     """Read sizes of symbolic dimensions: ``seq:128:512,hw:640`` → seq 128 and 512, hw 640.
 
     A name may hold spaces and operators (``past_sequence_length + 1``). Zero is allowed here: an
     empty past is a workload of its own. A name that stands twice collects the sizes of both.
+
+    Args:
+        texts: What was written.
+        place: Where, for messages.
+        ranges: Whether ``1-300`` stands for all sizes from 1 to 300.
 
     Raises:
         UsageError: for an item without a name, without a size, or with a size that is no number.
     """
     dims: dict[str, tuple[int, ...]] = {}
     for item in split_list(texts, place=place):
-        name, written = _name_and_sizes(item, place)
+        name, written = _name_and_sizes(_spread(item) if ranges else item, place)
         sizes = [
             parse_int(size, place=f"{place}, dimension {name!r}", least=0, example="seq:128")
             for size in written
         ]
         dims[name] = tuple(dict.fromkeys((*dims.get(name, ()), *sizes)))
     return dims
+
+
+def _spread(item: str) -> str:
+    """Write a range out: ``seq:1-3`` → ``seq:1:2:3``."""
+
+    def sizes(match: re.Match[str]) -> str:
+        first, last = int(match[1]), int(match[2])
+        return ":" + ":".join(str(size) for size in range(first, min(last, first + 9999) + 1))
+
+    return re.sub(r":(\d{1,9})-(\d{1,9})(?=:|$)", sizes, item)
 
 
 def _name_and_sizes(item: str, place: str) -> tuple[str, list[str]]:

@@ -129,6 +129,7 @@ def build_plan(
     """
     readable = [model for model in models if isinstance(model, Model)]
     _check_dims(request.dims, readable)
+    _check_dims(request.sampling.soak_dims, readable, place="--ort-soak-dims")
     points = list(_points(request))
     makers = _Makers(recipes=_shipped() if recipes is None else recipes, own=own or {})
     left_out = [*skips, *makers.absent(readable, request.precisions)]
@@ -365,7 +366,9 @@ def _unreadable(
             yield Planned(case=case, refusal=failure)
 
 
-def _check_dims(dims: Mapping[str, tuple[int, ...]], models: Sequence[Model]) -> None:
+def _check_dims(
+    dims: Mapping[str, tuple[int, ...]], models: Sequence[Model], *, place: str = "--ort-dims"
+) -> None:
     known: set[str] = set()
     for model in models:
         known |= set(symbols_of(model))
@@ -373,7 +376,7 @@ def _check_dims(dims: Mapping[str, tuple[int, ...]], models: Sequence[Model]) ->
     if unknown and models:
         raise UsageError(
             f"no model has a dimension named {unknown[0]!r}",
-            place="--ort-dims",
+            place=place,
             hint=did_you_mean(unknown[0], known),
         )
     for model in models:
@@ -382,6 +385,6 @@ def _check_dims(dims: Mapping[str, tuple[int, ...]], models: Sequence[Model]) ->
                 raise UsageError(
                     f"{name}:0 is too small: {name!r} is the batch axis of model {model.name!r}, "
                     "the least is 1",
-                    place="--ort-dims",
+                    place=place,
                     hint=f"Write e.g. {name}:1, or --ort-batch-sizes=1",
                 )

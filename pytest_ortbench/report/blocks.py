@@ -7,13 +7,14 @@ from pytest_ortbench.report.energy import energy_lines
 from pytest_ortbench.report.escape import encodable
 from pytest_ortbench.report.load import load_tables
 from pytest_ortbench.report.pass_table import PassTable, table_lines
+from pytest_ortbench.report.processes import process_tables
 from pytest_ortbench.report.scaling import scaling_lines
 from pytest_ortbench.report.soak import soak_lines
 from pytest_ortbench.report.stages import stage_tables
 from pytest_ortbench.report.start_up import start_up_tables
 
 _BLOCKS = (scaling_lines, energy_lines, soak_lines)
-_TABLES = (start_up_tables, load_tables, stage_tables)
+_TABLES = (process_tables, start_up_tables, load_tables, stage_tables)
 
 
 def pass_tables(run: Run) -> tuple[PassTable, ...]:

@@ -29,9 +29,13 @@ def _line(result: CaseResult) -> str:
         return f"{name}: no verdict: {found}"
     return (
         f"{name}: {_bytes(found.per_thousand)} per thousand inferences "
-        f"[{_bytes(found.low)}, {_bytes(found.high)}], {soak.inferences} in "
+        f"[{_bytes(found.low)}, {_bytes(found.high)}], {soak.inferences} {_over(soak.shapes)}in "
         f"{format_amount(soak.seconds, 's')}: {found.verdict}"
     )
+
+
+def _over(shapes: int) -> str:
+    return f"over {shapes} shapes " if shapes > 1 else ""
 
 
 def _bytes(value: float) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pytest_ortbench.core.case import Case
+from pytest_ortbench.core.case import Case, InputSpec
 from pytest_ortbench.core.start_up import FurtherShape
 from pytest_ortbench.core.task import Dataset
 
@@ -29,9 +29,10 @@ class ProfileOperators:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SoakFor:
-    """Run on and on for ``seconds``, and watch resident memory."""
+    """Run on and on for ``seconds``, through all ``shapes`` in turn, and watch resident memory."""
 
     seconds: float
+    shapes: tuple[tuple[InputSpec, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

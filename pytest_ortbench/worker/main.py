@@ -180,7 +180,7 @@ class Conversation:
             case ProfileOperators():
                 return measured.operators(Path(question.keep) if question.keep else None)
             case SoakFor():
-                return measured.soak(question.seconds)
+                return measured.soak(question.seconds, question.shapes)
             case PutUnderLoad():
                 return measured.load(question)
             case LoadStages():

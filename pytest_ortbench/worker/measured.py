@@ -5,11 +5,11 @@ from __future__ import annotations
 import gc
 import time
 from array import array
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_ortbench.core.case import Case, SessionConfig
+from pytest_ortbench.core.case import Case, InputSpec, SessionConfig
 from pytest_ortbench.core.cpus import allowance
 from pytest_ortbench.core.energy import Energy
 from pytest_ortbench.core.load import LoadTest
@@ -225,7 +225,9 @@ class MeasuredCase:
 
     def energy(self, budget_s: float) -> Energy:
         """Put the session under load and read the device's meter meanwhile."""
-        from pytest_ortbench.worker.energy import EnergyPass  # most workers never need it
+        # Most workers never need it.
+        from pytest_ortbench.worker.energy import EnergyPass, Procedure
+        from pytest_ortbench.worker.energy_trace import Least
 
         self._enter("energy")
         try:
@@ -237,21 +239,27 @@ class MeasuredCase:
             whose = f"{others} other processes" if others > 1 else "another process"
             return Energy(reason=f"{whose} computed on the device; its energy can't be told apart")
         loop, duration = self._live_loop(), _room_for(1)
-        return EnergyPass(meter, lambda: loop(duration)).run(budget_s)
+        procedure = Procedure(least=Least(seconds=self.case.sampling.energy_window_s))
+        return EnergyPass(meter, lambda: loop(duration), procedure=procedure).run(budget_s)
 
-    def soak(self, seconds: float) -> Soak:
-        """Run on and on, and watch resident memory."""
-        from pytest_ortbench.worker.soak import soak  # most workers never need it
+    def soak(self, seconds: float, shapes: Sequence[tuple[InputSpec, ...]] = ()) -> Soak:
+        """Run on and on, through all shapes in turn if any, and watch resident memory."""
+        from pytest_ortbench.worker.soak import in_turn, soak  # most workers never need it
 
         self._enter("soak")
         source = best_source()
         loop, duration = self._live_loop(), _room_for(self.case.callers)
+        infer: Callable[[], object] = lambda: loop(duration)  # noqa: E731 - one of two
+        if shapes:
+            feeds = [make_feeds(specs, seed=self.case.seed) for specs in shapes]
+            infer = in_turn([call_of(self.case, self._live(), each) for each in feeds])
         return soak(
-            lambda: loop(duration),
+            infer,
             lambda: source.read().now,
             seconds=seconds,
             source=source.name,
-            each=self.case.callers,
+            each=1 if shapes else self.case.callers,
+            shapes=max(1, len(shapes)),
         )
 
     def task(self, dataset: Dataset, reference: str) -> TaskAccuracy:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from pytest_ortbench.core.soak import Soak
 
@@ -14,6 +15,12 @@ _READINGS = 600
 _SHORTEST_S = 0.02
 
 
+def in_turn(calls: Sequence[Callable[[], object]]) -> Callable[[], object]:
+    """Return a function that makes one call after the other, and begins again after the last."""
+    after = itertools.cycle(calls)
+    return lambda: next(after)()
+
+
 def soak(
     infer: Callable[[], object],
     resident: Callable[[], int | None],
@@ -21,6 +28,7 @@ def soak(
     seconds: float,
     source: str,
     each: int = 1,
+    shapes: int = 1,
     clock: Callable[[], float] = time.monotonic,
 ) -> Soak:
     """Run inferences for some time and note the resident size.
@@ -31,6 +39,7 @@ def soak(
         seconds: How long.
         source: How the size is read.
         each: Inferences of one call.
+        shapes: Different shapes that they go through.
         clock: Seconds; a test sets its own time.
     """
     if resident() is None:
@@ -60,6 +69,7 @@ def soak(
                 at=tuple(at),
                 resident_bytes=tuple(sizes),
                 source=source,
+                shapes=shapes,
             )
         # The loop ends at a reading, so one is due at its end.
         due = min(now + every, began + seconds)

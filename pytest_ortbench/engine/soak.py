@@ -1,0 +1,64 @@
+"""The soak pass, on the case's own shape or on many."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import time
+from collections.abc import Iterator
+from contextlib import closing
+
+from pytest_ortbench.core.case import Case, InputSpec
+from pytest_ortbench.core.errors import UsageError, WorkerError
+from pytest_ortbench.core.outcome import CaseResult
+from pytest_ortbench.core.soak import Soak
+from pytest_ortbench.engine.warm_up_budget import warm_up_budget_s
+from pytest_ortbench.launch.launcher import Launcher
+from pytest_ortbench.plan.feeds import Refused, resolve_inputs, symbols_of, workloads
+
+#: Shapes at most: every one is drawn and kept, so that drawing is no part of the soak.
+MOST_SHAPES = 300
+
+
+def measure_soak(result: CaseResult, launcher: Launcher) -> Soak:
+    """Soak a case that has been measured; never raises for what fails."""
+    case = result.case
+    shapes = tuple(soak_shapes(case))
+    varied = [name for name in case.sampling.soak_dims if name in symbols_of(case.model)]
+    if varied and not shapes:
+        sizes = ", ".join(varied)
+        return Soak(reason=f"the model takes none of the sizes of {sizes} (--ort-soak-dims)")
+    deadline = time.monotonic() + case.sampling.timeout_s + case.sampling.soak_s
+    try:
+        with closing(launcher.open(case, worker=0, deadline=deadline)) as worker:
+            worker.warm(warm_up_budget_s(case))
+            return worker.soak(case.sampling.soak_s, shapes)
+    except WorkerError as error:
+        return Soak(reason=f"{error.failure.kind}: {error.failure.message}")
+
+
+def soak_shapes(case: Case) -> Iterator[tuple[InputSpec, ...]]:
+    """Yield the inputs of every shape that the soak goes through, in an order without a trend.
+
+    Nothing where no size varies. Of more combinations than :data:`MOST_SHAPES` some are drawn.
+    """
+    symbols = symbols_of(case.model)
+    axes = {name: sizes for name, sizes in case.sampling.soak_dims.items() if name in symbols}
+    if not axes:
+        return
+    preset = {}
+    for workload in workloads(case.model):
+        if workload.name == case.knobs.get("workload"):
+            preset = workload.dims
+    # Memory that grows with the size would look like a leak if sizes grew with time.
+    order = random.Random(case.seed)
+    combinations = list(itertools.islice(itertools.product(*axes.values()), 100_000))
+    order.shuffle(combinations)
+    types = {spec.name: spec.type for spec in case.inputs}
+    for sizes in combinations[:MOST_SHAPES]:
+        dims = {**preset, **case.dims, **dict(zip(axes, sizes, strict=True))}
+        try:
+            specs = resolve_inputs(case.model, batch=case.batch, dims=dims)
+        except (Refused, UsageError):
+            continue
+        yield tuple(spec.typed(types.get(spec.name, spec.type)) for spec in specs)

@@ -1,0 +1,59 @@
+"""Several processes at a time as a table."""
+
+from __future__ import annotations
+
+from pytest_ortbench.analysis.processes import ProcessScaling, process_scaling
+from pytest_ortbench.core.outcome import CaseResult
+from pytest_ortbench.core.run import Run
+from pytest_ortbench.core.units import format_amount
+from pytest_ortbench.report.escape import one_line
+from pytest_ortbench.report.pass_table import PassTable
+
+_HEADINGS = (
+    "processes",
+    "threads in all",
+    "items/s",
+    "efficiency",
+    "p50",
+    "CPU/inf",
+    "peak RSS of all",
+)
+
+
+def process_tables(run: Run) -> tuple[PassTable, ...]:
+    """Return a table for each case that was measured in several processes, in their order."""
+    return tuple(
+        _table(result) for result in run.cases if result.processes and result.failure is None
+    )
+
+
+def _table(result: CaseResult) -> PassTable:
+    points = process_scaling(result)
+    measured = [point for point in points if not point.reason]
+    title = one_line(f"processes of {result.case.case_id}")
+    if measured:
+        best = max(measured, key=lambda point: point.rate)
+        count = f"{best.processes} process{'es' if best.processes != 1 else ''}"
+        title += f": highest throughput {format_amount(best.rate, '1/s')} with {count}"
+    return PassTable(
+        title=title,
+        headings=_HEADINGS,
+        rows=tuple(_row(point) for point in measured),
+        remarks=tuple(
+            one_line(f"{point.processes} processes: {point.reason}")
+            for point in points
+            if point.reason
+        ),
+    )
+
+
+def _row(point: ProcessScaling) -> tuple[str, ...]:
+    return (
+        str(point.processes),
+        str(point.total_threads),
+        format_amount(point.rate, "1/s").removesuffix(" /s"),
+        f"{100 * point.efficiency:.0f} %",
+        format_amount(point.latency_s, "s"),
+        format_amount(point.cpu_s, "s"),
+        "-" if point.peak_bytes is None else format_amount(point.peak_bytes, "bytes"),
+    )
