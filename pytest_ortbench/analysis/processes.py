@@ -57,7 +57,8 @@ def _scaled(point: ProcessPoint, result: CaseResult, base: float) -> ProcessScal
     samples = [each.samples for each in point.processes]
     peaks = [each.peak_bytes for each in point.processes if each.peak_bytes is not None]
     rate = _rate(point, result)
-    each = result.case.callers + result.case.sessions * (point.threads - 1)
+    sync = result.case.callers if result.case.call == "sync" else 0
+    each = sync + result.case.sessions * (point.threads - 1)
     return ProcessScaling(
         processes=point.asked,
         total_threads=point.asked * each,

@@ -1,4 +1,4 @@
-"""How throughput and memory grow with callers and sessions: cases that differ in these only."""
+"""How throughput and memory grow with callers and sessions, and with the way of calling."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pytest_ortbench.core.quantity import Quantity
 from pytest_ortbench.core.run import Run
 
 #: Axes that a scaling is over, by their names in ids.
-_AXES = ("concurrency", "sessions")
+_AXES = ("concurrency", "sessions", "call", "spin")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,18 +21,22 @@ class ScalingPoint:
 
     Attributes:
         sessions: Sessions in the process.
-        concurrency: Callers on each of them.
+        concurrency: Callers on each of them; asynchronous inferences in flight.
+        call: ``sync`` or ``async``.
+        spin: ``on`` or ``off``; empty where ONNX Runtime's default was left.
         total_threads: Threads that compute: callers, and the further threads of each session.
         throughput: Items per second of all callers.
         latency: Median time of one inference.
         cpu_s: CPU seconds per inference; ``None`` if not read.
         peak_rss: Rise of the resident size at its peak, in bytes; ``None`` if not read.
-        efficiency: Throughput over that of the point with the fewest callers, divided by how many
-            times more callers there are: 1 is perfect.
+        efficiency: Throughput over that of the first point, divided by how many times more callers
+            there are: 1 is perfect.
     """
 
     sessions: int
     concurrency: int
+    call: str
+    spin: str
     total_threads: int
     throughput: Quantity
     latency: Quantity | None
@@ -43,12 +47,13 @@ class ScalingPoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scaling:
-    """Measured cases of one model that differ in callers and sessions only.
+    """Measured cases of one model that differ in callers, sessions and the way of calling only.
 
     Attributes:
         name: Their id without these axes.
         runtime: Label of the runtime.
-        points: At least two, by the number of callers.
+        points: At least two, by the number of callers; of as many the synchronous and spinning
+            ones first.
     """
 
     name: str
@@ -71,8 +76,13 @@ def scalings(run: Run) -> list[Scaling]:
 
 
 def total_threads(result: CaseResult) -> int:
-    """Threads that compute in one worker: each caller, and all but one of each session's."""
+    """Threads that compute in one worker: each caller, and all but one of each session's.
+
+    The caller of asynchronous inferences only waits.
+    """
     threads = max((each.threads for each in result.measurements), default=1)
+    if result.case.call == "async":
+        return result.case.sessions * (threads - 1)
     return result.case.callers + result.case.sessions * (threads - 1)
 
 
@@ -87,7 +97,7 @@ def _points(pairs: Iterable[tuple[CaseResult, Summary]]) -> tuple[ScalingPoint, 
         for result, summary in pairs
         if "throughput" in summary.quantities
     ]
-    rated.sort(key=lambda each: (each[0].case.callers, each[0].case.sessions))
+    rated.sort(key=lambda each: _order(each[0].case))
     if not rated:
         return ()
     fewest, first = rated[0][0].case.callers, rated[0][2].value
@@ -95,6 +105,8 @@ def _points(pairs: Iterable[tuple[CaseResult, Summary]]) -> tuple[ScalingPoint, 
         ScalingPoint(
             sessions=result.case.sessions,
             concurrency=result.case.concurrency,
+            call=result.case.call,
+            spin=result.case.knobs.get("spin", ""),
             total_threads=total_threads(result),
             throughput=rate,
             latency=summary.quantities.get("latency_p50"),
@@ -103,6 +115,15 @@ def _points(pairs: Iterable[tuple[CaseResult, Summary]]) -> tuple[ScalingPoint, 
             efficiency=rate.value / first / (result.case.callers / fewest),
         )
         for result, summary, rate in rated
+    )
+
+
+def _order(case: Case) -> tuple[int, int, bool, bool]:
+    return (
+        case.callers,
+        case.sessions,
+        case.call == "async",
+        case.knobs.get("spin", "on") == "off",
     )
 
 

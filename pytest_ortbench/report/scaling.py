@@ -10,6 +10,8 @@ from pytest_ortbench.report.escape import encodable, one_line
 _HEADINGS = (
     "sessions",
     "callers each",
+    "call",
+    "spinning",
     "threads in all",
     "items/s",
     "efficiency",
@@ -37,23 +39,28 @@ def _heading(scaling: Scaling) -> str:
     where = "" if scaling.runtime == "current" else f" in {scaling.runtime}"
     return (
         f"{one_line(scaling.name)}{where}: highest throughput {_rate(best)} with "
-        f"{_count(best.sessions, 'session')} of {_count(best.concurrency, 'caller')}"
+        f"{_count(best.sessions, 'session')} of {_count(best.concurrency, 'caller')}{_how(best)}"
     )
 
 
 def _table(scaling: Scaling) -> list[str]:
     rows = [_HEADINGS, *(_cells(point) for point in scaling.points)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADINGS))]
-    return [
-        "  " + "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))
-        for row in rows
+    # What is the same in all points, and was not asked for, is no column.
+    shown = [
+        column
+        for column, heading in enumerate(_HEADINGS)
+        if heading not in ("call", "spinning") or len({row[column] for row in rows[1:]}) > 1
     ]
+    widths = {column: max(len(row[column]) for row in rows) for column in shown}
+    return ["  " + "  ".join(row[column].rjust(widths[column]) for column in shown) for row in rows]
 
 
 def _cells(point: ScalingPoint) -> tuple[str, ...]:
     return (
         str(point.sessions),
         str(point.concurrency),
+        point.call,
+        point.spin or "default",
         str(point.total_threads),
         _rate(point).removesuffix(" /s"),
         f"{100 * point.efficiency:.0f} %",
@@ -61,6 +68,12 @@ def _cells(point: ScalingPoint) -> tuple[str, ...]:
         "-" if point.cpu_s is None else format_amount(point.cpu_s, "s"),
         "-" if point.peak_rss is None else format_amount(point.peak_rss, "bytes"),
     )
+
+
+def _how(point: ScalingPoint) -> str:
+    """What differs from the usual way of calling."""
+    call = ", run_async" if point.call == "async" else ""
+    return f"{call}, spinning {point.spin}" if point.spin else call
 
 
 def _rate(point: ScalingPoint) -> str:
