@@ -34,6 +34,7 @@ _MODELS = ("zoo:silero-vad", "builtin:mobilenet_v2", "zoo:nudenet-320n")
         "ortbench gate baseline/run.json latest",
         "ortbench gate baseline/run.json latest --limits=peak_rss:5%,placement:>=95%",
         "ortbench gate --self-test --minutes=30 --resume",
+        "ortbench gate --self-test --threads=2 --resume --file=self-test.jsonl",
     )
 )
 @click.argument("runs", metavar="[BASELINE CONTENDER]", nargs=-1)
@@ -61,6 +62,13 @@ _MODELS = ("zoo:silero-vad", "builtin:mobilenet_v2", "zoo:nudenet-320n")
     help=f"Models of the self-test. [default: {', '.join(_MODELS)}]",
 )
 @click.option("--threads", type=click.IntRange(min=1), help="Intra-op threads of the self-test.")
+@click.option(
+    "--file",
+    "file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Where the trials of the self-test are kept; otherwise with the user's own state, by "
+    "machine, where pytest finds what this machine can resolve.",
+)
 def command(
     runs: tuple[str, ...],
     limits: tuple[str, ...],
@@ -71,6 +79,7 @@ def command(
     resume: bool,
     models: tuple[str, ...],
     threads: int | None,
+    file: Path | None,
 ) -> int:
     """Hold the run CONTENDER against the run BASELINE, or test the gate itself.
 
@@ -81,7 +90,7 @@ def command(
     if self_test:
         if runs:
             raise UsageError("--self-test takes no runs", hint="Leave them out")
-        return _self_test(minutes, resume, models or _MODELS, threads)
+        return _self_test(minutes, resume, models or _MODELS, threads, file)
     if len(runs) != 2:
         raise UsageError(
             f"two runs are compared, {len(runs)} were named",
@@ -114,14 +123,22 @@ def _compare(runs: Sequence[str], limits: Sequence[str], strict: bool, results: 
     return ExitCode.LIMIT_FAILED if failed else ExitCode.FINE
 
 
-def _self_test(minutes: float, resume: bool, models: Sequence[str], threads: int | None) -> int:
+def _self_test(
+    minutes: float, resume: bool, models: Sequence[str], threads: int | None, file: Path | None
+) -> int:
     from pytest_ortbench.core.errors import WorkerError
     from pytest_ortbench.launch.machine import fingerprint
-    from pytest_ortbench.report.self_test import HEADER, self_test_rows, self_test_sentences
+    from pytest_ortbench.report.self_test import (
+        HEADER,
+        MODEL_HEADER,
+        model_rows,
+        self_test_rows,
+        self_test_sentences,
+    )
     from pytest_ortbench.store.self_test import TrialLog
 
     machine = fingerprint()
-    log = TrialLog.of(machine)
+    log = TrialLog.of(machine) if file is None else TrialLog(file)
     earlier = log.read() if resume else ()
     trials: list[Trial] = list(earlier)
     until = time.monotonic() + 60 * minutes
@@ -139,6 +156,9 @@ def _self_test(minutes: float, resume: bool, models: Sequence[str], threads: int
         warn("ortbench: no trial was finished; give it more --minutes")
         return ExitCode.NOTHING
     say(table(self_test_rows(trials), header=HEADER))
+    say("")
+    say(table(model_rows(trials), header=MODEL_HEADER))
+    say("")
     for sentence in self_test_sentences(trials):
         say(sentence)
     say(f"stored: {log.path}")
@@ -180,6 +200,7 @@ def _prepared(models: Sequence[str], threads: int | None) -> Iterator[SelfTest]:
                 scratch=folder,
                 version=__version__,
                 seed=time.time_ns() % 2**31,
+                notify=warn,
             )
         finally:
             launcher.close()

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import itertools
+import math
 import os
 import random
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
 
 from pytest_ortbench.analysis.gate.rules import rules_for
-from pytest_ortbench.analysis.gate.self_test import Trial
+from pytest_ortbench.analysis.gate.self_test import EQUAL, Trial
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.gate import GateResult, PairedLaunch
@@ -21,10 +22,11 @@ from pytest_ortbench.core.run import Machine
 from pytest_ortbench.engine.gate import Gate
 from pytest_ortbench.engine.paired import Pair, SideFailed, measure_launch
 from pytest_ortbench.launch.launcher import Launcher
+from pytest_ortbench.worker.added_work import with_added_work
 
 #: What is compared, in turn. Equal sides come most often: a false alarm is rare and has to be
 #: looked for; the last one is the network with more channels.
-EQUAL, WIDER = "equal", "wider"
+WIDER = "wider"
 SLOWDOWNS = (0.03, 0.05, 0.10)
 _TURNS: tuple[str | float, ...] = (
     EQUAL,
@@ -43,9 +45,19 @@ _TURNS: tuple[str | float, ...] = (
 
 #: Launches that say how much work makes how much difference.
 _CALIBRATION = 5
-#: What one number of the added work takes, before it is known: a few nanoseconds.
-_GUESS_NS = 8.0
-_GUESS_SHARE = 0.20
+#: About as much work is added for it as the inference itself takes, so that what a busy machine
+#: adds to the difference is a small part of it.
+_TRIED_SHARE = 1.0
+#: A difference so many times off what the same work takes in this process was the machine's. Then
+#: it is measured again, so often.
+_OFF = 3.0
+_ATTEMPTS = 3
+#: How this process times the added work: the fastest of so many times so many numbers.
+_TIMES, _NUMBERS = 200, 10240
+
+
+class TooBusyError(Exception):
+    """The machine does not let it be told how much work makes a model slower by how much."""
 
 
 @dataclass(slots=True)
@@ -60,6 +72,8 @@ class SelfTest:
         scratch: Folder for reference outputs.
         version: Version of this package, for the record.
         seed: Decides every order.
+        notify: Told of trials that can't be made.
+        number_ns: What one number of added work takes, roughly; 0: it is measured.
     """
 
     launcher: Launcher
@@ -69,6 +83,8 @@ class SelfTest:
     scratch: Path
     version: str = ""
     seed: int = 0
+    notify: Callable[[str], None] = lambda _: None
+    number_ns: float = 0.0
     _numbers: dict[str, float] = field(default_factory=dict)
 
     def run(self, until: float, *, done: int = 0) -> Iterator[Trial]:
@@ -86,7 +102,13 @@ class SelfTest:
                 return
             turn, index = divmod(number, len(self.cases))
             seed = random.Random(f"{self.seed} {number}").getrandbits(31)
-            yield self._trial(_TURNS[turn % len(_TURNS)], self.cases[index], seed)
+            try:
+                yield self._trial(_TURNS[turn % len(_TURNS)], self.cases[index], seed)
+            except TooBusyError:
+                self.notify(
+                    f"{self.cases[index].model.name}: left out a gate with added work: the machine "
+                    "is too busy to tell how much work makes how much difference"
+                )
 
     def _trial(self, turn: str | float, case: Case, seed: int) -> Trial:
         load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
@@ -109,6 +131,7 @@ class SelfTest:
             model=pair.baseline.model.name,
             load=load,
             version=self.version,
+            threads=case.session.intra_op_num_threads or 0,
         )
 
     def _pair(self, turn: str | float, case: Case) -> tuple[Pair, float]:
@@ -120,15 +143,32 @@ class SelfTest:
         return Pair(baseline=case, contender=replace(case, added_work=numbers)), turn
 
     def _numbers_of(self, case: Case) -> float:
-        """Numbers of added work that take as long as one inference, measured once a model."""
+        """Numbers of added work that take as long as one inference, measured once a model.
+
+        Raises:
+            TooBusyError: if the machine does not let it be told.
+        """
         key = case.case_id
         if key not in self._numbers:
-            plain_s, _ = self._floors(Pair(baseline=case, contender=case), 1)
-            tried = max(1, round(_GUESS_SHARE * plain_s * 1e9 / _GUESS_NS))
-            pair = Pair(baseline=case, contender=replace(case, added_work=tried))
-            plain_s, slower_s = self._floors(pair, _CALIBRATION)
-            self._numbers[key] = tried / max(slower_s / plain_s - 1, 1e-3)
+            tries = (self._measured_numbers(case) for _ in range(_ATTEMPTS))
+            found = next((numbers for numbers in tries if numbers is not None), None)
+            if found is None:
+                raise TooBusyError
+            self._numbers[key] = found
         return self._numbers[key]
+
+    def _measured_numbers(self, case: Case) -> float | None:
+        plain_s, other_s = self._floors(Pair(baseline=case, contender=case), 1)
+        if not self.number_ns:
+            self.number_ns = _number_ns()
+        expected = min(plain_s, other_s) * 1e9 / self.number_ns
+        tried = max(1, round(_TRIED_SHARE * expected))
+        pair = Pair(baseline=case, contender=replace(case, added_work=tried))
+        plain_s, slower_s = self._floors(pair, _CALIBRATION)
+        if slower_s <= plain_s:
+            return None
+        measured = tried / (slower_s / plain_s - 1)
+        return measured if expected / _OFF < measured < expected * _OFF else None
 
     def _floors(self, pair: Pair, launches: int) -> tuple[float, float]:
         """Fastest inference of baseline and contender over some launches, in seconds.
@@ -152,8 +192,26 @@ class SelfTest:
             raise WorkerError(failed.failure) from failed
 
 
+def _number_ns() -> float:
+    """What one number of the added work takes in this process, where nothing disturbs it."""
+    work = with_added_work(lambda *_: None, _NUMBERS)
+    fastest = math.inf
+    for _ in range(_TIMES):
+        began = time.perf_counter_ns()
+        work(None, {})
+        fastest = min(fastest, time.perf_counter_ns() - began)
+    return fastest / _NUMBERS
+
+
 def _record(
-    result: GateResult, *, kind: str, slowdown: float, model: str, load: float, version: str
+    result: GateResult,
+    *,
+    kind: str,
+    slowdown: float,
+    model: str,
+    load: float,
+    version: str,
+    threads: int,
 ) -> Trial:
     contrast = result.contrasts[0] if result.contrasts else None
     launches = (*result.launches, *result.confirmation)
@@ -171,4 +229,6 @@ def _record(
         load=round(load, 2),
         at=datetime.now(timezone.utc).isoformat(timespec="seconds"),
         version=version,
+        threads=threads,
+        decided_by=result.decided_by,
     )

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from statistics import median
 
-from pytest_ortbench.analysis.gate.self_test import Tally, Trial, kinds_of, tally
+from pytest_ortbench.analysis.gate.self_test import EQUAL, Tally, Trial, kinds_of, tally
+from pytest_ortbench.analysis.order import proportion_interval
 from pytest_ortbench.core.units import format_amount
 
 
@@ -39,6 +41,24 @@ def _row(found: Tally) -> list[str]:
     ]
 
 
+MODEL_HEADER = ["model", "fastest", *HEADER[:4], "inconclusive", "detectable", "seconds"]
+
+
+def model_rows(trials: Sequence[Trial]) -> list[list[str]]:
+    """One row a model and kind of trials, the models by their latency."""
+    latencies = {
+        model: median(trial.latency_s for trial in trials if trial.model == model)
+        for model in dict.fromkeys(trial.model for trial in trials)
+    }
+    rows = []
+    for model in sorted(latencies, key=lambda name: latencies[name]):
+        for kind in kinds_of([trial for trial in trials if trial.model == model]):
+            row = _row(tally(trials, kind, model))
+            fastest = format_amount(latencies[model], "s")
+            rows.append([model, fastest, *row[:5], *row[6:]])
+    return rows
+
+
 def _percent(share: float) -> str:
     return f"{100 * share:.1f} %"
 
@@ -48,12 +68,22 @@ def self_test_sentences(trials: Sequence[Trial]) -> list[str]:
     models = ", ".join(dict.fromkeys(trial.model for trial in trials))
     loads = sorted(trial.load for trial in trials)
     middle = loads[len(loads) // 2]
+    threads = sorted({trial.threads for trial in trials if trial.threads})
+    counts = "" if not threads else f"; threads: {', '.join(map(str, threads))}"
     lines = [
-        f"models: {models}; load average before a gate: median {middle:.1f}, "
+        f"models: {models}{counts}; load average before a gate: median {middle:.1f}, "
         f"{loads[0]:.1f} to {loads[-1]:.1f}",
         "equal: the same file on both sides, so every 'slower' is a false alarm; +N %: work "
         "really added inside the timed region",
     ]
+    equal = [trial for trial in trials if trial.kind == EQUAL]
+    if equal:
+        undecided = sum(trial.verdict == "inconclusive" for trial in equal)
+        low, high = proportion_interval(undecided, len(equal))
+        lines.append(
+            f"equal sides without a verdict: {_percent(undecided / len(equal))} "
+            f"[{_percent(low)}, {_percent(high)}]"
+        )
     if any(trial.kind == "wider" for trial in trials):
         lines.append("wider: a network with 7.1 % more multiply-accumulates")
     return lines

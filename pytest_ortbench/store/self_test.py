@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from typing import BinaryIO
 
 import msgspec
 import platformdirs
@@ -68,12 +69,21 @@ class TrialLog:
         """
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            with self.path.open("ab") as file:
+            with self.path.open("a+b") as file:
+                _drop_torn_line(file)
                 file.write(msgspec.json.encode(trial) + b"\n")
         except OSError as error:
             raise DocumentError(
                 f"can't be written: {error.strerror}", place=str(self.path)
             ) from error
+
+
+def _drop_torn_line(file: BinaryIO) -> None:
+    """Remove what a process that was killed while it wrote left behind the last whole line."""
+    file.seek(0)
+    content = file.read()
+    if content and not content.endswith(b"\n"):
+        file.truncate(content.rfind(b"\n") + 1)
 
 
 def _digest(stable: Mapping[str, str]) -> str:

@@ -102,3 +102,38 @@ def test_the_self_test_counts_stores_and_goes_on(tool, monkeypatch, tmp_path):
     assert "50.0 % [1.3 %, 98.7 %]" in ended.out
     assert "it died" in ended.err
     assert len(TrialLog.of(machine).read()) == 3
+
+
+def test_trials_are_kept_in_a_file_of_ones_own_and_a_torn_line_is_made_good(
+    tool, monkeypatch, tmp_path
+):
+    path = tmp_path / "kept" / "trials.jsonl"
+    monkeypatch.setattr("platformdirs.user_state_dir", lambda _: str(tmp_path / "state"))
+    monkeypatch.setattr("pytest_ortbench.cli.gate._cases", lambda *_: [make_case()] * 2)
+
+    def run(self, until, *, done: int = 0):
+        yield trial("equal", "same" if done else "inconclusive")
+
+    monkeypatch.setattr(SelfTest, "run", run)
+    call = ("gate", "--self-test", "--minutes=1", f"--file={path}")
+    assert f"stored: {path}" in tool(*call).out
+    # As a process leaves it that was killed while it wrote.
+    path.write_bytes(path.read_bytes() + b'{"kind":"equal","slowd')
+    ended = tool(*call, "--resume")
+    assert ended.code == 0
+    assert ended.out.splitlines()[2].split()[:3] == ["equal", "2", "0"]
+    assert "equal sides without a verdict: 50.0 % [1.3 %, 98.7 %]" in ended.out
+    assert [one.verdict for one in TrialLog(path).read()] == ["inconclusive", "same"]
+    assert not (tmp_path / "state").exists()
+
+
+def test_trials_of_an_earlier_version_are_counted_and_others_are_one_line(tool, tmp_path):
+    path = tmp_path / "trials.jsonl"
+    path.write_text('{"kind":"equal","slowdown":0.0,"model":"m","verdict":"same","wall_s":7.0}\n')
+    assert TrialLog(path).read()[0].wall_s == 7.0
+    path.write_text("hello\n" + path.read_text())
+    ended = tool("gate", "--self-test", "--minutes=1", "--resume", f"--file={path}")
+    assert ended.code == 2
+    assert len(ended.err.splitlines()) == 1
+    assert "trials.jsonl, line 1" in ended.err
+    assert path.read_text().startswith("hello")

@@ -23,7 +23,7 @@ from tests.results_factory import make_case
 
 KVM = Machine(host="h", stable={"virtualisation": "KVM"})
 NARROW, WIDE = make_case(model="narrow"), make_case(model="wide")
-#: What the fake machine takes for one number of added work: half of what is guessed.
+#: What the fake machine takes for one number of added work: half of what the test is told.
 NUMBER_NS = 4.0
 
 
@@ -40,6 +40,7 @@ def self_test(launcher: FakeLauncher) -> SelfTest:
         wider=(Pair(baseline=NARROW, contender=WIDE), 0.07),
         scratch=Path("unused"),
         seed=3,
+        number_ns=2 * NUMBER_NS,
     )
 
 
@@ -55,6 +56,18 @@ def test_the_added_work_is_calibrated_to_the_slowdown_that_is_named():
         assert by_kind[kind].effect == pytest.approx(effect, abs=0.004)
         assert by_kind[kind].verdict == ("same" if kind == "equal" else "slower")
     assert {trial.model for trial in trials} == {"one", "two", "narrow"}
+
+
+def test_a_machine_that_is_too_busy_to_calibrate_on_adds_no_work_of_unknown_size():
+    # The work that is added does not show: something else takes as long.
+    test = self_test(FakeLauncher(lambda *_: 100e6))
+    said: list[str] = []
+    test.notify = said.append
+    trials = some(test, 4)
+    # Both models' gates with added work come third and fourth, and are left out.
+    assert [trial.kind for trial in trials] == ["equal"] * 4
+    assert len(said) == 2
+    assert "too busy to tell" in said[0]
 
 
 def test_earlier_trials_decide_where_it_goes_on():

@@ -198,6 +198,11 @@ def detectable_effect(contrasts: Sequence[float]) -> float | None:
     return math.expm1(shift)
 
 
+def deviation_of(detectable: float, launches: int) -> float:
+    """The standard deviation of launches behind a :func:`detectable_effect` of so many."""
+    return math.log1p(detectable) * math.sqrt(launches) / ((_Z_ERROR + _Z_POWER) * _RANK_LOSS)
+
+
 def smallest_margin(deviation: float, launches: int) -> float:
     """The smallest margin that a machine can resolve: twice the standard error of equal sides.
 

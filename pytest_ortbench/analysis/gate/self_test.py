@@ -6,7 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from pytest_ortbench.analysis.gate.looks import (
+    SHARED_FLOOR,
+    deviation_of,
+    smallest_margin,
+)
 from pytest_ortbench.analysis.order import proportion_interval
+
+EQUAL = "equal"
+
+#: Fewer gates on equal sides than this say nothing of what a model can be known to.
+_FEWEST_FOR_RESOLUTION = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +37,8 @@ class Trial:
         load: Load average before it.
         at: UTC, ISO 8601.
         version: Version of this package.
+        threads: Intra-op threads asked for; 0: as many as the machine has cores, or not known.
+        decided_by: ``floor`` or ``typical``; empty if not known.
     """
 
     kind: str
@@ -42,6 +54,8 @@ class Trial:
     load: float = 0.0
     at: str = ""
     version: str = ""
+    threads: int = 0
+    decided_by: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +72,7 @@ class Tally:
         effect: Median of the estimates, as a share; ``None`` without any.
         detectable: Median of the smallest slowdowns that could have been seen; likewise.
         wall_s: Median seconds a gate.
+        latency_s: Median over the trials of the fastest inference.
     """
 
     kind: str
@@ -69,15 +84,23 @@ class Tally:
     effect: float | None
     detectable: float | None
     wall_s: float
+    latency_s: float = 0.0
 
 
-def tally(trials: Sequence[Trial], kind: str) -> Tally:
+def tally(trials: Sequence[Trial], kind: str, model: str = "") -> Tally:
     """Count the verdicts on one kind of trials.
+
+    Args:
+        trials: All of them.
+        kind: Which ones count.
+        model: Those on which model; empty: on any.
 
     Raises:
         ValueError: if there is none.
     """
-    chosen = [trial for trial in trials if trial.kind == kind]
+    chosen = [
+        trial for trial in trials if trial.kind == kind and (not model or trial.model == model)
+    ]
     if not chosen:
         raise ValueError(f"there is no trial of kind {kind!r}")
     slower = sum(trial.verdict == "slower" for trial in chosen)
@@ -94,7 +117,26 @@ def tally(trials: Sequence[Trial], kind: str) -> Tally:
         effect=median(effects) if effects else None,
         detectable=median(seen) if seen else None,
         wall_s=median(trial.wall_s for trial in chosen),
+        latency_s=median(trial.latency_s for trial in chosen),
     )
+
+
+def resolution(trials: Sequence[Trial]) -> float | None:
+    """The smallest margin that the machine can resolve for any of the models it was tested with.
+
+    Twice the standard error of a gate on equal sides with all its launches: by the scatter of the
+    launches, the median over the gates of a model, and the least of all models.
+
+    Returns:
+        A share; ``None`` if no model had enough gates on equal sides.
+    """
+    deviations: dict[str, list[float]] = {}
+    for trial in trials:
+        if trial.kind == EQUAL and trial.detectable is not None and trial.launches:
+            deviation = deviation_of(trial.detectable, trial.launches)
+            deviations.setdefault(trial.model, []).append(deviation)
+    enough = [median(of) for of in deviations.values() if len(of) >= _FEWEST_FOR_RESOLUTION]
+    return smallest_margin(min(enough), SHARED_FLOOR.last.launches) if enough else None
 
 
 def kinds_of(trials: Sequence[Trial]) -> list[str]:

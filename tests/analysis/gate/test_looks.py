@@ -18,6 +18,7 @@ from pytest_ortbench.analysis.gate.looks import (
     SHARED_TYPICAL,
     LookPlan,
     detectable_effect,
+    deviation_of,
     judge,
     smallest_margin,
 )
@@ -145,6 +146,11 @@ def test_detectable_effect_of_known_scatter():
     # 1.4826 · .01 over the root of 20, times 2.3263 + 1.2816, times 1.05.
     assert detectable_effect(values) == pytest.approx(math.expm1(0.012559), rel=1e-3)
     assert detectable_effect([0.0, 0.1]) is None
+
+
+def test_a_detectable_effect_tells_the_scatter_again():
+    values = [-0.02, -0.01, 0.0, 0.01, 0.02] * 4
+    assert deviation_of(detectable_effect(values), 20) == pytest.approx(0.014826, rel=1e-3)
 
 
 def test_smallest_margin_is_twice_the_standard_error():
