@@ -18,6 +18,8 @@ from pytest_ortbench.report.figures.accuracy import accuracy
 from pytest_ortbench.report.figures.batches import batches
 from pytest_ortbench.report.figures.distribution import distribution
 from pytest_ortbench.report.figures.dots import ENERGY, LATENCY, MEMORY, THROUGHPUT, by_case
+from pytest_ortbench.report.figures.operators import operators
+from pytest_ortbench.report.figures.roofline import roofline
 from pytest_ortbench.report.figures.scaling import scaling
 from pytest_ortbench.report.figures.slo import Slo, slo_of_loads
 from pytest_ortbench.report.figures.timeline import timeline
@@ -33,6 +35,8 @@ FIGURES: dict[str, Callable[[Sequence[Entry]], Figure | None]] = {
     "accuracy": accuracy,
     "memory": lambda shown: by_case(shown, MEMORY),
     "energy": lambda shown: by_case(shown, ENERGY),
+    "operators": operators,
+    "roofline": roofline,
 }
 
 #: What each figure shows, for readers who can't see it.
@@ -46,6 +50,8 @@ DESCRIPTIONS: dict[str, str] = {
     "accuracy": "Signal to noise ratio against latency and against size, with the best trade-offs",
     "memory": "Rise of resident memory of each case, by model",
     "energy": "Energy of one inference of each case, by model",
+    "operators": "Share of the run in each operator type, by case",
+    "roofline": "Rate of each operator against its arithmetic intensity, under the measured peaks",
 }
 
 
