@@ -58,6 +58,32 @@ def test_sessions_have_their_own_threads() -> None:
     assert total_threads(at(2, 2, per_s=100)) == 6
 
 
+def test_ways_of_calling_stand_beside_each_other() -> None:
+    def how(call: str, spin: str, per_s: float) -> CaseResult:
+        result = at(1, per_s=per_s)
+        knobs = {**result.case.knobs, "spin": spin, **({"call": call} if call != "sync" else {})}
+        return replace(result, case=replace(result.case, knobs=knobs, call=call))
+
+    found = [how("async", "on", 500), how("sync", "off", 800), how("sync", "on", 1000)]
+    [scaling] = scalings(make_run(found))
+    assert [(point.call, point.spin) for point in scaling.points] == [
+        ("sync", "on"),
+        ("sync", "off"),
+        ("async", "on"),
+    ]
+    assert [point.efficiency for point in scaling.points] == pytest.approx([1, 0.8, 0.5], rel=1e-4)
+    # The caller of asynchronous inferences only waits.
+    assert [point.total_threads for point in scaling.points] == [2, 2, 1]
+    lines = scaling_lines(make_run(found))
+    assert lines[1].endswith("1.00 k/s with 1 session of 1 caller, spinning on")
+    assert lines[2].split()[3:5] == ["call", "spinning"]
+    assert [line.split()[2:4] for line in lines[3:]] == [
+        ["sync", "on"],
+        ["sync", "off"],
+        ["async", "on"],
+    ]
+
+
 def test_cases_that_differ_otherwise_are_no_scaling() -> None:
     other = at(2, per_s=1)
     other = replace(other, case=replace(other.case, batch=8))

@@ -78,6 +78,7 @@ def relu(path: Path) -> Path:
 _STAND_IN = """
 import ctypes, os, subprocess, sys, time
 __version__ = "0.0"
+KEPT = []
 WANTED, _, PHASE = os.environ["STAND_IN"].partition("@")
 
 def misbehave(phase):
@@ -136,6 +137,9 @@ class InferenceSession:
     def run(self, names, feeds):
         misbehave("first" if InferenceSession.calls == 0 else "later")
         InferenceSession.calls += 1
+        if WANTED == "keep":
+            KEPT.append(bytearray(b"1" * 16384))
+            time.sleep(0.001)
         return [feeds["x"]]
 """
 
@@ -146,7 +150,7 @@ def stand_in(folder: Path, behaviour: str) -> Runtime:
     Args:
         folder: Where the package is written; the process id of a child stands in its ``child``.
         behaviour: What it does, and in which phase: ``import``, ``session``, ``first`` or
-            ``later`` (every run but the first).
+            ``later`` (every run but the first); ``keep@run``: every run keeps 16 kB.
     """
     package = folder / "stand-in" / "onnxruntime"
     package.mkdir(parents=True)

@@ -155,6 +155,25 @@ def test_settings(texts: str | tuple[str, ...], settings: dict[str, str] | None)
     assert parse_settings(texts, place=PLACE) == expected
 
 
+@pytest.mark.parametrize(
+    ("text", "sizes"),
+    [
+        ("seq:1-4", (1, 2, 3, 4)),
+        ("seq:16:1-3:64", (16, 1, 2, 3, 64)),
+        ("seq:5-5", (5,)),
+        ("seq:7", (7,)),
+    ],
+)
+def test_ranges_of_dims(text: str, sizes: tuple[int, ...]) -> None:
+    assert parse_dims(text, place="here", ranges=True) == {"seq": sizes}
+
+
+@pytest.mark.parametrize("text", ["seq:4-1", "seq:1-", "seq:a-b"])
+def test_what_is_no_range_is_refused(text: str) -> None:
+    with pytest.raises(UsageError):
+        parse_dims(text, place="here", ranges=True)
+
+
 def test_settings_refuse_what_is_no_pair_and_two_values() -> None:
     with pytest.raises(UsageError, match=r"'abc' is not a setting\. Write KEY=VALUE"):
         parse_settings("abc", place=PLACE)

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ortbench.core.case import Provider, Runtime
+from pytest_ortbench.core.case import Provider, Runtime, Sampling
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.model import Model, TensorInfo
 from pytest_ortbench.core.run import Skip
@@ -222,6 +222,28 @@ def test_callers_and_sessions_are_axes_that_stand_in_the_id() -> None:
     ]
     [plain] = build_plan(PlanRequest(models=()), [make_model()], [CURRENT]).entries
     assert (plain.case.concurrency, plain.case.sessions, plain.case.knobs) == (1, 1, {})
+
+
+def test_spinning_and_the_way_of_calling_are_axes() -> None:
+    request = PlanRequest(models=(), spinning=("on", "off"), calls=("sync", "async"))
+    plan = build_plan(request, [make_model()], [CURRENT])
+    assert _ids(plan) == [
+        "m/native/cpu/b1/spin:on",
+        "m/native/cpu/b1/spin:on/call:async",
+        "m/native/cpu/b1/spin:off",
+        "m/native/cpu/b1/spin:off/call:async",
+    ]
+    entries = [planned.case.session.entries for planned in plan.entries]
+    assert [each["session.intra_op.allow_spinning"] for each in entries] == ["1", "1", "0", "0"]
+    assert [planned.case.call for planned in plan.entries] == ["sync", "async"] * 2
+    [plain] = build_plan(PlanRequest(models=()), [make_model()], [CURRENT]).entries
+    assert (plain.case.session.entries, plain.case.call) == ({}, "sync")
+
+
+def test_a_size_of_the_soak_that_no_model_has_is_refused() -> None:
+    request = PlanRequest(models=(), sampling=Sampling(soak_dims={"M": (1, 2)}))
+    with pytest.raises(UsageError, match="--ort-soak-dims: no model has a dimension named 'M'"):
+        build_plan(request, [make_model()], [CURRENT])
 
 
 def test_a_captured_graph_is_a_label_of_its_own_and_needs_bound_inputs() -> None:
