@@ -98,11 +98,15 @@ class Gating:
         """Find the baselines.
 
         Raises:
-            OrtbenchError: if there is no such side or baseline.
+            OrtbenchError: if there is no such side or baseline, or a margin can't be resolved.
         """
         if self._options.baseline:
             self._find_baseline()
         if self._options.against:
+            from pytest_ortbench.engine.resolution import check_margins
+
+            margins = {key[0]: carried.rules.margin for key, carried in self._carried.items()}
+            check_margins(margins, place=self._options.places.get("gate", "--ort-gate"))
             self._find_pairs()
 
     def _rules_of(self, item: pytest.Item, case_id: str) -> CaseRules:

@@ -45,6 +45,7 @@ def command(model: str, runtimes: str, limits: tuple[str, ...], threads: int | N
     from pytest_ortbench.analysis.gate.rules import parse_rules, rules_for
     from pytest_ortbench.engine.bisect import bisect_runtimes
     from pytest_ortbench.engine.gate import Gate
+    from pytest_ortbench.engine.resolution import check_margins
     from pytest_ortbench.launch.launcher import ProcessLauncher
     from pytest_ortbench.launch.machine import fingerprint
     from pytest_ortbench.plan.axes import split_list
@@ -56,11 +57,13 @@ def command(model: str, runtimes: str, limits: tuple[str, ...], threads: int | N
     with tempfile.TemporaryDirectory(prefix="ortbench-bisect-") as folder:
         try:
             case = _case(launcher, model, threads)
+            chosen_rules = rules_for(case.case_id, rules)
+            check_margins({case.case_id: chosen_rules.margin}, place="--limits")
             found = bisect_runtimes(
                 case,
                 chosen,
                 lambda: Gate(launcher=launcher, machine=machine, cases=1, scratch=Path(folder)),
-                rules_for(case.case_id, rules),
+                chosen_rules,
             )
             _tell(found, chosen)
             if found.first_bad is not None:
