@@ -3,6 +3,10 @@
 To set your own limits:
 
     @pytest.mark.ortbench(limits=["session_create <= 2 s", "first_inference <= 100 ms"])
+
+``session_create_disk`` (the model's files not in memory), ``session_create_cached`` and
+``first_inference_shape`` (of another shape of the plan) start further processes where they are
+asked for, or everywhere with --ort-startup.
 """
 
 

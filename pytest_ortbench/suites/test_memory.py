@@ -1,8 +1,10 @@
-"""How much memory does it take?
+"""How much memory does it take, and does it stay that way?
 
 To set your own limits:
 
     @pytest.mark.ortbench(limits=["peak_rss <= 500 MB", "model_size <= 100 MB"])
+
+With --ort-soak=MINUTES every case runs that long besides, and a leak fails the test.
 """
 
 import pytest
@@ -14,3 +16,5 @@ def test_memory(ortbench):
     if memory.get("peak_rss") is None:
         pytest.skip(ortbench.summary.missing["peak_rss"])
     assert memory.peak_rss >= 0  # bytes; memory.session_rss and .process_peak_rss too
+    if memory.get("leaks") is not None:
+        assert memory.leaks == 0, f"{memory.memory_growth} for every thousand inferences"
