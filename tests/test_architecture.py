@@ -47,6 +47,7 @@ SHIPPED_TO_WORKERS = (
     "schema/wire.py",
     "schema/protocol.py",
     "schema/pass_questions.py",
+    "schema/model_questions.py",
     "worker/",
 )
 

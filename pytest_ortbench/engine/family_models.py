@@ -7,13 +7,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pytest_ortbench.core.errors import OrtbenchError, UsageError
+from pytest_ortbench.core.errors import ModelError, OrtbenchError, UsageError
 from pytest_ortbench.core.model import Model, Reference
 from pytest_ortbench.core.precision import precision_of
 from pytest_ortbench.plan.families import Family, Member
 from pytest_ortbench.plan.matrix import UnreadableModel
 from pytest_ortbench.plan.variants import OwnVariant
+from pytest_ortbench.zoo.ort_file import hinted_by, is_ort_file
 from pytest_ortbench.zoo.resolve import BrokenModel, resolve_models
+
+#: Returns a model with the interface that its session has; raises ModelError.
+Describe = Callable[[Model], Model]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +40,7 @@ def resolve(
     root: Path,
     notify: Callable[[str], None],
     names: dict[str, str] | None = None,
+    describe: Describe | None = None,
 ) -> Resolved:
     """Find the models that specifications stand for, families among them.
 
@@ -47,6 +52,7 @@ def resolve(
         root: Folder that paths start at.
         notify: Told what is fetched.
         names: Names that the models of this run have, by path; the new ones are added.
+        describe: Completes a model that only ONNX Runtime can read; ``None`` leaves it as it is.
 
     Raises:
         UsageError: if a specification stands for nothing.
@@ -57,7 +63,8 @@ def resolve(
     ]
     models: list[Model | UnreadableModel] = []
     own: dict[str, list[OwnVariant]] = {}
-    for found in resolve_models(asked, root=root, notify=notify, names=names):
+    for read in resolve_models(asked, root=root, notify=notify, names=names):
+        found = _described(read, describe)
         if isinstance(found, BrokenModel):
             models.append(
                 UnreadableModel(name=found.name, path=found.path, message=str(found.error))
@@ -71,12 +78,14 @@ def resolve(
         name = found.name if family.name in others else family.name
         names[found.path] = name
         try:
-            models.append(_with_reference(replace(found, name=name), family, root, notify))
+            named = replace(found, name=name)
+            models.append(_with_reference(named, family, root, notify, describe))
         except OrtbenchError as error:
             models.append(UnreadableModel(name=name, path=found.path, message=str(error)))
             continue
         own[name] = [
-            _own(key, member, family, root, notify) for key, member in family.variants.items()
+            _own(key, member, family, root, notify, describe)
+            for key, member in family.variants.items()
         ]
     return Resolved(models=models, own=own)
 
@@ -89,13 +98,17 @@ def _family_of(model: Model, known: Mapping[str, Family]) -> Family | None:
 
 
 def _with_reference(
-    model: Model, family: Family, root: Path, notify: Callable[[str], None]
+    model: Model,
+    family: Family,
+    root: Path,
+    notify: Callable[[str], None],
+    describe: Describe | None,
 ) -> Model:
     if not family.reference:
         return model
-    found = _one(family.reference, f"{family.place} reference", root, notify)
+    found = _one(family.reference, f"{family.place} reference", root, notify, describe)
     return replace(
-        model,
+        hinted_by(model, found) if is_ort_file(Path(model.path)) else model,
         reference=Reference(
             name=Path(found.path).name,
             path=found.path,
@@ -108,22 +121,44 @@ def _with_reference(
 
 
 def _own(
-    name: str, member: Member, family: Family, root: Path, notify: Callable[[str], None]
+    name: str,
+    member: Member,
+    family: Family,
+    root: Path,
+    notify: Callable[[str], None],
+    describe: Describe | None,
 ) -> OwnVariant:
     try:
-        found = _one(member.spec, f"{family.place} variants.{name}", root, notify)
+        found = _one(member.spec, f"{family.place} variants.{name}", root, notify, describe)
     except OrtbenchError as error:
         return OwnVariant(name=name, model=None, error=str(error))
     return OwnVariant(name=name, model=found, sqnr_floor_db=member.sqnr_floor_db)
 
 
-def _one(spec: str, place: str, root: Path, notify: Callable[[str], None]) -> Model:
+def _described(found: Model | BrokenModel, describe: Describe | None) -> Model | BrokenModel:
+    """The model with its interface, if its file does not say it and a session can."""
+    if describe is None or isinstance(found, BrokenModel) or not is_ort_file(Path(found.path)):
+        return found
+    try:
+        return describe(found)
+    except ModelError as error:
+        return BrokenModel(name=found.name, path=found.path, error=error)
+
+
+def _one(
+    spec: str,
+    place: str,
+    root: Path,
+    notify: Callable[[str], None],
+    describe: Describe | None,
+) -> Model:
     try:
         found = resolve_models([spec], root=root, notify=notify)
     except UsageError as error:
         raise UsageError(error.message, place=place, hint=error.hint) from error
     if len(found) != 1:
         raise UsageError(f"{spec!r} stands for {len(found)} models", place=place, hint="Name one")
-    if isinstance(found[0], BrokenModel):
-        raise found[0].error
-    return found[0]
+    model = _described(found[0], describe)
+    if isinstance(model, BrokenModel):
+        raise model.error
+    return model

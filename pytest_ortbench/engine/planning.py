@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from pytest_ortbench.core.case import Runtime
+from pytest_ortbench.core.errors import ModelError, WorkerError
+from pytest_ortbench.core.model import Model
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.run import Skip
 from pytest_ortbench.engine.candidates import Candidates
@@ -17,6 +19,7 @@ from pytest_ortbench.plan.matrix import Plan, Target, build_plan
 from pytest_ortbench.plan.recipes import check_precisions, recipes
 from pytest_ortbench.plan.request import PlanRequest
 from pytest_ortbench.zoo.cache import cache_folder
+from pytest_ortbench.zoo.ort_file import with_interface
 
 
 class Planner:
@@ -50,6 +53,7 @@ class Planner:
         self._runtimes = tuple(self._candidates.equip(runtime) for runtime in runtimes)
         self._notify = notify
         self._failures = failures or {}
+        self._custom_ops: tuple[str, ...] = ()
         self._models: dict[tuple[str, ...], Resolved] = {}
         self._names: dict[str, str] = {}
         self._recipes = recipes(root)
@@ -63,6 +67,7 @@ class Planner:
             UsageError: if a specification or a provider option can't be understood.
         """
         self._candidates.check(request.provider_options)
+        self._custom_ops = request.custom_ops
         resolved = self._resolve(request.models)
         targets, skips = self._expand(request.providers)
         check_precisions(
@@ -91,9 +96,24 @@ class Planner:
     def _resolve(self, specs: tuple[str, ...]) -> Resolved:
         if specs not in self._models:
             self._models[specs] = resolve(
-                specs, self._families, root=self._root, notify=self._notify, names=self._names
+                specs,
+                self._families,
+                root=self._root,
+                notify=self._notify,
+                names=self._names,
+                describe=self._describe,
             )
         return self._models[specs]
+
+    def _describe(self, model: Model) -> Model:
+        """Ask a session for the interface of a model that nothing else can read."""
+        try:
+            found = self._launcher.describe(Path(model.path), self._custom_ops)
+        except WorkerError as error:
+            raise ModelError(
+                error.failure.message, place=model.path, hint=error.failure.hint
+            ) from error
+        return with_interface(model, found.inputs, found.outputs)
 
     def _expand(self, specs: tuple[str, ...]) -> tuple[list[Target], list[Skip]]:
         if specs not in self._targets:

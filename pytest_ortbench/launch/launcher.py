@@ -29,8 +29,10 @@ from pytest_ortbench.schema.pass_questions import StartUp
 from pytest_ortbench.schema.protocol import (
     CompareNodes,
     Convert,
+    DescribeModel,
     Done,
     Inspect,
+    ModelInterface,
     Open,
     Opened,
     Probed,
@@ -165,6 +167,20 @@ class ProcessLauncher:
             question = WriteScores(case=there, dataset=dataset, path=written)
             ask(process, question, Done, deadline, case)
             files.fetch(written, path)
+        finally:
+            process.close()
+
+    def describe(self, path: Path, custom_ops: tuple[str, ...] = ()) -> ModelInterface:
+        """Say what a model takes and gives that only ONNX Runtime can read."""
+        deadline = time.monotonic() + _LOOK_S
+        process = self._start(_CURRENT, f"describe-{path.name}", deadline)
+        try:
+            return ask(
+                process,
+                DescribeModel(path=str(path), custom_ops=custom_ops),
+                ModelInterface,
+                deadline,
+            )
         finally:
             process.close()
 

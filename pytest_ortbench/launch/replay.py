@@ -34,6 +34,7 @@ from pytest_ortbench.core.start_up import StartTrial
 from pytest_ortbench.core.task import TaskAccuracy
 from pytest_ortbench.launch.launcher import ProbeOutcome
 from pytest_ortbench.schema.pass_questions import PutUnderLoad, StartUp
+from pytest_ortbench.schema.protocol import ModelInterface
 
 
 class ReplayWorker:
@@ -210,6 +211,10 @@ class ReplayLauncher:
     def start_up(self, question: StartUp, *, deadline: float) -> StartTrial:  # noqa: ARG002
         """Refuse: a recording starts nothing."""
         raise _failure(f"run {self._run.run_id} can't start {question.case.case_id} again")
+
+    def describe(self, path: Path, custom_ops: tuple[str, ...] = ()) -> ModelInterface:  # noqa: ARG002
+        """Refuse: a recording opens no models."""
+        raise _failure(f"run {self._run.run_id} can't describe {path.name}")
 
     def convert(self, conversion: Conversion, folder: Path, *, deadline: float) -> Converted:  # noqa: ARG002
         """Refuse: a recording holds durations and no models."""

@@ -29,6 +29,7 @@ from pytest_ortbench.core.stages import FrameBlock, StagesReady
 from pytest_ortbench.core.start_up import StartTrial
 from pytest_ortbench.core.task import TaskAccuracy
 from pytest_ortbench.schema.pass_questions import PutUnderLoad, StartUp
+from pytest_ortbench.schema.protocol import ModelInterface
 
 
 class Worker(Protocol):
@@ -153,6 +154,9 @@ class Launcher(Protocol):
 
     def start_up(self, question: StartUp, *, deadline: float) -> StartTrial:
         """Start a case in a fresh process under the conditions of the question."""
+
+    def describe(self, path: Path, custom_ops: tuple[str, ...] = ()) -> ModelInterface:
+        """Say what a model takes and gives that only ONNX Runtime can read."""
 
     def convert(self, conversion: Conversion, folder: Path, *, deadline: float) -> Converted:
         """Make a variant in an empty folder, in a worker of the host's own interpreter."""

@@ -14,6 +14,9 @@ from pytest_ortbench.core.precision import FLOOR, HOLDS, OWN_FILE, precision_of
 from pytest_ortbench.core.recipe import GRAPH_BASES, Conversion, Recipe
 from pytest_ortbench.plan.calibration_sets import stored_sets
 
+#: Files in ONNX Runtime's own format, which its tools can't read either.
+_ORT = ".ort"
+
 _HALF = {"fp16": "tensor(float16)", "bf16": "tensor(bfloat16)"}
 
 
@@ -101,6 +104,8 @@ def variant_of(
     )
     if precision == "native":
         return PlannedVariant(variant=as_it_is)
+    if model.path.lower().endswith(_ORT):
+        return PlannedVariant(variant=as_it_is, refusal=_no_source(precision))
     recipe = recipes[precision]
     if recipe.base == own and not (recipe.nodes_to_exclude or recipe.block_list):
         # The file has this precision already.
@@ -135,6 +140,15 @@ def variant_of(
         custom_ops=custom_ops,
     )
     return PlannedVariant(variant=variant, conversion=conversion, refusal=refusal)
+
+
+def _no_source(precision: str) -> Failure:
+    return Failure(
+        kind="unsupported",
+        phase="convert",
+        message=f"{precision} can't be made of a file in ONNX Runtime's own format",
+        hint="Name the .onnx file that it was made from, or measure it as native",
+    )
 
 
 def _refusal(model: Model, own: str, recipe: Recipe) -> Failure | None:

@@ -11,6 +11,7 @@ question                  answer
 :class:`FetchChunk`       :class:`Fetched`
 :class:`ProbeProvider`    :class:`Probed`
 :class:`WriteReference`   :class:`Done`
+:class:`DescribeModel`    :class:`ModelInterface`
 :class:`Convert`          :class:`~pytest_ortbench.core.recipe.Converted`
 :class:`CompareNodes`     :class:`~pytest_ortbench.core.node_error.NodeErrors`
 :class:`Open`             :class:`Opened`
@@ -53,11 +54,15 @@ from pytest_ortbench.core.outcome import (
     WarmUp,
 )
 from pytest_ortbench.core.profile import OperatorProfile
-from pytest_ortbench.core.recipe import Conversion, Converted
+from pytest_ortbench.core.recipe import Converted
 from pytest_ortbench.core.soak import Soak
 from pytest_ortbench.core.stages import FrameBlock, StagesReady
 from pytest_ortbench.core.start_up import StartTrial
 from pytest_ortbench.core.task import TaskAccuracy
+from pytest_ortbench.schema.model_questions import CompareNodes as CompareNodes
+from pytest_ortbench.schema.model_questions import Convert as Convert
+from pytest_ortbench.schema.model_questions import DescribeModel as DescribeModel
+from pytest_ortbench.schema.model_questions import ModelInterface as ModelInterface
 from pytest_ortbench.schema.pass_questions import LoadStages as LoadStages
 from pytest_ortbench.schema.pass_questions import MeasureEnergy as MeasureEnergy
 from pytest_ortbench.schema.pass_questions import ProfileOperators as ProfileOperators
@@ -145,23 +150,6 @@ class WriteReference:
 
     case: Case
     path: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Convert:
-    """Make a variant of a model in the empty folder ``folder``, and check it."""
-
-    conversion: Conversion
-    folder: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompareNodes:
-    """Run the case's variant and the file ``reference``, and compare the value of every node."""
-
-    case: Case
-    reference: str
-    samples: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -306,6 +294,7 @@ Question = (
     | FetchChunk
     | ProbeProvider
     | WriteReference
+    | DescribeModel
     | Convert
     | CompareNodes
     | Open
@@ -339,6 +328,7 @@ Answer = (
     | Memory
     | Placement
     | Accuracy
+    | ModelInterface
     | Converted
     | NodeErrors
     | Energy

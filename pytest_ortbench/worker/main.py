@@ -23,6 +23,7 @@ from pytest_ortbench.schema.protocol import (
     CompareNodes,
     CompareOutputs,
     Convert,
+    DescribeModel,
     Done,
     FetchChunk,
     Inspect,
@@ -146,6 +147,8 @@ class Conversation:
                 return self._write_reference(question.case, question.path)
             case WriteScores():
                 return self._write_scores(question)
+            case DescribeModel():
+                return self._describe(question)
             case Convert():
                 return self._convert(question)
             case CompareNodes():
@@ -260,6 +263,14 @@ class Conversation:
         write_scores(Path(question.path), scores)
         return Done()
 
+    def _describe(self, question: DescribeModel) -> Answer:
+        from pytest_ortbench.worker.interface import describe  # only for models of ORT's format
+
+        self._enter("import")
+        runtime.load()
+        self._enter("session")
+        return describe(question.path, question.custom_ops)
+
     def _convert(self, question: Convert) -> Answer:
         # Here and not above: it needs onnx, which a measured interpreter need not have.
         from pytest_ortbench.worker.convert.make import convert
@@ -319,7 +330,9 @@ def _reference_session(case: Case) -> InferenceSession:
 
 
 def _reference_label(case: Case) -> str:
-    return f"{case.model.name} as it is on {CPU}, no optimisation"
+    # A file of ONNX Runtime's own format holds the optimised graph already.
+    how = "optimised when it was saved" if case.model.path.endswith(".ort") else "no optimisation"
+    return f"{case.model.name} as it is on {CPU}, {how}"
 
 
 def _is_native(error: Exception) -> bool:

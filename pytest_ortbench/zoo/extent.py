@@ -8,6 +8,7 @@ from pathlib import Path
 from pytest_ortbench.core.extent import Extent
 from pytest_ortbench.zoo.arithmetic import count_proto
 from pytest_ortbench.zoo.inspection import all_nodes, parameter_count
+from pytest_ortbench.zoo.ort_file import is_ort_file
 
 #: A larger file is not read for the sake of its counts: the process that measures nothing should
 #: stay small. External data is never read, so large models have small files.
@@ -26,6 +27,8 @@ def extent_of(path: Path, sizes: Mapping[str, Sequence[int]]) -> Extent:
     """
     import onnx
 
+    if is_ort_file(path):
+        return Extent(reason="nothing can be counted in ONNX Runtime's own format")
     try:
         size = path.stat().st_size
         if size > _LARGEST_BYTES:

@@ -39,8 +39,8 @@ _SIGNATURES: tuple[tuple[int, bytes, str, str], ...] = (
     (
         4,
         b"ORTM",
-        "is in ONNX Runtime's own format, whose inputs can't be read here",
-        "Name the .onnx file that it was made from",
+        "is in ONNX Runtime's own format, which needs the suffix .ort",
+        "Rename it, or name the .onnx file that it was made from",
     ),
     (
         0,
@@ -80,7 +80,7 @@ def read_model_file(path: Path) -> ModelFile:
             or lies outside the model's folder. One line that starts with the path.
     """
     path = Path(os.path.abspath(path))  # noqa: PTH100  # resolve() would follow a link away from its data
-    size = _regular_size(path)
+    size = regular_size(path)
     proto = _parse(path, size)
     external = external_files(proto, path)
     digest = file_digest(path, tuple((item.location, item.path) for item in external))
@@ -117,7 +117,12 @@ def _stamp(path: Path) -> tuple[int, int, int]:
     return (status.st_ino, status.st_size, status.st_mtime_ns)
 
 
-def _regular_size(path: Path) -> int:
+def regular_size(path: Path) -> int:
+    """Return the size of a regular file.
+
+    Raises:
+        ModelError: if it is missing, no regular file, or empty.
+    """
     try:
         status = path.stat()
     except (FileNotFoundError, NotADirectoryError):

@@ -24,6 +24,8 @@ from pytest_ortbench.zoo.catalogue import (
 )
 from pytest_ortbench.zoo.fetch import Notify, fetch
 from pytest_ortbench.zoo.graph import read_model
+from pytest_ortbench.zoo.ort_file import SUFFIX as ORT_SUFFIX
+from pytest_ortbench.zoo.ort_file import is_ort_file, read_ort_file
 
 _OPTION = "--ort-models"
 _SUFFIX = ".onnx"
@@ -176,7 +178,7 @@ class _Resolver:
 
     def _matching(self, spec: str, path: Path) -> Iterator[_Found]:
         matches = sorted(glob.glob(str(path), recursive=True))  # noqa: PTH207  # absolute patterns too
-        files = [file for file in matches if file.lower().endswith(_SUFFIX)]
+        files = [file for file in matches if file.lower().endswith((_SUFFIX, ORT_SUFFIX))]
         if not files:
             other = f" (it matches {len(matches)} other files)" if matches else ""
             raise UsageError(f"{spec!r} matches no {_SUFFIX} file{other}", place=self._place)
@@ -225,7 +227,8 @@ def _advice(spec: str, path: Path, project: Mapping[str, Entry]) -> str:
 def _from_file(path: Path) -> _Found:
     absolute = os.path.abspath(path)  # noqa: PTH100  # resolve() would follow links
     name = path.stem if path.suffix.lower() == _SUFFIX else path.name
-    read = partial(read_model, Path(absolute), name=name, source="file")
+    reader = read_ort_file if is_ort_file(path) else read_model
+    read = partial(reader, Path(absolute), name=name, source="file")
     return _Found(name=name, path=absolute, read=read)
 
 
@@ -247,6 +250,8 @@ def _builtin_entries() -> dict[str, Entry]:
 
 def _read_entry(entry: Entry, source: str, notify: Notify) -> Model:
     path = fetch(entry, cache=cache_folder(), notify=notify)
+    if is_ort_file(path):
+        return _read_ort_entry(entry, path, source)
     built = BUILDERS[entry.builder].default_dims if entry.builder else {}
     model = read_model(
         path,
@@ -263,6 +268,18 @@ def _read_entry(entry: Entry, source: str, notify: Notify) -> Model:
             hint=f"Restore the file, or correct {entry.place} [{entry.name}]",
         )
     return replace(model, workloads=entry.workloads)
+
+
+def _read_ort_entry(entry: Entry, path: Path, source: str) -> Model:
+    """Only a session knows the inputs of such a file, so nothing can be said of them beforehand."""
+    if entry.axes or entry.inputs:
+        raise ModelError(
+            "is in ONNX Runtime's own format: axes and inputs can't be described for it",
+            place=str(path),
+            hint=f"Leave them out of {entry.place} [{entry.name}]",
+        )
+    model = read_ort_file(path, name=entry.name, source=source)
+    return replace(model, default_dims=entry.dims, workloads=entry.workloads)
 
 
 def _read(found: _Found) -> Model | BrokenModel:
