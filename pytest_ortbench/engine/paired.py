@@ -16,6 +16,7 @@ from pathlib import Path
 from statistics import median
 
 from pytest_ortbench.analysis.gate.contrasts import (
+    FEWEST_ROUNDS,
     Round,
     block_size,
     reduce_rounds,
@@ -33,6 +34,10 @@ WARM_UP_S = 1.0
 
 #: Runs at the end of the baseline's warm-up that say how long one inference takes.
 _LAST_OF_WARM_UP = 9
+
+#: On a busy machine blocks take many times as long as planned. Rounds end when they have taken so
+#: long and there are enough of them; that knows no side, so it favours none.
+ROUNDS_S = 5.0
 
 #: A contender that takes so many times as long sets the length of the blocks itself.
 _OTHER_ORDER = 2.0
@@ -202,8 +207,11 @@ def _pace(typical_s: dict[str, float]) -> float:
 def _alternate(
     workers: dict[str, Worker], order: random.Random, iterations: int, rounds: int
 ) -> list[Round]:
-    done = []
+    done: list[Round] = []
+    began = time.monotonic()
     for _ in range(rounds):
+        if len(done) >= FEWEST_ROUNDS and time.monotonic() - began > ROUNDS_S:
+            break
         blocks = {}
         for side in _shuffled(order):
             with _running(workers[side], side):

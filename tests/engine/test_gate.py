@@ -70,6 +70,19 @@ def test_a_launch_runs_one_side_at_a_time_with_equal_counts_and_seeded_order():
     )
 
 
+def test_rounds_that_take_too_long_end_early_but_not_before_there_are_enough(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setattr("pytest_ortbench.engine.paired.ROUNDS_S", -1.0)
+    deadline = time.monotonic() + 60
+    launcher = FakeLauncher(times(1.0))
+    launched = measure_launch(PAIR, launcher, seed=7, index=0, deadline=deadline)
+    assert len(launched.launch.baseline_min_ns) == 10
+    slow = FakeLauncher(times(1.0, ms=2000.0))
+    launched = measure_launch(PAIR, slow, seed=7, index=0, deadline=deadline)
+    assert len(launched.launch.contender_min_ns) == 5
+
+
 def test_a_contender_of_another_order_sets_the_length_of_the_blocks():
     launched = measure_launch(
         PAIR, FakeLauncher(times(4.0)), seed=7, index=0, deadline=time.monotonic() + 60
