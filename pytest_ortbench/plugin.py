@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from pytest_ortbench.bench import Bench, planned_of
-from pytest_ortbench.core.errors import OrtbenchError
 from pytest_ortbench.fixtures import OrtBench, ortbench
 from pytest_ortbench.model_file import SUFFIXES, OnnxFile, is_named
 from pytest_ortbench.option_registration import add_options, is_asked_for
@@ -80,6 +79,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         return
     if bench.collection.usage_errors:
         raise pytest.UsageError(*bench.collection.usage_errors)
+    from pytest_ortbench.core.errors import OrtbenchError
+
     try:
         bench.select(items)
     except OrtbenchError as error:
