@@ -102,7 +102,14 @@ def summary_of(profile: OperatorProfile) -> str:
 
 
 def rate_facts(profile: OperatorProfile) -> Iterator[str]:
-    """Yield what the run achieved, what the provider can, and what could not be counted."""
+    """Yield what each provider took, what was achieved, what can be, and what is not counted."""
+    providers: dict[str, int] = {}
+    for each in profile.operators:
+        providers[each.provider] = providers.get(each.provider, 0) + each.time_ns
+    if len(providers) > 1:
+        ranked = sorted(providers.items(), key=lambda pair: -pair[1])
+        took = ", ".join(f"{_alias(name)} {_percent(profile.share(ns))}" for name, ns in ranked)
+        yield f"by provider: {took}"
     rate = model_rate(profile)
     if rate.macs_per_s is not None and rate.bytes_per_s is not None:
         yield "the run: " + _achieved(profile, rate)

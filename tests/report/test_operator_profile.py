@@ -42,6 +42,7 @@ def test_types_rest_gap_nodes_hints_and_trace() -> None:
     assert profile_lines("m/fp32/cpu/b1", PROFILE, top=3) == [
         "m/fp32/cpu/b1: 2.00 ms a run, 50 runs, 1.90 ms without the profiler; 17 nodes; "
         "copies 0.0 %, casts 15.0 %",
+        "  by provider: cpu 75.0 %, cuda 15.0 %",
         "  operator         on    nodes  time [µs]   share",
         "  Conv             cpu       9        900  45.0 %",
         "  Add              cpu       3        500  25.0 %",
@@ -83,9 +84,10 @@ COUNTED = replace(
 
 def test_rates_stand_beside_the_times() -> None:
     """40 M in 0.9 ms are 44.4 G a second; a cast on another provider has no peak."""
-    assert profile_lines("m/fp32/cpu/b1", COUNTED, width=200)[:10] == [
+    assert profile_lines("m/fp32/cpu/b1", COUNTED, width=200)[:11] == [
         "m/fp32/cpu/b1: 2.00 ms a run, 50 runs, 1.00 ms without the profiler; 17 nodes; "
         "copies 0.0 %, casts 15.0 %",
+        "  by provider: cpu 75.0 %, cuda 15.0 %",
         "  the run: 40.0 MMAC, 10.0 MB moved (4.00 MAC/B); 40.0 GMAC/s, 40 % of the peak; "
         "10.0 GB/s, 50 % of the peak",
         "  peak on cpu with 1 thread: 100 GMAC/s (product of float, 512 x 512 x 512); 20.0 GB/s "
@@ -100,7 +102,7 @@ def test_rates_stand_beside_the_times() -> None:
         " uncounted",
         "  (between nodes)                     200  10.0 %",
     ]
-    nodes = profile_lines("m/fp32/cpu/b1", COUNTED, width=200)[10:12]
+    nodes = profile_lines("m/fp32/cpu/b1", COUNTED, width=200)[11:13]
     assert nodes == [
         "  slowest nodes        time [µs]   share  of peak  bound by",
         "  Conv layer\\x1b[31m1        400  20.0 %     50 %  compute   float [1,3] -> float [1,4]",
@@ -109,7 +111,7 @@ def test_rates_stand_beside_the_times() -> None:
 
 def test_a_missing_peak_has_its_reason_and_a_count_its_source() -> None:
     peak = Peak(provider="P", threads=2, reason="product of bfloat16: numpy has no such type")
-    facts = list(rate_facts(replace(COUNTED, peak=peak, work_source="file")))
+    _, *facts = rate_facts(replace(COUNTED, peak=peak, work_source="file"))
     assert facts[0].endswith("; counted from the file")
     assert "of the peak" not in facts[0]
     assert facts[1] == (

@@ -18,6 +18,7 @@ from pytest_ortbench.report.escape import lines, one_line
 from pytest_ortbench.report.figures import DESCRIPTIONS, figures, render
 from pytest_ortbench.report.figures.slo import Slo
 from pytest_ortbench.report.html.details import Facts, environment, log_tail, origin
+from pytest_ortbench.report.html.profiles import OPEN, PROFILES, ProfileBlock, profile_blocks
 from pytest_ortbench.report.pass_table import PassTable
 from pytest_ortbench.report.precisions import HEADINGS, PrecisionTable, precision_tables
 
@@ -118,6 +119,9 @@ class Page:
     precision_headings: tuple[str, ...]
     precisions: tuple[PrecisionTable, ...]
     passes: tuple[PassTable, ...]
+    profiles: tuple[ProfileBlock, ...]
+    profiles_open: int
+    profiles_left_out: int
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
     models: tuple[tuple[str, str], ...]
@@ -141,6 +145,7 @@ def build_page(run: Run, *, slo: Slo | None = None, shown: Sequence[Entry] | Non
     cases = [entry.result.case for entry in shown]
     flags = tuple(_flag(note, shown) for note in legend.flag_notes(shown))
     flagged = {flag.note.kind.name for flag in flags}
+    profiles = profile_blocks(shown)
     return Page(
         title=one_line(f"ONNX models on {run.machine.host}"),
         subtitle=_subtitle(run, shown),
@@ -151,6 +156,9 @@ def build_page(run: Run, *, slo: Slo | None = None, shown: Sequence[Entry] | Non
         precision_headings=HEADINGS,
         precisions=precision_tables(run, [entry.summary for entry in shown]),
         passes=pass_tables(run),
+        profiles=profiles[:PROFILES],
+        profiles_open=OPEN,
+        profiles_left_out=max(0, len(profiles) - PROFILES),
         columns=SHOWN,
         rows=tuple(row for group in groups for row in _rows(group, anchors)),
         models=tuple(

@@ -1,0 +1,84 @@
+"""The page's section on where the time goes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pytest_ortbench.core.profile import OperatorProfile
+from pytest_ortbench.report.entries import entries
+from pytest_ortbench.report.html import render_html
+from pytest_ortbench.report.html.profiles import NODES, PROFILES, TYPES, profile_blocks
+from pytest_ortbench.report.operator_profile import profile_lines
+from tests import results_factory as factory
+from tests.report import profiled_runs, sample_runs
+from tests.report.page_reader import read_page
+
+
+def one_space(text: str) -> str:
+    return " ".join(text.split())
+
+
+def test_each_case_has_its_tables_hints_and_rates() -> None:
+    run = profiled_runs.one_case()
+    html = render_html(run)
+    page = read_page(html)
+    assert page.open_tags == []
+    text = one_space(page.text)
+    assert "Where the time goes" in text
+    (result,) = run.cases
+    assert result.profile is not None
+    lines = profile_lines("mobilenet_v2/native/cpu/b1", result.profile, top=TYPES)
+    # The same words as in the terminal: summary, rates, and hints; and every cell of the tables.
+    assert one_space(lines[0].partition(": ")[2]) in text
+    for line in lines:
+        if line.startswith("  - ") or line.startswith(("  the run: ", "  peak on ")):
+            assert one_space(line).removeprefix("- ") in text
+    assert '<th scope="row">Conv</th><td>cpu</td><td class="n">53</td>' in html
+    for words in ("(2 more types)", "(between nodes)", "of peak", "Slowest nodes"):
+        assert words in text
+    regions = [values.get("aria-label") for tag, values in page.tags if tag == "div"]
+    assert "By operator type: mobilenet_v2/native/cpu/b1" in regions
+    targets = [values.get("href") for tag, values in page.tags if tag == "a"]
+    assert "#profiles" in targets
+    assert "#figures" in targets
+
+
+def test_tables_are_cut_and_rows_fit_their_headings() -> None:
+    (block,) = profile_blocks(entries(profiled_runs.one_case()))
+    (_, types), (_, nodes) = block.tables
+    assert len(types.rows) == TYPES + 2  # further types, and the time between nodes
+    assert len(nodes.rows) == NODES
+    for table in (types, nodes):
+        assert {len(row) for row in table.rows} == {len(table.headings)}
+
+
+def test_a_profile_that_failed_has_its_reason_and_one_that_was_not_asked_for_nothing() -> None:
+    failed = replace(factory.make_result(), profile=OperatorProfile(reason="crash: it died"))
+    text = one_space(read_page(render_html(factory.make_run([failed]))).text)
+    assert "no operator profile: crash: it died" in text
+    assert 'id="profiles"' not in render_html(sample_runs.one_case())
+
+
+def test_a_case_on_two_providers_says_what_each_took() -> None:
+    (result,) = profiled_runs.one_case().cases
+    assert result.profile is not None
+    first, *others = result.profile.operators
+    half = replace(first, provider=profiled_runs.CUDA, time_ns=result.profile.run_ns // 2)
+    profile = replace(result.profile, operators=(half, *others))
+    (block,) = profile_blocks(entries(factory.make_run([replace(result, profile=profile)])))
+    assert block.facts[0].startswith("by provider: cuda 50.0 %, cpu ")
+
+
+def test_hundreds_of_profiles_are_counted_and_stay_small() -> None:
+    run = profiled_runs.three_hundred_cases()
+    assert len(profile_blocks(entries(run))) == 282
+    page = render_html(run)
+    assert page.count("By operator type</caption>") == PROFILES
+    assert f"{282 - PROFILES} further profiles are in the run document." in page
+    assert len(page) - len(render_html(sample_runs.three_hundred_cases())) < 2_000_000
+
+
+def test_hostile_names_are_text() -> None:
+    page = render_html(profiled_runs.with_profiles(sample_runs.hostile()))
+    assert "<script>alert" not in page
+    assert read_page(page).open_tags == []
