@@ -301,8 +301,9 @@ def test_a_pointer_of_git_lfs_is_explained(
 # G3, and other ways of deciding nothing.
 
 
+@pytest.mark.parametrize("gate", ["--ort-against=model:old.onnx", "--ort-baseline=latest"])
 def test_under_xdist_a_gate_is_never_green(
-    pytester: pytest.Pytester, model_file: ModelFile
+    pytester: pytest.Pytester, model_file: ModelFile, gate: str
 ) -> None:
     model_file("new.onnx")
     model_file("old.onnx")
@@ -315,7 +316,7 @@ def test_under_xdist_a_gate_is_never_green(
             pass
         """
     )
-    result = pytester.runpytest_subprocess(*QUICK, "-n2", "--ort-against=model:old.onnx")
+    result = pytester.runpytest_subprocess(*QUICK, "-n2", gate)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["*does not measure under pytest-xdist*"])
