@@ -59,7 +59,10 @@ def resolve(
     """
     names = {} if names is None else names
     asked = [
-        known[spec].file if spec in known and not (root / spec).exists() else spec for spec in specs
+        known[spec].file
+        if spec in known and not known[spec].listed and not (root / spec).exists()
+        else spec
+        for spec in specs
     ]
     models: list[Model | UnreadableModel] = []
     own: dict[str, list[OwnVariant]] = {}

@@ -1,4 +1,4 @@
-"""Files that belong together: ``[tool.ortbench.models.NAME]`` of the project.
+"""Files that belong together: ``[tool.ortbench.models.NAME]`` of the project, or its catalogue.
 
 ::
 
@@ -7,6 +7,9 @@
     reference = "resnet50.onnx"               # what accuracy is compared with; by default the file
     variants.qat = "resnet50_qat.onnx"
     variants.pruned = { file = "resnet50_pruned.onnx", sqnr_floor = 12 }
+
+An entry of ``models/catalogue.toml`` takes ``reference`` and ``variants`` too, with paths that
+start at its folder.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from pathlib import Path
 from pytest_ortbench.core.errors import UsageError, did_you_mean
 from pytest_ortbench.core.precision import PRECISIONS
 from pytest_ortbench.launch.project_file import ProjectTable, project_table
+from pytest_ortbench.zoo.catalogue import Entry, project_catalogue
 
 _KEYS = ("file", "reference", "variants")
 _VARIANT_KEYS = ("file", "sqnr_floor")
@@ -47,6 +51,7 @@ class Family:
         file: What stands for the file that is ``native``.
         reference: What stands for the file that is right; empty for ``file``.
         variants: Further files by name.
+        listed: Whether it is an entry of the catalogue, which is found by its name there.
     """
 
     name: str
@@ -54,18 +59,41 @@ class Family:
     file: str
     reference: str = ""
     variants: dict[str, Member] = field(default_factory=dict)
+    listed: bool = False
 
 
 def families(root: Path) -> dict[str, Family]:
     """Return the models that are configured in ``root``, by name.
 
+    A table goes before an entry of the catalogue.
+
     Raises:
         UsageError: for a configuration that breaks a rule.
     """
+    found = {
+        entry.name: _of_entry(entry)
+        for entry in project_catalogue(root).values()
+        if entry.variants or entry.reference
+    }
     table = project_table(root, "models")
-    if table is None:
-        return {}
-    return {name: _family(name, entry, table) for name, entry in table.entries.items()}
+    if table is not None:
+        found |= {name: _family(name, entry, table) for name, entry in table.entries.items()}
+    return found
+
+
+def _of_entry(entry: Entry) -> Family:
+    folder, place = Path(entry.place).parent, f"{entry.place} [{entry.name}]"
+    other = entry.reference if entry.reference != entry.file else ""
+    return Family(
+        name=entry.name,
+        place=place,
+        file=str(folder / entry.file) if entry.file else f"project:{entry.name}",
+        reference=_rebased(other, folder) if other else "",
+        variants={
+            name: _member(name, value, place, folder) for name, value in entry.variants.items()
+        },
+        listed=True,
+    )
 
 
 def variant_names(root: Path) -> tuple[str, ...]:

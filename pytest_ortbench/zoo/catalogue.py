@@ -12,6 +12,8 @@ Two files have the same form: ``catalogue.toml`` of this package (``zoo:NAME``) 
     axes = { input = ["batch", "samples"] }  # names for axes that the model leaves unnamed
     inputs.sr = { kind = "constant", choices = ["16000"], why = "Hz" }
     workloads.prefill = { seq = 128, past = 0 }
+    reference = "fp32.onnx"                  # what accuracy is compared with (projects only)
+    variants.qat = "qat.onnx"                # further files of this model (projects only)
 """
 
 from __future__ import annotations
@@ -67,6 +69,10 @@ class Entry:
         axes: By input, names (and sizes) of its axes.
         inputs: By input, the values it must hold.
         workloads: By name, sizes of symbolic dimensions; the first one is the default.
+        reference: What stands for the file that is right, relative to the catalogue's folder;
+            empty for the entry's own (projects' catalogues only).
+        variants: By name, further files of the model: a path, or a table with ``file`` and
+            ``sqnr_floor`` (projects' catalogues only).
     """
 
     name: str
@@ -91,6 +97,17 @@ class Entry:
     axes: dict[str, tuple[int | str, ...]] = field(default_factory=dict)
     inputs: dict[str, ValueHint] = field(default_factory=dict)
     workloads: dict[str, dict[str, int]] = field(default_factory=dict)
+    reference: str = ""
+    variants: dict[str, str | dict[str, str | float]] = field(default_factory=dict)
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Paths that it names, relative to the catalogue's folder."""
+        others = [
+            str(value.get("file", "")) if isinstance(value, dict) else value
+            for value in self.variants.values()
+        ]
+        return tuple(path for path in (self.file, self.reference, *others) if path)
 
     @property
     def origin(self) -> str:

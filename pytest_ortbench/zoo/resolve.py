@@ -117,7 +117,11 @@ class _Resolver:
         """The default set: builtin networks and what the project's ``models/`` holds."""
         specs = [f"builtin:{name}" for name in DEFAULT_SET]
         specs += [entry.name for entry in self._project.values() if entry.default]
-        listed = {os.path.normpath(self._root / "models" / e.file) for e in self._project.values()}
+        listed = {
+            os.path.normpath(self._root / "models" / file)
+            for entry in self._project.values()
+            for file in entry.files
+        }
         files = sorted((self._root / "models").glob(f"*{_SUFFIX}"))
         return specs + [str(file) for file in files if os.path.normpath(file) not in listed]
 

@@ -241,6 +241,79 @@ class TestFamilies:
         found = families(root)["net"]
         assert (found.file, found.reference) == (str(root / "a.onnx"), str(root / "b.onnx"))
 
+    def test_an_entry_of_the_catalogue_has_its_own_too(self, tmp_path: Path) -> None:
+        catalogue = tmp_path / "models" / "catalogue.toml"
+        catalogue.parent.mkdir()
+        catalogue.write_text(
+            """
+            [net]
+            file = "net.onnx"
+            reference = "fp32.onnx"
+            variants.qat = "qat.onnx"
+            variants.pruned = { file = "../pruned.onnx", sqnr_floor = 12 }
+            [tagger]
+            builder = "lstm_tagger"
+            variants.mine = "builtin:mlp"
+            [alone]
+            file = "alone.onnx"
+            [itself]
+            file = "itself.onnx"
+            reference = "itself.onnx"
+            """
+        )
+        folder = catalogue.parent
+        assert families(tmp_path) == {
+            "net": Family(
+                name="net",
+                place=f"{catalogue} [net]",
+                file=str(folder / "net.onnx"),
+                reference=str(folder / "fp32.onnx"),
+                variants={
+                    "qat": Member(spec=str(folder / "qat.onnx")),
+                    "pruned": Member(spec=str(folder / "../pruned.onnx"), sqnr_floor_db=12.0),
+                },
+                listed=True,
+            ),
+            "tagger": Family(
+                name="tagger",
+                place=f"{catalogue} [tagger]",
+                file="project:tagger",
+                variants={"mine": Member(spec="builtin:mlp")},
+                listed=True,
+            ),
+            "itself": Family(
+                name="itself",
+                place=f"{catalogue} [itself]",
+                file=str(folder / "itself.onnx"),
+                listed=True,
+            ),
+        }
+        assert variant_names(tmp_path) == ("qat", "pruned", "mine")
+        # What pyproject.toml says of the same name goes before it.
+        root = self.configure(tmp_path, '[tool.ortbench.models.net]\nfile = "other.onnx"\n')
+        assert families(root)["net"].file == str(root / "other.onnx")
+
+    @pytest.mark.parametrize(
+        ("variants", "says"),
+        [
+            ('variants.fp16 = "b.onnx"', "'fp16' is the name of a precision"),
+            ("variants.q = { file = 3 }", "file is 3"),
+            ("variants.q = { sqnr_floor = 3 }", "it names no file"),
+            ('variants.q = { file = "b", floor = 3 }', "unknown key 'floor'"),
+            ("variants.q = 3", "does not fit"),
+            ('variants = ["b.onnx"]', "does not fit"),
+        ],
+    )
+    def test_an_entry_that_breaks_a_rule(self, tmp_path: Path, variants: str, says: str) -> None:
+        (tmp_path / "models").mkdir()
+        (tmp_path / "models" / "catalogue.toml").write_text(
+            f'[net]\nfile = "net.onnx"\n{variants}\n'
+        )
+        with pytest.raises(UsageError) as caught:
+            families(tmp_path)
+        assert says in str(caught.value)
+        assert "catalogue.toml [net]" in str(caught.value)
+
     @pytest.mark.parametrize(
         ("text", "says"),
         [

@@ -344,3 +344,29 @@ class TestOwnVariants:
         result.stdout.fnmatch_lines(
             ["ortbench: 3 cases", "ortbench: left out other × qat: the model has no such variant"]
         )
+
+
+def test_a_catalogue_groups_files_too(pytester: pytest.Pytester, net: Callable[..., Path]) -> None:
+    (pytester.path / "models").mkdir()
+    net("models/fp32.onnx")
+    net("models/qat.onnx", quantised=True)
+    (pytester.path / "models" / "catalogue.toml").write_text(
+        """
+        [net]
+        file = "fp32.onnx"
+        dims = { N = 3 }
+        variants.qat = "qat.onnx"
+        """
+    )
+    result = pytester.runpytest(*SUITE, *QUICK, "--ort-models=net")
+    result.assert_outcomes(passed=4)
+    found = cases(pytester.path)
+    assert set(found) == {"native", "qat"}
+    assert found["qat"]["case"]["variant"]["recipe"]["file"] == "qat.onnx"
+    assert "net as it is" in found["qat"]["accuracy"]["reference"]
+    # In the default set the variant is no model of its own.
+    again = pytester.runpytest("--pyargs", "pytest_ortbench.suites", "--collect-only", "-q", *FAST)
+    text = again.stdout.str()
+    assert "test_latency[net/native/cpu/b1]" in text
+    assert "test_latency[net/qat/cpu/b1]" in text
+    assert "test_latency[qat/" not in text
