@@ -7,6 +7,7 @@ import re
 import struct
 import subprocess
 import sys
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -176,7 +177,7 @@ def test_timeline_shades_warm_ups_and_shows_flagged_cases_first() -> None:
     assert figure.axes[0].get_ylabel() == "latency (ms)"
     assert figure.axes[-1].get_xlabel() == "time in inferences, worker after worker (s)"
     assert len(figure.axes[0].patches) == 3  # one warm-up a worker
-    assert "1 cases are not shown" in note(figure)
+    assert "1 case is not shown" in note(figure)
     unsteady = sample_runs.measured(sample_runs.case(batch=2), 0.01, flags=(Flag(name="UNSTEADY"),))
     run = factory.make_run([*sample_runs.ten_cases().cases, unsteady])
     first = drawn(timeline(entries(run))).axes[0]
@@ -291,6 +292,49 @@ def test_hostile_names_are_drawn_as_text() -> None:
 )
 def test_drawable_text(text: str, shown: str) -> None:
     assert style.drawable(text) == shown
+
+
+#: Names in scripts that the bundled font has, lacks, and writes from right to left.
+SCRIPTS = ("模型_手写数字识别", "モデル", "모델", "нейросеть", "عربي", "😀")
+
+
+@pytest.mark.parametrize("fonts", ["installed", "bundled"])
+def test_names_in_other_scripts_are_drawn_or_spelt_without_a_warning(
+    fonts: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if fonts == "bundled":
+        names, faces = style._fonts()
+        monkeypatch.setattr(style, "_fonts", lambda: (names[:1], faces[:1]))
+    run = factory.make_run(
+        [
+            sample_runs.measured(sample_runs.case(factory.make_model(name), provider=of), 0.004)
+            for name in SCRIPTS
+            for of in ("cpu", "openvino")
+        ]
+    )
+    shown = entries(run)
+    with warnings.catch_warnings():
+        # matplotlib warns of each glyph that it has to replace by a box.
+        warnings.simplefilter("error")
+        for name in ("latency", "distribution", "timeline"):
+            figure = drawn(FIGURES[name](shown))
+            assert_legible(figure)
+            render(figure, "png")
+    titles = [axes.get_title(loc="left") for axes in drawn(by_case(shown, LATENCY)).axes]
+    assert "нейросеть" in titles
+    if fonts == "bundled":
+        assert r"\u30e2\u30c7\u30eb" in titles
+
+
+def test_legends_that_fit_stand_on_one_line() -> None:
+    figure = drawn(by_case(entries(sample_runs.ten_cases()), LATENCY))
+    (legend,) = figure.legends
+    assert legend._ncols == len(legend.get_texts()) == 6
+
+
+def test_what_is_left_out_is_counted_in_good_english() -> None:
+    assert style.not_shown(1, "case") == "1 case is not shown"
+    assert style.not_shown(2, "case") == "2 cases are not shown"
 
 
 def test_files_are_pictures(tmp_path: Path) -> None:

@@ -143,7 +143,7 @@ def test_a_bound_on_p99_is_drawn_against_p99() -> None:
     assert list(line.get_ydata()) == pytest.approx([q.value * 1e3 for q in p99 if q])
     note = figure.get_supxlabel()
     assert "the latency to keep, p99 of at most 20.0 ms" in note
-    assert "1 measured cases have too few samples for p99" in note
+    assert "Too few samples for p99: 1 of the measured cases" in note
     assert_legible(figure)
 
 

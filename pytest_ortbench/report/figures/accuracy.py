@@ -63,9 +63,9 @@ def _notes(models: int, cases: int) -> tuple[str, ...]:
         "Worst output of all samples, against the fp32 model on the CPU without optimisation.",
     ]
     if cases:
-        said.append(f"Shown: the fastest of each model; {cases} cases are not shown.")
+        said.append(f"Shown: the fastest of each model; {style.not_shown(cases, 'case')}.")
     if models:
-        said.append(f"{models} further models are not shown.")
+        said.append(f"{style.not_shown(models, 'further model')}.")
     return tuple(said)
 
 

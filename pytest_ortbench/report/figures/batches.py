@@ -88,11 +88,13 @@ def _notes(
     if slo is not None:
         sentences.append(f"Dashed: the latency to keep, {slo.words}.")
     if without:
-        sentences.append(f"{without} measured cases have too few samples for {name}.")
+        sentences.append(f"Too few samples for {name}: {without} of the measured cases.")
     if left_out:
-        sentences.append(f"Shown: the lines with the highest throughput; {left_out} are not shown.")
+        sentences.append(
+            f"Shown: the lines with the highest throughput; {style.not_shown(left_out, 'line')}."
+        )
     if len(models) > PANELS:
-        sentences.append(f"{len(models) - PANELS} further models are not shown.")
+        sentences.append(f"{style.not_shown(len(models) - PANELS, 'further model')}.")
     return tuple(sentences)
 
 

@@ -95,7 +95,11 @@ def overall(matrix: Matrix) -> Figure | None:
         (
             f"Geometric mean over the {matrix.common} cases that all have; bar: 95 % interval; "
             f"{better} is better.",
-            *([f"Shown: the best {len(shown)}; {left_out} are not shown."] if left_out else []),
+            *(
+                [f"Shown: the best {len(shown)}; {style.not_shown(left_out, 'other')}."]
+                if left_out
+                else []
+            ),
         ),
     )
     return made
@@ -194,10 +198,10 @@ def workloads(matrix: Matrix) -> Figure | None:
     )
     notes = ["Mark: the value; bar: its 95 % interval."]
     if len(rows) > len(shown):
-        notes.append(f"{len(rows) - len(shown)} further rows are not shown; the table has them.")
+        notes.append(f"{style.not_shown(len(rows) - len(shown), 'further row')}; see the table.")
     cut = sum(sum(cell.comparable for cell in row.cells) for row in shown) - sum(map(len, sides))
     if cut:
-        notes.append(f"Shown: the best sides of each workload; {cut} values are not shown.")
+        notes.append(f"Shown: the best sides of each workload; {style.not_shown(cut, 'value')}.")
     style.note(made, notes)
     return made
 

@@ -128,7 +128,7 @@ def cost(shown: Procurement) -> Drawing | None:
         made,
         (
             "Bar: with all measured numbers at the ends of their 95 % intervals at once.",
-            *([f"{rest} further workloads are not shown."] if rest else []),
+            *([f"{style.not_shown(rest, 'further workload')}."] if rest else []),
         ),
     )
     return made
@@ -166,7 +166,7 @@ def cost_latency(shown: Procurement) -> Drawing | None:
         (
             "Lower left is best. Filled: no other variant clearly beats it in both; the line joins "
             "these. Bars: 95 % intervals.",
-            *([f"{rest} further workloads are not shown."] if rest else []),
+            *([f"{style.not_shown(rest, 'further workload')}."] if rest else []),
         ),
     )
     return made

@@ -90,9 +90,9 @@ def scaling(shown: Sequence[Entry]) -> Figure | None:
         "share of that."
     ]
     if left_out:
-        notes.append(f"Shown: the highest throughput; {left_out} lines are not shown.")
+        notes.append(f"Shown: the highest throughput; {style.not_shown(left_out, 'line')}.")
     if len(groups) > len(rows):
-        notes.append(f"{len(groups) - len(rows)} further panels are not shown.")
+        notes.append(f"{style.not_shown(len(groups) - len(rows), 'further panel')}.")
     style.note(made, notes)
     return made
 

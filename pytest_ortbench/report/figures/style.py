@@ -42,6 +42,9 @@ WIDTH_IN = 8.0
 DPI = 160
 TITLE_PT, LABEL_PT, TICK_PT, NOTE_PT = 11.0, 9.0, 8.0, 7.5
 
+#: Characters of a legend that fit on a line, and what a mark with its space takes of them.
+_LINE_CHARACTERS, _MARK_CHARACTERS = 100, 6
+
 #: Beyond this ratio of largest to smallest value an axis is logarithmic.
 LOG_FROM = 30.0
 
@@ -169,7 +172,17 @@ def title(axes: Axes, text: str, *, limit: int = 60) -> None:
 
 
 def heading(made: Figure, text: str, handles: Sequence[Artist] = (), *, columns: int = 5) -> None:
-    """Write the heading of a whole figure, and the legend of all its panels below it."""
+    """Write the heading of a whole figure, and the legend of all its panels below it.
+
+    Args:
+        made: The figure.
+        text: Its heading.
+        handles: Entries of the legend, on one line where they fit.
+        columns: Entries on a line where they don't.
+    """
+    taken = sum(len(str(handle.get_label())) + _MARK_CHARACTERS for handle in handles)
+    if taken <= _LINE_CHARACTERS:
+        columns = len(handles)
     bold = font(TITLE_PT, bold=True)
     if not handles:
         made.suptitle(text, x=0.01, ha="left", color=INK, fontproperties=bold)
@@ -196,6 +209,11 @@ def note(made: Figure, sentences: Sequence[str]) -> None:
         made.supxlabel(
             "\n".join(sentences), x=0.01, ha="left", color=FAINT, fontproperties=font(NOTE_PT)
         )
+
+
+def not_shown(count: int, noun: str) -> str:
+    """``1 case is not shown``, ``3 cases are not shown``."""
+    return f"{count} {noun} is not shown" if count == 1 else f"{count} {noun}s are not shown"
 
 
 def axis_label(axes: Axes, which: str, text: str, unit: str) -> None:

@@ -60,7 +60,7 @@ def timeline(shown: Sequence[Entry]) -> Figure | None:
             *(
                 [
                     "Shown: cases with a flag first, then one of each model; "
-                    f"{left_out} cases are not shown."
+                    f"{style.not_shown(left_out, 'case')}."
                 ]
                 if left_out
                 else []

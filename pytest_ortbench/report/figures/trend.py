@@ -43,6 +43,8 @@ def trend(series: Sequence[Series]) -> Figure | None:
     left_out = len(series) - len(shown)
     sentences = ["Vertical lines: the level changed there; the change is written beside them."]
     if left_out:
-        sentences.append(f"Those that changed are shown first; {left_out} cases are not shown.")
+        sentences.append(
+            f"Those that changed are shown first; {style.not_shown(left_out, 'case')}."
+        )
     style.note(made, sentences)
     return made
