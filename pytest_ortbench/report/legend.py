@@ -95,7 +95,7 @@ def includes(shown: Sequence[Entry]) -> tuple[str, ...]:
     )
     sentences = [
         f"Latency: one inference, {' or '.join(io.get(mode, mode) for mode in modes)}; "
-        "closed loop, one caller; profiler off; warm-up excluded.",
+        f"closed loop, {_callers(cases)}; profiler off; warm-up excluded.",
         f"{workers} fresh worker process{'' if workers == '1' else 'es'} a case; p50 is the median "
         "of their medians, with its 95 % interval; n<368: too few samples for that percentile.",
     ]
@@ -104,7 +104,27 @@ def includes(shown: Sequence[Entry]) -> tuple[str, ...]:
             f"{count} ({source})" if source else f"{count}" for count, source in threads
         )
         sentences.append(f"Threads of one operator: {used}.")
+    mapped = dict.fromkeys(
+        case.model.name
+        for case in cases
+        if any("map(" in output.type for output in case.model.outputs)
+    )
+    if mapped:
+        sentences.append(
+            f"Outputs of {', '.join(mapped)} are dictionaries, one a row (ZipMap): making them "
+            "from arrays is part of the latency."
+        )
     return tuple(one_line(sentence) for sentence in sentences)
+
+
+def _callers(cases: Sequence[Case]) -> str:
+    """How many inferences are in flight at a time, and how they are started."""
+    callers = _range([case.callers for case in cases])
+    words = "one caller" if callers == "1" else f"{callers} callers"
+    calls = {case.call for case in cases}
+    if calls == {"sync"}:
+        return words
+    return f"{words} (run_async{' and run' if len(calls) > 1 else ''})"
 
 
 def _range(values: Sequence[int]) -> str:

@@ -6,7 +6,8 @@ import dataclasses
 
 import pytest
 
-from pytest_ortbench.core.case import Sampling
+from pytest_ortbench.core.case import Case, Sampling
+from pytest_ortbench.core.model import TensorInfo
 from pytest_ortbench.core.outcome import CaseResult, Failure
 from pytest_ortbench.core.run import Machine, Skip
 from pytest_ortbench.report import legend
@@ -156,3 +157,27 @@ def test_a_model_that_could_not_be_read_has_no_size() -> None:
     case = dataclasses.replace(case, model=model, inputs=())
     run = factory.make_run([factory.make_result(case=case)])
     assert legend.model_line(entries(run)) == ""
+
+
+def test_what_is_in_flight_and_how_it_was_started_is_said() -> None:
+    def includes_of(*cases: Case) -> str:
+        results = [factory.make_result(case=case) for case in cases]
+        return legend.includes(entries(factory.make_run(results)))[0]
+
+    plain = factory.make_case()
+    assert "closed loop, one caller;" in includes_of(plain)
+    several = dataclasses.replace(plain, concurrency=2, sessions=2)
+    assert "closed loop, 1 to 4 callers;" in includes_of(plain, several)
+    in_flight = dataclasses.replace(several, call="async")
+    assert "closed loop, 4 callers (run_async and run);" in includes_of(several, in_flight)
+
+
+def test_outputs_that_are_dictionaries_cost_their_making() -> None:
+    table = TensorInfo(name="z", type="seq(map(string,tensor(float)))", shape=None)
+    case = factory.make_case()
+    model = dataclasses.replace(case.model, name="forest", outputs=(table,))
+    result = factory.make_result(case=dataclasses.replace(case, model=model))
+    assert legend.includes(entries(factory.make_run([result])))[-1] == (
+        "Outputs of forest are dictionaries, one a row (ZipMap): making them from arrays is part "
+        "of the latency."
+    )
