@@ -5,7 +5,9 @@ The standard pass runs as it is, with real sessions in this process whose output
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +19,12 @@ from pytest_ortbench.analysis.answers import answers
 from pytest_ortbench.core.case import Case, InputSpec, Provider, Sampling, SessionConfig
 from pytest_ortbench.core.model import Model, Variant
 from pytest_ortbench.core.outcome import CaseResult
+from pytest_ortbench.core.task import Dataset
+from pytest_ortbench.engine.passes import carry_out
 from pytest_ortbench.engine.standard import measure
 from pytest_ortbench.launch.reference import reference_case
 from pytest_ortbench.plan.feeds import resolve_inputs
-from pytest_ortbench.worker import accuracy, measured, profiling
+from pytest_ortbench.worker import accuracy, measured, profiling, task
 from pytest_ortbench.worker.measured import MeasuredCase
 from pytest_ortbench.zoo.graph import read_model
 from tests.results_factory import make_run
@@ -52,8 +56,22 @@ class InProcess:
             setattr(opened, name, getattr(facts, name))
         opened.options_in_force, opened.clock_pair_ns = {}, facts.clock_pair_ns  # type: ignore[attr-defined]
         opened.profile = opened.placement  # type: ignore[attr-defined]
+        if case.dataset is not None:
+            score = functools.partial(opened.task, case.dataset)
+            opened.task = lambda reference: score(str(reference))  # type: ignore[method-assign]
         opened.close = lambda: None  # type: ignore[attr-defined]
         return opened
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self.folder = folder
+
+    def reference_scores(self, case: Case) -> Path:
+        assert self.folder is not None
+        assert case.dataset is not None
+        path = self.folder / "scores.npz"
+        session = cpu_session(Path(case.model.path).read_bytes(), optimise=False)
+        task.write_scores(path, task.score(session, case.dataset, case.batch, "as it is"))
+        return path
 
     def reference(self, case: Case, folder: Path) -> Path:
         case = reference_case(case)
@@ -67,7 +85,7 @@ class InProcess:
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., CaseResult]:
     """Measure a serialised model on a session whose outputs are spoilt."""
 
-    def measured_with(content: bytes, spoil: Spoil) -> CaseResult:
+    def measured_with(content: bytes, spoil: Spoil, dataset: Dataset | None = None) -> CaseResult:
         path = tmp_path / "m.onnx"
         path.write_bytes(content)
         create = measured.create
@@ -78,7 +96,10 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., CaseRe
 
         for module in (measured, profiling):
             monkeypatch.setattr(module, "create", spoilt)
-        return measure(case_of(read_model(path, name="m", source="file")), InProcess(), tmp_path)  # type: ignore[arg-type]
+        case = replace(case_of(read_model(path, name="m", source="file")), dataset=dataset)
+        launcher = InProcess(tmp_path)
+        result = measure(case, launcher, tmp_path)  # type: ignore[arg-type]
+        return result if dataset is None else carry_out("task", result, launcher)  # type: ignore[arg-type]
 
     return measured_with
 
@@ -194,4 +215,60 @@ def test_a_shift_of_one_quantisation_step_is_not_flagged(
     result = run(quantised(to_float=to_float), shifted)
     assert result.accuracy is not None
     assert not result.accuracy.outputs[0].exact
+    assert "INACCURATE" not in flags(result)
+
+
+# -- with labels ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def labelled(tmp_path: Path) -> Callable[..., Dataset]:
+    """Samples, labelled as the model itself answers; its last class is never right."""
+
+    def save(content: bytes) -> Dataset:
+        x = np.random.default_rng(0).standard_normal((600, 16)).astype(np.float32)
+        (found,) = cpu_session(content).run(None, {"x": x})
+        np.savez(tmp_path / "data.npz", x=x, labels=found.argmax(axis=1))
+        return Dataset(path=str(tmp_path / "data.npz"))
+
+    return save
+
+
+def half_wrong_later(call: int, outputs: list[Any]) -> list[Any]:
+    return [outputs[0] * np.float32(np.nan if call else 1)]
+
+
+@pytest.mark.parametrize(
+    ("spoil", "right"),
+    [
+        (lambda _, outputs: [outputs[0][:, ::-1].copy()], range(60)),
+        (lambda _, outputs: [np.zeros_like(outputs[0])], range(120)),
+        (half_wrong_later, range(1)),
+    ],
+    ids=["permuted", "zeros", "NaN from the second call on"],
+)
+def test_labels_catch_a_wrong_one_too(
+    run: Callable[..., CaseResult],
+    labelled: Callable[..., Dataset],
+    spoil: Spoil,
+    right: range,
+) -> None:
+    result = run(classifier(), spoil, labelled(classifier()))
+    assert result.task is not None
+    assert result.task.reason == ""
+    assert (result.task.samples, result.task.reference_sum) == (600, 600.0)
+    assert int(result.task.score_sum) in right
+    (found,) = [found for found in result.flags if found.name == "INACCURATE"]
+    assert "for certain on 600 samples; the floor is 99 %" in found.detail
+
+
+def test_labels_do_not_mind_a_shift_of_one_quantisation_step(
+    run: Callable[..., CaseResult], labelled: Callable[..., Dataset]
+) -> None:
+    def shifted(_: int, outputs: list[Any]) -> list[Any]:
+        return [outputs[0] + np.float32(30 / 255)]
+
+    result = run(quantised(to_float=True), shifted, labelled(quantised(to_float=True)))
+    assert result.task is not None
+    assert (result.task.score_sum, result.task.worse) == (600.0, 0)
     assert "INACCURATE" not in flags(result)

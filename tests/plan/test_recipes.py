@@ -48,6 +48,11 @@ def test_a_recipe_takes_what_it_does_not_set_from_its_base(tmp_path: Path) -> No
     )
 
 
+def test_ranges_are_those_that_were_seen_unless_asked_otherwise() -> None:
+    recipe = shipped("int8-static")
+    assert (recipe.calibration, recipe.settings()["calibration"]) == ("minmax", "minmax")
+
+
 def test_a_shipped_precision_can_be_tuned(tmp_path: Path) -> None:
     root = configure(tmp_path, '[tool.ortbench.precisions.int8-dynamic]\nweight_type = "int8"\n')
     assert recipes(root)["int8-dynamic"].weight_type == "int8"
