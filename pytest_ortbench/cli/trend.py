@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @click.option(
     "--plot",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Draw the series to this file (.png, .svg or .pdf).",
+    help="Draw the series to this file (.png or .svg).",
 )
 def command(folder: Path, plot: Path | None) -> int:
     """Find change points in the runs of DIR, on ratios to the canary of each run.
@@ -72,4 +72,5 @@ def _draw(series: Sequence[Series], plot: Path) -> None:
 
     made = trend(series)
     assert made is not None
+    plot.parent.mkdir(parents=True, exist_ok=True)
     plot.write_bytes(render(made, plot.suffix.removeprefix(".") or "png"))
