@@ -84,7 +84,8 @@ class OperatorProfile:
     """The profiled run of a case, or why there is none.
 
     Attributes:
-        runs: Profiled runs that count: the faster half of those after the first.
+        runs: Profiled runs that count: those after the first that are in the faster half and near
+            the fastest.
         run_ns: Time of one of them, mean: what the times of operators add up to, together with
             the time between nodes.
         plain_ns: Time of one run without the profiler, in the same process before it: median.

@@ -28,6 +28,8 @@ from pytest_ortbench.engine.warm_up_budget import warm_up_budget_s
 from pytest_ortbench.launch.launcher import Launcher
 from pytest_ortbench.worker.energy import Procedure
 
+#: Slowest nodes of a case that a document keeps.
+_KEPT_NODES = 20
 #: What a worker may take to answer when its budget is used up.
 _ANSWER_S = 5.0
 #: Windows of an energy pass.
@@ -90,7 +92,9 @@ def _measured_energy(case: Case, launcher: Launcher) -> Energy:
 
 def _profile(result: CaseResult, launcher: Launcher, _others: Sequence[Case]) -> CaseResult:
     try:
-        return replace(result, profile=profile_case(result.case, launcher))
+        profile = profile_case(result.case, launcher)
+        # A document of thousands of cases has to stay small; "ortbench profile" shows more.
+        return replace(result, profile=replace(profile, nodes=profile.nodes[:_KEPT_NODES]))
     except WorkerError as error:
         reason = f"{error.failure.kind}: {error.failure.message}"
         return replace(result, profile=OperatorProfile(reason=reason))

@@ -33,6 +33,9 @@ _LEAST_RUNS, _MOST_RUNS, _LONGEST_S = 6, 101, 2.0
 #: Most events in a trace; a graph of 10,000 nodes gets fewer runs.
 _MOST_EVENTS = 200_000
 
+#: Runs that take longer than this many times the fastest were disturbed.
+_CLOSE = 1.1
+
 #: Session config entry that lets threads wait in a loop for the next piece of work.
 _SPIN = "session.intra_op.allow_spinning"
 #: Time for runs without that.
@@ -223,8 +226,9 @@ def summarise(
     """Add up a profile by operator and by node.
 
     The first run is left out where there are several: it includes what happens only once. Of the
-    others the faster half counts, which nobody disturbed: means of the same runs add up, medians
-    would not. Bodies of control flow stand for it, so no time counts twice.
+    faster half of the others those near the fastest count, which nobody disturbed: means of the
+    same runs add up, medians would not. Bodies of control flow stand for it, so no time counts
+    twice.
 
     Args:
         profile: What the profiler wrote.
@@ -287,7 +291,8 @@ def _undisturbed(profile: Profile) -> set[int]:
     later = list(enumerate(profile.run_us))[1 if profile.runs > 1 else 0 :]
     if not later:
         return set(range(profile.runs))
-    longest = median([us for _, us in later])
+    times = [us for _, us in later]
+    longest = min(median(times), _CLOSE * min(times))
     return {run for run, us in later if us <= longest}
 
 

@@ -9,6 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pytest_ortbench.analysis.bottlenecks import copy_shares, hints
+from pytest_ortbench.worker.node_work import work_of_nodes
 from pytest_ortbench.worker.operator_profile import (
     kind_of,
     plain_runs,
@@ -68,6 +70,16 @@ def test_operators_and_the_time_between_add_up_to_the_run(tmp_path: Path) -> Non
     assert not found.asynchronous
 
 
+def test_runs_that_somebody_stopped_do_not_count(tmp_path: Path) -> None:
+    """Of the faster half, 200, 210 and 230 µs, the last is more than a tenth behind the first."""
+    durations = [900, 200, 210, 230, 400, 500]
+    runs = [{"MatMul_1": us - 50, "run": us} for us in durations]
+    profile = read_events(write(tmp_path / "p.json", runs))
+    found = summarise(profile, plain_ns=[], provider=CPU, threads=1, cpus=1)
+    assert (found.runs, found.run_ns) == (2, 205_000)
+    assert found.operators[0].time_ns == 155_000
+
+
 def test_one_run_is_better_than_none(tmp_path: Path) -> None:
     profile = read_events(write(tmp_path / "p.json", [{"Add_1": 7, "run": 10}]))
     found = summarise(profile, plain_ns=[], provider="CUDAExecutionProvider", threads=1, cpus=1)
@@ -83,6 +95,41 @@ def test_bodies_stand_for_their_loop() -> None:
     assert loops
     assert all(each.time_ns == 0 for each in loops)
     assert found.between_ns >= 0
+
+
+def test_copies_to_and_from_a_device_are_told_apart() -> None:
+    """Written by hand in the shape of CUDA's: a node that it does not take, between two copies.
+
+    A run of 1000 µs: 250 to the device, 150 to the host, 300 on the CPU, 100 on the device.
+    """
+    path = Path(__file__).parent / "profiles" / "made-by-hand-cuda-copies.json"
+    events = read_events(path)
+    work = work_of_nodes(event for event in events.events if event.run == 0)
+    found = summarise(
+        events,
+        plain_ns=[],
+        provider="CUDAExecutionProvider",
+        threads=2,
+        cpus=2,
+        work=work,
+    )
+    assert (found.runs, found.run_ns, found.asynchronous) == (2, 1_000_000, True)
+    assert [(each.op, each.provider, each.time_ns, each.kind) for each in found.operators] == [
+        ("GridSample", CPU, 300_000, "compute"),
+        ("MemcpyFromHost", "CUDAExecutionProvider", 250_000, "copy"),
+        ("MemcpyToHost", "CUDAExecutionProvider", 150_000, "copy"),
+        ("MatMul", "CUDAExecutionProvider", 60_000, "compute"),
+        ("Conv", "CUDAExecutionProvider", 40_000, "compute"),
+    ]
+    assert copy_shares(found) == (0.25, 0.15)
+    assert found.macs == 8 * 32 * 32 * 27 + 8192 * 10
+    copies = [each for each in found.operators if each.kind == "copy"]
+    assert {each.moved_bytes for each in copies} == {2 * 4 * 8 * 32 * 32}
+    transfer, *_, starting = hints(found)
+    assert transfer.startswith(
+        "bound by transfer: 40% in 2 copies between devices (25% to the device, 15% to the host)"
+    )
+    assert starting.startswith("the provider's kernels run on after their nodes")
 
 
 @pytest.mark.parametrize(
@@ -121,7 +168,8 @@ def test_a_real_run_has_the_top_three_of_the_raw_profile(tmp_path: Path) -> None
             raw[len(whole)][event["args"]["op_name"]] += event["dur"]
         elif event["name"] == "model_run":
             whole[len(whole)] = event["dur"]
-    counted = sorted((1, 2, 3), key=lambda run: whole[run])[:2]
+    fastest, second, _ = sorted((1, 2, 3), key=lambda run: whole[run])
+    counted = [run for run in (fastest, second) if whole[run] <= 1.1 * whole[fastest]]
     sums: dict[str, int] = defaultdict(int)
     for run in counted:
         for op, us in raw[run].items():
@@ -130,7 +178,7 @@ def test_a_real_run_has_the_top_three_of_the_raw_profile(tmp_path: Path) -> None
     top = sorted(sums, key=lambda op: -sums[op])[:3]
     assert [each.op for each in found.operators[:3]] == top
     for op in top:
-        assert ours[op] == pytest.approx(1000 * sums[op] / 2, abs=1)
+        assert ours[op] == pytest.approx(1000 * sums[op] / len(counted), abs=1)
 
 
 def test_times_without_the_profiler_leave_out_the_first() -> None:
