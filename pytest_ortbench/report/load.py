@@ -77,7 +77,8 @@ def _how(load: Load) -> str:
     callers = f"{load.callers} caller{'s' * (load.callers > 1)}"
     rules = "MLPerf's own durations" if load.official else "non-conforming: MLPerf asks for 600 s"
     version = load.tests[0].version
-    return f"{callers}, {load.total_threads} threads in all; MLPerf loadgen {version}; {rules}"
+    threads = f"{load.total_threads} thread{'s' * (load.total_threads > 1)} in all"
+    return f"{callers}, {threads}; MLPerf loadgen {version}; {rules}"
 
 
 def _row(load: Load, test: LoadTest, text: str, percents: list[float]) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ _RULES = {
     "result_min_queries_met": "Min queries satisfied: NO",
     "early_stopping_met": "Early stopping satisfied: NO",
 }
+_GAVE_UP, _MORE_QUERIES = "Too many outstanding queries", "pre-generates more queries"
 _PERCENTILE = re.compile(r"result_(\d+\.\d+)_percentile_(?:per_query_)?latency_ns")
 _LATENCY = re.compile(rb'"name":"Sample".*?"query_seq":(\d+).*?"complete_ns":(-?\d+)')
 _SENTENCE = re.compile(r"(?<=\.)\s+")
@@ -45,7 +46,11 @@ class Logged:
         """Rules that failed, advice, and what went wrong, in the generator's words."""
         failed = [words for key, words in _RULES.items() if self.values.get(key) is False]
         advice = str(self.values.get("result_invalid_reason") or "").strip()
-        return (*failed, *(_SENTENCE.split(advice) if advice else ()), *self.problems)
+        sentences = _SENTENCE.split(advice) if advice else []
+        if any(_GAVE_UP in problem for problem in self.problems):
+            # It advises more queries for a test that it cut short itself.
+            sentences = [sentence for sentence in sentences if _MORE_QUERIES not in sentence]
+        return (*failed, *sentences, *self.problems)
 
     @property
     def percentiles_ns(self) -> dict[str, int]:

@@ -12,9 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.load import LoadTest
 from pytest_ortbench.schema.pass_questions import PutUnderLoad
 from pytest_ortbench.schema.wire import from_plain, to_plain
+from pytest_ortbench.worker.calling import call_of
 from pytest_ortbench.worker.load import NoGenerator, put_under_load
 from pytest_ortbench.worker.measured import MeasuredCase
 from tests.launch.cases import case_of, relu
@@ -77,6 +79,7 @@ def test_the_generator_gives_up_when_the_queue_is_hopeless() -> None:
     assert time.monotonic() - began < 20.0
     assert found.valid is False
     assert any("Too many outstanding queries" in reason for reason in found.reasons)
+    assert not any("more queries" in reason for reason in found.reasons)
     assert found.requests < 200
 
 
@@ -214,12 +217,20 @@ def test_without_the_generator_the_reason_names_what_to_install(
 
 
 @pytest.mark.parametrize(("concurrency", "sessions"), [(1, 1), (2, 2)])
-def test_a_real_session_serves_its_callers(tmp_path: Path, concurrency: int, sessions: int) -> None:
+def test_a_real_session_serves_its_callers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, concurrency: int, sessions: int
+) -> None:
     case = replace(case_of(relu(tmp_path / "m.onnx")), concurrency=concurrency, sessions=sessions)
     phases: list[str] = []
     measured = MeasuredCase(case, phases.append)
     measured.open()
-    made = _count_calls(measured)
+    made: list[object] = []
+
+    def note(case: Case, session: object, feeds: object) -> Callable[[], object]:
+        made.append(session)
+        return call_of(case, session, feeds)  # type: ignore[arg-type]  # a spy
+
+    monkeypatch.setattr("pytest_ortbench.worker.measured.call_of", note)
     found = measured.load(replace(ASKED, rate_per_s=100.0, latency_s=2.0, least_s=0.5))
     assert found.valid is True
     assert found.requests == found.queries >= 68
@@ -230,16 +241,3 @@ def test_a_real_session_serves_its_callers(tmp_path: Path, concurrency: int, ses
     durations = array("q", bytes(8 * 3))
     measured._live_loop()(durations)
     assert all(durations)
-
-
-def _count_calls(measured: MeasuredCase) -> list[object]:
-    """Note the session of each caller that is made from here on."""
-    made: list[object] = []
-    plain: Callable[..., Callable[[], object]] = measured._call_of
-
-    def note(session: object) -> Callable[[], object]:
-        made.append(session)
-        return plain(session)
-
-    measured._call_of = note  # type: ignore[method-assign,assignment]  # a spy
-    return made
