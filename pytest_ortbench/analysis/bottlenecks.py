@@ -18,6 +18,8 @@ MOVES = 0.25
 STREAMS, NEAR_MEMORY = 0.4, 0.5
 #: Share of the peak rate of arithmetic over the whole run.
 NEAR_COMPUTE = 0.5
+#: Share of that peak from which it can't be one. A convolution may beat a matrix product a little.
+BEYOND_PEAK = 1.2
 #: Share of the CPU time that threads spend waiting in a loop.
 SPINNING = 0.25
 
@@ -190,6 +192,19 @@ def _asynchronous(profile: OperatorProfile) -> str:
     )
 
 
+def _low_peak(profile: OperatorProfile) -> str:
+    shares = [operator_rate(profile, each).compute_share or 0.0 for each in profile.operators]
+    highest = max(shares, default=0.0)
+    if highest < BEYOND_PEAK:
+        return ""
+    fastest = profile.operators[shares.index(highest)]
+    return (
+        f"{fastest.op} reaches {highest:.0%} of the peak rate of arithmetic, so the peak was "
+        "measured while something else computed: shares of it are too high; profile again on a "
+        "quiet machine"
+    )
+
+
 def _overhead(profile: OperatorProfile) -> str:
     if _overhead_of(profile) <= OVERHEAD:
         return ""
@@ -215,5 +230,6 @@ _RULES: tuple[Callable[[OperatorProfile], str], ...] = (
     _casts,
     _spinning,
     _asynchronous,
+    _low_peak,
     _overhead,
 )

@@ -120,6 +120,11 @@ def test_nothing_stands_out() -> None:
             "bound by one operator: Conv takes 70% in 2 nodes; it reaches 30% of the peak rate",
             "lower precision",
         ),
+        (
+            with_work(profile_of(*BALANCED, peak=PEAK), Conv=(520_000_000, 1_000_000)),
+            "Conv reaches 130% of the peak rate of arithmetic, so the peak was measured while",
+            "quiet machine",
+        ),
         (profile_of(*BALANCED, asynchronous=True), "the provider's kernels run on", "starting"),
         (profile_of(*BALANCED, plain_ms=7.0), "a run took 10.0 ms with the profiler", "7.00 ms"),
     ],
