@@ -227,8 +227,17 @@ class Bench:
             finished=self.resumable.results if self.resumable is not None else {},
             min_samples=self.needs,
             passes=self.passes,
+            counted=self._compares_variants(),
             planned=self.planned,
         )
+
+    def _compares_variants(self) -> bool:
+        """Whether some model is measured in more than one precision."""
+        found: dict[str, set[str]] = {}
+        for planned in self.planned.values():
+            case = planned.case
+            found.setdefault(case.model.name, set()).add(case.variant.precision)
+        return any(len(precisions) > 1 for precisions in found.values())
 
     @cached_property
     def resumable(self) -> Resumable | None:

@@ -58,6 +58,8 @@ class Engine:
         min_samples: Samples that the tests of a case need (368 for a limit on p99), by its key.
         passes: Passes besides the standard one that the tests of a case need, by its key.
         planned: All cases of the run, for passes that take further shapes from them.
+        counted: Whether nodes, parameters and multiply-accumulates of each file are counted, which
+            takes about as long as starting a worker: where several variants are compared.
         variants_folder: Where made variants are kept; ``None`` for the user's cache.
         resumed: How many results were taken from ``finished`` so far.
     """
@@ -70,6 +72,7 @@ class Engine:
     min_samples: Mapping[Key, int] = field(default_factory=dict)
     passes: Mapping[Key, Collection[str]] = field(default_factory=dict)
     planned: Mapping[Key, Planned] = field(default_factory=dict)
+    counted: bool = False
     variants_folder: Path | None = None
     resumed: int = 0
     _results: dict[Key, CaseResult] = field(default_factory=dict)
@@ -126,7 +129,7 @@ class Engine:
             case = self.prepare(planned)
         except WorkerError as error:
             return refused(planned.case, error.failure)
-        case = self._counted(case)
+        case = self._counted(case) if self.counted else case
         least = self.min_samples.get(case.key, 0)
         if least > case.sampling.min_samples:
             case = replace(case, sampling=replace(case.sampling, min_samples=least))

@@ -76,7 +76,8 @@ def test_a_file_that_is_named_is_collected_and_measured(
     )
     (note,) = case["case"]["model"]["notes"]
     assert "without a named reference it is compared with itself" in note
-    assert case["case"]["variant"]["extent"]["reason"].startswith("nothing can be counted")
+    # Nothing is compared with another file, so nothing was counted.
+    assert case["case"]["variant"]["extent"] is None
     assert case["case"]["model"]["size_bytes"] == (pytester.path / "net.ort").stat().st_size
 
 
@@ -113,6 +114,9 @@ def test_it_may_be_an_own_variant_of_its_source(pytester: pytest.Pytester, embed
     saved = cases(pytester.path)[1]
     assert saved["case"]["variant"]["precision"] == "saved"
     assert saved["accuracy"]["reference"].startswith("net as it is")
+    native, made = (case["case"]["variant"]["extent"] for case in cases(pytester.path))
+    assert (native["nodes"], native["parameters"], native["macs"]) == (3, 10 * 8 + 8 * 4, 3 * 8 * 4)
+    assert made["reason"].startswith("nothing can be counted")
 
 
 def test_nothing_is_converted_from_it(pytester: pytest.Pytester, embedder: Path) -> None:
