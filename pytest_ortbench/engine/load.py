@@ -59,6 +59,8 @@ def _measure(result: CaseResult, text: str, launcher: Launcher) -> Load:
     )
     if isinstance(plan, str):
         return replace(load, reason=plan)
+    if result.case.call != "sync":
+        return replace(load, reason="requests of a load call run, and this case run_async")
     if load.capacity_per_s is None:
         return replace(load, reason="the throughput of the standard pass is not known")
     # Opening and warming have the case's own timeout, the load has its own beside.

@@ -50,7 +50,10 @@ class Logged:
         if any(_GAVE_UP in problem for problem in self.problems):
             # It advises more queries for a test that it cut short itself.
             sentences = [sentence for sentence in sentences if _MORE_QUERIES not in sentence]
-        return (*failed, *sentences, *self.problems)
+        if self.values.get("early_stopping_met") is False and not advice:
+            # In time, but too few queries to vouch for it: it says how many more it takes.
+            sentences = _SENTENCE.split(self.text("early_stopping_result"))
+        return (*failed, *(text for text in sentences if text), *self.problems)
 
     @property
     def percentiles_ns(self) -> dict[str, int]:

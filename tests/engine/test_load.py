@@ -141,6 +141,14 @@ def test_what_the_timeout_forbids_is_refused_before_a_worker_starts() -> None:
     assert launcher.asked[-1].official
 
 
+def test_a_case_that_is_called_otherwise_is_not_put_under_load_as_if_it_were_that() -> None:
+    result, launcher = result_of(), Loaded(up_to(1000.0))
+    result = replace(result, case=replace(result.case, call="async"))
+    load = only(measure_loads(result, ("offline",), launcher))
+    assert (load.valid, launcher.opened) == (None, [])
+    assert "run_async" in load.reason
+
+
 def test_a_load_that_can_not_be_read_has_a_reason() -> None:
     load = only(measure_loads(result_of(), ("sever:5",), Loaded(up_to(1.0))))
     assert "is no load scenario" in load.reason

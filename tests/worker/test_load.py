@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from pytest_ortbench.analysis.load_plan import queries_needed
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.load import LoadTest
 from pytest_ortbench.schema.pass_questions import PutUnderLoad
@@ -88,9 +89,16 @@ def test_too_few_queries_are_invalid_by_early_stopping_however_good_they_are() -
     found = put_under_load([rest], asked)
     assert found.valid is False
     assert found.late == 0
-    assert found.reasons == ("Early stopping satisfied: NO",)
-    assert "Would need to run at least" in found.early_stopping
-    assert f"Processed {found.queries} queries" in found.early_stopping
+    rule, unsuccessful, processed, more = found.reasons
+    assert rule == "Early stopping satisfied: NO"
+    assert (unsuccessful, processed) == (
+        "Run unsuccessful.",
+        f"Processed {found.queries} queries.",
+    )
+    # The generator's arithmetic is ours: with none late, 459 are enough.
+    missing = queries_needed(99.0, late=0) - found.queries
+    assert more.startswith(f"Would need to run at least {missing} more queries, ")
+    assert found.early_stopping == " ".join(found.reasons[1:])
 
 
 def test_latency_counts_from_the_scheduled_arrival() -> None:

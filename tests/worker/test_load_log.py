@@ -36,6 +36,22 @@ def test_verdict_rules_advice_and_errors_in_its_own_words() -> None:
     )
 
 
+def test_where_only_queries_are_missing_it_says_how_many() -> None:
+    found = read_detail(
+        [
+            entry("result_validity", "INVALID"),
+            entry("early_stopping_met", False),
+            entry("result_invalid_reason", ""),
+            entry("early_stopping_result", " * Processed 100 queries.\n * Would need 13 more."),
+        ]
+    )
+    assert found.reasons == (
+        "Early stopping satisfied: NO",
+        "Processed 100 queries.",
+        "Would need 13 more.",
+    )
+
+
 def test_a_log_that_is_cut_off_has_no_verdict() -> None:
     found = read_detail(["no log at all\n", entry("result_validity", "VALID")[:40], "\n"])
     assert (found.valid, found.values, found.reasons) == (None, {}, ())
