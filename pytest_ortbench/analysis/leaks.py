@@ -24,6 +24,9 @@ WARM_UP = 0.25
 PARTS = 16
 #: Readings at least, so that a part has three.
 LEAST_READINGS = 64
+#: How often each shape of a soak over several comes at least: once before anything counts, and
+#: twice in what does.
+ROUNDS = 3
 #: Growth over the counted time that is worth a verdict: an arena's or an allocator's last steps.
 LEAST_GROWTH_BYTES = 1 << 20
 LEAST_GROWTH_SHARE = 0.01
@@ -62,7 +65,17 @@ def growth(soak: Soak) -> Growth | str:
         return (
             f"{len(soak.at)} readings in {soak.seconds:.0f} s, {LEAST_READINGS} needed: soak longer"
         )
-    first = math.ceil(WARM_UP * len(soak.at))
+    if soak.shapes > 1 and soak.inferences < ROUNDS * soak.shapes:
+        return (
+            f"{soak.inferences} inferences over {soak.shapes} shapes, each has to come {ROUNDS} "
+            "times: soak longer"
+        )
+    # An arena grows until it has seen the largest shape.
+    seen = sum(done < soak.shapes for done in soak.at) if soak.shapes > 1 else 0
+    first = max(math.ceil(WARM_UP * len(soak.at)), seen)
+    left = len(soak.at) - first
+    if left < 2 * PARTS:
+        return f"{left} readings after every shape had come, {2 * PARTS} needed: soak longer"
     points = _parts(soak.at[first:], soak.resident_bytes[first:])
     slope, low, high = _theil_sen(points)
     _, later_low, _ = _theil_sen(points[len(points) // 2 :])

@@ -22,7 +22,7 @@ from tests.launch.test_memory_of_cases import conv
 from tests.results_factory import make_result
 
 
-def varied(case: Case, dims: dict[str, tuple[int, ...]], *, seconds: float = 4.0) -> Case:
+def varied(case: Case, dims: dict[str, tuple[int, ...]], *, seconds: float = 6.0) -> Case:
     """The case with height and width in its interface, soaked over these sizes."""
     info = TensorInfo(name="x", type="tensor(float)", shape=(1, 1, "H", "W"))
     model = replace(case.model, inputs=(info,), default_dims={"H": 8, "W": 8})
@@ -69,8 +69,8 @@ def test_a_healthy_session_over_300_shapes_is_not_accused(tmp_path: Path) -> Non
     with closing(ProcessLauncher()) as launcher:
         soak = measure_soak(make_result(case=case), launcher)
     assert soak.shapes == 300
-    # Every shape came at least once, or the soak says nothing of it.
-    assert soak.inferences >= 300
+    # Every shape came three times, or the soak says nothing of it.
+    assert soak.inferences >= 900
     found = growth(soak)
     assert isinstance(found, Growth), found
     assert not found.leaks
