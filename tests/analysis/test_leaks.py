@@ -90,16 +90,12 @@ def test_too_few_readings_allow_no_verdict() -> None:
 
 
 def test_of_several_shapes_each_comes_before_anything_counts() -> None:
-    """An arena that grows until it has seen all shapes, which takes a third of the soak."""
-
-    def size(index: int) -> float:
-        return 100 * MB + 20_000 * min(index, 3300)
-
-    # Without the number of shapes the growth reaches into what counts.
-    assert of(soaked(size)).high > 0
-    found = of(replace(soaked(size), shapes=3300))
-    assert (found.leaks, found.per_thousand, found.low, found.high) == (False, 0, 0, 0)
-    assert growth(replace(soaked(size), shapes=3400)) == (
+    steady = soaked(lambda index: 100 * MB + 2000 * index)
+    # A quarter of 10,000 inferences does not count, or as many as there are shapes.
+    assert of(steady).total_bytes == pytest.approx(2000 * 7450)
+    assert of(replace(steady, shapes=300)).total_bytes == pytest.approx(2000 * 7450)
+    assert of(replace(steady, shapes=3300)).total_bytes == pytest.approx(2000 * 6700)
+    assert growth(replace(steady, shapes=3400)) == (
         "10000 inferences over 3400 shapes, each has to come 3 times: soak longer"
     )
 
@@ -109,8 +105,8 @@ def test_a_leak_over_several_shapes_is_found() -> None:
 
 
 def test_too_few_readings_after_a_slow_first_round_allow_no_verdict() -> None:
-    soak = soaked(lambda index: 100 * MB, readings=100, each=1)
-    slow = tuple([*range(1, 81), *range(200, 220)])
+    soak = soaked(lambda _: 100 * MB, readings=100, each=1)
+    slow = (*range(1, 81), *range(200, 220))
     # Every shape has come with the 73rd inference, the 73rd reading.
     found = growth(replace(soak, at=slow, inferences=slow[-1], shapes=73))
     assert found == "28 readings after every shape had come, 32 needed: soak longer"
