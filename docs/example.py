@@ -37,14 +37,15 @@ COMMON = (
     "--ort-batch-sizes=1,8",
 )
 HOST = "example"
-#: Pictures: page, anchor, width and height of the window, whether dark.
-SHOTS: dict[str, tuple[str, str, int, int, bool]] = {
-    "report": ("run.html", "", 1280, 1150, False),
-    "report-dark": ("run.html", "", 1280, 1150, True),
-    "report-narrow": ("run.html", "", 500, 900, False),
-    "report-figures": ("run.html", "#figures", 1280, 1150, False),
-    "comparison": ("comparison.html", "", 1280, 1150, False),
+#: Pictures: page, width and height of the window, whether dark.
+SHOTS: dict[str, tuple[str, int, int, bool]] = {
+    "report": ("run.html", 1280, 1150, False),
+    "report-dark": ("run.html", 1280, 1150, True),
+    "report-narrow": ("run.html", 500, 900, False),
+    "comparison": ("comparison.html", 1280, 1150, False),
 }
+#: Figures that are shown besides.
+FIGURES = ("latency", "accuracy")
 LIMIT_BYTES = 300_000
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
@@ -137,24 +138,26 @@ def draw() -> None:
         runs = [folder / f"{run}.json" for run in RUNS]
         for run in runs:
             shutil.copy(EXAMPLE / run.name, run)
-        tool = [sys.executable, "-m", "pytest_ortbench.cli"]
-        subprocess.run(
-            [*tool, "report", *map(str, runs), f"--output={folder / 'comparison.html'}"],
-            check=True,
-            cwd=folder,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
-        )
-        subprocess.run(
-            [*tool, "report", str(runs[0]), f"--output={folder / 'run.html'}"],
-            check=True,
-            cwd=folder,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
-            stdout=subprocess.DEVNULL,
-        )
-        for shot, (page, anchor, width, height, dark) in SHOTS.items():
+        _tool(folder, "report", *runs, f"--output={folder / 'comparison.html'}")
+        _tool(folder, "report", runs[0], f"--output={folder / 'run.html'}")
+        _tool(folder, "plot", runs[0], f"--output={folder / 'plots'}", "--format=png")
+        for shot, (page, width, height, dark) in SHOTS.items():
             taken = folder / f"{shot}.png"
-            _take(browser, f"{(folder / page).as_uri()}{anchor}", taken, width, height, dark=dark)
+            _take(browser, (folder / page).as_uri(), taken, width, height, dark=dark)
             _shrink(taken, PICTURES / f"{shot}.png")
+        for figure in FIGURES:
+            _shrink(folder / "plots" / f"{figure}.png", PICTURES / f"figure-{figure}.png")
+
+
+def _tool(folder: Path, *arguments: object) -> None:
+    """Call the console tool of this working copy, in a folder of its own."""
+    subprocess.run(
+        [sys.executable, "-m", "pytest_ortbench.cli", *map(str, arguments)],
+        check=True,
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.DEVNULL,
+    )
 
 
 def _take(browser: str, address: str, path: Path, width: int, height: int, *, dark: bool) -> None:
@@ -193,7 +196,7 @@ def _shrink(taken: Path, path: Path) -> None:
             )
             if path.stat().st_size < LIMIT_BYTES:
                 break
-    say(f"{path.relative_to(ROOT)}: {path.stat().st_size / 1e3:.0f} kB")
+    say(f"{path.name}: {path.stat().st_size / 1e3:.0f} kB")
 
 
 def say(text: str) -> None:

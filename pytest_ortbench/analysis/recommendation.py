@@ -39,6 +39,7 @@ class Advice:
         variant: ``int8-static/cpu``.
         label: Its case at the smallest batch size.
         batches: Batch sizes at which none is faster.
+        tied_at: Those of them at which another variant can't be told from it.
         elsewhere: Batch size and variant where another one is faster.
         ties: Variants that are as fast at the smallest batch size.
         nearest: Whether it was chosen among them for its accuracy.
@@ -53,6 +54,7 @@ class Advice:
     variant: str
     label: str
     batches: tuple[int, ...]
+    tied_at: tuple[int, ...] = ()
     elsewhere: tuple[tuple[int, str], ...] = ()
     ties: tuple[str, ...] = ()
     nearest: bool = False
@@ -89,6 +91,7 @@ def advise(
     )[1]
     case, size = chosen.summary.case, chosen.summary.quantities.get("model_size")
     shrunk = original_bytes / size.value if original_bytes and size and size.value > 0 else 0.0
+    mine = [pool for pool in pools if chosen.variant in _variants(pool)]
     others = [one for one in first if one.variant != chosen.variant]
     ratio_db = chosen.summary.quantities.get("accuracy_sqnr")
     top1 = chosen.summary.quantities.get("accuracy_top1")
@@ -96,11 +99,10 @@ def advise(
     return Advice(
         variant=chosen.variant,
         label=chosen.label,
-        batches=tuple(
-            pool[0].summary.case.batch for pool in pools if chosen.variant in _variants(pool)
-        ),
+        batches=tuple(_batch(pool) for pool in mine),
+        tied_at=tuple(_batch(pool) for pool in mine if len(_variants(pool)) > 1),
         elsewhere=tuple(
-            (pool[0].summary.case.batch, pool[0].variant)
+            (_batch(pool), pool[0].variant)
             for pool in pools
             if chosen.variant not in _variants(pool)
         ),
@@ -113,6 +115,10 @@ def advise(
         rivals=rivals,
         blurred_by=blurred_by,
     )
+
+
+def _batch(pool: Sequence[Contender]) -> int:
+    return pool[0].summary.case.batch
 
 
 def _variants(pool: Sequence[Contender]) -> set[str]:

@@ -70,16 +70,18 @@ def _advice(answer: ModelAnswer, advice: Advice) -> str:
             for winner in answer.fastest
         )
         return f"only {advice.variant} can be ranked: {found}"
-    first = answer.fastest[0]
     several = len(answer.fastest) > 1
-    at = f" at batch {listed(advice.batches)}" if several else ""
+    sole = [batch for batch in advice.batches if batch not in advice.tied_at]
+    why: list[str] = []
     if advice.ties:
-        nearest = ", and nearest to the original" if advice.nearest else ""
-        why = [f"as fast as any{at}{nearest}"]
+        why.append(f"as fast as any{_at(advice.tied_at, several)}")
+        why[0] += ", and nearest to the original" if advice.nearest else ""
+        why += [f"fastest{_at(sole, several)}"] if sole else []
     else:
-        factor = first.factor or answer.runner_up
-        why = [f"fastest{at}"]
+        factor = answer.fastest[0].factor or answer.runner_up
+        why.append(f"fastest{_at(sole, several)}")
         why += [f"{factor_text(factor)} faster than {factor.reference}"] if factor else []
+        why += [f"as fast as any{_at(advice.tied_at, several)}"] if advice.tied_at else []
     if advice.smaller is not None:
         why.append(f"×{significant(advice.smaller, 3)} smaller")
     if advice.error is not None:
@@ -90,6 +92,10 @@ def _advice(answer: ModelAnswer, advice: Advice) -> str:
     for batch, variant in advice.elsewhere:
         text += f"; for batch {batch} {variant} is faster"
     return text + (f" (not certain: {', '.join(advice.blurred_by)})" if advice.blurred_by else "")
+
+
+def _at(batches: Sequence[int], several: bool) -> str:
+    return f" at batch {listed(batches)}" if several else ""
 
 
 def listed(batches: Sequence[int]) -> str:

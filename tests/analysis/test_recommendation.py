@@ -72,7 +72,22 @@ def test_the_one_that_is_fastest_at_more_batch_sizes_goes_before_the_nearer_one(
     )
     found = advice(*results)
     assert (found.variant, found.batches, found.elsewhere) == ("fp16/cpu", (1, 8), ())
-    assert "as fast as any at batch 1 and 8" in first_sentence(*results)
+    assert "ship fp16/cpu: as fast as any at batch 1, fastest at batch 8" in first_sentence(
+        *results
+    )
+
+
+def test_a_tie_at_a_larger_batch_size_is_not_called_a_victory() -> None:
+    results = (
+        at("fp32", 2.0),
+        at("fp16", 3.0, sqnr_db=55.0),
+        at("fp32", 9.0, batch=8),
+        at("fp16", 9.0, batch=8, sqnr_db=55.0),
+    )
+    assert advice(*results).tied_at == (8,)
+    text = first_sentence(*results)
+    assert text.startswith("ship fp32/cpu: fastest at batch 1, ×1.500 [")
+    assert text.endswith(" faster than fp16/cpu/b1, as fast as any at batch 8")
 
 
 def test_another_variant_for_another_batch_size_is_named() -> None:
