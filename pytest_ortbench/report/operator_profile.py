@@ -95,8 +95,8 @@ def summary_of(profile: OperatorProfile) -> str:
     if to_device or to_host:
         directions = f" ({_percent(to_device)} to the device, {_percent(to_host)} to the host)"
     return (
-        f"{format_amount(profile.run_ns * 1e-9, 's')} a run, {profile.runs} runs{plain}; "
-        f"{profile.node_count} nodes; copies {_percent(copies)}{directions}, "
+        f"{format_amount(profile.run_ns * 1e-9, 's')} a run, {_count(profile.runs, 'run')}{plain}; "
+        f"{_count(profile.node_count, 'node')}; copies {_percent(copies)}{directions}, "
         f"casts {_percent(casts)}"
     )
 
@@ -151,7 +151,7 @@ def _reached(peak: Peak) -> str:
         parts.append(f"{format_count(peak.bytes_per_s)}B/s ({size} read and written)")
     if peak.reason:
         parts.append(f"not had: {one_line(peak.reason)}")
-    threads = f"{peak.threads} thread{'s' if peak.threads != 1 else ''}"
+    threads = _count(peak.threads, "thread")
     return f"peak on {_alias(peak.provider)} with {threads}: {'; '.join(parts)}"
 
 
@@ -260,6 +260,10 @@ def _aligned(table: ProfileTable) -> list[str]:
         ]
         lines.append(("  " + "  ".join(cells)).rstrip())
     return lines
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'s' if number != 1 else ''}"
 
 
 def _percent(share: float) -> str:

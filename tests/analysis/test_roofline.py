@@ -83,9 +83,16 @@ def test_times_of_starting_kernels_are_no_rates():
     assert model_rate(profile).compute_share == pytest.approx(0.5)
 
 
-def test_the_model_without_a_plain_time_has_that_of_the_profiled_run():
-    profile = OperatorProfile(peak=PEAK, run_ns=2_000_000, macs=50_000_000, moved_bytes=1)
+@pytest.mark.parametrize("plain_ns", [0, 3_000_000])
+def test_a_model_without_a_better_plain_time_has_that_of_the_profiled_run(plain_ns):
+    profile = OperatorProfile(
+        peak=PEAK, run_ns=2_000_000, plain_ns=plain_ns, macs=50_000_000, moved_bytes=1
+    )
     assert model_rate(profile).compute_share == pytest.approx(0.25)
+
+
+def test_without_any_time_there_is_no_rate():
+    assert model_rate(OperatorProfile(peak=PEAK, macs=5, moved_bytes=1)) == Rate()
 
 
 def test_ridge_and_uncounted():

@@ -21,7 +21,7 @@ def test_a_model_file_with_its_trace(
     assert run(["profile", str(model), "--batch-sizes=2", f"--trace={trace}"]) == 0
     out = capsys.readouterr().out
     assert out.startswith("m/native/cpu/b2: ")
-    assert "1 nodes" in out
+    assert "1 node;" in out
     assert "  Relu " in out
     assert "(between nodes)" in out
     assert "  peak on cpu with " in out
