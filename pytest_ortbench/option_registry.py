@@ -91,7 +91,8 @@ OPTIONS: tuple[OptionSpec, ...] = (
         kind="list",
         metavar="SPEC",
         help="precisions: native (the file as it is), fp32, fp16, bf16, int8-dynamic, "
-        "int8-static, int4, or names of [tool.ortbench.precisions] and of own variants "
+        "int8-static, int4, simplified, optimized, or names of [tool.ortbench.precisions] and of "
+        "own variants "
         "(default: native, and the model's own variants)",
         filled_by=("precisions",),
     ),

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -57,11 +58,10 @@ def model(tmp_path: Path) -> Path:
     return tmp_path / "m.onnx"
 
 
-def test_a_model_of_2_3_gb_in_fp32_and_int8_dynamic_within_12_gib(
-    model: Path, tmp_path: Path
-) -> None:
+def measured(tmp_path: Path, model: Path, precisions: str) -> list[Any]:
+    """Measure the model, and hold the memory of all processes against what they may take."""
     command = [sys.executable, "-m", "pytest", model.name, "-k", "test_latency", "-q"]
-    command += ["--ort-precisions=fp32,int8-dynamic", "--ort-time=1", "--ort-workers=1"]
+    command += [f"--ort-precisions={precisions}", "--ort-time=1", "--ort-workers=1"]
     command += ["--ort-timeout=1500", "--ort-no-results", "--ort-json=run.json"]
     environment = {**os.environ, "ORTBENCH_CACHE": str(tmp_path / "cache")}
     pytest_peak = total_peak = 0
@@ -79,9 +79,23 @@ def test_a_model_of_2_3_gb_in_fp32_and_int8_dynamic_within_12_gib(
     assert running.returncode == 0
     assert total_peak < 12 * _GIB
     assert pytest_peak < 400e6
-    cases = json.loads((tmp_path / "run.json").read_text())["cases"]
+    cases: list[Any] = json.loads((tmp_path / "run.json").read_text())["cases"]
+    return cases
+
+
+def test_a_model_of_2_3_gb_in_fp32_and_int8_dynamic_within_12_gib(
+    model: Path, tmp_path: Path
+) -> None:
+    cases = measured(tmp_path, model, "fp32,int8-dynamic")
     fp32, dynamic = (case["case"]["variant"] for case in cases)
     assert fp32["path"] == str(model)
     assert dynamic["external_files"] == ["model.onnx.data"]
     assert dynamic["size_bytes"] == pytest.approx(_ROWS**2, rel=0.01)
     assert cases[1]["accuracy"]["outputs"][0]["sqnr_db"] > 15
+
+
+def test_in_half_precision_it_is_half_as_large_within_12_gib(model: Path, tmp_path: Path) -> None:
+    (case,) = measured(tmp_path, model, "fp16")
+    assert case["status"] == "measured"
+    assert case["case"]["variant"]["size_bytes"] == pytest.approx(2 * _ROWS**2, rel=0.01)
+    assert case["accuracy"]["outputs"][0]["sqnr_db"] > 40

@@ -275,3 +275,29 @@ def every_type() -> bytes:
         [value(name, kind, shape) for name, (kind, shape) in kinds.items()],
         [value(f"{name}_out", kind, shape) for name, (kind, shape) in kinds.items()],
     )
+
+
+def wordy() -> bytes:
+    """Ten nodes for what two can do: constants to fold, identities, a dead end."""
+    return serialised(
+        [
+            helper.make_node("Identity", ["x"], ["a"], name="id0"),
+            helper.make_node("Add", ["w", "w"], ["w2"], name="fold0"),
+            helper.make_node("Mul", ["w2", "half"], ["w3"], name="fold1"),
+            helper.make_node("MatMul", ["a", "w3"], ["b"], name="mm"),
+            helper.make_node("Identity", ["b"], ["c"], name="id1"),
+            helper.make_node("Relu", ["c"], ["d"], name="relu"),
+            helper.make_node("Reshape", ["d", "s0"], ["e"], name="r0"),
+            helper.make_node("Reshape", ["e", "s1"], ["f"], name="r1"),
+            helper.make_node("Tanh", ["f"], ["dead"], name="dead"),
+            helper.make_node("Identity", ["f"], ["y"], name="id2"),
+        ],
+        [value("x", TensorProto.FLOAT, ["N", 16])],
+        [value("y", TensorProto.FLOAT, ["N", 16])],
+        {
+            "w": weights(16, 16),
+            "half": np.float32(0.5),
+            "s0": np.int64([-1, 4, 4]),
+            "s1": np.int64([-1, 16]),
+        },
+    )

@@ -23,7 +23,7 @@ from pytest_ortbench.worker.convert import graph, memory, offline
 from pytest_ortbench.worker.convert.make import convert
 from pytest_ortbench.zoo.graph import read_model
 
-from .graphs import serialised, value, weights
+from .graphs import serialised, value, weights, wordy
 from .sessions import cpu_session
 
 FLOAT = TensorProto.FLOAT
@@ -32,32 +32,6 @@ SIMPLIFIED = Recipe(name="simplified", base="simplified")
 OPTIMIZED = Recipe(name="optimized", base="optimized")
 
 Make = Callable[..., Converted]
-
-
-def wordy() -> bytes:
-    """Ten nodes for what two can do: constants to fold, identities, a dead end."""
-    return serialised(
-        [
-            helper.make_node("Identity", ["x"], ["a"], name="id0"),
-            helper.make_node("Add", ["w", "w"], ["w2"], name="fold0"),
-            helper.make_node("Mul", ["w2", "half"], ["w3"], name="fold1"),
-            helper.make_node("MatMul", ["a", "w3"], ["b"], name="mm"),
-            helper.make_node("Identity", ["b"], ["c"], name="id1"),
-            helper.make_node("Relu", ["c"], ["d"], name="relu"),
-            helper.make_node("Reshape", ["d", "s0"], ["e"], name="r0"),
-            helper.make_node("Reshape", ["e", "s1"], ["f"], name="r1"),
-            helper.make_node("Tanh", ["f"], ["dead"], name="dead"),
-            helper.make_node("Identity", ["f"], ["y"], name="id2"),
-        ],
-        [value("x", FLOAT, ["N", 16])],
-        [value("y", FLOAT, ["N", 16])],
-        {
-            "w": weights(16, 16),
-            "half": np.float32(0.5),
-            "s0": np.int64([-1, 4, 4]),
-            "s1": np.int64([-1, 16]),
-        },
-    )
 
 
 def quantised() -> bytes:
@@ -273,3 +247,32 @@ def test_the_layout_of_this_machine_is_part_of_the_key(monkeypatch: pytest.Monke
         assert key(tied) != before[1]
     finally:
         variants._hardware.cache_clear()
+
+
+def test_another_version_of_the_simplifier_makes_another_file(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from pytest_ortbench.engine import variants
+
+    def keys() -> list[str]:
+        return [
+            variants.cache_key(
+                Conversion(
+                    recipe=recipe,
+                    source="",
+                    digest="d",
+                    size_bytes=1,
+                    own_precision="fp32",
+                    inputs=(),
+                )
+            )
+            for recipe in (SIMPLIFIED, replace(OPTIMIZED, simplify=True), OPTIMIZED)
+        ]
+
+    before = keys()
+    real = variants._version
+    monkeypatch.setattr(
+        variants, "_version", lambda name: "9.9" if name == "onnxslim" else real(name)
+    )
+    after = keys()
+    assert [old == new for old, new in zip(before, after, strict=True)] == [False, False, True]
