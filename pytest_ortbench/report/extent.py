@@ -16,6 +16,8 @@ def extent_words(after: Variant, before: Variant | None = None) -> str:
     now, then = after.extent, None if before is None else before.extent
     if now is None:
         return ""
+    # What is left out on one side only would look like a saving.
+    partly = bool(now.uncounted) and then is not None and not then.uncounted
     earlier = None if before is None else format_amount(before.size_bytes, "bytes")
     parts = [_changed(earlier, format_amount(after.size_bytes, "bytes"))]
     for name, unit in (
@@ -24,13 +26,13 @@ def extent_words(after: Variant, before: Variant | None = None) -> str:
         ("macs", "multiply-accumulates"),
     ):
         value = getattr(now, name)
-        if value is None:
+        if value is None or (name == "macs" and partly):
             continue
         past = None if then is None else getattr(then, name)
         text = _changed(None if past is None else _count(past, name), _count(value, name))
         least = "at least " if name == "macs" and now.uncounted else ""
         parts.append(f"{least}{text} {unit}")
-    if now.macs is None:
+    if now.macs is None or partly:
         parts.append(f"multiply-accumulates unknown ({_why(now.reason, now.uncounted)})")
     return ", ".join(parts)
 

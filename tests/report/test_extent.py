@@ -43,6 +43,17 @@ BEFORE = variant(14_200_000, nodes=152, parameters=3_540_000, macs=301_000_000)
             "(53 nodes of operators or shapes that are not known)",
         ),
         (
+            variant(14_200_000, nodes=152, parameters=3_540_000, macs=136_000, uncounted=59),
+            BEFORE,
+            "14.2 MB, 152 nodes, 3.54 M parameters, multiply-accumulates unknown "
+            "(59 nodes of operators or shapes that are not known)",
+        ),
+        (
+            variant(20, nodes=2, parameters=3, macs=5, uncounted=1),
+            variant(20, nodes=3, parameters=3, macs=6, uncounted=1),
+            "20.0 B, 3 → 2 nodes, 3 parameters, at least 6 → 5 multiply-accumulates",
+        ),
+        (
             variant(10, nodes=2, parameters=3, macs=5, uncounted=1),
             None,
             "10.0 B, 2 nodes, 3 parameters, at least 5 multiply-accumulates",
