@@ -65,6 +65,8 @@ def _refusal(case: Case) -> str:
         return "stages run in the runtime 'current' only: what they import is installed there"
     if case.io != "end-to-end":
         return "stages hand over host arrays, so they are measured with --ort-io=end-to-end only"
+    if case.call != "sync":
+        return "stages are measured around run, not run_async"
     if case.callers > 1:
         return "stages are measured with one caller on one session"
     return ""

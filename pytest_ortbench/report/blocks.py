@@ -13,13 +13,20 @@ from pytest_ortbench.report.soak import soak_lines
 from pytest_ortbench.report.stages import stage_tables
 from pytest_ortbench.report.start_up import start_up_tables
 
-_BLOCKS = (scaling_lines, energy_lines, soak_lines)
+_SENTENCES = (energy_lines, soak_lines)
+_BLOCKS = (scaling_lines, *_SENTENCES)
 _TABLES = (process_tables, start_up_tables, load_tables, stage_tables)
 
 
 def pass_tables(run: Run) -> tuple[PassTable, ...]:
     """Return the tables of all passes that have some, pass by pass."""
     return tuple(table for tables_of in _TABLES for table in tables_of(run))
+
+
+def pass_sentences(run: Run) -> tuple[str, ...]:
+    """Return what passes without a table found: energy and soaks, a sentence a case."""
+    found = [line for lines_of in _SENTENCES for line in lines_of(run)]
+    return tuple(line for line in found if line)
 
 
 def block_lines(run: Run, *, encoding: str = "utf-8") -> list[str]:

@@ -94,6 +94,7 @@ def test_every_worker_gives_frames_in_turn_and_overlapped(case: Case) -> None:
         ({"runtime": Runtime(label="onnxruntime-1.30.0")}, "in the runtime 'current' only"),
         ({"io": "device"}, "with --ort-io=end-to-end only"),
         ({"concurrency": 2}, "with one caller on one session"),
+        ({"call": "async"}, "around run, not run_async"),
         ({"stages": ""}, "no file of stages was given"),
     ],
 )

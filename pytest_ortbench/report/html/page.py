@@ -11,7 +11,7 @@ from pytest_ortbench.analysis.answers import ModelAnswer, answers
 from pytest_ortbench.analysis.sentences import name_of, sentences
 from pytest_ortbench.core.run import Run
 from pytest_ortbench.report import legend
-from pytest_ortbench.report.blocks import pass_tables
+from pytest_ortbench.report.blocks import pass_sentences, pass_tables
 from pytest_ortbench.report.cells import COLUMNS, Column, texts
 from pytest_ortbench.report.entries import Entry, ModelGroup, by_model, entries
 from pytest_ortbench.report.escape import lines, one_line
@@ -119,6 +119,7 @@ class Page:
     precision_headings: tuple[str, ...]
     precisions: tuple[PrecisionTable, ...]
     passes: tuple[PassTable, ...]
+    pass_sentences: tuple[str, ...]
     profiles: tuple[ProfileBlock, ...]
     profiles_open: int
     profiles_left_out: int
@@ -156,6 +157,7 @@ def build_page(run: Run, *, slo: Slo | None = None, shown: Sequence[Entry] | Non
         precision_headings=HEADINGS,
         precisions=precision_tables(run, [entry.summary for entry in shown]),
         passes=pass_tables(run),
+        pass_sentences=pass_sentences(run),
         profiles=profiles[:PROFILES],
         profiles_open=OPEN,
         profiles_left_out=max(0, len(profiles) - PROFILES),
