@@ -1,0 +1,147 @@
+"""Blocks of the passes: the same numbers in the terminal, on the page and in a stored document."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pytest_ortbench.core.outcome import CaseResult
+from pytest_ortbench.core.processes import OneOfSeveral, ProcessPoint
+from pytest_ortbench.core.samples import Samples
+from pytest_ortbench.core.soak import Soak
+from pytest_ortbench.core.stages import Stages, StageWorker
+from pytest_ortbench.core.start_up import ShapeStart, StartTrial, StartUps
+from pytest_ortbench.report.blocks import block_lines, pass_sentences, pass_tables
+from pytest_ortbench.report.html import render_html
+from pytest_ortbench.schema.document import decode_run, encode_run
+from tests.results_factory import make_case, make_result, make_run, make_samples
+
+MS = 1_000_000
+
+
+def samples(ms: float, count: int = 400) -> Samples:
+    return make_samples([round(ms * MS)] * count)
+
+
+def stages(file: str = "own.py") -> Stages:
+    worker = StageWorker(
+        frame=samples(8), inference=samples(5), preprocess=samples(3), overlapped=100,
+        overlapped_ns=100 * 5 * MS,
+    )  # fmt: skip
+    functions = ("frames", "preprocess")
+    return Stages(
+        file=file, digest="ab" * 32, functions=functions, frames=4, workers=(worker, worker)
+    )
+
+
+def trial(page_cache: str, create_ms: int, reason: str = "") -> StartTrial:
+    return StartTrial(
+        page_cache=page_cache,
+        resident=0.0 if page_cache == "cold" else 1.0,
+        import_ns=300 * MS,
+        session_create_ns=create_ms * MS,
+        first_inference_ns=9 * MS,
+        again_ns=2 * MS,
+        shapes=(
+            ShapeStart(label="b8", first_ns=40 * MS, again_ns=20 * MS),
+            ShapeStart(label="b9", reason="it was refused"),
+        ),
+        reason=reason,
+    )
+
+
+def full() -> CaseResult:
+    at = tuple(range(0, 20_000, 100))
+    return replace(
+        make_result(case=make_case(batch=1)),
+        stages=stages(),
+        start_ups=StartUps(trials=(trial("cold", 80), trial("warm", 20), trial("warm", 40))),
+        processes=(
+            ProcessPoint(
+                asked=2, threads=2,
+                processes=(OneOfSeveral(samples=samples(4), peak_bytes=3_000_000),) * 2,
+            ),
+            ProcessPoint(asked=4, reason="out_of_memory: it is full"),
+        ),
+        soak=Soak(seconds=60.0, inferences=at[-1], at=at, resident_bytes=(10**8,) * len(at)),
+    )  # fmt: skip
+
+
+RUN = make_run([full()])
+
+
+def test_the_stages_of_a_frame() -> None:
+    [table] = [table for table in pass_tables(RUN) if table.title.startswith("stages of")]
+    assert table.title.endswith("(own.py, 800 frames by 2 workers, 4 different ones)")
+    assert table.rows == (
+        ("preprocess", "3.00 ms", "[3.00 ms, 3.00 ms]", "3.00 ms", "3.00 ms"),
+        ("inference", "5.00 ms", "[5.00 ms, 5.00 ms]", "5.00 ms", "5.00 ms"),
+        ("frame", "8.00 ms", "[8.00 ms, 8.00 ms]", "8.00 ms", "8.00 ms"),
+    )
+    assert table.remarks == (
+        "one frame after the other: 125 /s; a thread for each stage: 200 /s (1.60 times as many)",
+    )
+
+
+def test_starts_under_each_condition() -> None:
+    [table] = [table for table in pass_tables(RUN) if table.title.startswith("start-up of")]
+    assert table.rows == (
+        ("from disk", "1", "300 ms", "80.0 ms", "[80.0 ms, 80.0 ms]", "9.00 ms", "2.00 ms"),
+        ("in the page cache", "2", "300 ms", "30.0 ms", "[20.0 ms, 40.0 ms]", "9.00 ms", "2.00 ms"),
+    )
+    assert table.remarks == (
+        "first inference of b8: 40.0 ms, then 20.0 ms",
+        "first inference of b9: it was refused",
+    )
+
+
+def test_files_that_could_not_be_dropped_are_no_row() -> None:
+    start_ups = StartUps(trials=(trial("cold", 80, reason="they stayed"), trial("warm", 20)))
+    run = make_run([replace(make_result(), start_ups=start_ups)])
+    [table] = pass_tables(run)
+    assert [row[0] for row in table.rows] == ["in the page cache"]
+    assert table.remarks[-1] == "not from disk: they stayed"
+
+
+def test_processes_at_a_time() -> None:
+    [table] = [table for table in pass_tables(RUN) if table.title.startswith("processes of")]
+    assert table.title.endswith(": highest throughput 500 /s with 2 processes")
+    [row] = table.rows
+    assert (row[0], row[1], row[2], row[3], row[6]) == ("2", "4", "500", "100 %", "6.00 MB")
+    assert table.remarks == ("4 processes: out_of_memory: it is full",)
+
+
+def test_a_pass_without_numbers_says_why() -> None:
+    results = [
+        replace(make_result(), stages=Stages(file="own.py", reason="own.py:3: it broke")),
+        replace(make_result(), start_ups=StartUps(reason="crash: it died")),
+    ]
+    lines = [line for line in block_lines(make_run(results)) if line]
+    assert [line.partition(": ")[2] for line in lines] == ["crash: it died", "own.py:3: it broke"]
+
+
+def test_terminal_and_page_show_the_same() -> None:
+    lines = block_lines(RUN)
+    page = render_html(RUN)
+    for table in pass_tables(RUN):
+        assert table.title in lines
+        assert table.title in page
+        for row in table.rows:
+            assert any(all(cell in line for cell in row) for line in lines)
+            assert all(cell in page for cell in row)
+    [sentence] = pass_sentences(RUN)
+    assert sentence.startswith("soak of ")
+    assert sentence in lines
+    assert sentence in page
+    assert '<a href="#passes">' in page
+    assert '<a href="#passes">' not in render_html(make_run([make_result()]))
+
+
+def test_a_name_of_a_file_is_inert_on_the_page() -> None:
+    result = replace(make_result(), stages=stages("<script>alert(1)</script>.py"))
+    page = render_html(make_run([result]))
+    assert "<script>alert(1)" not in page
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;.py" in page
+
+
+def test_a_document_keeps_all_of_it() -> None:
+    assert decode_run(encode_run(RUN), "here") == RUN
