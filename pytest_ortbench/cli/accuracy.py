@@ -77,8 +77,10 @@ def _prepared(
     from pytest_ortbench.core.case import Runtime, Sampling
     from pytest_ortbench.engine.planning import Planner
     from pytest_ortbench.engine.variants import VARIANTS_FOLDER, Variants
+    from pytest_ortbench.launch.reference import reference_case
     from pytest_ortbench.plan.request import PlanRequest
     from pytest_ortbench.zoo.cache import cache_folder
+    from pytest_ortbench.zoo.ort_file import is_ort_file
 
     current = Runtime(label="current", command=(sys.executable,))
     planner = Planner(launcher, Path.cwd(), runtimes=[current], notify=step)
@@ -95,6 +97,9 @@ def _prepared(
     planned = plan.entries[0]
     if planned.refusal is not None:
         return None, planned.refusal.message
+    right = reference_case(planned.case).model.path
+    if any(is_ort_file(Path(path)) for path in (planned.case.variant.path, right)):
+        return None, f"{model}: the nodes of a file in ONNX Runtime's own format can't be compared"
     if planned.conversion is None:
         return planned.case, ""
     step(f"making {precision} of {planned.case.model.name}")

@@ -70,8 +70,9 @@ def fetch(names: tuple[str, ...]) -> int:
 def inspect(names: tuple[str, ...]) -> int:
     """Say what a model takes, what it holds, and what it would be fed by default."""
     code = ExitCode.FINE
-    for index, model in enumerate(_resolve(names)):
-        if not isinstance(model, Model):
+    for index, found in enumerate(_resolve(names)):
+        model = None if found is None else _with_interface(found)
+        if model is None:
             code = ExitCode.WRONG_CALL
             continue
         if index:
@@ -151,6 +152,22 @@ def _resolve(names: tuple[str, ...]) -> Iterator[Model | None]:
             yield None
 
 
+def _with_interface(model: Model) -> Model | None:
+    """The model as a session describes it, if nothing else can; ``None``, and a line, if not."""
+    from contextlib import closing
+
+    from pytest_ortbench.core.errors import ModelError
+    from pytest_ortbench.engine.described import described
+    from pytest_ortbench.launch.launcher import ProcessLauncher
+
+    try:
+        with closing(ProcessLauncher()) as launcher:
+            return described(model, launcher)
+    except ModelError as error:
+        warn(f"ortbench: {' '.join(str(error).split())}")
+        return None
+
+
 def _full_name(name: str) -> str:
     """Put ``zoo:`` or ``builtin:`` in front where it was left out."""
     from pytest_ortbench.zoo.builders.registry import BUILDERS
@@ -164,6 +181,8 @@ def _full_name(name: str) -> str:
 
 
 def _facts(model: Model) -> Iterator[tuple[str, str]]:
+    from pytest_ortbench.zoo.ort_file import is_ort_file
+
     yield "file", model.path
     yield "source", model.source
     external = f", of it {len(model.external_files)} external files" if model.external_files else ""
@@ -171,10 +190,12 @@ def _facts(model: Model) -> Iterator[tuple[str, str]]:
     if _licence(model.source):
         yield "licence", _licence(model.source)
     yield "SHA-256", model.digest
-    opsets = ", ".join(f"{domain} {version}" for domain, version in model.opsets.items())
-    yield "format", f"IR version {model.ir_version or 'unknown'}; operator sets: {opsets or 'none'}"
-    yield "weights", f"{model.parameters:,}"
-    yield "nodes", f"{model.nodes:,}: {_operators(model.op_types)}"
+    if not is_ort_file(Path(model.path)):
+        opsets = ", ".join(f"{domain} {version}" for domain, version in model.opsets.items())
+        version = model.ir_version or "unknown"
+        yield "format", f"IR version {version}; operator sets: {opsets or 'none'}"
+        yield "weights", f"{model.parameters:,}"
+        yield "nodes", f"{model.nodes:,}: {_operators(model.op_types)}"
     for tensor in model.inputs:
         yield "input", _tensor(tensor)
     for tensor in model.outputs:

@@ -34,7 +34,7 @@ FLAGS: dict[str, FlagKind] = dict(
         _kind(
             "INACCURATE",
             "bars",
-            "outputs are below the accuracy floor of this precision",
+            "outputs are below the accuracy floor of this precision, or the task metric is",
             "Do not ship it; see the accuracy columns, or set a limit that your task allows.",
         ),
         _kind("SHAPES", "bars", "inputs differ between the two sides", "Compare equal shapes."),

@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from pytest_ortbench.core.case import Runtime
-from pytest_ortbench.core.errors import ModelError, WorkerError
 from pytest_ortbench.core.model import Model
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.run import Skip
 from pytest_ortbench.engine.candidates import Candidates
+from pytest_ortbench.engine.described import described
 from pytest_ortbench.engine.family_models import Resolved, resolve
 from pytest_ortbench.launch.launcher import Launcher
 from pytest_ortbench.launch.plugin_config import configured_plugins
@@ -19,7 +19,6 @@ from pytest_ortbench.plan.matrix import Plan, Target, build_plan
 from pytest_ortbench.plan.recipes import check_precisions, recipes
 from pytest_ortbench.plan.request import PlanRequest
 from pytest_ortbench.zoo.cache import cache_folder
-from pytest_ortbench.zoo.ort_file import with_interface
 
 
 class Planner:
@@ -106,14 +105,7 @@ class Planner:
         return self._models[specs]
 
     def _describe(self, model: Model) -> Model:
-        """Ask a session for the interface of a model that nothing else can read."""
-        try:
-            found = self._launcher.describe(Path(model.path), self._custom_ops)
-        except WorkerError as error:
-            raise ModelError(
-                error.failure.message, place=model.path, hint=error.failure.hint
-            ) from error
-        return with_interface(model, found.inputs, found.outputs)
+        return described(model, self._launcher, self._custom_ops)
 
     def _expand(self, specs: tuple[str, ...]) -> tuple[list[Target], list[Skip]]:
         if specs not in self._targets:
