@@ -23,9 +23,6 @@ BEYOND_PEAK = 1.2
 #: Share of the CPU time that threads spend waiting in a loop.
 SPINNING = 0.25
 
-#: Session option by which waiting threads sleep.
-SPIN_OPTION = "session.intra_op.allow_spinning"
-
 #: Nodes as short as this cost about as much to start as to run.
 SHORT_NODE_NS = 5_000
 #: The profiler itself slows a run down; from here on its shares are to be read with care, and
@@ -178,8 +175,7 @@ def _spinning(profile: OperatorProfile) -> str:
     plain, slept = (format_amount(ns * 1e-9, "s") for ns in (profile.plain_ns, profile.unspun_ns))
     return (
         f"spinning: {share:.0%} of the CPU time is threads that wait for work; with "
-        f"--ort-session-option={SPIN_OPTION}=0 they sleep, and a run takes {slept} in place of "
-        f"{plain}"
+        f"--ort-spinning=off they sleep, and a run takes {slept} in place of {plain}"
     )
 
 

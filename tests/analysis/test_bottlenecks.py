@@ -99,7 +99,7 @@ def test_nothing_stands_out() -> None:
         (
             profile_of(*BALANCED, cpu_ns=20 * MS, unspun_ns=11 * MS, unspun_cpu_ns=12 * MS),
             "spinning: 40% of the CPU time is threads that wait for work",
-            "session.intra_op.allow_spinning=0 they sleep, and a run takes 11.0 ms in place of 10",
+            "--ort-spinning=off they sleep, and a run takes 11.0 ms in place of 10.0 ms",
         ),
         (
             profile_of(*BALANCED, macs=600_000_000, moved_bytes=10_000_000, peak=PEAK),
