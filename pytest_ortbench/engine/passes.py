@@ -29,7 +29,7 @@ from pytest_ortbench.launch.launcher import Launcher
 from pytest_ortbench.worker.energy import Procedure
 
 #: Slowest nodes of a case that a document keeps.
-_KEPT_NODES = 20
+_KEPT_NODES = 12
 #: What a worker may take to answer when its budget is used up.
 _ANSWER_S = 5.0
 #: Windows of an energy pass.
