@@ -102,8 +102,8 @@ class Load:
         tests: One entry a test in order; a search for the peak has several.
         answer: Index of the test that answers: the only one, or the highest VALID rate of a
             search; ``None`` where no test does.
-        beyond_per_s: Lowest rate that a search found INVALID, which is above its answer; ``None``
-            where it found none.
+        beyond_per_s: Lowest rate above the answer that a search found INVALID, twice unless the
+            search ran out of time; ``None`` where it found none.
         official: Whether durations and numbers of queries are those of MLPerf's rules. Without
             it a result is non-conforming, whatever it says.
         callers: Threads that take queries, over all sessions.

@@ -143,6 +143,8 @@ def _unfinished(valid: float, invalid: float | None, budget_s: float) -> str:
     ended = f"the search ended at the timeout of {format_amount(budget_s, 's')} or its 16 tests"
     if invalid is None:
         return f"{ended}, and no rate was INVALID"
+    if invalid <= valid * (1 + RESOLUTION):
+        return f"{ended}, before the INVALID rate was tested again"
     return f"{ended}, {100 * (invalid / valid - 1):.0f} % apart instead of {100 * RESOLUTION:g} %"
 
 

@@ -1,4 +1,8 @@
-"""The search for the highest rate that is still VALID: a bracket first, then halving."""
+"""The search for the highest rate that is still VALID: a bracket first, then halving.
+
+A stall of the machine makes a test INVALID at a rate that is fine otherwise, and everything above
+it would never be looked at again. So the rate that ends the search is tested twice.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +23,9 @@ class Peak:
     """Where a search ended.
 
     Attributes:
-        valid_per_s: Highest rate that was VALID below every INVALID one; ``None`` if none was.
-        invalid_per_s: Lowest rate that was INVALID; ``None`` if none was.
-        complete: Whether the two are within :data:`RESOLUTION`.
+        valid_per_s: Highest rate that was VALID; ``None`` if none was.
+        invalid_per_s: Lowest rate above it that was INVALID; ``None`` if none was.
+        complete: Whether the two are within :data:`RESOLUTION`, the upper one tested twice.
     """
 
     valid_per_s: float | None
@@ -34,6 +38,8 @@ def search_peak(
 ) -> Peak:
     """Find the highest VALID rate, as if every rate below a VALID one were VALID too.
 
+    A rate that turned out VALID is so whatever was INVALID below it or at it before.
+
     Args:
         is_valid: Tests one rate.
         start_per_s: What is tested first.
@@ -41,20 +47,25 @@ def search_peak(
     """
     low: float | None = None
     high: float | None = None
+    invalid: list[float] = []
     rate = start_per_s
     for _ in range(_MOST):
         if not affordable(rate):
             break
         if is_valid(rate):
             low = rate
+            invalid = [other for other in invalid if other > rate]
         else:
-            high = rate
+            invalid.append(rate)
+        high = min(invalid, default=None)
         if low is None:
             rate = _DOWN * rate
         elif high is None:
-            rate = _UP * rate
-        elif high <= low * (1.0 + RESOLUTION):
+            rate = _UP * low
+        elif high > low * (1.0 + RESOLUTION):
+            rate = math.sqrt(low * high)
+        elif invalid.count(high) > 1:
             return Peak(valid_per_s=low, invalid_per_s=high, complete=True)
         else:
-            rate = math.sqrt(low * high)
+            rate = high
     return Peak(valid_per_s=low, invalid_per_s=high, complete=False)

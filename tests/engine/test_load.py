@@ -116,6 +116,8 @@ def test_a_peak_is_searched_from_the_capacity_and_every_test_is_recorded() -> No
     assert (load.reason, load.note) == ("", "")
     # Latencies of the one that answers only.
     assert [bool(test.latencies_ns) for test in load.tests].count(True) == 1
+    # The rate that ends the search was tested twice.
+    assert rates.count(load.beyond_per_s) == 2
     # One worker for all of them.
     assert len(launcher.opened) == 1
 
