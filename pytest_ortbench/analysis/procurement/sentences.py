@@ -70,7 +70,8 @@ def count(units: Figure) -> str:
         return f"{units.value:.0f} machines or more"
     if low == high:
         return f"{low:.0f} machine{'s' if low != 1 else ''}"
-    return f"{units.value:.0f} machines ({low:.0f} to {high:.0f})"
+    some = "machine" if units.value == 1 else "machines"
+    return f"{units.value:.0f} {some} ({low:.0f} to {high:.0f})"
 
 
 def money(figure: Figure) -> str:
@@ -81,9 +82,9 @@ def money(figure: Figure) -> str:
             return "∞"
         return f"{value:.0f}" if value >= 1000 else significant(value, 3)
 
-    if figure.low == figure.high:
-        return amount(figure.value)
-    return f"{amount(figure.value)} [{amount(figure.low)}, {amount(figure.high)}]"
+    value, low, high = (amount(end) for end in (figure.value, figure.low, figure.high))
+    # Bounds that differ beyond the digits shown say nothing.
+    return value if value == low == high else f"{value} [{low}, {high}]"
 
 
 def span(figure: Figure, digits: int = 3) -> str:

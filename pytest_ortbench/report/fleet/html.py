@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from importlib import resources
@@ -164,6 +165,9 @@ def _sentence(text: str, winners: Collection[str]) -> ShownSentence:
     if not colon or not found:
         return ShownSentence(about="", before=text, winner="", after="")
     start, _, name = min(found)
+    # What a machine costs least with may be another variant than the fastest.
+    variant = re.match(r" with [^,;]+", rest[start + len(name) :])
+    name += variant[0] if variant and " with " not in name else ""
     return ShownSentence(
         about=f"{about}: ", before=rest[:start], winner=name, after=rest[start + len(name) :]
     )

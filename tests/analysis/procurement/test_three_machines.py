@@ -30,7 +30,7 @@ from pytest_ortbench.analysis.procurement.economics import (
 from pytest_ortbench.analysis.procurement.machines import Machine, Terms
 from pytest_ortbench.analysis.procurement.queueing import capacity
 from pytest_ortbench.analysis.procurement.ranking import Tender, tenders
-from pytest_ortbench.analysis.procurement.sentences import conclusions, warnings
+from pytest_ortbench.analysis.procurement.sentences import conclusions, count, money, warnings
 from pytest_ortbench.core.errors import UsageError
 from tests.analysis.fleet.runs import Span, case, exact, run
 
@@ -322,3 +322,26 @@ def test_another_workload_is_another_question_and_more_callers_are_not() -> None
         ("b1/workload:prefill", 1),
         ("b1/workload:decode", 2),
     ]
+
+
+@pytest.mark.parametrize(
+    ("figure", "text"),
+    [
+        (Figure(value=1, low=1, high=1), "1 machine"),
+        (Figure(value=1, low=1, high=2), "1 machine (1 to 2)"),
+        (Figure(value=3, low=2, high=6), "3 machines (2 to 6)"),
+    ],
+)
+def test_one_machine_is_not_machines(figure: Figure, text: str) -> None:
+    assert count(figure) == text
+
+
+@pytest.mark.parametrize(
+    ("figure", "text"),
+    [
+        (Figure(value=26.41, low=26.40, high=26.42), "26.4"),
+        (Figure(value=26.4, low=26.4, high=26.6), "26.4 [26.4, 26.6]"),
+    ],
+)
+def test_bounds_that_round_to_the_value_are_left_out(figure: Figure, text: str) -> None:
+    assert money(figure) == text
