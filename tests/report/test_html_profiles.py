@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
+
+import pytest
 
 from pytest_ortbench.core.profile import OperatorProfile
 from pytest_ortbench.report.entries import entries
@@ -12,6 +15,7 @@ from pytest_ortbench.report.operator_profile import profile_lines
 from tests import results_factory as factory
 from tests.report import profiled_runs, sample_runs
 from tests.report.page_reader import read_page
+from tests.report.test_html_browser import act, browse
 
 
 def one_space(text: str) -> str:
@@ -82,3 +86,22 @@ def test_hostile_names_are_text() -> None:
     page = render_html(profiled_runs.with_profiles(sample_runs.hostile()))
     assert "<script>alert" not in page
     assert read_page(page).open_tags == []
+
+
+@pytest.mark.needs("chromium")
+def test_a_browser_shows_it_without_complaint_and_without_scrolling_sideways(
+    tmp_path: Path,
+) -> None:
+    page = render_html(profiled_runs.ten_cases())
+    document, console = browse(page, tmp_path)
+    assert console == []
+    assert document.count("<caption>By operator type</caption>") == 7
+    found = act(
+        page,
+        "const open = document.querySelectorAll('#profiles details[open]').length;"
+        "document.querySelectorAll('#profiles details').forEach(each => each.open = true);"
+        "return {open, wide: document.documentElement.scrollWidth"
+        " - document.documentElement.clientWidth};",
+        tmp_path,
+    )
+    assert found == {"open": 2, "wide": 0}
