@@ -93,7 +93,8 @@ def _by_nodes(model: onnx.ModelProto, left: Counter[str], base: str) -> Changed:
     total = sum(computing.values())
     half = total - sum(left.values())
     if half <= 0:
-        return Changed(weights=0, reason=f"no node computes in {base}: {_counted(computing)}")
+        names = ", ".join(f"{count} {op}" for op, count in computing.most_common(4))
+        return Changed(weights=0, reason=f"no node can compute in {base} ({names})")
     facts = {"nodes": f"{half} of {total} in {base}", "nodes_in_float": _counted(left)}
     return Changed(weights=half, facts=facts)
 
