@@ -18,7 +18,7 @@ from pytest_ortbench.core.load import LoadTest
 from pytest_ortbench.schema.pass_questions import PutUnderLoad
 from pytest_ortbench.schema.wire import from_plain, to_plain
 from pytest_ortbench.worker.calling import call_of
-from pytest_ortbench.worker.load import NoGenerator, put_under_load
+from pytest_ortbench.worker.load import NoGenerator, _settings, put_under_load
 from pytest_ortbench.worker.measured import MeasuredCase
 from tests.launch.cases import case_of, relu
 
@@ -198,6 +198,24 @@ def test_what_an_inference_raises_ends_the_test() -> None:
     assert time.monotonic() - began < 30.0
     names = [thread.name for thread in threading.enumerate() if "_serve" in thread.name]
     assert names == []
+
+
+@pytest.mark.parametrize(
+    ("scenario", "queries"),
+    [("server", 100), ("single-stream", 100), ("multi-stream", 662), ("offline", 100)],
+)
+def test_official_durations_are_those_that_the_generator_brings_along(
+    scenario: str, queries: int
+) -> None:
+    import mlperf_loadgen
+
+    asked = replace(ASKED, scenario=scenario, percent=99.0, official=True)
+    settings = _settings(mlperf_loadgen, asked)
+    assert (settings.min_duration_ms, settings.min_query_count) == (600_000, queries)
+    ours = _settings(mlperf_loadgen, replace(asked, official=False))
+    assert (ours.min_duration_ms, ours.min_query_count) == (1500, 68)
+    # The arrivals are MLPerf's in both.
+    assert ours.schedule_rng_seed == settings.schedule_rng_seed != 0
 
 
 def test_logs_are_kept_on_request_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
