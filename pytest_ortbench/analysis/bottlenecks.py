@@ -72,7 +72,7 @@ def spinning_share(profile: OperatorProfile) -> float | None:
 def _one_operator(profile: OperatorProfile) -> str:
     largest = profile.operators[0]
     share = profile.share(largest.time_ns)
-    if share < ONE_OPERATOR:
+    if share < ONE_OPERATOR or largest.kind == "subgraph":
         return ""
     nodes = f"{largest.nodes} nodes" if largest.nodes > 1 else "one node"
     advice = (
@@ -84,6 +84,17 @@ def _one_operator(profile: OperatorProfile) -> str:
     if reached and largest.op.startswith(_PRODUCTS):
         advice = f"it reaches {reached:.0%} of the peak rate of arithmetic; {advice}"
     return f"bound by one operator: {largest.op} takes {share:.0%} in {nodes}; {advice}"
+
+
+def _compiled(profile: OperatorProfile) -> str:
+    share = kind_share(profile, "subgraph")
+    if share < ONE_OPERATOR:
+        return ""
+    count = sum(each.nodes for each in profile.operators if each.kind == "subgraph")
+    return (
+        f"{share:.0%} in {count} subgraph{'s' if count > 1 else ''} that the provider compiled: "
+        "what takes the time in them only its own tools can see"
+    )
 
 
 def _launch(profile: OperatorProfile) -> str:
@@ -220,6 +231,7 @@ _RULES: tuple[Callable[[OperatorProfile], str], ...] = (
     _threads,
     _transfer,
     _one_operator,
+    _compiled,
     _memory,
     _compute,
     _launch,

@@ -15,7 +15,7 @@ class OperatorTime:
         time_ns: Time in them a run, mean over the profiled runs.
         nodes: How many there are.
         kind: ``compute``; ``copy`` between devices; ``cast`` between precisions; ``move``: only
-            moves or rearranges data.
+            moves or rearranges data; ``subgraph``: several nodes that the provider compiled.
         macs: Multiply-accumulates a run; ``None`` if those of a node are not known.
         moved_bytes: Bytes that they read and write a run, every value once; ``None`` likewise.
     """
@@ -63,7 +63,7 @@ class Peak:
             likewise.
         provider: What it was measured through.
         element: Type of the elements of the product: that of the case's own products.
-        threads: Intra-op threads in force.
+        threads: Intra-op threads in force; other providers than the CPU's have their own.
         product: The product, for people: ``1024 x 1024 x 1024``.
         copy_bytes: Size of what is passed over; much larger than caches are.
         reason: Why a peak is missing; empty if none is.

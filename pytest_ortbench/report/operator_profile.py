@@ -151,8 +151,16 @@ def _reached(peak: Peak) -> str:
         parts.append(f"{format_count(peak.bytes_per_s)}B/s ({size} read and written)")
     if peak.reason:
         parts.append(f"not had: {one_line(peak.reason)}")
-    threads = _count(peak.threads, "thread")
-    return f"peak on {_alias(peak.provider)} with {threads}: {'; '.join(parts)}"
+    threads = threads_of(peak)
+    with_threads = f" with {threads}" if threads else ""
+    return f"peak on {_alias(peak.provider)}{with_threads}: {'; '.join(parts)}"
+
+
+def threads_of(peak: Peak) -> str:
+    """``2 threads``; empty for a provider that has its own, of which nothing is known."""
+    if peak.provider != "CPUExecutionProvider":
+        return ""
+    return _count(peak.threads, "thread")
 
 
 def operator_table(profile: OperatorProfile, top: int) -> ProfileTable:

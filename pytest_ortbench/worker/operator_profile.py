@@ -280,7 +280,7 @@ def _operator(
         provider=where,
         time_ns=_mean_ns(events, runs),
         nodes=len(keys),
-        kind=kind_of(op),
+        kind="subgraph" if all(event.partition for event in events) else kind_of(op),
         macs=whole.macs,
         moved_bytes=whole.moved_bytes,
     )

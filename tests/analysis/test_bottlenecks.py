@@ -125,6 +125,11 @@ def test_nothing_stands_out() -> None:
             "Conv reaches 130% of the peak rate of arithmetic, so the peak was measured while",
             "quiet machine",
         ),
+        (
+            profile_of(("own_1", 9.0, "subgraph"), ("Add", 0.5, "compute")),
+            "90% in 2 subgraphs that the provider compiled",
+            "its own tools",
+        ),
         (profile_of(*BALANCED, asynchronous=True), "the provider's kernels run on", "starting"),
         (profile_of(*BALANCED, plain_ms=7.0), "a run took 10.0 ms with the profiler", "7.00 ms"),
     ],

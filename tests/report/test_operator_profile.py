@@ -114,9 +114,7 @@ def test_a_missing_peak_has_its_reason_and_a_count_its_source() -> None:
     _, *facts = rate_facts(replace(COUNTED, peak=peak, work_source="file"))
     assert facts[0].endswith("; counted from the file")
     assert "of the peak" not in facts[0]
-    assert facts[1] == (
-        "peak on p with 2 threads: not had: product of bfloat16: numpy has no such type"
-    )
+    assert facts[1] == ("peak on p: not had: product of bfloat16: numpy has no such type")
 
 
 def test_copies_are_told_apart_by_direction() -> None:

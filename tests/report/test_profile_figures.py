@@ -138,9 +138,10 @@ def test_roofline_has_its_roof_its_points_and_the_model() -> None:
     assert ys[0] == pytest.approx(20.0 * xs[0])
     assert (conv.get_xdata()[0], conv.get_ydata()[0]) == pytest.approx((25.0, 50.0))
     assert (whole.get_xdata()[0], whole.get_ydata()[0]) == pytest.approx((25.0, 25.0))
-    assert [text.get_text() for text in axes.texts] == [
-        "peaks: 100 GMAC/s (float16), 20.0 GB/s, 1 thread"
-    ]
+    assert [text.get_text() for text in axes.texts] == ["peaks: 100 GMAC/s (float16), 20.0 GB/s"]
+    on_cpu = replace(PROFILE, peak=replace(PEAK, provider="CPUExecutionProvider", threads=2))
+    (axes_on_cpu,) = drawn(roofline(entries(run_of(on_cpu)))).axes
+    assert axes_on_cpu.texts[0].get_text().endswith(", 20.0 GB/s, 2 threads")
     # Neither Add, which multiplies nothing, nor Odd, of which nothing is known.
     assert marks(axes) == {TYPE: 1, WHOLE: 1}
     assert "multiply nothing are not on it: 40 % of a run" in note(figure)

@@ -87,6 +87,16 @@ def test_one_run_is_better_than_none(tmp_path: Path) -> None:
     assert found.asynchronous
 
 
+def test_a_compiled_subgraph_is_no_operator() -> None:
+    path = Path(__file__).parent / "profiles" / "openvino-1.24.1-labels.json"
+    found = summarise(
+        read_events(path), plain_ns=[], provider="OpenVINOExecutionProvider", threads=1, cpus=1
+    )
+    kinds = {each.provider: each.kind for each in found.operators}
+    assert kinds["OpenVINOExecutionProvider"] == "subgraph"
+    assert kinds[CPU] == "compute"
+
+
 def test_bodies_stand_for_their_loop() -> None:
     path = Path(__file__).parent / "profiles" / "cpu-1.32.0-loop.json"
     profile = read_events(path)

@@ -14,6 +14,7 @@ from pytest_ortbench.report.arithmetic import format_count
 from pytest_ortbench.report.entries import Entry
 from pytest_ortbench.report.figures import style
 from pytest_ortbench.report.figures.operators import profile_of
+from pytest_ortbench.report.operator_profile import threads_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -190,12 +191,12 @@ def _roof(axes: Axes, peak: Peak, marks: Sequence[Point]) -> None:
         linewidth=1.2,
         zorder=2,
     )
-    threads = f"{peak.threads} thread{'s' if peak.threads != 1 else ''}"
+    threads = threads_of(peak)
     peaks = f"{format_count(top)}MAC/s ({peak.element}), {format_count(slope)}B/s"
     axes.text(  # where nothing else stands: left above a roof
         0.02,
         0.97,
-        style.drawable(f"peaks: {peaks}, {threads}", 64),
+        style.drawable(f"peaks: {peaks}{f', {threads}' if threads else ''}", 64),
         transform=axes.transAxes,
         ha="left",
         va="top",
