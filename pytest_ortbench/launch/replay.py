@@ -123,10 +123,13 @@ class ReplayWorker:
         raise self._failure("a recording can't run stages")
 
     def load(self, asked: PutUnderLoad) -> LoadTest:
-        """Return a recorded test of that rate and bound."""
+        """Return a recorded test of that scenario, rate and bound."""
+        wanted = (asked.scenario, asked.rate_per_s, asked.latency_s)
         for load in self._result.loads:
+            # A search for the peak is made of tests of a server.
+            scenario = "server" if load.spec.scenario == "peak" else load.spec.scenario
             for test in load.tests:
-                if (test.rate_per_s, load.spec.latency_s) == (asked.rate_per_s, asked.latency_s):
+                if (scenario, test.rate_per_s, load.spec.latency_s) == wanted:
                     return test
         return LoadTest(reasons=("the recording holds no such test",))
 

@@ -9,9 +9,12 @@ import pytest
 
 from pytest_ortbench.core.case import Provider, Runtime
 from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.core.load import Load, LoadTest
+from pytest_ortbench.core.load_spec import parse_load
 from pytest_ortbench.core.outcome import Accuracy, Failure
 from pytest_ortbench.launch.launcher import Launcher, Worker
 from pytest_ortbench.launch.replay import ReplayLauncher
+from pytest_ortbench.schema.pass_questions import PutUnderLoad
 from tests.results_factory import make_result, make_run
 
 RESULT = make_result()
@@ -79,3 +82,28 @@ def test_probing_says_what_was_measured() -> None:
     assert here.usable
     assert not absent.usable
     assert "measured no case on it" in absent.reason
+
+
+def test_a_load_is_answered_by_the_recorded_test_of_that_rate() -> None:
+    slow, fast = LoadTest(valid=True, rate_per_s=10.0), LoadTest(valid=False, rate_per_s=20.0)
+    stream = LoadTest(valid=True)
+    peak = parse_load("peak:p99:20ms", place="")
+    single = parse_load("single-stream", place="")
+    loads = (Load(spec=peak, tests=(slow, fast), answer=0), Load(spec=single, tests=(stream,)))
+    launcher = ReplayLauncher(make_run([replace(RESULT, loads=loads)]))
+    worker = launcher.open(RESULT.case, worker=0, deadline=None)
+
+    def asked(scenario: str, rate: float | None, latency: float | None) -> LoadTest:
+        return worker.load(
+            PutUnderLoad(
+                scenario=scenario, percent=99.0, expected_per_s=50.0, rate_per_s=rate,
+                latency_s=latency, least_s=10.0, least_queries=700,
+            )
+        )  # fmt: skip
+
+    assert asked("server", 20.0, 0.02) is fast
+    assert asked("server", 10.0, 0.02) is slow
+    assert asked("single-stream", None, None) is stream
+    for unknown in (("server", 30.0, 0.02), ("server", 20.0, 0.05), ("offline", None, None)):
+        assert asked(*unknown).valid is None
+        assert asked(*unknown).reasons == ("the recording holds no such test",)
