@@ -45,9 +45,11 @@ _TURNS: tuple[str | float, ...] = (
 
 #: Launches that say how much work makes how much difference.
 _CALIBRATION = 5
-#: About as much work is added for it as the inference itself takes, so that what a busy machine
-#: adds to the difference is a small part of it.
-_TRIED_SHARE = 1.0
+#: How much work is added for it: little, which tells what any work costs on top, and about as much
+#: as the inference itself takes, so that what a busy machine adds is a small part of it.
+_TRIED_SHARES = (0.1, 1.0)
+#: The first number costs no more on top: a call, and code and tables that are out of the cache.
+_MOST_FIXED_S = 10e-6
 #: A difference so many times off what the same work takes in this process was the machine's. Then
 #: it is measured again, so often.
 _OFF = 3.0
@@ -58,6 +60,19 @@ _TIMES, _NUMBERS = 200, 10240
 
 class TooBusyError(Exception):
     """The machine does not let it be told how much work makes a model slower by how much."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _AddedWork:
+    """What added work costs: so much on top, and so much a number."""
+
+    plain_s: float
+    fixed_s: float
+    number_s: float
+
+    def numbers(self, slowdown: float) -> int:
+        """How many numbers make an inference slower by so much."""
+        return max(1, round((slowdown * self.plain_s - self.fixed_s) / self.number_s))
 
 
 @dataclass(slots=True)
@@ -85,7 +100,7 @@ class SelfTest:
     seed: int = 0
     notify: Callable[[str], None] = lambda _: None
     number_ns: float = 0.0
-    _numbers: dict[str, float] = field(default_factory=dict)
+    _works: dict[str, _AddedWork] = field(default_factory=dict)
 
     def run(self, until: float, *, done: int = 0) -> Iterator[Trial]:
         """Yield trials until ``until`` of ``time.monotonic()``; one that began is finished.
@@ -139,36 +154,45 @@ class SelfTest:
             return self.wider
         if not isinstance(turn, float):
             return Pair(baseline=case, contender=case), 0.0
-        numbers = max(1, round(self._numbers_of(case) * turn))
+        numbers = self._work_of(case).numbers(turn)
         return Pair(baseline=case, contender=replace(case, added_work=numbers)), turn
 
-    def _numbers_of(self, case: Case) -> float:
-        """Numbers of added work that take as long as one inference, measured once a model.
+    def _work_of(self, case: Case) -> _AddedWork:
+        """What added work costs after an inference of this case, measured once a model.
 
         Raises:
             TooBusyError: if the machine does not let it be told.
         """
         key = case.case_id
-        if key not in self._numbers:
-            tries = (self._measured_numbers(case) for _ in range(_ATTEMPTS))
-            found = next((numbers for numbers in tries if numbers is not None), None)
+        if key not in self._works:
+            tries = (self._measured_work(case) for _ in range(_ATTEMPTS))
+            found = next((work for work in tries if work is not None), None)
             if found is None:
                 raise TooBusyError
-            self._numbers[key] = found
-        return self._numbers[key]
+            self._works[key] = found
+        return self._works[key]
 
-    def _measured_numbers(self, case: Case) -> float | None:
-        plain_s, other_s = self._floors(Pair(baseline=case, contender=case), 1)
+    def _measured_work(self, case: Case) -> _AddedWork | None:
+        one_s, other_s = self._floors(Pair(baseline=case, contender=case), 1)
         if not self.number_ns:
             self.number_ns = _number_ns()
-        expected = min(plain_s, other_s) * 1e9 / self.number_ns
-        tried = max(1, round(_TRIED_SHARE * expected))
-        pair = Pair(baseline=case, contender=replace(case, added_work=tried))
-        plain_s, slower_s = self._floors(pair, _CALIBRATION)
-        if slower_s <= plain_s:
+        expected_s = self.number_ns / 1e9
+        points: list[tuple[int, float]] = []
+        fastest = min(one_s, other_s)
+        for share in _TRIED_SHARES:
+            numbers = max(1, round(share * fastest / expected_s))
+            pair = Pair(baseline=case, contender=replace(case, added_work=numbers))
+            plain_s, slower_s = self._floors(pair, _CALIBRATION)
+            fastest = min(fastest, plain_s)
+            points.append((numbers, slower_s))
+        (few, few_s), (many, many_s) = points
+        number_s = (many_s - fastest) / many
+        if not expected_s / _OFF < number_s < expected_s * _OFF:
             return None
-        measured = tried / (slower_s / plain_s - 1)
-        return measured if expected / _OFF < measured < expected * _OFF else None
+        fixed_s = few_s - fastest - few * number_s
+        return _AddedWork(
+            plain_s=fastest, fixed_s=min(max(fixed_s, 0.0), _MOST_FIXED_S), number_s=number_s
+        )
 
     def _floors(self, pair: Pair, launches: int) -> tuple[float, float]:
         """Fastest inference of baseline and contender over some launches, in seconds.

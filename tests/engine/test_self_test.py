@@ -58,6 +58,16 @@ def test_the_added_work_is_calibrated_to_the_slowdown_that_is_named():
     assert {trial.model for trial in trials} == {"one", "two", "narrow"}
 
 
+def test_what_any_work_costs_on_top_is_part_of_the_slowdown():
+    # An inference of 100 µs: 5 µs of work, of which 3 µs do not depend on how much it is.
+    def with_a_call(case: Case, index: int) -> float:
+        return 100e3 + (3e3 if case.added_work else 0) + NUMBER_NS * case.added_work
+
+    trials = some(self_test(FakeLauncher(with_a_call)), 4)
+    (five,) = [trial for trial in trials if trial.kind == "+5 %"][:1]
+    assert five.effect == pytest.approx(0.05, abs=0.004)
+
+
 def test_a_machine_that_is_too_busy_to_calibrate_on_adds_no_work_of_unknown_size():
     # The work that is added does not show: something else takes as long.
     test = self_test(FakeLauncher(lambda *_: 100e6))
