@@ -14,6 +14,9 @@ Key = tuple[str, ...]
 #: Lists weights with the other inputs of a node: packed ones are left out of a profile.
 UNPACKED = {"session.disable_prepacking": "1"}
 
+#: Operators that read floats and multiply integers.
+_QUANTISE_INSIDE = frozenset({"DynamicQuantizeLSTM", "DynamicQuantizeMatMul"})
+
 #: What a model's products read, where a provider doesn't show its nodes.
 _OF_PRECISION = {
     "fp16": "float16",
@@ -68,7 +71,8 @@ def element_of_products(
     for event in events:
         count = work.get(event.key, Work()).macs
         if count and event.inputs:
-            macs[event.inputs[0].type] += count
+            element = "uint8" if event.op in _QUANTISE_INSIDE else event.inputs[0].type
+            macs[element] += count
     if macs:
         return macs.most_common(1)[0][0]
     return _OF_PRECISION.get(precision, "float")

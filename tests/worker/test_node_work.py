@@ -77,6 +77,11 @@ def test_loops_count_by_their_bodies() -> None:
     [
         ([event("MatMul", [floats(4, 16), floats(16, 8)], [floats(4, 8)])], "fp16", "float"),
         ([event("Relu", [floats(4)], [floats(4)])], "fp16", "float16"),
+        (
+            [event("DynamicQuantizeMatMul", [floats(4, 16), floats(16, 8)], [floats(4, 8)])],
+            "int8-dynamic",
+            "uint8",
+        ),
         ([], "native", "float"),
         (
             [
