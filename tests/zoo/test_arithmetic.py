@@ -106,7 +106,7 @@ def test_einsum_is_read():
     assert count_proto(proto, {"q": (2, 4, 9, 16), "k": (2, 4, 5, 16)}).macs == 8 * 9 * 5 * 16
 
 
-def quantised(form: str) -> onnx.ModelProto:
+def quantised(form: str, domain: str = "") -> onnx.ModelProto:
     """A convolution 3 -> 8 of 3·3 over 10·10, in integers."""
     weights = [
         helper.make_tensor("w", UINT8, [8, 3, 3, 3], bytes(216), raw=True),
@@ -118,17 +118,19 @@ def quantised(form: str) -> onnx.ModelProto:
     if form == "QLinearConv":
         return model([node("QLinearConv", operands, ["y"], name="conv")], [x], [y], weights)
     nodes = [
-        node("DequantizeLinear", ["x", "sx", "zx"], ["xf"], name="dx"),
-        node("DequantizeLinear", ["w", "sw", "zw"], ["wf"], name="dw"),
+        node("DequantizeLinear", ["x", "sx", "zx"], ["xf"], name="dx", domain=domain),
+        node("DequantizeLinear", ["w", "sw", "zw"], ["wf"], name="dw", domain=domain),
         node("Conv", ["xf", "wf"], ["yf"], name="conv"),
-        node("QuantizeLinear", ["yf", "sy", "zy"], ["y"], name="q"),
+        node("QuantizeLinear", ["yf", "sy", "zy"], ["y"], name="q", domain=domain),
     ]
-    return model(nodes, [x], [y], weights)
+    return model(nodes, [x], [y], weights, opsets={"": 17, "com.microsoft": 1})
 
 
-@pytest.mark.parametrize("form", ["QLinearConv", "QDQ"])
-def test_integers_count_as_their_float_kin_in_their_own_bytes(form):
-    found = count_proto(quantised(form), {"x": (2, 3, 10, 10)})
+@pytest.mark.parametrize(
+    ("form", "domain"), [("QLinearConv", ""), ("QDQ", ""), ("QDQ", "com.microsoft")]
+)
+def test_integers_count_as_their_float_kin_in_their_own_bytes(form, domain):
+    found = count_proto(quantised(form, domain), {"x": (2, 3, 10, 10)})
     conv = works(found)["conv"]
     assert conv.macs == found.macs == 2 * 8 * 64 * 27
     assert conv.activation_bytes == 2 * 3 * 100 + 2 * 8 * 64
@@ -183,6 +185,56 @@ def test_an_operator_of_nobody_hides_no_work_behind_it():
     assert works(found)["lost"].activation_bytes is None
     assert found.uncounted == {"MatMul": 1, "a.b::Strange": 2}
     assert (found.macs, found.complete) == (96, False)
+
+
+def test_operators_that_onnx_does_not_know_do_not_hide_what_follows():
+    """Packed weights 16 -> 32, a fused activation, a skip connection, and 32 -> 8 behind them."""
+    contrib = "com.microsoft"
+    nodes = [
+        node("MatMulNBits", ["x", "q", "s"], ["a"], name="packed", domain=contrib, K=16, N=32),
+        node("BiasGelu", ["a", "b"], ["g"], domain=contrib),
+        node("SkipLayerNormalization", ["g", "a", "b"], ["n"], domain=contrib),
+        node("DynamicQuantizeMatMul", ["n", "w", "ws"], ["d"], name="dynamic", domain=contrib),
+        node("MatMul", ["d", "v"], ["y"], name="plain"),
+    ]
+    weights = [
+        helper.make_tensor("q", UINT8, [32, 1, 8], bytes(256), raw=True),
+        weight("s", 32),
+        weight("b", 32),
+        helper.make_tensor("w", UINT8, [32, 8], bytes(256), raw=True),
+        constant("ws", 0.1, "float32"),
+        weight("v", 8, 4),
+    ]
+    proto = model(
+        nodes,
+        [value("x", ["N", "L", 16])],
+        [value("y", None)],
+        weights,
+        opsets={"": 17, contrib: 1},
+    )
+    found = count_proto(proto, {"x": (2, 3, 16)})
+    by_name = works(found)
+    assert found.complete
+    assert by_name["packed"].op == "com.microsoft::MatMulNBits"
+    assert by_name["packed"].macs == 6 * 16 * 32
+    assert by_name["packed"].weight_bytes == 256 + 4 * 32  # as it is stored
+    assert by_name["dynamic"].macs == 6 * 32 * 8
+    assert by_name["plain"].macs == 6 * 8 * 4
+
+
+def test_packed_weights_as_small_as_sizes_are_no_sizes():
+    proto = model(
+        [
+            node("MatMulNBits", ["x", "q", "s"], ["a"], domain="com.microsoft", K=16, N=4),
+            node("Shape", ["a"], ["n"]),
+            node("Strange", ["n"], ["y"], domain="a.b"),
+        ],
+        [value("x", ["N", 16])],
+        [value("y", None)],
+        [helper.make_tensor("q", UINT8, [4, 1, 8], bytes(32), raw=True), weight("s", 4)],
+        opsets={"": 17, "com.microsoft": 1, "a.b": 1},
+    )
+    assert count_proto(proto, {"x": (3, 16)}).macs == 3 * 16 * 4
 
 
 def test_sizes_that_the_file_states_do_not_outlive_other_inputs():
