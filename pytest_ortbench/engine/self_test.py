@@ -11,7 +11,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
+from statistics import median
 
+from pytest_ortbench.analysis.gate.contrasts import contrasts_of
 from pytest_ortbench.analysis.gate.rules import rules_for
 from pytest_ortbench.analysis.gate.self_test import EQUAL, Trial
 from pytest_ortbench.core.case import Case
@@ -49,7 +51,7 @@ _CALIBRATION = 5
 #: as the inference itself takes, so that what a busy machine adds is a small part of it.
 _TRIED_SHARES = (0.1, 1.0)
 #: The first number costs no more on top: a call, and code and tables that are out of the cache.
-_MOST_FIXED_S = 10e-6
+_MOST_FIXED_S = 6e-6
 #: A difference so many times off what the same work takes in this process was the machine's. Then
 #: it is measured again, so often.
 _OFF = 3.0
@@ -173,38 +175,36 @@ class SelfTest:
         return self._works[key]
 
     def _measured_work(self, case: Case) -> _AddedWork | None:
-        one_s, other_s = self._floors(Pair(baseline=case, contender=case), 1)
         if not self.number_ns:
             self.number_ns = _number_ns()
         expected_s = self.number_ns / 1e9
+        plain_s, _ = self._against_more(case, 0, 1)
         points: list[tuple[int, float]] = []
-        fastest = min(one_s, other_s)
         for share in _TRIED_SHARES:
-            numbers = max(1, round(share * fastest / expected_s))
-            pair = Pair(baseline=case, contender=replace(case, added_work=numbers))
-            plain_s, slower_s = self._floors(pair, _CALIBRATION)
-            fastest = min(fastest, plain_s)
-            points.append((numbers, slower_s))
-        (few, few_s), (many, many_s) = points
-        number_s = (many_s - fastest) / many
+            numbers = max(1, round(share * plain_s / expected_s))
+            fastest_s, slowdown = self._against_more(case, numbers, _CALIBRATION)
+            plain_s = min(plain_s, fastest_s)
+            points.append((numbers, slowdown))
+        (few, few_slowdown), (many, many_slowdown) = points
+        number_s = many_slowdown * plain_s / many
         if not expected_s / _OFF < number_s < expected_s * _OFF:
             return None
-        fixed_s = few_s - fastest - few * number_s
+        fixed_s = few_slowdown * plain_s - few * number_s
         return _AddedWork(
-            plain_s=fastest, fixed_s=min(max(fixed_s, 0.0), _MOST_FIXED_S), number_s=number_s
+            plain_s=plain_s, fixed_s=min(max(fixed_s, 0.0), _MOST_FIXED_S), number_s=number_s
         )
 
-    def _floors(self, pair: Pair, launches: int) -> tuple[float, float]:
-        """Fastest inference of baseline and contender over some launches, in seconds.
+    def _against_more(self, case: Case, numbers: int, launches: int) -> tuple[float, float]:
+        """The case against itself with so much work added.
 
-        Over all of them: load on the machine, which only adds, is then least likely to be taken
-        for added work.
+        Returns:
+            Its fastest inference in seconds, and by how much work slows it down, as a share: the
+            median over the launches, each of which compares under one state of the machine.
         """
+        pair = Pair(baseline=case, contender=replace(case, added_work=numbers))
         made = [self._launch(pair, index) for index in range(launches)]
-        return (
-            min(min(launch.baseline_min_ns) for launch in made) / 1e9,
-            min(min(launch.contender_min_ns) for launch in made) / 1e9,
-        )
+        fastest_ns = min(min(launch.baseline_min_ns) for launch in made)
+        return fastest_ns / 1e9, math.expm1(median(contrasts_of(one).floor for one in made))
 
     def _launch(self, pair: Pair, index: int) -> PairedLaunch:
         deadline = time.monotonic() + pair.baseline.sampling.timeout_s
