@@ -38,7 +38,6 @@ class Bench:
     """State of one pytest run; :meth:`of` makes it at the first call."""
 
     def __init__(self, config: pytest.Config) -> None:
-        from pytest_ortbench import benchmark_bridge
         from pytest_ortbench.options import read_options
 
         self.config = config
@@ -53,7 +52,6 @@ class Bench:
         self.shield = Shield()
         self.errors: list[str] = []
         self._ended: set[tuple[str, str]] = set()
-        benchmark_bridge.register(config)
 
     @classmethod
     def of(cls, config: pytest.Config) -> Bench:

@@ -74,12 +74,13 @@ TIMER = ReplayTimer()
 
 
 def register(config: pytest.Config) -> None:
-    """Join pytest-benchmark where it is active."""
-    if hasattr(config.hook, "pytest_benchmark_update_json"):
+    """Join pytest-benchmark where it is active, once."""
+    plugins, name = config.pluginmanager, "ortbench-benchmark-bridge"
+    if hasattr(config.hook, "pytest_benchmark_update_json") and not plugins.hasplugin(name):
         # Of the package, since sys.modules may have been reset between two runs of one process.
         from pytest_ortbench import benchmark_bridge
 
-        config.pluginmanager.register(benchmark_bridge, "ortbench-benchmark-bridge")
+        plugins.register(benchmark_bridge, name)
 
 
 def replay(

@@ -31,8 +31,14 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
     pluginmanager.add_hookspecs(hookspec)
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Register the marker; check the options at once, so that a wrong one costs no time."""
+    if config.getoption("benchmark_compare", None):
+        # pytest-benchmark reads stored runs before a test is collected, and asks us about them.
+        from pytest_ortbench import benchmark_bridge
+
+        benchmark_bridge.register(config)
     keywords = ", ".join(f"{name}=…" for name in MARKER_KEYWORDS)
     config.addinivalue_line(
         "markers",
@@ -64,6 +70,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Make one test of each case of the matrix."""
     if "ortbench" not in metafunc.fixturenames:
         return
+    from pytest_ortbench import benchmark_bridge
+
+    benchmark_bridge.register(metafunc.config)
     bench = Bench.of(metafunc.config)
     entries = bench.collection.entries_for(metafunc.definition)
     metafunc.parametrize(

@@ -255,3 +255,18 @@ def test_the_energy_suite_says_why_it_skips(
         result.stdout.fnmatch_lines("SKIPPED*: energy was asked for and can't be measured here: *")
     else:
         result.assert_outcomes(passed=1)
+
+
+def test_a_stored_table_of_pytest_benchmark_is_of_this_machine(
+    pytester: pytest.Pytester, model_file: ModelFile
+) -> None:
+    """pytest-benchmark reads what it compares with before any model file is collected."""
+    model_file()
+    only = ("mlp.onnx", *QUICK, "-k", "test_latency", "--ort-no-results")
+    pytester.runpytest_subprocess(*only, "--benchmark-save=one")
+    result = pytester.runpytest_subprocess(*only, "--benchmark-compare")
+    assert result.ret == 0
+    said = result.stdout.str() + result.stderr.str()
+    assert "(0001_one)" in said
+    assert "(NOW)" in said
+    assert "machine_info is different" not in said
