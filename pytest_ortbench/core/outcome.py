@@ -172,8 +172,9 @@ class Placement:
         partitions: Fused subgraphs on the asked provider.
         ops_elsewhere: Count by operator type of computing nodes on other providers.
         copies: Number of copy nodes between devices.
-        precision_executed: Input type of the computing nodes by time (``float32``), ``None`` where
-            it can't be seen (inside a compiled partition).
+        precision_executed: Input type of most nodes that multiply, each counted once, or of most
+            that compute where none multiplies (``float32``); ``None`` where it can't be seen
+            (inside a compiled partition).
         nodes_on_provider: Nodes of the graph assigned to the provider, by the assignment
             interface; ``None`` where the runtime does not offer it.
         nodes_total: All nodes that the assignment interface names.

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
+from pytest_ortbench.core.arithmetic import WITHOUT_PRODUCTS, is_counted
 from pytest_ortbench.core.outcome import Placement
 from pytest_ortbench.worker.assignment import Assignment, read_assignment, witness
 from pytest_ortbench.worker.profile_events import CONTROL_FLOW, NodeEvent, Tensor, read_events
@@ -35,6 +36,15 @@ _PRECISIONS = {
     "int8": "int8",
     "uint8": "uint8",
 }
+#: From the narrowest to the widest.
+_WIDTH = {
+    name: width
+    for width, name in enumerate(
+        ("int4", "int8", "uint8", "bfloat16", "float16", "float32", "float64")
+    )
+}
+#: Parts of the names of operators made of products, for those that no list holds yet.
+_PRODUCTS = ("MatMul", "Gemm", "Conv", "Attention")
 
 
 def read_profile(
@@ -91,7 +101,7 @@ def read_profile(
             sorted(Counter(n.op for n in kinds["computing"] if n.provider != provider).items())
         ),
         copies=len(kinds["copy"]),
-        precision_executed=_precision(timed, provider),
+        precision_executed=_precision(kinds["computing"], provider),
         nodes_on_provider=assignment.on(provider) if known else None,
         nodes_total=len(assignment.nodes) if known else None,
         witness=witness(assignment, provider=provider, executed_outside=outside),
@@ -126,21 +136,29 @@ def _time_ns(events: Iterable[NodeEvent], runs: int) -> dict[str, int]:
     return {provider: round(us * 1000 / runs) for provider, us in sorted(total_us.items())}
 
 
-def _precision(events: Iterable[NodeEvent], provider: str) -> str | None:
-    """The precision in which the provider's computing nodes spent most of their time."""
-    spent: dict[str | None, tuple[int, int]] = {}
-    for event in events:
-        if event.provider != provider or _kind(event) != "computing" or event.op in _CONVERSIONS:
-            continue
-        precision = None if event.partition else _node_precision(event)
-        if precision is None and not event.partition:
-            continue
-        # The count decides where every duration was below the microsecond of the profile.
-        time_us, count = spent.get(precision, (0, 0))
-        spent[precision] = (time_us + event.own_us, count + 1)
-    if not spent:
+def _precision(nodes: Iterable[NodeEvent], provider: str) -> str | None:
+    """The precision of most of the provider's nodes that multiply; of all that compute, if none do.
+
+    Each node counts once and time decides nothing: short runs are timed in whole microseconds and
+    move with the machine's load, and one graph must not be half precision in one case and single in
+    the next. Of equal counts the widest stands, so that no precision is claimed without need.
+    """
+    own = [node for node in nodes if node.provider == provider]
+    if any(node.partition for node in own):
+        # What happens inside one is not seen, and it is most of the work.
         return None
-    return max(spent, key=lambda precision: spent[precision])
+    known = [
+        (node.op, precision)
+        for node in own
+        if node.op not in _CONVERSIONS and (precision := _node_precision(node)) is not None
+    ]
+    multiplying = [precision for op, precision in known if _multiplies(op)]
+    counts = Counter(multiplying or [precision for _, precision in known])
+    return max(counts, key=lambda each: (counts[each], _WIDTH[each]), default=None)
+
+
+def _multiplies(op: str) -> bool:
+    return op not in WITHOUT_PRODUCTS and (is_counted(op) or any(kin in op for kin in _PRODUCTS))
 
 
 def _node_precision(event: NodeEvent) -> str | None:

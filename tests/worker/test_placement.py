@@ -228,32 +228,6 @@ class TestReduction:
         assert placement.precision_executed == "float16"
         assert placement.time_ns == {"CUDAExecutionProvider": 3000, CPU: 1000}
 
-    def test_precision_is_that_of_most_time(self, tmp_path: Path) -> None:
-        file = written(
-            tmp_path,
-            node("a", "Cast", duration=900, reads=[{"bfloat16": [2]}]),
-            node("b", "Relu", duration=5, reads=[{"float": [2]}]),
-            node("c", "Relu", duration=5, reads=[{"float": [2]}]),
-            node("d", "MatMul", duration=11, reads=[{"float16": [2, 2]}]),
-        )
-        assert read_profile(file, CPU).precision_executed == "float16"
-
-    @pytest.mark.parametrize(
-        ("op", "reads", "precision"),
-        [
-            ("DynamicQuantizeMatMul", [{"float": [2, 2]}], "int8"),
-            ("MatMulNBits", [{"float": [2, 2]}, {"uint8": [2, 2, 2]}], "int4"),
-            ("QLinearConv", [{"int8": [2, 2]}, {"float": [1]}], "int8"),
-            ("Gather", [{"float": [9, 2]}, {"int64": [1, 2]}], "float32"),
-            ("Add", [{"double": [2]}], "float64"),
-        ],
-    )
-    def test_precision_of_an_operator(
-        self, op: str, reads: list[dict[str, list[int]]], precision: str, tmp_path: Path
-    ) -> None:
-        file = written(tmp_path, node("a", op, reads=reads))
-        assert read_profile(file, CPU).precision_executed == precision
-
     def test_first_run_is_left_out_of_the_times_but_not_of_the_nodes(self, tmp_path: Path) -> None:
         file = written(
             tmp_path,
