@@ -53,11 +53,23 @@ class LoadView:
         self.facts = facts
 
     @property
+    def text(self) -> str:
+        """The load as written, which names it: ``server:100:20ms``."""
+        return self.facts.spec.text
+
+    @property
     def valid(self) -> bool:
         """Whether it is VALID; fails the test if there was no test of it."""
         if self.facts.valid is None:
             self._fail("valid", self.facts.reason)
         return bool(self.facts.valid)
+
+    @property
+    def reason(self) -> str:
+        """What decided against it, one reason; empty if it is VALID."""
+        from pytest_ortbench.analysis.load import main_reason
+
+        return main_reason(self.facts)
 
     @property
     def reasons(self) -> str:
@@ -200,6 +212,10 @@ class OrtBench:
         self._need("load" if text in asked else f"load:{text}")
         found = [load for load in self.result.loads if load.spec.text == text]
         return LoadView(self, found[0])
+
+    def loads(self) -> tuple[LoadView, ...]:
+        """Every load of ``--ort-load``, in that order; without the option the test is skipped."""
+        return tuple(self.load(text) for text in self._bench.options.load or ("",))
 
     def placement(self) -> View:
         """``ratio`` of computing nodes and ``time`` share on the asked provider."""

@@ -14,11 +14,13 @@ class Collector:
     Attributes:
         quantities: Numbers by name of the metric.
         missing: Reasons, likewise.
+        notes: What stands behind a number, for the few where it is not plain from the number.
     """
 
     def __init__(self) -> None:
         self.quantities: dict[str, Quantity] = {}
         self.missing: dict[str, str] = {}
+        self.notes: dict[str, str] = {}
 
     def add(
         self,

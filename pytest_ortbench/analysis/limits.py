@@ -62,7 +62,7 @@ def _outcome(limit: Limit, summary: Summary) -> LimitOutcome:
             limit=limit,
             holds=holds,
             measured=measured,
-            message=kept if holds else limit.explain(measured),
+            message=kept if holds else limit.explain(measured) + _behind(name, summary),
         )
     reason = summary.missing.get(name, "not measured")
     if reason == EXACT:
@@ -83,6 +83,11 @@ def _outcome(limit: Limit, summary: Summary) -> LimitOutcome:
         measured=None,
         message=f"{message}. {advice}" if advice else message,
     )
+
+
+def _behind(name: str, summary: Summary) -> str:
+    note = summary.notes.get(name)
+    return f": {note}" if note else ""
 
 
 def _is_tail(limit: Limit) -> bool:

@@ -6,6 +6,7 @@ from pytest_ortbench.analysis.collector import Collector
 from pytest_ortbench.core.load import Load
 from pytest_ortbench.core.metrics import LOAD_METRICS
 from pytest_ortbench.core.outcome import CaseResult
+from pytest_ortbench.core.units import format_amount
 
 _PERCENTILES = {"load_p50": "50", "load_p90": "90", "load_p99": "99"}
 
@@ -24,6 +25,11 @@ def add_load(collector: Collector, result: CaseResult) -> None:
         reason=f"{untested.spec.text}: {untested.reason}" if untested else "",
         samples=len(verdicts),
     )
+    invalid = [load for load in result.loads if load.valid is False]
+    if invalid:
+        collector.notes["load_valid"] = "; ".join(
+            f"{load.spec.text} is INVALID: {main_reason(load)}" for load in invalid
+        )
     peak = next((load for load in result.loads if load.spec.scenario == "peak"), None)
     if peak is not None and peak is not result.loads[0]:
         _add_peak(collector, peak)
@@ -53,6 +59,26 @@ def add_one_load(collector: Collector, load: Load) -> None:
                 reason="the generator did not report it",
                 samples=test.queries,
             )
+
+
+def main_reason(load: Load) -> str:
+    """Say what decided against a load: one reason, with the latency where the bound was broken.
+
+    Empty for a VALID one.
+    """
+    if load.valid:
+        return ""
+    if load.reason or not load.tests:
+        return load.reason
+    test, bound_s = load.tests[-1], load.spec.latency_s
+    reason = test.reasons[0].rstrip(".") if test.reasons else "no reason was given"
+    found = test.percentiles_ns.get(f"{load.spec.percent:g}")
+    if bound_s is None or found is None or found * 1e-9 <= bound_s:
+        return reason
+    return (
+        f"{reason} (p{load.spec.percent:g} is {format_amount(found * 1e-9, 's')}, the bound is "
+        f"{format_amount(bound_s, 's')})"
+    )
 
 
 def _add_peak(collector: Collector, load: Load) -> None:

@@ -12,7 +12,12 @@ from pytest_ortbench.analysis.energy import add_energy
 from pytest_ortbench.analysis.leaks import add_growth
 from pytest_ortbench.analysis.load import add_load
 from pytest_ortbench.analysis.order import interval_ranks, proportion_interval, samples_needed
-from pytest_ortbench.analysis.samples import median_latency, pooled_percentiles, statistic_of
+from pytest_ortbench.analysis.samples import (
+    beyond_one_process,
+    median_latency,
+    pooled_percentiles,
+    statistic_of,
+)
 from pytest_ortbench.analysis.stages import add_stages
 from pytest_ortbench.analysis.start_up import add_start_ups
 from pytest_ortbench.analysis.task import kept_ratio, mean_score
@@ -47,6 +52,7 @@ class Summary:
         status: ``measured`` or the kind of the failure.
         quantities: Numbers in SI units by name of the metric, in the registry's order.
         missing: The reason for each metric of the registry that has no number: ``n<368``.
+        notes: What stands behind a number by name of the metric: which load is INVALID, and why.
         flags: Reasons to trust the numbers less, as stored with the result.
         workers: Worker processes that finished.
         samples: Steady-state inferences over all workers.
@@ -59,6 +65,7 @@ class Summary:
     status: str
     quantities: dict[str, Quantity] = field(default_factory=dict)
     missing: dict[str, str] = field(default_factory=dict)
+    notes: dict[str, str] = field(default_factory=dict)
     flags: tuple[Flag, ...] = ()
     workers: int = 0
     samples: int = 0
@@ -115,6 +122,7 @@ def summarise(result: CaseResult, *, percentiles: bool = True) -> Summary:
             name: collector.quantities[name] for name in METRICS if name in collector.quantities
         },
         missing={name: collector.missing[name] for name in METRICS if name in collector.missing},
+        notes=collector.notes,
         flags=result.flags,
         workers=len(workers),
         samples=sum(samples.count for samples in workers),
@@ -145,15 +153,13 @@ def _add_latency(collector: Collector, workers: Sequence[Samples], *, percentile
         if count < needed or statistic.low_ns is None or statistic.high_ns is None:
             collector.add(name, None, reason=f"n<{needed}")
             continue
-        collector.add(
-            name,
-            statistic.value_ns * 1e-9,
-            low=statistic.low_ns * 1e-9,
-            high=statistic.high_ns * 1e-9,
-            samples=count,
+        low, high = beyond_one_process(
+            statistic.low_ns * 1e-9, statistic.high_ns * 1e-9, len(workers)
         )
+        collector.add(name, statistic.value_ns * 1e-9, low=low, high=high, samples=count)
     value = sum(samples.sum_ns for samples in workers) * 1e-9 / count
     low, high = _hull([_mean_interval(samples) for samples in workers], value)
+    low, high = beyond_one_process(low, high, len(workers))
     collector.add("latency_mean", value, low=low, high=high, samples=count)
     collector.add("latency_min", min(samples.min_ns for samples in workers) * 1e-9, samples=count)
 
@@ -188,8 +194,8 @@ def _add_rates(collector: Collector, workers: Sequence[Samples], case: Case) -> 
         each = [batch * s.count / (s.wall_ns * 1e-9) for s in workers if s.wall_ns]
         wall_s = sum(samples.wall_ns for samples in workers) * 1e-9
         rate = batch * count / wall_s if wall_s else None
-        if len(each) > 1:
-            low, high = min(each), max(each)
+        if each:
+            low, high = beyond_one_process(min(each), max(each), len(each))
     else:
         if mean.low is not None and mean.high is not None and mean.low > 0:
             low, high = batch / mean.high, batch / mean.low

@@ -10,13 +10,16 @@ from pathlib import Path
 
 #: What each line of the detailed log starts with.
 _MARK = ":::MLLOG "
-#: Rules of the verdict, by their key, as the summary words them.
+#: Rules of the verdict, by their key, as the summary words them; what a broken one explains best
+#: comes first.
 _RULES = {
     "result_perf_constraints_met": "Performance constraints satisfied: NO",
+    "early_stopping_met": "Early stopping satisfied: NO",
     "result_min_duration_met": "Min duration satisfied: NO",
     "result_min_queries_met": "Min queries satisfied: NO",
-    "early_stopping_met": "Early stopping satisfied: NO",
 }
+#: What the generator says of its own bookkeeping, which decides nothing; its log has it.
+_NOISE = ("Logging allocation", "TLS loggers")
 _GAVE_UP, _MORE_QUERIES = "Too many outstanding queries", "pre-generates more queries"
 _PERCENTILE = re.compile(r"result_(\d+\.\d+)_percentile_(?:per_query_)?latency_ns")
 _LATENCY = re.compile(rb'"name":"Sample".*?"query_seq":(\d+).*?"complete_ns":(-?\d+)')
@@ -53,7 +56,11 @@ class Logged:
         if self.values.get("early_stopping_met") is False and not advice:
             # In time, but too few queries to vouch for it: it says how many more it takes.
             sentences = _SENTENCE.split(self.text("early_stopping_result"))
-        return (*failed, *(text for text in sentences if text), *self.problems)
+        problems = self.problems
+        if failed:
+            # Without a failed rule one of them must be what made it INVALID.
+            problems = [text for text in problems if not any(noise in text for noise in _NOISE)]
+        return (*failed, *(text for text in sentences if text), *dict.fromkeys(problems))
 
     @property
     def percentiles_ns(self) -> dict[str, int]:

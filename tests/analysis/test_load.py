@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from pytest_ortbench.analysis.limits import check
+from pytest_ortbench.analysis.load import main_reason
 from pytest_ortbench.analysis.rows import COLUMNS, row
 from pytest_ortbench.analysis.summary import Summary, summarise
 from pytest_ortbench.core.limits import parse_limit
@@ -128,3 +129,17 @@ def test_a_row_names_the_loads_and_has_their_numbers() -> None:
     assert cells["load_p99_s"] == pytest.approx(0.012)
     assert cells["load_peak_per_s"] is None
     assert {METRICS[name].column for name in LOAD_METRICS} <= set(COLUMNS)
+
+
+def test_a_broken_limit_on_the_verdict_names_the_loads_and_their_main_reasons() -> None:
+    late = replace(BAD, percentiles_ns={"99": 180_000_000})
+    loads = (load("server:50:20ms", GOOD), load("server:200:20ms", late), load("offline", BAD))
+    [outcome] = check([parse_limit("load_valid >= 1", place="")], summary(*loads))
+    assert outcome.holds is False
+    assert outcome.message == (
+        "load_valid is 0, the limit is >= 1.00: server:200:20ms is INVALID: Performance "
+        "constraints satisfied: NO (p99 is 180 ms, the bound is 20.0 ms); offline is INVALID: Performance "
+        "constraints satisfied: NO"
+    )
+    assert main_reason(loads[0]) == ""
+    assert summary(load("server:50:20ms", GOOD)).notes == {}

@@ -122,3 +122,32 @@ def test_a_test_may_ask_for_a_load_of_its_own_and_hears_why_it_can_not_be_had(
             "mlp/native/cpu/b1: load_valid was not measured: load: 'sever' in *is no load scena*",
         ]
     )
+
+
+def test_the_shipped_suite_fails_for_a_later_load_that_is_invalid(
+    pytester: pytest.Pytester, model_file: ModelFile
+) -> None:
+    """The second load has a bound of a nanosecond, which no answer keeps."""
+    model_file()
+    pytester.makepyfile(
+        """
+        from pytest_ortbench.suites.test_load import test_load as shipped
+        import pytest
+
+        @pytest.mark.ortbench(models="mlp.onnx", limits=["load_valid >= 1"])
+        def test_load(ortbench):
+            shipped(ortbench)
+
+        @pytest.mark.ortbench(models="mlp.onnx", limits=["load_valid >= 1"])
+        def test_limit(ortbench):
+            pass
+        """
+    )
+    result = pytester.runpytest(
+        "--ort-load=server:20:10s:p50,server:20:1ns:p50", "--tb=short", *QUICK
+    )
+    result.assert_outcomes(failed=2)
+    why = "server:20:1ns:p50*: Performance constraints satisfied: NO*the bound is 1.00 ns*"
+    result.stdout.fnmatch_lines([f"*AssertionError: INVALID under load: {why}"])
+    result.stdout.fnmatch_lines([f"*load_valid is 0, the limit is >= 1.00: {why}"])
+    assert "server:20:10s:p50 is INVALID" not in result.stdout.str()

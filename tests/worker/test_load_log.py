@@ -36,6 +36,35 @@ def test_verdict_rules_advice_and_errors_in_its_own_words() -> None:
     )
 
 
+def test_what_decides_comes_first_and_the_bookkeeping_of_the_generator_is_left_to_its_log() -> None:
+    noise = entry("warning_generic", "Logging allocation detected.", warning=True)
+    early = entry("error_runtime", "Ending early: Too many outstanding queries.", error=True)
+    found = read_detail(
+        [
+            noise,
+            early,
+            early,
+            entry("result_validity", "INVALID"),
+            entry("result_min_queries_met", False),
+            entry("result_min_duration_met", False),
+            entry("early_stopping_met", False),
+            entry("result_perf_constraints_met", False),
+            entry("result_invalid_reason", "Reduce target QPS to improve latency."),
+        ]
+    )
+    assert found.reasons == (
+        "Performance constraints satisfied: NO",
+        "Early stopping satisfied: NO",
+        "Min duration satisfied: NO",
+        "Min queries satisfied: NO",
+        "Reduce target QPS to improve latency.",
+        "Ending early: Too many outstanding queries.",
+    )
+    # Where no rule failed, whatever was logged is all that can be said.
+    bare = read_detail([noise, entry("result_validity", "INVALID")])
+    assert bare.reasons == ("Logging allocation detected.",)
+
+
 def test_where_only_queries_are_missing_it_says_how_many() -> None:
     found = read_detail(
         [
