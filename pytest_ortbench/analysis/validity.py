@@ -29,8 +29,10 @@ from pytest_ortbench.core.units import format_amount
 UNSTEADY_SHARE = 0.03
 UNSTEADY_SCATTERS = 3
 
-#: ``SPREAD``, ``DRIFT``: medians of workers differ by more than their own intervals and this.
-SPREAD_SHARE = 0.05
+#: ``SPREAD``, ``DRIFT``: medians of workers differ by more than their own intervals and this. Seen
+#: on a shared machine with two CPUs: three workers are more than 5 % apart in every other case,
+#: and a flag that every other case carries says nothing; the interval shows as much.
+SPREAD_SHARE = 0.10
 
 #: ``STEAL``, ``CPU-SHARE``, ``RESOLUTION``, ``ENERGY-DISAGREE``, ``CLOCK``: see core/flags.py.
 STEAL_SHARE = 0.02

@@ -120,13 +120,14 @@ FLAGS: dict[str, FlagKind] = dict(
         _kind(
             "SPREAD",
             "notes",
-            "medians of the worker processes differ by more than their own intervals and 5 %",
+            "medians of the worker processes differ by more than their own intervals and 10 %",
             "Trust the interval, not the value; more --ort-workers narrow it.",
         ),
         _kind(
             "ONE-WORKER",
             "notes",
-            "one process only: the spread between processes is unknown, so gaps up to 5 % are ties",
+            "one process only: the spread between processes is unknown, so intervals are widened by "
+            "5 % each way",
             "Use --ort-workers=3.",
         ),
         _kind(

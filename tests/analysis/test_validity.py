@@ -401,7 +401,8 @@ def test_spread_and_drift():
         "medians from 3.00 ms to 3.60 ms, 20.0 % apart"
     )
     assert detail(at_levels(1.0, 1.2, 1.1), "DRIFT") is None
-    assert detail(at_levels(1.0, 1.04, 1.02), "SPREAD") is None
+    assert detail(at_levels(1.0, 1.09, 1.02), "SPREAD") is None
+    assert detail(at_levels(1.0, 1.11, 1.02), "SPREAD") is not None
     up, down = at_levels(1.0, 1.1, 1.2, inside=0.1), at_levels(1.2, 1.1, 1.0, inside=-0.1)
     assert detail(up, "DRIFT") == "+20.0 % from the first worker to the last"
     assert detail(down, "DRIFT") == "-16.7 % from the first worker to the last"
