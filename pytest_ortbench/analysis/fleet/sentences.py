@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pytest_ortbench.analysis.fleet.matrix import Cell, Matrix, Row
-from pytest_ortbench.analysis.fleet.ratios import Ratio, ratio
-from pytest_ortbench.analysis.sentences import digits_for, with_interval
+from pytest_ortbench.analysis.fleet.ratios import geometric_mean, ratio
+from pytest_ortbench.analysis.fleet.shipping import shipped
+from pytest_ortbench.analysis.fleet.words import metric_words, ratio_text, words_of
+from pytest_ortbench.analysis.sentences import with_interval
+from pytest_ortbench.analysis.told import Told
 from pytest_ortbench.core.metrics import METRICS
 from pytest_ortbench.core.units import significant
 
@@ -27,65 +30,98 @@ ONE_UNIT = (
 )
 
 
-def metric_words(metric: str) -> str:
-    """Name a metric for people: ``latency p50``."""
-    return metric.replace("_", " ")
-
-
-def conclusions(best: Matrix, cases: Matrix) -> list[str]:
-    """Say which side is best over all, and then for each workload with which variant.
+def conclusions(best: Matrix, cases: Matrix, axis: str = "machine") -> list[Told]:
+    """Say what to ship for each model, which side is best over all, and then for each workload.
 
     Args:
         best: What each side does best, by workload.
         cases: The same comparison case by case.
+        axis: What the sides are.
     """
-    said = [_overall(best, cases)]
+    said = [*shipped(best, axis), overall(best, cases)]
     ranked = [row for row in best.rows if any(cell.best for cell in row.cells)]
     said += [_workload(row, best) for row in ranked[:SPELT_OUT]]
     if len(ranked) > SPELT_OUT:
-        said.append(f"and {len(ranked) - SPELT_OUT} further workloads: see the table")
+        said.append(Told(f"and {len(ranked) - SPELT_OUT} further workloads: see the table"))
     said += _alone(best)
     return said
 
 
-def _overall(best: Matrix, cases: Matrix) -> str:
+def overall(best: Matrix, cases: Matrix) -> Told:
+    """Say which side is best over all that every side has, how far ahead, and where it is not."""
     # Case by case is the fairer question; where no case is common, each side's best has to do.
     matrix, what = (cases, "cases") if cases.common else (best, "workloads")
-    name = metric_words(matrix.metric)
+    metric = metric_words(matrix.metric)
     if not matrix.common:
-        return f"overall: no case has a number on every side, so there is no mean{_culprit(cases)}"
-    winner = next((i for i, one in enumerate(matrix.overall) if one.best), None)
-    baseline = matrix.sides[matrix.baseline].label
-    counted = f"geometric mean of {name} over the {matrix.common} {what} that all have"
+        return _about_all(
+            f"no case has a number on every side, so there is no mean{_culprit(cases)}"
+        )
+    counted = f"geometric mean of {metric} over the {matrix.common} {what} that all have"
     if matrix.common == 1:
-        counted = f"{name} of the one {what.removesuffix('s')} that all have"
+        counted = f"{metric} of the one {what.removesuffix('s')} that all have"
+    winner = next((i for i, one in enumerate(matrix.overall) if one.best), None)
     if winner is None:
-        return f"overall: only {baseline} can be ranked"
-    mean = matrix.overall[winner].ratio
-    ties = [side.label for side, one in zip(matrix.sides, matrix.overall, strict=True) if one.tie]
+        return _about_all(f"only {matrix.sides[matrix.baseline].label} can be ranked")
+    level = [index for index, one in enumerate(matrix.overall) if one.tie]
     name = matrix.sides[winner].label
-    against = (
-        "the baseline"
-        if winner == matrix.baseline or mean is None
-        else f"{ratio_text(mean)} of {baseline}"
-    )
-    if ties:
-        return f"overall: a tie of {listed([name, *ties])}: {name} is {against}, {counted}"
-    return f"overall: best is {name}, {against}{_next(matrix, winner)}, {counted}"
-
-
-def _next(matrix: Matrix, winner: int) -> str:
-    """How far the runner-up is behind, where the winner is the baseline itself."""
-    known = [
-        (one.ratio, side.label)
-        for side, one in zip(matrix.sides, matrix.overall, strict=True)
-        if one.ratio is not None and not one.best
+    tail = f", {counted}{_exceptions(best, {winner, *level})}"
+    rest = [
+        index
+        for index, one in enumerate(matrix.overall)
+        if index != winner and index not in level and one.ratio is not None
     ]
-    if winner != matrix.baseline or not known:
-        return ""
+    behind = _behind(matrix, winner, rest or level)
+    if level:
+        names = [matrix.sides[index].label for index in level]
+        text = f" can't be told from {listed(names)} (a tie){'; next ' if rest else ': '}{behind}"
+        return _about_all("", name, text + (f" as {name}" if behind else "") + tail)
+    word, _ = words_of(matrix.metric)
+    is_best = f" is {word}" if word == "fastest" else f" has the {word}"
+    return _about_all("", name, f"{is_best}{'; next ' if behind else ''}{behind}{tail}")
+
+
+def _about_all(before: str, winner: str = "", after: str = "") -> Told:
+    return Told(before, winner, after, about="overall: ")
+
+
+def _behind(matrix: Matrix, winner: int, others: Sequence[int]) -> str:
+    """``b takes ×1.50 [×1.38, ×1.63] as long``: the nearest of some sides, against the winner."""
     higher = METRICS[matrix.metric].better == "higher"
-    behind, name = min(known, key=lambda pair: pair[0].value * (-1 if higher else 1))
-    return f" (next: {name}, {ratio_text(behind)} of it)"
+    found = []
+    for index in others:
+        pairs = [
+            (row.cells[index].quantity, row.cells[winner].quantity)
+            for row in matrix.rows
+            if row.whole
+        ]
+        known = [ratio(theirs, best) for theirs, best in pairs if theirs and best]
+        ratios = [one for one in known if one is not None]
+        if ratios and len(ratios) == len(pairs):
+            mean = geometric_mean(ratios)
+            assert mean is not None  # there is at least one ratio
+            found.append((mean.value * (-1 if higher else 1), index, mean))
+    if not found:
+        return ""
+    _, index, mean = min(found, key=lambda one: one[:2])
+    name, factor = matrix.sides[index].label, ratio_text(mean)
+    return f"{name} takes {factor} as long" if _is_time(matrix) else f"{name} has {factor} as much"
+
+
+def _is_time(matrix: Matrix) -> bool:
+    return METRICS[matrix.metric].unit == "s"
+
+
+def _exceptions(best: Matrix, winners: set[int]) -> str:
+    """Workloads that another side wins: the mean over all hides them."""
+    found: dict[str, list[str]] = {}
+    for row in best.rows:
+        if any(row.cells[index].best or row.cells[index].tie for index in winners):
+            continue
+        first = next((index for index, cell in enumerate(row.cells) if cell.best), None)
+        if first is not None:
+            found.setdefault(best.sides[first].label, []).append(f"{row.model} {row.label}")
+    said = [f"{listed(rows)} ({side})" for side, rows in found.items()]
+    return f"; except {listed(said)}" if said else ""
 
 
 def _culprit(cases: Matrix) -> str:
@@ -100,23 +136,21 @@ def _culprit(cases: Matrix) -> str:
     return f"; without {cases.sides[emptiest].label} there would be {left} cases" if left else ""
 
 
-def _workload(row: Row, matrix: Matrix) -> str:
+def _workload(row: Row, matrix: Matrix) -> Told:
     index = next(index for index, cell in enumerate(row.cells) if cell.best)
     cell = row.cells[index]
     unit = METRICS[matrix.metric].unit
     word, relation = _WORDS.get(unit, ("best", "that of"))
     with_variant = f" with {cell.variant}" if cell.variant else ""
-    text = (
-        f"{row.model} {row.label}: {word} {matrix.sides[index].label}{with_variant}, "
-        f"{metric_words(matrix.metric)} {_number(cell)}"
-    )
+    text = f", {metric_words(matrix.metric)} {_number(cell)}"
     ties = [
         matrix.sides[other].label + (f" ({one.variant})" if one.variant else "")
         for other, one in enumerate(row.cells)
         if one.tie
     ]
-    text += _against(row, matrix, index, relation)
-    return text + tie_text(ties) + _blur(cell)
+    text += _against(row, matrix, index, relation) + tie_text(ties) + _blur(cell)
+    winner = f"{matrix.sides[index].label}{with_variant}"
+    return Told(f"{word} ", winner, text, about=f"{row.model} {row.label}: ")
 
 
 def _against(row: Row, matrix: Matrix, index: int, relation: str) -> str:
@@ -160,7 +194,7 @@ def _blur(cell: Cell) -> str:
     return f" ({', '.join(cell.case.blurred_by)})" if cell.case and cell.case.blurred_by else ""
 
 
-def _alone(matrix: Matrix) -> list[str]:
+def _alone(matrix: Matrix) -> list[Told]:
     """Workloads that one side alone has: no comparison, but not to be hidden either."""
     alone = [
         row
@@ -170,9 +204,9 @@ def _alone(matrix: Matrix) -> list[str]:
     none = [row for row in matrix.rows if not any(cell.comparable for cell in row.cells)]
     said = []
     if alone:
-        said.append(f"not ranked, since one side alone has a number: {_names(alone)}")
+        said.append(Told(f"not ranked, since one side alone has a number: {_names(alone)}"))
     if none:
-        said.append(f"no side has a number that may be compared: {_names(none)}")
+        said.append(Told(f"no side has a number that may be compared: {_names(none)}"))
     return said
 
 
@@ -189,15 +223,6 @@ def listed(names: Sequence[str], limit: int = NAMED) -> str:
 def tie_text(ties: Sequence[str]) -> str:
     """Return what is said of those that can't be told from the best; empty without any."""
     return f"; a tie with {listed(ties)}" if ties else ""
-
-
-def ratio_text(one: Ratio) -> str:
-    """``×0.561 [×0.538, ×0.585]``."""
-    digits = digits_for(one.value, one.low, one.high)
-    text = f"×{significant(one.value, digits)}"
-    if one.low is None or one.high is None:
-        return text
-    return f"{text} [×{significant(one.low, digits)}, ×{significant(one.high, digits)}]"
 
 
 def warnings(matrix: Matrix, axis: str, replaced: int) -> list[str]:

@@ -10,36 +10,35 @@ from pytest_ortbench.analysis.fleet.sentences import ONE_UNIT, UNIT_SPREAD, list
 from pytest_ortbench.analysis.procurement.economics import Economics, Figure
 from pytest_ortbench.analysis.procurement.machines import Terms
 from pytest_ortbench.analysis.procurement.ranking import Offer, Tender, figure_of
+from pytest_ortbench.analysis.told import Told
 from pytest_ortbench.core.units import significant
 
 
-def conclusions(found: Sequence[Tender], terms: Terms) -> list[str]:
+def conclusions(found: Sequence[Tender], terms: Terms) -> list[Told]:
     """Say for each workload which machine is cheapest, how many of it, and what it ties with."""
     said = [_tender(one, terms) for one in found]
-    return said or ["no machine of the table has a case that may be ranked"]
+    return said or [Told("no machine of the table has a case that may be ranked")]
 
 
-def _tender(one: Tender, terms: Terms) -> str:
-    head = f"{one.model} {one.label}{target(one, terms)}"
+def _tender(one: Tender, terms: Terms) -> Told:
+    head = f"{one.model} {one.label}{target(one, terms)}: "
     best = next((offer for offer in one.offers if not offer.reason), None)
     if best is None:
         reasons = "; ".join(
             f"{offer.economics.machine.name}: {offer.reason}" for offer in one.offers[:3]
         )
-        return f"{head}: no machine can be chosen: {reasons}"
+        return Told(f"no machine can be chosen: {reasons}", about=head)
     figure = figure_of(best.economics, one.deciding)
     assert figure is not None
     word = {"cost": "cheapest", "cost_million": "cheapest per item", "rate": "fastest"}
-    text = (
-        f"{head}: {word[one.deciding]} {best.economics.machine.name} with "
-        f"{variant_of(best.economics.case)}, {amounts(best.economics, one.deciding, terms)}"
-    )
+    winner = f"{best.economics.machine.name} with {variant_of(best.economics.case)}"
+    text = f", {amounts(best.economics, one.deciding, terms)}"
     ties = [offer.economics.machine.name for offer in one.offers if offer.mark == "tie"]
     text += tie_text(ties) + _lead(one, best)
     without = [offer.economics.machine.name for offer in one.offers if offer.reason]
     if without:
         text += f"; not ranked: {listed(without)}"
-    return text
+    return Told(f"{word[one.deciding]} ", winner, text, about=head, lead=True)
 
 
 def target(one: Tender, terms: Terms) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
 
 from pytest_ortbench.analysis.fleet.matrix import Matrix, Row
-from pytest_ortbench.analysis.fleet.sentences import metric_words
+from pytest_ortbench.analysis.fleet.words import metric_words
 from pytest_ortbench.core.metrics import METRICS
 from pytest_ortbench.core.units import significant
 from pytest_ortbench.report.figures import style

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import re
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -46,16 +45,6 @@ class ShownRow:
     model: str
     label: str
     cells: tuple[ShownCell, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShownSentence:
-    """One sentence of the answer, cut around whom it is about and around the winner."""
-
-    about: str
-    before: str
-    winner: str
-    after: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +101,8 @@ def render_html(view: View, *, pictures: Sequence[tuple[str, bytes]] = ()) -> st
     main = view.main
     return environment.get_template("page").render(
         view=view,
-        answer=[_sentence(text, _winners(view)) for text in view.answer],
+        answer=view.answer,
+        leads=any(sentence.lead for sentence in view.answer),
         version=__version__,
         hole=HOLE,
         sides=_sides(main),
@@ -145,32 +135,6 @@ def _text(package: str | None, name: str) -> str:
 def _digest(text: str) -> str:
     digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
     return f"sha256-{digest}"
-
-
-def _winners(view: View) -> set[str]:
-    """What a sentence may name as the best: a side, or a side with its variant."""
-    names = {one_line(side.label) for side in view.main.sides}
-    for section in view.sections:
-        for row in section.matrix.rows:
-            for side, cell in zip(section.matrix.sides, row.cells, strict=True):
-                if cell.best and cell.variant:
-                    names.add(one_line(f"{side.label} with {cell.variant}"))
-    return names
-
-
-def _sentence(text: str, winners: Collection[str]) -> ShownSentence:
-    about, colon, rest = text.partition(": ")
-    # The winner is named first; of several names that start there, the longest is meant.
-    found = [(rest.find(name), -len(name), name) for name in winners if name in rest]
-    if not colon or not found:
-        return ShownSentence(about="", before=text, winner="", after="")
-    start, _, name = min(found)
-    # What a machine costs least with may be another variant than the fastest.
-    variant = re.match(r" with [^,;]+", rest[start + len(name) :])
-    name += variant[0] if variant and " with " not in name else ""
-    return ShownSentence(
-        about=f"{about}: ", before=rest[:start], winner=name, after=rest[start + len(name) :]
-    )
 
 
 def _sides(matrix: Matrix) -> list[ShownSide]:

@@ -23,6 +23,7 @@ from pytest_ortbench.analysis.procurement.sentences import (
     warnings,
 )
 from pytest_ortbench.analysis.sentences import with_interval
+from pytest_ortbench.analysis.told import Told
 from pytest_ortbench.core.units import format_amount, significant
 from pytest_ortbench.report.escape import csv_text, one_line
 from pytest_ortbench.report.fleet.view import HOLE, Block, View
@@ -44,7 +45,7 @@ class Procurement:
 
     terms: Terms
     tenders: tuple[Tender, ...]
-    answer: tuple[str, ...]
+    answer: tuple[Told, ...]
     warnings: tuple[str, ...]
 
 
@@ -64,7 +65,7 @@ def procure(runs: Sequence[RunFacts], terms: Terms) -> Procurement:
     return Procurement(
         terms=terms,
         tenders=found,
-        answer=tuple(one_line(text) for text in conclusions(found, terms)),
+        answer=tuple(text.cleaned(one_line) for text in conclusions(found, terms)),
         warnings=tuple(one_line(text) for text in warnings(found, terms, strangers)),
     )
 
@@ -81,7 +82,7 @@ def with_costs(view: View, shown: Procurement, *, all_columns: bool = True) -> V
         view,
         title=f"What {len(view.main.sides)} machines cost",
         # What is fastest for each workload stands in the tables; the question is another one.
-        answer=(*shown.answer, *view.answer[:1]),
+        answer=(*shown.answer, view.overall),
         warnings=tuple(dict.fromkeys((*shown.warnings, *view.warnings))),
         blocks=(*view.blocks, *blocks(shown, all_columns=all_columns)),
     )

@@ -11,11 +11,13 @@ from pytest_ortbench.analysis.fleet.matrix import Cell, Matrix, Row, by_case, by
 from pytest_ortbench.analysis.fleet.sentences import (
     conclusions,
     listed,
-    metric_words,
+    overall,
     warnings,
 )
 from pytest_ortbench.analysis.fleet.sides import AXES, choose_axis, lay_out
+from pytest_ortbench.analysis.fleet.words import metric_words
 from pytest_ortbench.analysis.sentences import digits_for
+from pytest_ortbench.analysis.told import Told
 from pytest_ortbench.core.errors import UsageError, did_you_mean
 from pytest_ortbench.core.metrics import METRICS
 from pytest_ortbench.core.quantity import Quantity
@@ -68,7 +70,8 @@ class View:
         axis: A key of ``AXES``.
         metric: The metric of the ratios.
         baseline: Label of the baseline.
-        answer: The sentences that answer the question, the overall one first.
+        answer: The sentences that answer the question: what to ship, then which is best over all.
+        overall: The one among them about all cases.
         sections: Best by workload and case by case; the first is left out where it says the same.
         warnings: What a reader must mind.
         holes: Why cells are empty, each reason with its number of cells.
@@ -80,7 +83,8 @@ class View:
     axis: str
     metric: str
     baseline: str
-    answer: tuple[str, ...]
+    answer: tuple[Told, ...]
+    overall: Told
     sections: tuple[Section, ...]
     warnings: tuple[str, ...]
     holes: tuple[str, ...]
@@ -151,7 +155,8 @@ def build_view(
         axis=chosen,
         metric=metric,
         baseline=one_line(labels[base]),
-        answer=tuple(one_line(text) for text in conclusions(best, cases)),
+        answer=tuple(text.cleaned(one_line) for text in conclusions(best, cases, chosen)),
+        overall=overall(best, cases).cleaned(one_line),
         sections=tuple(sections if _says_more(best, cases) else sections[1:]),
         warnings=tuple(one_line(text) for text in warnings(cases, chosen, layout.replaced)),
         holes=_holes(cases),
