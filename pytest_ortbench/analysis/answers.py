@@ -284,6 +284,16 @@ def _winner(candidates: Sequence[_Candidate], metric: str) -> Winner:
     )
 
 
+def is_tie(one: Summary, other: Summary, metric: str) -> bool:
+    """Whether the numbers of two measured cases can't be told apart; ``False`` if a side has none.
+
+    Wherever two cases are compared in one run, this decides.
+    """
+    if metric not in one.quantities or metric not in other.quantities:
+        return False
+    return _is_tie(_Candidate(one, ""), _Candidate(other, ""), metric)
+
+
 def _is_tie(best: _Candidate, other: _Candidate, metric: str) -> bool:
     """Whether two numbers can't be told apart."""
     if _overlap(best.interval(metric), other.interval(metric)):

@@ -7,8 +7,9 @@ measured case, flagged or not: that a quantised model is slower, or fast and wro
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from pytest_ortbench.analysis.answers import is_tie
 from pytest_ortbench.analysis.summary import EXACT, Summary, summarise
 from pytest_ortbench.core.model import Variant
 from pytest_ortbench.core.outcome import CaseResult
@@ -28,16 +29,23 @@ class Ratio:
         value: The ratio.
         low: Lower end of its 95 % interval, ``None`` where a side has none.
         high: Upper end, likewise.
+        tie: Whether the two can't be told apart, by the rule that ranks cases: the interval holds
+            1, or the gap is smaller than what one process, or a blurred number, can prove.
+        same_file: Whether both sides ran the very same file, so that any gap is chance.
     """
 
     value: float
     low: float | None = None
     high: float | None = None
+    tie: bool = False
+    same_file: bool = False
 
     @property
     def certain(self) -> bool:
-        """Whether the interval lies on one side of 1."""
-        return self.low is not None and self.high is not None and (self.low > 1 or self.high < 1)
+        """Whether the interval lies on one side of 1, and the gap is one that counts."""
+        if self.tie or self.same_file or self.low is None or self.high is None:
+            return False
+        return self.low > 1 or self.high < 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +64,7 @@ class PrecisionRow:
         memory_ratio: Likewise, of the peak resident memory.
         sqnr_db: Smallest signal to noise ratio against the reference outputs.
         exact: Whether outputs are the reference's, bit for bit.
-        top1: Share of rows whose class agrees.
+        top1: Share of rows whose class agrees, with its exact interval.
         task: Scores on labelled data, ``None`` without any.
         flags: Names of the validity flags.
         reason: Why it was not measured; empty otherwise.
@@ -77,7 +85,7 @@ class PrecisionRow:
     memory_ratio: Ratio | None = None
     sqnr_db: float | None = None
     exact: bool = False
-    top1: float | None = None
+    top1: Quantity | None = None
     task: TaskAccuracy | None = None
     flags: tuple[str, ...] = ()
     reason: str = ""
@@ -166,7 +174,7 @@ def _row(result: CaseResult, summary: Summary, on_provider: Mapping[str, Summary
     measured = summary.status == "measured"
     compared = reference if measured and not itself else None
     found = summary.quantities
-    sqnr, top1 = found.get("accuracy_sqnr"), found.get("accuracy_top1")
+    sqnr = found.get("accuracy_sqnr")
     return PrecisionRow(
         precision=result.case.variant.precision,
         provider=result.case.provider.label,
@@ -179,7 +187,7 @@ def _row(result: CaseResult, summary: Summary, on_provider: Mapping[str, Summary
         memory_ratio=_ratio(compared, summary, "peak_rss"),
         sqnr_db=None if sqnr is None else sqnr.value,
         exact=summary.missing.get("accuracy_sqnr") == EXACT,
-        top1=None if top1 is None else top1.value,
+        top1=found.get("accuracy_top1"),
         task=result.task,
         flags=tuple(flag.name for flag in summary.flags),
         reason="" if result.failure is None else result.failure.message,
@@ -197,9 +205,18 @@ def _ratio(reference: Summary | None, summary: Summary, metric: str) -> Ratio | 
     if before is None or after is None or not before.value:
         return None
     value = after.value / before.value
+    judged = Ratio(
+        value=value,
+        tie=metric != "model_size" and is_tie(reference, summary, metric),
+        same_file=_same_file(reference.case.variant, summary.case.variant),
+    )
     bounds = (before.low, before.high, after.low, after.high)
     if any(bound is None for bound in bounds) or not before.low or not before.high:
-        return Ratio(value=value)
+        return judged
     assert after.low is not None
     assert after.high is not None
-    return Ratio(value=value, low=after.low / before.high, high=after.high / before.low)
+    return replace(judged, low=after.low / before.high, high=after.high / before.low)
+
+
+def _same_file(one: Variant, other: Variant) -> bool:
+    return bool(one.digest) and one.digest == other.digest

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pytest_ortbench.analysis.summary import EXACT, Summary
+from pytest_ortbench.core.quantity import Quantity
 
 #: Signal to noise ratio from which on outputs differ by rounding only, and are equally good.
 ROUNDING_DB = 60.0
@@ -46,7 +47,7 @@ class Advice:
         smaller: How many times smaller than fp32, else native; ``None`` if it is not.
         error: Relative error of the worst output against the reference (root mean square, 0.01 is
             one per cent); ``None`` where it is the original, exact or not compared.
-        top1: Share of inputs whose most likely class stayed the same.
+        top1: Share of inputs whose most likely class stayed the same, with its exact interval.
         rivals: Number of variants that were ranked.
         blurred_by: Flags that make it less certain.
     """
@@ -60,7 +61,7 @@ class Advice:
     nearest: bool = False
     smaller: float | None = None
     error: float | None = None
-    top1: float | None = None
+    top1: Quantity | None = None
     rivals: int = 1
     blurred_by: tuple[str, ...] = ()
 
@@ -111,7 +112,7 @@ def advise(
         and all(_nearness(one.summary) < _nearness(chosen.summary) for one in others),
         smaller=shrunk if shrunk >= SMALLER else None,
         error=10 ** (-ratio_db.value / 20) if converted and ratio_db else None,
-        top1=top1.value if converted and top1 else None,
+        top1=top1 if converted else None,
         rivals=rivals,
         blurred_by=blurred_by,
     )

@@ -43,6 +43,15 @@ def sentences(answer: ModelAnswer) -> list[str]:
     return [f"{name}: {sentence}" for sentence in said]
 
 
+def agreement_words(agreement: Quantity) -> str:
+    """Say a share of rows as a count, with what it proves: ``3/3 (≥29 %)``.
+
+    The bound is the lower end of the exact (Clopper–Pearson) interval.
+    """
+    count = f"{round(agreement.value * agreement.samples)}/{agreement.samples}"
+    return count if agreement.low is None else f"{count} (≥{100 * agreement.low:.0f} %)"
+
+
 def name_of(answer: ModelAnswer) -> str:
     """Return what every sentence of an answer starts with: ``bert (seq 128, decode)``."""
     details = [f"{name} {size}" for name, size in answer.dims.items()]
@@ -87,7 +96,7 @@ def _advice(answer: ModelAnswer, advice: Advice) -> str:
     if advice.error is not None:
         why.append(f"output error {significant(100 * advice.error, 2)} %")
     if advice.top1 is not None:
-        why.append(f"same top-1 for {100 * advice.top1:.0f} %")
+        why.append(f"same top-1 for {agreement_words(advice.top1)}")
     text = f"ship {advice.variant}: {', '.join(why)}"
     for batch, variant in advice.elsewhere:
         text += f"; for batch {batch} {variant} is faster"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from pytest_ortbench.analysis.sentences import digits_for
+from pytest_ortbench.analysis.sentences import agreement_words, digits_for
 from pytest_ortbench.analysis.summary import EXACT
 from pytest_ortbench.core.quantity import Quantity
 from pytest_ortbench.core.units import common_scale, significant
@@ -311,7 +311,8 @@ def status(entry: Entry) -> str:
 
 
 def accuracy(entry: Entry) -> str:
-    """Return the accuracy in a few characters: ``exact``, ``96.3 dB``, ``99.2 %``, ``NaN/Inf``.
+    """Return the accuracy in a few characters: ``exact``, ``96.3 dB``, ``top-1 8/8 (≥63 %)``,
+    ``NaN/Inf``.
 
     With labelled data the metric of the task behind it: ``34.1 dB, task 0.912``.
     """
@@ -333,5 +334,5 @@ def _against_reference(entry: Entry) -> str:
         return "exact"
     agreement = entry.quantity("accuracy_top1")
     if agreement is not None:
-        return f"{significant(agreement.value * 100, 3)} %"
+        return f"top-1 {agreement_words(agreement)}"
     return ""

@@ -16,6 +16,7 @@ from pytest_ortbench.analysis.precisions import (
     Ratio,
     precision_blocks,
 )
+from pytest_ortbench.analysis.sentences import agreement_words
 from pytest_ortbench.analysis.summary import Summary
 from pytest_ortbench.core.flags import FLAGS
 from pytest_ortbench.core.run import Run
@@ -135,15 +136,21 @@ def _baseline(row: PrecisionRow, block: PrecisionBlock) -> str:
 def latency_words(ratio: Ratio | None) -> str:
     """Say a latency ratio: ``×1.8 faster [×1.6, ×2.0]``, ``×1.3 slower […]``.
 
-    Where the interval holds 1, both ends are said: it may be faster or slower.
+    Where the interval holds 1, both ends are said: it may be faster or slower. Where it does not
+    and the gap proves nothing all the same, the gap is said. A file has one speed: its own.
     """
     if ratio is None:
         return ""
+    if ratio.same_file:
+        return "same file"
     if ratio.low is None or ratio.high is None:
-        return f"{_times(ratio.value)} (no interval)"
+        said = f"{_times(ratio.value)} (no interval)"
+        return f"unclear: {said}" if ratio.tie else said
     if ratio.certain:
         near, far = (ratio.low, ratio.high) if ratio.value > 1 else (ratio.high, ratio.low)
         return f"{_times(ratio.value)} [{_factor(near)}, {_factor(far)}]"
+    if ratio.low > 1 or ratio.high < 1:
+        return f"unclear: {_times(ratio.value)}, which is a tie"
     return f"unclear [{_times(ratio.high)}, {_times(ratio.low)}]"
 
 
@@ -151,18 +158,20 @@ def plain_words(ratio: Ratio | None, less: str, more: str) -> str:
     """Say a ratio of amounts: ``×3.9 smaller``, ``×1.1 more``, ``same``."""
     if ratio is None or not ratio.value:
         return ""
-    if abs(ratio.value - 1) < 0.005:
+    if ratio.same_file or abs(ratio.value - 1) < 0.005:
         return "same"
     return f"{_factor(ratio.value)} {less if ratio.value < 1 else more}"
 
 
 def accuracy_words(row: PrecisionRow) -> str:
-    """Say how near the outputs are: ``34.1 dB, top-1 99 %``, ``exact``, ``34.1 dB, task 0.912``."""
+    """Say how near the outputs are: ``34.1 dB, top-1 8/8 (≥63 %)``, ``exact``,
+    ``34.1 dB, task 0.912``.
+    """
     parts = ["exact"] if row.exact else []
     if row.sqnr_db is not None:
         parts.append(f"{row.sqnr_db:.1f} dB")
     if row.top1 is not None and not row.exact:
-        parts.append(f"top-1 {100 * row.top1:.0f} %")
+        parts.append(f"top-1 {agreement_words(row.top1)}")
     if row.task is not None and row.task.samples:
         parts.append(f"task {significant(row.task.score_sum / row.task.samples, 3)}")
     return ", ".join(parts)

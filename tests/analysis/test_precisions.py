@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from pytest_ortbench.analysis.answers import answers
 from pytest_ortbench.analysis.precisions import PrecisionRow, precision_blocks
 from pytest_ortbench.core.outcome import CaseResult, Flag
 from tests.results_factory import make_accuracy, make_case, make_result, make_run
@@ -130,3 +131,36 @@ def test_how_it_was_made_comes_along() -> None:
     made = replace(made, case=replace(made.case, variant=variant))
     row = rows(at("fp32", 4.0), made)["fp16@cpu"]
     assert (row.recipe, row.notes) == ({"base": "fp16"}, ("clamped",))
+
+
+def test_the_same_file_is_no_faster_and_no_slower_than_itself() -> None:
+    again = at("native", 4.2)
+    original = at("fp32", 4.0)
+    variant = replace(again.case.variant, digest=original.case.variant.digest)
+    again = replace(again, case=replace(again.case, variant=variant))
+    ratio = rows(original, again)["native@cpu"].latency_ratio
+    assert ratio is not None
+    assert ratio.same_file
+    assert not ratio.certain
+
+
+@pytest.mark.parametrize(
+    ("ms", "flag", "tie"),
+    [
+        (4.16, "ONE-WORKER", True),
+        (4.4, "ONE-WORKER", False),
+        (4.16, "", False),
+        (4.16, "UNSTEADY", True),
+    ],
+)
+def test_a_tie_is_what_ranking_calls_one(ms: float, flag: str, tie: bool) -> None:
+    """Intervals are apart in each of these; a process, or a blurred number, proves less."""
+    run = make_run([at("fp32", 4.0), at("fp16", ms, *([flag] if flag else []))])
+    [block] = precision_blocks(run)
+    ratio = block.rows[1].latency_ratio
+    assert ratio is not None
+    assert ratio.low is not None
+    assert ratio.low > 1
+    assert (ratio.tie, ratio.certain) == (tie, not tie)
+    [answer] = answers(run)
+    assert (answer.fastest[0].ties == ("fp16/cpu/b1",)) is tie

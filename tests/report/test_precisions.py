@@ -6,8 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from pytest_ortbench.analysis.order import proportion_interval
 from pytest_ortbench.analysis.precisions import PrecisionRow, Ratio
 from pytest_ortbench.core.outcome import CaseResult, Flag
+from pytest_ortbench.core.quantity import Quantity
 from pytest_ortbench.core.run import Run
 from pytest_ortbench.report.precisions import (
     accuracy_words,
@@ -26,6 +28,9 @@ from tests.results_factory import make_accuracy, make_case, make_failure, make_r
         (Ratio(value=1.3, low=1.25, high=1.4), "×1.30 slower [×1.25, ×1.40]"),
         (Ratio(value=1.0, low=0.8, high=1.25), "unclear [×1.25 slower, ×1.25 faster]"),
         (Ratio(value=0.5), "×2.00 faster (no interval)"),
+        (Ratio(value=1.04, low=1.03, high=1.05, tie=True), "unclear: ×1.04 slower, which is a tie"),
+        (Ratio(value=0.99, tie=True), "unclear: ×1.01 faster (no interval)"),
+        (Ratio(value=1.06, low=1.05, high=1.07, same_file=True), "same file"),
         (None, ""),
     ],
 )
@@ -39,28 +44,39 @@ def test_faster_and_slower_are_equally_plain(ratio: Ratio | None, says: str) -> 
 )
 def test_amounts(value: float, says: str) -> None:
     assert plain_words(Ratio(value=value), "smaller", "larger") == says
+    same = Ratio(value=value, same_file=True)
+    assert plain_words(same, "smaller", "larger") == ("same" if value else "")
 
 
 @pytest.mark.parametrize(
     ("sqnr_db", "top1", "exact", "says"),
     [
         (34.14, None, False, "34.1 dB"),
-        (34.14, 0.875, False, "34.1 dB, top-1 88 %"),
+        (34.14, (7, 8), False, "34.1 dB, top-1 7/8 (≥47 %)"),
+        (34.14, (3, 3), False, "34.1 dB, top-1 3/3 (≥29 %)"),
+        (None, (3, 3), True, "exact"),
         (None, None, True, "exact"),
         (None, None, False, ""),
     ],
 )
-def test_accuracy(sqnr_db: float | None, top1: float | None, exact: bool, says: str) -> None:
+def test_accuracy(
+    sqnr_db: float | None, top1: tuple[int, int] | None, exact: bool, says: str
+) -> None:
     row = PrecisionRow(
         precision="p",
         provider="cpu",
         case_id="c",
         status="measured",
         sqnr_db=sqnr_db,
-        top1=top1,
+        top1=agreement(*top1) if top1 else None,
         exact=exact,
     )
     assert accuracy_words(row) == says
+
+
+def agreement(agree: int, rows: int) -> Quantity:
+    low, high = proportion_interval(agree, rows)
+    return Quantity(value=agree / rows, unit="ratio", low=low, high=high, samples=rows)
 
 
 def made(precision: str, ms: float, *flags: str, notes: tuple[str, ...] = ()) -> CaseResult:
@@ -110,7 +126,7 @@ def test_lines_show_gain_and_cost_and_name_every_finding(run: Run) -> None:
     assert "baseline" in fp32
     assert dynamic[4:6] == ["×5.00", "slower"]
     assert "×4.00 smaller" in lines[4]
-    assert "30.0 dB, top-1 100 %" in lines[4]
+    assert "30.0 dB, top-1 8/8 (≥63 %)" in lines[4]
     assert half[-2:] == ["EMULATED", "SPREAD"]
     assert brain == ["bf16", "cpu", "unsupported"]
     text = "\n".join(lines)
