@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from pytest_ortbench.analysis.answers import Factor, ModelAnswer, Winner
 from pytest_ortbench.analysis.recommendation import Advice
+from pytest_ortbench.analysis.told import Told
 from pytest_ortbench.core.quantity import Quantity
 from pytest_ortbench.core.units import common_scale, significant
 
@@ -17,7 +18,7 @@ _NAMED = 3
 _REASON_LENGTH = 90
 
 
-def sentences(answer: ModelAnswer) -> list[str]:
+def sentences(answer: ModelAnswer) -> list[Told]:
     """Say what to ship and why, then what is fastest, gives the most per second, and is smallest;
     or why nothing is ranked.
 
@@ -25,7 +26,7 @@ def sentences(answer: ModelAnswer) -> list[str]:
     """
     name = name_of(answer)
     if answer.ranked == 0 or answer.throughput is None:
-        return [f"{name}: nothing can be ranked: {_left_out(answer.left_out)}"]
+        return [Told(f"nothing can be ranked: {_left_out(answer.left_out)}", about=f"{name}: ")]
     if answer.ranked == 1:
         said = [_the_only_one(answer, answer.throughput)]
     else:
@@ -39,8 +40,8 @@ def sentences(answer: ModelAnswer) -> list[str]:
         if answer.smallest is not None and answer.smallest.ranked > 1:
             said.append(_smallest(answer.smallest))
     if answer.left_out:
-        said.append(f"not ranked: {_left_out(answer.left_out)}")
-    return [f"{name}: {sentence}" for sentence in said]
+        said.append(Told(f"not ranked: {_left_out(answer.left_out)}"))
+    return [sentence.said_of(f"{name}: ") for sentence in said]
 
 
 def agreement_words(agreement: Quantity) -> str:
@@ -65,20 +66,20 @@ def name_of(answer: ModelAnswer) -> str:
     return f"{answer.model} ({', '.join(details)})" if details else answer.model
 
 
-def _the_only_one(answer: ModelAnswer, winner: Winner) -> str:
+def _the_only_one(answer: ModelAnswer, winner: Winner) -> Told:
     parts = [f"p50 {with_interval(fastest.quantity)}" for fastest in answer.fastest]
     parts.append(f"{with_interval(winner.quantity)}{_blur(winner)}")
-    return f"only {winner.label} can be ranked, {', '.join(parts)}"
+    return Told("only ", winner.label, f" can be ranked, {', '.join(parts)}")
 
 
-def _advice(answer: ModelAnswer, advice: Advice) -> str:
+def _advice(answer: ModelAnswer, advice: Advice) -> Told:
     """``ship int8-static/cpu: fastest, ×2.02 [×2.00, ×2.05] faster than fp32/cpu/b1; …``."""
     if advice.rivals == 1:
         found = ", ".join(
             f"p50 {with_interval(winner.quantity)} at batch {winner.batch}"
             for winner in answer.fastest
         )
-        return f"only {advice.variant} can be ranked: {found}"
+        return Told("only ", advice.variant, f" can be ranked: {found}")
     several = len(answer.fastest) > 1
     sole = [batch for batch in advice.batches if batch not in advice.tied_at]
     why: list[str] = []
@@ -97,10 +98,11 @@ def _advice(answer: ModelAnswer, advice: Advice) -> str:
         why.append(f"output error {significant(100 * advice.error, 2)} %")
     if advice.top1 is not None:
         why.append(f"same top-1 for {agreement_words(advice.top1)}")
-    text = f"ship {advice.variant}: {', '.join(why)}"
+    text = f": {', '.join(why)}"
     for batch, variant in advice.elsewhere:
         text += f"; for batch {batch} {variant} is faster"
-    return text + (f" (not certain: {', '.join(advice.blurred_by)})" if advice.blurred_by else "")
+    text += f" (not certain: {', '.join(advice.blurred_by)})" if advice.blurred_by else ""
+    return Told("ship ", advice.variant, text)
 
 
 def _at(batches: Sequence[int], several: bool) -> str:
@@ -113,20 +115,20 @@ def listed(batches: Sequence[int]) -> str:
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
-def _fastest(winner: Winner, *, several: bool) -> str:
+def _fastest(winner: Winner, *, several: bool) -> Told:
     at = f" at batch {winner.batch}" if several else ""
-    text = f"fastest{at} {winner.label}, p50 {with_interval(winner.quantity)}"
-    return text + _against(winner, "faster than") + _ties(winner) + _blur(winner)
+    text = f", p50 {with_interval(winner.quantity)}{_against(winner, 'faster than')}"
+    return Told(f"fastest{at} ", winner.label, text + _ties(winner) + _blur(winner))
 
 
-def _throughput(winner: Winner) -> str:
-    text = f"highest throughput {winner.label}, {with_interval(winner.quantity)}"
-    return text + _against(winner, "that of") + _ties(winner) + _blur(winner)
+def _throughput(winner: Winner) -> Told:
+    text = f", {with_interval(winner.quantity)}{_against(winner, 'that of')}"
+    return Told("highest throughput ", winner.label, text + _ties(winner) + _blur(winner))
 
 
-def _smallest(winner: Winner) -> str:
-    text = f"smallest {winner.label}, {with_interval(winner.quantity)}"
-    return text + _against(winner, "smaller than") + _ties(winner)
+def _smallest(winner: Winner) -> Told:
+    text = f", {with_interval(winner.quantity)}{_against(winner, 'smaller than')}"
+    return Told("smallest ", winner.label, text + _ties(winner))
 
 
 def _against(winner: Winner, relation: str) -> str:

@@ -37,6 +37,18 @@ def test_the_winner_is_stressed() -> None:
     assert re.search(r"fastest at batch 1 <strong>[\w/-]+</strong>, p50 6\.13 ms", html_of("ten"))
 
 
+def test_a_provider_that_is_called_like_a_part_of_a_word_is_stressed_where_it_is_named() -> None:
+    results = [
+        sample_runs.measured(sample_runs.case("m", precision, "st", 1), seconds)
+        for precision, seconds in (("a", 0.001), ("fp32", 0.002))
+    ]
+    html = render_html(factory.make_run(results))
+    block = html[html.index('id="answer"') : html.index('id="cases"')]
+    assert re.findall(r"<strong>(.*?)</strong>", block)[:2] == ["a/st", "a/st/b1"]
+    assert "ship <strong>a/st</strong>: fastest" in block
+    assert "fastest <strong>a/st/b1</strong>, p50" in block
+
+
 def test_every_case_is_a_row_with_text_and_value(page: Reader) -> None:
     assert len(page.rows) == 10
     assert page.cell(0, "model") == ("mobilenet_v2", "")

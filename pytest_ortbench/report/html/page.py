@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pytest_ortbench.analysis.answers import ModelAnswer, answers
-from pytest_ortbench.analysis.sentences import name_of, sentences
+from pytest_ortbench.analysis.sentences import sentences
 from pytest_ortbench.core.run import Run
 from pytest_ortbench.report import legend
 from pytest_ortbench.report.blocks import pass_sentences, pass_tables
@@ -215,24 +215,18 @@ def _subtitle(run: Run, shown: Sequence[Entry]) -> tuple[str, ...]:
 
 
 def _answer(answer: ModelAnswer, flags: Collection[str]) -> tuple[Sentence, ...]:
-    about = one_line(f"{name_of(answer)}: ")
-    winners = (*answer.fastest, answer.throughput, answer.smallest)
-    labels = [answer.advice.variant] if answer.advice else []
-    labels += [winner.label for winner in winners if winner]
-    stressed = dict.fromkeys(map(one_line, labels))
     made: list[Sentence] = []
     for sentence in sentences(answer):
-        text = one_line(sentence).removeprefix(about.rstrip()).lstrip()
-        # The winner is named first; of several labels that start there, the longest is meant.
-        found = [(f" {text}".find(f" {label}"), label) for label in stressed if label in text]
-        start, label = min(found, key=lambda pair: (pair[0], -len(pair[1])), default=(-1, ""))
-        faint = start < 0 or text.startswith("not ranked: ")
-        cut = [Part(text=text)]
-        if not faint:
-            end = start + len(label)
-            cut = [Part(text=text[:start]), Part(text=label, kind="winner"), Part(text=text[end:])]
-        parts = tuple(part for piece in cut for part in _linked(piece, flags) if part.text)
-        made.append(Sentence(about=f"{about.rstrip()} ", parts=parts, faint=faint))
+        clean = sentence.cleaned(one_line)
+        cut = (Part(text=clean.before), Part(text=clean.winner, kind="winner"))
+        parts = (part for piece in (*cut, Part(text=clean.after)) for part in _linked(piece, flags))
+        made.append(
+            Sentence(
+                about=clean.about,
+                parts=tuple(part for part in parts if part.text),
+                faint=not clean.winner,
+            )
+        )
     return tuple(made)
 
 
