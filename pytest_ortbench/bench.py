@@ -147,6 +147,10 @@ class Bench:
             passes.add("task")
         return passes
 
+    def name_of(self, planned: Planned) -> str:
+        """The case in messages: as in the tables, where each runtime of several is named."""
+        return self.collection.name_of(planned)
+
     def properties_of(self, planned: Planned) -> list[tuple[str, str]]:
         """Metrics of a measured case for JUnit; nothing for one that was not tried."""
         from pytest_ortbench.report.junit import properties

@@ -223,6 +223,11 @@ class Collection:
             self._ids[key] = f"{case_id}+{label}" if several and label != "current" else case_id
         return self._ids[key]
 
+    def name_of(self, planned: Planned) -> str:
+        """The case in messages: as in the tables, where each runtime of several is named."""
+        case_id, label = planned.case.key
+        return f"{case_id}+{label}" if len(self.runtimes.runtimes) > 1 else case_id
+
     def limits_of(self, item: pytest.Item) -> tuple[Limit, ...]:
         """Limits that the markers of a test set."""
         return self._marker(item).limits

@@ -91,8 +91,7 @@ class LoadView:
         return quantity
 
     def _fail(self, name: str, reason: str) -> NoReturn:
-        case = self._bench.case.case_id
-        pytest.fail(f"{case}: load_{name} was not measured: {reason}", pytrace=False)
+        pytest.fail(f"{self._bench.name}: load_{name} was not measured: {reason}", pytrace=False)
 
 
 class OrtBench:
@@ -115,6 +114,11 @@ class OrtBench:
     def case(self) -> Case:
         """What is measured."""
         return self._planned.case
+
+    @property
+    def name(self) -> str:
+        """Id of the case, and the runtime where there are several, as the tables name it."""
+        return self._bench.collection.name_of(self._planned)
 
     @property
     def result(self) -> CaseResult:
@@ -140,7 +144,7 @@ class OrtBench:
         quantity = summary.quantities.get(name)
         if quantity is None:
             reason = summary.missing.get(name, "it is not among the metrics of this case")
-            pytest.fail(f"{self.case.case_id}: {name} was not measured: {reason}", pytrace=False)
+            pytest.fail(f"{self.name}: {name} was not measured: {reason}", pytrace=False)
         return quantity
 
     def need_for(self, name: str) -> None:
@@ -260,14 +264,14 @@ class OrtBench:
         broken = [outcome for outcome in check(self._limits, self.summary) if not outcome.holds]
         if broken:
             lines = "\n".join(f"  {outcome.message}" for outcome in broken)
-            pytest.fail(f"{self.case.case_id}: limits exceeded\n{lines}", pytrace=False)
+            pytest.fail(f"{self.name}: limits exceeded\n{lines}", pytrace=False)
 
     def check_stages(self) -> None:
         """Fail the test if the user's stages are wrong, whatever it asked for."""
         known = self._bench.engine.known(self._planned) if self._bench.started else None
         stages = known.stages if known is not None else None
         if stages is not None and stages.faulty:
-            pytest.fail(f"{self.case.case_id}: stages: {stages.reason}", pytrace=False)
+            pytest.fail(f"{self.name}: stages: {stages.reason}", pytrace=False)
 
     def check_placement(self) -> None:
         """With ``--ort-fallback=strict``: fail if another provider took computing nodes."""
@@ -280,7 +284,7 @@ class OrtBench:
         if count:
             ops = ", ".join(f"{op} ({n})" for op, n in sorted(placement.ops_elsewhere.items()))
             pytest.fail(
-                f"{self.case.case_id}: {count} computing nodes did not run on "
+                f"{self.name}: {count} computing nodes did not run on "
                 f"{self.case.provider.name}: {ops} (--ort-fallback=strict)",
                 pytrace=False,
             )
@@ -311,7 +315,7 @@ class OrtBench:
         failure = result.failure
         assert failure is not None
         during = f" while {failure.doing}" if failure.doing else ""
-        text = f"{self.case.case_id}: {result.status}{during}: {failure.message}"
+        text = f"{self.name}: {result.status}{during}: {failure.message}"
         if failure.hint:
             text += f"\n{failure.hint}"
         if failure.kind == "unsupported":

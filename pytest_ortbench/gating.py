@@ -222,9 +222,9 @@ class Gating:
                 problems += [f"{text} (--ort-gate-strict)" for text in result.warnings]
             if problems:
                 lines = "\n".join(f"  {text}" for text in problems)
-                pytest.fail(f"{planned.case.case_id}: gate failed\n{lines}", pytrace=False)
+                pytest.fail(f"{self._bench.name_of(planned)}: gate failed\n{lines}", pytrace=False)
             for text in result.warnings:
-                warn(item, f"{planned.case.case_id}: {text}")
+                warn(item, f"{self._bench.name_of(planned)}: {text}")
 
     def check_skipped(self, planned: Planned) -> None:
         """Judge a case that can't run here: that is a regression where the baseline can.
@@ -252,7 +252,7 @@ class Gating:
                 reason=f"status: measured → {result.status}",
                 failures=(text,),
             )
-            pytest.fail(f"{planned.case.case_id}: gate failed\n  {text}", pytrace=False)
+            pytest.fail(f"{self._bench.name_of(planned)}: gate failed\n  {text}", pytrace=False)
 
     def _judge(self, planned: Planned) -> list[GateResult]:
         """Verdicts on one case: against a stored run, and against the other side."""

@@ -53,7 +53,7 @@ def collection_lines(bench: Bench) -> list[str]:
                 for spec in planned.case.inputs
             )
             reason = f"refused: {planned.refusal.message}" if planned.refusal else inputs
-            lines.append(f"  {planned.case.case_id}  {reason}")
+            lines.append(f"  {bench.collection.name_of(planned)}  {reason}")
     return lines
 
 

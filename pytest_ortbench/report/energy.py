@@ -7,6 +7,7 @@ from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.quantity import Quantity
 from pytest_ortbench.core.run import Run
 from pytest_ortbench.core.units import format_amount
+from pytest_ortbench.report.entries import naming
 from pytest_ortbench.report.escape import encodable, one_line
 
 
@@ -17,15 +18,16 @@ def energy_lines(run: Run, *, encoding: str = "utf-8") -> list[str]:
         run: Any run.
         encoding: Of the stream that the lines go to.
     """
+    name = naming(run)
     lines = [
-        _line(result)
+        _line(result, name(result.case))
         for result in run.cases
         if result.failure is None and result.energy is not None and result.energy.windows
     ]
     return [encodable(one_line(line), encoding) for line in ["", *lines]] if lines else []
 
 
-def _line(result: CaseResult) -> str:
+def _line(result: CaseResult, case: str) -> str:
     energy = result.energy
     assert energy is not None
     found = summarise(result, percentiles=False).quantities
@@ -47,7 +49,7 @@ def _line(result: CaseResult) -> str:
         checked = f", {100 * (sum(counter) / sum(integral) - 1):+.1f} % against integrated power"
     note = f"; {energy.note}" if energy.note else ""
     return (
-        f"energy of {result.case.case_id}: {', '.join(parts)} "
+        f"energy of {case}: {', '.join(parts)} "
         f"({len(energy.windows)} trials, {window.source} of {window.device}{checked}{note})"
     )
 

@@ -6,7 +6,7 @@ so the terminal, HTML, CSV, Markdown and JUnit can't disagree.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pytest_ortbench.analysis.rows import Cell, row
@@ -66,7 +66,7 @@ class ModelGroup:
 
 def entries(run: Run) -> tuple[Entry, ...]:
     """Summarise every case of ``run``."""
-    several = len({result.case.runtime.label for result in run.cases}) > 1
+    several = _several_runtimes(run)
     return tuple(_entry(result, run, runtime=several) for result in run.cases)
 
 
@@ -89,6 +89,16 @@ def by_model(shown: Sequence[Entry]) -> tuple[ModelGroup, ...]:
         ModelGroup(model=members[0].result.case.model, entries=tuple(members))
         for members in groups.values()
     )
+
+
+def naming(run: Run) -> Callable[[Case], str]:
+    """Return what names a case of a run by its id, and by its runtime where there are several."""
+    several = _several_runtimes(run)
+    return lambda case: f"{case.case_id}+{case.runtime.label}" if several else case.case_id
+
+
+def _several_runtimes(run: Run) -> bool:
+    return len({result.case.runtime.label for result in run.cases}) > 1
 
 
 def case_label(case: Case, *, runtime: bool) -> str:

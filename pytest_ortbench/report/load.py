@@ -6,6 +6,7 @@ from pytest_ortbench.core.load import Load, LoadTest
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.run import Run
 from pytest_ortbench.core.units import format_amount, significant
+from pytest_ortbench.report.entries import naming
 from pytest_ortbench.report.escape import markdown, one_line
 from pytest_ortbench.report.pass_table import PassTable
 
@@ -15,7 +16,8 @@ _PERCENTILES = (50.0, 90.0, 99.0)
 
 def load_tables(run: Run) -> tuple[PassTable, ...]:
     """Return a table for each case that was put under load, in their order."""
-    return tuple(_table(result) for result in run.cases if result.loads)
+    name = naming(run)
+    return tuple(_table(result, name(result.case)) for result in run.cases if result.loads)
 
 
 def load_markdown(run: Run) -> str:
@@ -38,9 +40,9 @@ def _line(cells: tuple[str, ...] | list[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _table(result: CaseResult) -> PassTable:
+def _table(result: CaseResult, case: str) -> PassTable:
     loads = result.loads
-    name = f"load of {result.case.case_id}"
+    name = f"load of {case}"
     remarks = tuple(one_line(text) for load in loads for text in _remarks(load))
     tested = [load for load in loads if load.tests]
     if not tested:

@@ -11,6 +11,7 @@ from pytest_ortbench.core.profile import NodeTime, OperatorProfile, OperatorTime
 from pytest_ortbench.core.run import Run
 from pytest_ortbench.core.units import common_scale, format_amount, significant
 from pytest_ortbench.report.arithmetic import format_count
+from pytest_ortbench.report.entries import naming
 from pytest_ortbench.report.escape import encodable, one_line
 
 _BETWEEN = "(between nodes)"
@@ -68,11 +69,10 @@ def profile_lines(
 def run_profile_lines(run: Run, *, width: int, encoding: str = "utf-8") -> list[str]:
     """Return the profiles of all cases of a run that have one."""
     lines: list[str] = []
+    name = naming(run)
     for result in run.cases:
         if result.profile is not None:
-            found = profile_lines(
-                result.case.case_id, result.profile, width=width, encoding=encoding
-            )
+            found = profile_lines(name(result.case), result.profile, width=width, encoding=encoding)
             lines += ["", *found]
     return lines
 

@@ -6,6 +6,7 @@ from pytest_ortbench.analysis.processes import ProcessScaling, process_scaling
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.run import Run
 from pytest_ortbench.core.units import format_amount
+from pytest_ortbench.report.entries import naming
 from pytest_ortbench.report.escape import one_line
 from pytest_ortbench.report.pass_table import PassTable
 
@@ -22,15 +23,18 @@ _HEADINGS = (
 
 def process_tables(run: Run) -> tuple[PassTable, ...]:
     """Return a table for each case that was measured in several processes, in their order."""
+    name = naming(run)
     return tuple(
-        _table(result) for result in run.cases if result.processes and result.failure is None
+        _table(result, name(result.case))
+        for result in run.cases
+        if result.processes and result.failure is None
     )
 
 
-def _table(result: CaseResult) -> PassTable:
+def _table(result: CaseResult, case: str) -> PassTable:
     points = process_scaling(result)
     measured = [point for point in points if not point.reason]
-    title = one_line(f"processes of {result.case.case_id}")
+    title = one_line(f"processes of {case}")
     if measured:
         best = max(measured, key=lambda point: point.rate)
         count = f"{best.processes} process{'es' if best.processes != 1 else ''}"

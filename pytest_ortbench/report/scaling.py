@@ -29,14 +29,15 @@ def scaling_lines(run: Run, *, encoding: str = "utf-8") -> list[str]:
         encoding: Of the stream that the lines go to.
     """
     lines: list[str] = []
+    several = len({result.case.runtime.label for result in run.cases}) > 1
     for scaling in scalings(run):
-        lines += ["", _heading(scaling), *_table(scaling)]
+        lines += ["", _heading(scaling, runtime=several), *_table(scaling)]
     return [encodable(line, encoding) for line in lines]
 
 
-def _heading(scaling: Scaling) -> str:
+def _heading(scaling: Scaling, *, runtime: bool) -> str:
     best = max(scaling.points, key=lambda point: point.throughput.value)
-    where = "" if scaling.runtime == "current" else f" in {scaling.runtime}"
+    where = f"+{scaling.runtime}" if runtime else ""
     return (
         f"{one_line(scaling.name)}{where}: highest throughput {_rate(best)} with "
         f"{_count(best.sessions, 'session')} of {_count(best.concurrency, 'caller')}{_how(best)}"

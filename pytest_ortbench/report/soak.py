@@ -6,6 +6,7 @@ from pytest_ortbench.analysis.leaks import Growth, growth
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.run import Run
 from pytest_ortbench.core.units import format_amount
+from pytest_ortbench.report.entries import naming
 from pytest_ortbench.report.escape import encodable, one_line
 
 
@@ -16,15 +17,16 @@ def soak_lines(run: Run, *, encoding: str = "utf-8") -> list[str]:
         run: Any run.
         encoding: Of the stream that the lines go to.
     """
-    lines = [_line(result) for result in run.cases if result.soak is not None]
+    name = naming(run)
+    lines = [_line(result, name(result.case)) for result in run.cases if result.soak is not None]
     return [encodable(one_line(line), encoding) for line in ["", *lines]] if lines else []
 
 
-def _line(result: CaseResult) -> str:
+def _line(result: CaseResult, case: str) -> str:
     soak = result.soak
     assert soak is not None
     found = growth(soak)
-    name = f"soak of {result.case.case_id}"
+    name = f"soak of {case}"
     if not isinstance(found, Growth):
         return f"{name}: no verdict: {found}"
     return (

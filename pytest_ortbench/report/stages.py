@@ -7,6 +7,7 @@ from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.run import Run
 from pytest_ortbench.core.stages import Stages
 from pytest_ortbench.core.units import format_amount
+from pytest_ortbench.report.entries import naming
 from pytest_ortbench.report.escape import one_line
 from pytest_ortbench.report.pass_table import PassTable
 
@@ -23,15 +24,16 @@ _ROWS = {
 
 def stage_tables(run: Run) -> tuple[PassTable, ...]:
     """Return a table for each case that stages were asked for, in their order."""
+    name = naming(run)
     return tuple(
-        _table(result, result.stages)
+        _table(result, result.stages, name(result.case))
         for result in run.cases
         if result.stages is not None and result.failure is None
     )
 
 
-def _table(result: CaseResult, stages: Stages) -> PassTable:
-    name = one_line(f"stages of {result.case.case_id} ({stages.file}")
+def _table(result: CaseResult, stages: Stages, case: str) -> PassTable:
+    name = one_line(f"stages of {case} ({stages.file}")
     if not stages.workers:
         return PassTable(title=f"{name})", remarks=(one_line(stages.reason),))
     summary = summarise(result)

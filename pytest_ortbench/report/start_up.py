@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from pytest_ortbench.analysis.start_up import Condition, conditions, shape_times
-from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.run import Run
 from pytest_ortbench.core.start_up import StartUps
 from pytest_ortbench.core.units import format_amount
+from pytest_ortbench.report.entries import naming
 from pytest_ortbench.report.escape import one_line
 from pytest_ortbench.report.pass_table import PassTable
 
@@ -17,15 +17,16 @@ _ENGINES = {"none": "", "cold": ", engines built", "warm": ", engines cached"}
 
 def start_up_tables(run: Run) -> tuple[PassTable, ...]:
     """Return a table for each case that has been started again, in their order."""
+    name = naming(run)
     return tuple(
-        _table(result, result.start_ups)
+        _table(result.start_ups, name(result.case))
         for result in run.cases
         if result.start_ups is not None and result.failure is None
     )
 
 
-def _table(result: CaseResult, start_ups: StartUps) -> PassTable:
-    title = one_line(f"start-up of {result.case.case_id}")
+def _table(start_ups: StartUps, case: str) -> PassTable:
+    title = one_line(f"start-up of {case}")
     if not start_ups.trials:
         return PassTable(title=title, remarks=(one_line(start_ups.reason),))
     reasons = dict.fromkeys(trial.reason for trial in start_ups.trials if trial.reason)

@@ -203,3 +203,21 @@ def test_what_takes_long_is_said_at_once_though_output_is_captured(
     result = pytester.runpytest_subprocess("-p", "no:cacheprovider")
     result.stdout.fnmatch_lines(["ortbench: making the runtime x", "collected 1 item*"])
     result.stdout.no_fnmatch_line("captured")
+
+
+def test_a_failure_names_the_runtime_as_the_table_does(
+    pytester: pytest.Pytester, model_file: ModelFile
+) -> None:
+    model_file()
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.ortbench(models="mlp.onnx", limits=["latency_p50 <= 1 ns"])
+        def test_limit(ortbench):
+            pass
+        """
+    )
+    text = pytester.runpytest("--ort-runtimes=current,other", *QUICK).stdout.str()
+    for label in ("current", "other"):
+        assert f"mlp/native/cpu/b1+{label}: limits exceeded" in text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from pytest_ortbench.core.case import Runtime
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.processes import OneOfSeveral, ProcessPoint
 from pytest_ortbench.core.samples import Samples
@@ -12,7 +13,9 @@ from pytest_ortbench.core.stages import Stages, StageWorker
 from pytest_ortbench.core.start_up import ShapeStart, StartTrial, StartUps
 from pytest_ortbench.report.blocks import block_lines, pass_sentences, pass_tables
 from pytest_ortbench.report.html import render_html
+from pytest_ortbench.report.operator_profile import run_profile_lines
 from pytest_ortbench.schema.document import decode_run, encode_run
+from tests.report.profiled_runs import profile_of
 from tests.results_factory import make_case, make_result, make_run, make_samples
 
 MS = 1_000_000
@@ -145,3 +148,27 @@ def test_a_name_of_a_file_is_inert_on_the_page() -> None:
 
 def test_a_document_keeps_all_of_it() -> None:
     assert decode_run(encode_run(RUN), "here") == RUN
+
+
+def test_every_pass_names_the_runtime_where_there_are_several() -> None:
+    """As the table of cases does, so that both can be told apart."""
+    older = full()
+    older = replace(
+        older,
+        case=replace(older.case, runtime=Runtime(label="onnxruntime-1.20.1")),
+        profile=profile_of("p", 5 * MS),
+    )
+    newer = replace(full(), profile=profile_of("p", 5 * MS))
+    run = make_run([newer, older])
+    said = [
+        *block_lines(run),
+        *(line for line in run_profile_lines(run, width=200) if not line.startswith(" ")),
+    ]
+    case = newer.case.case_id
+    for what in ("soak of ", "stages of ", "start-up of ", "processes of ", ""):
+        for label in ("current", "onnxruntime-1.20.1"):
+            start = f"{what}{case}+{label}"
+            assert [line for line in said if line.startswith(start)], start
+    # One runtime alone is no news.
+    alone = [*block_lines(make_run([older])), *run_profile_lines(make_run([older]), width=200)]
+    assert not [line for line in alone if "+onnxruntime" in line]
