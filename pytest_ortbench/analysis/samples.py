@@ -35,6 +35,10 @@ JUDGED_BLOCK_NS = 10_000_000
 SEGMENTS_A_THIRD = 10
 MIN_THIRD = 4
 
+#: By how much the ends of an interval that knows a single process are moved outwards: between
+#: processes the same model was often seen to differ by this share, which its samples do not hold.
+PROCESS_SPREAD = 0.05
+
 _Duration = TypeVar("_Duration", int, float)
 
 
@@ -236,6 +240,25 @@ def median_latency(workers: Sequence[Samples]) -> OrderStatistic:
         low_ns=min(lows, default=None),
         high_ns=max(highs, default=None),
     )
+
+
+def beyond_one_process(
+    low: float | None, high: float | None, processes: int
+) -> tuple[float, float] | tuple[None, None]:
+    """Ends of an interval; those of a single process are widened by :data:`PROCESS_SPREAD`.
+
+    Samples of one process don't tell how the next one differs, however many they are.
+
+    Args:
+        low: Lower end over the samples, in any unit; ``None`` where there is none.
+        high: Upper end, likewise.
+        processes: How many processes the samples are of.
+    """
+    if low is None or high is None:
+        return None, None
+    if processes > 1:
+        return low, high
+    return low * (1 - PROCESS_SPREAD), high * (1 + PROCESS_SPREAD)
 
 
 def _pooled(pool: _Pool, workers: Sequence[Samples], percent: float) -> OrderStatistic:
