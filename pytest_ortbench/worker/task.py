@@ -51,12 +51,20 @@ def score(session: Session, dataset: Dataset, batch: int, label: str = "") -> Sc
     names = [info.name for info in session.get_outputs()]
     values: list[float] = []
     digests: list[str] = []
+    finite: dict[str, bool] = {}
     for given in labelled.batches:
         digests.append(digest_of(given.feeds))
+        _note_finite(finite, given.feeds)
         outputs = _run(session, given, dataset, len(values))
         values += _scores(labelled.metric, dict(zip(names, outputs, strict=True)), given, values)
     if not values:
         raise bad_data(f"{dataset.label} gave no batch", "Give at least one labelled sample")
+    broken = [name for name, some in finite.items() if not some]
+    if broken:
+        raise bad_data(
+            f"the input {broken[0]!r} of {dataset.label} holds nothing but NaN and infinity",
+            "Look at how it was written: a mean or a scale of 0 divides by zero",
+        )
     metric = labelled.name or str(getattr(labelled.metric, "name", ""))
     return Scores(metric=metric, values=tuple(values), digests=tuple(digests), label=label)
 
@@ -96,6 +104,13 @@ def compare(scores: Scores, dataset: Dataset, reference: Path | None) -> TaskAcc
         return found
     with np.load(reference, allow_pickle=False) as stored:
         before, digests, label = stored["values"], stored["digests"], str(stored["label"])
+    if not before.any() and not (values < 0).any():
+        raise bad_data(
+            f"the reference ({label}) scores 0 on every one of the {len(before)} samples of "
+            f"{dataset.label} ({scores.metric}), so nothing can be held against it",
+            "Labels may be shifted (classes count from 0) or in another order than the samples, or "
+            "inputs not scaled as in training; a metric whose best score is 0 needs an offset",
+        )
     if len(before) != len(values) or tuple(digests.tolist()) != scores.digests:
         counts = "" if len(before) == len(values) else f" ({len(before)} and {len(values)} samples)"
         raise bad_data(
@@ -138,6 +153,15 @@ def _run(session: Session, batch: Batch, dataset: Dataset, first: int) -> Sequen
             f"the batch at sample {first} of {dataset.label} does not run: {lines[0]}",
             f"Fed were {fed}",
         ) from error
+
+
+def _note_finite(finite: dict[str, bool], feeds: Mapping[str, object]) -> None:
+    """Note of each float input whether any value of it was a number so far."""
+    import numpy as np
+
+    for name, value in feeds.items():
+        if isinstance(value, np.ndarray) and value.dtype.kind == "f" and value.size:
+            finite[name] = finite.get(name, False) or bool(np.isfinite(value).any())
 
 
 def _scores(

@@ -161,6 +161,28 @@ def test_an_entry_point_is_scored_in_the_worker(pytester: pytest.Pytester, net: 
     assert len(list(pytester.path.glob("pid-*"))) == 2
 
 
+@pytest.mark.parametrize(
+    ("x", "labels", "says"),
+    [
+        (
+            X,
+            np.int64([1, 2, 0, 1]),
+            "the reference (*) scores 0 on every one of the 4 samples of data.npz",
+        ),
+        (np.full_like(X, np.nan), LABELS, "the input 'x' of data.npz holds nothing but NaN"),
+    ],
+    ids=["labels shifted", "inputs all NaN"],
+)
+def test_labels_that_measure_nothing_fail_the_accuracy_suite(
+    pytester: pytest.Pytester, net: Path, x: object, labels: object, says: str
+) -> None:
+    np.savez(pytester.path / "data.npz", x=x, labels=labels)
+    result = pytester.runpytest(net.name, "-k", "test_accuracy", *QUICK, "--ort-dataset=data.npz")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines([f"*no task metric from data.npz: {says}*"])
+    assert cases(pytester.path)["native"]["task"]["samples"] == 0
+
+
 def test_data_that_can_t_be_used_fails_the_accuracy_suite_and_nothing_else(
     pytester: pytest.Pytester, net: Path
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -193,6 +194,23 @@ def test_data_that_differs_from_call_to_call_is_refused(script: Save, tmp_path: 
         compare(score(identity(), dataset, 4), dataset, tmp_path / "scores.npz")
 
 
+def test_a_reference_that_gets_nothing_right_judges_nothing(npz: Save, tmp_path: Path) -> None:
+    shifted = npz(x=X, labels=np.int64([1, 2, 0, 1]))
+    found = score(identity(), shifted, 2)
+    assert found.values == (0.0, 0.0, 0.0, 0.0)
+    write_scores(tmp_path / "scores.npz", replace(found, label="the fp32 model"))
+    with pytest.raises(WorkerError) as error:
+        compare(found, shifted, tmp_path / "scores.npz")
+    assert error.value.failure.message == (
+        "the reference (the fp32 model) scores 0 on every one of the 4 samples of data.npz "
+        "(top-1 of 'logits'), so nothing can be held against it"
+    )
+    assert "Labels may be shifted (classes count from 0)" in error.value.failure.hint
+    # A negated error: the reference is perfect, and the case is not.
+    worse = replace(found, values=(0.0, -0.5, 0.0, 0.0))
+    assert compare(worse, shifted, tmp_path / "scores.npz").score_sum == -0.5
+
+
 # -- bad data ------------------------------------------------------------------------------------
 
 
@@ -230,6 +248,10 @@ def test_data_that_differs_from_call_to_call_is_refused(script: Save, tmp_path: 
             "labels:scores names no output of the model; it has logits",
         ),
         ({"x": X, "labels": np.array([object()] * 4)}, "can't be read as an .npz file without"),
+        (
+            {"x": np.full_like(X, np.nan), "labels": LABELS},
+            "the input 'x' of data.npz holds nothing but NaN and infinity. Look at how it was",
+        ),
         ({"x": X, "labels": np.full(4, -100)}, "a sample has no label but -100"),
     ],
 )
