@@ -17,6 +17,9 @@ _NAMED = 3
 #: Where a reason is cut, for the same cause.
 _REASON_LENGTH = 90
 
+#: Flags that alone say too little where they are the reason why a case is not ranked.
+_SPELT_OUT = {"EMULATED": "EMULATED: computed in float32"}
+
 
 def sentences(answer: ModelAnswer) -> list[Told]:
     """Say what to ship and why, then what is fastest, gives the most per second, and is smallest;
@@ -196,4 +199,6 @@ def _some(labels: Sequence[str]) -> str:
 
 def _short(reason: str) -> str:
     """The reason on one line, cut at a blank."""
+    if reason in _SPELT_OUT:
+        reason = _SPELT_OUT[reason]
     return textwrap.shorten(reason, _REASON_LENGTH, placeholder=" …")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import io
 import re
 from functools import cache
@@ -17,7 +18,7 @@ from pytest_ortbench.report.fleet.html import render_html
 from pytest_ortbench.report.fleet.markdown import render_markdown
 from pytest_ortbench.report.fleet.procurement import with_costs
 from pytest_ortbench.report.fleet.table import render_table
-from pytest_ortbench.report.fleet.view import HOLE, build_view
+from pytest_ortbench.report.fleet.view import HOLE, View, build_view
 from tests.report import fleet_views
 from tests.report.fleet_views import costs, hostile, view
 from tests.report.page_reader import read_page
@@ -123,6 +124,72 @@ def test_the_terminal_keeps_its_width_where_many_sides_do_not_fit() -> None:
     assert "[0.4" not in table[: table.index("Ratios:")]
     # The best is marked without colour too.
     assert re.search(r"×0\.500 \*", table)
+
+
+def lone() -> View:
+    """A baseline that lacks what the other sides have."""
+    return build_view(fleet_views.machines(), baseline="edge")
+
+
+@pytest.mark.parametrize("width", [80, 100, 400])
+def test_a_number_without_a_baseline_is_shown_at_any_width(width: int) -> None:
+    text = render_table(lone(), width=width, color=False)
+    table = text[text.index("Case by case") : text.index("Of 8 cases")]
+    (row,) = re.findall(r"mobilenet_v2 +int8-static/cpu/b1 (.*)", table)
+    # The slow one twice as long as the fast one, the baseline a hole.
+    assert "1.61 ms" in row
+    assert HOLE in row
+    assert "0.804 ms *" in row
+
+
+def test_every_cell_of_the_terminal_is_a_number_or_a_hole() -> None:
+    text = render_table(lone(), width=100, color=False)
+    table = text[text.index("Case by case") : text.index("Of 8 cases")]
+    for line in table.splitlines()[2:]:
+        if line:
+            cells = re.split(r" {2,}", line.strip())
+            assert len(cells) == 5, line
+
+
+def test_counts_explain_themselves_and_agree() -> None:
+    text = render_table(view(), width=200, color=False)
+    assert re.search(r"^desk +6 of 8 ", text, re.MULTILINE)
+    assert re.search(r"^edge +4 of 8 ", text, re.MULTILINE)
+    counted = (
+        "Of 8 cases, 4 have a number that may be compared on every side; the geometric mean is "
+        "over those."
+    )
+    assert counted in one_space(text)
+    assert counted in render_markdown(view())
+    assert counted in one_space(read_page(render_html(view())).text)
+
+
+def test_what_all_sides_are_is_said_once_and_not_in_a_column() -> None:
+    shown = view()
+    assert shown.abouts
+    runs = [dataclasses.replace(run, machine={"cpu": "one"}) for run in fleet_views.machines()]
+    alike = build_view(runs, axis="machine")
+    assert alike.abouts == ()
+    assert alike.shared
+    page = read_page(render_html(alike)).text
+    assert "what it is" not in page
+    assert page.count(alike.shared) == 1
+    assert "what it is" not in render_table(alike, width=200, color=False)
+    assert "what it is" not in render_markdown(alike)
+
+
+def test_a_reason_stands_once_in_a_row_and_in_short() -> None:
+    runs = [
+        fleet_views.machine(host, factor, day, crashed="int8-static")
+        for host, factor, day in (("desk", 1.0, 1), ("rack", 0.5, 2))
+    ]
+    html = render_html(build_view(runs))
+    rows = re.findall(r"<tr data-model=.*?</tr>", html, re.DOTALL)
+    holes = [row for row in rows if "int8-static" in row]
+    assert len(holes) == 4
+    for row in holes:
+        assert re.findall(r'<span class="note">(.*?)</span>', row) == ["crash"]
+        assert row.count('title="crash: the worker died"') == 2
 
 
 def test_rows_beyond_the_limit_are_counted() -> None:

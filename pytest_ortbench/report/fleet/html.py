@@ -16,13 +16,14 @@ from jinja2 import DictLoader, Environment, StrictUndefined
 from markupsafe import Markup
 
 from pytest_ortbench import __version__
-from pytest_ortbench.analysis.fleet.matrix import Cell, Matrix
+from pytest_ortbench.analysis.fleet.matrix import Cell, Matrix, Row
 from pytest_ortbench.report.escape import one_line
 from pytest_ortbench.report.fleet.view import (
     HOLE,
     CellText,
     View,
     cell_texts,
+    counted_text,
     overall_mark,
     overall_text,
 )
@@ -32,10 +33,11 @@ _SHARED = "pytest_ortbench.report.html"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownCell:
-    """One cell: what it says, and the value to sort by."""
+    """One cell: what it says, the value to sort by, and a note unless a neighbour has the same."""
 
     text: CellText
     value: str
+    note: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +55,7 @@ class ShownSide:
 
     label: str
     about: str
-    cells: int
+    cells: str
     mean: str
     mark: str
     value: str
@@ -105,8 +107,8 @@ def render_html(view: View, *, pictures: Sequence[tuple[str, bytes]] = ()) -> st
         leads=any(sentence.lead for sentence in view.answer),
         version=__version__,
         hole=HOLE,
-        sides=_sides(main),
-        common=main.common,
+        sides=_sides(view),
+        abouts=bool(view.abouts),
         best=_table(view, 0) if len(view.sections) > 1 else None,
         cases=_table(view, -1),
         models=list(dict.fromkeys(one_line(row.model) for row in main.rows)),
@@ -137,12 +139,13 @@ def _digest(text: str) -> str:
     return f"sha256-{digest}"
 
 
-def _sides(matrix: Matrix) -> list[ShownSide]:
+def _sides(view: View) -> list[ShownSide]:
+    matrix = view.main
     return [
         ShownSide(
             label=one_line(side.label),
-            about=one_line(", ".join(side.about)),
-            cells=matrix.overall[index].cells,
+            about=view.about(index),
+            cells=counted_text(matrix, index),
             mean=overall_text(matrix, index),
             mark=overall_mark(matrix, index),
             value=_value(matrix, index),
@@ -169,14 +172,22 @@ def _table(view: View, index: int) -> ShownTable:
             ShownRow(
                 model=one_line(row.model),
                 label=one_line(row.label),
-                cells=tuple(
-                    ShownCell(text=text, value=_sort_value(cell))
-                    for text, cell in zip(cell_texts(row, matrix), row.cells, strict=True)
-                ),
+                cells=_cells(row, matrix),
             )
             for row in matrix.rows
         ),
     )
+
+
+def _cells(row: Row, matrix: Matrix) -> tuple[ShownCell, ...]:
+    texts = cell_texts(row, matrix)
+    said: set[str] = set()
+    shown = []
+    for text, cell in zip(texts, row.cells, strict=True):
+        note = "" if text.note in said and not text.number else text.brief
+        said.add(text.note)
+        shown.append(ShownCell(text=text, value=_sort_value(cell), note=note))
+    return tuple(shown)
 
 
 def _sort_value(cell: Cell) -> str:

@@ -12,6 +12,7 @@ from pytest_ortbench.report.fleet.view import (
     Section,
     View,
     cell_texts,
+    counted_text,
     overall_mark,
     overall_text,
 )
@@ -27,23 +28,30 @@ def render_markdown(view: View) -> str:
         [f"## {markdown(view.title)}"],
         [f"- {markdown(sentence)}" for sentence in view.answer],
         _table(
-            [view.axis, "what it is", "cases", "geometric mean", ""],
+            [
+                view.axis,
+                *(["what it is"] if view.abouts else []),
+                "cases that may be compared",
+                "geometric mean",
+                "",
+            ],
             [
                 [
                     side.label,
-                    ", ".join(side.about),
-                    str(main.overall[index].cells),
+                    *([view.about(index)] if view.abouts else []),
+                    counted_text(main, index),
                     overall_text(main, index),
                     overall_mark(main, index),
                 ]
                 for index, side in enumerate(main.sides)
             ],
-            right=(2, 3),
+            right=(2, 3) if view.abouts else (1, 2),
         ),
         [
             markdown(
-                f"Ratio: contender ÷ baseline ({view.baseline}), with its 95 % interval; geometric "
-                f"mean over the {main.common} cases that all have."
+                f"Ratio: contender ÷ baseline ({view.baseline}), with its 95 % interval. "
+                + view.counts
+                + (f" Every side: {view.shared}." if view.shared else "")
             )
         ],
         *(part for block in view.blocks for part in _block(block)),

@@ -13,11 +13,13 @@ from pytest_ortbench.report.fleet.view import (
     Section,
     View,
     cell_texts,
+    counted_text,
     overall_mark,
     overall_text,
 )
 
 if TYPE_CHECKING:
+    from pytest_ortbench.analysis.fleet.matrix import Matrix
     from rich.table import Table
     from rich.text import Text
 
@@ -65,11 +67,17 @@ def render_table(
         return encodable(one_line(text), encoding)
 
     console.print(plain(view.title), style="bold")
+    if view.shared:
+        console.print(plain(f"every side: {view.shared}"), style="dim")
     console.print(_sides(view, encoding))
     for section in view.sections:
         console.print()
         console.print(plain(section.heading), style="bold")
         console.print(_rows(section, max(width, 60), rows, encoding))
+        hidden = len(section.matrix.sides) - len(_fitting(section.matrix, max(width, 60))[0])
+        if hidden > 0:
+            more = f"and {hidden} more columns, for which there is no room: --format=html has them"
+            console.print(plain(more), style="dim")
         left_out = len(section.matrix.rows) - rows if rows else 0
         if left_out > 0:
             console.print(plain(f"and {left_out} more rows; --rows=0 shows them"), style="dim")
@@ -82,9 +90,10 @@ def render_table(
     console.print()
     note = (
         f"Ratios: contender ÷ baseline ({view.baseline}), 95 % interval in brackets. "
-        f"* best, = a tie with it, {HOLE} no number, (…) a number that must not be compared."
+        f"* best, = a tie with it, {HOLE} no number, (…) a number that must not be compared, "
+        "a number without × one that has no baseline to be compared with."
     )
-    for text in (note, *(f"hole: {hole}" for hole in view.holes), *view.warnings):
+    for text in (view.counts, note, *(f"hole: {hole}" for hole in view.holes), *view.warnings):
         console.print(plain(text))
     console.print()
     for text in view.answer:
@@ -107,39 +116,33 @@ def _block(block: Block, encoding: str) -> Table:
 def _sides(view: View, encoding: str) -> Table:
     matrix = view.main
     table = _table()
-    table.add_column(view.axis)
-    table.add_column("cases", justify="right", no_wrap=True)
+    table.add_column(view.axis, overflow="fold")
+    table.add_column("comparable cases", justify="right", no_wrap=True)
     table.add_column("geometric mean", no_wrap=True)
     table.add_column("")
-    table.add_column("what it is", ratio=1)
+    abouts = view.abouts
+    if abouts:
+        table.add_column("what it is", ratio=1)
     for index, side in enumerate(matrix.sides):
         mark = overall_mark(matrix, index)
         table.add_row(
             _text(side.label, encoding, _STYLES[mark]),
-            str(matrix.overall[index].cells),
+            counted_text(matrix, index),
             _text(overall_text(matrix, index), encoding, _STYLES[mark]),
             _text(mark, encoding, _STYLES[mark]),
-            _text(", ".join(side.about), encoding, "dim"),
+            *([_text(abouts[index], encoding, "dim")] if abouts else []),
         )
     return table
 
 
 def _rows(section: Section, width: int, limit: int, encoding: str) -> Table:
     matrix = section.matrix
-    room = width - LABELS
-    wide = (len(matrix.sides) - 1) * WIDE + NARROW <= room
-    fitting = len(matrix.sides) if wide else max(2, room // NARROW)
-    # The baseline always stands in the table: the ratios of the others refer to it.
-    others = [index for index in range(len(matrix.sides)) if index != matrix.baseline]
-    shown = sorted([matrix.baseline, *others[: fitting - 1]])
+    shown, wide = _fitting(matrix, width)
     table = _table()
-    table.add_column("model")
-    table.add_column("case")
+    table.add_column("model", overflow="fold")
+    table.add_column("case", overflow="fold")
     for index in shown:
         table.add_column(_text(matrix.sides[index].label, encoding), justify="right")
-    if len(shown) < len(matrix.sides):
-        more = f"{len(matrix.sides) - len(shown)} more: --format=html"
-        table.add_column(_text(more, encoding, "dim"))
     for row in matrix.rows[: limit or None]:
         texts = cell_texts(row, matrix)
         table.add_row(
@@ -149,9 +152,18 @@ def _rows(section: Section, width: int, limit: int, encoding: str) -> Table:
                 _cell(texts[index], encoding, wide=wide, base=index == matrix.baseline)
                 for index in shown
             ),
-            *([""] if len(shown) < len(matrix.sides) else []),
         )
     return table
+
+
+def _fitting(matrix: Matrix, width: int) -> tuple[list[int], bool]:
+    """Which sides there is room for, and whether with their intervals."""
+    room = width - LABELS
+    wide = (len(matrix.sides) - 1) * WIDE + NARROW <= room
+    fitting = len(matrix.sides) if wide else max(2, room // NARROW)
+    # The baseline always stands in the table: the ratios of the others refer to it.
+    others = [index for index in range(len(matrix.sides)) if index != matrix.baseline]
+    return sorted([matrix.baseline, *others[: fitting - 1]]), wide
 
 
 def _cell(cell: CellText, encoding: str, *, wide: bool, base: bool) -> Text:
@@ -161,7 +173,9 @@ def _cell(cell: CellText, encoding: str, *, wide: bool, base: bool) -> Text:
         return _text(f"({cell.number})", encoding, "dim")
     mark = " =" if cell.mark == "tie" else " *" if cell.mark == "best" else "  "
     if not wide:
-        return _text((cell.number if base else cell.short) + mark, encoding, _STYLES[cell.mark])
+        # Without a baseline there is no ratio, but the number was measured all the same.
+        said = cell.number if base else cell.short or cell.number
+        return _text(said + mark, encoding, _STYLES[cell.mark])
     lines = " ".join(filter(None, (cell.number, cell.ratio)))
     text = _text(lines + mark, encoding, _STYLES[cell.mark])
     if cell.variant:

@@ -96,6 +96,40 @@ class View:
         """The case by case comparison."""
         return self.sections[-1].matrix
 
+    @property
+    def shared(self) -> str:
+        """What is behind every side alike; said once, not in every row."""
+        return one_line(", ".join(self._alike))
+
+    def about(self, index: int) -> str:
+        """What is behind a side and not behind all."""
+        alike = self._alike
+        return one_line(
+            ", ".join(part for part in self.main.sides[index].about if part not in alike)
+        )
+
+    @property
+    def abouts(self) -> tuple[str, ...]:
+        """:meth:`about` of each side; empty where nothing tells them apart."""
+        said = tuple(self.about(index) for index in range(len(self.main.sides)))
+        return said if any(said) else ()
+
+    @property
+    def _alike(self) -> tuple[str, ...]:
+        sides = self.main.sides
+        return tuple(part for part in sides[0].about if all(part in side.about for side in sides))
+
+    @property
+    def counts(self) -> str:
+        """How many cases count where."""
+        main = self.main
+        cases = f"{len(main.rows)} case{'s' * (len(main.rows) != 1)}"
+        return (
+            f"Of {cases}, {main.common} {'has' if main.common == 1 else 'have'} a number that may "
+            f"be compared on every side; the geometric mean is over "
+            f"{'that one' if main.common == 1 else 'those'}."
+        )
+
 
 def build_view(
     runs: Sequence[RunFacts], *, axis: str = "", metric: str = "latency_p50", baseline: str = ""
@@ -195,6 +229,7 @@ class CellText:
         ratio: ``×0.561 [0.538, 0.585]``; empty where there is none, and for the baseline.
         mark: ``best``, ``tie`` or empty.
         note: Why it is a hole or must not be compared, or what blurs it.
+        brief: The same in a few words: ``unsupported``.
         short: The ratio without its interval.
         variant: How the case does its work, where sides choose for themselves.
         barred: Whether there is a number that must not be compared.
@@ -204,6 +239,7 @@ class CellText:
     ratio: str = ""
     mark: str = ""
     note: str = ""
+    brief: str = ""
     short: str = ""
     variant: str = ""
     barred: bool = False
@@ -225,6 +261,7 @@ def cell_texts(row: Row, matrix: Matrix) -> list[CellText]:
                 short="" if index == matrix.baseline else _short(cell),
                 mark=mark if cell.comparable else "",
                 note=one_line(cell.reason or blur),
+                brief=one_line(cell.reason.partition(":")[0] or blur),
                 variant=one_line(cell.variant),
                 barred=cell.quantity is not None and not cell.comparable,
             )
@@ -266,6 +303,11 @@ def overall_text(matrix: Matrix, index: int) -> str:
     if one.low is None or one.high is None:
         return text
     return f"{text} [{significant(one.low, digits)}, {significant(one.high, digits)}]"
+
+
+def counted_text(matrix: Matrix, index: int) -> str:
+    """Return ``20 of 36``: cases of a side that may be compared, of all."""
+    return f"{matrix.overall[index].cells} of {len(matrix.rows)}"
 
 
 def overall_mark(matrix: Matrix, index: int) -> str:
