@@ -126,8 +126,8 @@ FLAGS: dict[str, FlagKind] = dict(
         _kind(
             "ONE-WORKER",
             "notes",
-            "one process only: the spread between processes is unknown, so intervals are widened by "
-            "5 % each way",
+            "one process only: the spread between processes is unknown, so intervals are widened "
+            "by 5 % each way",
             "Use --ort-workers=3.",
         ),
         _kind(

@@ -151,15 +151,16 @@ def test_distribution_draws_curve_strip_and_percentiles() -> None:
     assert curve.get_ylabel() == "share (%)"
     assert strip.get_xlabel() == "latency of one inference (ms)"
     assert labels(strip) == ["native/cpu/b1"]
-    line, *rings = curve.lines
+    line, *marks = curve.lines
     assert float(line.get_ydata()[-1]) == pytest.approx(1.0)  # type: ignore[index, arg-type]
-    assert [float(ring.get_ydata()[0]) for ring in rings] == [0.5, 0.9, 0.99]  # type: ignore[index, arg-type]
+    levels = [(mark.get_marker(), float(mark.get_ydata()[0])) for mark in marks]  # type: ignore[index, arg-type]
+    assert levels == [("o", 0.9), ("o", 0.99), ("None", 0.5), ("|", 0.5)]
 
 
 def test_percentiles_without_enough_samples_have_no_ring() -> None:
     run = factory.make_run([factory.make_result(count=20)])
     curve, _ = drawn(distribution(entries(run))).axes
-    assert len(curve.lines) == 3  # the curve, p50 and p90 of 60 samples
+    assert len(curve.lines) == 4  # the curve, p90 of 60 samples, p50 and its interval
 
 
 def test_a_thinned_worker_weighs_what_it_measured() -> None:

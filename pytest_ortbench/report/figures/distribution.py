@@ -26,7 +26,8 @@ CURVE_IN, STRIP_ROW_IN, PANEL_IN = 1.5, 0.22, 0.5
 #: Points drawn of one case: more can't be told apart at the size of a row.
 STRIP_POINTS = 400
 CURVE_POINTS = 300
-PERCENTILES = {0.5: "latency_p50", 0.9: "latency_p90", 0.99: "latency_p99"}
+#: Percentiles of the pooled samples. The median that ranks is none: it is over workers.
+PERCENTILES = {0.9: "latency_p90", 0.99: "latency_p99"}
 
 
 def distribution(shown: Sequence[Entry]) -> Figure | None:
@@ -47,9 +48,11 @@ def distribution(shown: Sequence[Entry]) -> Figure | None:
     style.note(
         made,
         (
-            "Curve: share of inferences that took at most this long, all workers pooled; rings: "
-            "p50, p90 and p99, where there are",
-            "enough samples for them. Below: the samples, with the colour of their curve.",
+            "Curve: share of inferences that took at most this long, all workers pooled; rings on "
+            "it: p90 and p99, where there are",
+            "enough samples for them. Tick with a bar: p50, the median of the workers' medians, "
+            "and its 95 % interval; it lies beside",
+            "the curve where workers differ. Below: the samples, with the colour of their curve.",
             *choice.notes,
         ),
     )
@@ -130,6 +133,20 @@ def _curve(
                 linestyle="none",
                 zorder=3,
             )
+    _median_of_workers(axes, entry, colour, scale)
+
+
+def _median_of_workers(axes: Axes, entry: Entry, colour: str, scale: style.Scale) -> None:
+    quantity = entry.quantity("latency_p50")
+    if quantity is None:
+        return
+    value = scale.of(quantity.value)
+    if quantity.low is not None and quantity.high is not None:
+        ends = [scale.of(quantity.low), scale.of(quantity.high)]
+        axes.plot(ends, [0.5, 0.5], color=colour, linewidth=2.4, alpha=0.5, zorder=3)
+    axes.plot(
+        [value], [0.5], marker="|", markersize=11, markeredgewidth=2.0, color=colour, zorder=4
+    )
 
 
 def _strip(axes: Axes, position: int, durations: Floats, colour: str, scale: style.Scale) -> None:

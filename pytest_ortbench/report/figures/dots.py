@@ -53,8 +53,8 @@ LATENCY = Theme(
     value="p50",
     which="fastest",
     ticks=(("latency_p90", "|"), ("latency_p99", "|")),
-    reading="Mark: p50; bar: its 95 % interval; ticks: p90 and p99, where there are enough "
-    "samples for them.",
+    reading="Mark: p50 (median of the workers' medians); bar: its 95 % interval; ticks: p90 and "
+    "p99 of all samples, where there are enough of them.",
 )
 THROUGHPUT = Theme(
     heading="Throughput by case, one caller",
