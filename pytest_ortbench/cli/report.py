@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import click
@@ -11,6 +12,8 @@ from pytest_ortbench.cli.terminal import ExitCode, say, warn
 
 #: Name of the page beside a run document, and of a comparison in the current folder.
 PAGE, COMPARISON = "report.html", "comparison.html"
+#: Models that are answered for in the terminal; the page has all.
+MODELS = 8
 #: Beyond this many runs only their comparison is written, since each page takes seconds.
 MOST_PAGES = 10
 
@@ -28,12 +31,13 @@ MOST_PAGES = 10
     "-o",
     type=click.Path(path_type=Path, dir_okay=False),
     help="Write the page (of several RUNs: the comparison) here; by default beside the run "
-    "document, a comparison in the current folder.",
+    "document, a comparison in the current folder. The pages of several RUNs go beside their "
+    "comparison.",
 )
 @results_option
 def command(runs: tuple[str, ...], output: Path | None, results: Path) -> int:
     """Write the HTML report of RUN, the newest finished one if none is named; of several RUNs
-    their comparison, and beside each document its own report.
+    their comparison, and beside it the report of each: comparison-NAME.html.
 
     A page is one file that needs no network. ortbench compare has more to choose from.
     """
@@ -48,7 +52,7 @@ def command(runs: tuple[str, ...], output: Path | None, results: Path) -> int:
     view = build_view(load_facts(runs, results))
     path = output or Path(COMPARISON)
     save(render_html(view, pictures=pictures(view)), path)
-    pages = _pages(runs, results)
+    pages = _pages(runs, results, path)
     for line in view.answer:
         say(line)
     say(f"comparison: {path}")
@@ -71,20 +75,26 @@ def _one(spec: str, output: Path | None, results: Path) -> int:
     path = output or _beside(resolve_run(spec, results))
     shown = entries(run)
     save(render_html(run, shown=shown), path)
-    for line in answer_lines(run, summaries=[entry.summary for entry in shown]):
+    for line in answer_lines(run, summaries=[entry.summary for entry in shown], models=MODELS):
         say(line)
     say(f"report: {path}")
     return ExitCode.FINE
 
 
-def _pages(runs: tuple[str, ...], results: Path) -> list[Path]:
-    """Write the page of each run; those without a case have none."""
+def _pages(runs: tuple[str, ...], results: Path, comparison: Path) -> list[Path]:
+    """Write the page of each run beside the comparison; those without a case have none.
+
+    Never beside the documents, which may be somebody else's, or read-only.
+    """
     from pytest_ortbench.cli.compare import machine_and_run
     from pytest_ortbench.cli.files import save
     from pytest_ortbench.report.html import render_html
     from pytest_ortbench.store.documents import resolve_run
 
-    specs = dict.fromkeys(machine_and_run(named)[1] for named in runs)
+    specs: dict[str, str] = {}
+    for named in runs:
+        name, spec = machine_and_run(named)
+        specs[spec] = specs.get(spec) or name
     if len(specs) > MOST_PAGES:
         warn(
             f"note: {len(specs)} runs are more than {MOST_PAGES}, so only their comparison is "
@@ -92,12 +102,30 @@ def _pages(runs: tuple[str, ...], results: Path) -> list[Path]:
         )
         return []
     written: list[Path] = []
-    for spec in specs:
+    for spec, name in specs.items():
         run = load_run(spec, results)
         if run.cases:
-            written.append(_beside(resolve_run(spec, results)))
-            save(render_html(run), written[-1])
+            path = _page_of(name or _name_of(resolve_run(spec, results)), comparison, written)
+            written.append(path)
+            save(render_html(run), path)
     return written
+
+
+def _name_of(document: Path) -> str:
+    """``desk`` for ``desk.json``, the folder's name for ``desk/run.json``."""
+    document = document.absolute()
+    return document.parent.name if document.stem in ("run", "journal") else document.stem
+
+
+def _page_of(name: str, comparison: Path, taken: list[Path]) -> Path:
+    """``machines-desk.html`` beside ``machines.html``, numbered where that is taken."""
+    safe = re.sub(r"[^\w.+-]+", "-", name).strip("-.") or "run"
+    path = comparison.with_name(f"{comparison.stem}-{safe}.html")
+    number = 2
+    while path in taken:
+        path = comparison.with_name(f"{comparison.stem}-{safe}-{number}.html")
+        number += 1
+    return path
 
 
 def _beside(document: Path) -> Path:

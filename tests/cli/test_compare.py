@@ -160,11 +160,40 @@ def test_report_of_several_is_their_comparison_and_the_page_of_each(tool, store,
     assert "fastest <strong>lab with int8-static/cpu</strong>" in page
     assert ended.out.splitlines()[-3:] == [
         "comparison: comparison.html",
-        f"report: {desk.parent / 'report.html'}",
-        "report: rack.html",
+        f"report: comparison-{desk.parent.name}.html",
+        "report: comparison-lab.html",
     ]
-    assert "ONNX models on desk" in (desk.parent / "report.html").read_text()
-    assert "ONNX models on rack" in (tmp_path / "rack.html").read_text()
+    page = tmp_path / f"comparison-{desk.parent.name}.html"
+    assert "ONNX models on desk" in page.read_text()
+    assert "ONNX models on rack" in (tmp_path / "comparison-lab.html").read_text()
+    assert [path.name for path in desk.parent.iterdir()] == ["run.json"]
+
+
+def test_pages_go_beside_the_output_under_names_of_their_own(tool, store, tmp_path):
+    inputs = []
+    for folder, run in (("one", of("desk", 1.0)), ("two", of("rack", 0.5))):
+        (tmp_path / folder).mkdir()
+        inputs.append(tmp_path / folder / "same.json")
+        inputs[-1].write_text(store(run).read_text())
+        inputs[-1].parent.chmod(0o555)
+    ended = tool("report", *inputs, "--output=elsewhere/x.html")
+    for path in inputs:
+        path.parent.chmod(0o755)
+        assert [entry.name for entry in path.parent.iterdir()] == ["same.json"]
+    assert ended.code == 0
+    assert {path.name: "ONNX models on" in path.read_text() for path in
+            (tmp_path / "elsewhere").iterdir()} == {
+        "x.html": False, "x-same.html": True, "x-same-2.html": True,
+    }  # fmt: skip
+    assert "ONNX models on rack" in (tmp_path / "elsewhere" / "x-same-2.html").read_text()
+
+
+def test_the_answer_of_many_models_is_capped_in_the_terminal(tool, store):
+    results = [measured(case(f"m{number}"), 0.004) for number in range(11)]
+    store(make_run(results))
+    lines = tool("report").out.splitlines()
+    assert lines[-2] == "and 3 further models: see the page"
+    assert {line.partition(":")[0] for line in lines[:-2]} == {f"m{i}" for i in range(8)}
 
 
 def test_many_runs_get_no_pages_of_their_own(tool, store, tmp_path):

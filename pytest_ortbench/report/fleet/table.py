@@ -19,9 +19,10 @@ from pytest_ortbench.report.fleet.view import (
 )
 
 if TYPE_CHECKING:
-    from pytest_ortbench.analysis.fleet.matrix import Matrix
     from rich.table import Table
     from rich.text import Text
+
+    from pytest_ortbench.analysis.fleet.matrix import Matrix
 
 #: Rows of one table; more scroll away the answer.
 ROWS = 40
