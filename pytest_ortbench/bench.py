@@ -104,11 +104,36 @@ class Bench:
         if self.planned and not self.config.option.collectonly:
             # Now, since a folder that can't be written to is better known before the measuring.
             _ = self.folder
+            self._try_load_logs()
             self._announce_loads()
         if self.gating is not None:
             self.gating.assign(ours)
             if not hasattr(self.config, "workerinput"):
                 self.gating.prepare()
+
+    def _try_load_logs(self) -> None:
+        """Refuse a folder for the generator's logs that can't be written to.
+
+        Raises:
+            UsageError: with the reason.
+        """
+        folder = self.options.load_logs
+        if folder is None:
+            return
+        from tempfile import TemporaryFile
+
+        from pytest_ortbench.core.errors import UsageError
+
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            with TemporaryFile(dir=folder):
+                pass
+        except OSError as error:
+            raise UsageError(
+                f"can't write to {str(folder)!r}: {error.strerror or error}",
+                place=self.options.places.get("load_logs", "--ort-load-logs"),
+                hint="Name a folder that can be written to",
+            ) from error
 
     def _announce_loads(self) -> None:
         """Say how long the loads will take, before anything is measured."""

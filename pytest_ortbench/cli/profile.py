@@ -10,7 +10,7 @@ import click
 
 from pytest_ortbench.cli.arguments import epilog, load_run, results_option
 from pytest_ortbench.cli.terminal import ExitCode, encoding, say, step, warn, width
-from pytest_ortbench.core.errors import DocumentError, UsageError, WorkerError
+from pytest_ortbench.core.errors import DocumentError, UsageError, WorkerError, did_you_mean
 
 if TYPE_CHECKING:
     from pytest_ortbench.core.case import Case
@@ -31,7 +31,14 @@ if TYPE_CHECKING:
 @click.option("--batch-sizes", metavar="N,N", default="1", show_default=True, help="Batch axis.")
 @click.option("--dims", metavar="NAME:V", multiple=True, help="Sizes of symbolic dimensions.")
 @click.option("--threads", metavar="N", default="", help="Intra-op threads.")
-@click.option("--top", metavar="N", default=10, show_default=True, help="Rows of each list.")
+@click.option(
+    "--top",
+    metavar="N",
+    type=click.IntRange(min=1),
+    default=10,
+    show_default=True,
+    help="Rows of each list.",
+)
 @click.option(
     "--trace",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -57,6 +64,11 @@ def command(
     """
     from pytest_ortbench.launch.launcher import ProcessLauncher
 
+    if trace is not None and not trace.absolute().parent.is_dir():
+        raise UsageError(
+            f"--trace={trace}: there is no folder {trace.absolute().parent}",
+            hint="Make it first, or name a file in one that exists",
+        )
     launcher = ProcessLauncher()
     with closing(launcher):
         stored = _stored(what, run, results)
@@ -75,19 +87,35 @@ def command(
 
 
 def _stored(what: str, run: str, results: Path) -> Case | None:
-    """The case that an id means; ``None`` for what looks like a model."""
+    """The case that an id means; ``None`` for what looks like a model.
+
+    Raises:
+        UsageError: for what can only be the id of a case, and the run lacks it or can't be read.
+    """
     if what.startswith(("builtin:", "zoo:")) or "/" not in what or Path(what).exists():
         return None
     try:
         cases = {result.case.case_id: result.case for result in load_run(run, results).cases}
     except (UsageError, DocumentError):
+        if _is_case_id(what):
+            raise
         return None
     case = cases.get(what)
+    if case is None and _is_case_id(what):
+        raise UsageError(
+            f"the run {run} has no case {what!r}",
+            hint=did_you_mean(what, cases, "Name another run with --run, or the model"),
+        )
     if case is not None and not Path(case.variant.path).exists():
         raise UsageError(
             f"the file of {what} is gone: {case.variant.path}", hint="Name the model instead"
         )
     return case
+
+
+def _is_case_id(what: str) -> bool:
+    """Whether it is built as ``model/precision/provider/b1``, and is no path to a model file."""
+    return what.count("/") >= 3 and not what.startswith((".", "/", "~")) and not Path(what).suffix
 
 
 def _planned(

@@ -17,6 +17,8 @@ _OPENING = "([{"
 _CLOSING = ")]}"
 #: Longer numbers are typing errors; ``int()`` of thousands of digits would be one that hangs.
 _LONGEST_NUMBER = 18
+#: Sizes of one range.
+_MOST_SIZES = 10_000
 _LIKE_A_SIZE = re.compile(r"\s*[-+]?\d")
 _SETTING = re.compile(r"[A-Za-z_][\w.\-]*\s*=")
 
@@ -104,7 +106,13 @@ def parse_int(text: str, *, place: str, least: int = 1, example: str = "1") -> i
     """
     stripped = text.strip()
     digits = stripped.removeprefix("+")
-    if not (digits.isascii() and digits.isdigit() and len(digits) <= _LONGEST_NUMBER):
+    if stripped.startswith("-") and _is_digits(stripped[1:]):
+        raise UsageError(
+            f"{stripped} is too small, the least is {least}",
+            place=place,
+            hint=f"Write e.g. {example}",
+        )
+    if not _is_digits(digits):
         raise UsageError(
             f"{_shorten(stripped)!r} is not a whole number",
             place=place,
@@ -118,6 +126,10 @@ def parse_int(text: str, *, place: str, least: int = 1, example: str = "1") -> i
             hint=f"Write e.g. {example}",
         )
     return number
+
+
+def _is_digits(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= _LONGEST_NUMBER
 
 
 def parse_choices(
@@ -157,7 +169,7 @@ def parse_dims(
     """
     dims: dict[str, tuple[int, ...]] = {}
     for item in split_list(texts, place=place):
-        name, written = _name_and_sizes(_spread(item) if ranges else item, place)
+        name, written = _name_and_sizes(_spread(item, place) if ranges else item, place)
         sizes = [
             parse_int(size, place=f"{place}, dimension {name!r}", least=0, example="seq:128")
             for size in written
@@ -166,12 +178,29 @@ def parse_dims(
     return dims
 
 
-def _spread(item: str) -> str:
-    """Write a range out: ``seq:1-3`` → ``seq:1:2:3``."""
+def _spread(item: str, place: str) -> str:
+    """Write a range out: ``seq:1-3`` → ``seq:1:2:3``.
+
+    Raises:
+        UsageError: for one that ends before it starts, or has more than 10,000 sizes.
+    """
 
     def sizes(match: re.Match[str]) -> str:
         first, last = int(match[1]), int(match[2])
-        return ":" + ":".join(str(size) for size in range(first, min(last, first + 9999) + 1))
+        if last < first:
+            raise UsageError(
+                f"the range {match[0][1:]} in {item!r} ends before it starts",
+                place=place,
+                hint=f"Write {last}-{first}",
+            )
+        if last - first >= _MOST_SIZES:
+            raise UsageError(
+                f"the range {match[0][1:]} in {item!r} has {last - first + 1} sizes, the most is "
+                f"{_MOST_SIZES}",
+                place=place,
+                hint="Write a shorter range, or single sizes",
+            )
+        return ":" + ":".join(str(size) for size in range(first, last + 1))
 
     return re.sub(r":(\d{1,9})-(\d{1,9})(?=:|$)", sizes, item)
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pytest_ortbench.core.case import Case, id_fits
 from pytest_ortbench.core.errors import UsageError
 
+#: Functions of which a file must define one.
+_STAGES = frozenset({"preprocess", "postprocess"})
+#: What can define names that no one sees without running the file.
+_HIDDEN = frozenset({"globals", "exec", "setattr", "vars", "__dict__", "modules"})
 _EXAMPLE = "Write e.g. stages.py, or detector*@stages/detector.py"
 
 
@@ -35,10 +40,24 @@ def parse_stage_files(texts: Iterable[str], *, base: Path, place: str) -> tuple[
         place: Where it was written, for messages.
 
     Raises:
-        UsageError: for a file that is not there, or is not Python.
+        UsageError: for a file that is not there, is not Python or defines no stage, and for two
+            files that claim the same cases.
     """
     pieces = [piece.strip() for text in texts for piece in _pieces(text, base)]
-    return tuple(_read(piece, base, place) for piece in pieces)
+    files = tuple(dict.fromkeys(_read(piece, base, place) for piece in pieces))
+    claimed: dict[str, StageFile] = {}
+    for file in files:
+        other = claimed.setdefault(file.pattern, file)
+        if other is not file:
+            what = f"the cases that fit {file.pattern!r}" if file.pattern else "every case"
+            name = Path(file.path).name
+            raise UsageError(
+                f"{other.path} and {file.path} both claim {what}, and a case has one file of "
+                "stages",
+                place=place,
+                hint=f"Leave one out, or say which cases each is for: PATTERN@{name}",
+            )
+    return files
 
 
 def with_stages(case: Case, files: Sequence[StageFile]) -> Case:
@@ -53,8 +72,17 @@ def refuse_unused_stages(files: Sequence[StageFile], cases: Sequence[Case], *, p
     """Refuse a file that goes with no case.
 
     Raises:
-        UsageError: for the first that fits none.
+        UsageError: for the first that fits none, and for a case that two are named for.
     """
+    for case in cases:
+        named = [each for each in files if each.pattern and id_fits(case.case_id, each.pattern)]
+        if len(named) > 1:
+            both = " and ".join(f"{each.pattern}@{each.path}" for each in named[:2])
+            raise UsageError(
+                f"{both} both claim {case.case_id}, and a case has one file of stages",
+                place=place,
+                hint="Narrow one of the patterns",
+            )
     for file in files:
         if not any(id_fits(case.case_id, file.pattern) for case in cases):
             raise UsageError(
@@ -85,7 +113,8 @@ def _read(text: str, base: Path, place: str) -> StageFile:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the worker shows them where the file runs
-            compile(path.read_bytes(), str(path), "exec", dont_inherit=True)
+            tree = ast.parse(path.read_bytes(), str(path))
+            compile(tree, str(path), "exec", dont_inherit=True)
     except (OSError, SyntaxError, ValueError) as error:
         line = getattr(error, "lineno", None)
         if isinstance(error, SyntaxError) and line:
@@ -97,4 +126,36 @@ def _read(text: str, base: Path, place: str) -> StageFile:
             place=place,
             hint=_EXAMPLE,
         ) from error
+    if not _may_define(tree, _STAGES):
+        raise UsageError(
+            f"{path} defines neither preprocess(frame) nor postprocess(outputs)",
+            place=place,
+            hint="Define one of them at the top level of the file",
+        )
     return StageFile(pattern=pattern.strip(), path=str(path))
+
+
+def _may_define(tree: ast.Module, names: frozenset[str]) -> bool:
+    """Whether running a file may leave one of some names at its top level."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name | ast.Attribute):
+            word = node.id if isinstance(node, ast.Name) else node.attr
+            if word in _HIDDEN:
+                return True
+        elif isinstance(node, ast.Global) and names & set(node.names):
+            return True
+    return any(name in names or name == "*" for name in _bound(tree))
+
+
+def _bound(node: ast.AST) -> Iterator[str]:
+    """Names that statements bind, without those inside of functions and classes."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield child.name
+            continue
+        if isinstance(child, ast.alias):
+            yield child.asname or child.name
+        elif isinstance(child, ast.Name) and isinstance(child.ctx, ast.Store):
+            yield child.id
+        if not isinstance(child, ast.Lambda):
+            yield from _bound(child)

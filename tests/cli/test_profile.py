@@ -18,6 +18,7 @@ def test_a_model_file_with_its_trace(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     model, trace = relu(tmp_path / "m.onnx"), tmp_path / "kept" / "trace.json"
+    trace.parent.mkdir()
     assert run(["profile", str(model), "--batch-sizes=2", f"--trace={trace}"]) == 0
     out = capsys.readouterr().out
     assert out.startswith("m/native/cpu/b2: ")
@@ -53,3 +54,39 @@ def test_what_can_not_run_is_said(
     captured = capsys.readouterr()
     assert captured.out == ""
     assert "m/native/cuda/b1: unavailable: " in captured.err
+
+
+def test_a_trace_goes_into_a_folder_that_exists(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    model, trace = relu(tmp_path / "m.onnx"), tmp_path / "no" / "such" / "trace.json"
+    assert run(["profile", str(model), f"--trace={trace}"]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert f"--trace={trace}: there is no folder {trace.parent}" in captured.err
+    assert not (tmp_path / "no").exists()
+
+
+@pytest.mark.parametrize("top", ["0", "-1"])
+def test_a_list_has_a_row_at_least(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], top: str
+) -> None:
+    assert run(["profile", str(relu(tmp_path / "m.onnx")), f"--top={top}"]) == 2
+    assert f"{top} is not in the range x>=1" in capsys.readouterr().err
+
+
+def test_a_case_that_the_run_lacks_is_no_model(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    case = case_of(relu(tmp_path / "m.onnx"))
+    document = tmp_path / "run.json"
+    write_document(make_run([make_result(case=case)]), document)
+    other = f"{case.case_id}0"
+    assert run(["profile", other, f"--run={document}"]) == 2
+    error = capsys.readouterr().err
+    assert f"the run {document} has no case {other!r}" in error
+    assert f"Did you mean {case.case_id!r}? Name another run with --run, or the model" in error
+    assert run(["profile", other, f"--run={tmp_path / 'none.json'}"]) == 2
+    assert "none.json" in capsys.readouterr().err

@@ -71,7 +71,7 @@ def test_integers_in_order_each_once() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["1;8", "x", "1.5", "-1", "1 8", "²", "١", "0x10", "1e3", "9" * 40]
+    "text", ["1;8", "x", "1.5", "-x", "1 8", "²", "١", "0x10", "1e3", "9" * 40]
 )
 def test_what_is_no_whole_number_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match=r"^--ort-test: '.*' is not a whole number\. Write e\.g\."):
@@ -120,7 +120,7 @@ def test_dims_without_name_or_size_are_refused(text: str) -> None:
         parse_dims(text, place=PLACE)
 
 
-@pytest.mark.parametrize("text", ["seq:1.5", "seq:-1", "seq:128:2x"])
+@pytest.mark.parametrize("text", ["seq:1.5", "seq:-1.5", "seq:128:2x"])
 def test_dims_with_a_size_that_is_no_number_name_the_dimension(text: str) -> None:
     with pytest.raises(UsageError, match=r"dimension 'seq': '.*' is not a whole number"):
         parse_dims(text, place=PLACE)
@@ -166,6 +166,26 @@ def test_settings(texts: str | tuple[str, ...], settings: dict[str, str] | None)
 )
 def test_ranges_of_dims(text: str, sizes: tuple[int, ...]) -> None:
     assert parse_dims(text, place="here", ranges=True) == {"seq": sizes}
+
+
+def test_a_range_that_runs_backwards_or_too_far_says_so() -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_dims("seq:300-1", place=PLACE, ranges=True)
+    assert str(caught.value) == (
+        f"{PLACE}: the range 300-1 in 'seq:300-1' ends before it starts. Write 1-300"
+    )
+    with pytest.raises(UsageError, match=r"the range 1-10001 in .* has 10001 sizes, the most is 10"):
+        parse_dims("seq:1-10001", place=PLACE, ranges=True)
+    assert len(parse_dims("seq:1-10000", place=PLACE, ranges=True)["seq"]) == 10_000
+
+
+def test_a_negative_number_is_too_small() -> None:
+    with pytest.raises(UsageError, match=r"-1 is too small, the least is 1\. Write e\.g\. 1,8"):
+        parse_int_list("-1", place=PLACE)
+    with pytest.raises(UsageError, match="-5 is too small, the least is 0"):
+        parse_dims("seq:-5", place=PLACE)
+    with pytest.raises(UsageError, match="'--1' is not a whole number"):
+        parse_int_list("--1", place=PLACE)
 
 
 @pytest.mark.parametrize("text", ["seq:4-1", "seq:1-", "seq:a-b"])

@@ -28,11 +28,11 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_files_with_and_without_pattern(folder: Path) -> None:
-    texts = ("a.py, det*@b.py", "a,b.py")
+    texts = ("a.py, det*@b.py", "mlp*@a,b.py")
     assert parse_stage_files(texts, base=folder, place=PLACE) == (
         StageFile(path=str(folder / "a.py")),
         StageFile(pattern="det*", path=str(folder / "b.py")),
-        StageFile(path=str(folder / "a,b.py")),
+        StageFile(pattern="mlp*", path=str(folder / "a,b.py")),
     )
 
 
@@ -77,3 +77,67 @@ def test_stages_need_the_current_runtime() -> None:
     refuse_unused_stages((StageFile(path="/a.py"),), [other, case], place=PLACE)
     with pytest.raises(UsageError, match="stages run in the runtime 'current' only"):
         refuse_unused_stages((StageFile(path="/a.py"),), [other], place=PLACE)
+
+
+@pytest.mark.parametrize("texts", [("a.py,b.py",), ("a.py", "b.py"), ("det*@a.py, det*@b.py",)])
+def test_two_files_for_the_same_cases_are_refused(folder: Path, texts: tuple[str, ...]) -> None:
+    """A case has one file: the second would be left out in silence."""
+    with pytest.raises(UsageError) as caught:
+        parse_stage_files(texts, base=folder, place=PLACE)
+    what = "every case" if "det" not in texts[0] else "the cases that fit 'det*'"
+    assert str(caught.value) == (
+        f"{PLACE}: {folder}/a.py and {folder}/b.py both claim {what}, and a case has one file of "
+        "stages. Leave one out, or say which cases each is for: PATTERN@b.py"
+    )
+
+
+def test_the_same_file_twice_is_one(folder: Path) -> None:
+    assert parse_stage_files(["a.py,a.py"], base=folder, place=PLACE) == (
+        StageFile(path=str(folder / "a.py")),
+    )
+
+
+def test_a_case_that_two_patterns_fit_is_refused() -> None:
+    case = make_case()
+    files = (StageFile(pattern="cpu", path="/a.py"), StageFile(pattern="native", path="/b.py"))
+    with pytest.raises(UsageError) as caught:
+        refuse_unused_stages(files, [case], place=PLACE)
+    assert str(caught.value) == (
+        f"{PLACE}: cpu@/a.py and native@/b.py both claim {case.case_id}, and a case has one file "
+        "of stages. Narrow one of the patterns"
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "def frames():\n    return []\n",
+        "def main():\n    def preprocess(frame):\n        return frame\n",
+        "class Stages:\n    def preprocess(self, frame):\n        return frame\n",
+        "print(preprocess)\n",
+    ],
+)
+def test_a_file_that_defines_no_stage_is_refused(folder: Path, text: str) -> None:
+    (folder / "none.py").write_text(text)
+    with pytest.raises(UsageError, match=r"defines neither preprocess.*Define one of them at"):
+        parse_stage_files(["none.py"], base=folder, place=PLACE)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def postprocess(outputs):\n    pass\n",
+        "preprocess = lambda frame: frame\n",
+        "from json import loads as preprocess\n",
+        "from json import *\n",
+        "try:\n    from json import loads as postprocess\nexcept ImportError:\n    pass\n",
+        "if True:\n    def preprocess(frame):\n        return frame\n",
+        "globals()['pre' + 'process'] = print\n",
+        "def make():\n    global preprocess\n    preprocess = print\nmake()\n",
+        "class preprocess:\n    def __init__(self, frame):\n        pass\n",
+    ],
+)
+def test_a_file_that_may_define_a_stage_is_left_to_the_worker(folder: Path, text: str) -> None:
+    (folder / "some.py").write_text(text)
+    assert len(parse_stage_files(["some.py"], base=folder, place=PLACE)) == 1

@@ -76,6 +76,14 @@ def test_a_load_is_announced_measured_reported_and_limited(
             ["--ort-load=offline", "--ort-load-official"],
             "ERROR: --ort-load: offline needs 600 s (MLPerf's rules ask for 600 s), more than",
         ),
+        (
+            ["--ort-load=offline", "--ort-load-logs=/proc/x"],
+            "ERROR: --ort-load-logs: can't write to '/proc/x': No such file or directory",
+        ),
+        (
+            ["--ort-load=offline", "--ort-load-logs=mlp.onnx/logs"],
+            "ERROR: --ort-load-logs: can't write to ",
+        ),
     ],
 )
 def test_what_can_not_be_had_is_refused_before_anything_is_measured(

@@ -61,6 +61,18 @@ def test_a_real_soak_over_shapes(pytester: pytest.Pytester, model_file: ModelFil
     assert case["soak"]["inferences"] > 40
 
 
+def test_a_soak_without_a_verdict_is_no_pass(
+    pytester: pytest.Pytester, model_file: ModelFile
+) -> None:
+    pytester.makepyfile(test_memory=SUITE.read_text())
+    options = (f"--ort-models={model_file()}", "--ort-soak=0.3s", "--ort-no-results")
+    result = pytester.runpytest(*options, *QUICK)
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        ["mlp/native/cpu/b1: leaks was not measured: * readings in * s, 64 needed: soak longer"]
+    )
+
+
 def test_a_limit_on_start_up_starts_the_processes_that_it_needs(
     pytester: pytest.Pytester, model_file: ModelFile
 ) -> None:
