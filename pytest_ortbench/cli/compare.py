@@ -157,7 +157,7 @@ def _terms(
 ) -> Terms | None:
     """The table of machines, with what the command line says instead of it."""
     from pytest_ortbench.core.errors import UsageError
-    from pytest_ortbench.core.units import parse_amount
+    from pytest_ortbench.core.units import parse_duration
 
     if machines is None:
         if rate is not None or p99 is not None or years is not None:
@@ -174,9 +174,7 @@ def _terms(
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"can't be read: {error}", place=str(machines)) from error
     terms = parse_machines(text, str(machines))
-    limit = None if p99 is None else parse_amount(p99, "s", place="--p99")
-    if limit is not None and limit <= 0:
-        raise UsageError(f"{p99!r} is no latency", place="--p99", hint="Write e.g. --p99=50ms")
+    limit = None if p99 is None else parse_duration(p99, place="--p99")
     terms = dataclasses.replace(
         terms,
         rate_per_s=terms.rate_per_s if rate is None else rate,
@@ -210,7 +208,7 @@ def load_facts(
         service: Whether the distribution of durations is wanted.
 
     Raises:
-        UsageError: if one is not found, or there are too many.
+        UsageError: if one is not found, there are too many, or several names mean one run.
         DocumentError: if one can't be read.
     """
     from pytest_ortbench.analysis.fleet.facts import reduce_run
@@ -236,6 +234,13 @@ def load_facts(
             continue
         facts = reduce_run(run, percentiles=percentiles, service=service)
         found[run.run_id] = dataclasses.replace(facts, host=name) if name else facts
+    if len(found) == 1 < len(runs):
+        raise UsageError(
+            f"all {len(runs)} are {next(iter(found))}: there is nothing to compare it with",
+            place="ortbench compare",
+            hint="Name another run; cases within one are compared by naming it once "
+            "(--by=provider, --by=precision)",
+        )
     return list(found.values())
 
 

@@ -23,17 +23,23 @@ from pytest_ortbench.cli.terminal import ExitCode, say
     type=click.Path(path_type=Path, dir_okay=False),
     help="Write the document here; otherwise it becomes a run of the results folder.",
 )
+@click.option(
+    "--any-host",
+    is_flag=True,
+    help="Host names may differ: shards of one machine that ran in containers.",
+)
 @results_option
-def command(runs: tuple[str, ...], output: Path | None, results: Path) -> int:
+def command(runs: tuple[str, ...], output: Path | None, any_host: bool, results: Path) -> int:
     """Join several runs of one machine and one commit into one document.
 
-    A case that several of them hold counts as the newest run has it. Runs of different machines,
-    commits or runtimes are not merged but exported side by side: ortbench export RUN RUN.
+    A case that several of them hold counts as the newest run has it. Runs of different runtimes
+    are merged where their labels tell them apart. Runs of different machines or commits are not:
+    compare them (ortbench compare RUN RUN).
     """
     from pytest_ortbench.store.folder import DOCUMENT, write_document
     from pytest_ortbench.store.merge import merge_runs
 
-    merged = merge_runs([load_run(spec, results) for spec in runs])
+    merged = merge_runs([load_run(spec, results) for spec in runs], any_host=any_host)
     path = output or results / merged.run_id / DOCUMENT
     write_document(merged, path)
     say(f"{path}: {len(merged.cases)} cases of {len(runs)} runs")

@@ -9,7 +9,7 @@ import click
 from pytest_ortbench.cli.arguments import epilog, load_run, results_option
 from pytest_ortbench.cli.terminal import ExitCode, say, warn
 from pytest_ortbench.core.errors import UsageError
-from pytest_ortbench.core.units import parse_amount
+from pytest_ortbench.core.units import parse_duration
 
 #: Folder of the figures beside a run document, and of a comparison in the current folder.
 PLOTS, COMPARISON = "plots", "comparison-plots"
@@ -75,12 +75,7 @@ def command(
 
 def _limit(metric: str, flag: str, text: str | None) -> tuple[str, float] | None:
     """A percentile and what it must keep, in seconds."""
-    if text is None:
-        return None
-    seconds = parse_amount(text, "s", place=flag)
-    if seconds <= 0:
-        raise UsageError(f"{text!r} is no latency", place=flag, hint=f"Write e.g. {flag}=50ms")
-    return metric, seconds
+    return None if text is None else (metric, parse_duration(text, place=flag))
 
 
 def _draw(

@@ -8,19 +8,22 @@ from datetime import datetime, timezone
 
 from pytest_ortbench.core.errors import DocumentError
 from pytest_ortbench.core.outcome import CaseResult, RuntimeInfo
-from pytest_ortbench.core.run import Run
+from pytest_ortbench.core.run import Commit, Run
 from pytest_ortbench.store.folder import new_run_id
 
+_COMPARE = "Compare them instead: ortbench compare RUN RUN"
 
-def merge_runs(runs: Sequence[Run], *, now: datetime | None = None) -> Run:
+
+def merge_runs(runs: Sequence[Run], *, now: datetime | None = None, any_host: bool = False) -> Run:
     """Return one run with the cases of all; a case that several hold counts as the newest has it.
 
     So does the verdict on a case against the same baseline.
 
     Args:
-        runs: Runs of one machine, one commit and the same runtimes. What differs in those is
-            compared, not merged.
+        runs: Runs of one machine and one commit. Their runtimes may differ where their labels do:
+            cases are told apart by them.
         now: Time of merging, for the new run's id.
+        any_host: Whether host names may differ, as those of containers of one machine do.
 
     Returns:
         A run with a new id, the earliest start and the latest end; it is unfinished if any is.
@@ -33,7 +36,7 @@ def merge_runs(runs: Sequence[Run], *, now: datetime | None = None) -> Run:
     ordered = sorted(runs, key=lambda run: run.started_at)
     newest = ordered[-1]
     for run in ordered:
-        _check_alike(newest, run)
+        _check_alike(newest, run, any_host=any_host)
     cases: dict[tuple[str, str], CaseResult] = {}
     for run in ordered:
         cases |= {result.case.key: result for result in run.cases}
@@ -63,22 +66,39 @@ def merge_runs(runs: Sequence[Run], *, now: datetime | None = None) -> Run:
     )
 
 
-def _check_alike(one: Run, other: Run) -> None:
-    pairs: list[tuple[str, object, object]] = [
+def _check_alike(one: Run, other: Run, *, any_host: bool) -> None:
+    machines: list[tuple[str, object, object]] = [
         (f"machine.{fact}", one.machine.stable.get(fact), other.machine.stable.get(fact))
         for fact in sorted({*one.machine.stable, *other.machine.stable})
     ]
-    pairs.append(("commit", one.commit, other.commit))
-    pairs += [
+    if not any_host:
+        machines.append(("machine.host", one.machine.host, other.machine.host))
+    commits: list[tuple[str, object, object]] = [
+        ("commit", _commit(one.commit), _commit(other.commit))
+    ]
+    runtimes: list[tuple[str, object, object]] = [
         (f"runtimes.{label}", _identity(one.runtimes[label]), _identity(other.runtimes[label]))
         for label in sorted({*one.runtimes} & {*other.runtimes})
     ]
-    for field, value, other_value in pairs:
-        if value != other_value:
+    for pairs, hint in (
+        (machines, _COMPARE),
+        (commits, _COMPARE),
+        (runtimes, f"One label can't stand for two runtimes. {_COMPARE}"),
+    ):
+        for field, value, other_value in pairs:
+            if value == other_value:
+                continue
+            containers = " (containers of one machine: --any-host)"
             raise DocumentError(
                 f"{other.run_id} and {one.run_id} differ in {field}: {other_value!r} and {value!r}",
-                hint="Runs that differ there are exported or compared side by side, not merged",
+                hint=hint + (containers if field == "machine.host" else ""),
             )
+
+
+def _commit(commit: Commit | None) -> str:
+    if commit is None:
+        return "none"
+    return f"{commit.revision[:12]}{' with changes' if commit.dirty else ''}"
 
 
 def _identity(info: RuntimeInfo) -> tuple[str, ...]:

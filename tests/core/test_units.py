@@ -3,7 +3,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_ortbench.core.errors import UsageError
-from pytest_ortbench.core.units import FACTORS, common_scale, format_amount, parse_amount
+from pytest_ortbench.core.units import (
+    FACTORS,
+    common_scale,
+    format_amount,
+    parse_amount,
+    parse_duration,
+)
 
 
 @pytest.mark.parametrize(
@@ -81,3 +87,29 @@ def test_common_scale_is_shared_by_values_read_side_by_side(
     values: list[float], unit: str, shared: tuple[float, str]
 ) -> None:
     assert common_scale(values, unit) == shared
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("50ms", 0.05), ("2 s", 2.0), ("1.5min", 90.0), ("7 µs", 7e-6)]
+)
+def test_a_duration_is_read_in_seconds(text: str, seconds: float) -> None:
+    assert parse_duration(text, place="--p99") == pytest.approx(seconds, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("50", "'50' has no unit. Write 50ms or 50s"),
+        ("0.5", "'0.5' has no unit. Write 0.5ms or 0.5s"),
+        ("abc", "'abc' is no time. Write 50ms"),
+        ("", "'' is no time. Write 50ms"),
+        ("5MB", "'5MB' has the unit 'MB', which does not fit. Write 50ms"),
+        ("0ms", "'0ms' is no time above 0. Write 50ms"),
+        ("-5ms", "'-5ms' is no time above 0. Write 50ms"),
+        ("1e999s", "'1e999s' is no time above 0. Write 50ms"),
+    ],
+)
+def test_a_duration_names_its_unit(text: str, message: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        parse_duration(text, place="--p99")
+    assert str(raised.value).startswith(f"--p99: {message}")

@@ -119,3 +119,47 @@ def test_volatile_facts_and_process_ids_may_differ():
 def test_nothing_can_not_be_merged():
     with pytest.raises(DocumentError, match="no run to merge"):
         merge_runs([])
+
+
+def test_another_host_is_another_machine_unless_said_otherwise():
+    elsewhere = dataclasses.replace(
+        FIRST, machine=dataclasses.replace(RUN.machine, host="rented-7")
+    )
+    with pytest.raises(DocumentError, match=r"machine.host: 'rented-7' and 'lab-1'.*--any-host"):
+        merge_runs([elsewhere, SECOND])
+    assert len(merge_runs([elsewhere, SECOND], any_host=True).cases) == 2
+
+
+def test_any_host_does_not_join_machines_that_differ():
+    other = Machine(host="x", stable={"cpu": "other", "cores": "2"})
+    with pytest.raises(DocumentError, match=r"machine\.cpu"):
+        merge_runs([dataclasses.replace(FIRST, machine=other), SECOND], any_host=True)
+
+
+def test_the_commits_are_named():
+    other = dataclasses.replace(FIRST, commit=Commit(revision="d1" * 20, dirty=True))
+    with pytest.raises(DocumentError, match="commit: 'd1d1d1d1d1d1 with changes' and '"):
+        merge_runs([other, SECOND])
+
+
+def test_runtimes_with_labels_of_their_own_are_merged_and_told_apart():
+    case = dataclasses.replace(
+        MEASURED.case, runtime=dataclasses.replace(MEASURED.case.runtime, label="openvino")
+    )
+    other = dataclasses.replace(
+        FIRST,
+        runtimes={"openvino": dataclasses.replace(RUNTIME, version="1.24.1")},
+        cases=(dataclasses.replace(MEASURED, case=case),),
+    )
+    merged = merge_runs([other, dataclasses.replace(SECOND, cases=(MEASURED,))])
+    assert len(merged.cases) == 2
+    assert {label: info.version for label, info in merged.runtimes.items()} == {
+        "openvino": "1.24.1",
+        "onnxruntime-1.30.0": RUNTIME.version,
+    }
+
+
+def test_one_label_does_not_stand_for_two_runtimes():
+    other = {"onnxruntime-1.30.0": dataclasses.replace(RUNTIME, version="1.31.0")}
+    with pytest.raises(DocumentError, match="One label can't stand for two runtimes"):
+        merge_runs([dataclasses.replace(FIRST, runtimes=other), SECOND])

@@ -172,7 +172,7 @@ def _positive(table: Mapping[str, object], key: str, place: str) -> float | None
 
 def _duration(table: Mapping[str, object], place: str) -> float | None:
     """``p99 = "50 ms"``; a bare number would leave the unit open."""
-    from pytest_ortbench.core.units import parse_amount
+    from pytest_ortbench.core.units import parse_duration
 
     value = table.get("p99")
     if value is None:
@@ -181,7 +181,4 @@ def _duration(table: Mapping[str, object], place: str) -> float | None:
         raise UsageError(
             f"p99 is {value!r}, without a unit", place=place, hint='Write e.g.: p99 = "50 ms"'
         )
-    seconds = parse_amount(value, "s", place=f"{place}, p99")
-    if seconds <= 0:
-        raise UsageError(f"p99 is {value!r}", place=place, hint="Write e.g.: p99 = '50 ms'")
-    return seconds
+    return parse_duration(value, place=f"{place}, p99")
