@@ -14,6 +14,7 @@ start at its folder.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -139,7 +140,9 @@ def _member(name: str, value: object, place: str, folder: Path) -> Member:
     if not file:
         raise UsageError("it names no file", place=place, hint=_EXAMPLE)
     floor = keys.get("sqnr_floor")
-    if floor is not None and (not isinstance(floor, int | float) or isinstance(floor, bool)):
+    if floor is not None and (
+        not isinstance(floor, int | float) or isinstance(floor, bool) or not math.isfinite(floor)
+    ):
         raise UsageError(f"sqnr_floor is {floor!r}", place=place, hint="Write decibels, e.g. 12")
     return Member(
         spec=_rebased(file, folder), sqnr_floor_db=None if floor is None else float(floor)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
@@ -210,15 +211,18 @@ def _names(value: object, key: str, place: str) -> tuple[str, ...]:
 
 
 def _whole(value: object, key: str, place: str) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise UsageError(f"{key} is {value!r}", place=place, hint="Write a whole number")
+    least = 0 if key == "accuracy_level" else 1
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        rule = "from 0 to 4" if key == "accuracy_level" else "above 0"
+        raise UsageError(f"{key} is {value!r}", place=place, hint=f"Write a whole number {rule}")
     return value
 
 
 def _number(value: object, key: str, place: str) -> float:
-    if not isinstance(value, int | float) or isinstance(value, bool):
-        raise UsageError(f"{key} is {value!r}", place=place, hint="Write a number")
-    return float(value)
+    # A floor of NaN would hold nothing up, and one of -inf would let everything through.
+    if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
+        return float(value)
+    raise UsageError(f"{key} is {value!r}", place=place, hint="Write a finite number")
 
 
 def _one_of(value: str, known: tuple[str, ...], key: str, place: str) -> None:

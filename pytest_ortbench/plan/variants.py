@@ -123,11 +123,7 @@ def variant_of(
         try:
             calibration = stored_sets(model, data)
         except (UsageError, OSError) as error:
-            refusal = Failure(
-                kind="unsupported",
-                phase="convert",
-                message=f"calibration data of {precision}: {error}",
-            )
+            refusal = _no_calibration(error, recipe)
     conversion = Conversion(
         recipe=recipe,
         source=model.path,
@@ -140,6 +136,20 @@ def variant_of(
         custom_ops=custom_ops,
     )
     return PlannedVariant(variant=variant, conversion=conversion, refusal=refusal)
+
+
+def _no_calibration(error: UsageError | OSError, recipe: Recipe) -> Failure:
+    """Say what is wrong with calibration data, and which setting names it."""
+    place, key = "--ort-inputs", ""
+    if recipe.calibration_data:
+        place = f"[tool.ortbench.precisions.{recipe.name}]"
+        key = f" calibration_data = {recipe.calibration_data!r}"
+    return Failure(
+        kind="unsupported",
+        phase="convert",
+        message=f"{place}{key}: {error.message if isinstance(error, UsageError) else error}",
+        hint=error.hint if isinstance(error, UsageError) else "",
+    )
 
 
 def _no_source(precision: str) -> Failure:

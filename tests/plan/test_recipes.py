@@ -100,7 +100,19 @@ def test_ortbench_toml_is_read_too(tmp_path: Path) -> None:
         ),
         (
             '[tool.ortbench.precisions.x]\nbase = "int8-static"\ncalibration_samples = -1',
-            "calibration_samples is -1. Write a whole number",
+            "calibration_samples is -1. Write a whole number above 0",
+        ),
+        (
+            '[tool.ortbench.precisions.x]\nbase = "int8-static"\ncalibration_samples = 0',
+            "calibration_samples is 0. Write a whole number above 0",
+        ),
+        (
+            '[tool.ortbench.precisions.x]\nbase = "fp16"\nsqnr_floor = nan',
+            "sqnr_floor is nan. Write a finite number",
+        ),
+        (
+            '[tool.ortbench.precisions.x]\nbase = "fp16"\nsqnr_floor = -inf',
+            "sqnr_floor is -inf. Write a finite number",
         ),
         (
             '[tool.ortbench.precisions.x]\nbase = "int8-static"\n'

@@ -163,7 +163,11 @@ class TestCalibration:
         found = variant_of(model(), "int8-static", {"int8-static": recipe}, drawn_for=(SPEC,))
         assert found.refusal is not None
         assert found.refusal.kind == "unsupported"
-        assert "'z'" in found.refusal.message
+        assert found.refusal.message == (
+            f"[tool.ortbench.precisions.int8-static] calibration_data = {str(tmp_path)!r}: "
+            f"{str(tmp_path / 'a.npz')!r} holds 'z', which is no input of model 'm'"
+        )
+        assert "--ort-inputs" not in f"{found.refusal.message} {found.refusal.hint}"
 
 
 class TestOwn:
@@ -329,6 +333,10 @@ class TestFamilies:
             (
                 '[tool.ortbench.models.x]\nfile = "a"\nvariants.q = {file = "b", sqnr_floor = "x"}',
                 "sqnr_floor is 'x'",
+            ),
+            (
+                '[tool.ortbench.models.x]\nfile = "a"\nvariants.q = {file = "b", sqnr_floor = nan}',
+                "sqnr_floor is nan",
             ),
         ],
     )

@@ -177,6 +177,32 @@ def extremes() -> bytes:
     )
 
 
+def branching() -> bytes:
+    """One of two products, each inside a branch."""
+    inner = [
+        helper.make_graph(
+            [helper.make_node("MatMul", ["x", f"w{side}"], [f"o{side}"], name=f"mm{side}")],
+            f"branch{side}",
+            [],
+            [value(f"o{side}", FLOAT, ["N", 24])],
+            [numpy_helper.from_array(weights(24, 24, seed=side), f"w{side}")],
+        )
+        for side in range(2)
+    ]
+    return serialised(
+        [
+            helper.make_node("ReduceSum", ["x"], ["sum"], name="sum", keepdims=0),
+            helper.make_node("Greater", ["sum", "zero"], ["positive"], name="gt"),
+            helper.make_node(
+                "If", ["positive"], ["y"], name="if", then_branch=inner[0], else_branch=inner[1]
+            ),
+        ],
+        [value("x", FLOAT, ["N", 24])],
+        [value("y", FLOAT, ["N", 24])],
+        {"zero": np.array(0, np.float32)},
+    )
+
+
 class TestHalf:
     def test_every_weight_is_float16_and_the_file_half_as_large(
         self, make: Callable[..., Converted], tmp_path: Path
@@ -400,33 +426,61 @@ class TestInteger:
         self, make: Callable[..., Converted]
     ) -> None:
         failure = refusal(make, mlp(), replace(DYNAMIC, op_types=("Conv",)))
-        assert failure.message.startswith("int8-dynamic changes nothing: none of its operators")
+        assert failure.message == (
+            "int8-dynamic changes nothing: the recipe's op_types (Conv) name none of the model's "
+            "operators with weights: 2 MatMul"
+        )
+
+    @pytest.mark.parametrize(
+        ("recipe", "says"),
+        [
+            (
+                replace(FP16, block_list=("Matmul",)),
+                "the recipe's block_list names 'Matmul', which is no operator type. "
+                "Did you mean 'MatMul'?",
+            ),
+            (
+                replace(DYNAMIC, op_types=("Blah",)),
+                "the recipe's op_types names 'Blah', which is no operator type. Known: ",
+            ),
+            (
+                Recipe(name="int4", base="int4", nodes_to_exclude=("mm9",)),
+                "the recipe excludes the node 'mm9', and the model has none. Did you mean",
+            ),
+        ],
+        ids=["block_list", "op_types", "nodes_to_exclude"],
+    )
+    def test_a_name_that_means_nothing_is_the_recipe_s_fault(
+        self, make: Callable[..., Converted], recipe: Recipe, says: str
+    ) -> None:
+        failure = refusal(make, mlp(), recipe)
+        assert f"{failure.message}. {failure.hint}".startswith(says)
+
+    def test_an_operator_that_only_other_models_have_may_be_named(
+        self, make: Callable[..., Converted]
+    ) -> None:
+        made = make(mlp(), replace(FP16, block_list=("Softmax", "FastGelu")))
+        assert made.facts["weights"].startswith("100.0 %")
 
     def test_weights_in_branches_are_quantised(self, make: Callable[..., Converted]) -> None:
-        inner = [
-            helper.make_graph(
-                [helper.make_node("MatMul", ["x", f"w{side}"], [f"o{side}"], name=f"mm{side}")],
-                f"branch{side}",
-                [],
-                [value(f"o{side}", FLOAT, ["N", 24])],
-                [numpy_helper.from_array(weights(24, 24, seed=side), f"w{side}")],
-            )
-            for side in range(2)
-        ]
-        source = serialised(
-            [
-                helper.make_node("ReduceSum", ["x"], ["sum"], name="sum", keepdims=0),
-                helper.make_node("Greater", ["sum", "zero"], ["positive"], name="gt"),
-                helper.make_node(
-                    "If", ["positive"], ["y"], name="if", then_branch=inner[0], else_branch=inner[1]
-                ),
-            ],
-            [value("x", FLOAT, ["N", 24])],
-            [value("y", FLOAT, ["N", 24])],
-            {"zero": np.array(0, np.float32)},
-        )
-        result = make(source, DYNAMIC)
+        result = make(branching(), DYNAMIC)
         assert float(result.facts["weights"].split(" %")[0]) > 99
+
+    def test_the_static_quantiser_does_not_go_into_branches(
+        self, make: Callable[..., Converted]
+    ) -> None:
+        failure = refusal(make, branching(), STATIC)
+        assert failure.message == (
+            "int8-static changes nothing: all its operators with weights stand in branches of If "
+            "or bodies of loops, where ONNX Runtime's static quantiser does not go: 2 MatMul"
+        )
+
+    def test_four_bits_are_for_products_only(self, make: Callable[..., Converted]) -> None:
+        failure = refusal(make, convolutions(), Recipe(name="int4", base="int4"))
+        assert failure.message == (
+            "int4 changes nothing: only a MatMul with constant weights takes them; its operators "
+            "with weights: 2 Conv"
+        )
 
     def test_a_weight_behind_a_cast_is_quantised_after_folding(
         self, make: Callable[..., Converted]

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_ortbench.core.recipe import Recipe
 from pytest_ortbench.worker.convert.graph import all_graphs, count_types
 
 if TYPE_CHECKING:
@@ -45,16 +46,19 @@ class Changed:
     reason: str = ""
 
 
-def changed(before: dict[int, int], target: Path, base: str) -> Changed:
+def changed(before: dict[int, int], target: Path, recipe: Recipe, source: Path) -> Changed:
     """Compare a converted model with what it was made from.
 
     Args:
-        before: Weights by element type of what it was made from.
+        before: Weights by element type of what it was made from, as the tool got it.
         target: The converted model.
-        base: What it was to become.
+        recipe: What it was to become.
+        source: The file that it was made from, for the reason why nothing changed: a tool's own
+            preparation folds and fuses, so its counts differ from tool to tool.
     """
     import onnx
 
+    base = recipe.base
     model = onnx.load(str(target), load_external_data=False)
     float32, narrow = onnx.TensorProto.FLOAT, (onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16)
     after = count_types(model)
@@ -68,7 +72,7 @@ def changed(before: dict[int, int], target: Path, base: str) -> Changed:
     if base in ("fp16", "bf16") and had < _FEW:
         return _by_nodes(model, left, base)
     if weights <= 0:
-        return Changed(weights=0, reason=_reason(model, had, base))
+        return Changed(weights=0, reason=_reason(source, had, recipe))
     share = weights / had
     if share < _LEAST:
         return Changed(
@@ -99,18 +103,54 @@ def _by_nodes(model: onnx.ModelProto, left: Counter[str], base: str) -> Changed:
     return Changed(weights=half, facts=facts)
 
 
-def _reason(model: onnx.ModelProto, had: int, base: str) -> str:
+def with_weights(model: onnx.ModelProto) -> Counter[str]:
+    """Count the operators that quantisation is for, by type, those in inner graphs included."""
+    return Counter(
+        node.op_type
+        for graph in all_graphs(model.graph)
+        for node in graph.node
+        if node.op_type in _WITH_WEIGHTS
+    )
+
+
+def _reason(source: Path, had: int, recipe: Recipe) -> str:
+    import onnx
+
+    base = recipe.base
     if not had:
         return "the model stores no such weights"
-    names = Counter(node.op_type for graph in all_graphs(model.graph) for node in graph.node)
-    ops = _counted(names)
-    if base == "bf16":
-        versions = {entry.domain or "ai.onnx": entry.version for entry in model.opset_import}
+    model = onnx.load(str(source), load_external_data=False)
+    found = with_weights(model)
+    if not found:
+        names = Counter(node.op_type for graph in all_graphs(model.graph) for node in graph.node)
+        return f"the model has no operator with weights ({_counted(names)})"
+    ops = _listed(found)
+    if recipe.op_types and not found.keys() & set(recipe.op_types):
         return (
-            f"no operator with weights takes bfloat16 at operator set "
-            f"{versions.get('ai.onnx', 1)} ({ops}); a Conv does from 22 on"
+            f"the recipe's op_types ({', '.join(recipe.op_types)}) name none of the model's "
+            f"operators with weights: {ops}"
         )
-    return f"none of its operators takes such weights ({ops})"
+    if base == "bf16":
+        return no_bfloat16(model)
+    if base == "int4":
+        return f"only a MatMul with constant weights takes them; its operators with weights: {ops}"
+    if base == "int8-static" and not any(node.op_type in found for node in model.graph.node):
+        return (
+            "all its operators with weights stand in branches of If or bodies of loops, where ONNX "
+            f"Runtime's static quantiser does not go: {ops}"
+        )
+    return f"none of its operators with weights takes them: {ops}"
+
+
+def no_bfloat16(model: onnx.ModelProto) -> str:
+    """Say that no operator with weights takes bfloat16 at the model's operator set."""
+    versions = {entry.domain or "ai.onnx": entry.version for entry in model.opset_import}
+    found = with_weights(model)
+    later = "; a Conv does from 22 on" if "Conv" in found else ""
+    return (
+        f"no operator with weights takes bfloat16 at operator set {versions.get('ai.onnx', 1)} "
+        f"({_listed(found)}){later}"
+    )
 
 
 def _left_in_float(model: onnx.ModelProto, base: str) -> Iterable[str]:
@@ -161,11 +201,13 @@ def _first_is_wide(node: onnx.NodeProto, wide: set[str]) -> bool:
 
 def _counted(names: Counter[str]) -> str:
     """``3 (2 Softmax, 1 Resize)``, or ``0``."""
-    total = sum(names.values())
-    if not total:
-        return "0"
+    return f"{sum(names.values())} ({_listed(names)})" if names else "0"
+
+
+def _listed(names: Counter[str]) -> str:
+    """``2 Softmax, 1 Resize``."""
     shown = [f"{count} {name}" for name, count in names.most_common(_NAMED)]
     rest = len(names) - len(shown)
     if rest > 0:
         shown.append(f"{rest} more types")
-    return f"{total} ({', '.join(shown)})"
+    return ", ".join(shown)

@@ -76,6 +76,7 @@ def to_half(source: Path, target: Path, recipe: Recipe) -> Draft:
     constants_to_initialisers(model)
     if wanted == onnx.TensorProto.BFLOAT16:
         _refuse_float16(model)
+        _refuse_without_bfloat16(model)
     block_list = _block_list(model, recipe, wanted)
     stash = _take_weights(model)
     model = convert_float_to_float16(
@@ -122,14 +123,20 @@ def _block_list(model: onnx.ModelProto, recipe: Recipe, wanted: int) -> list[str
     asked = None if recipe.block_list is None else list(recipe.block_list)
     if wanted != onnx.TensorProto.BFLOAT16:
         return asked
-    versions = {entry.domain or "": entry.version for entry in model.opset_import}
     blocked = set(DEFAULT_OP_BLOCK_LIST if asked is None else asked)
+    return sorted(blocked | _without_bfloat16(model))
+
+
+def _without_bfloat16(model: onnx.ModelProto) -> set[str]:
+    """Operator types of the model that do not know bfloat16 at its operator sets."""
+    versions = {entry.domain or "": entry.version for entry in model.opset_import}
+    found = set()
     for graph in all_graphs(model.graph):
         for node in graph.node:
             domain = "" if node.domain == "ai.onnx" else node.domain
             if not _knows_bfloat16(node.op_type, versions.get(domain, 1), domain):
-                blocked.add(node.op_type)
-    return sorted(blocked)
+                found.add(node.op_type)
+    return found
 
 
 def _knows_bfloat16(op_type: str, version: int, domain: str) -> bool:
@@ -158,6 +165,22 @@ def _refuse_float16(model: onnx.ModelProto) -> None:
                         "and one graph can't hold both half precisions",
                     )
                 )
+
+
+def _refuse_without_bfloat16(model: onnx.ModelProto) -> None:
+    """Where no operator with weights can compute in it, only casts would be added."""
+    from pytest_ortbench.worker.convert.census import no_bfloat16, with_weights
+
+    found = with_weights(model)
+    if found and not found.keys() - _without_bfloat16(model):
+        raise WorkerError(
+            Failure(
+                kind="unsupported",
+                phase="convert",
+                message=f"bf16 changes nothing: {no_bfloat16(model)}",
+                hint="Leave this precision out for this model",
+            )
+        )
 
 
 def _take_weights(model: onnx.ModelProto) -> dict[str, onnx.TensorProto]:

@@ -51,12 +51,17 @@ def convert(conversion: Conversion, folder: Path, enter: Enter) -> Converted:
 
 
 def _convert(conversion: Conversion, target: Path, scratch: Path) -> Converted:
-    from pytest_ortbench.worker.convert import census, check, memory
+    from pytest_ortbench.worker.convert import census, check, memory, named
 
     memory.limit(conversion)
+    named.check(conversion.recipe, Path(conversion.source))
     draft = _make(conversion, target, scratch)
     in_graph = conversion.recipe.base in GRAPH_BASES
-    changed = None if in_graph else census.changed(draft.before, target, conversion.recipe.base)
+    changed = (
+        None
+        if in_graph
+        else census.changed(draft.before, target, conversion.recipe, Path(conversion.source))
+    )
     if changed is not None and not changed.weights:
         raise WorkerError(
             Failure(
