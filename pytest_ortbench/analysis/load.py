@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pytest_ortbench.analysis.collector import Collector
 from pytest_ortbench.core.load import Load
-from pytest_ortbench.core.metrics import LOAD_METRICS
+from pytest_ortbench.core.metrics import LOAD_METRICS, METRICS
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.units import format_amount
 
@@ -59,6 +59,23 @@ def add_one_load(collector: Collector, load: Load) -> None:
                 reason="the generator did not report it",
                 samples=test.queries,
             )
+
+
+def one_load(load: Load) -> dict[str, str | float | bool | None]:
+    """Return what a load is, its verdict and its numbers in SI units; ``None`` where there is none.
+
+    The names are those of the columns without ``load_``: ``rate_per_s``, ``p99_s``.
+    """
+    collector = Collector()
+    add_one_load(collector, load)
+    found: dict[str, str | float | bool | None] = {"load": load.spec.text, "valid": load.valid}
+    for name in LOAD_METRICS:
+        if name != "load_valid":
+            quantity = collector.quantities.get(name)
+            column = METRICS[name].column.removeprefix("load_")
+            found[column] = None if quantity is None else quantity.value
+    found["reason"] = main_reason(load) or None
+    return found
 
 
 def main_reason(load: Load) -> str:

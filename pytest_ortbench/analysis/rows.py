@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 
 from pytest_ortbench.analysis.input_sizes import resolved_sizes
+from pytest_ortbench.analysis.load import one_load
 from pytest_ortbench.analysis.summary import Summary, summarise
-from pytest_ortbench.core.metrics import METRICS, SOAK_METRICS, STAGE_METRICS, STARTUP_METRICS
+from pytest_ortbench.core.metrics import (
+    LOAD_METRICS,
+    METRICS,
+    SOAK_METRICS,
+    STAGE_METRICS,
+    STARTUP_METRICS,
+)
 from pytest_ortbench.core.outcome import CaseResult, Placement
 from pytest_ortbench.core.run import Run
 
@@ -89,7 +97,11 @@ COLUMNS: tuple[str, ...] = (
     "task_kept",
     "task_samples",
     *(METRICS[name].column for name in (*STAGE_METRICS, *STARTUP_METRICS, *SOAK_METRICS)),
+    "loads",
 )
+
+#: Columns of one load: empty where a case has several, which ``loads`` tells apart.
+_OF_ONE_LOAD = tuple(METRICS[name].column for name in LOAD_METRICS if name != "load_valid")
 
 #: Metrics whose numbers are whole.
 _WHOLE_UNITS = ("bytes",)
@@ -101,7 +113,9 @@ def row(result: CaseResult, run: Run, summary: Summary | None = None) -> dict[st
     ``dims`` and ``ops_elsewhere`` are written ``name:value`` with blanks between, ``flags`` as
     names with blanks between. ``dims`` holds every symbolic dimension but the batch, also those
     that nobody set. ``message`` says why there is no number, empty columns of a
-    measured case stay ``None``.
+    measured case stay ``None``. ``load`` names every load of the case and ``load_valid`` judges
+    them all; the numbers of a load stand in its columns only where it is the case's only one, and
+    ``loads`` holds those of each as a JSON list.
 
     Args:
         result: The case.
@@ -140,6 +154,10 @@ def row(result: CaseResult, run: Run, summary: Summary | None = None) -> dict[st
         run_id=run.run_id,
     )
     cells.update(numbers(summary))
+    if result.loads:
+        cells["loads"] = json.dumps([one_load(load) for load in result.loads], ensure_ascii=False)
+    if len(result.loads) > 1:
+        cells.update(dict.fromkeys(_OF_ONE_LOAD))
     if result.task is not None and result.task.samples:
         cells["task_samples"] = result.task.samples
     if result.placement is not None:

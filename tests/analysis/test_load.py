@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -120,15 +121,43 @@ def test_limits_work_on_them(text: str, holds: bool | None) -> None:
     assert outcome.holds is holds
 
 
-def test_a_row_names_the_loads_and_has_their_numbers() -> None:
-    result = replace(make_result(), loads=(load("server:50:20ms", GOOD), load("offline", GOOD)))
+def test_a_row_has_the_numbers_of_an_only_load() -> None:
+    result = replace(make_result(), loads=(load("server:50:20ms", GOOD),))
     cells = row(result, make_run([result]))
-    assert cells["load"] == "server:50:20ms offline"
+    assert cells["load"] == "server:50:20ms"
     assert cells["load_valid"] == 1
     assert isinstance(cells["load_valid"], int)
+    assert cells["load_rate_per_s"] == 49.5
     assert cells["load_p99_s"] == pytest.approx(0.012)
-    assert cells["load_peak_per_s"] is None
     assert {METRICS[name].column for name in LOAD_METRICS} <= set(COLUMNS)
+
+
+def test_numbers_of_several_loads_are_not_mixed_in_a_row() -> None:
+    """Which load a number is of must be plain: the columns are empty, the list tells each."""
+    peak = load("peak:p99:20ms", GOOD, BAD, beyond_per_s=200.0)
+    result = replace(
+        make_result(), loads=(load("server:50:20ms", GOOD), load("offline", BAD), peak)
+    )
+    cells = row(result, make_run([result]))
+    assert cells["load"] == "server:50:20ms offline peak:p99:20ms"
+    assert cells["load_valid"] == 0
+    columns = {METRICS[name].column for name in LOAD_METRICS} - {"load_valid"}
+    assert {cells[column] for column in columns} == {None}
+    first, second, third = json.loads(str(cells["loads"]))
+    assert first == {
+        "load": "server:50:20ms",
+        "valid": True,
+        "rate_per_s": 49.5,
+        "p50_s": pytest.approx(0.003),
+        "p90_s": pytest.approx(0.005),
+        "p99_s": pytest.approx(0.012),
+        "peak_per_s": None,
+        "reason": None,
+    }
+    assert (second["load"], second["valid"], second["rate_per_s"]) == ("offline", False, None)
+    assert second["reason"] == "Performance constraints satisfied: NO"
+    assert third["peak_per_s"] == 50.0
+    assert row(make_result(), make_run())["loads"] is None
 
 
 def test_a_broken_limit_on_the_verdict_names_the_loads_and_their_main_reasons() -> None:

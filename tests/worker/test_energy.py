@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import pytest
@@ -40,6 +41,11 @@ def trials(library: Path, tmp_path_factory: pytest.TempPathFactory) -> list[dict
     return run_with(library, code, STAND_IN_STATE=str(state))
 
 
+#: Of a naive average by shape: phases of 20 in which it is more than 10 % off at least, and what
+#: the largest error exceeds.
+NAIVE = {"steady": (11, 0.115), "ramp": (20, 0.18), "steps": (7, 0.115)}
+
+
 @pytest.mark.needs("cc")
 @pytest.mark.parametrize("window_ms", [25, 100])
 @pytest.mark.parametrize("shape", ["steady", "ramp", "steps"])
@@ -56,7 +62,17 @@ def test_energy_is_within_three_percent_where_a_naive_average_is_not(
         assert found["seconds"] >= 5
         assert found["ticks"] >= 50
         assert found["inferences"] >= 32
-    assert max(abs(found["naive_error"]) for found in ours) > 0.10
+    # A second of averaging hides a tenth of a load of 5 s that begins from idle, and more of one
+    # that rises. Where the power goes up and down, the phase decides on which side of a tenth.
+    more_than_a_tenth, largest = NAIVE[shape]
+    naive = [abs(found["naive_error"]) for found in ours]
+    assert sum(error > 0.10 for error in naive) >= more_than_a_tenth
+    assert max(naive) > largest
+    assert min(naive) > 0.08
+    assert median(naive) > 0.098
+    # In every single phase ours is nearer by far.
+    for found in ours:
+        assert abs(found["naive_error"]) > 10 * abs(found["error"])
 
 
 @pytest.mark.needs("cc")
