@@ -172,6 +172,10 @@ def metrics_page() -> str:
         "A metric has one name wherever it is written: in limits, in `ortbench show --sort`, in "
         "the `ortbench` fixture. Its column is the one of `ortbench export`.",
         table(("metric", "column", "unit", "better", "what it is"), rows),
+        "In `ortbench export` the columns of a load hold numbers only where the case has one load. "
+        "With several they are empty, since a row can't say which load they are of: `load` names "
+        "them all, `load_valid` is 1 only if all are VALID, and `loads` holds the verdict and the "
+        "numbers of each as a JSON list. Limits and JUnit take the first load.",
         "## Limits",
         "`metric op value unit`, e.g. `latency_p90 <= 30 ms`, `placement >= 95 %`. A value "
         "without an operator is an upper bound: `peak_rss: 500 MB`. Without a unit the metric's "

@@ -167,8 +167,8 @@ def test_a_broken_limit_on_the_verdict_names_the_loads_and_their_main_reasons() 
     assert outcome.holds is False
     assert outcome.message == (
         "load_valid is 0, the limit is >= 1.00: server:200:20ms is INVALID: Performance "
-        "constraints satisfied: NO (p99 is 180 ms, the bound is 20.0 ms); offline is INVALID: Performance "
-        "constraints satisfied: NO"
+        "constraints satisfied: NO (p99 is 180 ms, the bound is 20.0 ms); offline is INVALID: "
+        "Performance constraints satisfied: NO"
     )
     assert main_reason(loads[0]) == ""
     assert summary(load("server:50:20ms", GOOD)).notes == {}
