@@ -26,8 +26,9 @@ _DOUBT = 0.01
 _LATE = 1
 #: A little more than that, in round numbers: 662 → 700.
 _MARGIN = 1.05
-#: Tests that a search for the peak is planned for.
-PROBES = 8
+#: Tests that a search for the peak is planned for; one that meets stalls takes more, as long as the
+#: timeout lasts.
+PROBES = 10
 #: What a search tries first, as a share of the capacity.
 FIRST_PROBE = 0.7
 #: Requests of one query.
@@ -165,6 +166,7 @@ def announcement(spec: LoadSpec, *, official: bool) -> str:
     if spec.rate_per_s is not None:
         each_s = max(least_s, queries / spec.rate_per_s)
         return f"load {spec.text}: {format_amount(each_s, 's')} a case, {what} ({label})"
-    tests = f"up to {PROBES} tests of " if spec.scenario == "peak" else ""
+    peak = spec.scenario == "peak"
+    tests, until = (f"about {PROBES} tests of ", ", within --ort-timeout") if peak else ("", "")
     slow = f"longer below {significant(queries / least_s)} queries a second"
-    return f"load {spec.text}: {tests}{least_s:g} s a case, {slow} ({what}; {label})"
+    return f"load {spec.text}: {tests}{least_s:g} s a case{until}, {slow} ({what}; {label})"

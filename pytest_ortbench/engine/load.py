@@ -15,7 +15,7 @@ from pytest_ortbench.core.load import Load, LoadSpec, LoadTest
 from pytest_ortbench.core.load_spec import parse_load
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.units import format_amount, significant
-from pytest_ortbench.engine.peak import RESOLUTION, search_peak
+from pytest_ortbench.engine.peak import MOST_TESTS, RESOLUTION, search_peak
 from pytest_ortbench.engine.warm_up_budget import warm_up_budget_s
 from pytest_ortbench.launch.launcher import Launcher, Worker
 from pytest_ortbench.schema.pass_questions import PutUnderLoad
@@ -115,7 +115,12 @@ def _search(load: Load, plan: LoadPlan, worker: Worker, budget_s: float, logs: s
         return test.valid
 
     try:
-        peak = search_peak(is_valid, FIRST_PROBE * capacity, affordable=_affordable(plan, until))
+        peak = search_peak(
+            is_valid,
+            FIRST_PROBE * capacity,
+            capacity_per_s=capacity,
+            affordable=_affordable(plan, until),
+        )
     except _NoVerdict as error:
         return replace(load, tests=tuple(tests), reason=str(error))
     answer = next(
@@ -140,7 +145,10 @@ def _search(load: Load, plan: LoadPlan, worker: Worker, budget_s: float, logs: s
 
 
 def _unfinished(valid: float, invalid: float | None, budget_s: float) -> str:
-    ended = f"the search ended at the timeout of {format_amount(budget_s, 's')} or its 16 tests"
+    ended = (
+        f"the search ended at the timeout of {format_amount(budget_s, 's')} or its {MOST_TESTS} "
+        "tests"
+    )
     if invalid is None:
         return f"{ended}, and no rate was INVALID"
     if invalid <= valid * (1 + RESOLUTION):

@@ -1,7 +1,9 @@
 """The search for the highest rate that is still VALID: a bracket first, then halving.
 
 A stall of the machine makes a test INVALID at a rate that is fine otherwise, and everything above
-it would never be looked at again. So the rate that ends the search is tested twice.
+it would never be looked at again. So a rate that the case should be able to do pulls the bracket
+down only when it was INVALID twice running, and so does the rate that ends the search, whatever it
+is. Beyond what the case can do at all one test is enough to go on with.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ RESOLUTION = 0.05
 #: Steps outwards while one end of the bracket is not known.
 _UP, _DOWN = 1.3, 0.6
 #: Tests at most, whatever they say.
-_MOST = 16
+MOST_TESTS = 24
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +36,11 @@ class Peak:
 
 
 def search_peak(
-    is_valid: Callable[[float], bool], start_per_s: float, *, affordable: Callable[[float], bool]
+    is_valid: Callable[[float], bool],
+    start_per_s: float,
+    *,
+    capacity_per_s: float,
+    affordable: Callable[[float], bool],
 ) -> Peak:
     """Find the highest VALID rate, as if every rate below a VALID one were VALID too.
 
@@ -43,13 +49,14 @@ def search_peak(
     Args:
         is_valid: Tests one rate.
         start_per_s: What is tested first.
+        capacity_per_s: What the case can do without waiting: an INVALID below it is doubted.
         affordable: Whether there is time for a test at that rate.
     """
     low: float | None = None
     high: float | None = None
     invalid: list[float] = []
     rate = start_per_s
-    for _ in range(_MOST):
+    for _ in range(MOST_TESTS):
         if not affordable(rate):
             break
         if is_valid(rate):
@@ -57,6 +64,8 @@ def search_peak(
             invalid = [other for other in invalid if other > rate]
         else:
             invalid.append(rate)
+            if rate < capacity_per_s and invalid.count(rate) == 1:
+                continue
         high = min(invalid, default=None)
         if low is None:
             rate = _DOWN * rate
