@@ -8,6 +8,7 @@ import click
 
 from pytest_ortbench.cli.arguments import epilog, load_run, output_option, results_option
 from pytest_ortbench.cli.terminal import ExitCode, say
+from pytest_ortbench.core.errors import UsageError
 
 
 @click.command(
@@ -27,7 +28,7 @@ from pytest_ortbench.cli.terminal import ExitCode, say
     "form",
     type=click.Choice(["json", "svg"]),
     help="svg (a picture) or json (which shields.io draws one from); by default as the file of "
-    "--output ends, else json.",
+    "--output ends, in the terminal json.",
 )
 @output_option
 @results_option
@@ -41,6 +42,7 @@ def command(
     """
     from pytest_ortbench.report.badge import case_badge, model_badge, render_json, render_svg
 
+    form = form or _form_of(output)
     loaded = load_run(run, results)
     models = {result.case.model.name for result in loaded.cases}
     is_case = any(result.case.case_id == name for result in loaded.cases)
@@ -48,8 +50,7 @@ def command(
         badge = case_badge(loaded, name, metric)
     else:
         badge = model_badge(loaded, name)
-    picture = form == "svg" or (form is None and output is not None and output.suffix == ".svg")
-    text = (render_svg(badge) if picture else render_json(badge)).rstrip("\n")
+    text = (render_svg(badge) if form == "svg" else render_json(badge)).rstrip("\n")
     if output is None:
         say(text)
         return ExitCode.FINE
@@ -58,3 +59,21 @@ def command(
     save(text + "\n", output)
     say(f"{output}: {badge.label}: {badge.message}")
     return ExitCode.FINE
+
+
+def _form_of(output: Path | None) -> str:
+    """What a file is to hold, by how its name ends; the terminal gets JSON.
+
+    Raises:
+        UsageError: if the name promises something else: a viewer would say that x.png is broken.
+    """
+    if output is None:
+        return "json"
+    form = output.suffix.lower().removeprefix(".")
+    if form not in ("svg", "json"):
+        raise UsageError(
+            f"a badge is no {output.suffix or 'file without an ending'}",
+            place=f"--output={output}",
+            hint="Name a file that ends in .svg or .json, or say which it is: --format=svg",
+        )
+    return form

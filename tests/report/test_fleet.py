@@ -57,7 +57,7 @@ def test_the_answer_is_one_and_the_same_everywhere(priced: bool) -> None:
 def test_what_to_buy_comes_before_what_is_fastest() -> None:
     answer = with_costs(view(), costs()).answer
     assert "cheapest" in answer[0]
-    assert answer[-1].startswith("overall: rack is fastest; next ")
+    assert answer[-1].startswith("by latency p50 alone, whatever it costs: rack is fastest; next ")
 
 
 def test_numbers_are_equal_in_csv_markdown_terminal_and_html() -> None:

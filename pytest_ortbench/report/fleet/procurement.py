@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pytest_ortbench.analysis.fleet.facts import RunFacts
 from pytest_ortbench.analysis.fleet.matrix import variant_of
 from pytest_ortbench.analysis.fleet.sides import machine_names
+from pytest_ortbench.analysis.fleet.words import metric_words
 from pytest_ortbench.analysis.procurement.economics import Economics, Figure
 from pytest_ortbench.analysis.procurement.machines import Terms
 from pytest_ortbench.analysis.procurement.ranking import Offer, Tender, tenders
@@ -24,6 +25,7 @@ from pytest_ortbench.analysis.procurement.sentences import (
 )
 from pytest_ortbench.analysis.sentences import with_interval
 from pytest_ortbench.analysis.told import Told
+from pytest_ortbench.core.errors import did_you_mean
 from pytest_ortbench.core.units import format_amount, significant
 from pytest_ortbench.report.escape import csv_text, one_line
 from pytest_ortbench.report.fleet.view import HOLE, Block, View
@@ -41,12 +43,14 @@ class Procurement:
         tenders: One a workload.
         answer: The sentences that say what to buy.
         warnings: What they assume.
+        without_run: Machines of the table that no run is of: said once, not at every workload.
     """
 
     terms: Terms
     tenders: tuple[Tender, ...]
     answer: tuple[Told, ...]
     warnings: tuple[str, ...]
+    without_run: tuple[str, ...] = ()
 
 
 def procure(runs: Sequence[RunFacts], terms: Terms) -> Procurement:
@@ -61,12 +65,21 @@ def procure(runs: Sequence[RunFacts], terms: Terms) -> Procurement:
     """
     found = tenders(runs, terms)
     hosts = {machine.host for machine in terms.machines}
-    strangers = list(dict.fromkeys(name for name in machine_names(runs) if name not in hosts))
+    measured = machine_names(runs)
+    strangers = list(dict.fromkeys(name for name in measured if name not in hosts))
+    without_run = [machine for machine in terms.machines if machine.host not in measured]
+    # A name without a run is a typo as a rule, of one that is left over where there is any.
+    missing = [
+        f"No run of a machine named {machine.host}. "
+        f"{did_you_mean(machine.host, strangers or measured)}"
+        for machine in without_run
+    ]
     return Procurement(
         terms=terms,
         tenders=found,
         answer=tuple(text.cleaned(one_line) for text in conclusions(found, terms)),
-        warnings=tuple(one_line(text) for text in warnings(found, terms, strangers)),
+        warnings=tuple(one_line(text) for text in (*missing, *warnings(found, terms, strangers))),
+        without_run=tuple(machine.name for machine in without_run),
     )
 
 
@@ -82,10 +95,15 @@ def with_costs(view: View, shown: Procurement, *, all_columns: bool = True) -> V
         view,
         title=f"What {len(view.main.sides)} machines cost",
         # What is fastest for each workload stands in the tables; the question is another one.
-        answer=(*shown.answer, view.overall),
+        answer=(*shown.answer, _apart(view)),
         warnings=tuple(dict.fromkeys((*shown.warnings, *view.warnings))),
         blocks=(*view.blocks, *blocks(shown, all_columns=all_columns)),
     )
+
+
+def _apart(view: View) -> Told:
+    """What is best over all by the metric, which need not be what to buy: it says so."""
+    return view.overall.said_of(f"by {metric_words(view.metric)} alone, whatever it costs: ")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,11 +215,14 @@ def blocks(shown: Procurement, *, all_columns: bool = True) -> list[Block]:
             heading=one_line(f"{tender.model} {tender.label}{target(tender, terms)}"),
             headings=("", *(column.heading for column in columns)),
             rows=tuple(
-                (offer.mark, *(one_line(column.text(offer.economics)) for column in columns))
+                (
+                    _mark(offer, tender),
+                    *(one_line(column.text(offer.economics)) for column in columns),
+                )
                 for offer in tender.offers
             ),
             right=frozenset(range(3, len(columns) + 1)),
-            sentences=tuple(map(one_line, _notes(tender))),
+            sentences=tuple(map(one_line, _notes(tender, shown.without_run))),
         )
         for number, tender in enumerate(shown.tenders[:WORKLOADS], start=1)
     ]
@@ -211,10 +232,17 @@ def blocks(shown: Procurement, *, all_columns: bool = True) -> list[Block]:
     return made
 
 
-def _notes(tender: Tender) -> list[str]:
+def _mark(offer: Offer, tender: Tender) -> str:
+    """``tie`` also for the first of offers that can't be told apart: it is no better than they."""
+    tied = any(other.mark == "tie" for other in tender.offers)
+    return "tie" if tied and offer.mark == "best" else offer.mark
+
+
+def _notes(tender: Tender, without_run: Sequence[str]) -> list[str]:
     said = [f"{offer.economics.machine.name}: {offer.reason}" for offer in _unranked(tender)]
-    if tender.absent:
-        said.append(f"No case that may be ranked: {', '.join(tender.absent)}")
+    absent = [name for name in tender.absent if name not in without_run]
+    if absent:
+        said.append(f"No case that may be ranked: {', '.join(absent)}")
     sources = {offer.economics.capacity_source for offer in tender.offers} - {""}
     said += [f"Machines needed by {source}" for source in sorted(sources)]
     return [f"{text}." for text in said]

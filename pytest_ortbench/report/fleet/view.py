@@ -311,6 +311,10 @@ def counted_text(matrix: Matrix, index: int) -> str:
 
 
 def overall_mark(matrix: Matrix, index: int) -> str:
-    """Return ``best``, ``tie`` or nothing for a side over all rows."""
+    """Return ``best``, ``tie`` or nothing for a side over all rows.
+
+    The first of sides that can't be told apart is no better than the others: all are a tie.
+    """
     one = matrix.overall[index]
-    return "best" if one.best else "tie" if one.tie else ""
+    tied = any(other.tie for other in matrix.overall)
+    return "tie" if one.tie or (one.best and tied) else "best" if one.best else ""

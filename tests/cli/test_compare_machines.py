@@ -1,0 +1,55 @@
+"""Machines of the table that no run is of, and answers that are about one thing each."""
+
+from __future__ import annotations
+
+import re
+
+from tests.cli.test_compare import of
+
+TABLE = """
+currency = "EUR"
+[machines.desk]
+price = 1000
+[machines.rakc]
+price_per_hour = 0.1
+[machines.zzz]
+price = 5
+"""
+
+
+def compared(tool, store, tmp_path, *more):
+    (tmp_path / "machines.toml").write_text(TABLE)
+    runs = [store(of("desk", 1.0)), store(of("rack", 0.5))]
+    return tool("compare", *runs, "--machines=machines.toml", *more)
+
+
+def test_a_machine_without_a_run_is_said_once_with_the_nearest_name(tool, store, tmp_path):
+    # The page has its first warnings beside the answer, too.
+    for form, times in (("table", 1), ("md", 1), ("html", 2)):
+        ended = compared(tool, store, tmp_path, f"--format={form}")
+        assert ended.code == 0
+        text = re.sub(r"\s+|&#39;|\\", " ", ended.out).replace("'", " ")
+        assert text.count("No run of a machine named rakc. Did you mean  rack ?") == times
+        assert text.count("No run of a machine named zzz. Known: rack") == times
+        assert "No case that may be ranked" not in text
+
+
+def test_what_is_fastest_is_not_said_as_if_it_were_what_to_buy(tool, store, tmp_path):
+    text = compared(tool, store, tmp_path).out.replace("\n", " ")
+    assert "cheapest per item desk" in text
+    assert "by latency p50 alone, whatever it costs: rack is fastest; next desk" in text
+    assert "overall:" not in text
+
+
+def test_in_a_tie_nobody_is_called_best(tool, store, tmp_path):
+    runs = [store(of("desk", 1.0)), store(of("rack", 1.001))]
+    page = tool("compare", *runs, "--format=md").out
+    overview = page[page.index("| machine") : page.index("### ")]
+    assert overview.count("| tie |") == 2
+    assert "best" not in overview
+    (tmp_path / "machines.toml").write_text(
+        'currency = "EUR"\n[machines.desk]\nprice = 1000\n[machines.rack]\nprice = 1000\n'
+    )
+    bought = tool("compare", *runs, "--machines=machines.toml", "--format=md").out
+    offers = [line for line in bought.splitlines() if re.match(r"\| (best|tie) \|", line)]
+    assert [line.split(" | ")[0] for line in offers] == ["| tie", "| tie"]
