@@ -133,7 +133,14 @@ def _show(case: Case, found: NodeErrors, top: int) -> None:
     if rest:
         say(f"and {rest} better {'one' if rest == 1 else 'ones'}")
     if found.unmatched:
-        say(f"{found.unmatched} nodes have no value in the variant: it fused them with others")
+        have = "1 node has" if found.unmatched == 1 else f"{found.unmatched} nodes have"
+        say(f"{have} no value in the variant: it fused or replaced them")
+    if found.inner:
+        stand = "1 node stands" if found.inner == 1 else f"{found.inner} nodes stand"
+        say(
+            f"{stand} inside branches of If or bodies of loops and can't be compared one by one: "
+            "what they do shows in the outputs of the node around them"
+        )
     extent = _extent(case)
     if extent:
         say(f"before and after: {extent}")

@@ -34,8 +34,11 @@ class NodeErrors:
         nodes: One entry a node.
         unmatched: Number of nodes whose output only the reference has: the variant fused them.
         samples: Input sets that were compared.
+        inner: Nodes of the reference inside branches of If and bodies of loops: nothing outside
+            can read what they make, so they are not compared.
     """
 
     nodes: tuple[NodeError, ...]
     unmatched: int
     samples: int
+    inner: int = 0

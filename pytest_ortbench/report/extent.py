@@ -31,7 +31,7 @@ def extent_words(after: Variant, before: Variant | None = None) -> str:
         past = None if then is None else getattr(then, name)
         text = _changed(None if past is None else _count(past, name), _count(value, name))
         least = "at least " if name == "macs" and now.uncounted else ""
-        parts.append(f"{least}{text} {unit}")
+        parts.append(f"{least}{text} {'node' if text == '1' and name == 'nodes' else unit}")
     if now.macs is None or partly:
         parts.append(f"multiply-accumulates unknown ({_why(now.reason, now.uncounted)})")
     return ", ".join(parts)
@@ -46,4 +46,5 @@ def _changed(before: str | None, after: str) -> str:
 
 
 def _why(reason: str, uncounted: int) -> str:
-    return reason or f"{uncounted} nodes of operators or shapes that are not known"
+    count = "1 node" if uncounted == 1 else f"{uncounted} nodes"
+    return reason or f"{count} of operators or shapes that are not known"

@@ -48,6 +48,62 @@ def call(*arguments: str) -> tuple[int, str, str]:
     return result.return_value, result.stdout, result.stderr
 
 
+def test_weights_that_are_no_numbers_are_said(model: Path) -> None:
+    proto = onnx.load(str(model))
+    broken = numpy_helper.to_array(proto.graph.initializer[1]).copy()
+    broken[3, 4] = np.nan
+    proto.graph.initializer[1].CopyFrom(numpy_helper.from_array(broken, "w1"))
+    onnx.save(proto, "nan.onnx")
+    code, _, error = call("nan.onnx", "--precision=int8-dynamic")
+    assert code == ExitCode.NOTHING
+    assert "int8-dynamic can't be made: the model's weights hold NaN, first in 'w1'" in error
+    assert "AssertionError" not in error
+
+
+def test_nodes_in_branches_are_said_not_to_be_compared(tmp_path: Path) -> None:
+    weight = np.random.default_rng(0).standard_normal((32, 32)).astype(np.float32)
+    branches = [
+        helper.make_graph(
+            [
+                helper.make_node("MatMul", ["x", f"w{side}"], [f"h{side}"], name=f"mm{side}"),
+                helper.make_node("Relu", [f"h{side}"], [f"o{side}"], name=f"relu{side}"),
+            ],
+            f"branch{side}",
+            [],
+            [helper.make_tensor_value_info(f"o{side}", TensorProto.FLOAT, ["N", 32])],
+            [numpy_helper.from_array(weight * (side + 1), f"w{side}")],
+        )
+        for side in range(2)
+    ]
+    graph = helper.make_graph(
+        [
+            helper.make_node("ReduceSum", ["x"], ["sum"], name="sum", keepdims=0),
+            helper.make_node("Greater", ["sum", "zero"], ["positive"], name="greater"),
+            helper.make_node(
+                "If",
+                ["positive"],
+                ["y"],
+                name="if",
+                then_branch=branches[0],
+                else_branch=branches[1],
+            ),
+        ],
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N", 32])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["N", 32])],
+        [numpy_helper.from_array(np.array(0, np.float32), "zero")],
+    )
+    opsets = [helper.make_opsetid("", 13)]
+    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), "branches.onnx")
+    code, text, _ = call("branches.onnx", "--precision=int8-dynamic")
+    assert code == ExitCode.FINE
+    assert "4 nodes stand inside branches of If or bodies of loops and can't be compared" in text
+    assert (
+        next(line for line in text.splitlines() if line.strip().startswith("if ")).split()[1]
+        == "If"
+    )
+
+
 def test_the_worst_node_comes_first() -> None:
     code, text, _ = call("net.onnx", "--precision=fp16", "--top=1")
     assert code == ExitCode.FINE

@@ -466,6 +466,26 @@ class TestInteger:
         result = make(branching(), DYNAMIC)
         assert float(result.facts["weights"].split(" %")[0]) > 99
 
+    def test_more_weights_after_folding_than_before_are_explained(
+        self, make: Callable[..., Converted]
+    ) -> None:
+        """One stored weight, of which two nodes make one each that is read."""
+        source = serialised(
+            [
+                helper.make_node("Concat", ["w", "w"], ["wide"], name="c", axis=1),
+                helper.make_node("MatMul", ["x", "wide"], ["h"], name="mm"),
+                helper.make_node("MatMul", ["x", "w"], ["g"], name="mm2"),
+                helper.make_node("Concat", ["h", "g"], ["y"], name="c2", axis=1),
+            ],
+            [value("x", FLOAT, ["N", 24])],
+            [value("y", FLOAT, ["N", 72])],
+            {"w": weights(24, 24)},
+        )
+        assert make(source, DYNAMIC).notes == (
+            "ONNX Runtime folded constants before quantising: 576 float values in the file became "
+            "1728 weights",
+        )
+
     def test_the_static_quantiser_does_not_go_into_branches(
         self, make: Callable[..., Converted]
     ) -> None:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_ortbench.core.case import InputSpec, Provider, SessionConfig
 from pytest_ortbench.core.cpus import allowance
 from pytest_ortbench.core.node_error import NodeError, NodeErrors
-from pytest_ortbench.worker.convert.graph import load_typed, save
+from pytest_ortbench.worker.convert.graph import all_graphs, load_typed, save
 from pytest_ortbench.worker.element_types import NUMPY_NAMES
 from pytest_ortbench.worker.inputs import make_feeds, varies
 from pytest_ortbench.worker.session import CPU, create, session_options
@@ -126,6 +126,20 @@ def compare_nodes(
         ),
         unmatched=len(right.producers) - len(names),
         samples=count,
+        inner=_inner_nodes(reference),
+    )
+
+
+def _inner_nodes(path: str) -> int:
+    """Number of nodes that compute inside graphs of other nodes."""
+    import onnx
+
+    main = onnx.load(path, load_external_data=False).graph
+    return sum(
+        node.op_type != "Constant"
+        for graph in all_graphs(main)
+        if graph is not main
+        for node in graph.node
     )
 
 

@@ -37,6 +37,14 @@ def as_failure(error: Exception, conversion: Conversion) -> Failure:
             message=f"{error.filename or 'a file'} can't be written: {error.strerror}",
             hint="Free space in the cache, or name another folder in ORTBENCH_CACHE",
         )
+    broken = _broken_weight(conversion)
+    if broken:
+        return Failure(
+            kind="unsupported",
+            phase="convert",
+            message=f"{base} can't be made: the model's weights hold NaN, first in {broken!r}",
+            hint="Export the model again; what it computes from such weights is no number either",
+        )
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     said = lines[0] if lines else "no message"
     node = _NAMED.search(said)
@@ -48,6 +56,35 @@ def as_failure(error: Exception, conversion: Conversion) -> Failure:
         hint="Exclude what it can't convert in a recipe: nodes_to_exclude or op_types in "
         "[tool.ortbench.precisions.NAME]",
     )
+
+
+def _broken_weight(conversion: Conversion) -> str:
+    """The first float weight with NaN; empty if there is none.
+
+    Tools run into such weights in ways that say nothing of them: a scale that is no number.
+    Infinity is left alone: it masks things out, and by purpose.
+    """
+    import numpy as np
+    import onnx
+
+    from pytest_ortbench.worker.convert.graph import INLINE_LIMIT, all_graphs
+
+    if conversion.size_bytes >= INLINE_LIMIT:
+        return ""
+    try:
+        model = onnx.load(conversion.source)
+        for graph in all_graphs(model.graph):
+            held = [node for node in graph.node if node.op_type == "Constant"]
+            constants = [
+                (node.output[0], a.t) for node in held for a in node.attribute if a.HasField("t")
+            ]
+            for name, tensor in [*((t.name, t) for t in graph.initializer), *constants]:
+                values = onnx.numpy_helper.to_array(tensor)
+                if values.dtype.kind == "f" and np.isnan(values).any():
+                    return name
+    except Exception:  # noqa: BLE001 - the file can't be read: what was raised says more
+        return ""
+    return ""
 
 
 def _missing(error: ImportError, base: str) -> Failure:

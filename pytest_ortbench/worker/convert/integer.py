@@ -17,6 +17,9 @@ from pytest_ortbench.worker.convert.pieces import bounded_memory
 if TYPE_CHECKING:
     import onnx
 
+#: Growth that is worth a word; folding an initialiser or two is none.
+_MORE = 1.01
+
 
 def quantise(source: Path, target: Path, conversion: Conversion, scratch: Path) -> Draft:
     """Quantise a float32 model.
@@ -40,6 +43,7 @@ def quantise(source: Path, target: Path, conversion: Conversion, scratch: Path) 
     graph = onnx.load(str(prepared), load_external_data=False)
     excluded = _excluded(original, graph, recipe.nodes_to_exclude)
     before = count_types(graph)
+    notes += _folding_note(count_types(original), before)
     common: dict[str, Any] = {
         "op_types_to_quantize": list(recipe.op_types) or None,
         "per_channel": recipe.per_channel,
@@ -54,6 +58,20 @@ def quantise(source: Path, target: Path, conversion: Conversion, scratch: Path) 
         else:
             facts = _static(prepared, target, conversion, common)
     return Draft(before=before, facts=facts, notes=notes)
+
+
+def _folding_note(stored: dict[int, int], prepared: dict[int, int]) -> tuple[str, ...]:
+    """Why there may be more parameters after quantising than before."""
+    import onnx
+
+    kind = onnx.TensorProto.FLOAT
+    had, has = stored.get(kind, 0), prepared.get(kind, 0)
+    if has <= had * _MORE:
+        return ()
+    return (
+        f"ONNX Runtime folded constants before quantising: {had} float values in the file became "
+        f"{has} weights",
+    )
 
 
 def _kind(name: str) -> object:
