@@ -137,10 +137,12 @@ def test_a_bound_on_p99_is_drawn_against_p99() -> None:
     left, right = figure.axes
     assert (left.get_ylabel(), right.get_xlabel()) == ("latency p99 (ms)", "latency p99 (ms)")
     line = next(
-        one for one in left.lines if len(one.get_xdata()) == 2 and one.get_marker() != "None"
+        one for one in left.lines if len(one.get_xdata()) == 2 and one.get_linewidth() == 1.1
     )
     p99 = [entry.quantity("latency_p99") for entry in shown[:2]]
     assert list(line.get_ydata()) == pytest.approx([q.value * 1e3 for q in p99 if q])
+    marks = [one.get_ydata()[0] for one in left.lines if one.get_marker() != "None"]
+    assert marks == list(line.get_ydata())
     note = figure.get_supxlabel()
     assert "the latency to keep, p99 of at most 20.0 ms" in note
     assert "Too few samples for p99: 1 of the measured cases" in note

@@ -130,7 +130,8 @@ def _panel(
             markeredgecolor=colour,
             markerfacecolor="white" if entry.barred else colour,
             linestyle="none",
-            zorder=3,
+            # The front joins ranked ones: it lies over those that are not ranked.
+            zorder=2 if entry.barred else 3,
         )
     low = min(finite)
     axes.set_ylim(low - 0.08 * (top - low), top + 0.08 * (top - low))
@@ -166,5 +167,5 @@ def _front(axes: Axes, points: Sequence[tuple[float, float]]) -> None:
         color=style.FAINT,
         linewidth=0.9,
         drawstyle="steps-post",
-        zorder=2,
+        zorder=2.5,
     )

@@ -62,7 +62,7 @@ def batches(shown: Sequence[Entry], *, slo: Slo | None = None) -> Figure | None:
         drawn += [entry for line in kept for entry in line.entries]
         _against_batch(left, name, kept, identity, metric, slo)
         _against_latency(right, kept, identity, metric, slo)
-    style.heading(made, "Batch size", identity.handles(drawn))
+    style.heading(made, "Batch size", identity.handles(drawn, lines=True))
     without = sum(entry.measured and entry.quantity(metric) is None for entry in shown)
     style.note(made, _notes(models, left_out, without, metric, slo))
     return made
@@ -163,8 +163,7 @@ def _against_batch(
             sizes,
             [scale.of(quantity.value) for quantity in medians],
             color=identity.colour(first),
-            marker=identity.marker(first),
-            markersize=4,
+            linestyle=identity.dash(first),
             linewidth=1.1,
         )
         for size, quantity in zip(sizes, medians, strict=True):
@@ -175,10 +174,29 @@ def _against_batch(
                     color=identity.colour(first),
                     linewidth=2.2,
                 )
+        _marks(axes, line, sizes, [scale.of(quantity.value) for quantity in medians], identity)
     _limit(axes, "y", slo, scale)
     _batch_axis(axes, sorted({e.result.case.batch for line in lines for e in line.entries}))
     style.title(axes, style.drawable(name, 44))
     style.axis_label(axes, "y", f"latency {percentile_words(metric)}", scale.name)
+
+
+def _marks(
+    axes: Axes, line: Line, across: Sequence[float], up: Sequence[float], identity: Identity
+) -> None:
+    """Draw the cases of a line: what is not ranked is open, here as everywhere."""
+    for entry, x, y in zip(line.entries, across, up, strict=True):
+        colour = identity.colour(entry)
+        axes.plot(
+            [x],
+            [y],
+            marker=identity.marker(entry),
+            markersize=4.5,
+            markeredgecolor=colour,
+            markerfacecolor="white" if entry.barred else colour,
+            linestyle="none",
+            zorder=3,
+        )
 
 
 def _batch_axis(axes: Axes, sizes: Sequence[int]) -> None:
@@ -206,14 +224,16 @@ def _against_latency(
     style.scale_axis(axes, "y", rates)
     for line in lines:
         first = line.entries[0]
+        across = [scale.of(_of(entry, metric).value) for entry in line.entries]
+        up = [_of(entry, "throughput").value for entry in line.entries]
         axes.plot(
-            [scale.of(_of(entry, metric).value) for entry in line.entries],
-            [_of(entry, "throughput").value for entry in line.entries],
+            across,
+            up,
             color=identity.colour(first),
-            marker=identity.marker(first),
-            markersize=4,
+            linestyle=identity.dash(first),
             linewidth=1.1,
         )
+        _marks(axes, line, across, up, identity)
     _limit(axes, "x", slo, scale)
     style.axis_label(axes, "x", f"latency {percentile_words(metric)}", scale.name)
     style.axis_label(axes, "y", "throughput", "items/s")

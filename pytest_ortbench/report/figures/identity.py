@@ -11,7 +11,8 @@ from pytest_ortbench.report.figures import style
 
 
 class Identity:
-    """Colours by provider, shapes by precision, in the order in which the run names them.
+    """Colours by provider, shapes and dashes by precision, in the order in which the run names
+    them. Where there is one provider only, its precisions have colours of their own, too.
 
     Providers beyond the palette share one grey and precisions beyond the shapes share the last
     one: the row's label still tells them apart.
@@ -21,14 +22,30 @@ class Identity:
         cases = [entry.result.case for entry in shown]
         self._providers = list(dict.fromkeys(case.provider.label for case in cases))
         self._precisions = list(dict.fromkeys(case.variant.precision for case in cases))
+        self._colourful = len(self._providers) == 1 and len(self._precisions) > 1
 
     def colour(self, entry: Entry) -> str:
-        """Return the colour of the case's provider."""
-        return self._colour(entry.result.case.provider.label)
+        """Return the colour of the case's provider, or of its precision where all share one."""
+        case = entry.result.case
+        if self._colourful:
+            return self._colour_of_precision(case.variant.precision)
+        return self._colour(case.provider.label)
 
     def marker(self, entry: Entry) -> str:
         """Return the shape of the case's precision."""
         return self._marker(entry.result.case.variant.precision)
+
+    def dash(self, entry: Entry) -> style.Dash:
+        """Return the line style of the case's precision."""
+        return self._dash(entry.result.case.variant.precision)
+
+    def _colour_of_precision(self, precision: str) -> str:
+        index = self._precisions.index(precision)
+        return style.COLOURS[index] if index < len(style.COLOURS) else style.OTHER
+
+    def _dash(self, precision: str) -> style.Dash:
+        index = self._precisions.index(precision)
+        return style.DASHES[min(index, len(style.DASHES) - 1)]
 
     def _colour(self, provider: str) -> str:
         index = self._providers.index(provider)
@@ -38,8 +55,13 @@ class Identity:
         index = self._precisions.index(precision)
         return style.MARKERS[min(index, len(style.MARKERS) - 1)]
 
-    def handles(self, drawn: Sequence[Entry]) -> list[Line2D]:
-        """Return legend entries for the providers and precisions among ``drawn`` cases."""
+    def handles(self, drawn: Sequence[Entry], *, lines: bool = False) -> list[Line2D]:
+        """Return legend entries for the providers and precisions among ``drawn`` cases.
+
+        Args:
+            drawn: The cases of the figure.
+            lines: Whether lines join their marks.
+        """
         used = [entry.result.case for entry in drawn]
         providers = [p for p in self._providers if p in {case.provider.label for case in used}]
         precisions = [p for p in self._precisions if p in {c.variant.precision for c in used}]
@@ -53,10 +75,12 @@ class Identity:
             if len(self._providers) > len(style.COLOURS):
                 found.append(style.mark("other providers", style.OTHER, "o"))
         if len(precisions) > 1:
-            found += [
-                style.mark(style.drawable(name, 24), style.FAINT, self._marker(name))
-                for name in precisions
-            ]
+            for name in precisions:
+                colour = self._colour_of_precision(name) if self._colourful else style.FAINT
+                found.append(style.mark(style.drawable(name, 24), colour, self._marker(name)))
+                if lines:
+                    found[-1].set(linestyle=self._dash(name), color=colour, linewidth=1.1)
+                    found[-1].set(markerfacecolor=colour, markeredgecolor=colour)
         if any(entry.barred for entry in drawn):
             found.append(style.mark("not ranked (flags)", style.FAINT, "o", filled=False))
         return found

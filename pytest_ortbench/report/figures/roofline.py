@@ -14,6 +14,7 @@ from pytest_ortbench.report.arithmetic import format_count
 from pytest_ortbench.report.entries import Entry
 from pytest_ortbench.report.figures import style
 from pytest_ortbench.report.figures.operators import profile_of
+from pytest_ortbench.report.figures.titles import titles
 from pytest_ortbench.report.operator_profile import threads_of
 
 if TYPE_CHECKING:
@@ -55,8 +56,9 @@ def roofline(shown: Sequence[Entry]) -> Figure | None:
     grid = made.subplots(rows, columns, squeeze=False)
     looks = _looks(panels)
     cells = list(grid.flat)
-    for axes, entry in zip(cells, panels, strict=False):
+    for axes, entry, name in zip(cells, panels, titles(panels, limit=42), strict=False):
         _panel(axes, entry, looks)
+        style.title(axes, name, limit=len(name))
     for axes in cells[len(panels) :]:
         axes.set_axis_off()
     handles = [
@@ -167,7 +169,6 @@ def _panel(axes: Axes, entry: Entry, looks: dict[str, Look]) -> None:
             linestyle="none",
             zorder=5,
         )
-    style.title(axes, f"{entry.result.case.model.name}  {entry.label}", limit=42)
     style.axis_label(axes, "x", "arithmetic intensity", "MAC/B")
     style.axis_label(axes, "y", "rate", "GMAC/s")
 

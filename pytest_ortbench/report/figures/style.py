@@ -38,6 +38,18 @@ SHADE = "#ECECEC"
 #: A shape as well as a colour: figures must survive a black and white printer.
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 
+#: A line style: by name, or an offset and lengths of strokes and gaps.
+Dash = str | tuple[int, tuple[float, ...]]
+#: Lines that are told apart without colour; none of them can be taken for the dashes of a limit.
+DASHES: tuple[Dash, ...] = (
+    "solid",
+    (0, (7, 2)),
+    (0, (1, 1.5)),
+    (0, (7, 2, 1, 2)),
+    (0, (4, 1.5, 1, 1.5, 1, 1.5)),
+    (0, (2.5, 1.2)),
+)
+
 WIDTH_IN = 8.0
 DPI = 160
 TITLE_PT, LABEL_PT, TICK_PT, NOTE_PT = 11.0, 9.0, 8.0, 7.5

@@ -12,6 +12,7 @@ from pytest_ortbench.core.flags import FLAGS
 from pytest_ortbench.core.outcome import Measurement
 from pytest_ortbench.report.entries import Entry
 from pytest_ortbench.report.figures import style
+from pytest_ortbench.report.figures.titles import titles
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -40,8 +41,10 @@ def timeline(shown: Sequence[Entry]) -> Figure | None:
     panels = _interesting(drawable)[:PANELS]
     made = style.figure(1.1 + PANEL_IN * len(panels))
     grid = made.subplots(len(panels), 1, squeeze=False)
-    for axes, entry in zip(grid[:, 0], panels, strict=True):
+    names = titles(panels, flags=True)
+    for axes, entry, name in zip(grid[:, 0], panels, names, strict=True):
         _panel(axes, entry)
+        style.title(axes, name, limit=len(name))
     style.axis_label(grid[-1, 0], "x", "time in inferences, worker after worker", "s")
     style.heading(
         made,
@@ -102,8 +105,6 @@ def _panel(axes: Axes, entry: Entry) -> None:
     axes.set_xlim(0, start)
     # Not from zero: a drift of a few per cent is what the figure is for.
     axes.set_ylim(0.75 * float(steady.min()) / scale.factor, top)
-    flags = f"  [{', '.join(entry.flags)}]" if entry.flags else ""
-    style.title(axes, f"{entry.result.case.model.name}  {entry.label}{flags}")
     style.axis_label(axes, "y", "latency", scale.name)
 
 
