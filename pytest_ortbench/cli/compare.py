@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING
 import click
 
 from pytest_ortbench.cli.arguments import epilog, output_option, results_option
-from pytest_ortbench.cli.terminal import ExitCode, colour, encoding, say, warn, width, write
+from pytest_ortbench.cli.terminal import (
+    ExitCode,
+    colour,
+    columns,
+    encoding,
+    say,
+    tell,
+    warn,
+    width,
+    write,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -146,8 +156,7 @@ def command(
     from pytest_ortbench.cli.files import save
 
     save(text, output)
-    for line in view.answer:
-        say(line)
+    tell(view.answer)
     say(f"{output}: {len(facts)} runs")
     return ExitCode.FINE
 
@@ -271,6 +280,7 @@ def _render(view: View, costs: Procurement | None, form: str, rows: int, *, to_f
     return render_table(
         view,
         width=width(),
+        wrap=columns() is not None and not to_file,
         color=colour() and not to_file,
         encoding="utf-8" if to_file else encoding(),
         rows=rows,

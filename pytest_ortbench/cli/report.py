@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from pytest_ortbench.cli.arguments import epilog, load_run, results_option
-from pytest_ortbench.cli.terminal import ExitCode, say, warn
+from pytest_ortbench.cli.terminal import ExitCode, say, tell, warn
 
 #: Name of the page beside a run document, and of a comparison in the current folder.
 PAGE, COMPARISON = "report.html", "comparison.html"
@@ -53,8 +53,7 @@ def command(runs: tuple[str, ...], output: Path | None, results: Path) -> int:
     path = output or Path(COMPARISON)
     save(render_html(view, pictures=pictures(view)), path)
     pages = _pages(runs, results, path)
-    for line in view.answer:
-        say(line)
+    tell(view.answer)
     say(f"comparison: {path}")
     for page in pages:
         say(f"report: {page}")
@@ -75,8 +74,7 @@ def _one(spec: str, output: Path | None, results: Path) -> int:
     path = output or _beside(resolve_run(spec, results))
     shown = entries(run)
     save(render_html(run, shown=shown), path)
-    for line in answer_lines(run, summaries=[entry.summary for entry in shown], models=MODELS):
-        say(line)
+    tell(answer_lines(run, summaries=[entry.summary for entry in shown], models=MODELS))
     say(f"report: {path}")
     return ExitCode.FINE
 

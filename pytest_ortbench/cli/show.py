@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pytest_ortbench.cli.arguments import epilog, load_run, results_option
-from pytest_ortbench.cli.terminal import ExitCode, colour, encoding, say, warn, width
+from pytest_ortbench.cli.terminal import ExitCode, colour, encoding, say, tell, warn, width
 
 if TYPE_CHECKING:
     from pytest_ortbench.core.run import Run
@@ -67,8 +67,7 @@ def command(run: str, sort: str, filters: tuple[str, ...], columns: str, results
     if not filters:
         # Of a part of the cases, the fastest is no answer.
         say("")
-        for line in answer_lines(chosen):
-            say(line)
+        tell(answer_lines(chosen))
     return ExitCode.FINE
 
 

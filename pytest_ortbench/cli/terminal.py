@@ -10,6 +10,8 @@ import os
 import re
 import shutil
 import sys
+import textwrap
+from collections.abc import Iterable
 from enum import IntEnum
 from typing import TextIO
 
@@ -27,6 +29,9 @@ class ExitCode(IntEnum):
 class ReaderGone(Exception):
     """Whoever read our output has had enough (``ortbench show | head``)."""
 
+
+#: Columns of a table in a file.
+_COLUMNS = 100
 
 #: Colours and bold, the only escape sequences that are let through, and only where asked.
 _STYLES = re.compile(r"(\x1b\[[0-9;]*m)")
@@ -92,9 +97,31 @@ def silence() -> None:
     os.dup2(nothing, sys.stdout.fileno())
 
 
+def columns() -> int | None:
+    """Columns that sentences are wrapped at: those of the terminal, or what ``COLUMNS`` says.
+
+    ``None`` where the output is no terminal and nobody said: there a sentence stays one line, which
+    ``grep`` finds.
+    """
+    if sys.stdout.isatty():
+        return shutil.get_terminal_size((_COLUMNS, 24)).columns
+    said = os.environ.get("COLUMNS", "")
+    return int(said) if said.isdecimal() and int(said) > 0 else None
+
+
 def width() -> int:
-    """Columns of the terminal; 100 where the output is none, so that a file looks the same."""
-    return shutil.get_terminal_size((100, 24)).columns if sys.stdout.isatty() else 100
+    """Columns of a table: as :func:`columns`; else 100, so that a file always looks the same."""
+    return columns() or _COLUMNS
+
+
+def tell(sentences: Iterable[str]) -> None:
+    """Write sentences, each from a line of its own on, wrapped where :func:`columns` says so."""
+    room = columns()
+    for sentence in sentences:
+        wrapped = room and textwrap.wrap(
+            inert(sentence), room, break_long_words=False, break_on_hyphens=False
+        )
+        say("\n".join(wrapped or [sentence]))
 
 
 def colour() -> bool:

@@ -24,6 +24,7 @@ class Ended:
 def tool(capsys, tmp_path, monkeypatch) -> Callable[..., Ended]:
     """Call the tool in an empty folder: ``tool("show", "latest")``."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("COLUMNS", raising=False)
 
     def call(*arguments: object) -> Ended:
         code = run([str(argument) for argument in arguments])

@@ -42,6 +42,21 @@ def test_the_answer_is_in_the_last_lines(tool, store):
     assert "\x1b" not in ended.out
 
 
+def test_every_command_wraps_its_answer_by_the_same_rule(tool, store, monkeypatch):
+    paths = store(of("desk", 1.0)), store(of("rack", 0.5))
+    calls = (("show", paths[0]), ("report", paths[0]), ("compare", *paths))
+    for call in calls:
+        whole = tool(*call).out
+        sentence = next(line for line in whole.splitlines() if "ship " in line)
+        assert len(sentence) > 60
+        monkeypatch.setenv("COLUMNS", "60")
+        lines = tool(*call).out.splitlines()
+        monkeypatch.delenv("COLUMNS")
+        first = next(i for i, line in enumerate(lines) if "ship " in line)
+        assert all(len(line) <= 60 for line in lines[first : first + 4])
+        assert sentence in " ".join(lines)
+
+
 def test_runs_go_by_their_id_and_a_filter_chooses_cases(tool, store):
     for run in (of("desk", 1.0), of("rack", 0.5)):
         store(run)

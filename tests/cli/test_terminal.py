@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ortbench.cli.terminal import ReaderGone, inert, say, table
+from pytest_ortbench.cli.terminal import ReaderGone, columns, inert, say, table, tell, width
 
 #: Control and invisible formatting characters, half characters, line and paragraph separators.
 CONTROLLING = {"Cc", "Cf", "Cs", "Zl", "Zp"}
@@ -53,3 +53,32 @@ def test_columns_line_up():
         "  openvino  f\\x1bails",
     ]
     assert table([]) == ""
+
+
+SENTENCE = "net: ship int8-static/cpu: fastest at batch 1 and 8, and some more words to be wrapped"
+
+
+def test_a_file_gets_whole_sentences_and_tables_of_one_width(monkeypatch, capsys):
+    monkeypatch.delenv("COLUMNS", raising=False)
+    assert (columns(), width()) == (None, 100)
+    tell([SENTENCE, "second"])
+    assert capsys.readouterr().out == f"{SENTENCE}\nsecond\n"
+
+
+def test_columns_are_obeyed_where_output_is_redirected(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "40")
+    assert (columns(), width()) == (40, 40)
+    tell([SENTENCE, "second"])
+    lines = capsys.readouterr().out.splitlines()
+    assert lines == [
+        "net: ship int8-static/cpu: fastest at",
+        "batch 1 and 8, and some more words to be",
+        "wrapped",
+        "second",
+    ]
+
+
+@pytest.mark.parametrize("said", ["", "0", "-3", "wide"])
+def test_columns_that_are_no_number_are_not_obeyed(said, monkeypatch):
+    monkeypatch.setenv("COLUMNS", said)
+    assert (columns(), width()) == (None, 100)

@@ -39,6 +39,7 @@ def render_table(
     color: bool,
     encoding: str = "utf-8",
     rows: int = ROWS,
+    wrap: bool = True,
 ) -> str:
     """Render a comparison.
 
@@ -48,6 +49,7 @@ def render_table(
         color: Whether to emit ANSI colours.
         encoding: Of the stream that it goes to.
         rows: Most rows of one table; 0 for all.
+        wrap: Whether sentences are wrapped, too; else each is one line.
     """
     from rich.console import Console
 
@@ -87,7 +89,7 @@ def render_table(
         console.print(plain(block.heading), style="bold")
         console.print(_block(block, encoding))
         for text in block.sentences:
-            console.print(plain(text), style="dim")
+            console.print(plain(text), style="dim", soft_wrap=not wrap)
     console.print()
     note = (
         f"Ratios: contender ÷ baseline ({view.baseline}), 95 % interval in brackets. "
@@ -95,10 +97,10 @@ def render_table(
         "a number without × one that has no baseline to be compared with."
     )
     for text in (view.counts, note, *(f"hole: {hole}" for hole in view.holes), *view.warnings):
-        console.print(plain(text))
+        console.print(plain(text), soft_wrap=not wrap)
     console.print()
     for text in view.answer:
-        console.print(plain(text))
+        console.print(plain(text), soft_wrap=not wrap)
     lines = [line.rstrip() for line in stream.getvalue().splitlines()]
     return "\n".join(lines) + "\n"
 
