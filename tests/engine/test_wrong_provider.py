@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
 from pytest_ortbench.analysis.answers import answers
 from pytest_ortbench.core.case import Case, InputSpec, Provider, Sampling, SessionConfig
-from pytest_ortbench.core.model import Model, Variant
+from pytest_ortbench.core.model import Model, Reference, Variant
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.task import Dataset
 from pytest_ortbench.engine.passes import carry_out
@@ -26,6 +26,7 @@ from pytest_ortbench.launch.reference import reference_case
 from pytest_ortbench.plan.feeds import resolve_inputs
 from pytest_ortbench.worker import accuracy, measured, profiling, task
 from pytest_ortbench.worker.measured import MeasuredCase
+from pytest_ortbench.worker.recorded import recorded_outputs, write_recorded
 from pytest_ortbench.zoo.graph import read_model
 from tests.results_factory import make_run
 from tests.worker.graphs import serialised, value, weights
@@ -76,6 +77,11 @@ class InProcess:
     def reference(self, case: Case, folder: Path) -> Path:
         case = reference_case(case)
         path = folder / "reference.npz"
+        recorded = () if case.model.reference else recorded_outputs(case.inputs, case.model.outputs)
+        if recorded:
+            names = [output.name for output in case.model.outputs]
+            write_recorded(path, recorded, case.inputs, names, seed=0)
+            return path
         session = cpu_session(Path(case.model.path).read_bytes(), optimise=False)
         accuracy.write_reference(path, session=session, specs=case.inputs, seed=0)
         return path
@@ -85,7 +91,12 @@ class InProcess:
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., CaseResult]:
     """Measure a serialised model on a session whose outputs are spoilt."""
 
-    def measured_with(content: bytes, spoil: Spoil, dataset: Dataset | None = None) -> CaseResult:
+    def measured_with(
+        content: bytes,
+        spoil: Spoil,
+        dataset: Dataset | None = None,
+        change: Callable[[Case], Case] = lambda case: case,
+    ) -> CaseResult:
         path = tmp_path / "m.onnx"
         path.write_bytes(content)
         create = measured.create
@@ -96,7 +107,8 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., CaseRe
 
         for module in (measured, profiling):
             monkeypatch.setattr(module, "create", spoilt)
-        case = replace(case_of(read_model(path, name="m", source="file")), dataset=dataset)
+        case = case_of(read_model(path, name="m", source="file"))
+        case = change(replace(case, dataset=dataset))
         launcher = InProcess(tmp_path)
         result = measure(case, launcher, tmp_path)  # type: ignore[arg-type]
         return result if dataset is None else carry_out("task", result, launcher)  # type: ignore[arg-type]
@@ -119,12 +131,12 @@ def case_of(model: Model) -> Case:
     )
 
 
-def classifier() -> bytes:
+def classifier(seed: int = 0) -> bytes:
     return serialised(
         [helper.make_node("MatMul", ["x", "w"], ["logits"], name="mm")],
         [value("x", FLOAT, ["N", 16])],
         [value("logits", FLOAT, ["N", 10])],
-        {"w": weights(16, 10)},
+        {"w": weights(16, 10, seed=seed)},
     )
 
 
@@ -216,6 +228,72 @@ def test_a_shift_of_one_quantisation_step_is_not_flagged(
     assert result.accuracy is not None
     assert not result.accuracy.outputs[0].exact
     assert "INACCURATE" not in flags(result)
+
+
+# -- against a named reference, and against recorded outputs -------------------------------------
+
+WRONG = {
+    "permuted": (lambda _, outputs: [outputs[0][:, ::-1].copy()], "INACCURATE"),
+    "zeros": (lambda _, outputs: [np.zeros_like(outputs[0])], "INACCURATE"),
+    "NaN from the second call on": (
+        lambda call, outputs: [outputs[0] * np.float32(np.nan if call else 1)],
+        "NONFINITE",
+    ),
+}
+
+
+@pytest.fixture(params=["named reference", "recorded outputs"])
+def against(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[int], Any]:
+    """How a case is changed to be held against the classifier of this seed, in either way."""
+
+    def named(seed: int) -> Callable[[Case], Case]:
+        path = tmp_path / "right.onnx"
+        path.write_bytes(classifier(seed))
+        right = read_model(path, name="right", source="file")
+        reference = Reference(
+            name="right",
+            path=right.path,
+            digest=right.digest,
+            input_types={info.name: info.type for info in right.inputs},
+        )
+        return lambda case: replace(case, model=replace(case.model, reference=reference))
+
+    def recorded(seed: int) -> Callable[[Case], Case]:
+        x = np.random.default_rng(5).standard_normal((4, 16)).astype(np.float32)
+        (y,) = cpu_session(classifier(seed)).run(None, {"x": x})
+        for name, array in (("input_0", x), ("output_0", y)):
+            (tmp_path / f"{name}.pb").write_bytes(
+                numpy_helper.from_array(array).SerializeToString()
+            )
+        path = str(tmp_path / "input_0.pb")
+        return lambda case: replace(
+            case, inputs=tuple(replace(spec, path=path) for spec in case.inputs)
+        )
+
+    return named if request.param == "named reference" else recorded
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_it_is_caught_against_whatever_is_right(
+    run: Callable[..., CaseResult], against: Callable[[int], Any], wrong: str
+) -> None:
+    spoil, flag = WRONG[wrong]
+    result = run(classifier(), spoil, change=against(0))
+    assert result.status == "measured"
+    assert flag in flags(result)
+    (answer,) = answers(make_run([result]))
+    assert answer.ranked == 0
+
+
+def test_what_is_right_is_what_was_named_and_not_the_file_itself(
+    run: Callable[..., CaseResult], against: Callable[[int], Any]
+) -> None:
+    def right(_: int, outputs: list[Any]) -> list[Any]:
+        return outputs
+
+    same, other = (run(classifier(), right, change=against(seed)) for seed in (0, 1))
+    assert not flags(same) & {"INACCURATE", "NONFINITE"}
+    assert "INACCURATE" in flags(other)
 
 
 # -- with labels ---------------------------------------------------------------------------------

@@ -31,6 +31,12 @@ BEFORE = variant(14_200_000, nodes=152, parameters=3_540_000, macs=301_000_000)
             "14.2 MB, 152 nodes, 3.54 M parameters, 301 M multiply-accumulates",
         ),
         (
+            variant(900, nodes=1, parameters=9, uncounted=1),
+            None,
+            "900 B, 1 node, 9 parameters, multiply-accumulates unknown "
+            "(1 node of operators or shapes that are not known)",
+        ),
+        (
             variant(3_640_000, nodes=417, parameters=3_490_000, macs=301_000_000),
             BEFORE,
             "14.2 MB → 3.64 MB, 152 → 417 nodes, 3.54 M → 3.49 M parameters, "
