@@ -61,14 +61,16 @@ COLUMNS: tuple[Column, ...] = (
     Column(
         key="interval",
         heading="95 % interval",
-        about="Interval of the median, from the lowest to the highest of the workers'.",
+        about="Interval of the median, from the lowest to the highest of the workers'; that of a "
+        "single worker is widened by 5 % each way.",
         rank=1,
         right=False,
     ),
     Column(
         key="p90",
         heading="p90",
-        about="90th percentile over all workers.",
+        about="90th percentile over the samples of all workers; it can lie below p50 where slow "
+        "workers have few samples.",
         row="latency_p90_s",
         metric="latency_p90",
         rank=6,
@@ -124,7 +126,7 @@ COLUMNS: tuple[Column, ...] = (
     Column(
         key="accuracy",
         heading="accuracy",
-        about="Worst signal to noise ratio against the fp32 reference, or the share that agrees.",
+        about="Worst signal to noise ratio against the fp32 reference, or the rows whose class agrees.",
         row="accuracy_sqnr_db",
         metric="accuracy_sqnr",
         rank=5,

@@ -14,6 +14,7 @@ from pytest_ortbench.analysis.limits import check
 from pytest_ortbench.analysis.rows import rows
 from pytest_ortbench.analysis.sentences import with_interval
 from pytest_ortbench.analysis.summary import summarise
+from pytest_ortbench.analysis.validity import flags_of
 from pytest_ortbench.core.limits import parse_limit
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.report.badge import case_badge
@@ -106,3 +107,15 @@ def test_rows_csv_and_badge_have_the_same_ends():
     assert float(line["latency_p50_high_s"]) == p50.high
     case_id = run.cases[0].case.case_id
     assert with_interval(p50) in case_badge(run, case_id, "latency_p50").message
+
+
+def test_where_the_pooled_p90_lies_below_the_median_of_medians_the_flag_says_why():
+    workers = [
+        make_measurement([ms * 1_000_000 + step for step in range(count)], worker=index)
+        for index, (ms, count) in enumerate(((1, 4000), (3, 100), (4, 100)))
+    ]
+    result = make_result(measurements=workers)
+    quantities = summarise(result).quantities
+    assert quantities["latency_p50"].value == pytest.approx(3e-3, rel=1e-3)
+    assert quantities["latency_p90"].value == pytest.approx(1e-3, rel=1e-2)
+    assert "SPREAD" in {flag.name for flag in flags_of(result)}
