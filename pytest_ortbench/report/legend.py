@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pytest_ortbench.analysis.input_sizes import fed_shapes, resolved_sizes
+from pytest_ortbench.analysis.samples import PROCESS_SPREAD
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.flags import FLAGS, FlagKind
 from pytest_ortbench.core.outcome import FAILURE_KINDS, Failure, RuntimeInfo
@@ -96,8 +97,7 @@ def includes(shown: Sequence[Entry]) -> tuple[str, ...]:
     sentences = [
         f"Latency: one inference, {' or '.join(io.get(mode, mode) for mode in modes)}; "
         f"closed loop, {_callers(cases)}; profiler off; warm-up excluded.",
-        f"{workers} fresh worker process{'' if workers == '1' else 'es'} a case; p50 is the median "
-        "of their medians, with its 95 % interval; n<368: too few samples for that percentile.",
+        f"{_processes(workers)}; n<368: too few samples for that percentile.",
     ]
     if threads:
         used = ", ".join(
@@ -115,6 +115,19 @@ def includes(shown: Sequence[Entry]) -> tuple[str, ...]:
             "from arrays is part of the latency."
         )
     return tuple(one_line(sentence) for sentence in sentences)
+
+
+def _processes(workers: str) -> str:
+    """How many processes a case has, and what the median over them is."""
+    if workers == "1":
+        return (
+            "1 fresh worker process a case; p50 is its median, with its 95 % interval widened by "
+            f"{100 * PROCESS_SPREAD:g} % each way, since the next process was not measured"
+        )
+    return (
+        f"{workers} fresh worker processes a case; p50 is the median of their medians, with its "
+        "95 % interval"
+    )
 
 
 def _callers(cases: Sequence[Case]) -> str:

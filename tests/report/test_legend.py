@@ -124,7 +124,9 @@ def test_what_numbers_include_follows_the_cases() -> None:
     assert latency.startswith(
         "Latency: one inference, device-resident arrays, outputs synchronised"
     )
-    assert workers.startswith("1 fresh worker process a case;")
+    assert workers.startswith(
+        "1 fresh worker process a case; p50 is its median, with its 95 % interval widened by 5 % each"
+    )
     assert threads == "Threads of one operator: 2 (affinity)."
 
 
