@@ -126,7 +126,7 @@ COLUMNS: tuple[Column, ...] = (
     Column(
         key="accuracy",
         heading="accuracy",
-        about="Worst signal to noise ratio against the fp32 reference, or the rows whose class agrees.",
+        about="Worst signal to noise ratio against the fp32 reference, or rows whose class agrees.",
         row="accuracy_sqnr_db",
         metric="accuracy_sqnr",
         rank=5,

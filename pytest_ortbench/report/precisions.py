@@ -150,7 +150,7 @@ def latency_words(ratio: Ratio | None) -> str:
         near, far = (ratio.low, ratio.high) if ratio.value > 1 else (ratio.high, ratio.low)
         return f"{_times(ratio.value)} [{_factor(near)}, {_factor(far)}]"
     if ratio.low > 1 or ratio.high < 1:
-        return f"unclear: {_times(ratio.value)}, which is a tie"
+        return f"unclear: {_times(ratio.value)}, a tie"
     return f"unclear [{_times(ratio.high)}, {_times(ratio.low)}]"
 
 
