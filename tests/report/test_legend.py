@@ -125,7 +125,7 @@ def test_what_numbers_include_follows_the_cases() -> None:
         "Latency: one inference, device-resident arrays, outputs synchronised"
     )
     assert workers.startswith(
-        "1 fresh worker process a case; p50 is its median, with its 95 % interval widened by 5 % each"
+        "1 fresh worker process a case; p50 is its median, with its 95 % interval widened by 5 % "
     )
     assert threads == "Threads of one operator: 2 (affinity)."
 
