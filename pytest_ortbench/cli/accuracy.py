@@ -132,6 +132,12 @@ def _show(case: Case, found: NodeErrors, top: int) -> None:
     rest = len(ordered) - len(rows)
     if rest:
         say(f"and {rest} better {'one' if rest == 1 else 'ones'}")
+    broken = [node.node for node in found.nodes if node.reference_nan]
+    if broken:
+        say(
+            f"the reference itself gives NaN, first at {broken[0]!r} (in {len(broken)} of "
+            f"{len(found.nodes)} nodes): only its numbers are compared; look at its weights"
+        )
     if found.unmatched:
         have = "1 node has" if found.unmatched == 1 else f"{found.unmatched} nodes have"
         say(f"{have} no value in the variant: it fused or replaced them")
@@ -144,6 +150,8 @@ def _show(case: Case, found: NodeErrors, top: int) -> None:
     extent = _extent(case)
     if extent:
         say(f"before and after: {extent}")
+    for note in case.variant.notes:
+        say(note)
 
 
 def _extent(case: Case) -> str:

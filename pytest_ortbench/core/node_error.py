@@ -16,6 +16,7 @@ class NodeError:
         sqnr_db: Signal to noise ratio over all samples; ``None`` where there is no noise at all.
         max_abs: Largest difference.
         nonfinite: NaN and infinite values where the reference has none.
+        reference_nan: NaN of the reference itself; they are left out of the comparison.
     """
 
     node: str
@@ -24,6 +25,7 @@ class NodeError:
     sqnr_db: float | None
     max_abs: float
     nonfinite: int = 0
+    reference_nan: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

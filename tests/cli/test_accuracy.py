@@ -58,6 +58,10 @@ def test_weights_that_are_no_numbers_are_said(model: Path) -> None:
     assert code == ExitCode.NOTHING
     assert "int8-dynamic can't be made: the model's weights hold NaN, first in 'w1'" in error
     assert "AssertionError" not in error
+    # What does not fail on them says it of the reference.
+    code, text, _ = call("nan.onnx", "--precision=native")
+    assert code == ExitCode.FINE
+    assert "the reference itself gives NaN, first at 'clamped' (in 1 of 2 nodes)" in text
 
 
 def test_nodes_in_branches_are_said_not_to_be_compared(tmp_path: Path) -> None:

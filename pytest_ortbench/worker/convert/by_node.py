@@ -40,6 +40,7 @@ class _Sums:
     noise: float = 0.0
     max_abs: float = 0.0
     nonfinite: int = 0
+    reference_nan: int = 0
 
     def add(self, expected: NDArray[Any], found: NDArray[Any]) -> None:
         import numpy as np
@@ -47,6 +48,7 @@ class _Sums:
         right, got = expected.astype(np.float64), found.astype(np.float64)
         both = np.isfinite(right) & np.isfinite(got)
         self.nonfinite += int(np.count_nonzero(np.isfinite(right) & ~np.isfinite(got)))
+        self.reference_nan += int(np.count_nonzero(np.isnan(right)))
         error = right[both] - got[both]
         self.signal += float(np.sum(right[both] ** 2))
         self.noise += float(np.sum(error**2))
@@ -121,6 +123,7 @@ def compare_nodes(
                 sqnr_db=sums[name].sqnr_db,
                 max_abs=sums[name].max_abs,
                 nonfinite=sums[name].nonfinite,
+                reference_nan=sums[name].reference_nan,
             )
             for name in names
         ),
