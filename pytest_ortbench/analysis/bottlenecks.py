@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from pytest_ortbench.analysis.peaks import DISAGREE, disagreement
 from pytest_ortbench.analysis.roofline import model_rate, operator_rate
 from pytest_ortbench.core.profile import OperatorProfile
-from pytest_ortbench.core.units import format_amount
+from pytest_ortbench.core.units import format_amount, significant
 
 #: Shares of the run from which something is worth a hint.
 ONE_OPERATOR = 0.5
@@ -20,6 +21,8 @@ STREAMS, NEAR_MEMORY = 0.4, 0.5
 NEAR_COMPUTE = 0.5
 #: Share of that peak from which it can't be one. A convolution may beat a matrix product a little.
 BEYOND_PEAK = 1.2
+#: A share that is shown as more than 100 %.
+ABOVE = 1.005
 #: Share of the CPU time that threads spend waiting in a loop.
 SPINNING = 0.25
 
@@ -102,10 +105,20 @@ def _launch(profile: OperatorProfile) -> str:
     mean_ns = sum(each.time_ns for each in profile.operators) / max(profile.node_count, 1)
     if (between < BETWEEN and mean_ns >= SHORT_NODE_NS) or _overhead_of(profile) > BLINDING:
         return ""
+    if profile.node_count < 2:
+        return (
+            f"bound by the call: {between:.0%} of the run is outside of its only node; a larger "
+            "batch helps"
+        )
+    # Advice that is followed already is none.
+    fusion = (
+        "" if profile.graph_optimization_level == "all" else "more fusion (--ort-graph-opt=all) "
+    )
+    more = f", {fusion}or" if fusion else " or"
     return (
         f"bound by launch: {profile.node_count} nodes of {format_amount(mean_ns * 1e-9, 's')} on "
-        f"average, {between:.0%} of the run between them; a larger batch, more fusion "
-        "(--ort-graph-opt=all) or a captured graph helps"
+        f"average, {between:.0%} of the run between them; a larger batch{more} a captured graph "
+        "helps"
     )
 
 
@@ -200,19 +213,65 @@ def _asynchronous(profile: OperatorProfile) -> str:
 
 
 def _low_peak(profile: OperatorProfile) -> str:
-    shares = [operator_rate(profile, each).compute_share or 0.0 for each in profile.operators]
-    highest = max(shares, default=0.0)
-    if highest < BEYOND_PEAK:
+    """A share of the arithmetic's peak above one."""
+    highest, name = _highest(profile, "compute_share")
+    if highest < ABOVE:
         return ""
-    fastest = profile.operators[shares.index(highest)]
+    if highest < BEYOND_PEAK:
+        return (
+            f"{name} reaches {highest:.0%} of the peak rate of arithmetic: more than the large "
+            "matrix product that stands for the peak"
+        )
     return (
-        f"{fastest.op} reaches {highest:.0%} of the peak rate of arithmetic, so the peak was "
+        f"{name} reaches {highest:.0%} of the peak rate of arithmetic, so the peak was "
         "measured while something else computed: shares of it are too high; profile again on a "
         "quiet machine"
     )
 
 
+def _cached(profile: OperatorProfile) -> str:
+    """A share of the memory's peak above one."""
+    highest, name = _highest(profile, "memory_share")
+    if highest < ABOVE:
+        return ""
+    return (
+        f"{name} reads and writes at {highest:.0%} of the peak rate of memory: its values were "
+        "still in a cache"
+    )
+
+
+def _highest(profile: OperatorProfile, which: str) -> tuple[float, str]:
+    """The highest share of a ceiling that is shown anywhere, and of what."""
+    rates = [(operator_rate(profile, each), each.op) for each in profile.operators]
+    rates += [(operator_rate(profile, each), each.op) for each in profile.nodes]
+    rates.append((model_rate(profile), "the whole run"))
+    return max(((getattr(rate, which) or 0.0, name) for rate, name in rates), key=lambda p: p[0])
+
+
+def _unsteady_peak(profile: OperatorProfile) -> str:
+    peak = profile.peak
+    if peak is None:
+        return ""
+    for trials, unit, what in (
+        (peak.macs_trials_per_s, "GMAC/s", "arithmetic"),
+        (peak.bytes_trials_per_s, "GB/s", "memory"),
+    ):
+        if disagreement(trials) > DISAGREE:
+            low, high = (significant(rate / 1e9) for rate in (min(trials), max(trials)))
+            return (
+                f"the peak rate of {what} was measured as {low} to {high} {unit}: something else "
+                "ran meanwhile; the highest counts, and shares of it may still be too high"
+            )
+    return ""
+
+
 def _overhead(profile: OperatorProfile) -> str:
+    if profile.plain_ns and profile.run_ns and profile.plain_ns / profile.run_ns - 1 > OVERHEAD:
+        return (
+            f"a run took {format_amount(profile.plain_ns * 1e-9, 's')} without the profiler and "
+            f"{format_amount(profile.run_ns * 1e-9, 's')} with it, which can only be slower: the "
+            "runs without were disturbed; profile again on a quiet machine"
+        )
     if _overhead_of(profile) <= OVERHEAD:
         return ""
     return (
@@ -239,5 +298,7 @@ _RULES: tuple[Callable[[OperatorProfile], str], ...] = (
     _spinning,
     _asynchronous,
     _low_peak,
+    _cached,
+    _unsteady_peak,
     _overhead,
 )

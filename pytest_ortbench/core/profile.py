@@ -67,6 +67,8 @@ class Peak:
         product: The product, for people: ``1024 x 1024 x 1024``.
         copy_bytes: Size of what is passed over; much larger than caches are.
         reason: Why a peak is missing; empty if none is.
+        macs_trials_per_s: Every measurement behind ``macs_per_s``, which is the best of them.
+        bytes_trials_per_s: Likewise of ``bytes_per_s``.
     """
 
     macs_per_s: float | None = None
@@ -77,6 +79,8 @@ class Peak:
     product: str = ""
     copy_bytes: int = 0
     reason: str = ""
+    macs_trials_per_s: tuple[float, ...] = ()
+    bytes_trials_per_s: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,6 +112,7 @@ class OperatorProfile:
         unspun_ns: As ``plain_ns`` with threads that sleep instead of spin when they have no work;
             ``None`` if that was not tried: one thread, or a provider that has no such threads.
         unspun_cpu_ns: CPU time of such a run.
+        graph_optimization_level: What the graph was optimised with (``all``); empty if not known.
     """
 
     runs: int = 0
@@ -128,6 +133,7 @@ class OperatorProfile:
     cpu_ns: int | None = None
     unspun_ns: int | None = None
     unspun_cpu_ns: int | None = None
+    graph_optimization_level: str = ""
 
     @property
     def between_ns(self) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from pytest_ortbench.analysis.peaks import with_shared_peaks
 from pytest_ortbench.analysis.rows import Cell, row
 from pytest_ortbench.analysis.summary import Summary, summarise
 from pytest_ortbench.core.case import Case
@@ -65,7 +66,8 @@ class ModelGroup:
 
 
 def entries(run: Run) -> tuple[Entry, ...]:
-    """Summarise every case of ``run``."""
+    """Summarise every case of ``run``; their profiles have the peak of the run."""
+    run = with_shared_peaks(run)
     several = _several_runtimes(run)
     return tuple(_entry(result, run, runtime=several) for result in run.cases)
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from pytest_ortbench.analysis.bottlenecks import copy_shares, hints, kind_share
+from pytest_ortbench.analysis.peaks import with_shared_peaks
 from pytest_ortbench.analysis.roofline import Rate, model_rate, operator_rate
 from pytest_ortbench.core.profile import NodeTime, OperatorProfile, OperatorTime, Peak
 from pytest_ortbench.core.run import Run
@@ -67,7 +68,8 @@ def profile_lines(
 
 
 def run_profile_lines(run: Run, *, width: int, encoding: str = "utf-8") -> list[str]:
-    """Return the profiles of all cases of a run that have one."""
+    """Return the profiles of all cases of a run that have one, against the peak of the run."""
+    run = with_shared_peaks(run)
     lines: list[str] = []
     name = naming(run)
     for result in run.cases:

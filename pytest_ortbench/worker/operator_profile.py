@@ -112,6 +112,7 @@ def profile_operators(
         cpu_ns=plain.cpu_ns,
         unspun_ns=None if unspun is None else round(median(unspun.durations_ns)),
         unspun_cpu_ns=None if unspun is None else unspun.cpu_ns,
+        graph_optimization_level=case.session.graph_optimization_level,
     )
 
 

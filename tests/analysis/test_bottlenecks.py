@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pytest_ortbench.analysis.bottlenecks import copy_shares, hints, kind_share, spinning_share
-from pytest_ortbench.core.profile import OperatorProfile, OperatorTime, Peak
+from pytest_ortbench.core.profile import NodeTime, OperatorProfile, OperatorTime, Peak
 
 MS = 1_000_000
 
@@ -182,3 +182,64 @@ def test_spinning_is_what_sleeping_saves(spun, slept, share):
 )
 def test_what_is_far_from_a_ceiling_is_not_bound_by_it(profile):
     assert hints(profile) == ()
+
+
+def test_a_model_of_one_node_is_not_told_to_fuse() -> None:
+    one = profile_of(("MatMul", 4.0, "compute"), node_count=1)
+    one = replace(one, operators=(replace(one.operators[0], nodes=1),))
+    [hint] = [text for text in hints(one) if "one operator" not in text]
+    assert hint == (
+        "bound by the call: 60% of the run is outside of its only node; a larger batch helps"
+    )
+
+
+@pytest.mark.parametrize(
+    ("level", "advice"),
+    [
+        ("all", "a larger batch or a captured graph helps"),
+        ("basic", "a larger batch, more fusion (--ort-graph-opt=all) or a captured graph helps"),
+        ("", "a larger batch, more fusion (--ort-graph-opt=all) or a captured graph helps"),
+    ],
+)
+def test_what_is_set_already_is_not_advised(level: str, advice: str) -> None:
+    [hint] = hints(profile_of(*BALANCED, node_count=9000, graph_optimization_level=level))
+    assert hint.endswith(f"; {advice}")
+
+
+@pytest.mark.parametrize(
+    ("plain_ms", "says"),
+    [
+        (14.0, "a run took 14.0 ms without the profiler and 10.0 ms with it, which can only be"),
+        (12.9, ""),
+        (7.8, ""),
+        (7.0, "a run took 10.0 ms with the profiler and 7.00 ms without: small nodes look"),
+    ],
+)
+def test_the_profiler_and_what_disturbed_the_runs_without_are_told_apart(
+    plain_ms: float, says: str
+) -> None:
+    found = hints(profile_of(*BALANCED, plain_ms=plain_ms))
+    assert [text.startswith(says) for text in found] == ([True] if says else [])
+
+
+def test_no_share_above_all_of_it_without_a_word() -> None:
+    [hint] = hints(with_work(profile_of(*BALANCED, peak=PEAK), Conv=(440_000_000, 1_000_000)))
+    assert hint.startswith("Conv reaches 110% of the peak rate of arithmetic: more than the large")
+    [hint] = hints(with_work(profile_of(*BALANCED, peak=PEAK), Add=(0, 65_000_000)))
+    assert hint == (
+        "Add reads and writes at 130% of the peak rate of memory: its values were still in a cache"
+    )
+    node = NodeTime(name="n", op="Conv", provider="P", time_ns=MS, macs=105_000_000, moved_bytes=9)
+    [hint] = hints(replace(profile_of(*BALANCED, peak=PEAK), nodes=(node,)))
+    assert hint.startswith("Conv reaches 105% of the peak")
+    [hint] = hints(profile_of(*BALANCED, peak=PEAK, macs=1_020_000_000, moved_bytes=9))[1:]
+    assert hint.startswith("the whole run reaches 102% of the peak")
+
+
+def test_measurements_of_a_peak_that_disagree_are_said() -> None:
+    unsteady = replace(PEAK, macs_trials_per_s=(42e9, 87e9, 60e9))
+    [hint] = hints(profile_of(*BALANCED, peak=unsteady))
+    assert hint.startswith("the peak rate of arithmetic was measured as 42.0 to 87.0 GMAC/s")
+    [hint] = hints(profile_of(*BALANCED, peak=replace(PEAK, bytes_trials_per_s=(10e9, 14e9))))
+    assert hint.startswith("the peak rate of memory was measured as 10.0 to 14.0 GB/s")
+    assert not hints(profile_of(*BALANCED, peak=replace(PEAK, macs_trials_per_s=(70e9, 87e9))))

@@ -97,3 +97,10 @@ def test_what_can_not_be_had_is_said(tmp_path: Path, quick: None) -> None:
     assert (nowhere.macs_per_s, nowhere.bytes_per_s, nowhere.copy_bytes) == (None, None, 0)
     assert nowhere.reason.startswith("product of float: ")
     assert "pass over memory: " in nowhere.reason
+
+
+def test_each_ceiling_is_the_best_of_several_trials(tmp_path: Path, quick: None) -> None:
+    found = peak_of(case_of(relu(tmp_path / "m.onnx")), "float", threads=1)
+    assert len(found.macs_trials_per_s) == len(found.bytes_trials_per_s) == 3
+    assert found.macs_per_s == max(found.macs_trials_per_s)
+    assert found.bytes_per_s == max(found.bytes_trials_per_s)
