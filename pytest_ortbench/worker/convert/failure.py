@@ -81,7 +81,7 @@ def _broken_weight(conversion: Conversion) -> str:
             for name, tensor in [*((t.name, t) for t in graph.initializer), *constants]:
                 values = onnx.numpy_helper.to_array(tensor)
                 if values.dtype.kind == "f" and np.isnan(values).any():
-                    return name
+                    return str(name)
     except Exception:  # noqa: BLE001 - the file can't be read: what was raised says more
         return ""
     return ""
