@@ -32,7 +32,7 @@ FLAGS = (
 )
 
 
-def browse(page: str, folder: Path) -> tuple[str, list[str]]:
+def browse(page: str, folder: Path, *, width: int = 800) -> tuple[str, list[str]]:
     """The document after its scripts ran, and what the browser said on its console."""
     browser = next(
         filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome")))
@@ -40,7 +40,14 @@ def browse(page: str, folder: Path) -> tuple[str, list[str]]:
     path = folder / "report.html"
     path.write_text(page, encoding="utf-8")
     done = subprocess.run(
-        [browser, *FLAGS, f"--user-data-dir={folder / 'profile'}", "--dump-dom", path.as_uri()],
+        [
+            browser,
+            *FLAGS,
+            f"--window-size={width},900",
+            f"--user-data-dir={folder / 'profile'}",
+            "--dump-dom",
+            path.as_uri(),
+        ],
         capture_output=True,
         text=True,
         check=True,
@@ -49,14 +56,14 @@ def browse(page: str, folder: Path) -> tuple[str, list[str]]:
     return done.stdout, re.findall(r"CONSOLE[^\n]*", done.stderr)
 
 
-def act(page: str, script: str, folder: Path) -> dict[str, Any]:
+def act(page: str, script: str, folder: Path, *, width: int = 800) -> dict[str, Any]:
     """What an added script returns, run behind the page's own; the policy is told its digest."""
     added = f"document.body.dataset.result = JSON.stringify((() => {{ {script} }})());"
     digest = base64.b64encode(hashlib.sha256(added.encode()).digest()).decode()
     assert page.count("script-src &#39;") == 1
     page = page.replace("script-src &#39;", f"script-src &#39;sha256-{digest}&#39; &#39;")
     page = page.replace("</body>", f"<script>{added}</script>\n</body>")
-    document, console = browse(page, folder)
+    document, console = browse(page, folder, width=width)
     assert console == []
     found = re.search(r'<body data-result="([^"]*)"', document)
     assert found is not None
