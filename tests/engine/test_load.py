@@ -222,11 +222,18 @@ def test_half_of_the_capacity_is_valid_and_twice_is_invalid_for_real(tmp_path: P
         half = 0.5 * samples.count / (samples.sum_ns * 1e-9)
         # Twice what it does at its very best: no quiet moment can make that VALID.
         twice = 2.0 / (samples.min_ns * 1e-9)
-        texts = (f"server:{half:.1f}:3s:p90", f"server:{twice:.1f}:100ms:p90")
-        result = measure_loads(result, texts, launcher)
+        # Half busy, nine of ten wait for no more than two others. A queue that lost its place, or
+        # callers that wait for a clock, would take more than twenty times an inference; so would a
+        # machine that stalls for a tenth of the test, hence three tries.
+        bound_ms = 20 * samples.sum_ns / samples.count * 1e-6
+        gentle = f"server:{half:.1f}:{bound_ms:.0f}ms:p90"
+        for _ in range(3):
+            [good] = measure_loads(result, (gentle,), launcher).loads
+            if good.valid:
+                break
+        [bad] = measure_loads(result, (f"server:{twice:.1f}:100ms:p90",), launcher).loads
     finally:
         launcher.close()
-    good, bad = result.loads
     assert good.valid is True
     assert good.test is not None
     assert good.test.reasons == ()
