@@ -14,7 +14,7 @@ from pytest_ortbench.core.errors import DocumentError, WorkerError
 from pytest_ortbench.core.extent import Extent
 from pytest_ortbench.core.outcome import CaseResult, Failure, RuntimeInfo
 from pytest_ortbench.core.run import Canary, Run
-from pytest_ortbench.engine.passes import carry_out, due
+from pytest_ortbench.engine.passes import carry_out, due, interrupted
 from pytest_ortbench.engine.standard import measure
 from pytest_ortbench.engine.variants import VARIANTS_FOLDER, Variants
 from pytest_ortbench.launch.launcher import Launcher
@@ -100,6 +100,11 @@ class Engine:
                 self._results[key] = carry_out(
                     name, self._results[key], self.launcher, self._others(key)
                 )
+        except KeyboardInterrupt:
+            # What is missing now was asked for: the tables say so.
+            found = self._results[key]
+            self._results[key] = interrupted(found, due(found, wanted))
+            raise
         finally:
             # An interrupt in a later pass costs nothing of an earlier one.
             self._store(self._results[key])

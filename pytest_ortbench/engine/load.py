@@ -25,9 +25,13 @@ from pytest_ortbench.schema.pass_questions import PutUnderLoad
 _BACKLOG_S, _BACKLOG_BOUNDS, _BACKLOG_SHARE = 2.0, 10.0, 0.2
 
 
+#: The reason of what Ctrl-C ended: it is measured when the run is resumed.
+INTERRUPTED = "interrupted before it was over"
+
+
 def missing_loads(result: CaseResult, texts: tuple[str, ...]) -> list[str]:
-    """Which of some loads a result lacks."""
-    known = {load.spec.text for load in result.loads}
+    """Which of some loads a result lacks, or has as interrupted."""
+    known = {load.spec.text for load in result.loads if load.reason != INTERRUPTED}
     return [text for text in texts if text not in known]
 
 
@@ -40,8 +44,22 @@ def measure_loads(result: CaseResult, texts: tuple[str, ...], launcher: Launcher
         launcher: Starts the workers.
     """
     for text in missing_loads(result, texts):
-        result = replace(result, loads=(*result.loads, _measure(result, text, launcher)))
+        load = _measure(result, text, launcher)
+        result = replace(result, loads=(*_others(result, text), load))
     return result
+
+
+def interrupted_loads(result: CaseResult, texts: tuple[str, ...]) -> CaseResult:
+    """Return the result with a reason for each load that it lacks."""
+    for text in missing_loads(result, texts):
+        spec = LoadSpec(text=text, scenario="", percent=0.0)
+        load = Load(spec=spec, reason=INTERRUPTED)
+        result = replace(result, loads=(*_others(result, text), load))
+    return result
+
+
+def _others(result: CaseResult, text: str) -> tuple[Load, ...]:
+    return tuple(load for load in result.loads if load.spec.text != text)
 
 
 def _measure(result: CaseResult, text: str, launcher: Launcher) -> Load:

@@ -17,9 +17,18 @@ from pytest_ortbench.core.case import Case, Sampling
 from pytest_ortbench.core.energy import Energy
 from pytest_ortbench.core.errors import ModelError, WorkerError
 from pytest_ortbench.core.outcome import CaseResult
+from pytest_ortbench.core.processes import ProcessPoint
 from pytest_ortbench.core.profile import OperatorProfile
+from pytest_ortbench.core.soak import Soak
+from pytest_ortbench.core.stages import Stages
+from pytest_ortbench.core.start_up import StartUps
 from pytest_ortbench.core.task import TaskAccuracy
-from pytest_ortbench.engine.load import measure_loads, missing_loads
+from pytest_ortbench.engine.load import (
+    INTERRUPTED,
+    interrupted_loads,
+    measure_loads,
+    missing_loads,
+)
 from pytest_ortbench.engine.processes import measure_processes
 from pytest_ortbench.engine.soak import measure_soak
 from pytest_ortbench.engine.stages import measure_stages
@@ -68,6 +77,41 @@ def carry_out(
     else:
         result = PASSES[name](result, launcher, others)
     result = replace(result, wall_s=result.wall_s + time.monotonic() - began)
+    return replace(result, flags=flags_of(result))
+
+
+def interrupted(result: CaseResult, names: Iterable[str]) -> CaseResult:
+    """Return a result with the reason for passes that Ctrl-C ended, so that nothing looks unasked.
+
+    Args:
+        result: What is known of the case.
+        names: The passes that it lacks, as :func:`due` names them.
+    """
+    case = result.case
+    for name in names:
+        if name.startswith(LOAD):
+            result = interrupted_loads(result, (name.removeprefix(LOAD),))
+        elif name == "load":
+            result = interrupted_loads(result, case.sampling.loads)
+        elif name == "energy":
+            result = replace(result, energy=Energy(reason=INTERRUPTED))
+        elif name == "profile":
+            result = replace(result, profile=OperatorProfile(reason=INTERRUPTED))
+        elif name == "soak":
+            result = replace(result, soak=Soak(reason=INTERRUPTED))
+        elif name == "stages":
+            file = Path(case.stages).name
+            result = replace(result, stages=Stages(file=file, reason=INTERRUPTED))
+        elif name == "startup":
+            result = replace(result, start_ups=StartUps(reason=INTERRUPTED))
+        elif name == "processes":
+            points = tuple(
+                ProcessPoint(asked=count, reason=INTERRUPTED) for count in case.sampling.processes
+            )
+            result = replace(result, processes=points)
+        elif name == "task":
+            label = case.dataset.label if case.dataset is not None else ""
+            result = replace(result, task=TaskAccuracy(dataset=label, reason=INTERRUPTED))
     return replace(result, flags=flags_of(result))
 
 
@@ -196,13 +240,18 @@ PASSES: dict[str, Callable[[CaseResult, Launcher, Sequence[Case]], CaseResult]] 
     "task": _task,
 }
 
+
+def _over(found: Energy | OperatorProfile | Soak | Stages | StartUps | TaskAccuracy | None) -> bool:
+    return found is not None and found.reason != INTERRUPTED
+
+
 _IS_DONE: dict[str, Callable[[CaseResult], bool]] = {
-    "energy": lambda result: result.energy is not None,
-    "profile": lambda result: result.profile is not None,
-    "soak": lambda result: result.soak is not None,
+    "energy": lambda result: _over(result.energy),
+    "profile": lambda result: _over(result.profile),
+    "soak": lambda result: _over(result.soak),
     "load": lambda result: not missing_loads(result, result.case.sampling.loads),
-    "stages": lambda result: result.stages is not None,
-    "startup": lambda result: result.start_ups is not None,
-    "processes": lambda result: bool(result.processes),
-    "task": lambda result: result.task is not None,
+    "stages": lambda result: _over(result.stages),
+    "startup": lambda result: _over(result.start_ups),
+    "processes": lambda result: any(p.reason != INTERRUPTED for p in result.processes),
+    "task": lambda result: _over(result.task),
 }

@@ -11,10 +11,17 @@ import pytest
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.energy import Energy, EnergyWindow
 from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.core.load import Load, LoadSpec
 from pytest_ortbench.core.outcome import CaseResult, Failure
+from pytest_ortbench.core.processes import ProcessPoint
+from pytest_ortbench.core.soak import Soak
+from pytest_ortbench.core.stages import Stages
+from pytest_ortbench.engine import passes
 from pytest_ortbench.engine.engine import Engine
-from pytest_ortbench.engine.passes import due
+from pytest_ortbench.engine.load import INTERRUPTED, missing_loads
+from pytest_ortbench.engine.passes import due, interrupted
 from pytest_ortbench.plan.matrix import Planned
+from pytest_ortbench.report.blocks import block_lines
 from tests.results_factory import make_case, make_result, make_run
 
 from .fakes import FakeLauncher, FakeWorker
@@ -166,3 +173,58 @@ def test_a_case_that_failed_gets_no_further_pass() -> None:
     failure = Failure(kind="crash", phase="measure", message="it died")
     assert due(replace(make_result(), energy=None), ["energy"]) == ["energy"]
     assert due(replace(make_result(), energy=None, failure=failure), ["energy"]) == []
+
+
+def test_what_an_interrupt_cut_off_says_so_and_is_measured_when_resumed(
+    engine_of: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a word the row would look as if no load and no soak had been asked for."""
+
+    def pressed(*_: object) -> CaseResult:
+        raise KeyboardInterrupt
+
+    def soaked(result: CaseResult, *_: object) -> CaseResult:
+        return replace(result, soak=Soak(seconds=1.0))
+
+    load = Load(spec=LoadSpec(text="offline", scenario="offline", percent=99.0), reason="tested")
+    monkeypatch.setitem(passes.PASSES, "soak", soaked)
+    monkeypatch.setitem(passes.PASSES, "load", pressed)
+    engine, planned, journal, _ = engine_of(Metered(), "load", "soak", "stages", "processes")
+    sampling = replace(planned.case.sampling, loads=("offline", "single-stream"), processes=(2,))
+    planned = replace(
+        planned, case=replace(planned.case, sampling=sampling, stages="/somewhere/own.py")
+    )
+    with pytest.raises(KeyboardInterrupt):
+        engine.result(planned)
+    [stored] = journal.results
+    assert engine.results == (stored,)
+    assert stored.status == "measured"
+    assert stored.soak == Soak(seconds=1.0)
+    assert [(one.spec.text, one.reason) for one in stored.loads] == [
+        ("offline", INTERRUPTED), ("single-stream", INTERRUPTED),
+    ]  # fmt: skip
+    assert stored.stages == Stages(file="own.py", reason=INTERRUPTED)
+    assert stored.processes == (ProcessPoint(asked=2, reason=INTERRUPTED),)
+    lines = block_lines(make_run([stored]))
+    name = stored.case.case_id
+    assert (
+        f"load of {name}: offline was not tested: {INTERRUPTED}; single-stream was not tested: "
+        f"{INTERRUPTED}"
+    ) in lines
+    assert f"stages of {name} (own.py): {INTERRUPTED}" in lines
+    # A resumed run does what is missing, and nothing twice.
+    wanted = {"load", "soak", "stages", "processes"}
+    assert due(stored, wanted) == ["load", "stages", "processes"]
+    half = replace(stored, loads=(load, stored.loads[1]))
+    assert missing_loads(half, sampling.loads) == ["single-stream"]
+    assert interrupted(half, ["load"]).loads == half.loads
+
+
+@pytest.mark.parametrize("name", sorted(passes.PASSES))
+def test_every_pass_can_be_interrupted(name: str) -> None:
+    sampling = replace(make_case().sampling, loads=("offline",), processes=(2,))
+    result = make_result(case=replace(make_case(), sampling=sampling, stages="own.py"))
+    assert due(result, [name]) == [name]
+    marked = interrupted(result, [name])
+    assert due(marked, [name]) == [name]
+    assert marked != result
