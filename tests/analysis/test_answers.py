@@ -103,6 +103,7 @@ def test_barred_cases_are_never_ranked():
 
 
 def test_batches_are_ranked_apart_for_latency_and_together_for_throughput():
+    """T4: latencies of different batches are never ranked; the best batch is named."""
     answer = only(
         at("cpu", 3.0), at("openvino", 4.0), at("cpu", 20.0, batch=8), at("openvino", 16.0, batch=8)
     )

@@ -45,6 +45,7 @@ def test_throughput_of_several_callers_is_over_wall_time() -> None:
 
 
 def test_efficiency_is_of_what_as_many_single_callers_would_do() -> None:
+    """T5: callers on a shared session, with all threads stated."""
     [scaling] = scalings(make_run(SEEN))
     assert [point.efficiency for point in scaling.points] == pytest.approx(
         [1.0, 5167 / 7702 / 2, 3758 / 7702 / 4], rel=1e-3

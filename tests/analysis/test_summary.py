@@ -123,6 +123,7 @@ def test_cpu_time_is_per_inference():
 
 
 def test_spread_is_between_workers():
+    """T1: medians of fresh sessions differ, and the result says by how much."""
     assert of_workers([100] * 10, [110] * 10).spread == pytest.approx(0.1)
     assert of_workers([100] * 10).spread is None
 

@@ -360,6 +360,7 @@ def test_other_processes_on_the_device(counts, expected):
 
 
 def test_more_threads_than_cpus():
+    """T2: 32 threads on two CPUs are flagged."""
     samples = make_samples()
     assert detail(of_samples(samples, threads=32, cpus=2), "THREADS>CPUS") == (
         "32 threads (affinity) on 2 CPUs"

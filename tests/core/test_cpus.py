@@ -116,6 +116,7 @@ def test_threads_follow_affinity_and_quota(
     files: dict[str, str],
     expected: tuple[int, int, str, float | None],
 ) -> None:
+    """T3: quotas of both versions and affinity decide, and the source is kept."""
     allow(monkeypatch, allowed)
     found = allowance(lay(tmp_path, {**cpus(4), **files}))
     assert (found.cpus, found.threads, found.source, found.quota) == expected

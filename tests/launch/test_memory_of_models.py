@@ -70,7 +70,7 @@ def test_the_peak_repeats_within_two_percent_over_three_workers(
 def test_200_megabytes_before_the_case_do_not_show(
     name: str, case_of: Callable[[str], Case], tmp_path: Path
 ) -> None:
-    """Neither those that the worker had before it began, nor those that the host has."""
+    """T8: neither those that the worker had before it began, nor those that the host has."""
     case = case_of(name)
     (tmp_path / "sitecustomize.py").write_text(ALLOCATES)
     runtime = replace(case.runtime, environment={"PYTHONPATH": str(tmp_path)})

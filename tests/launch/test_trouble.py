@@ -62,6 +62,7 @@ def test_a_crash_in_the_middle_of_measuring(launcher: ProcessLauncher, tmp_path:
 def test_a_session_that_never_comes_is_a_timeout_and_its_group_is_gone(
     launcher: ProcessLauncher, tmp_path: Path
 ) -> None:
+    """T11: the next case runs."""
     # Long enough for the start of an interpreter on a busy machine, short against the hang.
     failure = ends_with(launcher, tmp_path, "hang@session", timeout_s=4.0)
     assert (failure.kind, failure.phase) == ("timeout", "session")

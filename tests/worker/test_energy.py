@@ -123,6 +123,7 @@ def test_a_real_clock_a_real_thread_and_the_real_pynvml(library: Path) -> None:
 
 @pytest.mark.needs("cc")
 def test_counter_and_power_that_disagree_are_flagged_with_both(library: Path) -> None:
+    """E5: the counter says half of the polled power."""
     plain = run_with(library, SHORT, STAND_IN_DEVICES="half")
     windows = tuple(
         EnergyWindow(
@@ -175,6 +176,7 @@ print(json.dumps({"energy": found, "memory": seen}))
 
 @pytest.mark.needs("cc")
 def test_a_device_that_can_not_be_read_leaves_the_others_alone(library: Path) -> None:
+    """E2: one device does not support it; the others are read."""
     found = run_with(
         library,
         OPEN,
@@ -195,6 +197,7 @@ def test_a_device_that_can_not_be_read_leaves_the_others_alone(library: Path) ->
 @pytest.mark.needs("cc")
 @pytest.mark.parametrize(("code", "words"), [("9", "Driver Not Loaded"), ("4", "Permission")])
 def test_no_driver_and_no_permission_are_reasons(library: Path, code: str, words: str) -> None:
+    """E2: never 0, always the reason."""
     found = run_with(library, OPEN, STAND_IN_BROKEN=code, ASKED='["0"]')
     assert found["energy"]["0"].startswith("NVML: ")
     assert words in found["energy"]["0"]
@@ -216,6 +219,7 @@ def test_no_driver_and_no_permission_are_reasons(library: Path, code: str, words
 def test_the_visible_devices_decide_whose_energy_it_is(
     library: Path, visible: str, energy: dict[str, str]
 ) -> None:
+    """E3: numbers, UUIDs, MIG slices and nothing at all."""
     asked = "[" + ", ".join(f'"{number}"' for number in energy) + "]"
     found = run_with(
         library, OPEN, STAND_IN_DEVICES="ok,ok,ok", CUDA_VISIBLE_DEVICES=visible, ASKED=asked
@@ -236,6 +240,7 @@ def test_the_visible_devices_decide_whose_energy_it_is(
 def test_memory_is_ours_only_where_we_are_seen(
     library: Path, pids: str, source: str, neighbours: int
 ) -> None:
+    """E4: in a container only foreign processes are seen."""
     found = run_with(library, OPEN, STAND_IN_PIDS=pids, ASKED="[]")
     assert found["memory"][1].startswith(source)
     assert found["memory"][2] == neighbours
@@ -293,6 +298,7 @@ def laid_pass(
 
 
 def test_four_trials_each_long_enough_for_a_case_of_20_ms() -> None:
+    """E1: a counter of 100 ms steps and a case of 20 ms: the window is longer."""
     made, _ = laid_pass(Laid(simulated.Board(window_ms=25)))
     energy = made.run(300)
     assert len(energy.windows) == 4
@@ -314,6 +320,7 @@ def test_a_slow_case_gets_a_longer_window() -> None:
 
 
 def test_a_case_that_does_not_fit_is_null_with_the_reason() -> None:
+    """E1: a window that holds too little gives no figure."""
     made, _ = laid_pass(Laid(simulated.Board(window_ms=25)), inference_ms=2000)
     energy = made.run(30)
     assert energy.windows == ()
@@ -432,6 +439,7 @@ def test_sockets_and_their_memory_are_added_and_nothing_twice(tmp_path: Path) ->
 
 
 def test_a_counter_that_wraps_goes_on(tmp_path: Path) -> None:
+    """E6: the difference over the end of the range is right."""
     lay_rapl(tmp_path, {"intel-rapl:0": ("package-0", 999_900)})
     meter = open_meter(CPU, powercap=tmp_path)
     total = 0
@@ -467,6 +475,7 @@ def test_a_wrapping_tree_gives_the_true_energy(tmp_path: Path) -> None:
 def test_a_tree_that_can_not_be_read_is_null_with_the_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """E6: a powercap file that only root may read."""
     with pytest.raises(NoMeter, match=r"no RAPL counter in .*virtual machines"):
         open_meter(CPU, powercap=tmp_path / "none")
     lay_rapl(tmp_path, TREE)

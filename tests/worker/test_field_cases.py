@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,10 +15,12 @@ from pytest_ortbench.analysis.summary import summarise
 from pytest_ortbench.core.case import InputSpec, SessionConfig
 from pytest_ortbench.core.cpus import allowance
 from pytest_ortbench.core.model import ValueHint
+from pytest_ortbench.plan.session_options import with_spinning
 from pytest_ortbench.worker import accuracy
 from pytest_ortbench.worker.measured import MeasuredCase
 from pytest_ortbench.worker.memory import best_source
 from pytest_ortbench.worker.outputs import check
+from pytest_ortbench.worker.session import create, session_options
 from pytest_ortbench.worker.soak import soak
 from tests.launch.cases import case_of, x_input
 from tests.results_factory import make_result
@@ -52,7 +55,7 @@ def six_layers(path: Path) -> Path:
 def test_threads_are_what_the_process_may_use_unless_they_are_set(
     tmp_path: Path, asked: int | None
 ) -> None:
-    """32 threads on two CPUs take 26 times as long: the default must not be that."""
+    """T2: 32 threads on two CPUs take 26 times as long: the default must not be that."""
     case = case_of(six_layers(tmp_path / "m.onnx"), inputs=(x_input((1, 512)),))
     case = replace(case, session=SessionConfig(intra_op_num_threads=asked))
     opened = MeasuredCase(case, lambda phase: None).open()  # noqa: ARG005
@@ -65,7 +68,7 @@ def test_threads_are_what_the_process_may_use_unless_they_are_set(
 
 
 def test_sessions_that_come_and_go_are_no_leak(tmp_path: Path) -> None:
-    """Memory wanders over sessions that are made and released, then it stays."""
+    """T9: memory wanders over sessions that are made and released, then it stays."""
     model = six_layers(tmp_path / "m.onnx").read_bytes()
     feeds = {"x": np.ones((1, 512), np.float32)}
     source, now = best_source(), 0.0
@@ -89,7 +92,30 @@ def test_sessions_that_come_and_go_are_no_leak(tmp_path: Path) -> None:
     assert missing["leaks"] == "no soak was asked for (--ort-soak)"
 
 
+@pytest.mark.skipif(allowance().threads < 2, reason="waiting threads need a second CPU to spin on")
+def test_threads_that_spin_between_paced_calls_cost_cpu_time(tmp_path: Path) -> None:
+    """T6: at 45 calls a second most of the time is waiting, and who spins works through it."""
+    case = case_of(six_layers(tmp_path / "m.onnx"), inputs=(x_input((32, 512)),))
+    feeds = {"x": np.ones((32, 512), np.float32)}
+    cpu_s: dict[str, float] = {}
+    for switch in ("on", "off"):
+        config = with_spinning(case.session, switch)
+        options = session_options(config, threads=2)
+        session, _ = create(case.variant.path, case.provider, options)
+        session.run(None, feeds)
+        began, due = time.process_time(), time.perf_counter()
+        for _ in range(45):
+            session.run(None, feeds)
+            due += 1 / 45
+            time.sleep(max(0.0, due - time.perf_counter()))
+        cpu_s[switch] = (time.process_time() - began) / 45
+        del session
+    # Seen: four to five times. How long they spin is ONNX Runtime's choice.
+    assert cpu_s["on"] > 2 * cpu_s["off"], cpu_s
+
+
 def test_ten_thousand_rows_of_dictionaries_are_compared(tmp_path: Path) -> None:
+    """T10: a classifier with ZipMap gives a list of dictionaries."""
     model = graphs.classifier()
     spec = InputSpec(name="x", type="tensor(float)", shape=(ROWS, 4), hint=ValueHint(kind="normal"))
     path = tmp_path / "reference.npz"
