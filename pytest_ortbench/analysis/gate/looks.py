@@ -90,8 +90,8 @@ class Judgement:
         high: Upper bound at 5 %, likewise.
         p: One-sided p-value of "not slower".
         launches: Launches that the look saw.
-        improved: Whether the contender is faster by the margin, by the mirrored rule; for
-            information only.
+        improved: Whether the contender is faster: the upper bound is below no change, and the
+            estimate beyond the margin. For information only.
         detectable: Smallest effect that so many launches would find in nine of ten cases;
             ``None`` with too few launches to tell.
         next_look: Launches at which it goes on; ``None`` once decided.
@@ -163,7 +163,9 @@ def _describe(
     next_look: int | None = None,
 ) -> Judgement:
     estimate = hodges_lehmann(contrasts)
-    improved = upper_bound(contrasts, look.alpha) < 0 and estimate <= -math.log1p(plan.margin)
+    # By the bound that is shown: nothing depends on it but the word, and an interval wholly below
+    # 1 beside "same" would contradict itself.
+    improved = upper_bound(contrasts, plan.pass_alpha) < 0 and estimate <= -math.log1p(plan.margin)
     return Judgement(
         verdict=verdict,
         estimate=math.expm1(estimate),

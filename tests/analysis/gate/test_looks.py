@@ -22,6 +22,7 @@ from pytest_ortbench.analysis.gate.looks import (
     judge,
     smallest_margin,
 )
+from pytest_ortbench.analysis.gate.signed_rank import upper_bound
 
 
 def launches(count: int, shift: float, deviation: float, seed: int = 0) -> list[float]:
@@ -71,6 +72,23 @@ def test_a_speed_up_passes_and_is_told():
     assert judgement.verdict == PASS
     assert judgement.improved
     assert judgement.estimate == pytest.approx(-0.1, abs=0.01)
+
+
+def test_a_disturbed_launch_does_not_hide_a_speed_up():
+    disturbed = [*launches(11, math.log(0.9), 0.01), 0.3]
+    assert upper_bound(disturbed, SHARED_FLOOR.looks[1].alpha) > 0
+    judgement = judge(disturbed, SHARED_FLOOR, not_before=12)
+    assert judgement.verdict == PASS
+    assert judgement.high is not None
+    assert judgement.high < 0
+    assert judgement.improved
+
+
+def test_an_interval_that_holds_no_change_is_no_speed_up():
+    judgement = judge([*launches(5, math.log(0.95), 0.001), 0.01, 0.02, 0.02], SHARED_FLOOR)
+    assert judgement.high is not None
+    assert judgement.high > 0
+    assert not judgement.improved
 
 
 def test_noise_ends_inconclusive_with_the_effect_that_could_be_seen():
