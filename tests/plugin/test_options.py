@@ -307,7 +307,7 @@ def test_each_key_is_read_from_both_tables(
     read: Read, pytester: pytest.Pytester, spec: OptionSpec, table: str
 ) -> None:
     (pytester.path / "x").touch()
-    (pytester.path / "x.py").write_text("def f(batch): ...")
+    (pytester.path / "x.py").write_text("def f(batch): ...\ndef preprocess(frame): ...\n")
     if spec.field in ("results", "plots", "load_logs"):
         (pytester.path / "x").unlink()
     text = _FITTING.get(spec.field, _SAMPLES[spec.kind][0])
