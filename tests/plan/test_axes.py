@@ -174,7 +174,7 @@ def test_a_range_that_runs_backwards_or_too_far_says_so() -> None:
     assert str(caught.value) == (
         f"{PLACE}: the range 300-1 in 'seq:300-1' ends before it starts. Write 1-300"
     )
-    with pytest.raises(UsageError, match=r"the range 1-10001 in .* has 10001 sizes, the most is 10"):
+    with pytest.raises(UsageError, match=r"the range 1-10001 in .* has 10001 sizes"):
         parse_dims("seq:1-10001", place=PLACE, ranges=True)
     assert len(parse_dims("seq:1-10000", place=PLACE, ranges=True)["seq"]) == 10_000
 
