@@ -5,6 +5,7 @@ As data; the terminal, Markdown and HTML each write it in their way.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -174,9 +175,16 @@ _MACHINE = {
 }
 
 
+#: Instructions that decide how fast a precision is, among the CPU's flags.
+_INSTRUCTIONS = re.compile(r"avx2|avx512f|\w*vnni|\w*(?:fp16|fphp|bf16|i8mm)|amx_\w+|asimddp|sve2?")
+
+
 def machine_line(run: Run) -> str:
-    """Name the machine: ``ci-7: AMD EPYC, 2 CPUs, 23.5 GiB, Linux 6.18, virtual machine``."""
-    stable = run.machine.stable
+    """Name the machine: ``ci-7: AMD EPYC (avx2), 2 CPUs, 23.5 GiB, Linux 6.18, virtual machine``."""
+    stable = dict(run.machine.stable)
+    flags = [flag for flag in stable.get("cpu_flags", "").split() if _INSTRUCTIONS.fullmatch(flag)]
+    if flags and "cpu" in stable:
+        stable["cpu"] += f" ({' '.join(flags)})"
     facts = [form.format(stable[name]) for name, form in _MACHINE.items() if stable.get(name)]
     if "cpu" not in stable:
         # Written by another version: whatever it held to be stable.

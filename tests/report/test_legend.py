@@ -22,7 +22,15 @@ def test_the_machine_is_named_by_what_tells_machines_apart() -> None:
         stable={"cpu": "AMD EPYC", "cpu_flags": "avx avx2", "cpus_usable": "2", "memory": "24 GiB"},
     )
     run = factory.make_run([], machine=machine)
-    assert legend.machine_line(run) == "ci-7: AMD EPYC, 2 CPUs, 24 GiB"
+    assert legend.machine_line(run) == "ci-7: AMD EPYC (avx2), 2 CPUs, 24 GiB"
+
+
+def test_the_machine_is_named_with_the_instructions_that_precisions_need() -> None:
+    flags = "amx_int8 avx avx2 avx512_bf16 avx512_vnni avx512f avx_vnni f16c fma sse4_2"
+    machine = Machine(host="ci-8", stable={"cpu": "Xeon", "cpu_flags": flags})
+    assert legend.machine_line(factory.make_run([], machine=machine)) == (
+        "ci-8: Xeon (amx_int8 avx2 avx512_bf16 avx512_vnni avx512f avx_vnni)"
+    )
 
 
 def test_a_machine_of_another_version_is_named_by_what_there_is() -> None:
