@@ -180,7 +180,7 @@ _INSTRUCTIONS = re.compile(r"avx2|avx512f|\w*vnni|\w*(?:fp16|fphp|bf16|i8mm)|amx
 
 
 def machine_line(run: Run) -> str:
-    """Name the machine: ``ci-7: AMD EPYC (avx2), 2 CPUs, 23.5 GiB, Linux 6.18, virtual machine``."""
+    """Name the machine: ``ci-7: AMD EPYC (avx2), 2 CPUs, 23.5 GiB, Linux 6.18``."""
     stable = dict(run.machine.stable)
     flags = [flag for flag in stable.get("cpu_flags", "").split() if _INSTRUCTIONS.fullmatch(flag)]
     if flags and "cpu" in stable:
