@@ -26,7 +26,7 @@ def trial(page_cache: str, create_ms: int, engines: str = "none", **more: object
         first_inference_ns=5 * MS,
         again_ns=MS,
     )
-    return replace(made, **more)  # type: ignore[arg-type]
+    return replace(made, **more)  # type: ignore[arg-type]  # fields by name
 
 
 def result_of(*trials: StartTrial) -> CaseResult:

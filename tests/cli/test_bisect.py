@@ -30,7 +30,7 @@ def slower_from(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
         launcher = FakeLauncher(time_of)
 
         def launched(pair: Pair, _: object, **options: object) -> Launched:
-            return measure_launch(pair, launcher, **options)  # type: ignore[arg-type]
+            return measure_launch(pair, launcher, **options)  # type: ignore[arg-type]  # the options of the original
 
         monkeypatch.setattr(engine_gate, "measure_launch", launched)
         monkeypatch.setattr("pytest_ortbench.cli.bisect._chosen", lambda _: RUNTIMES)

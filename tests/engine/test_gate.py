@@ -176,7 +176,7 @@ def test_a_changed_distribution_escalates_to_inconclusive():
             made._run = lambda count: run(1) + tuple(round(1.1 * value) for value in run(count - 1))
         return made
 
-    launcher.open = opened  # type: ignore[method-assign]
+    launcher.open = opened  # type: ignore[method-assign]  # the fake answers this
     result = gate(launcher).judge(PAIR, RULES, baseline="b")
     assert result.verdict == "inconclusive"
     assert "the distribution changed" in result.reason

@@ -38,9 +38,9 @@ class Together(FakeLauncher):
         opened = super().open(case, worker=worker, deadline=deadline)
         self.live = worker + 1
         self.barrier = threading.Barrier(self.live)
-        opened.warm = self._warm  # type: ignore[method-assign]
-        opened.block = self._block  # type: ignore[method-assign]
-        opened.memory = lambda: make_memory(peak_bytes=1000)  # type: ignore[method-assign]
+        opened.warm = self._warm  # type: ignore[method-assign]  # the fake answers this
+        opened.block = self._block  # type: ignore[method-assign]  # the fake answers this
+        opened.memory = lambda: make_memory(peak_bytes=1000)  # type: ignore[method-assign]  # the fake answers this
         return opened
 
     def _warm(self, budget_s: float) -> WarmUp:
@@ -92,7 +92,7 @@ def test_a_process_that_fails_meanwhile_ends_the_others() -> None:
     def die(iterations: int) -> Block:
         raise WorkerError(Failure(kind="crash", phase="measure", message="it died"))
 
-    launcher._block = die  # type: ignore[method-assign]
+    launcher._block = die  # type: ignore[method-assign]  # the fake answers this
     result = measured(launcher)
     assert [point.reason for point in result.processes] == ["crash: it died"] * 2
     assert process_scaling(result)[1].reason == "crash: it died"

@@ -30,8 +30,8 @@ class Staged(FakeLauncher):
 
     def open(self, case: Case, *, worker: int, deadline: float | None) -> FakeWorker:
         opened = super().open(case, worker=worker, deadline=deadline)
-        opened.load_stages = self._load  # type: ignore[attr-defined]
-        opened.frames = self._frames  # type: ignore[attr-defined]
+        opened.load_stages = self._load  # type: ignore[attr-defined]  # the fake answers this
+        opened.frames = self._frames  # type: ignore[attr-defined]  # the fake answers this
         return opened
 
     def _load(self, path: str, budget_s: float) -> StagesReady:
@@ -102,7 +102,7 @@ def test_where_stages_can_not_be_had_no_worker_is_started(
     case: Case, changes: dict[str, object], reason: str
 ) -> None:
     launcher = Staged()
-    found = measured(replace(case, **changes), launcher)  # type: ignore[arg-type]
+    found = measured(replace(case, **changes), launcher)  # type: ignore[arg-type]  # fields by name
     assert reason in found.reason
     assert not found.faulty
     assert (found.workers, launcher.opened) == ((), [])

@@ -40,7 +40,7 @@ def conversion(recipe: Recipe = DYNAMIC, **changed: object) -> Conversion:
         own_precision="fp32",
         inputs=(SPEC,),
     )
-    return replace(made, **changed)  # type: ignore[arg-type]
+    return replace(made, **changed)  # type: ignore[arg-type]  # fields by name
 
 
 def planned(precision: str = "int8-dynamic") -> Case:
@@ -77,7 +77,7 @@ class FakeLauncher:
 
 def test_a_case_gets_the_file_its_digest_and_how_it_was_made(tmp_path: Path) -> None:
     launcher = FakeLauncher()
-    case = Variants(launcher=launcher, folder=tmp_path).prepare(planned(), conversion())  # type: ignore[arg-type]
+    case = Variants(launcher=launcher, folder=tmp_path).prepare(planned(), conversion())  # type: ignore[arg-type]  # a launcher as far as it is asked
     assert Path(case.variant.path).read_bytes() == b"model"
     assert (case.variant.digest, case.variant.size_bytes) == ("a" * 64, 12)
     assert case.variant.external_files == ("model.onnx.data",)
@@ -88,10 +88,10 @@ def test_a_case_gets_the_file_its_digest_and_how_it_was_made(tmp_path: Path) -> 
 
 def test_a_second_case_and_a_second_run_convert_nothing(tmp_path: Path) -> None:
     launcher = FakeLauncher()
-    variants = Variants(launcher=launcher, folder=tmp_path)  # type: ignore[arg-type]
+    variants = Variants(launcher=launcher, folder=tmp_path)  # type: ignore[arg-type]  # a launcher as far as it is asked
     first = variants.prepare(planned(), conversion())
     assert variants.prepare(planned(), conversion()) == first
-    later = Variants(launcher=launcher, folder=tmp_path)  # type: ignore[arg-type]
+    later = Variants(launcher=launcher, folder=tmp_path)  # type: ignore[arg-type]  # a launcher as far as it is asked
     assert later.prepare(planned(), conversion()) == first
     assert len(launcher.calls) == 1
 
@@ -142,7 +142,7 @@ def test_the_content_of_calibration_data_counts_and_not_its_name(tmp_path: Path)
 def test_a_failure_is_remembered_and_leaves_nothing(tmp_path: Path) -> None:
     failure = Failure(kind="unsupported", phase="convert", message="no")
     launcher = FakeLauncher(failure=failure)
-    variants = Variants(launcher=launcher, folder=tmp_path)  # type: ignore[arg-type]
+    variants = Variants(launcher=launcher, folder=tmp_path)  # type: ignore[arg-type]  # a launcher as far as it is asked
     for _ in range(2):
         with pytest.raises(WorkerError) as caught:
             variants.prepare(planned(), conversion())
@@ -154,7 +154,7 @@ def test_a_failure_is_remembered_and_leaves_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize("damage", ["truncated", "no record", "no data", "garbage"])
 def test_a_damaged_one_is_made_again(tmp_path: Path, damage: str) -> None:
     launcher = FakeLauncher()
-    first = Variants(launcher=launcher, folder=tmp_path).prepare(planned(), conversion())  # type: ignore[arg-type]
+    first = Variants(launcher=launcher, folder=tmp_path).prepare(planned(), conversion())  # type: ignore[arg-type]  # a launcher as far as it is asked
     folder = Path(first.variant.path).parent
     if damage == "truncated":
         (folder / "model.onnx").write_bytes(b"mod")
@@ -164,7 +164,7 @@ def test_a_damaged_one_is_made_again(tmp_path: Path, damage: str) -> None:
         (folder / "model.onnx.data").unlink()
     else:
         (folder / "variant.json").write_text(json.dumps([1]))
-    again = Variants(launcher=launcher, folder=tmp_path).prepare(planned(), conversion())  # type: ignore[arg-type]
+    again = Variants(launcher=launcher, folder=tmp_path).prepare(planned(), conversion())  # type: ignore[arg-type]  # a launcher as far as it is asked
     assert again == first
     assert len(launcher.calls) == 2
     assert Path(again.variant.path).read_bytes() == b"model"
@@ -174,7 +174,7 @@ def test_the_draft_of_a_killed_process_is_removed(tmp_path: Path) -> None:
     left = tmp_path / f".{cache_key(conversion())}-killed"
     left.mkdir()
     (left / "model.onnx").write_bytes(b"half")
-    Variants(launcher=FakeLauncher(), folder=tmp_path).prepare(planned(), conversion())  # type: ignore[arg-type]
+    Variants(launcher=FakeLauncher(), folder=tmp_path).prepare(planned(), conversion())  # type: ignore[arg-type]  # a launcher as far as it is asked
     assert not left.exists()
 
 
@@ -183,7 +183,7 @@ def test_runs_at_the_same_time_make_it_once(tmp_path: Path) -> None:
     found: list[Case] = []
 
     def run() -> None:
-        variants = Variants(launcher=launcher, folder=tmp_path)  # type: ignore[arg-type]
+        variants = Variants(launcher=launcher, folder=tmp_path)  # type: ignore[arg-type]  # a launcher as far as it is asked
         found.append(variants.prepare(planned(), conversion()))
 
     threads = [threading.Thread(target=run) for _ in range(4)]
@@ -198,7 +198,7 @@ def test_runs_at_the_same_time_make_it_once(tmp_path: Path) -> None:
 
 def test_a_cache_that_can_t_be_written_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    variants = Variants(launcher=FakeLauncher(), folder=tmp_path / "file" / "variants")  # type: ignore[arg-type]
+    variants = Variants(launcher=FakeLauncher(), folder=tmp_path / "file" / "variants")  # type: ignore[arg-type]  # a launcher as far as it is asked
     with pytest.raises(WorkerError) as caught:
         variants.prepare(planned(), conversion())
     assert caught.value.failure.kind == "error"
@@ -293,7 +293,7 @@ class TestFamilies:
                 "pruned": Member(spec=str(folder / "none.onnx"), sqnr_floor_db=12.0),
             },
         )
-        return {"net": replace(made, **changed)}  # type: ignore[arg-type]
+        return {"net": replace(made, **changed)}  # type: ignore[arg-type]  # fields by name
 
     @pytest.mark.parametrize("spec", ["net", "a.onnx"])
     def test_name_and_file_mean_the_same_model(self, tmp_path: Path, spec: str) -> None:

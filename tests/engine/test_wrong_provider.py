@@ -55,12 +55,12 @@ class InProcess:
         facts = opened.open()
         for name in ("info", "startup", "threads", "threads_source", "cpus", "no_energy"):
             setattr(opened, name, getattr(facts, name))
-        opened.options_in_force, opened.clock_pair_ns = {}, facts.clock_pair_ns  # type: ignore[attr-defined]
-        opened.profile = opened.placement  # type: ignore[attr-defined]
+        opened.options_in_force, opened.clock_pair_ns = {}, facts.clock_pair_ns  # type: ignore[attr-defined]  # the fake answers this
+        opened.profile = opened.placement  # type: ignore[attr-defined]  # the fake answers this
         if case.dataset is not None:
             score = functools.partial(opened.task, case.dataset)
-            opened.task = lambda reference: score(str(reference))  # type: ignore[method-assign]
-        opened.close = lambda: None  # type: ignore[attr-defined]
+            opened.task = lambda reference: score(str(reference))  # type: ignore[method-assign]  # the fake answers this
+        opened.close = lambda: None  # type: ignore[attr-defined]  # the fake answers this
         return opened
 
     def __init__(self, folder: Path | None = None) -> None:
@@ -110,8 +110,8 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., CaseRe
         case = case_of(read_model(path, name="m", source="file"))
         case = change(replace(case, dataset=dataset))
         launcher = InProcess(tmp_path)
-        result = measure(case, launcher, tmp_path)  # type: ignore[arg-type]
-        return result if dataset is None else carry_out("task", result, launcher)  # type: ignore[arg-type]
+        result = measure(case, launcher, tmp_path)  # type: ignore[arg-type]  # the fake answers this
+        return result if dataset is None else carry_out("task", result, launcher)  # type: ignore[arg-type]  # the fake answers this
 
     return measured_with
 

@@ -72,9 +72,9 @@ def overall(best: Matrix, cases: Matrix) -> Told:
     ]
     behind = _behind(matrix, winner, rest or level)
     if level:
-        names = [matrix.sides[index].label for index in level]
-        text = f" can't be told from {listed(names)} (a tie){'; next ' if rest else ': '}{behind}"
-        return _about_all("", name, text + (f" as {name}" if behind else "") + tail)
+        names = [matrix.sides[index].label for index in sorted({winner, *level})]
+        gap = f"{'; next ' if rest else ': '}{behind} as {name}" if behind else ""
+        return _about_all(f"no side is best, a tie of {listed(names)}{gap}{tail}")
     word, _ = words_of(matrix.metric)
     is_best = f" is {word}" if word == "fastest" else f" has the {word}"
     return _about_all("", name, f"{is_best}{'; next ' if behind else ''}{behind}{tail}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from pytest_ortbench.analysis.fleet.matrix import Cell, Matrix, Row
 from pytest_ortbench.analysis.fleet.ratios import ratio
@@ -11,12 +11,16 @@ from pytest_ortbench.analysis.fleet.words import metric_words, ratio_text, words
 from pytest_ortbench.analysis.sentences import listed
 from pytest_ortbench.analysis.told import Told
 from pytest_ortbench.core.metrics import METRICS
+from pytest_ortbench.core.units import significant
 
 #: Models that are spelt out; the table has the rest.
 MODELS = 8
 
 #: How a side is called behind a variant; where the variant says it already, not at all.
 _WHERE = {"machine": " on {}", "runtime": " on {}", "time": " of {}"}
+
+#: Precisions whose outputs are the reference, or as near to it as another kernel is.
+_AS_GIVEN = ("native", "fp32")
 
 #: A side and how it does the work there.
 _Choice = tuple[int, str]
@@ -62,7 +66,9 @@ def _model(name: str, rows: Sequence[Row], matrix: Matrix, axis: str) -> Told:
         why.append(f"{word}{_at(alone, several)}{_ahead(alone[0], matrix, chosen, several)}")
     if tied:
         equals = "as fast as any" if word == "fastest" else f"none has a better {_name(matrix)}"
-        why.append(f"{equals}{_at(tied, several)}{_with(tied, pools, rows, chosen, matrix)}")
+        ties = [set(pool) for pool in pools if chosen in pool and len(pool) > 1]
+        even = _even(every, chosen, pools)
+        why.append(f"{equals}{_at(tied, several)}{_with(ties, chosen, even, matrix)}")
     text = f": {', '.join(why)}"
     for row, pool in zip(rows, pools, strict=True):
         if chosen not in pool:
@@ -71,6 +77,7 @@ def _model(name: str, rows: Sequence[Row], matrix: Matrix, axis: str) -> Told:
     blurs = dict.fromkeys(
         flag for row in (*alone, *tied)[:1] for flag in _blurred(row.cells[chosen[0]])
     )
+    text += _accuracy([row.cells[chosen[0]] for row in (*alone, *tied)])
     text += f" (not certain: {', '.join(blurs)})" if blurs else ""
     return Told("ship ", _called(chosen, matrix, axis), text, about=f"{name}: ", lead=True)
 
@@ -126,22 +133,37 @@ def _ahead(row: Row, matrix: Matrix, chosen: _Choice, several: bool) -> str:
     return f", ×{ratio_text(factor)[1:]} {relation} {matrix.sides[index].label}{variant}{where}"
 
 
-def _with(
-    tied: Sequence[Row],
-    pools: Sequence[Sequence[_Choice]],
-    rows: Sequence[Row],
-    chosen: _Choice,
-    matrix: Matrix,
-) -> str:
-    """Who can't be told from it."""
-    names = dict.fromkeys(
-        matrix.sides[index].label
-        for row, pool in zip(rows, pools, strict=True)
-        if row in tied
-        for index, variant in pool
-        if (index, variant) != chosen
-    )
-    return f" (a tie with {', '.join(names)})" if names else ""
+def _even(
+    every: Iterable[_Choice], chosen: _Choice, pools: Sequence[Sequence[_Choice]]
+) -> set[_Choice]:
+    """Those that did as well in all: the chosen one is only named first."""
+
+    def score(one: _Choice) -> tuple[int, int]:
+        return sum(one in pool for pool in pools), sum(one == pool[0] for pool in pools)
+
+    return {one for one in every if one != chosen and score(one) == score(chosen)}
+
+
+def _with(ties: Sequence[set[_Choice]], chosen: _Choice, even: set[_Choice], matrix: Matrix) -> str:
+    """Who can't be told from it in any of those workloads; the table has who can't in some."""
+    always = sorted(set.intersection(*ties) - {chosen})
+    if not always:
+        return " (a tie with others)"
+    names = dict.fromkeys(matrix.sides[index].label for index, _ in always)
+    reason = "as the first" if even & set(always) else "for the better number"
+    return f" (a tie with {', '.join(names)}; picked {reason})"
+
+
+def _accuracy(cells: Sequence[Cell]) -> str:
+    """How near the outputs of a converted model are; speed alone does not say what to ship."""
+    cases = [cell.case for cell in cells if cell.case]
+    if not any(case.precision not in _AS_GIVEN for case in cases):
+        return ""
+    known = [case.quantities.get("accuracy_sqnr") for case in cases]
+    least_db = min((one.value for one in known if one), default=None)
+    if least_db is None:
+        return "; its accuracy is not known"
+    return f"; output error {significant(100 * 10 ** (-least_db / 20), 2)} %"
 
 
 def _name(matrix: Matrix) -> str:

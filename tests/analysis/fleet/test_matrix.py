@@ -211,7 +211,8 @@ def test_sentences_say_who_wins_by_how_much_and_with_what() -> None:
     layout = lay_out(runs, "machine")
     said = conclusions(by_workload(layout, "latency_p50"), by_case(layout, "latency_p50"))
     assert said == [
-        "net: ship fp16/cpu on b: fastest, ×2.00 [×1.86, ×2.16] faster than a (native/cpu)",
+        "net: ship fp16/cpu on b: fastest, ×2.00 [×1.86, ×2.16] faster than a (native/cpu)"
+        "; its accuracy is not known",
         "overall: b is fastest; next a takes ×1.33 [×1.26, ×1.41] as long, latency p50 of the one "
         "case that all have",
         "net b1: fastest b with fp16/cpu, latency p50 2.00 s [1.90, 2.10], ×2.00 [×1.86, ×2.16] "
@@ -238,10 +239,11 @@ def test_an_overall_tie_is_said() -> None:
     layout = lay_out(runs, "machine")
     said = conclusions(by_workload(layout, "latency_p50"), by_case(layout, "latency_p50"))
     assert said[:2] == [
-        "net: ship native/cpu on b: as fast as any (a tie with a)",
-        "overall: b can't be told from a (a tie): a takes ×1.03 [×0.612, ×1.72] as long as b, "
+        "net: ship native/cpu on b: as fast as any (a tie with a; picked for the better number)",
+        "overall: no side is best, a tie of a, b: a takes ×1.03 [×0.612, ×1.72] as long as b, "
         "latency p50 of the one case that all have",
     ]
+    assert not said[1].winner
 
 
 def test_without_a_common_case_there_is_no_mean_and_the_emptiest_side_is_named() -> None:

@@ -102,3 +102,56 @@ def test_the_winner_is_marked_where_it_stands_whatever_it_is_called() -> None:
         ("net b1: ", "a with native/cpu"),
     ]
     assert all(f"{t.about}{t.before}{t.winner}{t.after}" == t for t in said)
+
+
+def three_at_two_batches() -> list[RunFacts]:
+    """a, b and c tie at batch 1, only a and b at batch 8."""
+    near, far = latency(2, 3, 4), latency(8, 9, 10)
+    return [
+        run("a", *(case(near, batch=batch) for batch in (1, 8))),
+        run("b", *(case(near, batch=batch) for batch in (1, 8))),
+        run("c", case(near, batch=1), case(far, batch=8)),
+    ]
+
+
+def test_a_tie_names_those_that_tie_at_every_batch_size_and_why_one_is_picked() -> None:
+    assert said_of(three_at_two_batches())[0] == (
+        "net: ship native/cpu on a: as fast as any at batch 1 and 8 (a tie with b; picked for "
+        "the better number)"
+    )
+
+
+def test_of_sides_that_did_as_well_in_all_the_first_is_picked() -> None:
+    """Each has the better number at one batch size."""
+    a, b = latency(2, 3, 4), latency(2, 3.1, 4)
+    runs = [
+        run("a", case(a, batch=1), case(b, batch=8)),
+        run("b", case(b, batch=1), case(a, batch=8)),
+    ]
+    assert said_of(runs)[0] == (
+        "net: ship native/cpu on a: as fast as any at batch 1 and 8 (a tie with b; picked as the "
+        "first)"
+    )
+
+
+def test_where_the_ties_are_others_at_each_batch_size_none_is_named() -> None:
+    near, far = latency(2, 3, 4), latency(8, 9, 10)
+    runs = [
+        run("a", *(case(near, batch=batch) for batch in (1, 8))),
+        run("b", case(near, batch=1), case(far, batch=8)),
+        run("c", case(far, batch=1), case(near, batch=8)),
+    ]
+    assert said_of(runs)[0] == (
+        "net: ship native/cpu on a: as fast as any at batch 1 and 8 (a tie with others)"
+    )
+
+
+def test_a_converted_model_is_not_shipped_without_what_it_costs_in_accuracy() -> None:
+    spans = {**latency(2, 2, 2), "accuracy_sqnr": exact(40.0)}
+    runs = [
+        run("a", case(latency(4, 4, 4), precision="fp32")),
+        run("b", case(spans, precision="int8-dynamic", batch=1)),
+    ]
+    assert said_of(runs)[0].endswith("faster than a (fp32/cpu); output error 1.0 %")
+    runs[1] = run("b", case(latency(2, 2, 2), precision="int8-dynamic"))
+    assert said_of(runs)[0].endswith("; its accuracy is not known")
