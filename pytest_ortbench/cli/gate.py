@@ -168,9 +168,10 @@ def _self_test(
 def _line(trial: Trial) -> str:
     effect = "" if trial.effect is None else f" {100 * trial.effect:+.2f} %"
     flags = f" {' '.join(trial.flags)}" if trial.flags else ""
+    reason = f" ({trial.reason})" if trial.reason else ""
     return (
         f"{trial.model} {trial.kind}: {trial.verdict}{effect}, {trial.launches} launches, "
-        f"{trial.wall_s:.0f} s, load {trial.load:.1f}{flags}"
+        f"{trial.wall_s:.0f} s, load {trial.load:.1f}{flags}{reason}"
     )
 
 

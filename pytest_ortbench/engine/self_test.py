@@ -255,4 +255,6 @@ def _record(
         version=version,
         threads=threads,
         decided_by=result.decided_by,
+        other_effect=result.contrasts[1].effect if len(result.contrasts) > 1 else None,
+        reason=result.reason,
     )

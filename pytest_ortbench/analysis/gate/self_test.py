@@ -39,6 +39,8 @@ class Trial:
         version: Version of this package.
         threads: Intra-op threads asked for; 0: as many as the machine has cores, or not known.
         decided_by: ``floor`` or ``typical``; empty if not known.
+        other_effect: What the statistic that did not decide estimated; ``None`` if not known.
+        reason: Why there is no verdict; empty if there is one.
     """
 
     kind: str
@@ -56,6 +58,8 @@ class Trial:
     version: str = ""
     threads: int = 0
     decided_by: str = ""
+    other_effect: float | None = None
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
