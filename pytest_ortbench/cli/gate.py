@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pytest_ortbench.engine.planning import Planner
     from pytest_ortbench.engine.self_test import SelfTest
     from pytest_ortbench.launch.launcher import Launcher
+    from pytest_ortbench.store.self_test import TrialLog
 
 #: Small, middling and large, as far as two CPUs go.
 _MODELS = ("zoo:silero-vad", "builtin:mobilenet_v2", "zoo:nudenet-320n")
@@ -49,10 +50,10 @@ _MODELS = ("zoo:silero-vad", "builtin:mobilenet_v2", "zoo:nudenet-320n")
 @click.option("--self-test", is_flag=True, help="Run gates on sides whose difference is known.")
 @click.option(
     "--minutes",
-    type=click.FloatRange(min=0, min_open=True),
+    type=click.FloatRange(min=0),
     default=10.0,
     show_default=True,
-    help="How long the self-test runs.",
+    help="How long the self-test runs; 0 with --resume: only count what there is.",
 )
 @click.option("--resume", is_flag=True, help="Count the trials of earlier calls, too.")
 @click.option(
@@ -126,7 +127,6 @@ def _compare(runs: Sequence[str], limits: Sequence[str], strict: bool, results: 
 def _self_test(
     minutes: float, resume: bool, models: Sequence[str], threads: int | None, file: Path | None
 ) -> int:
-    from pytest_ortbench.core.errors import WorkerError
     from pytest_ortbench.launch.machine import fingerprint
     from pytest_ortbench.report.self_test import (
         HEADER,
@@ -139,19 +139,9 @@ def _self_test(
 
     machine = fingerprint()
     log = TrialLog.of(machine) if file is None else TrialLog(file)
-    earlier = log.read() if resume else ()
-    trials: list[Trial] = list(earlier)
-    until = time.monotonic() + 60 * minutes
-    with _prepared(models, threads) as test:
-        try:
-            for trial in test.run(until, done=len(earlier)):
-                log.append(trial)
-                trials.append(trial)
-                warn(_line(trial))
-        except WorkerError as error:
-            warn(f"ortbench: {error}")
-        except KeyboardInterrupt:
-            warn("stopped; the trials so far are stored")
+    trials: list[Trial] = list(log.read()) if resume else []
+    if minutes:
+        _try_for(minutes, models, threads, log, trials)
     if not trials:
         warn("ortbench: no trial was finished; give it more --minutes")
         return ExitCode.NOTHING
@@ -163,6 +153,25 @@ def _self_test(
         say(sentence)
     say(f"stored: {log.path}")
     return ExitCode.FINE
+
+
+def _try_for(
+    minutes: float, models: Sequence[str], threads: int | None, log: TrialLog, trials: list[Trial]
+) -> None:
+    """Make trials for so long, on top of those that there are; each is on disk at once."""
+    from pytest_ortbench.core.errors import WorkerError
+
+    until = time.monotonic() + 60 * minutes
+    with _prepared(models, threads) as test:
+        try:
+            for trial in test.run(until, done=len(trials)):
+                log.append(trial)
+                trials.append(trial)
+                warn(_line(trial))
+        except WorkerError as error:
+            warn(f"ortbench: {error}")
+        except KeyboardInterrupt:
+            warn("stopped; the trials so far are stored")
 
 
 def _line(trial: Trial) -> str:

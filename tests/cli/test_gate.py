@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from pytest_ortbench.analysis.gate.self_test import Trial
+from pytest_ortbench.cli.terminal import ExitCode
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.run import Machine
@@ -137,3 +138,16 @@ def test_trials_of_an_earlier_version_are_counted_and_others_are_one_line(tool, 
     assert len(ended.err.splitlines()) == 1
     assert "trials.jsonl, line 1" in ended.err
     assert path.read_text().startswith("hello")
+
+
+def test_no_minutes_count_the_trials_that_there_are_and_make_none(tool, tmp_path):
+    path = tmp_path / "trials.jsonl"
+    path.write_text('{"kind":"equal","slowdown":0.0,"model":"m","verdict":"same"}\n' * 3)
+    call = ("gate", "--self-test", "--minutes=0", f"--file={path}")
+    ended = tool(*call, "--resume")
+    assert ended.code == 0
+    assert ended.out.splitlines()[2].split()[:3] == ["equal", "3", "0"]
+    assert len(TrialLog(path).read()) == 3
+    ended = tool(*call)
+    assert ended.code == ExitCode.NOTHING
+    assert "no trial was finished" in ended.err
