@@ -61,7 +61,9 @@ class Gate:
         cases: Number of pairs in the suite; those that were not measured yet count as unflagged,
             so that what is said of a case never has to be taken back.
         scratch: Folder for reference outputs.
-        seed: Decides every order; another one for every launch is drawn from it.
+        seed: Decides every order; another one for every launch is drawn from it, and stands in its
+            record. Drawn anew for each gate unless it is given, so that no order favours one side
+            in every run.
         on_launch: Called before each launch with how many were made and may be needed.
         results: Verdicts so far, in the order of measuring.
     """
@@ -70,7 +72,7 @@ class Gate:
     machine: Machine
     cases: int
     scratch: Path
-    seed: int = 0
+    seed: int = field(default_factory=lambda: random.SystemRandom().getrandbits(31))
     on_launch: Callable[[int, int], None] | None = None
     results: dict[Key, GateResult] = field(default_factory=dict)
     _judgements: dict[Key, Judgement] = field(default_factory=dict)

@@ -39,9 +39,6 @@ _LAST_OF_WARM_UP = 9
 #: long and there are enough of them; that knows no side, so it favours none.
 ROUNDS_S = 5.0
 
-#: A contender that takes so many times as long sets the length of the blocks itself.
-_OTHER_ORDER = 2.0
-
 BASELINE, CONTENDER = "baseline", "contender"
 
 
@@ -174,7 +171,7 @@ def _warm_alike(workers: dict[str, Worker], order: random.Random) -> tuple[float
     """Warm both sides up, with the same number of runs.
 
     Returns:
-        What one inference takes, in seconds, see :func:`_pace`, and the number of runs.
+        What one inference of the slower side takes, in seconds, and the number of runs.
     """
     counts: dict[str, int] = {}
     typical_s: dict[str, float] = {}
@@ -190,18 +187,9 @@ def _warm_alike(workers: dict[str, Worker], order: random.Random) -> tuple[float
         if count < most:
             with _running(workers[side], side):
                 workers[side].block(most - count)
-    return _pace(typical_s), most
-
-
-def _pace(typical_s: dict[str, float]) -> float:
-    """The inference that sets the length of a block: the baseline's.
-
-    Unless the contender is another order of work: with the counts of a baseline of 10 µs, a
-    contender of 2 ms would take blocks of seconds, and its regression would end as a timeout.
-    """
-    if typical_s[CONTENDER] > _OTHER_ORDER * typical_s[BASELINE]:
-        return typical_s[CONTENDER]
-    return typical_s[BASELINE]
+    # The slower one, whichever side it is: so blocks of 10 µs against 2 ms do not last seconds, and
+    # a side that was disturbed while it warmed up has the same say as the other one would have had.
+    return max(typical_s.values()), most
 
 
 def _alternate(

@@ -38,7 +38,8 @@ def times(ratio: float, *, scatter: float = 0.002, seed: int = 0, ms: float = 3.
 
 
 def gate(launcher: FakeLauncher, *, machine: Machine = SHARED, cases: int = 1) -> Gate:
-    return Gate(launcher=launcher, machine=machine, cases=cases, scratch=Path("unused"))
+    """With a seed of its own, so that the fake times come in the same order in each test."""
+    return Gate(launcher=launcher, machine=machine, cases=cases, scratch=Path("unused"), seed=0)
 
 
 def judged(ratio: float, **options) -> GateResult:
@@ -83,12 +84,24 @@ def test_rounds_that_take_too_long_end_early_but_not_before_there_are_enough(
     assert len(launched.launch.contender_min_ns) == 5
 
 
-def test_a_contender_of_another_order_sets_the_length_of_the_blocks():
+@pytest.mark.parametrize(("ratio", "ms"), [(4.0, 3.0), (0.25, 12.0)])
+def test_the_slower_side_sets_the_length_of_the_blocks_whichever_it_is(ratio: float, ms: float):
     launched = measure_launch(
-        PAIR, FakeLauncher(times(4.0)), seed=7, index=0, deadline=time.monotonic() + 60
+        PAIR, FakeLauncher(times(ratio, ms=ms)), seed=7, index=0, deadline=time.monotonic() + 60
     )
     # 12 ms are one inference of 12 ms, not four.
     assert launched.launch.iterations == 1
+
+
+def test_no_two_gates_go_in_the_same_order():
+    seeds = set()
+    for _ in range(2):
+        fresh = Gate(
+            launcher=FakeLauncher(times(1.0)), machine=SHARED, cases=1, scratch=Path("unused")
+        )
+        result = fresh.judge(PAIR, RULES, baseline="model:old.onnx")
+        seeds |= {launch.seed for launch in result.launches}
+    assert len(seeds) == 16
 
 
 # Verdicts.
