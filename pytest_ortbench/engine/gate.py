@@ -367,10 +367,10 @@ def _failed(result: GateResult, failed: SideFailed, measuring: _Measuring) -> Ga
     """A side that can't be measured: a regression of its status, or no baseline."""
     failure = failed.failure
     if failure.kind == "timeout":
-        reason = f"{failed.side}: {failure.message}"
-        return replace(
-            result, verdict="inconclusive", reason=reason, launches=tuple(measuring.launches)
-        )
+        # Of the first launch: later ones leave something to judge.
+        limit = f"--ort-timeout={measuring.pair.contender.sampling.timeout_s:g}"
+        reason = f"not one launch fitted into {limit}: {failed.side}: {failure.message}"
+        return replace(result, reason=reason, launches=tuple(measuring.launches))
     reason = f"status of the {failed.side}: {failure.kind}: {failure.message}"
     verdict = MetricVerdict(
         metric="status",

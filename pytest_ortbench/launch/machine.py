@@ -24,6 +24,14 @@ _FLAGS = re.compile(
     r"|asimd\w*|fphp|sve\w*|i8mm|bf16|sme[\d_]\w*|sme"
 )
 
+#: What firmware calls virtual machines, where the CPU does not say that it is one.
+_VIRTUAL_MAKERS = re.compile(
+    r"QEMU|KVM|VMware|VirtualBox|Xen|Virtual Machine|Amazon EC2|Google Compute Engine|OpenStack"
+    r"|Alibaba Cloud|Parallels|Apple Virtualization|BHYVE|Cloud Hypervisor|Firecracker"
+)
+
+_CONTAINER_MARKS = (".dockerenv", "run/.containerenv", "var/run/secrets/kubernetes.io")
+
 
 def fingerprint(root: Path = _ROOT) -> Machine:
     """Describe this machine.
@@ -119,15 +127,41 @@ def _memory(root: Path) -> str:
 
 
 def _virtualisation(root: Path) -> str:
+    """What is between us and the hardware; ``unknown`` where nothing would say so if it were."""
     kinds = []
-    if "hypervisor" in dict(_cpu_fields(root)).get("flags", "").split():
-        dmi = root / "sys/class/dmi/id"
-        names = [_read(dmi / name).strip() for name in ("sys_vendor", "product_name")]
-        named = " ".join(name for name in names if name)
+    flags = dict(_cpu_fields(root)).get("flags")
+    dmi = root / "sys/class/dmi/id"
+    names = [_read(dmi / name).strip() for name in ("sys_vendor", "product_name")]
+    named = " ".join(name for name in names if name)
+    unknown = False
+    if flags is None:
+        # Only x86 has a flag for it.
+        kind = _hypervisor_without_flag(root, named)
+        unknown = kind is None
+        kinds += [kind] if kind else []
+    elif "hypervisor" in flags.split():
         kinds.append(named or _read(root / "sys/hypervisor/type").strip() or "virtual machine")
-    if any((root / mark).exists() for mark in (".dockerenv", "run/.containerenv")):
+    if any((root / mark).exists() for mark in _CONTAINER_MARKS):
         kinds.append("container")
-    return ", ".join(kinds) or "none seen"
+    return ", ".join(kinds) or ("unknown" if unknown else "none seen")
+
+
+def _hypervisor_without_flag(root: Path, named: str) -> str | None:
+    """The hypervisor of a machine that is not x86; empty for none, ``None`` if nothing tells."""
+    kind = _read(root / "sys/hypervisor/type").strip()
+    tree = root / "sys/firmware/devicetree/base"
+    if kind or (tree / "hypervisor").exists():
+        return named or kind or "virtual machine"
+    if named:
+        virtual = _VIRTUAL_MAKERS.search(named) and not re.search(r"\bmetal\b", named)
+        return named if virtual else ""
+    if "dummy-virt" in _read(tree / "compatible"):
+        return "virtual machine"
+    if (tree / "model").exists():  # a board that somebody made
+        return ""
+    if sys.platform == "darwin":
+        return {"0": "", "1": "virtual machine"}.get(_sysctl("kern.hv_vmm_present"))
+    return None
 
 
 def _volatile(root: Path) -> Iterator[tuple[str, str]]:

@@ -80,6 +80,38 @@ def test_an_arm_cpu_is_named_by_its_part(tmp_path: Path) -> None:
     assert stable["cpu_flags"] == "asimd asimdhp bf16 fphp i8mm sve"
 
 
+ARM = {"proc/cpuinfo": "CPU implementer\t: 0x41\nFeatures\t: fp asimd\n"}
+X86 = {"proc/cpuinfo": "flags\t\t: fpu avx2\n"}
+DMI = "sys/class/dmi/id/"
+TREE = "sys/firmware/devicetree/base/"
+
+
+@pytest.mark.parametrize(
+    ("files", "kind"),
+    [
+        (X86, "none seen"),
+        (X86 | {"var/run/secrets/kubernetes.io/token": ""}, "container"),
+        # A processor of this kind has no flag that says so: what is not known is not "none seen".
+        (ARM, "unknown"),
+        (ARM | {".dockerenv": ""}, "container"),
+        (ARM | {DMI + "sys_vendor": "Amazon EC2", DMI + "product_name": "c7g.large"},
+         "Amazon EC2 c7g.large"),
+        (ARM | {DMI + "sys_vendor": "Amazon EC2", DMI + "product_name": "c7g.metal"}, "none seen"),
+        (ARM | {DMI + "sys_vendor": "Microsoft Corporation",
+                DMI + "product_name": "Virtual Machine"}, "Microsoft Corporation Virtual Machine"),
+        (ARM | {DMI + "sys_vendor": "Ampere", DMI + "product_name": "Altra"}, "none seen"),
+        (ARM | {TREE + "model": "Example Board 5"}, "none seen"),
+        (ARM | {TREE + "model": "x", TREE + "compatible": "linux,dummy-virt"}, "virtual machine"),
+        (ARM | {TREE + "hypervisor/compatible": "xen,xen", "sys/hypervisor/type": "xen\n"}, "xen"),
+    ],
+)  # fmt: skip
+def test_a_machine_is_called_bare_only_where_it_would_say_otherwise(
+    files: dict[str, str], kind: str, tmp_path: Path
+) -> None:
+    lay(tmp_path, files)
+    assert fingerprint(tmp_path).stable["virtualisation"] == kind
+
+
 def test_two_looks_at_this_machine_agree() -> None:
     assert fingerprint().stable == fingerprint().stable
 

@@ -74,7 +74,7 @@ class LookPlan:
 #: Margins where the machine is shared with others, and where it is not.
 SHARED_FLOOR = LookPlan(margin=0.03)
 SHARED_TYPICAL = LookPlan(margin=0.05)
-DEDICATED = LookPlan(margin=0.02, looks=SHARED_FLOOR.looks[:2])
+DEDICATED = LookPlan(margin=0.02)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_ortbench.analysis.gate.family import adjusted_p, deciding_look, holm, settle
-from pytest_ortbench.analysis.gate.looks import REGRESSED, SHARED_FLOOR, Judgement, judge
+from pytest_ortbench.analysis.gate.looks import (
+    DEDICATED,
+    REGRESSED,
+    SHARED_FLOOR,
+    Judgement,
+    judge,
+)
 
 
 def regressed(launches: int, p: float, verdict: str = REGRESSED) -> Judgement:
@@ -38,6 +44,8 @@ def test_one_case_can_be_decided_at_the_first_look_and_two_can_not():
     assert deciding_look(13, SHARED_FLOOR) == 20
     assert deciding_look(3000, SHARED_FLOOR) == 20
     assert deciding_look(4000, SHARED_FLOOR) is None
+    # A dedicated machine has the same looks: large suites can be decided there, too.
+    assert deciding_look(18, DEDICATED) == deciding_look(3000, DEDICATED) == 20
 
 
 def test_looks_share_the_error():
@@ -73,15 +81,16 @@ def test_a_flag_that_never_stands_is_unconfirmed():
 def test_family_of_equal_sides_raises_hardly_any_alarm():
     draw = random.Random(3)
     alarms = 0
-    for _ in range(60):
+    for _ in range(300):
         values = {case: [draw.gauss(0, 0.05) for _ in range(20)] for case in range(12)}
         judgements = {case: judge(series, SHARED_FLOOR) for case, series in values.items()}
         settled = settle(judgements, SHARED_FLOOR)
         for case, ahead in settled.go_on.items():
             judgements[case] = judge(values[case], SHARED_FLOOR, not_before=ahead)
         alarms += bool(settle(judgements, SHARED_FLOOR).confirmed)
-    # One in a hundred at most is expected; six of sixty would be a chance of 1e-5.
-    assert alarms < 6
+    # One in a hundred at most is expected, and four binomial deviations above three are ten. Case
+    # by case, without Holm's procedure, it would be about 27.
+    assert alarms <= 10
 
 
 def test_true_slowdowns_in_a_suite_are_confirmed():

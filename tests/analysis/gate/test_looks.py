@@ -38,7 +38,7 @@ def test_plans_are_those_of_the_design():
     ]
     assert (SHARED_FLOOR.margin, SHARED_TYPICAL.margin, DEDICATED.margin) == (0.03, 0.05, 0.02)
     assert SHARED_FLOOR.alpha == pytest.approx(0.01)
-    assert [look.launches for look in DEDICATED.looks] == [8, 12]
+    assert DEDICATED.looks == SHARED_TYPICAL.looks == SHARED_FLOOR.looks
 
 
 def test_a_clear_slowdown_is_found_at_the_first_look():
@@ -146,8 +146,9 @@ def test_size_on_equal_sides_is_within_its_error(tail: str):
     alarms = sum(
         judge([noise() for _ in range(20)], plan).verdict == REGRESSED for _ in range(trials)
     )
-    # At most 1 % are expected; four binomial deviations above that are 22.
-    assert alarms <= 22
+    # At most 1 % are expected, and nearly that many: four binomial deviations above ten are 22, and
+    # a rule that spends its error has none in a thousand with a chance of 1e-4.
+    assert 1 <= alarms <= 22
 
 
 @pytest.mark.parametrize(("deviation", "at_most"), [(0.02, 0), (0.06, 60), (0.2, 110)])
