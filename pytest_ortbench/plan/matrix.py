@@ -12,17 +12,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pytest_ortbench.core.case import Case, InputSpec, Provider, Runtime, SessionConfig
-from pytest_ortbench.core.errors import ModelError, UsageError, did_you_mean
+from pytest_ortbench.core.errors import UsageError, did_you_mean
 from pytest_ortbench.core.model import Model, Variant
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.recipe import BASES, Conversion, Recipe
 from pytest_ortbench.core.run import Skip
+from pytest_ortbench.plan.feeding import Feeding, feed_of
 from pytest_ortbench.plan.feeds import (
-    Refused,
     Workload,
     batch_of,
     batch_symbols,
-    resolve_inputs,
     symbols_of,
     workloads,
 )
@@ -76,11 +75,13 @@ class Planned:
         case: What is measured.
         refusal: Why it can't be, known without running anything; ``None`` for one that runs.
         conversion: What makes the file of its variant; ``None`` where the file is there.
+        feeding: How it can be fed something else; ``None`` for a case that nothing can be fed to.
     """
 
     case: Case
     refusal: Failure | None = None
     conversion: Conversion | None = None
+    feeding: Feeding | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,14 +146,18 @@ def build_plan(
 
 
 def with_inputs(planned: Planned, path: Path) -> Planned:
-    """Return the case fed from the file or folder at ``path`` instead."""
-    if planned.refusal is not None and planned.refusal.phase == "start":
-        return planned  # no inputs help a runtime that can't be had
-    case = planned.case
-    feed = _feed(case.model, case.batch, case.dims, path)
+    """Return the case fed from the file or folder at ``path`` instead.
+
+    That may lift the refusal of other inputs, and no other one: not that of a runtime that can't
+    be had, nor that of a file that can't be made.
+    """
+    feeding = planned.feeding
+    if feeding is None or feeding.refusal is not None:
+        return planned
+    feed = feeding.from_files(planned.case, path)
     if isinstance(feed, Failure):
         return replace(planned, refusal=feed)
-    return replace(planned, case=replace(case, inputs=feed), refusal=None)
+    return replace(planned, case=replace(planned.case, inputs=feed), refusal=None)
 
 
 def _points(request: PlanRequest) -> Iterator[_Point]:
@@ -222,7 +227,7 @@ def _cases_of(
             sizes = {**dims, **(preset.dims if preset is not None else {})}
             feed_key = repr((point.batch, sizes))
             if feed_key not in feeds:
-                feeds[feed_key] = _feed(model, point.batch, sizes, request.inputs)
+                feeds[feed_key] = feed_of(model, point.batch, sizes, request.inputs)
             feed = feeds[feed_key]
             if not isinstance(feed, Failure):
                 feed = fed_to(made, feed, makers.recipes)
@@ -255,11 +260,12 @@ def _cases_of(
                 dataset=request.dataset,
             )
             case = with_stages(case, request.stages)
-            refused = feed if isinstance(feed, Failure) else refuse_capture(provider, point.io)
+            standing = target.refusal or made.refusal or refuse_capture(provider, point.io)
             yield Planned(
                 case=case,
-                refusal=target.refusal or made.refusal or refused,
+                refusal=standing or (feed if isinstance(feed, Failure) else None),
                 conversion=made.conversion,
+                feeding=Feeding(sizes=sizes, made=made, recipes=makers.recipes, refusal=standing),
             )
 
 
@@ -318,7 +324,7 @@ class _Makers:
 def _usual_inputs(model: Model, request: PlanRequest) -> tuple[InputSpec, ...]:
     """Inputs of the usual size, drawn: one file calibrated on them serves all sizes of the plan."""
     for batch in (1, *request.batch_sizes):
-        feed = _feed(model, batch, {}, None)
+        feed = feed_of(model, batch, {}, None)
         if not isinstance(feed, Failure):
             return feed
     return ()
@@ -326,18 +332,6 @@ def _usual_inputs(model: Model, request: PlanRequest) -> tuple[InputSpec, ...]:
 
 def _shipped() -> dict[str, Recipe]:
     return {base: shipped(base) for base in BASES}
-
-
-def _feed(
-    model: Model, batch: int, dims: Mapping[str, int], inputs: Path | None
-) -> tuple[InputSpec, ...] | Failure:
-    """Inputs of one shape, or why this model can't have it: its other shapes go on."""
-    try:
-        return resolve_inputs(model, batch=batch, dims=dims, inputs_path=inputs)
-    except Refused as refused:
-        return refused.failure
-    except ModelError as error:
-        return Failure(kind="error", phase="inputs", message=error.message, hint=error.hint)
 
 
 def _with_options(provider: Provider, request: PlanRequest) -> Provider:
