@@ -102,7 +102,8 @@ class Bench:
             self.passes.setdefault(planned.case.key, set()).update(self._passes_of(item, planned))
         self.collection.refuse_unused_stages([each.case for each in self.planned.values()])
         if self.planned and not self.config.option.collectonly:
-            # Now, since a folder that can't be written to is better known before the measuring.
+            # Now, since what can't be written is better known before the measuring.
+            _ = self._header
             _ = self.folder
             self._try_load_logs()
             self._announce_loads()
@@ -292,12 +293,13 @@ class Bench:
         from pytest_ortbench import __version__
         from pytest_ortbench.core.run import Run
         from pytest_ortbench.launch.machine import commit, fingerprint
+        from pytest_ortbench.offered_facts import offered_facts
         from pytest_ortbench.store.folder import new_run_id
         from pytest_ortbench.store.resume import plan_fingerprint
 
         machine = fingerprint()
-        for facts in self.config.hook.pytest_ortbench_machine_info(config=self.config):
-            machine = replace(machine, volatile={**machine.volatile, **facts})
+        facts = offered_facts(self.config)
+        machine = replace(machine, volatile={**machine.volatile, **facts})
         started = datetime.now(timezone.utc)
         return Run(
             run_id=new_run_id(machine.host, started),

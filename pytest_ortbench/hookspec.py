@@ -42,7 +42,8 @@ def pytest_ortbench_inputs(case: Case, config: pytest.Config) -> Path | str | No
 def pytest_ortbench_machine_info(config: pytest.Config) -> dict[str, str] | None:
     """Return facts about this machine that belong into every run document.
 
-    They inform, and do not decide whether two runs compare. Example::
+    They inform, and do not decide whether two runs compare. Numbers are kept as text; anything else
+    is refused before a case is measured. Example::
 
         def pytest_ortbench_machine_info():
             return {"asset": "lab-07", "cooling": "passive"}

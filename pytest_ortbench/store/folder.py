@@ -69,7 +69,8 @@ class RunFolder:
             run: The run as far as it is known; its cases do not matter.
 
         Raises:
-            DocumentError: if it is plain already that nothing can be written there.
+            DocumentError: if it is plain already that nothing can be written there, or that the
+                run holds what no document can.
         """
         path = root / run.run_id
         if path.parent != root or run.run_id in ("", ".", ".."):
@@ -77,6 +78,7 @@ class RunFolder:
         if path.exists():
             raise DocumentError("a run of this name exists already", place=str(path))
         _check_writable(root)
+        encode_header(run)
         return cls(path, run)
 
     @property

@@ -133,6 +133,13 @@ def test_a_folder_that_takes_no_file_is_told_before_anything_is_measured(tmp_pat
         RunFolder.create(tmp_path / "results", EMPTY)
 
 
+def test_a_run_that_no_document_can_hold_is_told_before_anything_is_measured(tmp_path):
+    # Else each result would be refused one by one, and the document at the end.
+    machine = dataclasses.replace(RUN.machine, volatile={"slots": 4})
+    with pytest.raises(DocumentError, match=f"run {RUN.run_id}: can't be written: .*str.*int"):
+        RunFolder.create(tmp_path, dataclasses.replace(EMPTY, machine=machine))
+
+
 def test_the_check_of_the_results_folder_leaves_nothing(tmp_path):
     RunFolder.create(tmp_path / "results", EMPTY)
     assert list(tmp_path.iterdir()) == []
