@@ -17,13 +17,13 @@ class Contention:
     Attributes:
         steal_ticks: Ticks that the hypervisor took, all CPUs together; ``None`` if unreadable.
         total_ticks: All ticks of all CPUs; ``None`` if unreadable.
-        throttled_ns: Time for which a cgroup of this process was throttled, of the level that was
-            most; ``None`` if unreadable.
+        throttled_ns: Time for which the cgroups of this process were throttled, a level each,
+            always in the same order; ``None`` for one that is unreadable.
     """
 
     steal_ticks: int | None
     total_ticks: int | None
-    throttled_ns: int | None
+    throttled_ns: tuple[int | None, ...]
 
 
 class ContentionMeter:
@@ -55,17 +55,33 @@ class ContentionMeter:
         ticks = [int(field) for field in fields[1:9]]
         return ticks[7], sum(ticks)
 
-    def _throttled(self) -> int | None:
-        found = []
-        for path, name, factor in self._throttle:
-            try:
-                lines = path.read_text(encoding="ascii").splitlines()
-            except OSError:
-                continue
-            found += [int(line.split()[1]) * factor for line in lines if line.startswith(name)]
-        return max(found, default=None)
+    def _throttled(self) -> tuple[int | None, ...]:
+        return tuple(_counter(path, name, factor) for path, name, factor in self._throttle)
+
+
+def _counter(path: Path, name: str, factor: int) -> int | None:
+    try:
+        lines = path.read_text(encoding="ascii").splitlines()
+    except OSError:
+        return None
+    return next((int(line.split()[1]) * factor for line in lines if line.startswith(name)), None)
 
 
 def difference(before: int | None, after: int | None) -> int | None:
     """Return how much a counter grew, ``None`` if it was unreadable at either end."""
     return None if before is None or after is None else after - before
+
+
+def most_growth(before: tuple[int | None, ...], after: tuple[int | None, ...]) -> int | None:
+    """Return how much the counter grew that grew most, ``None`` if none was readable.
+
+    Each is compared with itself: a level above may have counted for days what has long been over.
+    A process waits while any of its levels is throttled, and throttled levels overlap in time, so
+    the most of them is the least that it waited.
+
+    Args:
+        before: One counter a level.
+        after: The same, later.
+    """
+    grown = (difference(*pair) for pair in zip(before, after, strict=True))
+    return max((growth for growth in grown if growth is not None), default=None)

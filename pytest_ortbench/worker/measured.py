@@ -33,7 +33,7 @@ from pytest_ortbench.worker.async_calls import require_async
 from pytest_ortbench.worker.binding import device_of
 from pytest_ortbench.worker.callers import Callers
 from pytest_ortbench.worker.calling import call_of, loop_of, single_loop
-from pytest_ortbench.worker.contention import ContentionMeter, difference
+from pytest_ortbench.worker.contention import ContentionMeter, difference, most_growth
 from pytest_ortbench.worker.device_memory import DeviceMemory
 from pytest_ortbench.worker.energy_meter import NoMeter, open_meter, why_no_meter
 from pytest_ortbench.worker.engine_cache import with_cache
@@ -163,7 +163,7 @@ class MeasuredCase:
             cpu_ns=cpu_ns,
             steal_ticks=difference(before.steal_ticks, after.steal_ticks),
             total_ticks=difference(before.total_ticks, after.total_ticks),
-            throttled_ns=difference(before.throttled_ns, after.throttled_ns),
+            throttled_ns=most_growth(before.throttled_ns, after.throttled_ns),
         )
 
     def check(self, run: str) -> OutputCheck:
