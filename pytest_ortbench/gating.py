@@ -150,10 +150,15 @@ class Gating:
 
         options = self._options
         place = options.places.get("baseline", "--ort-baseline")
-        path = find_baseline(
+        found = find_baseline(
             options.baseline, options.results, base=self._bench.collection.root, place=place
         )
-        return None if path is None else load(path)
+        if found.passed_over:
+            self.notes.append(
+                f"gate: passed over, since they failed a gate: {_listed(found.passed_over)}; if "
+                "what they measured is meant, run once without --ort-baseline or name the run"
+            )
+        return None if found.path is None else load(found.path)
 
     def _find_pairs(self) -> None:
         from pytest_ortbench.analysis.gate.stored import vanished

@@ -44,6 +44,13 @@ _JOURNAL_HINT = "If a journal.jsonl lies beside it, that holds the finished case
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HeadVerdict:
+    """What a listing needs of a gate's verdict."""
+
+    failures: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunHead:
     """What a listing needs of a run document, read without building its cases.
 
@@ -55,6 +62,7 @@ class RunHead:
         expected: Number of cases in the plan.
         plan: Fingerprint of the plan.
         cases: The cases, unread.
+        gate: Verdicts of a gate that the run was held to.
     """
 
     schema_version: int
@@ -64,6 +72,7 @@ class RunHead:
     expected: int = 0
     plan: str = ""
     cases: tuple[msgspec.Raw, ...] = ()
+    gate: tuple[HeadVerdict, ...] = ()
 
 
 def encode_run(run: Run) -> bytes:

@@ -56,6 +56,7 @@ class StoredRun:
         expected: Number of cases in the plan.
         plan: Fingerprint of the plan.
         problem: Why it can't be read; empty otherwise.
+        gate_failed: Whether it failed the gate that it was held to.
     """
 
     run_id: str
@@ -66,6 +67,7 @@ class StoredRun:
     expected: int = 0
     plan: str = ""
     problem: str = ""
+    gate_failed: bool = False
 
     @property
     def complete(self) -> bool:
@@ -192,6 +194,7 @@ def _stored(run_id: str, path: Path) -> StoredRun:
         cases=len(head.cases),
         expected=head.expected,
         plan=head.plan,
+        gate_failed=any(verdict.failures for verdict in head.gate),
     )
 
 

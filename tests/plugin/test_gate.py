@@ -357,6 +357,22 @@ def test_the_first_run_records_and_passes_and_the_second_is_held_against_it(
     assert verdicts["status"] == verdicts["model_size"] == verdicts["placement"] == "same"
 
 
+@pytest.mark.usefixtures("models")
+def test_what_got_worse_stays_worse_when_it_is_measured_again(
+    pytester: pytest.Pytester, model_file: ModelFile
+) -> None:
+    import onnx
+
+    pytester.runpytest(*KEPT).assert_outcomes(passed=2)
+    proto = onnx.load(model_file("new.onnx"))
+    proto.metadata_props.add(key="ballast", value="x" * 200)
+    onnx.save(proto, pytester.path / "new.onnx")
+    for notes in ([], ["ortbench: gate: passed over, since they failed a gate: *"]):
+        result = pytester.runpytest(*KEPT, "--ort-baseline=latest")
+        result.assert_outcomes(passed=1, failed=1)
+        result.stdout.fnmatch_lines([*notes, "*model_size went from *"])
+
+
 def test_renamed_cases_fail(pytester: pytest.Pytester, model_file: ModelFile) -> None:
     # G4
     path = model_file("before.onnx")
