@@ -70,7 +70,9 @@ def command(model: str, runtimes: str, limits: tuple[str, ...], threads: int | N
                 _tell_operators(launcher, case, chosen[found.last_good], chosen[found.first_bad])
         finally:
             launcher.close()
-    return ExitCode.LIMIT_FAILED if found.first_bad is not None else ExitCode.FINE
+    if found.first_bad is not None:
+        return ExitCode.LIMIT_FAILED
+    return ExitCode.NOTHING if _undecided(found) else ExitCode.FINE
 
 
 def _chosen(text: str) -> tuple[Runtime, ...]:
@@ -117,6 +119,11 @@ def _case(launcher: object, model: str, threads: int | None) -> Case:
     return entries[0].case
 
 
+def _undecided(found: Bisected) -> bool:
+    """Whether it could not be told that the last runtime is as good as the first."""
+    return found.results[max(found.results)].verdict == "inconclusive"
+
+
 def _tell(found: Bisected, runtimes: Sequence[Runtime]) -> None:
     from pytest_ortbench.analysis.gate.sentences import verdict_line
 
@@ -124,8 +131,8 @@ def _tell(found: Bisected, runtimes: Sequence[Runtime]) -> None:
         say(f"{runtimes[0].label} -> {runtimes[index].label}: {verdict_line(result)}")
     if found.first_bad is None:
         last = max(found.results)
-        doubt = " as far as can be told" if found.results[last].warnings else ""
-        say(f"{runtimes[last].label} is as good as {runtimes[0].label}{doubt}")
+        word = "can't be told from" if _undecided(found) else "is as good as"
+        say(f"{runtimes[last].label} {word} {runtimes[0].label}")
         return
     say(f"worse since {runtimes[found.first_bad].label}")
     say(f"last as good as {runtimes[0].label}: {runtimes[found.last_good].label}")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @click.argument(
     "folder",
     metavar="DIR",
-    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    type=click.Path(path_type=Path, file_okay=False),
     default=Path("results"),
 )
 @click.option(
@@ -47,8 +47,8 @@ def command(folder: Path, plot: Path | None) -> int:
             warn(f"note: {error}")
     series = histories(runs)
     if not series:
-        warn(f"ortbench: {folder} holds no finished run with a canary")
-        return ExitCode.NOTHING
+        warn(f"note: {folder} holds no finished run with a canary yet")
+        return ExitCode.FINE
     for entry in series:
         count = f"{len(entry.points)} run{'s' if len(entry.points) != 1 else ''}"
         if not entry.steps:

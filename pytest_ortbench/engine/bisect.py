@@ -7,7 +7,9 @@ from dataclasses import dataclass, replace
 
 from pytest_ortbench.analysis.gate.rules import CaseRules
 from pytest_ortbench.core.case import Case, Runtime
+from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.gate import GateResult
+from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.profile import OperatorProfile
 from pytest_ortbench.engine.gate import Gate
 from pytest_ortbench.engine.paired import Pair
@@ -49,6 +51,7 @@ def bisect(count: int, compare: Callable[[int], GateResult]) -> Bisected:
 
     Raises:
         ValueError: with fewer than two runtimes.
+        WorkerError: if the first one can't run it, so that there is nothing to be worse than.
     """
     if count < 2:
         raise ValueError("bisecting needs two runtimes or more")
@@ -76,7 +79,14 @@ def bisect(count: int, compare: Callable[[int], GateResult]) -> Bisected:
 
 
 def is_worse(result: GateResult) -> bool | None:
-    """Whether a contender is slower, larger, less accurate, unplaced or does not run."""
+    """Whether a contender is slower, larger, less accurate, unplaced or does not run.
+
+    Raises:
+        WorkerError: if it can't be told for want of a baseline.
+    """
+    worse = any(metric.verdict == "worse" for metric in result.metrics)
+    if result.verdict == "incomparable" and not worse:
+        raise WorkerError(Failure(kind="error", phase="measure", message=result.reason))
     if result.failures:
         return True
     return None if result.verdict == "inconclusive" else False

@@ -366,12 +366,11 @@ def _shapes(pair: Pair) -> str:
 def _failed(result: GateResult, failed: SideFailed, measuring: _Measuring) -> GateResult:
     """A side that can't be measured: a regression of its status, or no baseline."""
     failure = failed.failure
+    reason = f"status of the {failed.side}: {failure.kind}: {failure.message}"
     if failure.kind == "timeout":
         # Of the first launch: later ones leave something to judge.
         limit = f"--ort-timeout={measuring.pair.contender.sampling.timeout_s:g}"
         reason = f"not one launch fitted into {limit}: {failed.side}: {failure.message}"
-        return replace(result, reason=reason, launches=tuple(measuring.launches))
-    reason = f"status of the {failed.side}: {failure.kind}: {failure.message}"
     verdict = MetricVerdict(
         metric="status",
         verdict="worse" if failed.side == CONTENDER else "incomparable",

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from pytest_ortbench.core.case import Case, Runtime
+from pytest_ortbench.core.gate import GateResult
 from pytest_ortbench.core.run import Machine
 from pytest_ortbench.engine import gate as engine_gate
 from pytest_ortbench.engine.paired import Launched, Pair, measure_launch
@@ -55,6 +56,15 @@ def test_the_change_is_named_with_the_operators_on_both_sides(tool, tmp_path: Pa
         "(between nodes)",
         "the whole run",
     }
+
+
+def test_what_can_not_be_decided_is_not_as_good(tool, tmp_path: Path, slower_from, monkeypatch):
+    slower_from(9)
+    undecided = GateResult(case_id="m", runtime="r3", baseline="r0", verdict="inconclusive")
+    monkeypatch.setattr(engine_gate.Gate, "judge", lambda *_, **__: undecided)
+    ended = tool("bisect", "--runtimes=x", relu(tmp_path / "m.onnx"))
+    assert ended.code == 3
+    assert ended.out.splitlines()[-1] == "r3 can't be told from r0"
 
 
 def test_without_a_change_nothing_is_profiled(tool, tmp_path: Path, slower_from):

@@ -99,7 +99,7 @@ class FakeWorker:
 
 
 class FakeLauncher:
-    """Opens fake workers; a case for which ``fails`` has a failure is refused."""
+    """Opens fake workers; one whose model or runtime ``fails`` names is refused."""
 
     def __init__(self, time_of: TimeOf, *, threads: int = 2, seed: int = 0) -> None:
         self.time_of = time_of
@@ -113,7 +113,7 @@ class FakeLauncher:
         self.accuracy_of: Callable[[Case], Accuracy] = lambda case: make_accuracy()
 
     def open(self, case: Case, *, worker: int, deadline: float | None) -> FakeWorker:
-        failure = self.fails.get(case.model.name)
+        failure = self.fails.get(case.model.name) or self.fails.get(case.runtime.label)
         if failure is not None and worker >= self.fails_from:
             raise WorkerError(failure)
         # Different numbers on the two sides, as real warm-ups have.

@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 
 from pytest_ortbench.analysis.gate.rules import rules_for
 from pytest_ortbench.core.case import Case, Runtime
+from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.gate import GateResult
+from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.run import Machine
-from pytest_ortbench.engine.bisect import bisect, bisect_runtimes
+from pytest_ortbench.engine.bisect import Bisected, bisect, bisect_runtimes
 from pytest_ortbench.engine.gate import Gate
 from tests.engine.fakes import FakeLauncher
 from tests.results_factory import make_case
@@ -39,24 +41,41 @@ def test_an_undecided_runtime_is_passed_over():
     assert (found.last_good, found.first_bad, found.undecided) == (2, 4, (3,))
 
 
+def test_a_runtime_that_does_not_run_it_is_worse():
+    launcher = FakeLauncher(lambda *_: 80e6)
+    crash = Failure(kind="crash", phase="session", message="it died")
+    launcher.fails = {f"ort-1.{minor}": crash for minor in range(3, 8)}
+    found = bisect_eight(launcher)
+    assert (found.last_good, found.first_bad) == (2, 3)
+
+
+def test_a_first_runtime_that_does_not_run_it_is_nothing_to_be_worse_than():
+    launcher = FakeLauncher(lambda *_: 80e6)
+    launcher.fails["ort-1.0"] = Failure(kind="error", phase="session", message="opset 25")
+    with pytest.raises(WorkerError, match="status of the baseline: error: opset 25"):
+        bisect_eight(launcher)
+
+
 def test_two_are_the_fewest():
     with pytest.raises(ValueError, match="two runtimes"):
         bisect(1, lambda _: said("same"))
 
 
-def test_runtimes_are_held_against_the_first():
-    runtimes = [Runtime(label=f"ort-1.{minor}") for minor in range(8)]
+def bisect_eight(launcher: FakeLauncher) -> Bisected:
+    """``ort-1.0`` to ``ort-1.7``."""
+    machine = Machine(host="h", stable={"virtualisation": "KVM"})
+    return bisect_runtimes(
+        make_case(),
+        [Runtime(label=f"ort-1.{minor}") for minor in range(8)],
+        lambda: Gate(launcher=launcher, machine=machine, cases=1, scratch=Path("unused"), seed=0),
+        rules_for("x", ()),
+    )
 
+
+def test_runtimes_are_held_against_the_first():
     def time_of(case: Case, _: int) -> float:
         return 80e6 * (1.1 if int(case.runtime.label[-1]) >= 5 else 1.0)
 
-    launcher = FakeLauncher(time_of)
-    machine = Machine(host="h", stable={"virtualisation": "KVM"})
-    found = bisect_runtimes(
-        make_case(),
-        runtimes,
-        lambda: Gate(launcher=launcher, machine=machine, cases=1, scratch=Path("unused")),
-        rules_for("x", ()),
-    )
+    found = bisect_eight(FakeLauncher(time_of))
     assert (found.last_good, found.first_bad) == (4, 5)
     assert found.results[7].baseline == "runtime:ort-1.0"

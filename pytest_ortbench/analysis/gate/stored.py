@@ -76,7 +76,8 @@ def gate_case(
         rules: What holds for the case.
         baseline: The run of ``before``.
         machine: Where ``after`` was measured.
-        canary: Canary of the new run ÷ that of the baseline, if both measured it.
+        canary: Canary of the new run ÷ that of the baseline; ``None`` unless both measured it,
+            and then latency decides nothing.
     """
     case_id, runtime = after.case.key
     metrics = judge_metrics(Side(result=before), Side(result=after), rules)
@@ -149,8 +150,10 @@ def _why_incomparable(
             f"machine is shared ({profile.why}), where times of two runs do not compare; "
             "--ort-against measures both sides in one"
         )
+    if canary is None:
+        return "canary: not measured in both runs, so the machine itself may have changed"
     margin = _margin(rules)
-    if canary is not None and abs(math.log(canary)) > math.log1p(margin) / 2:
+    if abs(math.log(canary)) > math.log1p(margin) / 2:
         return f"canary: ×{canary:.3f} of the baseline's, so the machine itself changed"
     return ""
 

@@ -28,7 +28,7 @@ METAL = Machine(
 CLOUD = dataclasses.replace(METAL, stable={**METAL.stable, "virtualisation": "KVM"})
 
 
-def judged(before, after, *, machine=METAL, earlier=None, rules=(), canary=None) -> GateResult:
+def judged(before, after, *, machine=METAL, earlier=None, rules=(), canary=1.0) -> GateResult:
     one = make_run([before], machine=earlier or machine)
     other = make_run([after], machine=machine)
     if canary is not None:
@@ -71,6 +71,12 @@ def test_on_a_shared_machine_latency_of_another_time_only_informs():
     assert "machine is shared (virtualisation: KVM)" in result.reason
     assert "--ort-against" in result.reason
     assert result.failures == ()
+
+
+def test_without_a_canary_of_both_runs_latency_decides_nothing():
+    result = judged(result_of(3_000_000), result_of(3_300_000), canary=None)
+    assert (result.verdict, result.failures) == ("incomparable", ())
+    assert result.reason.startswith("canary: not measured in both runs")
 
 
 def test_a_changed_canary_says_that_the_machine_changed():
