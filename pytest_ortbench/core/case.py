@@ -138,7 +138,8 @@ class Sampling:
         target: Stop once the half-width of the median's interval is below this share of it.
         workers: Fresh processes.
         min_samples: Samples that a limit needs (368 for p99), over all workers.
-        timeout_s: Wall-clock limit of the case; past it the worker is killed.
+        timeout_s: Wall-clock limit of the case; past it the worker is killed. What it is compared
+            with, its reference, has as long for itself.
         keep: Durations kept per case; 0 keeps all.
         soak_s: Length of the soak pass, which the timeout does not include; 0 for none.
         soak_dims: Sizes of symbolic dimensions that vary within the soak; empty: the case's own.

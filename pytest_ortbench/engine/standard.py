@@ -62,13 +62,14 @@ def measure(
         The result, with ``failure`` set if a worker failed; it never raises for one.
     """
     started, started_at = time.monotonic(), datetime.now(timezone.utc)
-    deadline = started + case.sampling.timeout_s
     findings = _Findings()
     measurements: list[Measurement] = []
     failure: Failure | None = None
     try:
         asked = case if reference_runtime is None else replace(case, runtime=reference_runtime)
         reference = _reference(asked, launcher, scratch)
+        # From here on: the reference has a limit of its own, and serves other cases, too.
+        deadline = time.monotonic() + case.sampling.timeout_s
         for index in range(case.sampling.workers):
             measurements.append(_one_worker(case, launcher, index, deadline, reference, findings))
             failure = _fallback(case, findings.placement)

@@ -13,9 +13,7 @@ from pathlib import Path
 from pytest_ortbench.core.case import Case, Provider, Runtime
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.node_error import NodeErrors
-from pytest_ortbench.core.outcome import (
-    RuntimeInfo,
-)
+from pytest_ortbench.core.outcome import Failure, RuntimeInfo
 from pytest_ortbench.core.recipe import Conversion, Converted
 from pytest_ortbench.core.start_up import StartTrial
 from pytest_ortbench.launch.case_worker import ProcessWorker, ask
@@ -71,6 +69,7 @@ class ProcessLauncher:
         self._live: list[WorkerProcess] = []
         self._inspected: dict[str, RuntimeInfo] = {}
         self._current_refers = True
+        self._failed: dict[tuple[Path, str, float], Failure] = {}
 
     def open(self, case: Case, *, worker: int, deadline: float | None) -> ProcessWorker:
         """Start a fresh process, create the session, run the first inference."""
@@ -107,7 +106,7 @@ class ProcessLauncher:
         return [self._probe(runtime, provider) for provider in candidates]
 
     def reference(self, case: Case, folder: Path) -> Path:
-        """Return a file of feeds and reference outputs for the case, made once a folder.
+        """Return a file of feeds and reference outputs for the case, tried once a folder.
 
         The reference that the user named, else the model's own file, runs on the CPU without
         optimisation, on the same inputs: in the interpreter that runs pytest if it can, else in
@@ -118,31 +117,47 @@ class ProcessLauncher:
         if path.exists():
             return path
         folder.mkdir(parents=True, exist_ok=True)
-        self._in_reference_runtime(case, lambda there: self._write_reference(there, path))
+        self._in_reference_runtime(case, path, self._write_reference)
         return path
 
     def reference_scores(self, case: Case) -> Path:
-        """Return a file of what the reference scores on the case's labelled data, made once."""
+        """Return a file of what the reference scores on the case's labelled data, tried once."""
         case = reference_case(case)
         if self._own_scores is None:
             self._own_scores = tempfile.TemporaryDirectory(prefix="ortbench-scores-")
         path = Path(self._own_scores.name) / f"scores-{reference_key(case)}.npz"
         if not path.exists():
-            self._in_reference_runtime(case, lambda there: self._write_scores(there, path))
+            self._in_reference_runtime(case, path, self._write_scores)
         return path
 
-    def _in_reference_runtime(self, case: Case, work: Callable[[Case], None]) -> None:
-        """Do it in the interpreter that runs pytest if that can, else in the case's own."""
+    def _in_reference_runtime(
+        self, case: Case, path: Path, write: Callable[[Case, Path], None]
+    ) -> None:
+        """Write it in the interpreter that runs pytest if that can, else in the case's own."""
         own = case.runtime
         if own.label != _CURRENT.label and not case.session.custom_ops and self._current_refers:
             try:
-                work(replace(case, runtime=_CURRENT))
+                self._try_once(replace(case, runtime=_CURRENT), path, write)
                 return
             except WorkerError as error:
                 # Without ONNX Runtime here, or with one that is too old for the model, the case's
                 # own runtime has to do; custom operators may be built for that one only.
                 self._current_refers = error.failure.kind != "unavailable"
-        work(case)
+        self._try_once(case, path, write)
+
+    def _try_once(self, case: Case, path: Path, write: Callable[[Case, Path], None]) -> None:
+        """Write it, or fail as it failed there before: every provider and precision asks for it.
+
+        A reference that is too slow would take its whole timeout again for each of them.
+        """
+        key = (path, case.runtime.label, case.sampling.timeout_s)
+        if key in self._failed:
+            raise WorkerError(self._failed[key])
+        try:
+            write(case, path)
+        except WorkerError as error:
+            self._failed[key] = error.failure
+            raise
 
     def _write_reference(self, case: Case, path: Path) -> None:
         deadline = time.monotonic() + case.sampling.timeout_s

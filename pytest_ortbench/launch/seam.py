@@ -147,10 +147,10 @@ class Launcher(Protocol):
         """Say which of the providers really run there."""
 
     def reference(self, case: Case, folder: Path) -> Path:
-        """Return a file of feeds and reference outputs for the case, made once a folder."""
+        """Return a file of feeds and reference outputs for the case, tried once a folder."""
 
     def reference_scores(self, case: Case) -> Path:
-        """Return a file of what the reference scores on the case's labelled data, made once."""
+        """Return a file of what the reference scores on the case's labelled data, tried once."""
 
     def start_up(self, question: StartUp, *, deadline: float) -> StartTrial:
         """Start a case in a fresh process under the conditions of the question."""

@@ -119,6 +119,25 @@ def test_a_reference_that_fails_here_is_tried_where_the_case_runs(
         launcher.reference(case, tmp_path / "scratch")
 
 
+def test_a_reference_that_fails_is_tried_once(tmp_path: Path) -> None:
+    """Else one that is too slow takes its whole timeout again for every provider and precision."""
+    phases: list[str] = []
+    launcher = ProcessLauncher(on_phase=phases.append)
+    case = case_of(tmp_path / "missing.onnx")
+    failures = []
+    for provider in (case.provider, Provider(alias="cuda", name="CUDAExecutionProvider")):
+        with pytest.raises(WorkerError) as caught:
+            launcher.reference(replace(case, provider=provider), tmp_path / "scratch")
+        failures.append(caught.value.failure)
+    assert failures[0] == failures[1]
+    assert phases.count("start") == 1
+    # Other inputs are another reference.
+    with pytest.raises(WorkerError):
+        launcher.reference(replace(case, seed=1), tmp_path / "scratch")
+    assert phases.count("start") == 2
+    launcher.close()
+
+
 def test_threads_that_were_asked_for_are_in_force(
     launcher: ProcessLauncher, tmp_path: Path
 ) -> None:
