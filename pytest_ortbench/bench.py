@@ -102,39 +102,17 @@ class Bench:
             self.passes.setdefault(planned.case.key, set()).update(self._passes_of(item, planned))
         self.collection.refuse_unused_stages([each.case for each in self.planned.values()])
         if self.planned and not self.config.option.collectonly:
+            from pytest_ortbench.destinations import refuse_unwritable
+
             # Now, since what can't be written is better known before the measuring.
             _ = self._header
             _ = self.folder
-            self._try_load_logs()
+            refuse_unwritable(self.options)
             self._announce_loads()
         if self.gating is not None:
             self.gating.assign(ours)
             if not hasattr(self.config, "workerinput"):
                 self.gating.prepare()
-
-    def _try_load_logs(self) -> None:
-        """Refuse a folder for the generator's logs that can't be written to.
-
-        Raises:
-            UsageError: with the reason.
-        """
-        folder = self.options.load_logs
-        if folder is None:
-            return
-        from tempfile import TemporaryFile
-
-        from pytest_ortbench.core.errors import UsageError
-
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            with TemporaryFile(dir=folder):
-                pass
-        except OSError as error:
-            raise UsageError(
-                f"can't write to {str(folder)!r}: {error.strerror or error}",
-                place=self.options.places.get("load_logs", "--ort-load-logs"),
-                hint="Name a folder that can be written to",
-            ) from error
 
     def _announce_loads(self) -> None:
         """Say how long the loads will take, before anything is measured."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from pytest_ortbench.core.errors import OrtbenchError
 
@@ -92,7 +92,8 @@ def finish(bench: Bench, *, interrupted: bool) -> bool:
         interrupted: Whether it was stopped before its end.
 
     Returns:
-        Whether cases were tried and none of them gave a number.
+        Whether the run failed as a whole: cases were tried and none of them gave a number, or the
+        run document or a file that the user named could not be written.
     """
     if not bench.started or bench.finished is not None:
         return False
@@ -107,9 +108,12 @@ def finish(bench: Bench, *, interrupted: bool) -> bool:
     if bench.gating is not None:
         run = replace(run, gate=bench.gating.results)
     bench.finished = run
+    failed = not measured
     for output in _outputs(bench, run):
-        stopped = _write(bench, output, stopped=stopped or bench.shield.taken)
-    return not measured
+        outcome = _write(bench, output, stopped=stopped or bench.shield.taken)
+        stopped = stopped or outcome == "left out"
+        failed = failed or (outcome == "failed" and output.asked_for)
+    return failed
 
 
 def _canary(bench: Bench, *, stopped: bool) -> tuple[Canary | None, bool]:
@@ -133,18 +137,22 @@ class _Output:
         write: Writes it.
         later: The command that makes it from the document; empty for what takes no time, which
             is written even when somebody waits for the end.
+        asked_for: Whether the run is not what was asked for without it.
     """
 
     what: str
     write: Callable[[], None]
     later: str = ""
+    asked_for: bool = True
 
 
-def _write(bench: Bench, output: _Output, *, stopped: bool) -> bool:
-    """Write one output, unless it takes long and the run was stopped; say whether it is now."""
+def _write(
+    bench: Bench, output: _Output, *, stopped: bool
+) -> Literal["written", "failed", "left out"]:
+    """Write one output, unless it takes long and the run was stopped."""
     if output.later and stopped:
         _leave_out(bench, output)
-        return True
+        return "left out"
     try:
         # What takes no time is not left half done.
         with nullcontext() if output.later else bench.shield.held():
@@ -152,10 +160,11 @@ def _write(bench: Bench, output: _Output, *, stopped: bool) -> bool:
     except (OrtbenchError, OSError) as error:
         # The numbers are more than their files: the table is printed whatever happens here.
         bench.errors.append(f"{output.what}: {error}")
+        return "failed"
     except KeyboardInterrupt:
         _leave_out(bench, output)
-        return True
-    return stopped
+        return "left out"
+    return "written"
 
 
 def _leave_out(bench: Bench, output: _Output) -> None:
@@ -194,10 +203,23 @@ def _outputs(bench: Bench, run: Run) -> list[_Output]:
         )
     job_summary = os.environ.get("GITHUB_STEP_SUMMARY")
     if job_summary:
-        outputs.append(_Output("job summary", lambda: _write_job_summary(run, Path(job_summary))))
+        outputs.append(
+            _Output(
+                "job summary",
+                lambda: _write_job_summary(run, Path(job_summary)),
+                asked_for=False,
+            )
+        )
     plots = options.plots or (folder.path / "plots" if folder is not None else None)
     if plots is not None:
-        outputs.append(_Output("plots", lambda: _write_plots(bench, run, plots), "ortbench plot"))
+        outputs.append(
+            _Output(
+                "plots",
+                lambda: _write_plots(bench, run, plots),
+                later="ortbench plot",
+                asked_for=options.plots is not None,
+            )
+        )
     if html_path is not None:
         outputs.append(
             _Output("--ort-html", lambda: _write_html(bench, run, html_path), "ortbench report")

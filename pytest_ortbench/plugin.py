@@ -138,15 +138,15 @@ def pytest_runtest_makereport(
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Write the documents; fail a run in which nothing at all was measured."""
+    """Write the documents; fail a run that measured nothing at all, or could not write them."""
     bench = Bench.existing(session.config)
     if bench is None:
         return
     from pytest_ortbench.outputs import finish, gate_problems
 
     interrupted = session.exitstatus == pytest.ExitCode.INTERRUPTED
-    nothing = finish(bench, interrupted=interrupted)
-    failed = nothing or gate_problems(bench)
+    failed = finish(bench, interrupted=interrupted)
+    failed = bool(gate_problems(bench)) or failed
     if failed and session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 

@@ -77,7 +77,7 @@ class RunFolder:
             raise DocumentError(f"{run.run_id!r} is no name of a folder", place=str(root))
         if path.exists():
             raise DocumentError("a run of this name exists already", place=str(path))
-        _check_writable(root)
+        check_writable(root)
         encode_header(run)
         return cls(path, run)
 
@@ -171,11 +171,14 @@ def write_document(run: Run, path: Path) -> None:
         ) from error
 
 
-def _check_writable(root: Path) -> None:
-    """Find out before anything is measured that the results folder can't be used.
+def check_writable(root: Path) -> None:
+    """Find out before anything is measured that a folder can't be used.
 
-    By making a folder and removing it: permissions tell little (root may write to folders that
-    take no file).
+    By making a folder in it, or in the nearest one above it that is there, and removing it:
+    permissions tell little (root may write to folders that take no file).
+
+    Raises:
+        DocumentError: with the folder that refuses and its reason.
     """
     folders = (root, *root.absolute().parents)
     # Unlike Path.exists, this does not raise where a folder above may not be entered.

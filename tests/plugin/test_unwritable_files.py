@@ -1,0 +1,117 @@
+"""Files that a run was asked for and can't be written: known before, or else the run fails."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from .conftest import QUICK
+
+ModelFile = Callable[..., Path]
+
+#: Measures, and then puts something in the way of what is written at the end.
+_OBSTRUCTING = """
+    from pathlib import Path
+
+    def test_it(ortbench):
+        assert ortbench.latency().p50 > 0
+        {obstruct}
+"""
+
+
+def _run(pytester: pytest.Pytester, obstruct: str, *options: str) -> pytest.RunResult:
+    pytester.makepyfile(_OBSTRUCTING.format(obstruct=obstruct))
+    return pytester.runpytest("--ort-models=mlp.onnx", "-p", "no:benchmark", *options, *QUICK)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a folder that refuses even root: /proc")
+@pytest.mark.parametrize(
+    ("option", "path", "hint"),
+    [
+        ("--ort-json", "/proc/lab/run.json", "Name a file in a folder that can be written to"),
+        ("--ort-html", "/proc/page.html", "Name a file in a folder that can be written to"),
+        ("--ort-prometheus", "/proc/ort.prom", "Name a file in a folder that can be written to"),
+        ("--ort-plots", "/proc/plots", "Name a folder that can be written to"),
+    ],
+)
+def test_a_file_that_nothing_can_write_is_refused_before_measuring(
+    pytester: pytest.Pytester, model_file: ModelFile, option: str, path: str, hint: str
+) -> None:
+    model_file()
+    result = pytester.runpytest("mlp.onnx", f"{option}={path}", "-k", "latency", *QUICK)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    (line,) = [line for line in result.errlines if line.startswith("ERROR: ")]
+    assert line.startswith(f"ERROR: {option}: can't write to {path!r}: /proc can't be written to: ")
+    assert line.endswith(f". {hint}")
+    assert not (pytester.path / "results").exists()
+
+
+def test_a_file_below_a_file_is_refused_before_measuring(
+    pytester: pytest.Pytester, model_file: ModelFile
+) -> None:
+    model = model_file()
+    result = pytester.runpytest("mlp.onnx", "--ort-json=mlp.onnx/run.json", "-k", "latency", *QUICK)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert f"{model} is not a folder. Name a file in a folder" in result.stderr.str()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a pipe by a path: /proc/self/fd")
+def test_a_pipe_needs_no_folder(pytester: pytest.Pytester, model_file: ModelFile) -> None:
+    # Nothing can be made in its folder, and nothing need be.
+    model_file()
+    reader, writer = os.pipe()
+    fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 2**20)
+    try:
+        result = _run(pytester, "pass", "--ort-no-results", f"--ort-json=/proc/self/fd/{writer}")
+    finally:
+        os.close(writer)
+    assert result.ret == pytest.ExitCode.OK
+    with os.fdopen(reader, "rb") as stream:
+        assert json.load(stream)["cases"][0]["status"] == "measured"
+
+
+@pytest.mark.parametrize(
+    ("option", "what"),
+    [
+        ("--ort-json=out/run.json", "--ort-json"),
+        ("--ort-html=out/page.html", "--ort-html"),
+        ("--ort-prometheus=out/ort.prom", "--ort-prometheus"),
+        ("--ort-plots=out/plots", "plots"),
+    ],
+)
+def test_a_named_file_that_fails_at_the_end_fails_the_run_and_keeps_the_table(
+    pytester: pytest.Pytester, model_file: ModelFile, option: str, what: str
+) -> None:
+    model_file()
+    result = _run(pytester, 'Path("out").write_text("")', option, "--ort-no-results")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["* native/cpu/b1 *", f"ortbench: {what}: *"])
+
+
+def test_a_run_document_that_fails_at_the_end_fails_the_run(
+    pytester: pytest.Pytester, model_file: ModelFile
+) -> None:
+    model_file()
+    obstruct = '[f.with_name("run.json").mkdir() for f in Path("results").glob("*/journal.jsonl")]'
+    result = _run(pytester, obstruct)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(
+        ["* native/cpu/b1 *", "ortbench: run document: *journal.jsonl holds 1 of its 1 results"]
+    )
+
+
+def test_plots_that_nobody_named_do_not_fail_the_run(
+    pytester: pytest.Pytester, model_file: ModelFile
+) -> None:
+    model_file()
+    obstruct = '[f.with_name("plots").touch() for f in Path("results").glob("*/journal.jsonl")]'
+    result = _run(pytester, obstruct)
+    assert result.ret == pytest.ExitCode.OK
+    result.stdout.fnmatch_lines(["run: *run.json", "ortbench: plots: *"])
