@@ -40,8 +40,11 @@ def _ini_help(spec: OptionSpec) -> str:
 
 
 def is_asked_for(config: pytest.Config) -> bool:
-    """Whether command line or ini file set any option of ours, rightly or wrongly."""
-    if any(str(argument).startswith("--ort-") for argument in config.invocation_params.args):
+    """Whether command line or ini file set any option of ours, rightly or wrongly.
+
+    What stands in ``addopts`` or ``PYTEST_ADDOPTS`` is part of the command line.
+    """
+    if any(spec.flag and config.getoption(spec.flag) is not None for spec in OPTIONS):
         return True
     return any(_has_ini_value(config, spec.ini) for spec in OPTIONS)
 
