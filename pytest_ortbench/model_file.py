@@ -7,6 +7,7 @@ Files are collected only when they are named on the command line (or with the in
 from __future__ import annotations
 
 import importlib
+import os
 import pkgutil
 from pathlib import Path
 from types import ModuleType
@@ -57,6 +58,8 @@ def _named_paths(config: pytest.Config) -> frozenset[Path]:
         named: set[Path] = set()
         for argument in config.args:
             path = config.invocation_params.dir / str(argument).split("::", 1)[0]
-            named |= {path, path.absolute(), path.resolve()}
+            # As pytest names what it collects: without "..", and no link followed.
+            collected = Path(os.path.normpath(path))
+            named |= {path, collected, path.resolve()}
         config.stash[_NAMED] = frozenset(named)
     return config.stash[_NAMED]

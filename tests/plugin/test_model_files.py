@@ -270,3 +270,18 @@ def test_a_stored_table_of_pytest_benchmark_is_of_this_machine(
     assert "(0001_one)" in said
     assert "(NOW)" in said
     assert "machine_info is different" not in said
+
+
+def test_a_link_named_by_a_way_through_the_folder_above_is_collected(
+    pytester: pytest.Pytester, model_file: ModelFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Every file of a snapshot in the cache of huggingface_hub is such a link.
+    blob = model_file("blobs/3f2a.onnx")
+    snapshot = pytester.mkdir("snapshots")
+    (snapshot / "model.onnx").symlink_to(blob)
+    monkeypatch.chdir(pytester.mkdir("elsewhere"))
+    result = pytester.runpytest(
+        "../snapshots/model.onnx", "--collect-only", "-q", "-k", "latency", *QUICK
+    )
+    (test,) = [line for line in result.outlines if "::" in line]
+    assert test.endswith("snapshots/model.onnx::test_latency[model/native/cpu/b1]")
