@@ -258,9 +258,9 @@ class WorkerProcess:
         return f"It printed: {noise[-200:]!r}" if noise else ""
 
     def _ended(self, timeout_s: float) -> bool:
-        """Wait until the process ended, without reaping it: its group id stays ours."""
-        if hasattr(os, "pidfd_open"):
-            descriptor = os.pidfd_open(self.pid)
+        """Wait until the process ended, unreaped where possible: its group id stays ours."""
+        descriptor = _pidfd(self.pid)
+        if descriptor is not None:
             try:
                 poll = select.poll()
                 poll.register(descriptor, select.POLLIN)
@@ -299,6 +299,20 @@ def _take_pipes(process: subprocess.Popen[bytes]) -> Pipes:
     process.stdin.close()
     process.stdout.close()
     return open_pipes(incoming, outgoing)
+
+
+def _pidfd(pid: int) -> int | None:
+    """A descriptor that tells when a process ends, ``None`` where there is no such thing.
+
+    Python may know the call while the kernel does not (Linux before 5.3, gVisor), or a container
+    forbids it.
+    """
+    if not hasattr(os, "pidfd_open"):
+        return None
+    try:
+        return os.pidfd_open(pid)
+    except OSError:
+        return None
 
 
 def _psutil_process(pid: int) -> psutil.Process:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import select
 import signal
@@ -52,6 +53,23 @@ def test_a_crash_names_signal_phase_and_log(
     assert failure.message.startswith("the measured process died with SIGSEGV while ")
     assert failure.log_tail == "about to fall"
     assert failure.exit_code is None
+
+
+@pytest.mark.parametrize("number", [errno.ENOSYS, errno.EPERM])
+def test_a_kernel_that_refuses_descriptors_of_processes(
+    launcher: ProcessLauncher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    """Old kernels, gVisor and system call filters: Python has the call, and it fails."""
+
+    def refuse(pid: int) -> int:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "pidfd_open", refuse, raising=False)
+    worker = launcher.open(case_of(relu(tmp_path / "m.onnx")), worker=0, deadline=None)
+    assert len(worker.block(3).durations_ns) == 3
+    worker.close()
+    failure = ends_with(launcher, tmp_path, "segfault@session")
+    assert (failure.kind, failure.phase, failure.signal) == ("crash", "session", "SIGSEGV")
 
 
 def test_a_crash_in_the_middle_of_measuring(launcher: ProcessLauncher, tmp_path: Path) -> None:
