@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
     from _pytest.capture import CaptureManager
@@ -105,20 +105,33 @@ class Progress:
             return
         writer = self._reporter._tw
         room = writer.fullwidth - writer.width_of_current_line - 3
-        if room < _LEAST_ROOM:
-            text = ""
-        shown = text if len(text) <= room else text[: room - 1] + "…"
+        shown = "" if room < _LEAST_ROOM else _fitted(text, room, writer._file)
         line = f"{_SAVE}{'  ' + shown if shown else ''}{_ERASE}{_RESTORE}"
-        with self._uncaptured():
-            # Straight to the file: going through the writer would move its idea of the column.
-            writer._file.write(line)
-            writer._file.flush()
+        try:
+            with self._uncaptured():
+                # Straight to the file: going through the writer would move its idea of the column.
+                writer._file.write(line)
+                writer._file.flush()
+        except (OSError, ValueError):
+            # Closed, gone, or unfit for its own encoding: no status is worth a case.
+            self._reporter = None
 
     def _uncaptured(self) -> AbstractContextManager[None]:
         """Let output through to the terminal."""
         return (
             nullcontext() if self._capture is None else self._capture.global_and_fixture_disabled()
         )
+
+
+def _fitted(text: str, room: int, file: TextIO) -> str:
+    """The text as the file can write it, on one line, cut where the room ends."""
+    from pytest_ortbench.report.escape import encodable, one_line
+
+    encoding = getattr(file, "encoding", None) or "utf-8"
+    writable = encodable(one_line(text), encoding)
+    if len(writable) <= room:
+        return writable
+    return writable[: room - 1] + encodable("…", encoding)
 
 
 def _is_terminal(reporter: TerminalReporter) -> bool:

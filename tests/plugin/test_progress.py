@@ -1,0 +1,59 @@
+"""The status line: what it says, and that nothing about a screen ever costs a case."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from io import BytesIO, StringIO, TextIOWrapper
+from types import SimpleNamespace
+from typing import TextIO
+
+import pytest
+
+from pytest_ortbench.progress import Progress
+from tests.results_factory import make_case
+
+
+def _progress(screen: TextIO, *, width: int = 100) -> Progress:
+    writer = SimpleNamespace(fullwidth=width, width_of_current_line=10, _file=screen)
+    return Progress(SimpleNamespace(isatty=True, verbosity=0, _tw=writer))  # type: ignore[arg-type]
+
+
+def _shown(screen: str) -> str:
+    """What stands on the screen now: the last text between saving the cursor and erasing."""
+    return screen.rpartition("\x1b7")[2].partition("\x1b[K")[0].strip()
+
+
+@pytest.mark.parametrize(
+    ("encoding", "expected"),
+    [
+        ("utf-8", "caf\\udce9/native/cpu/b1 · measure · 0/0"),
+        ("latin-1", "caf\\udce9/native/cpu/b1 · measure · 0/0"),
+        ("ascii", "caf\\udce9/native/cpu/b1 - measure - 0/0"),
+    ],
+)
+def test_what_the_screen_can_not_write_is_spelt_out(encoding: str, expected: str) -> None:
+    # The name of a file that is not UTF-8 reaches Python as half a character.
+    case = make_case(model="mlp")
+    case = replace(case, model=replace(case.model, name="caf\udce9"))
+    raw = BytesIO()
+    progress = _progress(TextIOWrapper(raw, encoding=encoding))
+    progress.begin(case)
+    progress.phase("measure")
+    assert _shown(raw.getvalue().decode(encoding)) == expected
+
+
+def test_a_long_status_ends_where_the_line_does() -> None:
+    raw = BytesIO()
+    progress = _progress(TextIOWrapper(raw, encoding="ascii"), width=43)
+    progress.begin(make_case(model="a_model_of_a_long_name"))
+    progress.phase("measure")
+    assert _shown(raw.getvalue().decode("ascii")) == "a_model_of_a_long_name/native~"
+
+
+def test_a_screen_that_is_gone_costs_the_status_and_no_case() -> None:
+    screen = StringIO()
+    progress = _progress(screen)
+    screen.close()
+    progress.begin(make_case())
+    progress.phase("measure")
+    progress.end()
