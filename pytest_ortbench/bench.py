@@ -161,11 +161,12 @@ class Bench:
 
         result = self.engine.known(planned) if self.started else None
         found = properties(result) if result is not None else []
-        judged = None if self.gating is None else self.gating.result_of(planned)
-        if judged is not None:
+        judged = [] if self.gating is None else self.gating.results_of(planned)
+        if judged:
             from pytest_ortbench.report.gate import gate_properties
 
-            found += gate_properties(judged)
+            for name, verdict in zip(("gate", "gate_stored"), judged, strict=False):
+                found += gate_properties(verdict, name)
         return found
 
     def measure_canary(self) -> Canary | None:

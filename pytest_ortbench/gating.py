@@ -6,7 +6,7 @@ case if it is among them, else to the first one. So a gate is never on without d
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -17,13 +17,12 @@ import pytest
 from pytest_ortbench.core.errors import OrtbenchError, WorkerError
 from pytest_ortbench.inconclusive import warn
 from pytest_ortbench.marker import read_marker
+from pytest_ortbench.stored_baseline import StoredBaseline, listed
 
 if TYPE_CHECKING:
     from pytest_ortbench.analysis.gate.rules import CaseRules, Rule
     from pytest_ortbench.bench import Bench
     from pytest_ortbench.core.gate import GateResult
-    from pytest_ortbench.core.outcome import CaseResult
-    from pytest_ortbench.core.run import Run
     from pytest_ortbench.engine.against import Against
     from pytest_ortbench.engine.gate import Gate
     from pytest_ortbench.engine.planning import Planner
@@ -62,13 +61,10 @@ class Gating:
         self._requests: dict[str, tuple[PlanRequest, Plan]] = {}
         self._itself: set[Key] = set()
         self._planners: list[Planner] = []
-        self.first_run = False
+        self._stored = StoredBaseline(bench) if bench.options.baseline else None
+        self._excused: set[Key] = set()
+        self._skipped: set[str] = set()
         self.notes: list[str] = []
-
-    @staticmethod
-    def wanted(bench: Bench) -> bool:
-        """Whether the options ask for a gate."""
-        return bool(bench.options.against or bench.options.baseline)
 
     @property
     def results(self) -> tuple[GateResult, ...]:
@@ -100,8 +96,12 @@ class Gating:
         Raises:
             OrtbenchError: if there is no such side or baseline, or a margin can't be resolved.
         """
-        if self._options.baseline:
-            self._find_baseline()
+        if self._stored is not None:
+            planned = {
+                entry.case.key for _, plan in self._requests.values() for entry in plan.entries
+            }
+            self._results |= self._stored.vanished(planned, self._carried)
+            self.notes += self._stored.notes
         if self._options.against:
             from pytest_ortbench.engine.resolution import check_margins
 
@@ -122,44 +122,6 @@ class Gating:
         place = self._options.places.get("gate", "--ort-gate")
         return parse_rules(self._options.gate, place=place)
 
-    def _find_baseline(self) -> None:
-        baseline = self._baseline
-        if baseline is None:
-            self.first_run = True
-            self.notes.append(
-                f"gate: there is no baseline yet at {self._options.baseline!r}; this run is "
-                "recorded and passes, the next one is held against it"
-            )
-            return
-        planned = {entry.case.key for _, plan in self._requests.values() for entry in plan.entries}
-        from pytest_ortbench.analysis.gate.stored import vanished
-
-        for result in baseline.cases:
-            if result.case.key not in planned:
-                self._results[result.case.key] = vanished(result.case.key, baseline.run_id)
-        known = {result.case.key for result in baseline.cases}
-        new = [key[0] for key in self._carried if key not in known]
-        if new:
-            self.notes.append(f"gate: new against {baseline.run_id}: {_listed(new)}")
-
-    @cached_property
-    def _baseline(self) -> Run | None:
-        """The stored run; ``None`` where none was recorded yet."""
-        from pytest_ortbench.store.baseline import find_baseline
-        from pytest_ortbench.store.documents import load
-
-        options = self._options
-        place = options.places.get("baseline", "--ort-baseline")
-        found = find_baseline(
-            options.baseline, options.results, base=self._bench.collection.root, place=place
-        )
-        if found.passed_over:
-            self.notes.append(
-                f"gate: passed over, since they failed a gate: {_listed(found.passed_over)}; if "
-                "what they measured is meant, run once without --ort-baseline or name the run"
-            )
-        return None if found.path is None else load(found.path)
-
     def _find_pairs(self) -> None:
         from pytest_ortbench.analysis.gate.stored import vanished
 
@@ -173,10 +135,10 @@ class Gating:
                 self._results |= {key: vanished(key, label) for key in pairing.vanished}
             if pairing.added:
                 new = [key[0] for key in pairing.added]
-                self.notes.append(f"gate: without a counterpart on {label}: {_listed(new)}")
+                self.notes.append(f"gate: without a counterpart on {label}: {listed(new)}")
             if pairing.itself:
                 same = [key[0] for key in pairing.itself]
-                self.notes.append(f"gate: the baseline itself, not gated: {_listed(same)}")
+                self.notes.append(f"gate: the baseline itself, not gated: {listed(same)}")
 
     @cached_property
     def _against(self) -> Against:
@@ -219,17 +181,19 @@ class Gating:
             pytest.fail.Exception: if the gate says so.
         """
         self._bench.refuse_xdist()
-        for result in self._judge(planned):
+        results = self._judge(planned)
+        for result in results:
             self._note(planned.case.key, result)
-            self._store()
-            problems = list(result.failures)
-            if self._options.gate_strict:
-                problems += [f"{text} (--ort-gate-strict)" for text in result.warnings]
-            if problems:
-                lines = "\n".join(f"  {text}" for text in problems)
-                pytest.fail(f"{self._bench.name_of(planned)}: gate failed\n{lines}", pytrace=False)
-            for text in result.warnings:
-                warn(item, f"{self._bench.name_of(planned)}: {text}")
+        self._store()
+        problems = [text for result in results for text in result.failures]
+        warnings = [text for result in results for text in result.warnings]
+        if self._options.gate_strict:
+            problems += [f"{text} (--ort-gate-strict)" for text in warnings]
+        if problems:
+            lines = "\n".join(f"  {text}" for text in problems)
+            pytest.fail(f"{self._bench.name_of(planned)}: gate failed\n{lines}", pytrace=False)
+        for text in warnings:
+            warn(item, f"{self._bench.name_of(planned)}: {text}")
 
     def check_skipped(self, planned: Planned) -> None:
         """Judge a case that can't run here: that is a regression where the baseline can.
@@ -241,7 +205,7 @@ class Gating:
         if result.failure is None:
             return  # skipped for a reason of the test's own
         key = planned.case.key
-        stored = self._stored_result(key)
+        stored = None if self._stored is None else self._stored.result(key)
         runs = stored is not None and stored.status == "measured"
         if not runs and key in self._pairs:
             runs = self._baseline_runs(self._pairs[key])
@@ -258,46 +222,20 @@ class Gating:
                 failures=(text,),
             )
             pytest.fail(f"{self._bench.name_of(planned)}: gate failed\n  {text}", pytrace=False)
+        self._excused.add(key)
+
+    def note_skipped(self, nodeid: str) -> None:
+        """Remember that a test was skipped: if it carries a verdict, there is none."""
+        self._skipped.add(nodeid)
 
     def _judge(self, planned: Planned) -> list[GateResult]:
-        """Verdicts on one case: against a stored run, and against the other side."""
+        """Verdicts on one case: against the other side, and against a stored run."""
         key = planned.case.key
         carried = self._carried[key]
-        found = []
-        stored = self._stored_result(key)
-        if stored is not None:
-            from pytest_ortbench.analysis.gate.stored import gate_case
-
-            assert self._baseline is not None
-            found.append(
-                gate_case(
-                    stored,
-                    self._bench.result(planned),
-                    carried.rules,
-                    baseline=self._baseline,
-                    machine=self._bench.engine.header.machine,
-                    canary=self._canary_ratio,
-                )
-            )
         pair = self._pairs.get(key)
-        if pair is not None:
-            found.append(self._judge_pair(pair, carried.rules))
-        return found
-
-    @cached_property
-    def _canary_ratio(self) -> float | None:
-        """How the pinned model fares against the baseline's run, where that decides anything."""
-        from pytest_ortbench.analysis.gate.stored import canary_ratio
-        from pytest_ortbench.analysis.gate.verdict import profile_of
-        from pytest_ortbench.engine.canary import measure_canary
-
-        baseline, header = self._baseline, self._bench.engine.header
-        if baseline is None or baseline.canary is None:
-            return None
-        if profile_of(header.machine).name == "shared":
-            return None  # the latency only informs there
-        canary = measure_canary(self._bench.engine.launcher)
-        return canary_ratio(baseline, replace(header, canary=canary))
+        found = [] if pair is None else [self._judge_pair(pair, carried.rules)]
+        stored = None if self._stored is None else self._stored.judge(planned, carried.rules)
+        return found if stored is None else [*found, stored]
 
     def _judge_pair(self, pair: PlannedPair, rules: CaseRules) -> GateResult:
         from pytest_ortbench.core.gate import GateResult
@@ -339,12 +277,6 @@ class Gating:
             on_launch=self._show_launch,
         )
 
-    def _stored_result(self, key: Key) -> CaseResult | None:
-        baseline = self._baseline if self._options.baseline else None
-        if baseline is None:
-            return None
-        return next((result for result in baseline.cases if result.case.key == key), None)
-
     def _baseline_runs(self, pair: PlannedPair) -> bool:
         """Whether the other side can be opened at all."""
         if pair.baseline.refusal is not None:
@@ -381,16 +313,33 @@ class Gating:
     def problems(self) -> list[str]:
         """What fails the run though no test of it failed."""
         gone = [text for result in self.results for text in result.failures if "vanished" in text]
-        if self.first_run and not self._options.against:
+        gone += [
+            f"{key[0]} was not judged: {carried.nodeid} carries its verdict and was skipped"
+            for key, carried in self._carried.items()
+            if carried.nodeid in self._skipped
+            and key not in self._excused
+            and key not in self._results
+            and self._has_baseline(key)
+        ]
+        if self._stored is not None and self._stored.run is None and not self._options.against:
             return gone
         judged = [result for result in self.results if "vanished" not in result.reason]
         if not judged:
             gone.append("a gate was asked for, and nothing was compared")
         return gone
 
-    def result_of(self, planned: Planned) -> GateResult | None:
-        """The verdict on a case, if there is one."""
-        return self._results.get(planned.case.key)
+    def _has_baseline(self, key: Key) -> bool:
+        stored = self._stored is not None and self._stored.result(key) is not None
+        return stored or key in self._pairs
+
+    def results_of(self, planned: Planned) -> list[GateResult]:
+        """The verdicts on a case, against the other side before the one against a stored run."""
+        case_id, runtime = planned.case.key
+        return [
+            result
+            for result in self._results.values()
+            if (result.case_id, result.runtime) == (case_id, runtime)
+        ]
 
     def close(self) -> None:
         """Remove what was written, end what was started."""
@@ -398,8 +347,3 @@ class Gating:
             planner.close()
         if "_scratch" in self.__dict__:
             self._folder.cleanup()
-
-
-def _listed(ids: Sequence[str]) -> str:
-    shown = ", ".join(ids[:5])
-    return shown + (f" and {len(ids) - 5} more" if len(ids) > 5 else "")

@@ -128,12 +128,15 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Put the metrics of the case into the test's JUnit properties."""
+    """Put the metrics of the case into the test's JUnit properties; note what was skipped."""
     bench = Bench.existing(item.config)
     planned = planned_of(item) if bench is not None and call.when == "call" else None
     if bench is not None and planned is not None:
         item.user_properties.extend(bench.properties_of(planned))
-    return (yield)
+    report = yield
+    if bench is not None and bench.gating is not None and report.skipped:
+        bench.gating.note_skipped(item.nodeid)
+    return report
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -117,9 +117,12 @@ def _compare(runs: Sequence[str], limits: Sequence[str], strict: bool, results: 
     for result in contender.cases:
         if result.case.key not in known:
             say(f"new: {result.case.case_id}")
-    if not any("vanished" not in result.reason for result in judged):
-        warn("ortbench: nothing was compared: the runs have no case in common")
-        return ExitCode.LIMIT_FAILED if judged else ExitCode.NOTHING
+    both = {case.case.key for case in baseline.cases if case.status == "measured"}
+    both &= {case.case.key for case in contender.cases if case.status == "measured"}
+    failures = any(result.failures for result in judged)
+    if not both and not failures:
+        warn("ortbench: nothing was compared: no case was measured in both runs")
+        return ExitCode.NOTHING
     failed = any(result.failures or (strict and result.warnings) for result in judged)
     return ExitCode.LIMIT_FAILED if failed else ExitCode.FINE
 
@@ -139,7 +142,10 @@ def _self_test(
 
     machine = fingerprint()
     log = TrialLog.of(machine) if file is None else TrialLog(file)
-    trials: list[Trial] = list(log.read()) if resume else []
+    earlier = log.read() if resume else ()
+    trials = [trial for trial in earlier if threads is None or trial.threads == threads]
+    if len(trials) < len(earlier):
+        warn(f"note: {len(earlier) - len(trials)} trials with other --threads are not counted")
     if minutes:
         _try_for(minutes, models, threads, log, trials)
     if not trials:
@@ -172,6 +178,11 @@ def _try_for(
             warn(f"ortbench: {error}")
         except KeyboardInterrupt:
             warn("stopped; the trials so far are stored")
+        if test.left_out:
+            warn(
+                f"note: {test.left_out} gates with added work were left out, so the trials are of "
+                "the calmer moments"
+            )
 
 
 def _line(trial: Trial) -> str:

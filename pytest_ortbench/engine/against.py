@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.model import Model
+from pytest_ortbench.core.provider_kinds import BY_NAME, KINDS
 from pytest_ortbench.engine.planning import Planner
 from pytest_ortbench.plan.matrix import Plan, Planned
 from pytest_ortbench.plan.providers import check_specs
@@ -17,6 +18,8 @@ from pytest_ortbench.plan.sides import Pairing, SideSpec, pair_cases
 from pytest_ortbench.zoo.revisions import Revision, revision
 
 _PLACE = "--ort-against"
+
+_PROVIDERS = (*KINDS, *BY_NAME)
 
 
 @dataclass(slots=True)
@@ -51,7 +54,8 @@ class Against:
         """
         kind, value = self.side.kind, self.side.value
         if kind == "option":
-            baselines = tuple(self._with_option(entry) for entry in plan.entries)
+            known = {name for entry in plan.entries for name in _called(entry)} | {*_PROVIDERS}
+            baselines = tuple(self._with_option(entry, known) for entry in plan.entries)
             pairing = pair_cases(plan.entries, baselines, kind)
         elif kind == "git":
             pairing = self._against_revision(request, plan)
@@ -70,12 +74,17 @@ class Against:
         planner = self.planner_of(value) if kind == "runtime" else self.planner
         return planner.plan(request).entries
 
-    def _with_option(self, entry: Planned) -> Planned:
-        """The same case with one option set: of its provider, else of the session."""
+    def _with_option(self, entry: Planned, providers: Collection[str]) -> Planned:
+        """The same case with one option set: of its provider, else of the session.
+
+        An option of another provider leaves the case as it is.
+        """
         name, _, value = self.side.value.partition("=")
         case = entry.case
         owner, dot, option = name.partition(".")
-        if dot and owner in (case.provider.alias, case.provider.name):
+        if dot and owner in providers and owner not in _called(entry):
+            return entry
+        if dot and owner in _called(entry):
             self.planner.check_options({case.provider.alias: {option: value}}, place=_PLACE)
             options = {**case.provider.options, option: value}
             return replace(
@@ -111,6 +120,11 @@ class Against:
         """Models that the request's folders held at the revision."""
         folders = [self.root / spec for spec in request.models if (self.root / spec).is_dir()]
         return [path for folder in folders for path in found.models_below(folder)]
+
+
+def _called(entry: Planned) -> tuple[str, str]:
+    """Alias and name of a case's provider."""
+    return entry.case.provider.alias, entry.case.provider.name
 
 
 def _model_files(plan: Plan) -> list[Path]:

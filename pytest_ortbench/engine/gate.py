@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pytest_ortbench.analysis.gate.family import settle
 from pytest_ortbench.analysis.gate.looks import GO_ON, REGRESSED, Judgement, judge
-from pytest_ortbench.analysis.gate.metrics import Side, failures_of, judge_metrics
+from pytest_ortbench.analysis.gate.metrics import Side, failures_of, judge_metrics, warnings_of
 from pytest_ortbench.analysis.gate.rules import CaseRules
 from pytest_ortbench.analysis.gate.sentences import latency_failure, latency_warning, unconfirmed
 from pytest_ortbench.analysis.gate.verdict import (
@@ -389,6 +389,7 @@ def _with_outcome(result: GateResult) -> GateResult:
         failures.append(f"nothing was compared: {result.reason}")
     elif result.verdict == "inconclusive":
         warnings.append(latency_warning(result))
+    warnings += warnings_of(result.metrics)
     worse: Sequence[str] = failures_of(result.metrics)
     if result.verdict == "incomparable":
         # The status says it once.

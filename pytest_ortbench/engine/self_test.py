@@ -94,6 +94,7 @@ class SelfTest:
         seed: Decides every order.
         notify: Told of trials that can't be made.
         number_ns: What one number of added work takes, roughly; 0: it is measured.
+        left_out: Trials that could not be made.
     """
 
     launcher: Launcher
@@ -105,6 +106,7 @@ class SelfTest:
     seed: int = 0
     notify: Callable[[str], None] = lambda _: None
     number_ns: float = 0.0
+    left_out: int = 0
     _works: dict[str, _AddedWork] = field(default_factory=dict)
 
     def run(self, until: float, *, done: int = 0) -> Iterator[Trial]:
@@ -125,6 +127,7 @@ class SelfTest:
             try:
                 yield self._trial(_TURNS[turn % len(_TURNS)], self.cases[index], seed)
             except TooBusyError:
+                self.left_out += 1
                 self.notify(
                     f"{self.cases[index].model.name}: left out a gate with added work: the machine "
                     "is too busy to tell how much work makes how much difference"

@@ -19,6 +19,9 @@ KINDS: dict[str, str] = {
     "git": "git:main",
 }
 
+#: Where both sides are plans of the same files, so that a case can be its own baseline.
+_SAME_FILES = ("precision", "provider", "runtime", "option")
+
 Key = tuple[str, str]
 
 
@@ -110,7 +113,7 @@ def pair_cases(contenders: Sequence[Planned], baselines: Sequence[Planned], kind
             added.append(contender.case.key)
             continue
         used.add(reduced)
-        if kind in ("precision", "provider", "runtime") and baseline.case == contender.case:
+        if kind in _SAME_FILES and baseline.case == contender.case:
             itself.append(contender.case.key)
         else:
             pairs.append(PlannedPair(baseline=baseline, contender=contender))

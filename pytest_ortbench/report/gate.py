@@ -42,20 +42,20 @@ def _row(result: GateResult) -> str:
     return "| " + " | ".join(markdown(cell) for cell in cells) + " |"
 
 
-def gate_properties(result: GateResult) -> list[tuple[str, str]]:
-    """Names and values for JUnit XML."""
-    found = [("gate_verdict", result.verdict), ("gate_baseline", result.baseline)]
+def gate_properties(result: GateResult, name: str = "gate") -> list[tuple[str, str]]:
+    """Names, that begin with ``name``, and values for JUnit XML."""
+    found = [(f"{name}_verdict", result.verdict), (f"{name}_baseline", result.baseline)]
     if result.contrasts:
         contrast = result.contrasts[0]
         found += [
-            ("gate_ratio", f"{1 + contrast.effect:.6g}"),
-            ("gate_margin", f"{contrast.margin:.6g}"),
-            ("gate_launches", str(contrast.launches)),
+            (f"{name}_ratio", f"{1 + contrast.effect:.6g}"),
+            (f"{name}_margin", f"{contrast.margin:.6g}"),
+            (f"{name}_launches", str(contrast.launches)),
         ]
         if contrast.low is not None:
-            found.append(("gate_ratio_low", f"{1 + contrast.low:.6g}"))
+            found.append((f"{name}_ratio_low", f"{1 + contrast.low:.6g}"))
         if contrast.high is not None:
-            found.append(("gate_ratio_high", f"{1 + contrast.high:.6g}"))
+            found.append((f"{name}_ratio_high", f"{1 + contrast.high:.6g}"))
     if result.reason:
-        found.append(("gate_reason", result.reason))
+        found.append((f"{name}_reason", result.reason))
     return found

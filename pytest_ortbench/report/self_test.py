@@ -70,6 +70,9 @@ def self_test_sentences(trials: Sequence[Trial]) -> list[str]:
     middle = loads[len(loads) // 2]
     threads = sorted({trial.threads for trial in trials if trial.threads})
     counts = "" if not threads else f"; threads: {', '.join(map(str, threads))}"
+    versions = sorted({trial.version for trial in trials if trial.version})
+    if len(versions) > 1:
+        counts += f"; trials of several versions: {', '.join(versions)}"
     lines = [
         f"models: {models}{counts}; load average before a gate: median {middle:.1f}, "
         f"{loads[0]:.1f} to {loads[-1]:.1f}",

@@ -140,6 +140,26 @@ def test_trials_of_an_earlier_version_are_counted_and_others_are_one_line(tool, 
     assert path.read_text().startswith("hello")
 
 
+def test_trials_on_other_threads_are_not_counted(tool, tmp_path):
+    path = tmp_path / "trials.jsonl"
+    line = '{"kind":"equal","slowdown":0.0,"model":"m","verdict":"same","threads":%d}\n'
+    path.write_text(line % 1 + line % 2 + line % 2)
+    call = ("gate", "--self-test", "--minutes=0", "--resume", f"--file={path}")
+    ended = tool(*call, "--threads=2")
+    assert ended.out.splitlines()[2].split()[:3] == ["equal", "2", "0"]
+    assert ended.err == "note: 1 trials with other --threads are not counted\n"
+    assert tool(*call).out.splitlines()[2].split()[:3] == ["equal", "3", "0"]
+
+
+def test_runs_in_which_nothing_was_measured_are_not_the_same(tool, store):
+    crashed = make_result(status="crash")
+    store(make_run([crashed], run_id="20260102T030405Z-a-0001"))
+    store(after(status="crash"))
+    ended = tool("gate", BEFORE.run_id, "latest")
+    assert ended.code == ExitCode.NOTHING
+    assert "nothing was compared" in ended.err
+
+
 def test_no_minutes_count_the_trials_that_there_are_and_make_none(tool, tmp_path):
     path = tmp_path / "trials.jsonl"
     path.write_text('{"kind":"equal","slowdown":0.0,"model":"m","verdict":"same"}\n' * 3)

@@ -78,6 +78,7 @@ def test_a_machine_that_is_too_busy_to_calibrate_on_adds_no_work_of_unknown_size
     assert [trial.kind for trial in trials] == ["equal"] * 4
     assert len(said) == 2
     assert "too busy to tell" in said[0]
+    assert test.left_out == 2
 
 
 def test_earlier_trials_decide_where_it_goes_on():

@@ -213,15 +213,17 @@ def test_option_and_provider_sides(
     result.assert_outcomes(passed=2)
     levels = {worker.case.session.graph_optimization_level for worker in launcher.opened}
     assert levels == {"basic", "all"}
-    # The only case is the baseline itself: nothing is compared, which is no success.
-    result = pytester.runpytest(*QUICK, "--ort-against=provider:cpu")
-    assert result.ret == pytest.ExitCode.TESTS_FAILED
-    result.stdout.fnmatch_lines(
-        [
-            "ortbench: gate: the baseline itself, not gated: new/native/cpu/b1",
-            "ortbench: gate: a gate was asked for, and nothing was compared",
-        ]
-    )
+    # The only case is the baseline itself: nothing is compared, which is no success. So is an
+    # option of a provider that no case runs on.
+    for side in ("provider:cpu", "option:cuda.cudnn_conv_algo_search=HEURISTIC"):
+        result = pytester.runpytest(*QUICK, f"--ort-against={side}")
+        assert result.ret == pytest.ExitCode.TESTS_FAILED
+        result.stdout.fnmatch_lines(
+            [
+                "ortbench: gate: the baseline itself, not gated: new/native/cpu/b1",
+                "ortbench: gate: a gate was asked for, and nothing was compared",
+            ]
+        )
 
 
 @pytest.mark.parametrize(
@@ -371,6 +373,65 @@ def test_what_got_worse_stays_worse_when_it_is_measured_again(
         result = pytester.runpytest(*KEPT, "--ort-baseline=latest")
         result.assert_outcomes(passed=1, failed=1)
         result.stdout.fnmatch_lines([*notes, "*model_size went from *"])
+
+
+@pytest.mark.usefixtures("models")
+def test_both_gates_at_once_say_both_verdicts(
+    pytester: pytest.Pytester, launches: Callable[..., FakeLauncher]
+) -> None:
+    """Slower than the other side, and larger than the stored run."""
+    import onnx
+
+    pytester.runpytest(*QUICK).assert_outcomes(passed=2)
+    (pytester.path / "run.json").rename(pytester.path / "before.json")
+    proto = onnx.load(pytester.path / "new.onnx")
+    proto.metadata_props.add(key="ballast", value="x" * 200)
+    onnx.save(proto, pytester.path / "new.onnx")
+    onnx.save(proto, pytester.path / "old.onnx")
+    launches(1.07)
+    result = pytester.runpytest(
+        *QUICK, "--ort-against=model:old.onnx", "--ort-baseline=before.json", "--junitxml=j.xml"
+    )
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(["  slower than model:old.onnx: *", "  model_size went from *"])
+    paired, stored = document(pytester.path)["gate"]
+    assert (paired["verdict"], paired["baseline"]) == ("slower", "model:old.onnx")
+    assert stored["failures"][0].startswith("model_size went from ")
+    xml = (pytester.path / "j.xml").read_text()
+    assert 'name="gate_verdict" value="slower"' in xml
+    assert f'name="gate_stored_baseline" value="{stored["baseline"]}"' in xml
+
+
+@pytest.mark.usefixtures("models")
+def test_a_case_whose_carrying_test_was_skipped_fails_the_run(
+    pytester: pytest.Pytester, launches: Callable[..., FakeLauncher]
+) -> None:
+    launches(1.0)
+    pytester.makepyfile(
+        """
+        import pytest
+
+        pytestmark = pytest.mark.ortbench(models=["new.onnx", "old.onnx"])
+
+        def test_memory(ortbench):
+            assert ortbench.result
+
+        def test_latency(ortbench):
+            if "old" in ortbench.case.case_id:
+                pytest.skip("not today")
+        """
+    )
+    pytester.runpytest(*QUICK).assert_outcomes(passed=3, skipped=1)
+    (pytester.path / "run.json").rename(pytester.path / "before.json")
+    result = pytester.runpytest(*QUICK, "--ort-baseline=before.json")
+    result.assert_outcomes(passed=3, skipped=1)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(
+        [
+            "ortbench: gate: old/native/cpu/b1 was not judged: *::test_latency[[]old/native/*] "
+            "carries its verdict and was skipped"
+        ]
+    )
 
 
 def test_renamed_cases_fail(pytester: pytest.Pytester, model_file: ModelFile) -> None:

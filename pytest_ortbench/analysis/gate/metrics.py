@@ -26,6 +26,10 @@ _BY_WORKER = {
 _WRONG = tuple(name for name, kind in FLAGS.items() if kind.severity == "bars" and name != "SHAPES")
 
 
+#: What every run has that worked: without it, something went wrong.
+_NEVER_LOST = ("model_size", "placement")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
     """One side of a case.
@@ -104,10 +108,18 @@ def _accuracy(baseline: CaseResult, contender: CaseResult) -> MetricVerdict:
     if new:
         reason = "; ".join(f"{flag.name}: {flag.detail}" for flag in new)
         return MetricVerdict(metric="accuracy", verdict="worse", reason=reason)
+    if _was_compared(baseline) and not _was_compared(contender):
+        why = contender.accuracy.reason if contender.accuracy else ""
+        reason = f"outputs were compared in the baseline and are not now{why and f': {why}'}"
+        return MetricVerdict(metric="accuracy", verdict="worse", reason=reason)
     if wrong:
         names = ", ".join(flag.name for flag in wrong)
         return MetricVerdict(metric="accuracy", verdict="informs", reason=f"both sides are {names}")
     return MetricVerdict(metric="accuracy", verdict="same")
+
+
+def _was_compared(result: CaseResult) -> bool:
+    return result.accuracy is not None and bool(result.accuracy.outputs)
 
 
 def _relative(
@@ -121,9 +133,11 @@ def _relative(
     text = f"worse by at most {allowance.text(metric)}"
     if baseline is None or contender is None:
         missing = "the baseline" if baseline is None else "the contender"
+        # What was asked for, and what is gated always, must not get lost in silence.
+        lost = contender is None and (allowance.chosen or metric in _NEVER_LOST)
         return MetricVerdict(
             metric=metric,
-            verdict="incomparable",
+            verdict="worse" if lost else "incomparable",
             baseline=_finite(baseline),
             contender=_finite(contender),
             allowed=text,
@@ -172,6 +186,15 @@ def _limits(rules: CaseRules, summary: Summary) -> list[MetricVerdict]:
             reason="" if outcome.holds else outcome.message,
         )
         for outcome in check(rules.limits, summary)
+    ]
+
+
+def warnings_of(metrics: Sequence[MetricVerdict]) -> list[str]:
+    """One sentence for each metric that the baseline has and the contender lost."""
+    return [
+        f"{verdict.metric} was not gated: {verdict.reason}"
+        for verdict in metrics
+        if verdict.verdict == "incomparable" and verdict.baseline is not None
     ]
 
 

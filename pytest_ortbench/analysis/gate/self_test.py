@@ -129,16 +129,16 @@ def resolution(trials: Sequence[Trial]) -> float | None:
     """The smallest margin that the machine can resolve for any of the models it was tested with.
 
     Twice the standard error of a gate on equal sides with all its launches: by the scatter of the
-    launches, the median over the gates of a model, and the least of all models.
+    launches, the median over the gates of a model on so many threads, and the least of all.
 
     Returns:
         A share; ``None`` if no model had enough gates on equal sides.
     """
-    deviations: dict[str, list[float]] = {}
+    deviations: dict[tuple[str, int], list[float]] = {}
     for trial in trials:
         if trial.kind == EQUAL and trial.detectable is not None and trial.launches:
             deviation = deviation_of(trial.detectable, trial.launches)
-            deviations.setdefault(trial.model, []).append(deviation)
+            deviations.setdefault((trial.model, trial.threads), []).append(deviation)
     enough = [median(of) for of in deviations.values() if len(of) >= _FEWEST_FOR_RESOLUTION]
     return smallest_margin(min(enough), SHARED_FLOOR.last.launches) if enough else None
 

@@ -14,7 +14,7 @@ from dataclasses import replace
 from statistics import median
 
 from pytest_ortbench.analysis.comparison import compare_cases
-from pytest_ortbench.analysis.gate.metrics import Side, failures_of, judge_metrics
+from pytest_ortbench.analysis.gate.metrics import Side, failures_of, judge_metrics, warnings_of
 from pytest_ortbench.analysis.gate.rules import CaseRules, Rule, rules_for
 from pytest_ortbench.analysis.gate.sentences import latency_failure, latency_warning
 from pytest_ortbench.analysis.gate.verdict import profile_of
@@ -97,8 +97,9 @@ def gate_case(
     failures = failures_of(metrics)
     if result.verdict == "slower":
         failures.insert(0, latency_failure(result))
-    warnings = (latency_warning(result),) if result.verdict == "inconclusive" else ()
-    return replace(result, failures=tuple(failures), warnings=warnings)
+    warnings = [latency_warning(result)] if result.verdict == "inconclusive" else []
+    warnings += warnings_of(metrics)
+    return replace(result, failures=tuple(failures), warnings=tuple(warnings))
 
 
 def vanished(key: Key, baseline: str) -> GateResult:

@@ -9,7 +9,7 @@ import pytest
 from pytest_ortbench.analysis.gate.rules import parse_rules
 from pytest_ortbench.analysis.gate.stored import gate_runs
 from pytest_ortbench.core.gate import GateResult
-from pytest_ortbench.core.outcome import Flag
+from pytest_ortbench.core.outcome import Accuracy, Flag
 from pytest_ortbench.core.run import Canary, Machine
 from tests.results_factory import (
     make_accuracy,
@@ -188,3 +188,35 @@ def test_vanished_cases_fail_and_new_ones_do_not():
         "old/native/cpu/b1 vanished: r1 has it. If it was renamed or removed on purpose, record "
         "a new baseline",
     )
+
+
+# What got lost.
+
+
+def without_memory(result):
+    measurements = tuple(
+        dataclasses.replace(one, memory=dataclasses.replace(one.memory, peak_bytes=None))
+        for one in result.measurements
+    )
+    return dataclasses.replace(result, measurements=measurements)
+
+
+def test_placement_and_accuracy_that_got_lost_are_worse():
+    after = dataclasses.replace(
+        result_of(3_000_000), placement=None, accuracy=Accuracy(reason="no reference: it died")
+    )
+    result = judged(result_of(3_000_000), after)
+    assert result.failures == (
+        "accuracy: outputs were compared in the baseline and are not now: no reference: it died",
+        "placement: the contender has no number",
+    )
+
+
+def test_other_numbers_that_got_lost_are_warned_of_and_fail_if_they_were_asked_for():
+    before, after = result_of(3_000_000), without_memory(result_of(3_000_000))
+    result = judged(before, after)
+    assert result.failures == ()
+    assert result.warnings == ("peak_rss was not gated: the contender has no number",)
+    result = judged(before, after, rules=["peak_rss:5%"])
+    assert result.failures == ("peak_rss: the contender has no number",)
+    assert judged(after, before, rules=["peak_rss:5%"]).failures == ()
