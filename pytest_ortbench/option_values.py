@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import MISSING, fields
 from pathlib import Path
@@ -49,6 +50,8 @@ CALLS = ("sync", "async")
 SWITCH = ("on", "off")
 IO_MODES = ("end-to-end", "device")
 SAMPLES = ("thinned", "all")
+#: A timeout that leaves room for all that is not timed, in times of the timed seconds.
+_TIMES_TIMED = 3
 _SCHEMES = ("zoo:", "builtin:")
 _MODEL_SUFFIXES = (".onnx", ".ort", ".onnx.gz")
 
@@ -69,6 +72,7 @@ def parse_options(config: pytest.Config) -> Options:
         places={name: found.place for name, found in given.items()},
     )
     _refuse_pending(options)
+    _refuse_time_beyond_timeout(options)
     check_loads(
         options.load,
         timeout_s=options.timeout_s,
@@ -79,6 +83,18 @@ def parse_options(config: pytest.Config) -> Options:
         # Another runtime may have files of its own, which is known once it is chosen.
         refuse_absent_libraries(options)
     return options
+
+
+def _refuse_time_beyond_timeout(options: Options) -> None:
+    """Refuse more seconds of timing than a case may take altogether; the default may shrink."""
+    if "time_s" not in options.given or options.time_s < options.timeout_s:
+        return
+    raise UsageError(
+        f"{options.time_s:g} s of timing do not fit into --ort-timeout={options.timeout_s:g}, "
+        "which includes starts, warm-up and comparing",
+        place=options.places.get("time_s", "--ort-time"),
+        hint=f"Use --ort-timeout={math.ceil(_TIMES_TIMED * options.time_s)}, or time less",
+    )
 
 
 def _find(config: pytest.Config, spec: OptionSpec) -> Given | None:

@@ -82,8 +82,7 @@ class StopRule:
 
         Args:
             blocks: All timed blocks of this worker so far.
-            left_s: Seconds that may still be spent on timing before the case's deadline; ``None``
-                if there is none.
+            left_s: Seconds that this worker may still spend on timing; ``None`` for no limit.
 
         Returns:
             At least 1, or ``None`` to stop; then :attr:`reason` says why.

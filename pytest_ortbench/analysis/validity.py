@@ -269,6 +269,14 @@ def _one_worker(result: CaseResult) -> str:
     return f"all {count} samples are of one process" if count else ""
 
 
+def _fewer_workers(result: CaseResult) -> str:
+    """The last workers found no time left; what the others measured is a result all the same."""
+    finished, asked = len(result.measurements), result.case.sampling.workers
+    if result.failure is not None or not 0 < finished < asked:
+        return ""
+    return f"{finished} of {asked}"
+
+
 def _bimodal(result: CaseResult) -> str:
     found = [two_groups(samples.durations_ns) for samples in _workers(result)]
     groups = [pair for pair in found if pair is not None]
@@ -350,6 +358,7 @@ _RULES: dict[str, Callable[[CaseResult], str]] = {
     "BIMODAL": _bimodal,
     "SPREAD": _spread,
     "ONE-WORKER": _one_worker,
+    "FEWER-WORKERS": _fewer_workers,
     "ENERGY-DISAGREE": _energy,
     "SUBNORMAL": _subnormal,
     "CONSTANT": _constant,

@@ -131,6 +131,12 @@ FLAGS: dict[str, FlagKind] = dict(
             "Use --ort-workers=3.",
         ),
         _kind(
+            "FEWER-WORKERS",
+            "notes",
+            "not every worker finished within --ort-timeout; the others' samples stand",
+            "Raise --ort-timeout, or ask for fewer --ort-workers.",
+        ),
+        _kind(
             "ENERGY-DISAGREE",
             "notes",
             "energy counter and integrated power differ by more than 10 %",

@@ -30,12 +30,10 @@ from pytest_ortbench.core.outcome import (
     WarmUp,
 )
 from pytest_ortbench.core.placement import is_fallback
+from pytest_ortbench.engine.time_share import TimeShare, typical_ns
 from pytest_ortbench.engine.warm_up_budget import warm_up_budget_s
 from pytest_ortbench.launch.launcher import Launcher, Worker
 from pytest_ortbench.worker.accuracy import repeatability
-
-#: Runs at the end of the warm-up that say how long one inference takes.
-_LAST_OF_WARM_UP = 5
 
 
 @dataclass(slots=True)
@@ -59,7 +57,8 @@ def measure(
         reference_runtime: Where the reference runs; ``None`` takes the case's own runtime.
 
     Returns:
-        The result, with ``failure`` set if a worker failed; it never raises for one.
+        The result, with ``failure`` set if a worker failed; it never raises for one. What the
+        earlier workers measured stands if a later one comes to the end of the case's time.
     """
     started, started_at = time.monotonic(), datetime.now(timezone.utc)
     findings = _Findings()
@@ -71,12 +70,18 @@ def measure(
         # From here on: the reference has a limit of its own, and serves other cases, too.
         deadline = time.monotonic() + case.sampling.timeout_s
         for index in range(case.sampling.workers):
-            measurements.append(_one_worker(case, launcher, index, deadline, reference, findings))
+            share = TimeShare(
+                began=time.monotonic(),
+                deadline=deadline,
+                workers_left=case.sampling.workers - index,
+            )
+            measurements.append(_one_worker(case, launcher, index, share, reference, findings))
             failure = _fallback(case, findings.placement)
             if failure is not None:
                 break
     except WorkerError as error:
-        failure = error.failure
+        # Fewer workers than asked for are said by a flag.
+        failure = None if error.failure.kind == "timeout" and measurements else error.failure
     if failure is not None and failure.kind == "fallback":
         # Durations of another provider must never stand under this one's name.
         measurements.clear()
@@ -110,15 +115,16 @@ def _one_worker(
     case: Case,
     launcher: Launcher,
     index: int,
-    deadline: float,
+    share: TimeShare,
     reference: Path | Accuracy,
     findings: _Findings,
 ) -> Measurement:
     began = time.monotonic_ns()
-    with closing(launcher.open(case, worker=index, deadline=deadline)) as worker:
+    with closing(launcher.open(case, worker=index, deadline=share.deadline)) as worker:
         checks = [worker.check("first")]
-        warm_up = worker.warm(warm_up_budget_s(case))
-        blocks, stop = _measure_blocks(worker, case.sampling, warm_up, checks, deadline)
+        warm_up = worker.warm(warm_up_budget_s(case, within_s=share.end() - time.monotonic()))
+        until = share.timed_until(warm_up, worker.startup, first=index == 0)
+        blocks, stop = _measure_blocks(worker, case.sampling, warm_up, checks, until)
         checks.append(worker.check("last"))
         memory = worker.memory()
         if index == 0:
@@ -157,14 +163,13 @@ def _measure_blocks(
     sampling: Sampling,
     warm_up: WarmUp,
     checks: list[OutputCheck],
-    deadline: float,
+    until: float,
 ) -> tuple[list[Block], str]:
     """Time blocks until the rule is content; look at the outputs once in between."""
-    last = warm_up.durations_ns[-_LAST_OF_WARM_UP:]
-    rule = StopRule.for_worker(sampling, typical_ns=sum(last) / len(last) if last else 0.0)
+    rule = StopRule.for_worker(sampling, typical_ns=typical_ns(warm_up))
     blocks: list[Block] = []
     while True:
-        iterations = rule.next_block(blocks, left_s=deadline - time.monotonic())
+        iterations = rule.next_block(blocks, left_s=until - time.monotonic())
         if iterations is None:
             return blocks, rule.reason
         blocks.append(worker.block(iterations))

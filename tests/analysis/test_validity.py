@@ -92,6 +92,14 @@ def test_one_process_is_said():
     assert detail(crashed, "ONE-WORKER") is None
 
 
+def test_workers_that_found_no_time_left_are_said():
+    assert detail(make_result(workers=2), "FEWER-WORKERS") == "2 of 3"
+    assert detail(make_result(), "FEWER-WORKERS") is None
+    # The one that crashed is said by the status.
+    crashed = make_result(status="crash", measurements=[make_measurement()])
+    assert detail(crashed, "FEWER-WORKERS") is None
+
+
 def test_flags_come_in_the_order_of_the_registry():
     result = make_result(count=5, accuracy=make_accuracy(sqnr_db=10.0))
     names = [flag.name for flag in flags_of(result)]

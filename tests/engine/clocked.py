@@ -23,8 +23,8 @@ from pytest_ortbench.engine import standard
 
 from .fakes import FakeLauncher, FakeWorker
 
-#: Inferences of the real passes after measuring.
-PROFILED, COMPARED = 3, 8
+#: Inferences that are compared, as in a real worker.
+COMPARED = 8
 
 
 def too_late(phase: str) -> WorkerError:
@@ -71,7 +71,8 @@ class ClockedWorker(FakeWorker):
         return super().check(run)
 
     def profile(self) -> Placement:
-        self.spend(PROFILED, "profile")
+        self.owner.clock.now += self.owner.start_s
+        self.spend(1 if self.owner.each_s > 1 else 3, "profile")
         return super().profile()
 
     def accuracy(self, reference: Path) -> Accuracy:
@@ -91,6 +92,9 @@ class ClockedLauncher(FakeLauncher):
 
     def open(self, case: Case, *, worker: int, deadline: float | None) -> ClockedWorker:
         assert deadline is not None
+        failure = self.fails.get(case.model.name)
+        if failure is not None and worker >= self.fails_from:
+            raise WorkerError(failure)
         self.clock.now += self.start_of(worker)
         if self.clock.now > deadline:
             self.clock.now = deadline

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from pytest_ortbench.core.case import Sampling
+from pytest_ortbench.core.outcome import CaseResult, Failure
 from pytest_ortbench.engine.standard import measure
 from tests.results_factory import make_case
 
@@ -23,3 +25,78 @@ def test_a_reference_that_is_too_slow_takes_nothing_of_the_case_s_own_time(
     assert len(result.measurements) == 3
     assert result.accuracy is not None
     assert result.accuracy.reason == "no reference: too late"
+
+
+def _samples(result: CaseResult) -> list[int]:
+    return [each.samples.count for each in result.measurements]
+
+
+def test_every_worker_has_its_share_of_a_time_that_is_too_short_for_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the last worker runs into the timeout, and the samples of the others go with it."""
+    launcher = ClockedLauncher(monkeypatch, each_s=0.1, start_s=3.0)
+    began = launcher.clock.now
+    case = make_case(sampling=Sampling(time_s=290.0, timeout_s=300.0, target=0.0))
+    result = measure(case, launcher, tmp_path)  # type: ignore[arg-type]  # the fake answers what is asked
+    assert (result.status, result.failure) == ("measured", None)
+    assert [each.stop for each in result.measurements] == ["timeout"] * 3
+    assert min(_samples(result)) > 0.9 * max(_samples(result)) > 600
+    assert result.accuracy is not None
+    assert launcher.clock.now - began <= 300.0
+
+
+def test_inferences_of_eight_seconds_are_measured_with_the_defaults(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first worker also profiles and compares, which takes nine inferences more."""
+    launcher = ClockedLauncher(monkeypatch, each_s=8.0, start_s=2.0)
+    result = measure(make_case(), launcher, tmp_path)  # type: ignore[arg-type]  # the fake answers what is asked
+    assert (result.status, result.failure) == ("measured", None)
+    assert len(result.measurements) == 3
+    assert min(_samples(result)) >= 1
+    assert sum(_samples(result)) >= 5
+    assert (result.placement is None, result.accuracy is None) == (False, False)
+
+
+def test_one_worker_keeps_time_to_be_compared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    launcher = ClockedLauncher(monkeypatch, each_s=1.0, start_s=1.0)
+    sampling = Sampling(time_s=50.0, timeout_s=60.0, target=0.0, workers=1)
+    result = measure(make_case(sampling=sampling), launcher, tmp_path)  # type: ignore[arg-type]  # the fake answers what is asked
+    assert result.status == "measured"
+    assert result.accuracy is not None
+    assert sum(_samples(result)) > 15
+
+
+def test_a_late_worker_without_time_leaves_what_the_others_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    launcher = ClockedLauncher(monkeypatch, each_s=0.01, start_s=1.0)
+    launcher.start_of = lambda index: 1000.0 if index == 2 else 1.0
+    result = measure(make_case(), launcher, tmp_path)  # type: ignore[arg-type]  # the fake answers what is asked
+    assert (result.status, result.failure) == ("measured", None)
+    assert [each.worker for each in result.measurements] == [0, 1]
+    assert {flag.name: flag.detail for flag in result.flags}["FEWER-WORKERS"] == "2 of 3"
+
+
+def test_without_a_finished_worker_it_is_a_timeout(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    launcher = ClockedLauncher(monkeypatch, each_s=60.0, start_s=1.0)
+    result = measure(make_case(), launcher, tmp_path)  # type: ignore[arg-type]  # the fake answers what is asked
+    assert result.status == "timeout"
+    assert result.measurements == ()
+
+
+def test_a_late_worker_that_crashes_is_a_crash(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    launcher = ClockedLauncher(monkeypatch, each_s=0.01, start_s=1.0)
+    case = make_case()
+    crash = Failure(kind="crash", phase="session", message="SIGSEGV")
+    launcher.fails, launcher.fails_from = {case.model.name: crash}, 1
+    result = measure(case, launcher, tmp_path)  # type: ignore[arg-type]  # the fake answers what is asked
+    assert (result.status, result.failure) == ("crash", crash)
+    assert "FEWER-WORKERS" not in {flag.name for flag in result.flags}

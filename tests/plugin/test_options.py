@@ -165,6 +165,8 @@ def test_defaults(read: Read, pytester: pytest.Pytester) -> None:
         (["--ort-samples=all"], "samples", "all"),
         (["--ort-timeout=10"], "timeout_s", 10.0),
         (["--ort-timeout=2 min"], "timeout_s", 120.0),
+        # The default of --ort-time is no reason to refuse a short one.
+        (["--ort-timeout=2"], "timeout_s", 2.0),
         (["--ort-no-results"], "no_results", True),
         (["--ort-resume"], "resume", True),
     ],
@@ -207,6 +209,10 @@ def test_libraries_of_custom_operators_must_exist(read: Read, pytester: pytest.P
 def test_a_model_path_with_a_comma_in_its_name(read: Read, pytester: pytest.Pytester) -> None:
     (pytester.path / "a,b.onnx").touch()
     assert read("--ort-models=c.onnx,a,b.onnx,d").models == ("c.onnx", "a,b.onnx", "d")
+
+
+def test_a_long_time_is_taken_with_a_timeout_that_fits(read: Read) -> None:
+    assert read("--ort-time=300", "--ort-timeout=900").time_s == 300.0
 
 
 def test_what_was_given_is_kept_as_text(read: Read) -> None:
@@ -390,6 +396,11 @@ def test_ini_paths_start_at_the_ini_file(
         ("--ort-json=.", "is a folder. Name the file to write"),
         ("--ort-results=x", "is a file. Name the folder to write into"),
         ("--ort-json=", "'' is not a path"),
+        (
+            "--ort-time=300",
+            "--ort-time: 300 s of timing do not fit into --ort-timeout=300, which includes starts, "
+            "warm-up and comparing. Use --ort-timeout=900",
+        ),
         ("--ort-timeout=never", "'never' is not a number with a unit"),
     ],
 )

@@ -1,0 +1,66 @@
+"""Until when one worker of a case may time, so that the later ones have their share, too."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pytest_ortbench.core.outcome import Startup, WarmUp
+from pytest_ortbench.worker.accuracy import SAMPLES
+
+#: Runs at the end of the warm-up that say how long one inference takes.
+_LAST_OF_WARM_UP = 5
+
+#: What profiling and comparing are expected to take, in times of the same work unprofiled.
+_WITH_PROFILER = 1.25
+
+#: Kept for what takes time besides inferences, in seconds, and at most as a share of the worker's.
+_SLACK_S, _SLACK_SHARE = 1.0, 0.05
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimeShare:
+    """What one worker may take of the time that a case has left.
+
+    Attributes:
+        began: When the worker was started, of ``time.monotonic()``.
+        deadline: When the case must be over, likewise.
+        workers_left: Workers that share the time in between, this one included.
+    """
+
+    began: float
+    deadline: float
+    workers_left: int
+
+    def end(self, *, more_s: float = 0.0) -> float:
+        """When the share is over, of ``time.monotonic()``.
+
+        Args:
+            more_s: Seconds of work that only this worker has; all workers give of theirs for it.
+        """
+        return self.began + (self.deadline - self.began - more_s) / self.workers_left
+
+    def timed_until(self, warm_up: WarmUp, startup: Startup, *, first: bool) -> float:
+        """When timing must stop, of ``time.monotonic()``; it may have passed already.
+
+        Behind it there is room for one more look at the outputs and, in the first worker, for
+        profiling and comparing in another session.
+
+        Args:
+            warm_up: The worker's warm-up, which says what an inference takes.
+            startup: Its start, which says what another session takes.
+            first: Whether it is the first worker.
+        """
+        each_s = typical_ns(warm_up) * 1e-9
+        more_s = 0.0
+        if first:
+            again_s = (startup.session_create_ns + startup.first_inference_ns) * 1e-9
+            more_s = _WITH_PROFILER * (again_s + SAMPLES * each_s)
+        whole_s = self.end() - self.began
+        slack_s = min(_SLACK_S, max(0.0, _SLACK_SHARE * whole_s))
+        return self.end(more_s=more_s) - each_s - slack_s
+
+
+def typical_ns(warm_up: WarmUp) -> float:
+    """Nanoseconds of one inference at the end of a warm-up; 0 if there was none."""
+    last = warm_up.durations_ns[-_LAST_OF_WARM_UP:]
+    return sum(last) / len(last) if last else 0.0
