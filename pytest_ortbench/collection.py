@@ -40,6 +40,7 @@ class Collection:
         notes: Notices to show after collection.
         skips: What was left out of all plans.
         usage_errors: What is wrong with options, each once.
+        rejected: Number of tests whose own marker is wrong.
     """
 
     def __init__(
@@ -53,6 +54,7 @@ class Collection:
         self.notes: list[str] = []
         self.skips: dict[Skip, None] = {}
         self.usage_errors: dict[str, None] = {}
+        self.rejected = 0
         self._config = config
         self._options = options
         self._say = say
@@ -195,6 +197,7 @@ class Collection:
         except OrtbenchError as error:
             message = marker_error(error, definition)
             if message is not None:
+                self.rejected += 1
                 return [Rejected(message=message)]
             self.usage_errors[str(error)] = None
             return []
@@ -222,6 +225,11 @@ class Collection:
             several = len(self.runtimes.runtimes) > 1
             self._ids[key] = f"{case_id}+{label}" if several and label != "current" else case_id
         return self._ids[key]
+
+    @property
+    def collected(self) -> int | None:
+        """Number of cases of all tests, deselected ones too; ``None`` if no test made a plan."""
+        return len(self._ids) if self._plans else None
 
     def name_of(self, planned: Planned) -> str:
         """The case in messages: as in the tables, where each runtime of several is named."""

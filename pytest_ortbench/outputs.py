@@ -28,7 +28,8 @@ _LOG_WIDTH = 150
 def collection_lines(bench: Bench) -> list[str]:
     """How many cases there are, what was left out and why; with ``--collect-only`` every case."""
     if not bench.planned:
-        return [_NO_ITEMS, *(f"ortbench: {note}" for note in bench.collection.notes)]
+        notes = [f"ortbench: {note}" for note in bench.collection.notes]
+        return [_why_no_case(bench), *notes, *_skip_lines(bench)]
     from pytest_ortbench.launch.installed import installed
 
     here = installed()
@@ -39,12 +40,9 @@ def collection_lines(bench: Bench) -> list[str]:
         for note in (*bench.collection.notes, *gate_notes, *here.problems(), *repair)
     ]
     refused = [planned for planned in bench.planned.values() if planned.refusal is not None]
-    count = len(bench.planned)
-    lines.append(f"ortbench: {count} case{'s' if count != 1 else ''}" + _less(len(refused)))
+    lines.append(f"ortbench: {_cases(len(bench.planned))}" + _less(len(refused)))
     lines += _resume_lines(bench)
-    for skip in list(bench.collection.skips)[:_LISTED_SKIPS]:
-        where = f" in {skip.runtime}" if skip.runtime not in ("", "current") else ""
-        lines.append(f"ortbench: left out {skip.what}{where}: {skip.reason}")
+    lines += _skip_lines(bench)
     if bench.config.option.collectonly:
         for planned in bench.planned.values():
             inputs = ", ".join(
@@ -55,6 +53,31 @@ def collection_lines(bench: Bench) -> list[str]:
             reason = f"refused: {planned.refusal.message}" if planned.refusal else inputs
             lines.append(f"  {bench.collection.name_of(planned)}  {reason}")
     return lines
+
+
+def _why_no_case(bench: Bench) -> str:
+    collected, rejected = bench.collection.collected, bench.collection.rejected
+    if collected is None and not rejected:
+        return _NO_ITEMS
+    reasons = []
+    if collected:
+        reasons.append(f"{_cases(collected)} collected, all deselected")
+    if rejected:
+        reasons.append(f"{rejected} test{'s' if rejected != 1 else ''} with a wrong marker")
+    return f"ortbench: no case to measure: {', '.join(reasons) or 'everything was left out'}"
+
+
+def _skip_lines(bench: Bench) -> list[str]:
+    """What was left out and why."""
+    lines = []
+    for skip in list(bench.collection.skips)[:_LISTED_SKIPS]:
+        where = f" in {skip.runtime}" if skip.runtime not in ("", "current") else ""
+        lines.append(f"ortbench: left out {skip.what}{where}: {skip.reason}")
+    return lines
+
+
+def _cases(count: int) -> str:
+    return f"{count} case{'s' if count != 1 else ''}"
 
 
 def _resume_lines(bench: Bench) -> list[str]:
@@ -73,7 +96,7 @@ def _resume_lines(bench: Bench) -> list[str]:
 
 
 def _taken(taken: int, of: int) -> str:
-    return f"{taken or 'none'} of {of} case{'s' if of != 1 else ''} taken"
+    return f"{taken or 'none'} of {_cases(of)} taken"
 
 
 def _listed(runs: Sequence[str]) -> str:

@@ -1,0 +1,55 @@
+"""What a run says after collection where there is nothing to measure: why, and no wrong advice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from .conftest import QUICK
+
+ModelFile = Callable[..., Path]
+
+_ADVICE = (
+    "ortbench: no test here takes the ortbench fixture. Measure a file with 'pytest MODEL.onnx', "
+    "or the shipped suites with 'pytest --pyargs pytest_ortbench.suites'"
+)
+
+
+def _said(result: pytest.RunResult) -> list[str]:
+    return [line for line in result.outlines if line.startswith("ortbench: ")]
+
+
+def test_all_deselected(pytester: pytest.Pytester, model_file: ModelFile) -> None:
+    model_file()
+    result = pytester.runpytest("mlp.onnx", "--ort-batch-sizes=1,4", "-k", "fp61", *QUICK)
+    assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
+    assert _said(result) == ["ortbench: no case to measure: 2 cases collected, all deselected"]
+
+
+def test_all_deselected_but_one_whose_marker_is_wrong(
+    pytester: pytest.Pytester, model_file: ModelFile
+) -> None:
+    model_file()
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.ortbench(models="mlp.onnx")
+        def test_right(ortbench): pass
+
+        @pytest.mark.ortbench(batchsize=1)
+        def test_wrong(ortbench): pass
+        """
+    )
+    result = pytester.runpytest("-k", "test_wrong", *QUICK)
+    result.assert_outcomes(errors=1, deselected=1)
+    assert _said(result) == [
+        "ortbench: no case to measure: 1 case collected, all deselected, 1 test with a wrong marker"
+    ]
+
+
+def test_options_without_a_test_of_ours(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile("def test_it(): pass")
+    assert _said(pytester.runpytest(*QUICK)) == [_ADVICE]
