@@ -108,6 +108,8 @@ class InputSpec:
         path: File that holds the values instead (``.npy``, ``.npz``, ``.pb``), empty for drawn.
         member: Name of the array inside ``path`` where it holds several.
         resolved: For people, how each symbol got its size: ``seq=128 (--ort-dims)``.
+        stored_type: Type of the values inside ``path`` where they are fed in another float type;
+            empty where ``type`` is what it holds.
     """
 
     name: str
@@ -117,6 +119,7 @@ class InputSpec:
     path: str = ""
     member: str = ""
     resolved: tuple[str, ...] = ()
+    stored_type: str = ""
 
     def typed(self, wanted: str) -> InputSpec:
         """Return this input with another float type: the same values, rounded differently.
@@ -126,7 +129,10 @@ class InputSpec:
         """
         if self.type == wanted or self.type not in FLOAT_TYPES or wanted not in FLOAT_TYPES:
             return self
-        return replace(self, type=wanted)
+        if not self.path:
+            return replace(self, type=wanted)
+        stored = self.stored_type or self.type
+        return replace(self, type=wanted, stored_type="" if stored == wanted else stored)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -103,6 +103,8 @@ def _fitting(
     elif found.kind not in "OV":
         array = array.astype(found.newbyteorder("="), copy=False)
     place = f"{spec.path}:{spec.member}" if spec.member else spec.path
+    if spec.stored_type and array.dtype != np.dtype(name):
+        array = _rounded(array, name, spec, place)
     if array.dtype != np.dtype(name):
         raise input_error(
             f"input {spec.name!r} wants {spec.type}, but {place} holds {found}",
@@ -115,3 +117,23 @@ def _fitting(
             hint="Set --ort-batch-sizes and --ort-dims to what the file holds",
         )
     return np.ascontiguousarray(array).reshape(array.shape)
+
+
+def _rounded(array: NDArray[Any], name: str, spec: InputSpec, place: str) -> NDArray[Any]:
+    """Values of the model's own float type in the one that its variant declares."""
+    import numpy as np
+
+    stored = parse_type(spec.stored_type, name=spec.name)
+    if array.dtype != np.dtype(numpy_name(stored.element, name=spec.name)):
+        return array
+    with np.errstate(over="ignore"):
+        rounded = array.astype(name)
+    if bool((np.isinf(rounded) & np.isfinite(array)).any()):
+        most = float(np.abs(array[np.isfinite(array)]).max())
+        raise input_error(
+            f"input {spec.name!r} wants {spec.type}, and {place} holds values up to {most:g}, "
+            f"more than {name} can hold ({float(np.finfo(name).max):g})",
+            hint="Scale the values, or measure a variant that keeps its float inputs "
+            "(keep_io_types)",
+        )
+    return rounded

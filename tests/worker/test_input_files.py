@@ -1,0 +1,81 @@
+"""Real inputs of a model, fed to a variant that declares another float type."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper
+
+from pytest_ortbench.core.case import InputSpec
+from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.core.model import Model, TensorInfo, ValueHint, Variant
+from pytest_ortbench.launch.reference import reference_case, reference_key
+from pytest_ortbench.worker.inputs import make_feeds
+from tests.results_factory import make_case
+from tests.worker.graphs import serialised, value
+from tests.worker.sessions import cpu_session
+
+SPEC = InputSpec(name="x", type="tensor(float)", shape=(3,), hint=ValueHint(kind="normal"))
+HALF = "tensor(float16)"
+
+
+def stored(folder: Path, values: Any) -> InputSpec:
+    np.savez(folder / "photos.npz", x=values)
+    return replace(SPEC, path=str(folder / "photos.npz"), member="x")
+
+
+def test_a_half_precision_session_gets_the_values_rounded(tmp_path: Path) -> None:
+    """Else real inputs can't be used for any variant with half-precision inputs."""
+    spec = stored(tmp_path, np.array([0.1, 1.0, 1000.3], np.float32)).typed(HALF)
+    feeds = make_feeds([spec], seed=0)
+    content = serialised(
+        [helper.make_node("Identity", ["x"], ["y"])],
+        [value("x", TensorProto.FLOAT16, ["N"])],
+        [value("y", TensorProto.FLOAT16, ["N"])],
+    )
+    (found,) = cpu_session(content).run(None, feeds)
+    assert found.dtype == np.float16
+    assert found.tolist() == [np.float16(0.1), 1.0, np.float16(1000.3)]
+
+
+def test_a_float_variant_of_a_half_precision_model_gets_them_widened(tmp_path: Path) -> None:
+    half = replace(stored(tmp_path, np.array([0.1, 1, 2], np.float16)), type=HALF)
+    feeds = make_feeds([half.typed("tensor(float)")], seed=0)
+    assert feeds["x"].dtype == np.float32  # type: ignore[attr-defined]  # an array
+    assert feeds["x"].tolist() == [np.float32(np.float16(0.1)), 1, 2]  # type: ignore[attr-defined]  # an array
+
+
+def test_values_beyond_the_range_are_refused_and_not_fed_as_infinity(tmp_path: Path) -> None:
+    spec = stored(tmp_path, np.array([-1e6, 0, np.inf], np.float32)).typed(HALF)
+    with pytest.raises(WorkerError) as caught:
+        make_feeds([spec], seed=0)
+    assert caught.value.failure.message == (
+        f"input 'x' wants tensor(float16), and {spec.path}:x holds values up to 1e+06, more than "
+        "float16 can hold (65504)"
+    )
+
+
+def test_an_infinity_of_the_file_stays_one(tmp_path: Path) -> None:
+    spec = stored(tmp_path, np.array([np.inf, -np.inf, np.nan], np.float32)).typed(HALF)
+    assert str(make_feeds([spec], seed=0)["x"].tolist()) == "[inf, -inf, nan]"  # type: ignore[attr-defined]  # an array
+
+
+def test_a_file_of_another_type_than_the_model_s_is_never_cast(tmp_path: Path) -> None:
+    spec = stored(tmp_path, np.zeros(3, np.float64)).typed(HALF)
+    with pytest.raises(WorkerError, match=r"wants tensor\(float16\), but .* holds float64"):
+        make_feeds([spec], seed=0)
+
+
+def test_all_variants_of_a_model_have_the_reference_in_common(tmp_path: Path) -> None:
+    spec = stored(tmp_path, np.zeros(3, np.float32))
+    info = TensorInfo(name="x", type="tensor(float)", shape=("N",))
+    model = Model(name="m", path="m.onnx", source="file", digest="d", size_bytes=1, inputs=(info,))
+    half = Variant(precision="fp16", path="h.onnx", digest="h", size_bytes=1)
+    case = replace(make_case(model=model), inputs=(spec,))
+    converted = replace(case, variant=half, inputs=(spec.typed(HALF),))
+    assert reference_case(converted).inputs == (spec,)
+    assert reference_key(reference_case(converted)) == reference_key(reference_case(case))
