@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
@@ -176,17 +177,25 @@ def _write(
     if output.later and stopped:
         _leave_out(bench, output)
         return "left out"
+    # The numbers are more than their files: the table is printed whatever happens here.
     try:
         # What takes no time is not left half done.
-        with nullcontext() if output.later else bench.shield.held():
+        with nullcontext() if output.later else bench.shield.held(), warnings.catch_warnings():
+            # What drawing warns of is shown, and is no error where a project makes errors of its
+            # own warnings.
+            warnings.simplefilter("default")
             output.write()
     except (OrtbenchError, OSError) as error:
-        # The numbers are more than their files: the table is printed whatever happens here.
         bench.errors.append(f"{output.what}: {error}")
         return "failed"
     except KeyboardInterrupt:
         _leave_out(bench, output)
         return "left out"
+    except Exception as error:  # noqa: BLE001 - a defect, of ours or of what we draw with
+        said = next(iter(str(error).splitlines()), "")
+        text = f"{output.what}: {type(error).__name__}: {said}".removesuffix(": ")
+        bench.errors.append(f"{text}. This is a defect of pytest-ortbench, please report it")
+        return "failed"
     return "written"
 
 
