@@ -296,11 +296,20 @@ class Bench:
             ),
         )
 
+    @cached_property
+    def _to_measure(self) -> set[tuple[str, str]]:
+        """Cases that are still to be measured: neither refused nor taken from an earlier run."""
+        return {
+            key
+            for key, planned in self.planned.items()
+            if planned.refusal is None and key not in self.engine.finished
+        }
+
     # The engine's listener -------------------------------------------------------------------
 
     def begin(self, case: Case) -> None:
         """A case starts."""
-        self.progress.expect(len(self.planned))
+        self.progress.expect(len(self.planned), to_measure=len(self._to_measure))
         self.progress.begin(case)
 
     def end(self, result: CaseResult) -> None:
@@ -309,7 +318,8 @@ class Bench:
             self.progress.rest()
         else:
             self._ended.add(result.case.key)
-            self.progress.end()
+            self.progress.end(measured=result.case.key in self._to_measure)
+            self._to_measure.discard(result.case.key)
         self.config.hook.pytest_ortbench_case_measured(config=self.config, result=result)
 
     def warn(self, text: str) -> None:

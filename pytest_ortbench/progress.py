@@ -40,17 +40,30 @@ class Progress:
         self._reporter = reporter if reporter is not None and _is_terminal(reporter) else None
         self._expected = 0
         self._done = 0
-        self._started = time.monotonic()
+        self._to_measure = 0
+        self._measured = 0
+        self._began_s: float | None = None
+        self._each_s: float | None = None
         self._case: Case | None = None
         self.stage = ""
 
-    def expect(self, cases: int) -> None:
-        """Set how many cases there are altogether."""
+    def expect(self, cases: int, *, to_measure: int) -> None:
+        """Set how many cases there are altogether, and how many of them must still be measured.
+
+        Those that are refused, or taken from an interrupted run, take no time.
+        """
         self._expected = cases
+        self._to_measure = to_measure
 
     def begin(self, case: Case) -> None:
         """A case starts."""
         self._case = case
+        now_s = time.monotonic()
+        if self._began_s is None:
+            self._began_s = now_s  # neither collecting nor making environments comes again
+        # Read here and not when a case is over: its conversion and its gate belong to it, too.
+        if self._measured:
+            self._each_s = (now_s - self._began_s) / self._measured
 
     def phase(self, name: str) -> None:
         """The current case enters a phase."""
@@ -76,9 +89,10 @@ class Progress:
         self.stage = ""
         self._draw("")
 
-    def end(self) -> None:
-        """The case is over."""
+    def end(self, *, measured: bool) -> None:
+        """The case is over; say whether it was measured now."""
         self._done += 1
+        self._measured += measured
         self._case = None
         self._draw("")
 
@@ -94,10 +108,9 @@ class Progress:
                 self._lines.write_line(f"ortbench: {text}")
 
     def _left(self) -> str:
-        if not self._done:
+        if self._each_s is None:
             return ""
-        each = (time.monotonic() - self._started) / self._done
-        seconds = each * max(self._expected - self._done, 0)
+        seconds = self._each_s * self._to_measure
         return f" · {int(seconds // 60)}:{int(seconds % 60):02d} left"
 
     def _draw(self, text: str) -> None:
