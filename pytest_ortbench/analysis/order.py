@@ -4,7 +4,7 @@ For independent samples the number that lies below the true ``p`` quantile is bi
 the distribution; so two ranks bracket the quantile with a known probability (H. A. David and
 H. N. Nagaraja, *Order Statistics*, 3rd ed., 7.1). Consecutive inferences are not quite
 independent: within one worker the interval is optimistic, which is why a case's interval runs
-over several workers (see :mod:`pytest_ortbench.analysis.summary`).
+over several workers (see :mod:`pytest_ortbench.analysis.between_processes`).
 """
 
 from __future__ import annotations

@@ -6,11 +6,12 @@ import math
 import random
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from statistics import median
 from typing import TYPE_CHECKING, TypeVar
 
+from pytest_ortbench.analysis.between_processes import OfProcess, over_processes
 from pytest_ortbench.analysis.order import (
     PERCENTS,
     interval_ranks,
@@ -34,10 +35,6 @@ JUDGED_BLOCK_NS = 10_000_000
 #: segments each; with fewer samples a third than ``MIN_THIRD`` nothing can be said.
 SEGMENTS_A_THIRD = 10
 MIN_THIRD = 4
-
-#: By how much the ends of an interval that knows a single process are moved outwards: between
-#: processes the same model was often seen to differ by this share, which its samples do not hold.
-PROCESS_SPREAD = 0.05
 
 _Duration = TypeVar("_Duration", int, float)
 
@@ -200,9 +197,10 @@ def pooled_percentile(workers: Sequence[Samples], percent: float) -> OrderStatis
     worker; the result always lies between the smallest and the largest of the workers' own exact
     values, and equals them where they agree.
 
-    The interval is the order-statistic interval of the pooled count, widened so that it holds
-    the percentile of every worker that has enough samples for it: samples of one process are not
-    independent, and resampling three processes reaches either extreme in over 2.5 % of draws.
+    The interval is the order-statistic interval of the pooled count, or the one over the workers'
+    own percentiles as far as that reaches beyond it: samples of one process are not independent
+    (see :mod:`pytest_ortbench.analysis.between_processes`). It is of the percentile that processes
+    have in the middle; where they differ, that of all their samples together lies above it.
 
     Args:
         workers: Samples of at least one worker.
@@ -220,45 +218,22 @@ def pooled_percentiles(
 
 
 def median_latency(workers: Sequence[Samples]) -> OrderStatistic:
-    """The median of the workers' medians, from the lowest low to the highest high of theirs.
+    """The median of the workers' medians, with the interval over fresh processes.
 
-    Between processes the same model differs by more than samples within one show, so the interval
-    is the hull of the workers' own ones. Where a worker has too few samples for an interval, the
-    one over all samples takes their place, widened to hold every worker's median.
+    It is made of the workers' own intervals and of how their medians differ (see
+    :mod:`pytest_ortbench.analysis.between_processes`). Where a worker has too few samples for an
+    interval, the one over all samples takes the place of all of theirs.
     """
-    own = [statistic_of(samples, 50) for samples in workers]
-    medians = [statistic.value_ns for statistic in own]
-    lows = [statistic.low_ns for statistic in own if statistic.low_ns is not None]
-    highs = [statistic.high_ns for statistic in own if statistic.high_ns is not None]
-    if len(lows) < len(own):
-        pooled = pooled_percentile(workers, 50)
-        lows = [] if pooled.low_ns is None else [pooled.low_ns, *medians]
-        highs = [] if pooled.high_ns is None else [pooled.high_ns, *medians]
-    return OrderStatistic(
-        percent=50,
-        value_ns=round(median(medians)),
-        low_ns=min(lows, default=None),
-        high_ns=max(highs, default=None),
-    )
-
-
-def beyond_one_process(
-    low: float | None, high: float | None, processes: int
-) -> tuple[float, float] | tuple[None, None]:
-    """Ends of an interval; those of a single process are widened by :data:`PROCESS_SPREAD`.
-
-    Samples of one process don't tell how the next one differs, however many they are.
-
-    Args:
-        low: Lower end over the samples, in any unit; ``None`` where there is none.
-        high: Upper end, likewise.
-        processes: How many processes the samples are of.
-    """
-    if low is None or high is None:
-        return None, None
-    if processes > 1:
-        return low, high
-    return low * (1 - PROCESS_SPREAD), high * (1 + PROCESS_SPREAD)
+    statistics = [statistic_of(samples, 50) for samples in workers]
+    value = round(median([statistic.value_ns for statistic in statistics]))
+    own = [
+        OfProcess(statistic.low_ns, statistic.value_ns, statistic.high_ns)
+        for statistic in statistics
+        if statistic.low_ns is not None and statistic.high_ns is not None
+    ]
+    if len(own) < len(workers):
+        return replace(pooled_percentile(workers, 50), value_ns=value)
+    return _statistic(50, value, over_processes(own))
 
 
 def _pooled(pool: _Pool, workers: Sequence[Samples], percent: float) -> OrderStatistic:
@@ -266,14 +241,19 @@ def _pooled(pool: _Pool, workers: Sequence[Samples], percent: float) -> OrderSta
     ranks = interval_ranks(percent, pool.count)
     if ranks is None:
         return OrderStatistic(percent=percent, value_ns=value)
-    own = [
-        statistic.value_ns
-        for statistic in (statistic_of(samples, percent) for samples in workers)
-        if statistic.low_ns is not None
-    ]
-    low = min([pool.at_rank(ranks[0]), value, *own])
-    high = max([pool.at_rank(ranks[1]), value, *own])
-    return OrderStatistic(percent=percent, value_ns=value, low_ns=low, high_ns=high)
+    ends = [value, *map(pool.at_rank, ranks)]
+    own = [OfProcess.alone(statistic_of(samples, percent).value_ns) for samples in workers]
+    return _statistic(percent, value, over_processes(own, (min(ends), max(ends))))
+
+
+def _statistic(percent: float, value_ns: int, ends: tuple[float, float]) -> OrderStatistic:
+    """Whole nanoseconds, the ends rounded outwards."""
+    return OrderStatistic(
+        percent=percent,
+        value_ns=value_ns,
+        low_ns=math.floor(ends[0]),
+        high_ns=math.ceil(ends[1]),
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pytest_ortbench.analysis.between_processes import OfProcess, over_processes
 from pytest_ortbench.analysis.collector import Collector
 from pytest_ortbench.analysis.order import samples_needed
 from pytest_ortbench.analysis.samples import median_latency, pooled_percentiles
@@ -69,11 +70,5 @@ def _add_rates(collector: Collector, workers: Sequence[StageWorker], batch: int)
         frames, total_ns = (sum(values) for values in zip(*pairs, strict=True))
         each = [1e9 * batch * count / spent for count, spent in pairs]
         value = 1e9 * batch * frames / total_ns
-        several = len(each) > 1
-        collector.add(
-            name,
-            value,
-            low=min(value, *each) if several else None,
-            high=max(value, *each) if several else None,
-            samples=frames,
-        )
+        low, high = over_processes([OfProcess.alone(one) for one in each], (value, value))
+        collector.add(name, value, low=low, high=high, samples=frames)

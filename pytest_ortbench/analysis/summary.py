@@ -7,17 +7,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
+from pytest_ortbench.analysis.between_processes import OfProcess, over_processes
 from pytest_ortbench.analysis.collector import Collector
 from pytest_ortbench.analysis.energy import add_energy
 from pytest_ortbench.analysis.leaks import add_growth
 from pytest_ortbench.analysis.load import add_load
 from pytest_ortbench.analysis.order import interval_ranks, proportion_interval, samples_needed
-from pytest_ortbench.analysis.samples import (
-    beyond_one_process,
-    median_latency,
-    pooled_percentiles,
-    statistic_of,
-)
+from pytest_ortbench.analysis.samples import median_latency, pooled_percentiles, statistic_of
 from pytest_ortbench.analysis.stages import add_stages
 from pytest_ortbench.analysis.start_up import add_start_ups
 from pytest_ortbench.analysis.task import kept_ratio, mean_score
@@ -153,35 +149,30 @@ def _add_latency(collector: Collector, workers: Sequence[Samples], *, percentile
         if count < needed or statistic.low_ns is None or statistic.high_ns is None:
             collector.add(name, None, reason=f"n<{needed}")
             continue
-        low, high = beyond_one_process(
-            statistic.low_ns * 1e-9, statistic.high_ns * 1e-9, len(workers)
+        collector.add(
+            name,
+            statistic.value_ns * 1e-9,
+            low=statistic.low_ns * 1e-9,
+            high=statistic.high_ns * 1e-9,
+            samples=count,
         )
-        collector.add(name, statistic.value_ns * 1e-9, low=low, high=high, samples=count)
     value = sum(samples.sum_ns for samples in workers) * 1e-9 / count
-    low, high = _hull([_mean_interval(samples) for samples in workers], value)
-    low, high = beyond_one_process(low, high, len(workers))
+    own = [mean for mean in map(_mean, workers) if mean is not None]
+    low = high = None
+    if len(own) == len(workers):
+        low, high = over_processes(own, (value, value))
     collector.add("latency_mean", value, low=low, high=high, samples=count)
     collector.add("latency_min", min(samples.min_ns for samples in workers) * 1e-9, samples=count)
 
 
-def _mean_interval(samples: Samples) -> tuple[float, float] | None:
-    """Normal 95 % interval of one worker's mean in seconds, ``None`` for a single sample."""
+def _mean(samples: Samples) -> OfProcess | None:
+    """One worker's mean in seconds with its normal 95 % interval; ``None`` for a single sample."""
     if samples.count < 2:
         return None
     mean = samples.sum_ns * 1e-9 / samples.count
     variance = max(0.0, samples.sum_of_squares_s2 - samples.count * mean**2) / (samples.count - 1)
     half = _Z * math.sqrt(variance / samples.count)
-    return mean - half, mean + half
-
-
-def _hull(
-    intervals: Sequence[tuple[float, float] | None], value: float
-) -> tuple[float, float] | tuple[None, None]:
-    """Lowest low to highest high, holding ``value``; none if any worker has none."""
-    known = [interval for interval in intervals if interval is not None]
-    if len(known) < len(intervals):
-        return None, None
-    return min(value, *(low for low, _ in known)), max(value, *(high for _, high in known))
+    return OfProcess(mean - half, mean, mean + half)
 
 
 def _add_rates(collector: Collector, workers: Sequence[Samples], case: Case) -> None:
@@ -194,8 +185,8 @@ def _add_rates(collector: Collector, workers: Sequence[Samples], case: Case) -> 
         each = [batch * s.count / (s.wall_ns * 1e-9) for s in workers if s.wall_ns]
         wall_s = sum(samples.wall_ns for samples in workers) * 1e-9
         rate = batch * count / wall_s if wall_s else None
-        if each:
-            low, high = beyond_one_process(min(each), max(each), len(each))
+        if rate:
+            low, high = over_processes([OfProcess.alone(one) for one in each], (rate, rate))
     else:
         if mean.low is not None and mean.high is not None and mean.low > 0:
             low, high = batch / mean.high, batch / mean.low

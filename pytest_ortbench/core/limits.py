@@ -61,7 +61,10 @@ class Limit:
             and measured.high is not None
             and (self.holds(measured.low) or self.holds(measured.high))
         ):
-            line += " (the limit lies inside the interval: measure longer to be sure)"
+            line += (
+                " (the limit lies inside the interval: measure longer, or in more processes, "
+                "to be sure)"
+            )
         return line
 
 

@@ -61,8 +61,8 @@ COLUMNS: tuple[Column, ...] = (
     Column(
         key="interval",
         heading="95 % interval",
-        about="Interval of the median, from the lowest to the highest of the workers'; that of a "
-        "single worker is widened by 5 % each way.",
+        about="Interval of the median over fresh processes, from what samples in each worker and "
+        "medians of the workers say; of one or two workers it is widened by 5 % each way or more.",
         rank=1,
         right=False,
     ),

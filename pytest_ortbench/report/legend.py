@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pytest_ortbench.analysis.between_processes import PROCESS_SPREAD
 from pytest_ortbench.analysis.input_sizes import fed_shapes, resolved_sizes
-from pytest_ortbench.analysis.samples import PROCESS_SPREAD
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.flags import FLAGS, FlagKind
 from pytest_ortbench.core.outcome import FAILURE_KINDS, Failure, RuntimeInfo
@@ -125,9 +125,15 @@ def _processes(workers: str) -> str:
             "1 fresh worker process a case; p50 is its median, with its 95 % interval widened by "
             f"{100 * PROCESS_SPREAD:g} % each way, since the next process was not measured"
         )
-    return (
+    text = (
         f"{workers} fresh worker processes a case; p50 is the median of their medians, with its "
         "95 % interval"
+    )
+    if workers != "2":
+        return text
+    return (
+        f"{text} widened by {100 * PROCESS_SPREAD:g} % each way, or by as much as they differ: two "
+        "can't tell more"
     )
 
 

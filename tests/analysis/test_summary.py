@@ -50,13 +50,21 @@ def test_every_metric_has_a_number_or_a_reason():
             assert quantity.unit == METRICS[name].unit
 
 
-def test_p50_is_the_median_of_medians_with_the_outermost_interval():
+def test_p50_is_the_median_of_medians_with_the_interval_over_processes():
     workers = [[level + step for step in range(100)] for level in (1000, 2000, 5000)]
     p50 = of_workers(*workers).quantities["latency_p50"]
     assert p50.value == pytest.approx(2049e-9)
-    # At n = 100 the interval has the ranks 40 and 61.
-    assert (p50.low, p50.high) == (pytest.approx(1039e-9), pytest.approx(5060e-9))
+    # Logarithms of 1049, 2049 and 5049 have the mean 7.70255 and the deviation 0.78853, and
+    # 4.302653 * 0.78853 / sqrt(3) is 1.95883: farther than the workers' own 1039 to 5060.
+    assert (p50.low, p50.high) == (pytest.approx(312e-9), pytest.approx(15700e-9))
     assert p50.samples == 300
+
+
+def test_where_processes_agree_their_own_intervals_are_the_interval():
+    workers = [[level + step for step in range(100)] for level in (1000, 1002, 1001)]
+    p50 = of_workers(*workers).quantities["latency_p50"]
+    # At n = 100 the interval of each has the ranks 40 and 61; Student's ends at 1048 and 1052.
+    assert (p50.low, p50.high) == (pytest.approx(1039e-9), pytest.approx(1062e-9))
 
 
 def test_percentiles_are_pooled():
@@ -89,16 +97,18 @@ def test_too_few_samples_are_said_instead_of_a_number(count: int, missing: dict[
 def test_few_samples_a_worker_still_give_a_median_with_an_interval():
     p50 = of_workers([100, 110, 120], [200, 210, 220], [150, 160, 170]).quantities["latency_p50"]
     assert p50.value == pytest.approx(160e-9)
-    # Ranks 2 and 8 of the nine.
-    assert (p50.low, p50.high) == (pytest.approx(110e-9), pytest.approx(210e-9))
+    # Ranks 2 and 8 of the nine are 110 and 210. Logarithms of the medians 110, 210 and 160 have
+    # the mean 5.04092 and the deviation 0.32467, and 4.302653 * 0.32467 / sqrt(3) is 0.80653.
+    assert (p50.low, p50.high) == (pytest.approx(69e-9), pytest.approx(347e-9))
 
 
 def test_throughput_counts_items_over_total_time():
     summary = of_workers([1_000_000] * 10, [3_000_000] * 10, batch=8)
     assert summary.quantities["throughput"].value == pytest.approx(8 * 20 / 0.04)
     assert summary.quantities["latency_mean"].value == pytest.approx(2e-3)
-    assert summary.quantities["throughput"].low == pytest.approx(8 / 3e-3)
-    assert summary.quantities["throughput"].high == pytest.approx(8 / 1e-3)
+    # Means of 1 and 3 ms: two processes that differ threefold reach threefold beyond themselves.
+    assert summary.quantities["throughput"].low == pytest.approx(8 / 9e-3)
+    assert summary.quantities["throughput"].high == pytest.approx(8 / (1e-3 / 3))
 
 
 def test_startup_is_the_median_and_memory_the_largest_of_the_workers():

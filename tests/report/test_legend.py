@@ -138,6 +138,21 @@ def test_what_numbers_include_follows_the_cases() -> None:
     assert threads == "Threads of one operator: 2 (affinity)."
 
 
+def test_two_workers_and_their_interval_are_said() -> None:
+    def line(workers: int) -> str:
+        case = dataclasses.replace(sample_runs.case(), sampling=Sampling(workers=workers))
+        return legend.includes(entries(factory.make_run([factory.make_result(case=case)])))[1]
+
+    assert line(2).startswith(
+        "2 fresh worker processes a case; p50 is the median of their medians, with its 95 % "
+        "interval widened by 5 % each way, or by as much as they differ: two can't tell more; n<368"
+    )
+    assert line(3).startswith(
+        "3 fresh worker processes a case; p50 is the median of their medians, with its 95 % "
+        "interval; n<368"
+    )
+
+
 @pytest.mark.parametrize(
     ("value", "text"), [(330, "330"), (25_400, "25.4 k"), (3_504_872, "3.5 M"), (7e9, "7 G")]
 )

@@ -1,0 +1,84 @@
+"""How far an interval reaches whose samples are of a few fresh processes.
+
+What differs between processes (layout of memory, placement on cores, the load of that minute) is
+the same for all samples inside one, so however many they are, each process is one observation. The
+lowest and the highest of ``k`` independent ones hold the median over processes with
+``1 - 2 * 0.5 ** k``: 50 % for two, 75 % for three, 94 % for five. So to reach 95 %
+
+- the range of six or more is enough, and of nine or more a part of it: ranks that bracket the
+  median whatever the distribution (see :mod:`pytest_ortbench.analysis.order`);
+- three to five reach as far as Student's t says of the logarithms of their numbers, if that is
+  farther: ratios between processes are taken to be log-normal;
+- two would reach 6.4 times as far as they are apart, which says nothing. Their range is moved
+  outwards, each way, by as much as they differ (80 % where that is all there is), and by what
+  processes were often seen to differ, if that is more;
+- one is moved outwards by the latter.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from statistics import fmean, stdev
+from typing import NamedTuple
+
+from pytest_ortbench.analysis.order import interval_ranks
+
+#: By how much the ends of an interval that knows one or two processes are moved outwards at least:
+#: between processes the same model was often seen to differ by this share.
+PROCESS_SPREAD = 0.05
+
+#: Quantiles of Student's t for 2.5 % beyond each end, by the number of observations: 2, 3 and 4
+#: degrees of freedom. M. Abramowitz and I. A. Stegun, *Handbook of Mathematical Functions*,
+#: table 26.10.
+STUDENT = {3: 4.302653, 4: 3.182446, 5: 2.776445}
+
+
+class OfProcess(NamedTuple):
+    """The number of one process, and the interval that its own samples give, in any one unit.
+
+    Where the latter is not known, ``low`` and ``high`` are the number itself.
+    """
+
+    low: float
+    value: float
+    high: float
+
+    @classmethod
+    def alone(cls, value: float) -> OfProcess:
+        """A number without an interval."""
+        return cls(value, value, value)
+
+
+def over_processes(
+    own: Sequence[OfProcess], also: tuple[float, float] | None = None
+) -> tuple[float, float]:
+    """Ends of the 95 % interval of a number over fresh processes.
+
+    Args:
+        own: What each process says, at least one.
+        also: What the interval must hold in any case: one over all samples together.
+
+    Returns:
+        Low and high, which hold the median of the numbers. Of numbers that are not above 0, which
+        have no ratios, the range.
+    """
+    processes = len(own)
+    first, last = interval_ranks(50, processes) or (1, processes)
+    low = sorted(one.low for one in own)[first - 1]
+    high = sorted(one.high for one in own)[last - 1]
+    if also is not None:
+        low, high = min(low, also[0]), max(high, also[1])
+    values = [one.value for one in own]
+    if min(values) <= 0:
+        return low, high
+    if processes < min(STUDENT):
+        apart = max(values) / min(values)
+        outwards = min(1 - PROCESS_SPREAD, 1 / apart), max(1 + PROCESS_SPREAD, apart)
+        return min(low, low * outwards[0]), high * outwards[1]
+    if processes in STUDENT:
+        logarithms = [math.log(value) for value in values]
+        middle = fmean(logarithms)
+        reach = STUDENT[processes] * stdev(logarithms) / math.sqrt(processes)
+        return min(low, math.exp(middle - reach)), max(high, math.exp(middle + reach))
+    return low, high
