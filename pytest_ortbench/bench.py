@@ -5,7 +5,7 @@ Nothing here exists until a test of ours is collected.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -293,6 +293,7 @@ class Bench:
             plan=plan_fingerprint(
                 (planned.case for planned in self.planned.values()),
                 {"host": machine.host, "onnxruntime": _distributions()},
+                files=_calibration_files(self.planned.values()),
             ),
         )
 
@@ -326,6 +327,14 @@ class Bench:
         """Something went wrong that does not stop the run; it is said at the end."""
         if text not in self.errors:
             self.errors.append(text)
+
+
+def _calibration_files(planned: Iterable[Planned]) -> Iterator[str]:
+    """Stored inputs that variants are made with, wherever the plan names them."""
+    for each in planned:
+        if each.conversion is not None:
+            for specs in each.conversion.calibration:
+                yield from (spec.path for spec in specs)
 
 
 def _distributions() -> str:

@@ -54,7 +54,8 @@ class Engine:
         header: The run document without its cases.
         listener: Hears what happens.
         journal: Keeps each result at once; ``None`` keeps them in memory only.
-        finished: Results of an interrupted run of the same plan, used instead of measuring.
+        finished: Results of an interrupted run of the same plan, used instead of measuring. Their
+            files may lie elsewhere by now: a further pass is given the places of today.
         min_samples: Samples that the tests of a case need (368 for a limit on p99), by its key.
         passes: Passes besides the standard one that the tests of a case need, by its key.
         planned: All cases of the run, for passes that take further shapes from them.
@@ -79,6 +80,7 @@ class Engine:
     _scratch: tempfile.TemporaryDirectory[str] | None = None
     _variants: Variants | None = None
     _extents: dict[tuple[object, ...], Extent] = field(default_factory=dict)
+    _moved: set[Key] = field(default_factory=set)
 
     def result(self, planned: Planned, *passes: str) -> CaseResult:
         """Return the case's result, measuring it if this is the first time it is asked for.
@@ -96,6 +98,9 @@ class Engine:
         # Known from here on, even if storing it fails: nothing is measured twice.
         self._results[key] = self._obtain(planned) if known is None else known
         try:
+            if key in self._moved and due(self._results[key], wanted):
+                self._moved.discard(key)
+                self._results[key] = self._where_files_are(self._results[key], planned)
             for name in due(self._results[key], wanted):
                 self._results[key] = carry_out(
                     name, self._results[key], self.launcher, self._others(key)
@@ -129,6 +134,7 @@ class Engine:
         earlier = self.finished.get(planned.case.key)
         if earlier is not None:
             self.resumed += 1
+            self._moved.add(planned.case.key)
             return earlier
         try:
             case = self.prepare(planned)
@@ -139,6 +145,24 @@ class Engine:
         if least > case.sampling.min_samples:
             case = replace(case, sampling=replace(case.sampling, min_samples=least))
         return measure(case, self.launcher, self._scratch_folder())
+
+    def _where_files_are(self, earlier: CaseResult, planned: Planned) -> CaseResult:
+        """The result of an earlier run with the places of the same files today, for a pass.
+
+        The plan says that their content is the same, not that they lie where they did.
+        """
+        try:
+            now = self.prepare(planned)
+        except WorkerError:
+            return earlier  # the pass says what is missing
+        case = earlier.case
+        if (case.model.digest, case.variant.digest) != (now.model.digest, now.variant.digest):
+            return earlier  # no pass measures another file than the one that was timed
+        model = replace(case.model, path=now.model.path)
+        return replace(
+            earlier,
+            case=replace(case, model=model, variant=replace(case.variant, path=now.variant.path)),
+        )
 
     def _counted(self, case: Case) -> Case:
         """The case with the extent of its file, counted once for each set of shapes."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+import stat
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -14,20 +15,35 @@ from pytest_ortbench.core.errors import DocumentError
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.store.documents import list_runs, load
 
+#: Files above this are told by size and time: reading gigabytes takes longer than many a case.
+_READ_BYTES = 64 * 2**20
 
-def plan_fingerprint(cases: Iterable[Case], environment: Mapping[str, str] | None = None) -> str:
+
+def plan_fingerprint(
+    cases: Iterable[Case],
+    environment: Mapping[str, str] | None = None,
+    files: Iterable[str] = (),
+) -> str:
     """Return a digest that two plans share exactly if they would measure the same.
 
     Args:
         cases: The planned cases; their order does not matter, nor where the model files lie (the
-            files' digests count).
+            files' digests count). Of other files, such as real inputs, content and place count.
         environment: Further facts that must agree: host, versions of ONNX Runtime.
+        files: Paths of further files whose content decides, such as calibration data.
 
     Returns:
         32 hexadecimal digits.
     """
+    cases = list(cases)
     lines = sorted(_canonical(case) for case in cases)
     lines.append(msgspec.json.encode(environment or {}, order="sorted"))
+    read = {path for case in cases for path in _files_of(case)}.union(files)
+    lines += [
+        f"{path}\0{_content(path)}".encode("utf-8", "backslashreplace")
+        for path in sorted(read)
+        if path
+    ]
     return hashlib.sha256(b"\n".join(lines)).hexdigest()[:32]
 
 
@@ -94,3 +110,26 @@ def _canonical(case: Case) -> bytes:
         return msgspec.json.encode(placeless, order="sorted")
     except UnicodeEncodeError:  # a file name that is not UTF-8
         return repr(placeless).encode("utf-8", "backslashreplace")
+
+
+def _files_of(case: Case) -> Iterator[str]:
+    """Files that a case reads and that have no digest in it; some of them may be empty."""
+    yield from (spec.path for spec in case.inputs)
+    yield from case.session.custom_ops
+    yield from case.runtime.plugins.values()
+    yield case.provider.library
+    yield case.stages
+    if case.dataset is not None:
+        yield case.dataset.path
+
+
+def _content(path: str) -> str:
+    """What tells a file from an earlier one at the same place."""
+    try:
+        found = Path(path).stat()
+        if stat.S_ISREG(found.st_mode) and found.st_size <= _READ_BYTES:
+            return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+    except (OSError, ValueError):
+        # Libraries of another runtime need not be here.
+        return "absent"
+    return f"{found.st_size} bytes of {found.st_mtime_ns}"

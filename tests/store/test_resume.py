@@ -1,9 +1,12 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 
 import pytest
 
+from pytest_ortbench.core.task import Dataset
+from pytest_ortbench.store import resume
 from pytest_ortbench.store.folder import RunFolder
 from pytest_ortbench.store.resume import finished_results, plan_fingerprint, resumable
 from tests.schema.full_run import CASE, CRASHED, MEASURED, RUN
@@ -127,6 +130,60 @@ def test_order_and_places_of_files_do_not_matter():
 )
 def test_whatever_changes_the_numbers_changes_the_plan(change):
     assert plan_fingerprint([dataclasses.replace(CASE, **change)]) != plan_fingerprint([CASE])
+
+
+def reading(path: str, field: str):
+    """The case with a file that it reads."""
+    if field == "inputs":
+        spec = dataclasses.replace(CASE.inputs[0], path=path)
+        return dataclasses.replace(CASE, inputs=(spec,))
+    if field == "custom_ops":
+        session = dataclasses.replace(CASE.session, custom_ops=(path,))
+        return dataclasses.replace(CASE, session=session)
+    if field == "library":
+        provider = dataclasses.replace(CASE.provider, library=path)
+        return dataclasses.replace(CASE, provider=provider)
+    if field == "dataset":
+        return dataclasses.replace(CASE, dataset=Dataset(path=path))
+    return dataclasses.replace(CASE, stages=path)
+
+
+@pytest.mark.parametrize("field", ["inputs", "custom_ops", "library", "dataset", "stages"])
+def test_a_file_with_another_content_is_another_plan(field, tmp_path):
+    """Else results of other inputs are taken for these."""
+    file = tmp_path / "photos.npz"
+    case = reading(str(file), field)
+    file.write_bytes(b"one")
+    before = plan_fingerprint([case])
+    file.write_bytes(b"two")
+    assert plan_fingerprint([case]) != before
+    # Written again with the same content, as by a plugin that offers inputs, it is the same plan.
+    file.write_bytes(b"one")
+    os.utime(file, ns=(1, 1))
+    assert plan_fingerprint([case]) == before
+    file.unlink()
+    assert plan_fingerprint([case]) != before
+
+
+def test_a_file_that_is_too_large_to_read_is_told_by_size_and_time(tmp_path, monkeypatch):
+    monkeypatch.setattr(resume, "_READ_BYTES", 2)
+    file = tmp_path / "photos.npz"
+    case = reading(str(file), "inputs")
+    file.write_bytes(b"one")
+    os.utime(file, ns=(1, 1))
+    before = plan_fingerprint([case])
+    os.utime(file, ns=(1, 2))
+    assert plan_fingerprint([case]) != before
+    os.utime(file, ns=(1, 1))
+    assert plan_fingerprint([case]) == before
+
+
+def test_calibration_data_belongs_to_the_plan(tmp_path):
+    file = tmp_path / "0.npz"
+    file.write_bytes(b"one")
+    before = plan_fingerprint([CASE], files=[str(file)])
+    file.write_bytes(b"two")
+    assert plan_fingerprint([CASE], files=[str(file)]) != before
 
 
 def test_facts_of_the_environment_belong_to_the_plan():

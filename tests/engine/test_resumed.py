@@ -1,0 +1,82 @@
+"""Results of an earlier run that get a further pass: it is measured on the files of today."""
+
+# ruff: noqa: ARG005  (a fake takes what the seam hands it)
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pytest_ortbench.core.case import Case
+from pytest_ortbench.engine.engine import Engine
+from pytest_ortbench.plan.matrix import Planned
+from tests.results_factory import make_case, make_result, make_run
+
+from .fakes import FakeLauncher, FakeWorker
+from .test_passes import Listener
+
+
+class Opening(FakeLauncher):
+    """Its workers have no meter, which the energy pass finds out by opening one."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda case, index: 1e6)
+
+    def open(self, case: Case, *, worker: int, deadline: float | None) -> FakeWorker:
+        opened = super().open(case, worker=worker, deadline=deadline)
+        opened.no_energy = "no driver"
+        return opened
+
+
+def _moved(case: Case, folder: str) -> Case:
+    return replace(
+        case,
+        model=replace(case.model, path=f"{folder}/m.onnx"),
+        variant=replace(case.variant, path=f"{folder}/v.onnx"),
+    )
+
+
+def _engine(launcher: FakeLauncher, earlier: Case, *passes: str) -> Engine:
+    finished = {earlier.key: make_result(case=earlier)}
+    return Engine(
+        launcher=launcher, header=make_run(), listener=Listener(), finished=finished,
+        passes={earlier.key: set(passes)},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("later", [False, True], ids=["at once", "asked for later"])
+def test_a_pass_that_is_due_opens_the_files_where_they_lie_now(later: bool) -> None:
+    """The models may have moved, and the earlier paths are of files that are gone."""
+    launcher = Opening()
+    then, now = _moved(make_case(), "/then"), _moved(make_case(), "/now")
+    engine = _engine(launcher, then, *(() if later else ("energy",)))
+    if later:
+        assert engine.result(Planned(case=now)).case == then
+    result = engine.result(Planned(case=now), *(("energy",) if later else ()))
+    [opened] = launcher.opened
+    assert (opened.case.variant.path, opened.case.model.path) == ("/now/v.onnx", "/now/m.onnx")
+    assert result.case == now
+    assert result.measurements == make_result(case=then).measurements
+    assert engine.resumed == 1
+    engine.close()
+
+
+def test_without_a_pass_nothing_is_prepared(monkeypatch: pytest.MonkeyPatch) -> None:
+    then, now = _moved(make_case(), "/then"), _moved(make_case(), "/now")
+    engine = _engine(Opening(), then)
+    # Making a variant takes minutes, and nobody would open it.
+    monkeypatch.setattr(Engine, "prepare", lambda self, planned: pytest.fail("prepared"))
+    assert engine.result(Planned(case=now)) == make_result(case=then)
+    engine.close()
+
+
+def test_no_pass_measures_another_file_than_the_one_that_was_timed() -> None:
+    launcher = Opening()
+    then, now = _moved(make_case(), "/then"), _moved(make_case(), "/now")
+    other = replace(now, variant=replace(now.variant, digest="00" * 32))
+    engine = _engine(launcher, then, "energy")
+    engine.result(Planned(case=other))
+    [opened] = launcher.opened
+    assert opened.case == then
+    engine.close()
