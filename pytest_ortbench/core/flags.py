@@ -108,7 +108,7 @@ FLAGS: dict[str, FlagKind] = dict(
         _kind(
             "NEIGHBOUR",
             "notes",
-            "another process used the CPU or the device meanwhile",
+            "another process computed on the device before or after the runs",
             "Stop it and measure again.",
         ),
         _kind(
