@@ -17,6 +17,7 @@ from pytest_ortbench.interrupts import Shield
 from pytest_ortbench.progress import Progress
 
 if TYPE_CHECKING:
+    from pytest_ortbench.asked_limits import AskedLimits
     from pytest_ortbench.collection import Collection
     from pytest_ortbench.core.case import Case
     from pytest_ortbench.core.limits import Limit
@@ -92,9 +93,10 @@ class Bench:
 
         self.collection.refuse_unused_options()
         ours = [(item, planned) for item in items if (planned := planned_of(item)) is not None]
+        self.asked_limits.assign(ours)
         for item, planned in ours:
             self.planned.setdefault(planned.case.key, planned)
-            limits = self.collection.limits_of(item)
+            limits = self.limits_of(item)
             self.limits += limits
             least = samples_for_limits(limits)
             if least:
@@ -132,7 +134,7 @@ class Bench:
         from pytest_ortbench.core.metrics import ENERGY_METRICS, STARTUP_METRICS
 
         code = getattr(getattr(item, "function", None), "__code__", None)
-        named = {limit.metric.name for limit in self.collection.limits_of(item)}
+        named = {limit.metric.name for limit in self.limits_of(item)}
         named.update(code.co_names if code is not None else ())
         passes = {"energy"} if named & {"energy", *ENERGY_METRICS} else set()
         if self.options.profile:
@@ -150,6 +152,18 @@ class Bench:
         if self.options.dataset is not None:
             passes.add("task")
         return passes
+
+    def limits_of(self, item: pytest.Item) -> tuple[Limit, ...]:
+        """Limits that a test is held to: those of its markers, and those that it carries."""
+        return (*self.collection.limits_of(item), *self.asked_limits.of(item))
+
+    @cached_property
+    def asked_limits(self) -> AskedLimits:
+        """Limits of option and ini key."""
+        from pytest_ortbench.asked_limits import AskedLimits
+
+        place = self.options.places.get("limits", "--ort-limits")
+        return AskedLimits(self.options.limits, place=place)
 
     def name_of(self, planned: Planned) -> str:
         """The case in messages: as in the tables, where each runtime of several is named."""

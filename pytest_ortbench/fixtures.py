@@ -249,7 +249,7 @@ class OrtBench:
         return self.result.task
 
     def check_limits(self) -> None:
-        """Fail the test if a limit of its marker, the ini file or the command line is exceeded."""
+        """Fail the test if a limit is exceeded: of its marker, or of the case that it carries."""
         if not self._limits:
             return
         from pytest_ortbench.core.metrics import ENERGY_METRICS, STARTUP_METRICS
@@ -343,4 +343,4 @@ def ortbench(request: pytest.FixtureRequest) -> OrtBench:
             "Add 'ortbench' to the test's arguments"
         )
     bench = Bench.of(request.config)
-    return OrtBench(bench, planned, bench.collection.limits_of(request.node))
+    return OrtBench(bench, planned, bench.limits_of(request.node))

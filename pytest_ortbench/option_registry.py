@@ -382,6 +382,14 @@ OPTIONS: tuple[OptionSpec, ...] = (
         filled_by=("load",),
     ),
     OptionSpec(
+        field="limits",
+        flag="--ort-limits",
+        kind="list",
+        metavar="LIMITS",
+        help="limits of every case, as in the marker: latency_p90:30ms, placement:>=95%, "
+        "PATTERN@peak_rss:500MB",
+    ),
+    OptionSpec(
         field="against",
         flag="--ort-against",
         kind="str",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from pytest_ortbench.analysis.gate.rules import parse_rules
 from pytest_ortbench.analysis.load_plan import check_loads
 from pytest_ortbench.core.errors import UsageError
+from pytest_ortbench.core.limits import CaseLimit, parse_case_limit
 from pytest_ortbench.core.precision import PRECISIONS
 from pytest_ortbench.given import (
     Given,
@@ -286,6 +287,11 @@ def _gate(given: Given) -> tuple[str, ...]:
     return texts
 
 
+def _limits(given: Given) -> tuple[CaseLimit, ...]:
+    texts = split_list(given.texts, place=given.place)
+    return tuple(parse_case_limit(text, place=given.place) for text in texts)
+
+
 def _flag(given: Given) -> bool:
     return given.last == "true"
 
@@ -330,6 +336,7 @@ _READERS: dict[str, Callable[[Given], object]] = {
     "load_official": _flag,
     "load_logs": output_folder,
     "profile": _flag,
+    "limits": _limits,
     "against": _side,
     "baseline": _text,
     "gate": _gate,

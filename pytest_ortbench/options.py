@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import pytest
 
+    from pytest_ortbench.core.limits import CaseLimit
     from pytest_ortbench.core.task import Dataset
     from pytest_ortbench.plan.stage_files import StageFile
 
@@ -57,6 +58,7 @@ class Options:
         load_official: Use the durations of MLPerf's rules.
         load_logs: Folder for the load generator's logs; ``None`` keeps none.
         profile: Run the operator profile.
+        limits: Limits of every case that they are for.
         against: Side to compare with in this run.
         baseline: Stored run to compare with.
         gate: Limits on the comparison.
@@ -107,6 +109,7 @@ class Options:
     load_official: bool = False
     load_logs: Path | None = None
     profile: bool = False
+    limits: tuple[CaseLimit, ...] = ()
     against: str = ""
     baseline: str = ""
     gate: tuple[str, ...] = ()

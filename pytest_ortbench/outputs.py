@@ -38,7 +38,13 @@ def collection_lines(bench: Bench) -> list[str]:
     gate_notes = bench.gating.notes if bench.gating is not None else []
     lines = [
         f"ortbench: {note}"
-        for note in (*bench.collection.notes, *gate_notes, *here.problems(), *repair)
+        for note in (
+            *bench.collection.notes,
+            *bench.asked_limits.notes,
+            *gate_notes,
+            *here.problems(),
+            *repair,
+        )
     ]
     refused = [planned for planned in bench.planned.values() if planned.refusal is not None]
     lines.append(f"ortbench: {_cases(len(bench.planned))}" + _less(len(refused)))

@@ -5,6 +5,8 @@ One grammar serves marker, ini and command line::
     latency_p90 <= 30 ms
     placement >= 95 %
     peak_rss: 500 MB          (a value without an operator is an upper bound: peak_rss <= 500 MB)
+
+Outside of a marker, which stands at its test, ``PATTERN@`` may say which cases are meant.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from pytest_ortbench.core.case import id_fits
 from pytest_ortbench.core.errors import UsageError, did_you_mean
 from pytest_ortbench.core.metrics import METRICS, Metric
 from pytest_ortbench.core.quantity import Quantity
@@ -88,3 +91,34 @@ def parse_limit(text: str, *, place: str) -> Limit:
     op = match["op"] or "<="
     value = parse_amount(match["value"], metric.unit, place=place)
     return Limit(metric=metric, op=op, value=value, text=text.strip())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseLimit:
+    """A limit for those cases that a pattern fits.
+
+    Attributes:
+        pattern: Which cases, by id; empty for all.
+        limit: What they must keep.
+        text: As the user wrote it.
+    """
+
+    pattern: str
+    limit: Limit
+    text: str
+
+    def holds_for(self, case_id: str) -> bool:
+        """Whether the limit is about that case: a part of its id, or a pattern of all of it."""
+        return id_fits(case_id, self.pattern)
+
+
+def parse_case_limit(text: str, *, place: str) -> CaseLimit:
+    """Read one limit, with ``PATTERN@`` before it or without.
+
+    Raises:
+        UsageError: as :func:`parse_limit`.
+    """
+    pattern, _, limit = text.rpartition("@")
+    return CaseLimit(
+        pattern=pattern.strip(), limit=parse_limit(limit, place=place), text=text.strip()
+    )

@@ -1,7 +1,7 @@
 import pytest
 
 from pytest_ortbench.core.errors import UsageError
-from pytest_ortbench.core.limits import parse_limit
+from pytest_ortbench.core.limits import parse_case_limit, parse_limit
 from pytest_ortbench.core.metrics import METRICS
 from pytest_ortbench.core.quantity import Quantity
 
@@ -78,3 +78,23 @@ def test_every_metric_has_a_direction_a_known_unit_and_its_own_column() -> None:
     for name, metric in METRICS.items():
         assert metric.name == name
         assert parse_limit(f"{name} <= 1", place="x").value == 1.0
+
+
+@pytest.mark.parametrize(
+    ("text", "case_id", "fits"),
+    [
+        ("latency_p90:30ms", "resnet50/native/cpu/b1", True),
+        ("resnet50@latency_p90:30ms", "resnet50/native/cpu/b1", True),
+        ("resnet*/b8 @ latency_p90 <= 30 ms", "resnet50/native/cpu/b8", True),
+        ("resnet*/b8 @ latency_p90 <= 30 ms", "resnet50/native/cpu/b1", False),
+        ("fp16@latency_p90:30ms", "resnet50/native/cpu/b1", False),
+    ],
+)
+def test_a_limit_may_name_its_cases(text: str, case_id: str, fits: bool) -> None:
+    found = parse_case_limit(text, place="--ort-limits")
+    assert (found.limit.metric.name, found.limit.op, found.limit.value) == (
+        "latency_p90",
+        "<=",
+        0.03,
+    )
+    assert found.holds_for(case_id) is fits

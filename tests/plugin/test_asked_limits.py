@@ -1,0 +1,83 @@
+"""Limits without a marker: ``--ort-limits`` and ``ort_limits``, in the marker's grammar."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from .conftest import QUICK
+
+ModelFile = Callable[..., Path]
+
+
+def _broken(result: pytest.RunResult) -> list[str]:
+    """The metric of each broken limit, in the order of the tests."""
+    lines = [line for line in result.outlines if ", the limit is " in line]
+    return [line.partition(" is ")[0].strip() for line in lines]
+
+
+def test_one_test_of_the_case_breaks_whatever_number_of_tests_read_its_numbers(
+    pytester: pytest.Pytester, model_file: ModelFile
+) -> None:
+    model_file()
+    limits = "--ort-limits=latency_p50 <= 1 ns,peak_rss:1000GB,process_peak_rss:1kB"
+    result = pytester.runpytest("mlp.onnx", limits, "-k", "latency or memory or startup", *QUICK)
+    result.assert_outcomes(failed=1, passed=2)
+    assert _broken(result) == ["latency_p50", "process_peak_rss"]
+    result.stdout.fnmatch_lines(["FAILED mlp.onnx::test_latency*"])
+
+
+def test_an_ini_key_names_cases_and_the_first_selected_test_carries_them(
+    pytester: pytest.Pytester, model_file: ModelFile
+) -> None:
+    model_file()
+    pytester.makepyprojecttoml(
+        '[tool.pytest]\nort_limits = ["mlp*b4@latency_p50 <= 1 ns", "other*@peak_rss <= 1 kB"]'
+    )
+    pytester.makepyfile(
+        test_own="""
+        import pytest
+
+        @pytest.mark.ortbench(models="mlp.onnx", batch_sizes=[1, 4], limits=["peak_rss >= 1000 GB"])
+        def test_first(ortbench): pass
+
+        @pytest.mark.ortbench(models="mlp.onnx", batch_sizes=[1, 4])
+        def test_second(ortbench): pass
+        """
+    )
+    result = pytester.runpytest(*QUICK)
+    result.assert_outcomes(failed=2, passed=2)
+    assert _broken(result) == ["peak_rss", "peak_rss", "latency_p50"]
+    result.stdout.fnmatch_lines(
+        [
+            "ortbench: ort_limits in *pyproject.toml: 'other[*]' in "
+            "'other[*]@peak_rss <= 1 kB' fits no case"
+        ]
+    )
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        (
+            "resnet*@latency_p50:1ms",
+            "'resnet*' in 'resnet*@latency_p50:1ms' fits no case. Cases: mlp/native/cpu/b1",
+        ),
+        (
+            "latncy_p50:1ms",
+            "'latncy_p50' in 'latncy_p50:1ms' is not a metric. Did you mean 'latency_p50'?",
+        ),
+        ("latency_p50", "'latency_p50' is not a limit. Write e.g. 'latency_p90 <= 30 ms'"),
+    ],
+)
+def test_a_wrong_limit_is_one_message_before_measuring(
+    pytester: pytest.Pytester, model_file: ModelFile, written: str, said: str
+) -> None:
+    model_file()
+    result = pytester.runpytest("mlp.onnx", f"--ort-limits={written}", "-k", "latency", *QUICK)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    errors = [line for line in result.errlines if line.startswith("ERROR: ")]
+    assert errors == [f"ERROR: --ort-limits: {said}"]
+    assert not (pytester.path / "results").exists()
