@@ -68,10 +68,7 @@ def sources_line() -> bytes:
     """Return the first line for a worker: the sources of all that it may import, as JSON."""
     root = Path(__file__).parent.parent
     files = [root / "__init__.py", root / "schema" / "__init__.py"]
-    files += [
-        root / "schema" / f"{name}.py"
-        for name in ("wire", "protocol", "pass_questions", "model_questions")
-    ]
+    files += [root / "schema" / f"{name}.py" for name in _SCHEMA]
     files += [*(root / "core").rglob("*.py"), *(root / "worker").rglob("*.py")]
     sources = {_dotted(path.relative_to(root)): path.read_text(encoding="utf-8") for path in files}
     return json.dumps(sources).encode("ascii") + b"\n"

@@ -19,7 +19,7 @@ from pytest_ortbench.core.errors import DocumentError
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.run import Run
 from pytest_ortbench.schema.document import encode_header, encode_result, encode_run
-from pytest_ortbench.store.journal import Journal, make_folder, replace_file
+from pytest_ortbench.store.journal import Journal, replace_file
 
 DOCUMENT = "run.json"
 JOURNAL = "journal.jsonl"
@@ -85,18 +85,6 @@ class RunFolder:
     def document(self) -> Path:
         """Where the document lies once the run is over."""
         return self.path / DOCUMENT
-
-    def make(self) -> Path:
-        """Make the folder, for plots and logs, and return it.
-
-        Raises:
-            DocumentError: if that fails.
-        """
-        try:
-            make_folder(self.path)
-        except OSError as error:
-            raise _refused(self.path, "can't make the folder", error, _ELSEWHERE) from error
-        return self.path
 
     def append(self, result: CaseResult) -> None:
         """Store one result; it is on the disk when this returns.

@@ -94,11 +94,6 @@ def resumable(root: Path, plan: str) -> Resumable:
     return Resumable(results=found, runs=tuple(runs))
 
 
-def finished_results(root: Path, plan: str) -> dict[tuple[str, str], CaseResult]:
-    """Return the results of :func:`resumable`."""
-    return resumable(root, plan).results
-
-
 def _canonical(case: Case) -> bytes:
     """The case as bytes, without what says where files lie instead of what is in them."""
     placeless = replace(

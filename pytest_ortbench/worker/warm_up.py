@@ -64,7 +64,7 @@ def warm_up(run_timed: Callable[[int], array[int]], *, least_s: float, budget_s:
     settled = ""
     while True:
         now = time.perf_counter_ns()
-        settled = _settled_by(durations) if now >= least else ""
+        settled = settled_by(durations) if now >= least else ""
         if settled or now >= deadline:
             break
         durations += run_timed(_chunk(durations, deadline - now))
@@ -77,13 +77,11 @@ def warm_up(run_timed: Callable[[int], array[int]], *, least_s: float, budget_s:
     )
 
 
-def is_steady(durations: Sequence[int]) -> bool:
-    """Say whether no trend is left: by the last 20 durations, by fewer of those that are long."""
-    return bool(_settled_by(durations))
+def settled_by(durations: Sequence[int]) -> str:
+    """Return the rule by which warm-up is over, for people; empty if it is not.
 
-
-def _settled_by(durations: Sequence[int]) -> str:
-    """The rule by which warm-up is over, for people; empty if it is not."""
+    By the last 20 durations, or by fewer of those that are long.
+    """
     if _windows_agree(durations):
         return f"no trend over {_SPAN}, windows of {_WINDOW} agree within 3 % or 3 MAD"
     if _few_agree(durations):

@@ -88,9 +88,9 @@ def test_a_run_without_any_result_leaves_its_document_when_asked(tmp_path):
     assert load(path).skips == RUN.skips
 
 
-def test_the_folder_can_be_made_for_plots_and_logs(tmp_path):
+def test_a_folder_that_holds_something_already_takes_the_journal(tmp_path):
     folder = RunFolder.create(tmp_path, EMPTY)
-    assert folder.make().is_dir()
+    (folder.path / "plots").mkdir(parents=True)
     folder.append(MEASURED)
     assert load(folder.path / "journal.jsonl").cases == (MEASURED,)
 

@@ -8,7 +8,7 @@ import pytest
 from pytest_ortbench.core.task import Dataset
 from pytest_ortbench.store import resume
 from pytest_ortbench.store.folder import RunFolder
-from pytest_ortbench.store.resume import finished_results, plan_fingerprint, resumable
+from pytest_ortbench.store.resume import plan_fingerprint, resumable
 from tests.schema.full_run import CASE, CRASHED, MEASURED, RUN
 
 PLAN = "a1" * 16
@@ -43,7 +43,7 @@ def batches(found) -> dict[int, float]:
 
 def test_the_measured_cases_of_a_killed_run_are_found_by_key(tmp_path):
     stored(tmp_path, 3, result(1), CRASHED, result(4))
-    found = finished_results(tmp_path, PLAN)
+    found = resumable(tmp_path, PLAN).results
     assert found == {result(1).case.key: result(1), result(4).case.key: result(4)}
 
 
@@ -60,19 +60,19 @@ def test_it_is_said_whose_cases_they_are(tmp_path):
 def test_a_torn_journal_gives_what_is_whole(tmp_path):
     journal = stored(tmp_path, 3, result(1), result(4)).path / "journal.jsonl"
     journal.write_bytes(journal.read_bytes()[:-10])
-    assert batches(finished_results(tmp_path, PLAN)) == {1: 1.0}
+    assert batches(resumable(tmp_path, PLAN).results) == {1: 1.0}
 
 
 def test_other_plans_do_not_count(tmp_path):
     stored(tmp_path, 3, result(1), plan="b2" * 16)
     stored(tmp_path, 4, result(1), plan="")
-    assert finished_results(tmp_path, PLAN) == {}
-    assert finished_results(tmp_path, "") == {}
+    assert resumable(tmp_path, PLAN).results == {}
+    assert resumable(tmp_path, "").results == {}
 
 
 def test_a_run_that_ended_early_is_gone_on_with_as_well(tmp_path):
     stored(tmp_path, 3, result(1), finished=True, expected=4)
-    assert batches(finished_results(tmp_path, PLAN)) == {1: 1.0}
+    assert batches(resumable(tmp_path, PLAN).results) == {1: 1.0}
 
 
 def test_interrupted_runs_add_up_back_to_the_last_complete_one(tmp_path):
@@ -80,21 +80,21 @@ def test_interrupted_runs_add_up_back_to_the_last_complete_one(tmp_path):
     stored(tmp_path, 2, result(1, wall_s=9.0), finished=True, expected=1)
     stored(tmp_path, 3, result(1, wall_s=1.0), result(2), result(4, wall_s=5.0))
     stored(tmp_path, 4, result(1, wall_s=2.0))
-    assert batches(finished_results(tmp_path, PLAN)) == {1: 2.0, 2: 1.0, 4: 5.0}
+    assert batches(resumable(tmp_path, PLAN).results) == {1: 2.0, 2: 1.0, 4: 5.0}
 
 
 def test_a_complete_run_leaves_nothing_to_go_on_with(tmp_path):
     stored(tmp_path, 3, result(1))
     stored(tmp_path, 4, result(1), finished=True, expected=1)
-    assert finished_results(tmp_path, PLAN) == {}
+    assert resumable(tmp_path, PLAN).results == {}
 
 
 def test_unreadable_runs_are_passed_over(tmp_path):
     stored(tmp_path, 3, result(1))
     broken = stored(tmp_path, 4, result(2), finished=True, expected=4).path / "run.json"
     broken.write_text(broken.read_text().replace('"wall_s": 1.0', '"wall_s": "long"'))
-    assert batches(finished_results(tmp_path, PLAN)) == {1: 1.0}
-    assert finished_results(tmp_path / "missing", PLAN) == {}
+    assert batches(resumable(tmp_path, PLAN).results) == {1: 1.0}
+    assert resumable(tmp_path / "missing", PLAN).results == {}
 
 
 # The fingerprint of a plan.

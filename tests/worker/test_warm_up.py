@@ -15,7 +15,7 @@ from scipy import stats
 from pytest_ortbench.core.case import Provider
 from pytest_ortbench.core.outcome import WarmUp
 from pytest_ortbench.worker.timing import median
-from pytest_ortbench.worker.warm_up import is_steady, least_seconds, trend_p, warm_up
+from pytest_ortbench.worker.warm_up import least_seconds, settled_by, trend_p, warm_up
 
 
 @given(st.lists(st.integers(0, 30), min_size=3, max_size=40).filter(lambda v: len(set(v)) > 1))
@@ -39,33 +39,37 @@ def noise(count: int, level: int, *, seed: int = 1, spread: float = 0.01) -> lis
 
 
 def test_level_durations_are_steady() -> None:
-    assert is_steady(noise(20, 1_000_000))
+    assert settled_by(noise(20, 1_000_000)) == (
+        "no trend over 20, windows of 10 agree within 3 % or 3 MAD"
+    )
 
 
 def test_too_few_are_never_steady() -> None:
-    assert not is_steady(noise(19, 1_000_000))
+    assert not settled_by(noise(19, 1_000_000))
 
 
 def test_a_falling_trend_is_not_steady() -> None:
-    assert not is_steady([2_000_000 - 10_000 * step for step in range(20)])
+    assert not settled_by([2_000_000 - 10_000 * step for step in range(20)])
 
 
 def test_a_step_between_the_windows_is_not_steady() -> None:
     """The step must not widen its own tolerance."""
-    assert not is_steady(noise(10, 1_300_000) + noise(10, 1_000_000))
+    assert not settled_by(noise(10, 1_300_000) + noise(10, 1_000_000))
 
 
 def test_only_the_last_twenty_count() -> None:
-    assert is_steady([9_000_000] * 30 + noise(20, 1_000_000))
+    assert settled_by([9_000_000] * 30 + noise(20, 1_000_000))
 
 
 LONG, VERY_LONG = 100_000_000, 1_000_000_000
 
 
 def test_five_long_ones_that_agree_are_steady() -> None:
-    assert is_steady(noise(5, LONG))
-    assert not is_steady(noise(4, LONG))
-    assert not is_steady(noise(5, LONG // 2))
+    assert settled_by(noise(5, LONG)) == (
+        "no trend over 5 long runs, which agree within 3 % or 3 MAD"
+    )
+    assert not settled_by(noise(4, LONG))
+    assert not settled_by(noise(5, LONG // 2))
 
 
 @pytest.mark.parametrize(
@@ -78,27 +82,27 @@ def test_five_long_ones_that_agree_are_steady() -> None:
     ],
 )
 def test_five_long_ones_with_a_trend_or_a_step_are_not(last_five: list[float]) -> None:
-    assert not is_steady([round(LONG * value) for value in last_five])
+    assert not settled_by([round(LONG * value) for value in last_five])
 
 
 def test_noise_widens_the_tolerance_of_five() -> None:
-    assert is_steady([round(LONG * value) for value in (1.1, 1.0, 1.2, 1.05, 1.15)])
+    assert settled_by([round(LONG * value) for value in (1.1, 1.0, 1.2, 1.05, 1.15)])
 
 
 def test_three_of_a_second_each_are_steady_if_they_agree_within_three_per_cent() -> None:
     def seconds(*values: float) -> list[int]:
         return [round(VERY_LONG * value) for value in values]
 
-    assert is_steady(seconds(1.02, 1.00, 1.01))
-    assert not is_steady(seconds(1.06, 1.00, 1.02))
-    assert not is_steady(seconds(1.02, 1.01, 1.00)), "it still falls"
-    assert not is_steady(seconds(0.99, 0.98, 0.99)), "not long enough"
+    assert settled_by(seconds(1.02, 1.00, 1.01)) == "3 runs of a second or more agree within 3 %"
+    assert not settled_by(seconds(1.06, 1.00, 1.02))
+    assert not settled_by(seconds(1.02, 1.01, 1.00)), "it still falls"
+    assert not settled_by(seconds(0.99, 0.98, 0.99)), "not long enough"
 
 
 def test_noise_widens_the_tolerance() -> None:
     wide = noise(20, 1_000_000, spread=0.5, seed=3)
     assert abs(median(wide[10:]) / median(wide[:10]) - 1) > 0.03
-    assert is_steady(wide)
+    assert settled_by(wide)
 
 
 class Recorded:
