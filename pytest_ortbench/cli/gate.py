@@ -33,7 +33,7 @@ _MODELS = ("zoo:silero-vad", "builtin:mobilenet_v2", "zoo:nudenet-320n")
 @click.command(
     epilog=epilog(
         "ortbench gate baseline/run.json latest",
-        "ortbench gate baseline/run.json latest --limits=peak_rss:5%,placement:>=95%",
+        "ortbench gate baseline/run.json latest '--limits=peak_rss:5%,placement:>=95%'",
         "ortbench gate --self-test --minutes=30 --resume",
         "ortbench gate --self-test --threads=2 --resume --file=self-test.jsonl",
     )
