@@ -8,15 +8,15 @@ import pytest
 from matplotlib.figure import Figure
 
 from pytest_ortbench.core.limits import parse_limit
-from pytest_ortbench.core.load import Load
+from pytest_ortbench.core.load import Load, LoadTest
 from pytest_ortbench.core.load_spec import parse_load
 from pytest_ortbench.core.outcome import CaseResult, Flag
 from pytest_ortbench.report.entries import entries
-from pytest_ortbench.report.figures import FIGURES
+from pytest_ortbench.report.figures import FIGURES, figures
 from pytest_ortbench.report.figures.accuracy import accuracy, decibels, front_of
 from pytest_ortbench.report.figures.batches import batches
 from pytest_ortbench.report.figures.scaling import courses, scaling
-from pytest_ortbench.report.figures.slo import Slo, slo_of_limits, slo_of_loads
+from pytest_ortbench.report.figures.slo import Slo, slo_of_limits
 from tests import results_factory as factory
 from tests.report import fleet_views, sample_runs
 from tests.report.test_figures import assert_legible, drawn
@@ -175,11 +175,25 @@ def test_the_bound_comes_from_the_limits_of_tests(limits: tuple[str, ...], slo: 
     assert slo_of_limits(parse_limit(text, place="here") for text in limits) == slo
 
 
-def test_the_bound_comes_from_the_loads_of_a_run() -> None:
-    (result,) = factory.make_run([sample_runs.measured(sample_runs.case(), 0.004)]).cases
-    spec = parse_load("server:100:20ms", place="here")
-    shown = entries(factory.make_run([dataclasses.replace(result, loads=(Load(spec=spec),))]))
-    assert slo_of_loads(shown) == Slo(latency_s=0.02, metric="latency_p99")
+def test_the_bound_of_a_load_is_not_drawn_over_latencies_without_waiting() -> None:
+    """An INVALID load would look kept: every latency of a closed loop lies below its bound."""
+    late = Load(
+        spec=parse_load("server:100:20ms", place="here"),
+        tests=(LoadTest(rate_per_s=100, valid=False, percentiles_ns={"99": 300_000_000}),),
+        answer=0,
+    )
+    results = [
+        dataclasses.replace(
+            sample_runs.measured(sample_runs.case(batch=b), 0.004 * b), loads=(late,)
+        )
+        for b in (1, 2)
+    ]
+    made = dict(figures(entries(factory.make_run(results))))["batch"]
+    left, right = made.axes
+    assert left.get_ylabel() == "latency p50 (ms)"
+    assert "to keep" not in made.get_supxlabel()
+    assert not [line for line in left.lines if list(line.get_ydata()) == [20.0, 20.0]]
+    assert not [line for line in right.lines if list(line.get_xdata()) == [20.0, 20.0]]
 
 
 def test_energy_by_case() -> None:

@@ -21,7 +21,7 @@ from pytest_ortbench.report.figures.dots import ENERGY, LATENCY, MEMORY, THROUGH
 from pytest_ortbench.report.figures.operators import operators
 from pytest_ortbench.report.figures.roofline import roofline
 from pytest_ortbench.report.figures.scaling import scaling
-from pytest_ortbench.report.figures.slo import Slo, slo_of_loads
+from pytest_ortbench.report.figures.slo import Slo
 from pytest_ortbench.report.figures.timeline import timeline
 
 #: Every figure by the name of its file. Each gives ``None`` where a run has nothing for it.
@@ -60,10 +60,8 @@ def figures(shown: Sequence[Entry], *, slo: Slo | None = None) -> Iterator[tuple
 
     Args:
         shown: All cases of the run.
-        slo: Latency that must be kept, drawn as a line where latency is an axis; by default that
-            of the loads of the run.
+        slo: Latency that must be kept, drawn as a line where latency is an axis.
     """
-    slo = slo or slo_of_loads(shown)
     for name, draw in FIGURES.items():
         made = batches(shown, slo=slo) if name == "batch" else draw(shown)
         if made is not None:
@@ -79,7 +77,7 @@ def write_figures(
         run: A run with any number of cases, also none.
         folder: Where the files go: ``latency.png``, ``distribution.png``, ….
         formats: ``png``, ``svg`` or both.
-        slo: Latency that must be kept, drawn as a line; by default that of the loads of the run.
+        slo: Latency that must be kept, drawn as a line.
 
     Returns:
         The files written, in reading order; empty where nothing was measured.

@@ -1,14 +1,17 @@
-"""The latency that must be kept, which figures draw as a line, and whose percentile it bounds."""
+"""The latency that must be kept, which figures draw as a line, and whose percentile it bounds.
+
+The bound of a load is none: it counts waiting, from the arrival of a request, and the figures show
+latencies of a closed loop, where nothing waits. They would lie below the line under any load.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pytest_ortbench.core.limits import Limit
 from pytest_ortbench.core.metrics import METRICS
 from pytest_ortbench.core.units import format_amount
-from pytest_ortbench.report.entries import Entry
 
 #: Percentiles that a latency can be bounded by, the usual one for a service first.
 PERCENTILES = ("latency_p99", "latency_p95", "latency_p90", "latency_p50")
@@ -43,27 +46,10 @@ def slo_of_limits(limits: Iterable[Limit]) -> Slo | None:
 
     ``None`` where they set none, or different ones, of which none is *the* line of a figure.
     """
-    return _chosen(
-        Slo(latency_s=limit.value, metric=limit.metric.name)
-        for limit in limits
-        if limit.op in ("<=", "<") and limit.metric.name in PERCENTILES
-    )
-
-
-def slo_of_loads(shown: Sequence[Entry]) -> Slo | None:
-    """Return the bound that the loads of a run had to keep; ``None`` as above."""
-    specs = [load.spec for entry in shown for load in entry.result.loads]
-    return _chosen(
-        Slo(latency_s=spec.latency_s, metric=f"latency_p{spec.percent:g}")
-        for spec in specs
-        if spec.latency_s is not None and f"latency_p{spec.percent:g}" in PERCENTILES
-    )
-
-
-def _chosen(found: Iterable[Slo]) -> Slo | None:
     of_metric: dict[str, set[float]] = {}
-    for slo in found:
-        of_metric.setdefault(slo.metric, set()).add(slo.latency_s)
+    for limit in limits:
+        if limit.op in ("<=", "<") and limit.metric.name in PERCENTILES:
+            of_metric.setdefault(limit.metric.name, set()).add(limit.value)
     for metric in PERCENTILES:
         values = of_metric.get(metric, set())
         if len(values) == 1:

@@ -33,7 +33,7 @@ def render_html(run: Run, *, slo: Slo | None = None, shown: Sequence[Entry] | No
 
     Args:
         run: Any run.
-        slo: Latency that must be kept, drawn as a line; by default that of the loads of the run.
+        slo: Latency that must be kept, drawn as a line.
         shown: Its cases with their summaries, where the caller has them already.
     """
     style, script = _text("style.css"), _text("table.js")
