@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import gc
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import click
 
@@ -29,6 +30,19 @@ output_option = click.option(
     type=click.Path(path_type=Path, dir_okay=False),
     help="Write to this file instead of the terminal.",
 )
+
+
+class FiniteRange(click.FloatRange):
+    """A range of numbers without ``nan`` and ``inf``, which click's own lets through."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Read a number of the range; anything else is a wrong call."""
+        number = float(super().convert(value, param, ctx))
+        if not math.isfinite(number):
+            self.fail(f"{value} is not a finite number.", param, ctx)
+        return number
 
 
 def epilog(*examples: str) -> str:

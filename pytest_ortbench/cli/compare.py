@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pytest_ortbench.cli.arguments import epilog, output_option, results_option
+from pytest_ortbench.cli.arguments import FiniteRange, epilog, output_option, results_option
 from pytest_ortbench.cli.terminal import (
     ExitCode,
     colour,
@@ -84,13 +84,13 @@ MOST_RUNS = 50
 )
 @click.option(
     "--rate",
-    type=click.FloatRange(min=0, min_open=True),
+    type=FiniteRange(min=0, min_open=True),
     help="Requests a second to serve, each a call of the case; needs --machines and --p99.",
 )
 @click.option("--p99", metavar="TIME", help="Latency that 99 % of them must keep: 50ms.")
 @click.option(
     "--years",
-    type=click.FloatRange(min=0, min_open=True),
+    type=FiniteRange(min=0, min_open=True),
     help="Years that machines serve; by default as in the table, else 3.",
 )
 @click.option("--rows", default=40, show_default=True, help="Rows of a table here; 0: all.")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pytest_ortbench.cli.arguments import epilog, load_run, results_option
+from pytest_ortbench.cli.arguments import FiniteRange, epilog, load_run, results_option
 from pytest_ortbench.cli.terminal import ExitCode, say, table, warn
 from pytest_ortbench.core.errors import UsageError
 
@@ -50,7 +50,7 @@ _MODELS = ("zoo:silero-vad", "builtin:mobilenet_v2", "zoo:nudenet-320n")
 @click.option("--self-test", is_flag=True, help="Run gates on sides whose difference is known.")
 @click.option(
     "--minutes",
-    type=click.FloatRange(min=0),
+    type=FiniteRange(min=0),
     default=10.0,
     show_default=True,
     help="How long the self-test runs; 0 with --resume: only count what there is.",

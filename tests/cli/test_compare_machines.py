@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
 from tests.cli.test_compare import of
 
 TABLE = """
@@ -53,3 +55,26 @@ def test_in_a_tie_nobody_is_called_best(tool, store, tmp_path):
     bought = tool("compare", *runs, "--machines=machines.toml", "--format=md").out
     offers = [line for line in bought.splitlines() if re.match(r"\| (best|tie) \|", line)]
     assert [line.split(" | ")[0] for line in offers] == ["| tie", "| tie"]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        ("compare", "--rate=inf", "--p99=50ms"),
+        ("compare", "--rate=nan", "--p99=50ms"),
+        ("compare", "--years=inf"),
+        ("compare", "--years=nan"),
+        ("gate", "--self-test", "--minutes=inf"),
+        ("gate", "--self-test", "--minutes=nan"),
+    ],
+)
+def test_a_number_that_is_not_finite_is_a_wrong_call(tool, store, tmp_path, call):
+    command, *options = call
+    if command == "compare":
+        ended = compared(tool, store, tmp_path, *options)
+    else:
+        ended = tool(command, *options)
+    assert ended.code == 2
+    name, _, value = next(text for text in options if text.endswith(("inf", "nan"))).partition("=")
+    assert f"Invalid value for '{name}': {value} is not a finite number." in ended.err
+    assert ended.out == ""

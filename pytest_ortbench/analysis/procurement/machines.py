@@ -93,7 +93,7 @@ def parse_machines(text: str, place: str) -> Terms:
 
     try:
         document = msgspec.toml.decode(text, type=dict[str, object])
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, ValueError) as error:  # ValueError: thousands of digits
         raise UsageError(f"not TOML: {error}", place=place, hint=_EXAMPLE) from error
     _known(document, _TOP, place)
     tables = document.get("machines")
@@ -126,8 +126,9 @@ def _machine(name: str, table: object, common: float | None, place: str) -> Mach
     if not isinstance(host, str):
         raise UsageError(f"host is {host!r}, not a name", place=place)
     owned = table.get("units_owned", 0)
-    if not isinstance(owned, int) or isinstance(owned, bool) or owned < 0:
-        raise UsageError(f"units_owned is {owned!r}, not a whole number from 0", place=place)
+    if not isinstance(owned, int) or _finite(owned) is None or owned < 0:
+        written = _written(owned)
+        raise UsageError(f"units_owned is {written}, not a whole number from 0", place=place)
     numbers = {field: _number(table, key, place) for key, field in _NUMBERS.items()}
     if numbers["power_price"] is None:
         numbers["power_price"] = common
@@ -157,10 +158,28 @@ def _number(table: Mapping[str, object], key: str, place: str) -> float | None:
     value = table.get(key)
     if value is None:
         return None
-    good = isinstance(value, int | float) and not isinstance(value, bool)
-    if not good or not math.isfinite(float(value)) or float(value) < 0:  # type: ignore[arg-type]
-        raise UsageError(f"{key} is {value!r}, not a number from 0", place=place)
-    return float(value)  # type: ignore[arg-type]
+    number = _finite(value)
+    if number is None or number < 0:
+        raise UsageError(f"{key} is {_written(value)}, not a number from 0", place=place)
+    return number
+
+
+def _finite(value: object) -> float | None:
+    """A number that can be reckoned with; ``None`` for anything else."""
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _written(value: object) -> str:
+    """A value for a message, which thousands of digits would fill."""
+    if isinstance(value, int) and _finite(value) is None and not isinstance(value, bool):
+        return "a number of more than 308 digits"
+    return repr(value)
 
 
 def _positive(table: Mapping[str, object], key: str, place: str) -> float | None:

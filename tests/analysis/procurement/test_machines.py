@@ -50,6 +50,16 @@ def test_every_key() -> None:
         ("[machines.a]\nprice = 'cheap'", "price is 'cheap', not a number from 0"),
         ("[machines.a]\nprice = -1", "price is -1, not a number from 0"),
         ("[machines.a]\nprice = nan", "price is nan, not a number from 0"),
+        (
+            f"[machines.a]\nprice = 1{'0' * 309}",
+            "price is a number of more than 308 digits, not a number from 0",
+        ),
+        (f"[machines.a]\nprice = 0x{'f' * 5000}", "price is a number of more than 308 digits"),
+        (f"[machines.a]\nprice = {'9' * 5000}", "not TOML: Exceeds the limit"),
+        (
+            f"[machines.a]\nprice = 3\nunits_owned = 1{'0' * 309}",
+            "units_owned is a number of more than 308 digits, not a whole number from 0",
+        ),
         ("[machines.a]\nprice = true", "price is True, not a number from 0"),
         ("[machines.a]\nidle_power = 3", "neither price nor price_per_hour is given"),
         ("[machines.a]\nprice = 3\nunits_owned = 1.5", "units_owned is 1.5, not a whole number"),
