@@ -167,8 +167,10 @@ class Dataflow:
                     return None
                 try:
                     return numpy_helper.to_array(tensor)
-                except (ValueError, TypeError):
-                    return None  # data that does not fit its own shape: the runtime will say so
+                except (ValueError, TypeError, KeyError):
+                    # Data that does not fit its own shape, or of a type that this version of the
+                    # onnx package does not know: the runtime will say so.
+                    return None
             if name in found.shapes:
                 return None
             found = found.outer

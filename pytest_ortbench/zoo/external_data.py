@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 _DRIVE = re.compile(r"^[A-Za-z]:")
 
+#: So many digits are beyond any file, and still a number that can be printed.
+_MOST_DIGITS = 20
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExternalFile:
@@ -56,14 +59,17 @@ def external_files(proto: onnx.ModelProto, model_path: Path) -> tuple[ExternalFi
 
 def _file(model_path: Path, location: str, end: int) -> ExternalFile:
     path = model_path.parent / location
-    if not path.is_file():
-        what = "is a folder" if path.is_dir() else "does not exist"
+    try:
+        what = "" if path.is_file() else "is a folder" if path.is_dir() else "does not exist"
+        size = 0 if what else path.stat().st_size
+    except OSError as error:  # a name that is too long, a folder that may not be entered
+        what, size = f"can't be read ({error.strerror or error})", 0
+    if what:
         raise ModelError(
             f"its external data {location!r} {what}",
             place=str(model_path),
             hint="Put it beside the model, where the exporter left it",
         )
-    size = path.stat().st_size
     if size < end:
         raise ModelError(
             f"its external data {location!r} is truncated: {size:,} bytes of {end:,}",
@@ -104,4 +110,6 @@ def _external_tensors(proto: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
 
 
 def _number(text: str) -> int:
-    return int(text) if text.isdigit() else 0
+    if not (text.isascii() and text.isdigit()):
+        return 0
+    return int(text.lstrip("0")[:_MOST_DIGITS] or "0")

@@ -107,9 +107,12 @@ def _digest(path: Path, external: tuple[tuple[str, Path], ...], stamps: tuple[ob
 
 
 def _feed(hasher: hashlib._Hash, path: Path) -> None:
-    with path.open("rb") as stream:
-        while chunk := stream.read(_CHUNK):
-            hasher.update(chunk)
+    try:
+        with path.open("rb") as stream:
+            while chunk := stream.read(_CHUNK):
+                hasher.update(chunk)
+    except OSError as error:
+        raise ModelError(f"can't be read ({_reason(error)})", place=str(path)) from None
 
 
 def _stamp(path: Path) -> tuple[int, int, int]:

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from pytest_ortbench.core.case import escape_part
-from pytest_ortbench.core.errors import ModelError, UsageError, did_you_mean
+from pytest_ortbench.core.errors import ModelError, OrtbenchError, UsageError, did_you_mean
 from pytest_ortbench.core.model import Model
 from pytest_ortbench.zoo.builders.registry import BUILDERS
 from pytest_ortbench.zoo.cache import cache_folder
@@ -290,7 +290,14 @@ def _read(found: _Found) -> Model | BrokenModel:
     try:
         return found.read()
     except ModelError as error:
-        return BrokenModel(name=found.name, path=found.path, error=error)
+        broken = error
+    except OrtbenchError:
+        raise
+    except Exception as error:  # noqa: BLE001  # a file can break the rules of ONNX in any place
+        first = (str(error).strip().splitlines() or [""])[0]
+        reason = f"{type(error).__name__}: {first}" if first else type(error).__name__
+        broken = ModelError(f"is no valid graph ({reason})", place=found.path)
+    return BrokenModel(name=found.name, path=found.path, error=broken)
 
 
 def _distinct(

@@ -18,6 +18,11 @@ _TOKEN = re.compile(r"\s*(?:(\d+)|`([^`]+)`|([^\W\d][\w.:\[\]$]*)|(//|[-+*/(),])
 _PLAIN = re.compile(r"[^\W\d][\w.:\[\]$]*\Z")
 _FUNCTIONS = ("floor", "ceil", "ceiling", "min", "max")
 
+#: A longer text is a name, since what reads an expression goes down once for each nested part.
+_LONGEST = 400
+#: No axis is longer; one that was computed may have any number of digits.
+_LARGEST = 2**63 - 1
+
 
 class UnknownSymbolError(KeyError):
     """An expression names a symbol that has no size."""
@@ -54,12 +59,14 @@ class Expression:
 
 def parse(text: str) -> Expression | None:
     """Parse a dimension; ``None`` where it is no arithmetic at all (an opaque name)."""
+    if len(text) > _LONGEST:
+        return None
     tokens = list(_tokens(text))
     if not tokens or any(kind == "bad" for kind, _ in tokens):
         return None
     try:
         expression, rest = _sum(tokens)
-    except (IndexError, ValueError):
+    except (IndexError, ValueError, RecursionError):
         return None
     return expression if not rest else None
 
@@ -69,7 +76,8 @@ def evaluate(text: str, sizes: Mapping[str, int]) -> int:
 
     Raises:
         UnknownSymbolError: if it names a symbol that ``sizes`` lacks.
-        ArithmeticError: if it divides by zero or does not give a whole number.
+        ArithmeticError: if it divides by zero, does not give a whole number, or one that is larger
+            than any axis.
     """
     if text in sizes:
         return sizes[text]
@@ -79,6 +87,8 @@ def evaluate(text: str, sizes: Mapping[str, int]) -> int:
     value = _value(expression, sizes)
     if value.denominator != 1:
         raise ArithmeticError(f"{text} = {value} is not a whole number")
+    if abs(value) > _LARGEST:
+        raise ArithmeticError("it is larger than 2^63")
     return int(value)
 
 
