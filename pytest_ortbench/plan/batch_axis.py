@@ -30,11 +30,13 @@ class BatchAxis:
         symbols: Symbols that all take the batch size; empty if it is not dynamic.
         fixed: Size that the model fixes, ``None`` if it is dynamic or there is none.
         where: The input and axis, for people.
+        certain: Whether a consumer reads the fixed axis as the batch.
     """
 
     symbols: tuple[str, ...] = ()
     fixed: int | None = None
     where: str = ""
+    certain: bool = False
 
 
 def find_batch(inputs: Sequence[TensorInfo], shapes: Shapes) -> BatchAxis:
@@ -122,13 +124,16 @@ def _states(candidates: Sequence[_Candidate], known: set[str]) -> list[str]:
 def _fixed(candidates: Sequence[_Candidate]) -> BatchAxis:
     sizes: Counter[int] = Counter()
     where: dict[int, str] = {}
+    read: set[int] = set()
     for info, shape in candidates:
         axis = info.batch_axis or 0
         size = shape[axis]
         if isinstance(size, int):
             sizes[size] += 1
             where.setdefault(size, f"axis {axis} of {info.name!r}")
+            if info.batch_axis is not None:
+                read.add(size)
     if not sizes:
         return BatchAxis()
     size = sizes.most_common(1)[0][0]
-    return BatchAxis(fixed=size, where=where[size])
+    return BatchAxis(fixed=size, where=where[size], certain=size in read)

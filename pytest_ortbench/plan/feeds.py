@@ -151,9 +151,10 @@ def _check_fixed_batch(model: Model, axis: BatchAxis, batch: int, shapes: Shapes
         return
     if batch == axis.fixed:
         return
-    # A first axis other than 1 is a batch for sure only where images stand behind it.
+    # A first axis other than 1 is a batch for sure only where a consumer reads it as one, or where
+    # images stand behind it.
     image = any(shape is not None and len(shape) in (4, 5) for shape in shapes)
-    if batch != 1 or (image and axis.fixed != 1):
+    if batch != 1 or axis.certain or image:
         raise refusal(
             f"batch {batch} was asked, and {axis.where} is fixed to {axis.fixed} in the model",
             hint=f"Use --ort-batch-sizes={axis.fixed}, or export it with a dynamic batch",
