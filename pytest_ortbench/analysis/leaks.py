@@ -45,7 +45,8 @@ class Growth:
         high: Upper end.
         total_bytes: What the slope makes over the counted inferences.
         leaks: Whether memory grows for ever: the interval is above zero over all parts and over
-            the later half alone, and the growth is worth it.
+            the later half alone, and the growth is worth it; ``None`` where it is above zero but
+            too small for a verdict.
         verdict: The same in words.
     """
 
@@ -53,7 +54,7 @@ class Growth:
     low: float
     high: float
     total_bytes: float
-    leaks: bool
+    leaks: bool | None
     verdict: str
 
 
@@ -77,16 +78,17 @@ def growth(soak: Soak) -> Growth | str:
     if left < 2 * PARTS:
         return f"{left} readings after every shape had come, {2 * PARTS} needed: soak longer"
     points = _parts(soak.at[first:], soak.resident_bytes[first:])
-    slope, low, high = _theil_sen(points)
-    _, later_low, _ = _theil_sen(points[len(points) // 2 :])
+    slope, low, high = theil_sen(points)
+    _, later_low, _ = theil_sen(points[len(points) // 2 :])
     total = slope * (soak.at[-1] - soak.at[first])
     worth = max(LEAST_GROWTH_BYTES, LEAST_GROWTH_SHARE * soak.resident_bytes[first])
+    leaks: bool | None
     if low <= 0:
         leaks, verdict = False, "no growth can be told from none"
     elif later_low <= 0:
         leaks, verdict = False, "it grew and then stayed: no leak"
     elif total < worth:
-        leaks, verdict = False, "growth is too small for a verdict: soak longer"
+        leaks, verdict = None, "growth is too small for a verdict: soak longer"
     else:
         leaks, verdict = True, "it grows on: a leak"
     return Growth(
@@ -111,7 +113,8 @@ def add_growth(collector: Collector, result: CaseResult) -> None:
     count = result.soak.inferences
     low, high = (None, None) if math.isinf(found.low) else (found.low, found.high)
     collector.add("memory_growth", found.per_thousand, low=low, high=high, samples=count)
-    collector.add("leaks", float(found.leaks), samples=count)
+    leaks = None if found.leaks is None else float(found.leaks)
+    collector.add("leaks", leaks, reason=found.verdict, samples=count)
 
 
 def _parts(at: Sequence[int], sizes: Sequence[int]) -> list[tuple[float, float]]:
@@ -122,8 +125,13 @@ def _parts(at: Sequence[int], sizes: Sequence[int]) -> list[tuple[float, float]]
     ]
 
 
-def _theil_sen(points: Sequence[tuple[float, float]]) -> tuple[float, float, float]:
-    """Median of all pairwise slopes, and its 95 % interval by ranks among them."""
+def theil_sen(points: Sequence[tuple[float, float]]) -> tuple[float, float, float]:
+    """Return the median of all pairwise slopes and its 95 % interval by ranks among them.
+
+    With ``C`` the deviate times the standard deviation of Kendall's S, and N slopes, the ends are
+    the ``(N - C) / 2``-th from below and from above (P. K. Sen, Journal of the American Statistical
+    Association 63 (1968) 1379), rounded outwards; infinite where there is no such slope.
+    """
     slopes = sorted(
         (y2 - y1) / (x2 - x1)
         for index, (x1, y1) in enumerate(points)
@@ -134,6 +142,7 @@ def _theil_sen(points: Sequence[tuple[float, float]]) -> tuple[float, float, flo
     if not count:
         return 0.0, -math.inf, math.inf
     half = _Z * math.sqrt(n * (n - 1) * (2 * n + 5) / 18) / 2
-    low = max(0, math.floor(count / 2 - half))
-    high = min(count - 1, math.ceil(count / 2 + half))
-    return median(slopes), slopes[low], slopes[high]
+    rank = math.floor(count / 2 - half)
+    if rank < 1:
+        return median(slopes), -math.inf, math.inf
+    return median(slopes), slopes[rank - 1], slopes[-rank]

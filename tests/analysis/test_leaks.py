@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+from scipy.stats import theilslopes
 
-from pytest_ortbench.analysis.leaks import Growth, growth
+from pytest_ortbench.analysis.leaks import Growth, growth, theil_sen
+from pytest_ortbench.analysis.limits import check
+from pytest_ortbench.analysis.summary import summarise
+from pytest_ortbench.core.limits import parse_limit
 from pytest_ortbench.core.soak import Soak
 from pytest_ortbench.report.soak import soak_lines
 from tests.results_factory import make_result, make_run
@@ -77,9 +82,48 @@ def test_steps_that_become_rarer_are_no_leak() -> None:
 
 
 def test_growth_below_what_an_allocator_does_is_left_open() -> None:
-    found = of(soaked(lambda index: 100 * MB + 10 * index))
-    assert not found.leaks
-    assert "soak longer" in found.verdict
+    soak = soaked(lambda index: 100 * MB + 10 * index)
+    found = of(soak)
+    assert found.leaks is None
+    assert found.verdict == "growth is too small for a verdict: soak longer"
+    # The rate is known; that it is no leak is not.
+    summary = summarise(replace(make_result(), soak=soak))
+    assert summary.quantities["memory_growth"].value == pytest.approx(10_000)
+    assert summary.missing["leaks"] == found.verdict
+    assert "leaks" not in summary.quantities
+    [outcome] = check([parse_limit("leaks <= 0", place="here")], summary)
+    assert outcome.holds is None
+    assert found.verdict in outcome.message
+
+
+def in_order(*ranks: int) -> list[tuple[float, float]]:
+    """Points one apart, their sizes in this order."""
+    return [(float(at), float(rank)) for at, rank in enumerate(ranks)]
+
+
+def test_the_interval_of_the_slope_is_that_of_sen() -> None:
+    # Of 28 slopes the 6th from either end: five pairs out of order (Kendall's S = 18, a chance of
+    # 1.6 %) are growth, six (S = 16, 3.1 %) are not.
+    five, six = in_order(6, 1, 2, 3, 4, 5, 7, 8), in_order(7, 1, 2, 3, 4, 5, 6, 8)
+    assert theil_sen(five)[1] == pytest.approx(1 / 6)
+    assert theil_sen(six)[1] == pytest.approx(-1 / 6)
+    # What goes down is the mirror image.
+    down = [(at, -size) for at, size in five]
+    assert theil_sen(down) == tuple(-end for end in (theil_sen(five)[i] for i in (0, 2, 1)))
+
+
+@pytest.mark.parametrize("count", [8, 16])
+def test_the_interval_of_the_slope_against_scipy(count: int) -> None:
+    draw = random.Random(count)
+    for _ in range(20):
+        points = [(float(at), at + draw.gauss(0, 3)) for at in range(count)]
+        expected = theilslopes([y for _, y in points], [x for x, _ in points])
+        assert theil_sen(points) == pytest.approx((expected[0], expected[2], expected[3]))
+
+
+def test_too_few_points_bound_no_slope() -> None:
+    # Of the six orders of three points one goes up all the way: too many for 2.5 %.
+    assert theil_sen(in_order(1, 2, 3)) == (1.0, -math.inf, math.inf)
 
 
 def test_too_few_readings_allow_no_verdict() -> None:
