@@ -25,7 +25,7 @@ MIN_SEPARATION = 4.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TwoGroups:
-    """Medians in seconds of the lower and the upper group, and the upper one's share."""
+    """Medians in seconds of the lower and the upper group, and the upper one's share of all."""
 
     lower_s: float
     upper_s: float
@@ -36,10 +36,11 @@ def two_groups(durations_ns: Sequence[int]) -> TwoGroups | None:
     """Cut durations into two groups if they are that clearly.
 
     Logarithms are cut where the variance inside the groups is least (N. Otsu, IEEE Transactions
-    on Systems, Man and Cybernetics 9 (1979) 62–66); the slowest twentieth is left out, since a
-    few outliers would take the cut for themselves.
+    on Systems, Man and Cybernetics 9 (1979) 62–66); the slowest twentieth has no say in where,
+    since a few outliers would take the cut for themselves. It belongs to the upper group.
     """
-    ordered = sorted(durations_ns)[: math.ceil(len(durations_ns) * 0.95)]
+    everything = sorted(durations_ns)
+    ordered = everything[: math.ceil(len(durations_ns) * 0.95)]
     count = len(ordered)
     if count < MIN_SAMPLES or ordered[0] <= 0:
         return None
@@ -67,6 +68,6 @@ def two_groups(durations_ns: Sequence[int]) -> TwoGroups | None:
         return None
     return TwoGroups(
         lower_s=median(lower) * 1e-9,
-        upper_s=median(upper) * 1e-9,
-        upper_share=len(upper) / count,
+        upper_s=median(everything[cut:]) * 1e-9,
+        upper_share=1 - cut / len(everything),
     )

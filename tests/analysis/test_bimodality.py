@@ -42,8 +42,18 @@ def test_two_groups_are_found_with_their_shares(share: float):
     assert groups is not None
     assert groups.lower_s == pytest.approx(100e-6, rel=0.01)
     assert groups.upper_s == pytest.approx(150e-6, rel=0.01)
-    # The slowest twentieth was left out, all of it from the upper group.
-    assert groups.upper_share == pytest.approx((share - 0.05) / 0.95, abs=0.04)
+    assert groups.upper_share == pytest.approx(share, abs=0.04)
+
+
+def test_the_share_is_one_of_all_durations():
+    # 700 of 1 ms and 300 of 2.01 to 5 ms: of these the slowest 50 only have no say in the cut.
+    slow = [2_000_000 + 10_000 * index for index in range(1, 301)]
+    groups = two_groups([1_000_000] * 700 + slow)
+    assert groups is not None
+    assert groups.upper_share == pytest.approx(0.3)
+    assert groups.lower_s == pytest.approx(1e-3)
+    # The median of all 300, not of the 250 faster ones (3.255 ms).
+    assert groups.upper_s == pytest.approx(3.505e-3)
 
 
 def test_few_samples_are_never_two_groups():
