@@ -26,8 +26,9 @@ ABOVE = 1.005
 #: Share of the CPU time that threads spend waiting in a loop.
 SPINNING = 0.25
 
-#: Nodes as short as this cost about as much to start as to run.
-SHORT_NODE_NS = 5_000
+#: Nodes as short as this cost about as much to start as to run; where operators of such nodes take
+#: this share of the run, starting them bounds it.
+SHORT_NODE_NS, SHORT_NODES = 5_000, 0.5
 #: The profiler itself slows a run down; from here on its shares are to be read with care, and
 #: from there on nothing is said of launches and small operators.
 OVERHEAD = 0.3
@@ -102,9 +103,15 @@ def _compiled(profile: OperatorProfile) -> str:
 
 def _launch(profile: OperatorProfile) -> str:
     between = profile.share(max(0, profile.between_ns))
-    mean_ns = sum(each.time_ns for each in profile.operators) / max(profile.node_count, 1)
-    if (between < BETWEEN and mean_ns >= SHORT_NODE_NS) or _overhead_of(profile) > BLINDING:
+    short_ns = sum(
+        each.time_ns
+        for each in profile.operators
+        if each.time_ns < SHORT_NODE_NS * max(each.nodes, 1)
+    )
+    short = profile.share(short_ns) >= SHORT_NODES
+    if (between < BETWEEN and not short) or _overhead_of(profile) > BLINDING:
         return ""
+    mean_ns = sum(each.time_ns for each in profile.operators) / max(profile.node_count, 1)
     if profile.node_count < 2:
         return (
             f"bound by the call: {between:.0%} of the run is outside of its only node; a larger "

@@ -31,11 +31,12 @@ def with_work(profile: OperatorProfile, **work: tuple[int, int]) -> OperatorProf
 def profile_of(
     *operators: tuple[str, float, str], run_ms: float = 10.0, plain_ms: float = 10.0, **more: Any
 ) -> OperatorProfile:
+    known = {"node_count": 2 * len(operators), "threads": 2, "cpus": 2, "runs": 10, **more}
+    nodes = max(1, known["node_count"] // len(operators))
     times = tuple(
-        OperatorTime(op=op, provider="P", time_ns=round(ms * MS), nodes=2, kind=kind)
+        OperatorTime(op=op, provider="P", time_ns=round(ms * MS), nodes=nodes, kind=kind)
         for op, ms, kind in operators
     )
-    known = {"node_count": 2 * len(times), "threads": 2, "cpus": 2, "runs": 10, **more}
     return OperatorProfile(
         run_ns=round(run_ms * MS),
         plain_ns=round(plain_ms * MS),
@@ -182,6 +183,25 @@ def test_spinning_is_what_sleeping_saves(spun, slept, share):
 )
 def test_what_is_far_from_a_ceiling_is_not_bound_by_it(profile):
     assert hints(profile) == ()
+
+
+def with_nodes(profile: OperatorProfile, **nodes: int) -> OperatorProfile:
+    """The profile with so many nodes of each operator."""
+    operators = tuple(replace(each, nodes=nodes[each.op]) for each in profile.operators)
+    return replace(profile, operators=operators, node_count=sum(nodes.values()))
+
+
+def test_many_short_nodes_beside_one_long_one_are_no_bound() -> None:
+    # 299 nodes of 1 µs and a product of 1 ms: 4.3 µs a node on average, and a fifth in short ones.
+    times = (("MatMul", 1.0, "compute"), ("Add", 0.299, "compute"))
+    few = with_nodes(profile_of(*times, run_ms=1.3, plain_ms=1.3), MatMul=1, Add=299)
+    [hint] = hints(few)
+    assert hint.startswith("bound by one operator: MatMul takes 77% in one node")
+    # Half of the run in nodes of 1 µs is one, whatever stands beside.
+    times = (("MatMul", 0.4, "compute"), ("Conv", 0.4, "compute"), ("Add", 0.9, "compute"))
+    many = with_nodes(profile_of(*times, run_ms=1.8, plain_ms=1.8), MatMul=1, Conv=1, Add=900)
+    [hint] = [text for text in hints(many) if "one operator" not in text]
+    assert hint.startswith("bound by launch: 902 nodes of 1.88 µs on average, 6% of the run")
 
 
 def test_a_model_of_one_node_is_not_told_to_fuse() -> None:
