@@ -18,8 +18,9 @@ DISAGREE = 0.3
 
 
 def with_shared_peaks(run: Run) -> Run:
-    """Return the run with the best peak of the same runtime, provider, threads and element type.
+    """Return the run with the best peak of the same runtime, device, threads and element type.
 
+    A device is a provider with its options: another device, or another setting, is another roof.
     That of memory has no element type. The trials of all profiles are kept together.
     """
     products = _groups(run.cases, by_element=True)
@@ -35,12 +36,16 @@ def disagreement(trials: Iterable[float]) -> float:
     return found[-1] / found[0] - 1 if found and found[0] > 0 else 0.0
 
 
-_Key = tuple[str, str, int, str]
+#: Label of the runtime, that of the provider with its options, what the peak was measured through,
+#: threads and element type.
+_Key = tuple[str, str, tuple[tuple[str, str], ...], str, int, str]
 
 
 def _key(result: CaseResult, peak: Peak, *, by_element: bool) -> _Key:
-    label = result.case.runtime.label
-    return (label, peak.provider, peak.threads, peak.element if by_element else "")
+    case = result.case
+    options = tuple(sorted(case.provider.options.items()))
+    asked = (case.runtime.label, case.provider.label, options)
+    return (*asked, peak.provider, peak.threads, peak.element if by_element else "")
 
 
 def _groups(results: Iterable[CaseResult], *, by_element: bool) -> dict[_Key, list[Peak]]:

@@ -73,6 +73,26 @@ def test_the_best_of_a_run_holds_for_all_that_share_it() -> None:
     ] == [87e9, 87e9, 200e9, 20e9, 99e9]
 
 
+def test_another_device_and_other_options_have_roofs_of_their_own() -> None:
+    def on(batch: int, rate: float, device: str, **options: str) -> CaseResult:
+        found = profiled(batch, peak(rate, rate))
+        provider = replace(found.case.provider, device=device, options=options)
+        return replace(found, case=replace(found.case, provider=provider))
+
+    run = make_run(
+        [
+            on(1, 40e9, "0"),
+            on(2, 50e9, "0"),
+            on(3, 900e9, "1"),
+            on(4, 300e9, "0", precision="fp16", streams="2"),
+            on(5, 200e9, "0", streams="2", precision="fp16"),
+        ]
+    )
+    found = peaks(with_shared_peaks(run))
+    assert [each.macs_per_s for each in found] == [50e9, 50e9, 900e9, 300e9, 300e9]
+    assert [each.bytes_per_s for each in found] == [50e9, 50e9, 900e9, 300e9, 300e9]
+
+
 def test_documents_without_trials_have_the_peaks_themselves() -> None:
     run = make_run(
         [profiled(1, peak(42e9, 14e9, trials=False)), profiled(2, peak(87e9, 14e9, trials=False))]
