@@ -122,7 +122,7 @@ def _bracket(
         return float(busy[-1]), float(busy[-1])
     first = int(late[0])
     if first == 0:
-        return float(busy[0]) if on_time[0] >= ON_TIME else 0.0, 0.0
+        return 0.0, 0.0
     return float(busy[first - 1]), float(busy[first])
 
 
