@@ -59,6 +59,7 @@ class CaseFacts:
         service_s: Equally likely durations of one call in seconds, ascending; empty if not asked.
         idle_w: Idle power of the device before the energy pass; ``None`` if not measured.
         served: Rates of arrival that it was seen to serve.
+        callers: Inferences in flight at a time, over all sessions.
     """
 
     case_id: str
@@ -79,11 +80,7 @@ class CaseFacts:
     service_s: tuple[float, ...] = ()
     idle_w: float | None = None
     served: tuple[ServedRate, ...] = ()
-
-    @property
-    def callers(self) -> int:
-        """Callers at a time."""
-        return int(dict(self.knobs).get("concurrency", "1"))
+    callers: int = 1
 
     @property
     def request(self) -> tuple[object, ...]:
@@ -197,6 +194,7 @@ def _case_facts(result: CaseResult, *, percentiles: bool, service: bool) -> Case
         service_s=_service(result) if service else (),
         idle_w=sum(known) / len(known) if known else None,
         served=_served(result),
+        callers=case.callers,
     )
 
 

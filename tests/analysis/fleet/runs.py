@@ -38,6 +38,7 @@ def case(
     knobs: Mapping[str, str] | None = None,
     service_s: Sequence[float] = (),
     idle_w: float | None = None,
+    callers: int = 1,
 ) -> CaseFacts:
     """One case; without ``spans`` it has no number."""
     parts = [model, precision, provider, f"b{batch}"]
@@ -57,6 +58,7 @@ def case(
         blurred_by=tuple(blurred_by),
         service_s=tuple(service_s),
         idle_w=idle_w,
+        callers=callers,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -48,6 +49,16 @@ def test_presets_are_other_work_and_threads_are_not() -> None:
     prefill, decode, threaded = (case.workload for case in reduce_run(run).cases)
     assert prefill != decode
     assert decode == threaded
+
+
+def test_callers_are_those_of_all_sessions() -> None:
+    plain = make_case()
+    shared = replace(make_case(knobs={"sessions": "4"}), sessions=4)
+    both = replace(
+        make_case(knobs={"concurrency": "2", "sessions": "3"}), concurrency=2, sessions=3
+    )
+    run = make_run([make_result(case=case) for case in (plain, shared, both)])
+    assert [case.callers for case in reduce_run(run).cases] == [1, 4, 6]
 
 
 def test_service_times_have_the_mean_of_the_samples() -> None:
