@@ -1,15 +1,21 @@
-"""Memory of conversions, in processes of their own."""
+"""Memory of conversions: what can't fit is not begun, and what grows has a process of its own."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from onnx import TensorProto, helper
 
-from .graphs import serialised, value, weights
+from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.core.recipe import Conversion
+from pytest_ortbench.worker.convert import memory
+from tests.worker.graphs import serialised, value, weights
+
+from .conversions import DYNAMIC
 
 _CONVERT = """
 import sys
@@ -67,3 +73,23 @@ def test_calibration_keeps_the_activations_of_one_input_set_only(
     )
     one, thirty = map(float, done.stdout.splitlines()[-1].split())
     assert thirty - one < 100
+
+
+def test_a_model_that_can_t_fit_is_refused_before_anything_is_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(memory, "available", lambda: 3 * 10**9)
+    conversion = replace(
+        Conversion(
+            recipe=DYNAMIC,
+            source="/none.onnx",
+            digest="",
+            size_bytes=2_300_000_000,
+            own_precision="fp32",
+            inputs=(),
+        )
+    )
+    with pytest.raises(WorkerError) as caught:
+        memory.limit(conversion)
+    assert caught.value.failure.kind == "unsupported"
+    assert "takes about 9 GB of memory, and 3 GB are free" in caught.value.failure.message

@@ -22,9 +22,8 @@ from pytest_ortbench.plan.feeds import resolve_inputs
 from pytest_ortbench.worker.convert import graph, memory, offline
 from pytest_ortbench.worker.convert.make import convert
 from pytest_ortbench.zoo.graph import read_model
-
-from .graphs import serialised, value, weights, wordy
-from .sessions import cpu_session
+from tests.worker.graphs import serialised, value, weights, wordy
+from tests.worker.sessions import cpu_session
 
 FLOAT = TensorProto.FLOAT
 

@@ -13,8 +13,7 @@ from pytest_ortbench.core.case import InputSpec
 from pytest_ortbench.core.model import ValueHint
 from pytest_ortbench.core.node_error import NodeErrors
 from pytest_ortbench.worker.convert.by_node import compare_nodes
-
-from .graphs import serialised, value, weights
+from tests.worker.graphs import serialised, value, weights
 
 FLOAT = TensorProto.FLOAT
 SPEC = InputSpec(name="x", type="tensor(float)", shape=(4, 16), hint=ValueHint(kind="normal"))

@@ -1,0 +1,54 @@
+"""Half precision to float32."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from onnx import helper, numpy_helper
+
+from pytest_ortbench.core.recipe import Converted
+from tests.worker.graphs import serialised, value, weights
+
+from .conversions import DYNAMIC, FLOAT, FP32, HALF, made, stored
+
+
+class TestWiden:
+    def source(self) -> bytes:
+        return serialised(
+            [
+                helper.make_node("MatMul", ["x", "w"], ["h"], name="mm"),
+                helper.make_node("Relu", ["h"], ["y"], name="relu"),
+            ],
+            [value("x", HALF, ["N", 16])],
+            [value("y", HALF, ["N", 16])],
+            {"w": weights(16, 16, dtype="float16")},
+        )
+
+    @pytest.mark.parametrize(("keep", "kind"), [(True, HALF), (False, FLOAT)])
+    def test_float16_becomes_float32_with_the_same_values(
+        self, make: Callable[..., Converted], tmp_path: Path, keep: bool, kind: int
+    ) -> None:
+        result = make(self.source(), replace(FP32, keep_io_types=keep))
+        model = made(tmp_path)
+        tensor = stored(model)["w"]
+        assert np.array_equal(
+            numpy_helper.to_array(tensor), weights(16, 16, dtype="float16").astype(np.float32)
+        )
+        assert [
+            v.type.tensor_type.elem_type for v in (*model.graph.input, *model.graph.output)
+        ] == [
+            kind,
+            kind,
+        ]
+        assert result.facts["weights"] == "100.0 % of 256 values in fp32"
+
+    def test_eight_bits_of_a_float16_file_go_through_float32(
+        self, make: Callable[..., Converted]
+    ) -> None:
+        result = make(self.source(), DYNAMIC)
+        assert result.notes[0] == "made from a file in fp16, widened to fp32 first"
+        assert result.facts["weights"].startswith("99.6 %")
