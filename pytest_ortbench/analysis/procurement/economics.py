@@ -20,7 +20,7 @@ from pytest_ortbench.core.quantity import Quantity
 POWER_ERROR = 0.05
 
 #: How a capacity was found.
-BY_LOAD, BY_QUEUE = "load measured", "queueing of measured service times (M/G/1)"
+BY_QUEUE = "queueing of measured service times (M/G/1)"
 BY_ARRIVALS = "load measured with random arrivals (MLPerf's load generator)"
 #: Percentile that the target is about.
 _TARGET_PERCENT = 99.0
@@ -80,7 +80,7 @@ class Economics:
         energy_kwh: Kilowatt-hours per million items at full load.
         cost_million: Money per million items at full load, the price spread over the years.
         capacity: Requests a second that one machine serves in time.
-        capacity_source: ``BY_ARRIVALS``, ``BY_LOAD`` or ``BY_QUEUE``.
+        capacity_source: ``BY_ARRIVALS`` or ``BY_QUEUE``.
         units: Machines needed for the rate.
         cost: Money over the years for the rate.
         missing: Why a figure is not known, by its name.
@@ -254,17 +254,14 @@ def _capacity(
     seen = _capacity_seen(case, limit_s, wanted_per_s)
     if seen is not None:
         return seen, BY_ARRIVALS
-    rate = case.quantities["throughput"]
     if case.callers > 1:
-        # Measured with so many callers at a time: the load is what was measured, if it was in time.
-        p99 = case.quantities.get("latency_p99")
-        if p99 is None:
-            missing["capacity"] = "p99 was not measured under this load"
-            return None, ""
-        if (p99.high or p99.value) > limit_s:
-            missing["capacity"] = f"p99 is {p99} with {case.callers} callers"
-            return None, ""
-        return _figure(rate, case).of(lambda r: r / case.batch), BY_LOAD
+        # In their closed loop nothing waits for a caller, and its rate is where a queue of random
+        # arrivals has no end; a queue with several servers would need that none slows the others.
+        missing["capacity"] = (
+            f"with {case.callers} callers random arrivals have to be measured: "
+            f"--ort-load=peak:p99:{limit_s * 1e3:g}ms"
+        )
+        return None, ""
     if not case.service_s:
         missing["capacity"] = "no service times were kept"
         return None, ""

@@ -124,7 +124,7 @@ def _lead(one: Tender, best: Offer) -> str:
 def warnings(found: Sequence[Tender], terms: Terms, runs_without_price: Sequence[str]) -> list[str]:
     """Say what the figures assume."""
     said = [ONE_UNIT]
-    sources = {one.capacity_source for tender in found for one in tender.variants}
+    sources = {one.capacity_source for one in _all(found)}
     queued = any(source.startswith("queueing") for source in sources)
     if queued:
         said.append(
@@ -132,17 +132,25 @@ def warnings(found: Sequence[Tender], terms: Terms, runs_without_price: Sequence
             "measured service times: random arrivals, each sent to one machine at random, served "
             "one at a time in order. Measure a load before you buy."
         )
+    if any(one.case.callers > 1 and "capacity" in one.missing for one in _all(found)):
+        said.append(
+            "Cases of several callers without a search for the peak (--ort-load=peak:…) have no number of machines: their own "
+            "latencies hold no waiting for a caller, and at their own throughput a queue of random "
+            "arrivals has no end."
+        )
     said.append(
         f"Cost per million items: a machine that is never idle, its price spread over "
         f"{terms.years:g} years. Bounds: all measured numbers at the ends of their 95 % intervals "
         "at once; prices are taken as exact."
     )
-    labels = {
-        one.power.source for tender in found for one in tender.variants if one.power is not None
-    }
+    labels = {one.power.source for one in _all(found) if one.power is not None}
     said += [f"Power is {source}." for source in sorted(labels)]
     if not terms.has_target:
         said.append("No target: --rate and --p99 give machines needed and cost over the years.")
     if runs_without_price:
         said.append(f"Not in the table of machines: {listed(list(runs_without_price), 6)}.")
     return said
+
+
+def _all(found: Sequence[Tender]) -> list[Economics]:
+    return [one for tender in found for one in tender.variants]

@@ -22,7 +22,6 @@ import pytest
 from pytest_ortbench.analysis.fleet.facts import RunFacts, ServedRate
 from pytest_ortbench.analysis.procurement.economics import (
     BY_ARRIVALS,
-    BY_LOAD,
     BY_QUEUE,
     Economics,
     Figure,
@@ -185,23 +184,40 @@ def test_the_uncertainty_of_the_latency_reaches_the_number_of_machines() -> None
     assert units.high == 7
 
 
-def test_a_measured_load_goes_before_the_queue() -> None:
+def test_a_closed_loop_of_several_callers_is_no_load() -> None:
     spans: dict[str, Span] = {
         "latency_p50": exact(0.02),
         "latency_p99": exact(0.04),
         "latency_mean": exact(0.02),
         "throughput": exact(180.0),
     }
-    loaded = case(spans, knobs={"concurrency": "4"})
+    # p99 is inside the limit of 50 ms; but random arrivals at 180/s would wait without end.
+    for knobs in ({"concurrency": "4"}, {"sessions": "4"}):
+        loaded = case(spans, knobs=knobs, callers=4, service_s=[0.02] * 50)
+        tender = only([run("cloud", loaded)], TARGET)
+        one = offers(tender)["cloud"]
+        assert (one.capacity, one.units, one.cost) == (None, None, None)
+        assert one.missing["cost"] == one.missing["capacity"] == (
+            "with 4 callers random arrivals have to be measured: --ort-load=peak:p99:50ms"
+        )
+        assert "no machine can be chosen" in conclusions([tender], TARGET)[0]
+        said = " ".join(warnings([tender], TARGET, []))
+        assert "Cases of several callers without a search for the peak" in said
+        assert "M/G/1" not in said
+    # What its throughput costs needs no arrivals.
+    assert offers(only([run("cloud", loaded)], TERMS))["cloud"].cost_million is not None
+
+
+def test_random_arrivals_at_several_callers_count() -> None:
+    spans: dict[str, Span] = {"latency_p50": exact(0.02), "throughput": exact(180.0)}
+    loaded = case(spans, knobs={"concurrency": "4"}, callers=4)
+    loaded = replace(loaded, served=(served(160.0, beyond=166.0),))
     tender = only([run("cloud", loaded)], TARGET)
     one = offers(tender)["cloud"]
-    assert one.capacity_source == BY_LOAD
-    assert one.capacity is not None
-    assert one.capacity.value == 180
-    late = case({**spans, "latency_p99": exact(0.06)}, knobs={"concurrency": "4"})
-    tender = only([run("cloud", late)], TARGET)
-    assert "p99 is 60.0 ms" in offers(tender)["cloud"].missing["cost"]
-    assert "no machine can be chosen" in conclusions([tender], TARGET)[0]
+    assert one.capacity_source == BY_ARRIVALS
+    assert one.capacity == Figure(value=160.0, low=160.0, high=166.0)
+    assert one.units == Figure(value=2.0, low=2.0, high=2.0)
+    assert "several callers" not in " ".join(warnings([tender], TARGET, []))
 
 
 def served(
