@@ -88,7 +88,12 @@ class LoadPlan:
 
 
 def plan_load(
-    spec: LoadSpec, *, capacity_per_s: float | None, timeout_s: float, official: bool
+    spec: LoadSpec,
+    *,
+    capacity_per_s: float | None,
+    timeout_s: float,
+    official: bool,
+    callers: int = 1,
 ) -> LoadPlan | str:
     """Say what to ask for, or why the load can't be had within the timeout.
 
@@ -98,10 +103,11 @@ def plan_load(
             only what does not depend on it is checked.
         timeout_s: ``--ort-timeout``.
         official: Whether MLPerf's own durations are used.
+        callers: Callers that make this capacity.
     """
     least_s = OFFICIAL_S if official else LEAST_S
     queries = queries_asked(spec.percent) if spec.scenario != "offline" else 1
-    rate = _query_rate(spec, capacity_per_s)
+    rate = _query_rate(spec, capacity_per_s, callers)
     each_s = max(least_s, queries / rate) if rate else least_s
     tests = PROBES if spec.scenario == "peak" else 1
     expected_s = tests * each_s
@@ -110,14 +116,18 @@ def plan_load(
     return _refusal(spec, each_s, tests, timeout_s, least_s, rate)
 
 
-def _query_rate(spec: LoadSpec, capacity_per_s: float | None) -> float | None:
-    """Queries a second, as far as they are known."""
+def _query_rate(spec: LoadSpec, capacity_per_s: float | None, callers: int) -> float | None:
+    """Queries a second at least, as far as they are known."""
     if spec.rate_per_s is not None:
         return spec.rate_per_s
     if capacity_per_s is None or spec.scenario == "offline":
         return None
-    share = FIRST_PROBE if spec.scenario == "peak" else 1.0
-    return share * capacity_per_s / REQUESTS.get(spec.scenario, 1)
+    if spec.scenario == "peak":
+        return FIRST_PROBE * capacity_per_s
+    # One query at a time keeps no more callers busy than it has requests. Of callers in each
+    # other's way one alone does more than its share, so this is the least.
+    requests = REQUESTS.get(spec.scenario, 1)
+    return capacity_per_s * min(requests, callers) / callers / requests
 
 
 def _refusal(

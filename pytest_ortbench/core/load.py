@@ -106,8 +106,9 @@ class Load:
             search ran out of time; ``None`` where it found none.
         official: Whether durations and numbers of queries are those of MLPerf's rules. Without
             it a result is non-conforming, whatever it says.
-        callers: Threads that take queries, over all sessions.
-        sessions: Sessions in the process.
+        callers: Threads that take queries, over all sessions; of ``single-stream`` one, whatever
+            the case has.
+        sessions: Sessions that they take them for.
         threads: Intra-op threads of each session.
         capacity_per_s: Requests a second of the case's standard pass, which the search started at.
         reason: Why there is no test, or no answer; empty otherwise.

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from pytest_ortbench.analysis.load_plan import FIRST_PROBE, LoadPlan, plan_load
 from pytest_ortbench.analysis.summary import summarise
+from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.errors import UsageError, WorkerError
 from pytest_ortbench.core.load import Load, LoadSpec, LoadTest
 from pytest_ortbench.core.load_spec import parse_load
@@ -74,6 +75,7 @@ def _measure(result: CaseResult, text: str, launcher: Launcher) -> Load:
         capacity_per_s=load.capacity_per_s,
         timeout_s=sampling.timeout_s,
         official=load.official,
+        callers=result.case.callers,
     )
     if isinstance(plan, str):
         return replace(load, reason=plan)
@@ -89,17 +91,19 @@ def _measure(result: CaseResult, text: str, launcher: Launcher) -> Load:
     try:
         with closing(launcher.open(result.case, worker=0, deadline=deadline)) as worker:
             worker.warm(warm_up_budget_s(result.case))
-            load = replace(
-                load,
-                callers=result.case.callers,
-                sessions=result.case.sessions,
-                threads=worker.threads,
-            )
+            load = replace(load, threads=worker.threads, **_used(result.case, spec))
             if spec.scenario == "peak":
                 return _search(load, plan, worker, sampling.timeout_s, logs)
             return _single(load, plan, worker, logs)
     except WorkerError as error:
         return replace(load, reason=f"{error.failure.kind}: {error.failure.message}")
+
+
+def _used(case: Case, spec: LoadSpec) -> dict[str, int]:
+    """Callers and sessions that take queries: of single queries the first caller takes all."""
+    if spec.scenario == "single-stream":
+        return {"callers": 1, "sessions": 1}
+    return {"callers": case.callers, "sessions": case.sessions}
 
 
 def _capacity(result: CaseResult) -> float | None:

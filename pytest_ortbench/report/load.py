@@ -48,6 +48,10 @@ def _table(result: CaseResult, case: str) -> PassTable:
     if not tested:
         return PassTable(title=one_line(name), remarks=remarks)
     percents = sorted({*_PERCENTILES, *(load.spec.percent for load in tested)})
+    # Where loads differ, the title is about the one with the most callers.
+    most = max(tested, key=lambda load: load.callers)
+    fewer = [load for load in tested if _callers(load) != _callers(most)]
+    remarks += tuple(one_line(f"{load.spec.text}: {_callers(load)}") for load in fewer)
     headings = (
         "load",
         "verdict",
@@ -67,7 +71,7 @@ def _table(result: CaseResult, case: str) -> PassTable:
             text = f"{load.spec.text}, test {number + 1}{' *' if number == load.answer else ''}"
             rows.append(_row(load, test, text, percents))
     return PassTable(
-        title=one_line(f"{name} ({_how(tested[0])})"),
+        title=one_line(f"{name} ({_how(most)})"),
         headings=headings,
         rows=tuple(rows),
         remarks=remarks,
@@ -75,12 +79,15 @@ def _table(result: CaseResult, case: str) -> PassTable:
 
 
 def _how(load: Load) -> str:
-    """What is the same for all loads of a case."""
-    callers = f"{load.callers} caller{'s' * (load.callers > 1)}"
+    """What is the same for all loads of a case, but for the callers of single queries."""
     rules = "MLPerf's own durations" if load.official else "non-conforming: MLPerf asks for 600 s"
     version = load.tests[0].version
-    threads = f"{load.total_threads} thread{'s' * (load.total_threads > 1)} in all"
-    return f"{callers}, {threads}; MLPerf loadgen {version}; {rules}"
+    return f"{_callers(load)}; MLPerf loadgen {version}; {rules}"
+
+
+def _callers(load: Load) -> str:
+    callers = f"{load.callers} caller{'s' * (load.callers > 1)}"
+    return f"{callers}, {load.total_threads} thread{'s' * (load.total_threads > 1)} in all"
 
 
 def _row(load: Load, test: LoadTest, text: str, percents: list[float]) -> tuple[str, ...]:

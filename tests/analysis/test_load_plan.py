@@ -20,10 +20,19 @@ from pytest_ortbench.core.load_spec import parse_load
 
 
 def plan(
-    text: str, *, capacity: float | None = None, timeout: float = 300.0, official: bool = False
+    text: str,
+    *,
+    capacity: float | None = None,
+    timeout: float = 300.0,
+    official: bool = False,
+    callers: int = 1,
 ) -> LoadPlan | str:
     return plan_load(
-        parse_load(text, place=""), capacity_per_s=capacity, timeout_s=timeout, official=official
+        parse_load(text, place=""),
+        capacity_per_s=capacity,
+        timeout_s=timeout,
+        official=official,
+        callers=callers,
     )
 
 
@@ -84,6 +93,26 @@ def test_the_longer_of_ten_seconds_and_what_the_percentile_needs(
     assert isinstance(found, LoadPlan)
     assert found.expected_s == pytest.approx(seconds)
     assert found.least_s == 10.0
+
+
+@pytest.mark.parametrize(
+    ("text", "callers", "seconds"),
+    [
+        # One caller of four does a quarter of 13.6/s at least: 68 queries in 20 s, not in 5.
+        ("single-stream", 4, 20.0),
+        # 13.6/s are 1.7 queries of eight, with four callers; of sixteen no more than half is busy.
+        ("multi-stream:p90", 4, 40.0),
+        ("multi-stream:p90", 16, 80.0),
+        # 68 queries at seven tenths of 13.6/s, ten times: all callers take them.
+        ("peak:p90:1s", 16, 100.0),
+    ],
+)
+def test_one_query_at_a_time_is_planned_for_the_callers_that_it_keeps_busy(
+    text: str, callers: int, seconds: float
+) -> None:
+    found = plan(text, capacity=13.6, callers=callers)
+    assert isinstance(found, LoadPlan)
+    assert found.expected_s == pytest.approx(seconds)
 
 
 def test_what_does_not_fit_is_refused_with_the_percentile_that_does() -> None:

@@ -102,6 +102,22 @@ def test_an_invalid_one_keeps_the_reasons() -> None:
     assert load.test.reasons == ("Performance constraints satisfied: NO",)
 
 
+def test_single_queries_are_those_of_one_caller() -> None:
+    result = result_of()
+    case = replace(result.case, concurrency=2, sessions=2)
+    launcher = Loaded(up_to(1000.0))
+    texts = ("single-stream:p99", "server:20:50ms")
+    single, server = measure_loads(replace(result, case=case), texts, launcher).loads
+    assert (single.callers, single.sessions) == (1, 1)
+    assert (server.callers, server.sessions) == (4, 2)
+    # Enough queries are made beforehand, should one caller alone be as fast as all.
+    assert launcher.asked[0].expected_per_s == pytest.approx(single.capacity_per_s)
+    # 100/s of four callers are 25/s of one at least: 700 queries take 28 s, too long for 20.
+    short = replace(result_of(timeout=20.0), case=replace(case, sampling=Sampling(timeout_s=20.0)))
+    refused = only(measure_loads(short, ("single-stream:p99",), launcher))
+    assert refused.reason.startswith("single-stream:p99 needs 28.")
+
+
 def test_a_peak_is_searched_from_the_capacity_and_every_test_is_recorded() -> None:
     launcher = Loaded(up_to(83.0))
     load = only(measure_loads(result_of(), ("peak:p99:50ms",), launcher))

@@ -69,6 +69,13 @@ def test_a_row_says_verdict_rates_latencies_and_how_many() -> None:
     assert found.remarks == ()
 
 
+def test_callers_that_only_some_loads_use_are_said() -> None:
+    single = load("single-stream", replace(GOOD, late=None, rate_per_s=None))
+    found = table(single, load("server:50:20ms", GOOD, callers=4, sessions=2))
+    assert "(4 callers, 6 threads in all; MLPerf" in found.title
+    assert found.remarks == ("single-stream: 1 caller, 2 threads in all",)
+
+
 def test_the_percentile_that_is_judged_has_a_column() -> None:
     found = table(load("server:50:20ms:p95", GOOD))
     assert found.headings[4:8] == ("p50", "p90", "p95", "p99")
