@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from importlib import import_module
 
 import pytest
 from matplotlib.figure import Figure
@@ -70,6 +71,45 @@ def test_batch_sizes_are_not_mixed_and_equal_accuracy_needs_no_figure() -> None:
     marks = [line for line in figure.axes[0].lines if line.get_linestyle() == "None"]
     assert len(marks) == 4
     assert accuracy(entries(factory.make_run(variants()[:1]))) is None
+
+
+def sized(precision: str, median_s: float, sqnr_db: float | None, size_bytes: int) -> CaseResult:
+    case = sample_runs.case("net", precision)
+    variant = dataclasses.replace(case.variant, size_bytes=size_bytes)
+    return sample_runs.measured(
+        dataclasses.replace(case, variant=variant), median_s, sqnr_db=sqnr_db, count=40
+    )
+
+
+def heights(figure: Figure, panel: int) -> list[float]:
+    lines = figure.axes[panel].lines
+    return [float(line.get_ydata()[0]) for line in lines if line.get_linestyle() == "None"]
+
+
+def test_cases_without_a_size_leave_the_panel_of_sizes_to_the_others() -> None:
+    results = [sized("fp32", 0.004, None, 14_000_000), sized("fp16", 0.003, 60.0, 0)]
+    figure = drawn(accuracy(entries(factory.make_run(results))))
+    # One span for both panels: exact stands 6 dB above the 60 dB.
+    assert heights(figure, 0) == [60.0, 66.0]
+    assert heights(figure, 1) == [66.0]
+    assert figure.axes[1].get_xlabel() == "model size (MB)"
+    assert figure.axes[0].get_ylim() == pytest.approx((59.52, 66.48))
+    neither = [sized("fp32", 0.004, None, 0), sized("fp16", 0.003, 60.0, 0)]
+    figure = drawn(accuracy(entries(factory.make_run(neither))))
+    assert [axes.get_visible() for axes in figure.axes] == [True, False]
+
+
+def test_cases_that_differ_only_beyond_those_that_are_drawn_need_no_figure(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(import_module("pytest_ortbench.report.figures.accuracy"), "POINTS", 2)
+    exact = [sized(name, time, None, 14) for name, time in (("a", 0.001), ("b", 0.002))]
+    shown = entries(factory.make_run([*exact, sized("c", 0.003, 60.0, 14)]))
+    assert accuracy(shown) is None
+    faster = entries(factory.make_run([*exact, sized("c", 0.0005, 60.0, 14)]))
+    figure = drawn(accuracy(faster))
+    assert heights(figure, 0) == [60.0, 66.0]
+    assert "1 case is not shown" in figure.get_supxlabel()
 
 
 def test_exact_is_infinite_and_not_compared_is_none() -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from matplotlib.ticker import MaxNLocator
 
 from pytest_ortbench.analysis.summary import EXACT
+from pytest_ortbench.core.metrics import METRICS
 from pytest_ortbench.report.entries import Entry, by_model
 from pytest_ortbench.report.figures import style
 from pytest_ortbench.report.figures.identity import Identity
@@ -30,9 +31,9 @@ def accuracy(shown: Sequence[Entry]) -> Figure | None:
     of its cases have, the smallest of these.
     """
     models = [
-        (group.model.name, members)
+        (group.model.name, chosen)
         for group in by_model(shown)
-        if (members := _comparable(group.entries))
+        if (chosen := _comparable(group.entries)) is not None
     ]
     if not models:
         return None
@@ -42,9 +43,8 @@ def accuracy(shown: Sequence[Entry]) -> Figure | None:
     grid = made.subplots(len(rows), 2, squeeze=False, sharey="row")
     drawn: list[Entry] = []
     left_out = 0
-    for (name, members), (left, right) in zip(rows, grid, strict=True):
-        kept = sorted(members, key=_latency)[:POINTS]
-        left_out += len(members) - len(kept)
+    for (name, (kept, slower)), (left, right) in zip(rows, grid, strict=True):
+        left_out += slower
         drawn += kept
         batch = kept[0].result.case.batch
         _panel(left, kept, identity, "latency_p50", "latency p50")
@@ -82,8 +82,10 @@ def decibels(entry: Entry) -> float | None:
     return math.inf if entry.summary.missing.get("accuracy_sqnr") == EXACT else None
 
 
-def _comparable(members: Sequence[Entry]) -> list[Entry]:
-    """Cases of one batch size that have both numbers; none if all are equally accurate."""
+def _comparable(members: Sequence[Entry]) -> tuple[list[Entry], int] | None:
+    """The fastest cases of one batch size that have both numbers, and how many slower ones are
+    left out; ``None`` if all that is drawn is equally accurate.
+    """
     known = [
         entry
         for entry in members
@@ -91,10 +93,24 @@ def _comparable(members: Sequence[Entry]) -> list[Entry]:
     ]
     batches = [entry.result.case.batch for entry in known]
     if not batches:
-        return []
+        return None
     batch = max(sorted(set(batches)), key=batches.count)
     same = [entry for entry in known if entry.result.case.batch == batch]
-    return same if len({decibels(entry) for entry in same}) > 1 else []
+    kept = sorted(same, key=_latency)[:POINTS]
+    if len({decibels(entry) for entry in kept}) < 2:
+        return None
+    return kept, len(same) - len(kept)
+
+
+def _ends(members: Sequence[Entry]) -> tuple[float, float]:
+    """The smallest ratio, and the height of exact cases: above all others, labelled as infinite.
+
+    Of all cases of a model, whose panels share their axis; two that differ are not both exact.
+    """
+    found = [ratio for entry in members if (ratio := decibels(entry)) is not None]
+    finite = [ratio for ratio in found if math.isfinite(ratio)]
+    low, high = min(finite), max(finite)
+    return low, high + max(6.0, 0.15 * (high - low))
 
 
 def _panel(
@@ -106,11 +122,11 @@ def _panel(
         if (quantity := entry.quantity(metric)) is not None
         and (ratio := decibels(entry)) is not None
     ]
-    finite = [ratio for _, _, ratio in points if math.isfinite(ratio)]
-    # Exact cases stand above all others, at a height that is labelled as infinite.
-    top = max(finite) + max(6.0, 0.15 * (max(finite) - min(finite)))
-    first = members[0].quantity(metric)
-    scale = style.Scale([value for _, value, _ in points], first.unit if first else "s")
+    if not points:
+        axes.set_visible(False)
+        return
+    low, top = _ends(members)
+    scale = style.Scale([value for _, value, _ in points], METRICS[metric].unit)
     style.dress(axes, grid="both")
     style.scale_axis(axes, "x", [scale.of(value) for _, value, _ in points])
     heights = [ratio if math.isfinite(ratio) else top for _, _, ratio in points]
@@ -133,10 +149,9 @@ def _panel(
             # The front joins ranked ones: it lies over those that are not ranked.
             zorder=2 if entry.barred else 3,
         )
-    low = min(finite)
     axes.set_ylim(low - 0.08 * (top - low), top + 0.08 * (top - low))
     axes.yaxis.set_major_locator(MaxNLocator(nbins=6, steps=[1, 2, 5, 10]))
-    if len(finite) < len(points):
+    if any(math.isinf(ratio) for _, _, ratio in points):
         axes.axhline(top, color=style.GRID, linewidth=0.8, linestyle=(0, (4, 3)), zorder=1)
         axes.text(
             1.01,
