@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import csv
+import io
+
 import pytest
 from matplotlib.figure import Figure
+from matplotlib.markers import CARETRIGHT, CARETUP
 
 from pytest_ortbench.analysis.fleet.facts import CaseFacts, RunFacts
+from pytest_ortbench.analysis.procurement.machines import Machine, Terms
 from pytest_ortbench.report.figures.fleet import (
     course,
     figures,
@@ -15,6 +20,7 @@ from pytest_ortbench.report.figures.fleet import (
     write_figures,
 )
 from pytest_ortbench.report.figures.procurement import cost, cost_latency
+from pytest_ortbench.report.fleet.procurement import Procurement, procure, render_csv
 from pytest_ortbench.report.fleet.view import build_view
 from tests.analysis.fleet.runs import case, latency, run
 from tests.report import fleet_views
@@ -100,6 +106,47 @@ def test_cost_against_latency_draws_the_front_through_what_nothing_beats() -> No
     assert axes.get_ylabel() == "cost over 3 years (EUR)"
     assert axes.get_xlabel() == "latency p50 (ms)"
     assert len(axes.lines[0].get_xdata()) == len(tender.front)
+
+
+def unbounded() -> Procurement:
+    """desk keeps 11 ms alone at the quick end of its interval, and never at the slow one."""
+    runs = []
+    for host, seconds, spread in (("desk", 0.01, 0.14), ("rack", 0.002, 0.0)):
+        wide = (seconds * (1 - spread), seconds, seconds * (1 + spread))
+        rate = (1 / wide[2], 1 / seconds, 1 / wide[0])
+        spans = {"latency_p50": wide, "latency_mean": wide, "throughput": rate}
+        runs.append(run(host, case(spans, service_s=[seconds] * 50)))
+    machines = tuple(Machine(name=host, host=host, price_per_hour=0.1) for host in ("desk", "rack"))
+    return procure(runs, Terms(currency="EUR", rate_per_s=10, p99_s=0.011, machines=machines))
+
+
+def marks(figure: Figure, marker: int) -> list[tuple[float, float]]:
+    lines = [line for line in figure.axes[0].lines if line.get_marker() == marker]
+    return [(float(line.get_xdata()[0]), float(line.get_ydata()[0])) for line in lines]
+
+
+def test_costs_without_an_upper_bound_end_in_an_arrow_at_the_edge() -> None:
+    shown = unbounded()
+    figure = drawn(cost(shown))
+    edge = figure.axes[0].get_xlim()[1]
+    row = float(ticks(figure).index("desk"))
+    assert marks(figure, CARETRIGHT) == [(edge, row)]
+    bars = [line for line in figure.axes[0].lines if line.get_linewidth() == 2.4]
+    # rack: one machine, 0.1 an hour for three years of 8766 hours.
+    assert sorted(bar.get_xdata()[1] for bar in bars) == pytest.approx([2629.8, edge])
+    assert "at once; arrow: no upper bound." in figure.get_supxlabel()
+    figure = drawn(cost_latency(shown))
+    assert marks(figure, CARETUP)[-1] == (pytest.approx(10.0), figure.axes[0].get_ylim()[1])
+    assert "intervals; arrow: no upper bound." in figure.get_supxlabel()
+    for bounded in (cost(fleet_views.costs()), cost_latency(fleet_views.costs())):
+        assert "arrow" not in drawn(bounded).get_supxlabel()
+
+
+def test_no_upper_bound_is_inf_in_csv_and_not_known_is_empty() -> None:
+    desk, rack = csv.DictReader(io.StringIO(render_csv(unbounded())))
+    assert (desk["machines_needed_high"], desk["cost_high"]) == ("inf", "inf")
+    assert float(rack["cost_high"]) == pytest.approx(2629.8)
+    assert (desk["power_w"], desk["power_w_high"]) == ("", "")
 
 
 def test_hostile_names_are_drawn_not_run() -> None:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from matplotlib.markers import CARETRIGHT, CARETUP
 from matplotlib.ticker import FuncFormatter
 
 from pytest_ortbench.analysis.procurement.economics import Economics, Figure
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
 
 PANELS, PANEL_IN, ROW_IN, MACHINES = 6, 3.0, 0.24, 20
+#: Of costs that have no end at the slow end of the intervals.
+ARROW = "arrow: no upper bound"
 
 DESCRIPTIONS = {
     "cost-latency": "Cost against latency of every variant on every machine, and what no other "
@@ -68,6 +71,11 @@ def cost(shown: Procurement) -> Drawing | None:
         (tender, [offer for offer in tender.offers if not offer.reason][:MACHINES])
         for tender in found[:PANELS]
     ]
+    unbounded = any(
+        _is_unbounded(figure_of(offer.economics, tender.deciding))
+        for tender, offers in panels
+        for offer in offers
+    )
     heights = [0.75 + ROW_IN * len(offers) for _, offers in panels]
     made = style.figure(0.9 + sum(heights))
     grid = made.subplots(len(panels), 1, squeeze=False, height_ratios=heights)
@@ -80,14 +88,16 @@ def cost(shown: Procurement) -> Drawing | None:
         style.dress(axes)
         ends = [end for one in spans for end in (one.low, one.high) if math.isfinite(end)]
         ends += [one.value for one in spans if math.isfinite(one.value)]
-        log = style.scale_axis(axes, "x", ends or [1.0])
+        log = style.scale_axis(axes, "x", _with_room(ends, spans) or [1.0])
         axes.xaxis.set_major_formatter(FuncFormatter(_amount))
         for position, (offer, one) in enumerate(zip(offers, spans, strict=True)):
             colour = style.COLOURS[2] if offer.mark else style.COLOURS[0]
             if not log:
                 axes.plot([0, one.value], [position] * 2, color=style.GRID, linewidth=1.2, zorder=1)
-            right = max(ends) if math.isinf(one.high) else one.high
+            right = axes.get_xlim()[1] if math.isinf(one.high) else one.high
             axes.plot([one.low, right], [position] * 2, color=colour, linewidth=2.4, zorder=2)
+            if math.isinf(one.high):
+                _arrow(axes, right, position, CARETRIGHT, colour)
             axes.plot(
                 [one.value],
                 [position],
@@ -127,7 +137,8 @@ def cost(shown: Procurement) -> Drawing | None:
     style.note(
         made,
         (
-            "Bar: with all measured numbers at the ends of their 95 % intervals at once.",
+            "Bar: with all measured numbers at the ends of their 95 % intervals at once"
+            + (f"; {ARROW}." if unbounded else "."),
             *([f"{style.not_shown(rest, 'further workload')}."] if rest else []),
         ),
     )
@@ -145,6 +156,9 @@ def cost_latency(shown: Procurement) -> Drawing | None:
     made = style.figure(1.0 + PANEL_IN * rows)
     grid = made.subplots(rows, columns, squeeze=False)
     names = [machine.name for machine in shown.terms.machines]
+    unbounded = any(
+        _is_unbounded(figure) for tender in panels for _, _, figure, _ in _points(tender)
+    )
     used: dict[str, None] = {}
     for index, axes in enumerate(grid.flat):
         if index >= len(panels):
@@ -165,7 +179,7 @@ def cost_latency(shown: Procurement) -> Drawing | None:
         made,
         (
             "Lower left is best. Filled: no other variant clearly beats it in both; the line joins "
-            "these. Bars: 95 % intervals.",
+            "these. Bars: 95 % intervals" + (f"; {ARROW}." if unbounded else "."),
             *([f"{style.not_shown(rest, 'further workload')}."] if rest else []),
         ),
     )
@@ -182,12 +196,32 @@ def _marker(names: Sequence[str], name: str) -> str:
     return style.MARKERS[(index // len(style.COLOURS)) % len(style.MARKERS)]
 
 
-def _panel(axes: Axes, tender: Tender, shown: Procurement, names: Sequence[str]) -> list[str]:
+def _is_unbounded(figure: Figure | None) -> bool:
+    return figure is not None and math.isinf(figure.high)
+
+
+def _with_room(ends: Sequence[float], spans: Sequence[Figure]) -> list[float]:
+    """What an axis must show: with room for arrows beyond the largest end, where there are any."""
+    return [*ends, *([1.25 * max(ends)] if ends and any(map(_is_unbounded, spans)) else [])]
+
+
+def _arrow(axes: Axes, x: float, y: float, marker: int, colour: str) -> None:
+    """Mark at the end of the axis that a bar goes on without an end."""
+    axes.plot([x], [y], marker=marker, markersize=8, color=colour, linestyle="none", clip_on=False)
+
+
+def _points(tender: Tender) -> list[tuple[int, Economics, Figure, tuple[float, float]]]:
+    """What can be drawn: index of the variant, the variant, what it costs, how fast it is."""
     points: list[tuple[int, Economics, Figure, tuple[float, float]]] = []
     for index, one in enumerate(tender.variants):
         figure, latency = figure_of(one, tender.deciding), latency_span(one.case)
         if figure is not None and math.isfinite(figure.value) and math.isfinite(latency[1]):
             points.append((index, one, figure, latency))
+    return points
+
+
+def _panel(axes: Axes, tender: Tender, shown: Procurement, names: Sequence[str]) -> list[str]:
+    points = _points(tender)
     medians = [one.case.quantities["latency_p50"].value for _, one, _, _ in points]
     scale = style.Scale(medians, "s")
     style.dress(axes, grid="both")
@@ -199,7 +233,7 @@ def _panel(axes: Axes, tender: Tender, shown: Procurement, names: Sequence[str])
     ]
     ends = [scale.of(end) for _, _, _, span in points for end in span]
     style.scale_axis(axes, "x", ends, zero=False)
-    style.scale_axis(axes, "y", costs)
+    style.scale_axis(axes, "y", _with_room(costs, [figure for _, _, figure, _ in points]))
     axes.yaxis.set_major_formatter(FuncFormatter(_amount))
     front = sorted(
         (scale.of(median), figure.value)
@@ -212,8 +246,10 @@ def _panel(axes: Axes, tender: Tender, shown: Procurement, names: Sequence[str])
     for (index, one, figure, span), median in zip(points, medians, strict=True):
         colour = _colour(names, one.machine.name)
         x, y = scale.of(median), figure.value
-        top = max(costs) if math.isinf(figure.high) else figure.high
+        top = axes.get_ylim()[1] if math.isinf(figure.high) else figure.high
         axes.plot([x, x], [figure.low, top], color=colour, linewidth=1.6)
+        if math.isinf(figure.high):
+            _arrow(axes, x, top, CARETUP, colour)
         axes.plot([scale.of(end) for end in span], [y, y], color=colour, linewidth=1.6)
         axes.plot(
             [x],

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -288,7 +287,11 @@ CSV_COLUMNS = (
 
 
 def render_csv(shown: Procurement) -> str:
-    """Write every variant on every machine with all its figures and bounds; empty: not known."""
+    """Write every variant on every machine with all its figures and bounds.
+
+    Empty: not known. ``inf``: no upper bound, since at the slow end of the intervals no number of
+    machines is enough.
+    """
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(CSV_COLUMNS)
@@ -334,8 +337,5 @@ def render_csv(shown: Procurement) -> str:
 def _fields(figure: Figure | None) -> tuple[str, str, str]:
     if figure is None:
         return "", "", ""
-    value, low, high = (
-        "" if math.isinf(end) else repr(float(end))
-        for end in (figure.value, figure.low, figure.high)
-    )
+    value, low, high = (repr(float(end)) for end in (figure.value, figure.low, figure.high))
     return value, low, high
