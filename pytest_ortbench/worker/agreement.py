@@ -14,6 +14,9 @@ from pytest_ortbench.worker.outputs import Leaf, real_parts
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+#: Kinds that are compared for equality only.
+_COUNTED = ("integer", "string")
+
 #: Classes that a last axis may stand for where no name says so.
 _CLASSES = range(2, 100_001)
 #: Likewise where the name does: vocabularies of language models have up to some 260,000 entries.
@@ -104,7 +107,7 @@ def difference(kind: str, reference: Leaf, output: Leaf | None) -> Difference:
     """Compare one sample.
 
     An output that is absent, or of another shape, counts like one of zeros: noise as large as the
-    signal (0 dB), and no row that agrees.
+    signal (0 dB, also where the reference itself is empty or zero), and no row that agrees.
 
     Args:
         kind: What :func:`kind_of` said of the reference.
@@ -114,9 +117,9 @@ def difference(kind: str, reference: Leaf, output: Leaf | None) -> Difference:
     mismatch = _mismatch(reference, output)
     expected = reference.values
     if output is None or mismatch:
-        return _all_wrong(kind, expected, mismatch)
+        return _all_wrong(kind, expected, output, mismatch)
     found = output.values
-    if kind in ("integer", "string"):
+    if kind in _COUNTED:
         return _equality(expected, found)
     return _float_difference(kind, expected, found)
 
@@ -144,7 +147,7 @@ def summarise(name: str, kind: str, differences: Sequence[Difference]) -> Output
             if sample.max_abs is not None and sample.max_reference
         ),
         cosine=_smallest(_cosine(sample) for sample in floats if sample.signal),
-        sqnr_db=_smallest(_sqnr_db(floats)),
+        sqnr_db=_smallest([*_sqnr_db(floats), *([] if kind in _COUNTED else _unfit_db(kept))]),
         exact=all(sample.exact for sample in differences),
         agree=sum(sample.agree or 0 for sample in counted) if counted else None,
         rows=sum(sample.rows or 0 for sample in counted) if counted else None,
@@ -180,11 +183,13 @@ def _mismatch(reference: Leaf, output: Leaf | None) -> str:
     return ""
 
 
-def _all_wrong(kind: str, expected: NDArray[Any], mismatch: str) -> Difference:
+def _all_wrong(kind: str, expected: NDArray[Any], output: Leaf | None, mismatch: str) -> Difference:
     import numpy as np
 
-    if kind in ("integer", "string"):
-        return Difference(exact=False, agree=0, rows=max(expected.size, 1), mismatch=mismatch)
+    if kind in _COUNTED:
+        # What came out where the reference is empty is as wrong as what is missing.
+        rows = max(expected.size, 0 if output is None else output.values.size, 1)
+        return Difference(exact=False, agree=0, rows=rows, mismatch=mismatch)
     against_zeros = _float_difference(kind, expected, np.zeros_like(expected))
     return Difference(
         exact=False,
@@ -332,6 +337,14 @@ def _sqnr_db(samples: Sequence[Difference]) -> Iterable[float]:
         own = sample.signal or (signal / pairs * sample.pairs if pairs else sample.noise)
         ratio = own / sample.noise
         yield max(10 * math.log10(ratio), _WORST_DB) if ratio else _WORST_DB
+
+
+def _unfit_db(samples: Sequence[Difference]) -> Iterable[float]:
+    """0 dB for every sample that could not be compared and is zero or empty in the reference.
+
+    There zeros in its place would have no noise, and what came out would pass.
+    """
+    return [0.0 for sample in samples if sample.mismatch and not sample.noise]
 
 
 def _largest(values: Iterable[float | None]) -> float | None:
