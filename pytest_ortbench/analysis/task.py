@@ -9,7 +9,7 @@ of n, which is the rule of three), and a sample can lose no more than its whole 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pytest_ortbench.analysis.order import TAIL, proportion_interval
 from pytest_ortbench.core.task import TaskAccuracy
@@ -79,16 +79,18 @@ def verdict(task: TaskAccuracy) -> tuple[bool | None, str]:
     """Whether a case keeps the metric of its reference.
 
     Returns:
-        ``True`` if the lower bound keeps 99 %; ``False`` if it does not, with the reason; ``None``
-        where the data can't tell: no reference, or no sample changed and there are too few.
+        ``True`` if the lower bound keeps 99 %. ``False``, with the reason, if even the upper one
+        does not, or if the metric fell and so many samples could have shown that 99 % are kept.
+        ``None`` where the data can't tell: no reference, too few samples, or a metric that did not
+        fall while so many samples changed both ways that it might have.
     """
     kept = kept_ratio(task)
     if kept is None:
         return None, ""
-    value, low, _ = kept
+    value, low, high = kept
     if low >= KEPT:
         return True, ""
-    if not task.better and not task.worse:
+    if high >= KEPT and not (value < 1 and _could_show(task)):
         return None, ""
     assert task.reference_sum is not None
     text = (
@@ -98,6 +100,12 @@ def verdict(task: TaskAccuracy) -> tuple[bool | None, str]:
         f"{100 * KEPT:g} %"
     )
     return False, text
+
+
+def _could_show(task: TaskAccuracy) -> bool:
+    """Whether there are so many samples that a result without a change would pass."""
+    unchanged = kept_ratio(replace(task, score_sum=task.reference_sum or 0.0, better=0, worse=0))
+    return unchanged is not None and unchanged[1] >= KEPT
 
 
 def student_t(freedom: int, tail: float = TAIL) -> float:

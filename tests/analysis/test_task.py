@@ -108,14 +108,27 @@ def test_one_sample_alone_and_all_alike_have_an_interval() -> None:
         (counted(2000, 1790, 1800), True),  # 99.44 %, at least 99.10 %
         (counted(2000, 1788, 1800), False),  # 99.33 %, at least 98.96 %
         (counted(2000, 1700, 1800), False),
-        (counted(200, 179, 180), False),  # one of 180: too few to know
+        (counted(200, 179, 180), None),  # one of 180: too few to know
         (counted(200, 180, 180), None),
+        (counted(20, 16, 15), None),  # better by one, and unchanged samples would prove nothing
+        (counted(20, 14, 15), None),
+        (counted(20, 6, 15), False),  # 40 %, and 72 % at most
+        (counted(400, 341, 340, better=31), None),  # better, though 61 samples changed
+        (counted(430, 343, 344, better=9), None),  # 430 unchanged ones would keep 98.93 % for certain
+        (counted(470, 375, 376, better=9), False),  # 470 would keep 99.02 %, and one was lost
         (replace(counted(200, 10, 10), reference_sum=0.0), None),
         (replace(counted(200, 10, 10), reference_sum=None), None),
     ],
 )
 def test_the_lower_bound_must_keep_99_percent(task: TaskAccuracy, keeps: bool | None) -> None:
     assert verdict(task)[0] is keeps
+
+
+def test_one_changed_sample_of_too_few_leaves_the_judgement_to_the_floor() -> None:
+    assert inaccurate(noisy(120, counted(20, 16, 15))) == ""
+    assert inaccurate(noisy(120, counted(20, 14, 15))) == ""
+    assert "SQNR 12.0 dB" in inaccurate(noisy(12, counted(20, 16, 15)))
+    assert inaccurate(noisy(120, counted(20, 6, 15))).startswith("top-1 0.3 (reference 0.75)")
 
 
 def test_the_reason_says_all_that_decides() -> None:
