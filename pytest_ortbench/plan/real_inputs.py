@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import zipfile
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
 
 _PLACE = "--ort-inputs"
 _PB_NAME = re.compile(r"input_(\d+)\.pb\Z")
+
+#: What reading a damaged archive raises; of an encrypted one, or one that is compressed in a way
+#: that Python does not know, ``RuntimeError``.
+_NO_ARCHIVE = (zipfile.BadZipFile, OSError, ValueError, EOFError, zlib.error, RuntimeError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +91,7 @@ def _from_npz(path: Path) -> dict[str, StoredInput]:
                         kind, shape = _header(stream)
                     name = entry.removesuffix(".npy")
                     found[name] = StoredInput(path=path, member=name, type=kind, shape=shape)
-    except (zipfile.BadZipFile, OSError, ValueError, EOFError) as error:
+    except _NO_ARCHIVE as error:
         raise _unreadable(path, error) from None
     if not found:
         raise UsageError(f"{str(path)!r} holds no array", place=_PLACE)

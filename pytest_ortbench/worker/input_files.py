@@ -53,6 +53,7 @@ def read_input(spec: InputSpec) -> object:
 
 def _read_numpy(path: Path, member: str) -> NDArray[Any]:
     import zipfile
+    import zlib
 
     try:
         # Opened here, since numpy leaves a file open that turns out to be damaged.
@@ -62,7 +63,8 @@ def _read_numpy(path: Path, member: str) -> NDArray[Any]:
         raise input_error(
             f"the input file {path} can't be read: {error.strerror or error}"
         ) from error
-    except (ValueError, EOFError, zipfile.BadZipFile) as error:
+    except (ValueError, EOFError, zipfile.BadZipFile, zlib.error, RuntimeError) as error:
+        # RuntimeError: it is encrypted, or compressed in a way that Python does not know.
         raise input_error(
             f"the input file {path} can't be read without pickle: {error}",
             hint="Write it with numpy.save or numpy.savez; text as a '<U' array, not as objects",

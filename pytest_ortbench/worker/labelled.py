@@ -112,6 +112,7 @@ def _from_npz(path: Path, inputs: Sequence[str], batch: int) -> Labelled:
 
 def _read(path: Path) -> dict[str, NDArray[Any]]:
     import zipfile
+    import zlib
 
     import numpy as np
 
@@ -121,7 +122,15 @@ def _read(path: Path) -> dict[str, NDArray[Any]]:
             return {name: stored[name] for name in stored.files}
     except OSError as error:
         raise bad_data(f"{path} can't be read: {error.strerror or error}") from error
-    except (ValueError, EOFError, AttributeError, TypeError, zipfile.BadZipFile) as error:
+    except (
+        ValueError,
+        EOFError,
+        AttributeError,
+        TypeError,
+        zipfile.BadZipFile,
+        zlib.error,
+        RuntimeError,  # it is encrypted, or compressed in a way that Python does not know
+    ) as error:
         raise bad_data(
             f"{path} can't be read as an .npz file without pickle: {error}",
             "Write it with numpy.savez; text as a '<U' array, not as objects",

@@ -15,6 +15,7 @@ from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.model import Model, TensorInfo, ValueHint, Variant
 from pytest_ortbench.launch.reference import reference_case, reference_key
 from pytest_ortbench.worker.inputs import make_feeds
+from tests.damaged_archives import DAMAGES, damaged
 from tests.results_factory import make_case
 from tests.worker.graphs import serialised, value
 from tests.worker.sessions import cpu_session
@@ -79,3 +80,13 @@ def test_all_variants_of_a_model_have_the_reference_in_common(tmp_path: Path) ->
     converted = replace(case, variant=half, inputs=(spec.typed(HALF),))
     assert reference_case(converted).inputs == (spec,)
     assert reference_key(reference_case(converted)) == reference_key(reference_case(case))
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_archive_is_one_message_that_names_it(tmp_path: Path, damage: str) -> None:
+    path = damaged(tmp_path / "photos.npz", damage, x=np.zeros(3, np.float32))
+    with pytest.raises(WorkerError) as caught:
+        make_feeds([replace(SPEC, path=str(path), member="x")], seed=0)
+    message = caught.value.failure.message
+    assert message.startswith(f"the input file {path} can't be read without pickle: ")
+    assert DAMAGES[damage] in message

@@ -14,6 +14,7 @@ from onnx import TensorProto, helper
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.task import Dataset
 from pytest_ortbench.worker.task import Scores, compare, score, write_scores
+from tests.damaged_archives import DAMAGES, damaged
 
 from .graphs import serialised, value
 from .sessions import cpu_session
@@ -265,6 +266,14 @@ def test_a_file_that_is_none(tmp_path: Path) -> None:
     assert "can't be read as an .npz file without pickle" in refused(identity(), dataset)
     (tmp_path / "data.npz").unlink()
     assert "data.npz can't be read: No such file" in refused(identity(), dataset)
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_archive(tmp_path: Path, damage: str) -> None:
+    path = damaged(tmp_path / "data.npz", damage, x=X, labels=LABELS)
+    message = refused(identity(), Dataset(path=str(path)))
+    assert message.startswith(f"{path} can't be read as an .npz file without pickle: ")
+    assert DAMAGES[damage] in message
 
 
 @pytest.mark.parametrize(
