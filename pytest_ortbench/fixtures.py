@@ -159,7 +159,7 @@ class OrtBench:
         return self._view("latency", "p50", "p90", "p95", "p99", "mean", "min")
 
     def throughput(self) -> Quantity:
-        """Items per second of one caller."""
+        """Items per second of all callers of the case together."""
         return self.metric("throughput")
 
     def startup(self) -> View:

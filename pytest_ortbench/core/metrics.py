@@ -16,6 +16,7 @@ class Metric:
         unit: SI unit, a key of :data:`pytest_ortbench.core.units.FACTORS`.
         better: ``lower`` or ``higher``.
         description: One sentence: what it is and what it includes.
+        counted: What a rate counts, ``items`` or ``requests``; empty for other units.
     """
 
     name: str
@@ -23,10 +24,15 @@ class Metric:
     unit: str
     better: str
     description: str
+    counted: str = ""
 
 
-def _metric(name: str, column: str, unit: str, better: str, text: str) -> tuple[str, Metric]:
-    return name, Metric(name=name, column=column, unit=unit, better=better, description=text)
+def _metric(
+    name: str, column: str, unit: str, better: str, text: str, counted: str = ""
+) -> tuple[str, Metric]:
+    return name, Metric(
+        name=name, column=column, unit=unit, better=better, description=text, counted=counted
+    )
 
 
 def _soak_metrics() -> Iterator[tuple[str, Metric]]:
@@ -69,6 +75,7 @@ def _stage_metrics() -> Iterator[tuple[str, Metric]]:
         "1/s",
         "higher",
         "Items per second through the stages, one frame after the other.",
+        counted="items",
     )
     yield _metric(
         "pipeline_rate",
@@ -76,6 +83,7 @@ def _stage_metrics() -> Iterator[tuple[str, Metric]]:
         "1/s",
         "higher",
         "Items per second through the stages, a thread for each, so that they overlap.",
+        counted="items",
     )
 
 
@@ -108,6 +116,7 @@ METRICS: dict[str, Metric] = dict(
             "higher",
             "Items per second of all callers (one, if not asked otherwise): batch x inferences / "
             "timed seconds.",
+            counted="items",
         ),
         _metric(
             "session_create",
@@ -307,6 +316,7 @@ METRICS: dict[str, Metric] = dict(
             "1/s",
             "higher",
             "Requests answered a second in the first load of the case, if it is VALID.",
+            counted="requests",
         ),
         _metric(
             "load_p50",
@@ -323,6 +333,7 @@ METRICS: dict[str, Metric] = dict(
             "1/s",
             "higher",
             "Highest rate of arrival that is VALID, as a search for the peak found it.",
+            counted="requests",
         ),
         *_stage_metrics(),
         *_soak_metrics(),

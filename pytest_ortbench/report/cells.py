@@ -86,7 +86,8 @@ COLUMNS: tuple[Column, ...] = (
     Column(
         key="items",
         heading="items/s",
-        about="Items per second of one caller: batch × inferences ÷ timed seconds.",
+        about="Items per second of all callers of the case together (one, if not asked otherwise): "
+        "batch × inferences ÷ timed seconds.",
         row="throughput_per_s",
         metric="throughput",
         rank=2,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pytest_ortbench.analysis.processes import ProcessScaling, process_scaling
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.run import Run
-from pytest_ortbench.core.units import format_amount
+from pytest_ortbench.core.units import format_amount, significant
 from pytest_ortbench.report.entries import naming
 from pytest_ortbench.report.escape import one_line
 from pytest_ortbench.report.pass_table import PassTable
@@ -55,7 +55,8 @@ def _row(point: ProcessScaling) -> tuple[str, ...]:
     return (
         str(point.processes),
         str(point.total_threads),
-        format_amount(point.rate, "1/s").removesuffix(" /s"),
+        # The heading names the unit: a column of rates has no other one.
+        significant(point.rate),
         f"{100 * point.efficiency:.0f} %",
         format_amount(point.latency_s, "s"),
         format_amount(point.cpu_s, "s"),

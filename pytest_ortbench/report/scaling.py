@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pytest_ortbench.analysis.scaling import Scaling, ScalingPoint, scalings
 from pytest_ortbench.core.run import Run
-from pytest_ortbench.core.units import format_amount
+from pytest_ortbench.core.units import format_amount, significant
 from pytest_ortbench.report.escape import encodable, one_line
 
 _HEADINGS = (
@@ -63,7 +63,8 @@ def _cells(point: ScalingPoint) -> tuple[str, ...]:
         point.call,
         point.spin or "default",
         str(point.total_threads),
-        _rate(point).removesuffix(" /s"),
+        # The heading names the unit: a column of rates has no other one.
+        significant(point.throughput.value),
         f"{100 * point.efficiency:.0f} %",
         "-" if point.latency is None else format_amount(point.latency.value, "s"),
         "-" if point.cpu_s is None else format_amount(point.cpu_s, "s"),

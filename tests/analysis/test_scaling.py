@@ -103,6 +103,12 @@ def test_lines_state_threads_efficiency_and_cpu() -> None:
     assert "100 µs" in lines[4]
 
 
+def test_a_column_of_rates_has_one_unit() -> None:
+    lines = scaling_lines(make_run([at(1, per_s=935), at(2, per_s=1748)]))
+    assert [line.split()[3] for line in lines[3:]] == ["935", "1750"]
+    assert " ".join(lines[2].split()).startswith("sessions callers each threads in all items/s ")
+
+
 def test_rows_have_both_axes() -> None:
     cells = row(at(2, 4, per_s=10), make_run())
     assert (cells["concurrency"], cells["sessions"]) == (2, 4)

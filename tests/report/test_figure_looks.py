@@ -6,10 +6,12 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from pytest_ortbench.core.outcome import Flag
+from pytest_ortbench.report.cells import ALL_COLUMNS
 from pytest_ortbench.report.entries import Entry, entries
 from pytest_ortbench.report.figures import style
 from pytest_ortbench.report.figures.accuracy import accuracy
 from pytest_ortbench.report.figures.batches import batches
+from pytest_ortbench.report.figures.dots import THROUGHPUT, by_case
 from pytest_ortbench.report.figures.timeline import timeline
 from pytest_ortbench.report.figures.titles import titles
 from tests import results_factory as factory
@@ -132,3 +134,11 @@ def test_the_front_of_accuracy_lies_over_unranked_and_under_ranked_marks() -> No
     assert below
     assert above
     assert max(below) < front.get_zorder() < min(above)
+
+
+def test_throughput_of_several_callers_is_not_called_that_of_one() -> None:
+    made = drawn(by_case(two_batches(), THROUGHPUT))
+    heading = made.legends[0].get_title().get_text()
+    assert heading == "Throughput by case"
+    assert "of all callers of the case together" in made.get_supxlabel()
+    assert "of all callers of the case together" in ALL_COLUMNS["items"].about

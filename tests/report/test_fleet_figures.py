@@ -64,6 +64,21 @@ def test_each_workload_has_a_panel_with_units_and_variants() -> None:
     assert {axes.get_xlabel() for axes in figure.axes} == {"latency p50 (ms)"}
 
 
+@pytest.mark.parametrize(
+    ("metric", "axis"),
+    [
+        ("load_peak", "load peak (requests/s)"),
+        ("load_rate", "load rate (requests/s)"),
+        ("throughput", "throughput (items/s)"),
+    ],
+)
+def test_a_rate_is_in_what_it_counts(metric: str, axis: str) -> None:
+    runs = [run(host, case({metric: (v, v, v)})) for host, v in (("a", 935.0), ("b", 1748.0))]
+    figure = drawn(workloads(build_view(runs, metric=metric).sections[0].matrix))
+    assert figure.axes[0].get_xlabel() == axis
+    assert figure.axes[0].get_xlim()[1] > 1748
+
+
 def many(count: int) -> list[RunFacts]:
     def cases(index: int) -> list[CaseFacts]:
         medians = {f"m{number}": 1e-3 * (1 + index / 20) * (number + 1) for number in range(40)}

@@ -114,6 +114,17 @@ def test_processes_at_a_time() -> None:
     assert table.remarks == ("4 processes: out_of_memory: it is full",)
 
 
+def test_rates_of_processes_have_one_unit() -> None:
+    def point(asked: int, ms: float) -> ProcessPoint:
+        one = OneOfSeveral(samples=samples(ms), peak_bytes=1)
+        return ProcessPoint(asked=asked, threads=2, processes=(one,) * asked)
+
+    run = make_run([replace(make_result(), processes=(point(1, 2), point(2, 1)))])
+    [table] = pass_tables(run)
+    assert table.headings[2] == "items/s"
+    assert [row[2] for row in table.rows] == ["500", "2000"]
+
+
 def test_a_pass_without_numbers_says_why() -> None:
     results = [
         replace(make_result(), stages=Stages(file="own.py", reason="own.py:3: it broke")),

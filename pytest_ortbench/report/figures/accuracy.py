@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from matplotlib.ticker import MaxNLocator
 
 from pytest_ortbench.analysis.summary import EXACT
-from pytest_ortbench.core.metrics import METRICS
 from pytest_ortbench.report.entries import Entry, by_model
 from pytest_ortbench.report.figures import style
 from pytest_ortbench.report.figures.identity import Identity
@@ -126,7 +125,7 @@ def _panel(
         axes.set_visible(False)
         return
     low, top = _ends(members)
-    scale = style.Scale([value for _, value, _ in points], METRICS[metric].unit)
+    scale = style.Scale.of_metric([value for _, value, _ in points], metric)
     style.dress(axes, grid="both")
     style.scale_axis(axes, "x", [scale.of(value) for _, value, _ in points])
     heights = [ratio if math.isfinite(ratio) else top for _, _, ratio in points]

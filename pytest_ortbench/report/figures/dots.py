@@ -57,13 +57,14 @@ LATENCY = Theme(
     "p99 of all samples, where there are enough of them.",
 )
 THROUGHPUT = Theme(
-    heading="Throughput by case, one caller",
+    heading="Throughput by case",
     metric="throughput",
     axis="throughput",
     value="items/s",
     which="highest",
     descending=True,
-    reading="Mark: batch × inferences ÷ timed seconds; bar: its interval.",
+    reading="Mark: batch × inferences ÷ timed seconds, of all callers of the case together; bar: "
+    "its interval.",
 )
 MEMORY = Theme(
     heading="Memory by case",
@@ -117,9 +118,7 @@ def _key(theme: Theme) -> Callable[[Entry], float | None]:
 
 def _panel(axes: Axes, panel: Panel, theme: Theme, identity: Identity) -> None:
     values = [value for entry in panel.shown for value in _drawn_values(entry, theme)]
-    first = panel.shown[0].quantity(theme.metric)
-    assert first is not None  # the choice keeps only cases that have it
-    scale = style.Scale(values, first.unit)
+    scale = style.Scale.of_metric(values, theme.metric)
     style.dress(axes)
     main = [scale.of(value) for entry in panel.shown for value in _drawn_values(entry, theme)[:1]]
     log = style.scale_axis(axes, "x", [scale.of(value) for value in values], deciding=main)

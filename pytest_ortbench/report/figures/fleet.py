@@ -227,7 +227,7 @@ def _workload(axes: Axes, row: Row, matrix: Matrix, indices: Sequence[int]) -> N
         for cell in cells
         if (quantity := cell.quantity) is not None
     ]
-    scale = style.Scale([value for _, value, _ in ends], METRICS[matrix.metric].unit)
+    scale = style.Scale.of_metric([value for _, value, _ in ends], matrix.metric)
     style.dress(axes)
     log = style.scale_axis(axes, "x", [scale.of(end) for span in ends for end in span])
     for position, (cell, span) in enumerate(zip(cells, ends, strict=True)):

@@ -19,6 +19,7 @@ from matplotlib.ft2font import FT2Font
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
+from pytest_ortbench.core.metrics import METRICS
 from pytest_ortbench.core.units import common_scale
 from pytest_ortbench.report.escape import one_line
 
@@ -104,11 +105,17 @@ class Scale:
     """
 
     def __init__(self, values: Iterable[float], unit: str) -> None:
-        if unit == "1/s":
+        self.factor, self.name = common_scale(values, unit)
+
+    @classmethod
+    def of_metric(cls, values: Iterable[float], metric: str) -> Scale:
+        """Return the unit of a metric's axis; that of a rate names what is counted."""
+        kind = METRICS[metric]
+        made = cls(values, kind.unit)
+        if kind.counted:
             # A rate's axis keeps one unit, that of the tables.
-            self.factor, self.name = 1.0, "items/s"
-        else:
-            self.factor, self.name = common_scale(values, unit)
+            made.factor, made.name = 1.0, f"{kind.counted}/s"
+        return made
 
     def of(self, value: float) -> float:
         """Return an SI value in this axis' unit."""
