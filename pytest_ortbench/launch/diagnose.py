@@ -219,6 +219,15 @@ def _files(evidence: Evidence) -> Failure | None:
     code = error_code(text)
     if code == "NO_SUCHFILE" or "No graph was found" in text or code == "INVALID_PROTOBUF":
         return failure_of(evidence, "error", readable(text), "Check that the file is an ONNX model")
+    linked = re.search(r'escapes model directory\. External data path: "([^"]+)" resolved', text)
+    if linked and not linked[1].startswith("/") and ".." not in linked[1].split("/"):
+        return failure_of(
+            evidence,
+            "error",
+            readable(text),
+            f"{linked[1]} is a link out of the model's folder, which ONNX Runtime does not follow: "
+            "put the file itself there",
+        )
     if "External data path" in text or "external data" in text.lower():
         return failure_of(
             evidence,

@@ -53,6 +53,11 @@ EXTERNAL_ESCAPES = (
     'Error: External data path escapes model directory. External data path: "../../etc/passwd" '
     'resolved path: "/etc/passwd" allowed directory: "."'
 )
+EXTERNAL_LINKED = (
+    "[ONNXRuntimeError] : 1 : FAIL : External data path validation failed for initializer: w. "
+    'Error: External data path escapes model directory. External data path: "data/w" '
+    'resolved path: "/blobs/2222" allowed directory: "/models"'
+)
 EXTERNAL_MISSING = (
     "[ONNXRuntimeError] : 1 : FAIL : External data path validation failed for initializer: w. "
     "Error: tensorprotoutils.cc:619 ValidateExternalDataPathFromDir External data path does not "

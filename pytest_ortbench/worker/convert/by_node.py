@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_ortbench.core.case import InputSpec, Provider, SessionConfig
 from pytest_ortbench.core.cpus import allowance
 from pytest_ortbench.core.node_error import NodeError, NodeErrors
+from pytest_ortbench.worker.convert.external import at_hand
 from pytest_ortbench.worker.convert.graph import all_graphs, load_typed, save
 from pytest_ortbench.worker.element_types import NUMPY_NAMES
 from pytest_ortbench.worker.inputs import make_feeds, varies
@@ -100,8 +101,8 @@ def compare_nodes(
         Exception: what ONNX and ONNX Runtime raise.
     """
     with tempfile.TemporaryDirectory(prefix="ortbench-nodes-") as folder:
-        right = _open(Path(reference), Path(folder) / "right.onnx", custom_ops)
-        other = _open(Path(variant), Path(folder) / "other.onnx", custom_ops)
+        right = _open(Path(reference), Path(folder), "right", custom_ops)
+        other = _open(Path(variant), Path(folder), "other", custom_ops)
         names = [name for name in right.producers if name in other.producers]
         sums = {name: _Sums() for name in names}
         count = samples if varies(inputs) else 1
@@ -151,12 +152,12 @@ def _parts(names: Sequence[str]) -> Iterator[list[str]]:
         yield list(names[start : start + _AT_ONCE])
 
 
-def _open(path: Path, target: Path, custom_ops: Sequence[str]) -> _Inner:
+def _open(path: Path, folder: Path, side: str, custom_ops: Sequence[str]) -> _Inner:
     """Write a copy of a model whose inner float values are outputs, and open it."""
     from onnx import TensorProto, helper
 
     floats = {TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE}
-    model, _ = load_typed(path)
+    model, _ = load_typed(at_hand(path, folder / side))
     types = {
         value.name: value.type.tensor_type.elem_type
         for value in (*model.graph.value_info, *model.graph.output)
@@ -171,6 +172,7 @@ def _open(path: Path, target: Path, custom_ops: Sequence[str]) -> _Inner:
     for name in producers:
         if name not in outputs:
             model.graph.output.append(helper.make_tensor_value_info(name, types[name], None))
+    target = folder / f"{side}.onnx"
     save(model, target)
     config = SessionConfig(graph_optimization_level="disable", custom_ops=tuple(custom_ops))
     options = session_options(config, threads=allowance().threads)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_ortbench.core.errors import WorkerError, did_you_mean
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.recipe import Conversion, Recipe
+from pytest_ortbench.worker.convert.external import inlined
 from pytest_ortbench.worker.convert.graph import INLINE_LIMIT, Draft, all_graphs, count_types
 from pytest_ortbench.worker.convert.pieces import bounded_memory
 
@@ -138,14 +139,11 @@ def _prepare(
     Symbolic shape inference is left out: it wants the shapes of every operator to be known to it,
     and the optimised graph has the types that the quantiser needs.
     """
-    import onnx
     from onnxruntime.quantization.shape_inference import quant_pre_process
 
-    if not large and _has_external_data(source):
+    if not large:
         # The optimised graph would go on pointing at weights in a folder where they are not.
-        inline = scratch / "inline.onnx"
-        onnx.save(onnx.load(str(source)), str(inline))
-        source = inline
+        source = inlined(source, scratch)
     prepared = scratch / "prepared.onnx"
     with _errors_of("onnxruntime.quantization.shape_inference") as errors:
         quant_pre_process(
@@ -160,17 +158,6 @@ def _prepare(
     if not errors:
         return prepared, ()
     return prepared, ("ONNX Runtime could not optimise the graph before quantising it",)
-
-
-def _has_external_data(source: Path) -> bool:
-    import onnx
-
-    model = onnx.load(str(source), load_external_data=False)
-    return any(
-        onnx.external_data_helper.uses_external_data(tensor)
-        for graph in all_graphs(model.graph)
-        for tensor in graph.initializer
-    )
 
 
 @contextmanager

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from pytest_ortbench.core.errors import WorkerError
@@ -35,14 +37,24 @@ def convert(conversion: Conversion, folder: Path, enter: Enter) -> Converted:
         WorkerError: if it can't be made, or does not stand the check; the failure names the class
             of the native error and its first line.
     """
+    from pytest_ortbench.worker.convert import external, memory
     from pytest_ortbench.worker.runtime import load
 
     enter("import")
     load()
     enter("convert")
+    with _told(conversion), tempfile.TemporaryDirectory(dir=folder, prefix="scratch-") as scratch:
+        memory.limit(conversion)
+        source = external.at_hand(Path(conversion.source), Path(scratch) / "source")
+        readable = replace(conversion, source=str(source))
+        with _told(readable):  # while its weights are still there to be looked at
+            return _convert(readable, folder / FILE, Path(scratch))
+
+
+@contextmanager
+def _told(conversion: Conversion) -> Iterator[None]:
     try:
-        with tempfile.TemporaryDirectory(dir=folder, prefix="scratch-") as scratch:
-            return _convert(conversion, folder / FILE, Path(scratch))
+        yield
     except WorkerError:
         raise
     except Exception as error:
@@ -51,9 +63,8 @@ def convert(conversion: Conversion, folder: Path, enter: Enter) -> Converted:
 
 
 def _convert(conversion: Conversion, target: Path, scratch: Path) -> Converted:
-    from pytest_ortbench.worker.convert import census, check, memory, named
+    from pytest_ortbench.worker.convert import census, check, named
 
-    memory.limit(conversion)
     named.check(conversion.recipe, Path(conversion.source))
     draft = _make(conversion, target, scratch)
     in_graph = conversion.recipe.base in GRAPH_BASES
@@ -102,7 +113,7 @@ def _make(conversion: Conversion, target: Path, scratch: Path) -> Draft:
         first = simplify.simplify(source, slim)
         source = slim
     if base == "optimized":
-        draft = offline.optimise(source, target, conversion)
+        draft = offline.optimise(source, target, conversion, scratch)
     else:
         draft = _converted(source, target, conversion, scratch)
     return Draft(

@@ -7,6 +7,7 @@ from pathlib import Path
 from pytest_ortbench.core.case import Provider, SessionConfig
 from pytest_ortbench.core.cpus import allowance
 from pytest_ortbench.core.recipe import TIED_LEVELS, Conversion
+from pytest_ortbench.worker.convert.external import inlined
 from pytest_ortbench.worker.convert.graph import INLINE_LIMIT, Draft, count_types
 from pytest_ortbench.worker.convert.simplify import count_nodes
 from pytest_ortbench.worker.session import CPU, create, session_options
@@ -15,13 +16,14 @@ from pytest_ortbench.worker.session import CPU, create, session_options
 _LEAST_EXTERNAL = 1024
 
 
-def optimise(source: Path, target: Path, conversion: Conversion) -> Draft:
+def optimise(source: Path, target: Path, conversion: Conversion, scratch: Path) -> Draft:
     """Have ONNX Runtime optimise a model for the CPU provider, and save what it made.
 
     Args:
         source: The model.
         target: Where the result goes; the weights of a large one go into a file beside it.
         conversion: With base ``optimized``.
+        scratch: Folder for what is written on the way.
 
     Raises:
         Exception: what ONNX Runtime raises.
@@ -37,6 +39,9 @@ def optimise(source: Path, target: Path, conversion: Conversion) -> Draft:
         entry = "session.optimized_model_external_initializers_"
         options.add_session_config_entry(f"{entry}file_name", f"{target.name}.data")
         options.add_session_config_entry(f"{entry}min_size_in_bytes", str(_LEAST_EXTERNAL))
+    else:
+        # What is saved would go on pointing at weights in a folder where they are not.
+        source = inlined(source, scratch)
     session, _ = create(str(source), Provider(alias="cpu", name=CPU), options)
     del session
     made = onnx.load(str(target), load_external_data=False)
