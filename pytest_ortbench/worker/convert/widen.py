@@ -41,7 +41,10 @@ def to_float32(source: Path, target: Path, *, keep_io: bool) -> Draft:
 
 
 def _border(model: onnx.ModelProto) -> frozenset[str]:
-    return frozenset(value.name for value in (*model.graph.input, *model.graph.output))
+    """Names of what is fed and returned; a weight may stand among the inputs and is neither."""
+    stored = {tensor.name for tensor in model.graph.initializer}
+    fed = {value.name for value in model.graph.input} - stored
+    return frozenset(fed | {value.name for value in model.graph.output})
 
 
 def _cast_at_the_border(model: onnx.ModelProto, narrow: tuple[int, ...]) -> None:

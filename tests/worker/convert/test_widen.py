@@ -7,13 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 from onnx import helper, numpy_helper
 
 from pytest_ortbench.core.recipe import Converted
 from tests.worker.graphs import serialised, value, weights
 
-from .conversions import DYNAMIC, FLOAT, FP32, HALF, made, stored
+from .conversions import DYNAMIC, FLOAT, FP32, HALF, made, outputs, sqnr_db, stored
 
 
 class TestWiden:
@@ -27,6 +28,24 @@ class TestWiden:
             [value("y", HALF, ["N", 16])],
             {"w": weights(16, 16, dtype="float16")},
         )
+
+    def test_weights_that_stand_among_the_inputs_are_widened_as_weights(
+        self, make: Callable[..., Converted], tmp_path: Path
+    ) -> None:
+        """As every file of IR version 3 lists them."""
+        model = onnx.load_from_string(self.source())
+        model.ir_version = 3
+        model.graph.input.append(value("w", HALF, [16, 16]))
+        make(model.SerializeToString(), FP32)
+        kinds = {v.name: v.type.tensor_type.elem_type for v in made(tmp_path).graph.input}
+        assert kinds == {"x": HALF, "w": FLOAT}
+        result = make(model.SerializeToString(), DYNAMIC)
+        assert result.facts["weights"].startswith("99.6 %")
+        x = np.random.default_rng(5).standard_normal((2, 16)).astype(np.float16)
+        expected = np.maximum(x.astype(np.float32) @ weights(16, 16, dtype="float16"), 0)
+        (found,) = outputs(tmp_path / "out" / "model.onnx", {"x": x})
+        assert found.dtype == np.float16
+        assert sqnr_db(expected, found) > 25
 
     @pytest.mark.parametrize(("keep", "kind"), [(True, HALF), (False, FLOAT)])
     def test_float16_becomes_float32_with_the_same_values(
