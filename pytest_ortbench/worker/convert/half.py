@@ -26,6 +26,7 @@ from pytest_ortbench.worker.convert.graph import (
     save,
     values_of,
 )
+from pytest_ortbench.worker.convert.weight_names import tell_apart
 
 if TYPE_CHECKING:
     import onnx
@@ -74,6 +75,7 @@ def to_half(source: Path, target: Path, recipe: Recipe) -> Draft:
     model, notes = load_typed(source)
     before = count_types(model)
     constants_to_initialisers(model)
+    tell_apart(model)
     if wanted == onnx.TensorProto.BFLOAT16:
         _refuse_float16(model)
         _refuse_without_bfloat16(model)

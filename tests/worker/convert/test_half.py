@@ -12,6 +12,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from pytest_ortbench.core.recipe import Converted
+from pytest_ortbench.worker.convert.graph import all_graphs
 from tests.worker.graphs import serialised, value, weights
 
 from .conversions import (
@@ -19,6 +20,7 @@ from .conversions import (
     FLOAT,
     FP16,
     HALF,
+    branching,
     convolutions,
     extremes,
     made,
@@ -153,3 +155,120 @@ class TestHalf:
         failure = refusal(make, convolutions(opset=13), BF16)
         assert failure.kind == "unsupported"
         assert "no operator with weights takes bfloat16 at operator set 13" in failure.message
+
+
+def namesakes(*, nested: bool = False) -> bytes:
+    """Branches that call different constants, and what they make, the same.
+
+    ``x + 2`` where the sum of ``x`` is positive, else ``x * -3``; with ``nested`` the constants are
+    read by an If inside the branch, for positive ``x[0]``, and ``x`` itself is given otherwise.
+    """
+    branches = []
+    for op, number in (("Add", 2), ("Mul", -3)):
+        constant = numpy_helper.from_array(np.full(4, number, np.float32), "k")
+        nodes = [helper.make_node("Constant", [], ["c0"], name=f"const_{op}", value=constant)]
+        compute = helper.make_node(op, ["x", "c0"], ["o"], name=op)
+        if nested:
+            inner = [
+                helper.make_graph([node], f"inner_{side}", [], [value("o", FLOAT, [4])])
+                for side, node in (
+                    ("then", compute),
+                    ("else", helper.make_node("Identity", ["x"], ["o"], name=f"same_{op}")),
+                )
+            ]
+            compute = helper.make_node(
+                "If",
+                ["first"],
+                ["made"],
+                name=f"if_{op}",
+                then_branch=inner[0],
+                else_branch=inner[1],
+            )
+        result = "made" if nested else "o"
+        branches.append(
+            helper.make_graph([*nodes, compute], "branch", [], [value(result, FLOAT, [4])])
+        )
+    return serialised(
+        [
+            helper.make_node("ReduceSum", ["x"], ["sum"], name="sum", keepdims=0),
+            helper.make_node("Greater", ["sum", "zero"], ["positive"], name="gt"),
+            helper.make_node("Gather", ["x", "start"], ["x0"], name="x0"),
+            helper.make_node("Greater", ["x0", "zero"], ["first"], name="gt0"),
+            helper.make_node(
+                "If",
+                ["positive"],
+                ["y"],
+                name="if",
+                then_branch=branches[0],
+                else_branch=branches[1],
+            ),
+        ],
+        [value("x", FLOAT, [4])],
+        [value("y", FLOAT, [4])],
+        {"zero": np.array(0, np.float32), "start": np.array(0, np.int64)},
+    )
+
+
+@pytest.mark.parametrize(
+    ("nested", "x", "expected"),
+    [
+        (False, [1, 2, 3, 4], [3, 4, 5, 6]),
+        (False, [1, -2, -3, -4], [-3, 6, 9, 12]),
+        (True, [1, 2, 3, 4], [3, 4, 5, 6]),
+        (True, [1, -2, -3, -4], [-3, 6, 9, 12]),
+        (True, [-1, 2, 3, 4], [-1, 2, 3, 4]),
+    ],
+)
+def test_branches_keep_their_own_weights_of_the_same_name(
+    make: Callable[..., Converted],
+    tmp_path: Path,
+    nested: bool,
+    x: list[float],
+    expected: list[float],
+) -> None:
+    make(namesakes(nested=nested), FP16)
+    (found,) = outputs(tmp_path / "out" / "model.onnx", {"x": np.array(x, np.float32)})
+    assert found.tolist() == expected
+    held = [
+        numpy_helper.to_array(tensor).tolist()
+        for inner in all_graphs(made(tmp_path).graph)
+        for tensor in inner.initializer
+        if tensor.data_type == HALF and list(tensor.dims) == [4]
+    ]
+    assert sorted(held) == [[-3] * 4, [2] * 4]
+
+
+def test_branches_keep_their_own_weights_in_bfloat16_too(
+    make: Callable[..., Converted], tmp_path: Path
+) -> None:
+    import ml_dtypes
+
+    model = onnx.load_from_string(branching())
+    model.opset_import[0].version = 16  # where an If takes bfloat16
+    for branch in model.graph.node[2].attribute:
+        side = branch.g.initializer[0].name
+        branch.g.initializer[0].name = branch.g.node[0].input[1] = "w"
+        branch.g.doc_string = side
+    make(model.SerializeToString(), BF16)
+    (choice,) = (node for node in made(tmp_path).graph.node if node.op_type == "If")
+    assert len(choice.attribute) == 2
+    for branch in choice.attribute:
+        seed = int(branch.g.doc_string[1:])
+        (tensor,) = (t for t in branch.g.initializer if list(t.dims) == [24, 24])
+        assert tensor.raw_data == weights(24, 24, seed=seed).astype(ml_dtypes.bfloat16).tobytes()
+
+
+def test_names_that_mean_one_thing_stay_and_others_are_never_taken() -> None:
+    from pytest_ortbench.worker.convert.weight_names import tell_apart
+
+    model = onnx.load_from_string(branching())
+    before = model.SerializeToString()
+    tell_apart(model)
+    assert model.SerializeToString() == before
+    branches = [attribute.g for attribute in model.graph.node[2].attribute]
+    for branch in branches:
+        branch.name = "b"
+        branch.initializer[0].name = branch.node[0].input[1] = "w"
+    tell_apart(model)
+    assert [branch.initializer[0].name for branch in branches] == ["w/b", "w/b/2"]
+    assert [branch.node[0].input[1] for branch in branches] == ["w/b", "w/b/2"]
