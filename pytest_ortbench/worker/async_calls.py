@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import queue
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter_ns
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -87,5 +87,36 @@ class AsyncCalls:
             self._slots[slot].run_async(None, feeds, done, (index, slot))
         for _ in self._slots:
             free.get()
+        if errors:
+            raise AsyncFailed(errors[0])
+
+    def until(self, over: Callable[[int], bool]) -> None:
+        """Keep inferences in flight until enough was run, and wait for those that were started.
+
+        Args:
+            over: Is called after each inference with the number of its place among those in
+                flight, and says whether that was enough.
+
+        Raises:
+            AsyncFailed: with ONNX Runtime's message, after all that was started is done.
+        """
+        free: queue.SimpleQueue[int] = queue.SimpleQueue()
+        errors: list[str] = []
+
+        def done(_outputs: object, slot: int, error: str) -> None:
+            if error:
+                errors.append(error)
+            free.put(slot)
+
+        for slot, session in enumerate(self._slots):
+            session.run_async(None, self._feeds, done, slot)
+        running, ended = len(self._slots), False
+        while running:
+            slot = free.get()
+            ended |= over(slot) or bool(errors)
+            if ended:
+                running -= 1
+            else:
+                self._slots[slot].run_async(None, self._feeds, done, slot)
         if errors:
             raise AsyncFailed(errors[0])

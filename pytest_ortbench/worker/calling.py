@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 #: Fills an array with the nanoseconds of one inference each.
 Loop = Callable[["array[int]"], None]
+#: Keeps all callers busy until a function that is called after each inference, with the number of
+#: its caller, says that it is enough.
+Until = Callable[[Callable[[int], bool]], None]
 
 
 def loop_of(case: Case, sessions: Sequence[InferenceSession], feeds: Mapping[str, object]) -> Loop:
@@ -40,6 +43,25 @@ def single_loop(case: Case, session: InferenceSession, feeds: Mapping[str, objec
             time_bound_runs, session.run_with_iobinding, binding, binding.synchronize_outputs
         )
     return functools.partial(time_runs, with_added_work(session.run, case.added_work), feeds)
+
+
+def until_of(loop: Loop) -> Until:
+    """Return what runs the inferences of a loop for as long as somebody wants."""
+    if isinstance(loop, Callers | AsyncCalls):
+        return loop.until
+    duration = array("q", bytes(8))
+    return alone(lambda: loop(duration))
+
+
+def alone(infer: Callable[[], object]) -> Until:
+    """Return the same for one caller."""
+
+    def until(over: Callable[[int], bool]) -> None:
+        infer()
+        while not over(0):
+            infer()
+
+    return until
 
 
 def call_of(

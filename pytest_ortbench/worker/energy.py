@@ -53,6 +53,11 @@ class Procedure:
     phase_s: float = 0.1
 
 
+#: Keeps all callers busy until a function that is called after each inference, with the number of
+#: its caller, says that it is enough; see :func:`~pytest_ortbench.worker.calling.until_of`.
+Load = Callable[[Callable[[int], bool]], object]
+
+
 class Sampler(Protocol):
     """Reads a meter meanwhile."""
 
@@ -68,7 +73,8 @@ class EnergyPass:
 
     Args:
         meter: Reads the device.
-        infer: Runs one inference to its end.
+        load: Runs inferences, all callers at a time.
+        callers: How many they are.
         procedure: How it is carried out.
         clock: Nanoseconds; a test sets its own time.
         sleep: Waits for seconds.
@@ -79,8 +85,9 @@ class EnergyPass:
     def __init__(
         self,
         meter: Meter,
-        infer: Callable[[], object],
+        load: Load,
         *,
+        callers: int = 1,
         procedure: Procedure | None = None,
         clock: Callable[[], int] = time.perf_counter_ns,
         sleep: Callable[[float], object] = time.sleep,
@@ -88,7 +95,8 @@ class EnergyPass:
         seed: int | None = None,
     ) -> None:
         self._meter = meter
-        self._infer = infer
+        self._run_load = load
+        self._callers = callers
         self._procedure = procedure or Procedure()
         self._clock = clock
         self._sleep = sleep
@@ -153,29 +161,36 @@ class EnergyPass:
 
     def _load(self, end_ns: int, idle_w: float | None, start_c: float | None) -> EnergyWindow | str:
         """One trial, or why there is no window."""
-        procedure, clock, infer = self._procedure, self._clock, self._infer
+        procedure, clock = self._procedure, self._clock
         self._sleep(self._random.uniform(0.0, procedure.phase_s))
         trace = self._sampler.start()
-        began = clock()
-        settled = began + int(procedure.drop_s * 1e9)
+        ran = _Ran(began_ns=clock(), ends_ns=[array("q") for _ in range(self._callers)])
+        settled = ran.began_ns + int(procedure.drop_s * 1e9)
         look = settled + int(procedure.least.seconds * 1e9)
-        ends = array("q")
+
+        def over(caller: int) -> bool:
+            nonlocal look
+            now = clock()
+            ran.ends_ns[caller].append(now)
+            # The others end what they are in, so that it counts in part.
+            if ran.over:
+                return True
+            if now < look and now < end_ns:
+                return False
+            look = now + _LOOK_NS
+            span = self._span(trace, settled, now)
+            if span is not None and procedure.least.met_by(span, ran.inferences(span)):
+                ran.span = span
+            ran.over = ran.span is not None or now >= end_ns
+            return ran.over
+
         try:
-            while True:
-                infer()
-                now = clock()
-                ends.append(now)
-                if now < look and now < end_ns:
-                    continue
-                look = now + _LOOK_NS
-                span = self._span(trace, settled, now)
-                if span is not None and procedure.least.met_by(span, _count(ends, began, span)):
-                    break
-                if now >= end_ns:
-                    return self._too_short(len(ends), (now - began) * 1e-9)
+            self._run_load(over)
         finally:
             self._sampler.stop()
-        return self._window(trace, span, _count(ends, began, span), idle_w, start_c)
+        if ran.span is None:
+            return self._too_short(sum(map(len, ran.ends_ns)), (clock() - ran.began_ns) * 1e-9)
+        return self._window(trace, ran.span, ran.inferences(ran.span), idle_w, start_c)
 
     def _span(self, trace: Trace, from_ns: int, now: int) -> Span | None:
         """The window so far; one without a counter only where there is none, or it is stuck."""
@@ -228,8 +243,22 @@ class EnergyPass:
         )
 
 
-def _count(ends: array[int], began: int, span: Span) -> float:
-    return inferences_between(ends, began_ns=began, start_ns=span.start_ns, end_ns=span.end_ns)
+@dataclass(slots=True, kw_only=True)
+class _Ran:
+    """What was run in one trial: when each inference of each caller ended, and the window."""
+
+    began_ns: int
+    ends_ns: list[array[int]]
+    span: Span | None = None
+    over: bool = False
+
+    def inferences(self, span: Span) -> float:
+        """Inferences of all callers in a window; while they run, without those in flight."""
+        start, end = span.start_ns, span.end_ns
+        return sum(
+            inferences_between(ends, began_ns=self.began_ns, start_ns=start, end_ns=end)
+            for ends in self.ends_ns
+        )
 
 
 def _power(span: Span | None) -> float | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import time
 from array import array
@@ -32,7 +33,7 @@ from pytest_ortbench.worker import outputs
 from pytest_ortbench.worker.async_calls import require_async
 from pytest_ortbench.worker.binding import device_of
 from pytest_ortbench.worker.callers import Callers
-from pytest_ortbench.worker.calling import call_of, loop_of, single_loop
+from pytest_ortbench.worker.calling import call_of, loop_of, single_loop, until_of
 from pytest_ortbench.worker.contention import ContentionMeter, difference, most_growth
 from pytest_ortbench.worker.device_memory import DeviceMemory
 from pytest_ortbench.worker.energy_meter import NoMeter, open_meter, why_no_meter
@@ -226,8 +227,10 @@ class MeasuredCase:
         from pytest_ortbench.worker.operator_profile import plain_runs, profile_operators
 
         self._enter("profile")
-        loop, duration = self._live_loop(), _room_for(1)
-        plain = plain_runs(lambda: loop(duration))
+        # One caller, as in the profiled session.
+        single = single_loop(self.case, self._live(), self.feeds)
+        plain = plain_runs(functools.partial(single, _room_for(1)))
+        del single
         self._release()
         return profile_operators(
             self.case, self.feeds, plain, threads=self._threads, cpus=self._cpus, keep=keep
@@ -248,9 +251,9 @@ class MeasuredCase:
         if others:
             whose = f"{others} other processes" if others > 1 else "another process"
             return Energy(reason=f"{whose} computed on the device; its energy can't be told apart")
-        loop, duration = self._live_loop(), _room_for(1)
+        load, callers = until_of(self._live_loop()), self.case.callers
         procedure = Procedure(least=Least(seconds=self.case.sampling.energy_window_s))
-        return EnergyPass(meter, lambda: loop(duration), procedure=procedure).run(budget_s)
+        return EnergyPass(meter, load, callers=callers, procedure=procedure).run(budget_s)
 
     def soak(self, seconds: float, shapes: Sequence[tuple[InputSpec, ...]] = ()) -> Soak:
         """Run on and on, through all shapes in turn if any, and watch resident memory."""

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pytest_ortbench.core.case import Provider
+from pytest_ortbench.worker.calling import alone
 from pytest_ortbench.worker.energy import EnergyPass, Procedure
 from pytest_ortbench.worker.energy_meter import Meter, open_meter
 from pytest_ortbench.worker.energy_sampler import Reader, Trace
@@ -176,7 +177,7 @@ def trial(shape: str, window_ms: int, phase: int, state: mmap.mmap, **how: Any) 
     module.span_of = spy
     energy = EnergyPass(
         meter,
-        simulation.infer,
+        alone(simulation.infer),
         procedure=Procedure(trials=1, **how),
         clock=simulation.clock,
         sleep=simulation.sleep,

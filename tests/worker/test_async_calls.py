@@ -3,6 +3,7 @@
 # ruff: noqa: ARG002, ARG005  (a stand-in takes what it is handed)
 from __future__ import annotations
 
+import contextlib
 import threading
 from array import array
 from collections.abc import Callable
@@ -33,7 +34,8 @@ class Slow:
     def run_async(self, names: None, feeds: object, done: Done, token: object) -> None:
         def work() -> None:
             # Nobody is done before as many as asked are in flight.
-            self.together.wait(timeout=30)
+            with contextlib.suppress(threading.BrokenBarrierError):
+                self.together.wait(timeout=30)
             self.ran += 1
             done([], token, self.error)
 
@@ -53,6 +55,31 @@ def test_an_error_reaches_whoever_asked_after_all_are_done() -> None:
     session = Slow(1, error="no such tensor")
     with pytest.raises(AsyncFailed, match="no such tensor"):
         AsyncCalls(cast("list[Any]", [session]), {}, 1)(array("q", bytes(8 * 20)))
+    assert session.ran == 1
+
+
+def test_as_many_are_in_flight_until_it_is_enough() -> None:
+    session = Slow(1)
+    session.together = threading.Barrier(3)
+    ran = [0, 0, 0]
+
+    def over(slot: int) -> bool:
+        ran[slot] += 1
+        if sum(ran) == 30:
+            # What was started meanwhile has nobody to wait for.
+            session.together.abort()
+        return sum(ran) >= 30
+
+    calls = AsyncCalls(cast("list[Any]", [session]), {}, 3)
+    calls.until(over)
+    assert 30 <= sum(ran) <= 32
+    assert all(ran)
+
+
+def test_an_error_ends_what_is_kept_in_flight() -> None:
+    session = Slow(1, error="no such tensor")
+    with pytest.raises(AsyncFailed, match="no such tensor"):
+        AsyncCalls(cast("list[Any]", [session]), {}, 1).until(lambda _: False)
     assert session.ran == 1
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from array import array
 from pathlib import Path
@@ -54,6 +55,54 @@ def test_what_an_inference_raises_reaches_whoever_asked() -> None:
     durations = array("q", bytes(8 * 3))
     with pytest.raises(ValueError, match="no such tensor"):
         callers(durations)
+    callers.close()
+
+
+class Round:
+    """Callers that get on together only, and a count of what each has run."""
+
+    def __init__(self, callers: int, enough: int) -> None:
+        self.together = threading.Barrier(callers)
+        self.ran = [0] * callers
+        self.enough = enough
+
+    def call(self) -> None:
+        # Nobody gets on before all are in an inference at the same time.
+        with contextlib.suppress(threading.BrokenBarrierError):
+            self.together.wait(timeout=30)
+
+    def over(self, caller: int) -> bool:
+        self.ran[caller] += 1
+        if sum(self.ran) == self.enough:
+            self.together.abort()
+        return sum(self.ran) >= self.enough
+
+
+def test_all_callers_are_busy_until_it_is_enough() -> None:
+    found = Round(3, enough=30)
+    callers = Callers([found.call] * 3)
+    callers.until(found.over)
+    # Ten each, and what two of them were in when the third one had the last of thirty.
+    assert all(ran in (10, 11) for ran in found.ran)
+    assert 30 <= sum(found.ran) <= 32
+    # Blocks are timed as before.
+    durations = array("q", bytes(8 * 4))
+    callers(durations)
+    assert all(duration > 0 for duration in durations)
+    callers.close()
+
+
+def test_what_an_inference_raises_ends_all_callers() -> None:
+    failing = threading.Event()
+
+    def fail() -> None:
+        failing.set()
+        raise ValueError("no such tensor")
+
+    callers = Callers([lambda: failing.wait(timeout=30), fail])
+    # Nobody says that it is enough.
+    with pytest.raises(ValueError, match="no such tensor"):
+        callers.until(lambda _: False)
     callers.close()
 
 

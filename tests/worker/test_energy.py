@@ -13,6 +13,7 @@ import pytest
 from pytest_ortbench.analysis.validity import flags_of
 from pytest_ortbench.core.case import Provider
 from pytest_ortbench.core.energy import Energy, EnergyWindow
+from pytest_ortbench.worker.calling import alone
 from pytest_ortbench.worker.energy import EnergyPass, Procedure
 from pytest_ortbench.worker.energy_meter import DeviceState, NoMeter, open_meter
 from pytest_ortbench.worker.energy_sampler import Reader, ThreadSampler, Trace
@@ -91,6 +92,7 @@ SHORT = """
 import json, time
 from pytest_ortbench.core.case import Provider
 from pytest_ortbench.schema.wire import to_plain
+from pytest_ortbench.worker.calling import alone
 from pytest_ortbench.worker.energy import EnergyPass, Procedure
 from pytest_ortbench.worker.energy_meter import open_meter
 from pytest_ortbench.worker.energy_trace import Least
@@ -99,7 +101,7 @@ procedure = Procedure(
     least=Least(seconds=0.5, ticks=4, inferences=5), trials=2, drop_s=0.1, cooldown_s=0.4,
     settle_s=0.1,
 )
-energy = EnergyPass(meter, lambda: time.sleep(0.01), procedure=procedure).run(60)
+energy = EnergyPass(meter, alone(lambda: time.sleep(0.01)), procedure=procedure).run(60)
 print(json.dumps(to_plain(energy)))
 """
 
@@ -291,7 +293,7 @@ def laid_pass(
             simulation.infer()
 
     made = EnergyPass(
-        meter, infer, procedure=Procedure(**how), clock=simulation.clock, sleep=simulation.sleep,
+        meter, alone(infer), procedure=Procedure(**how), clock=simulation.clock, sleep=simulation.sleep,
         sampler=simulation.sampler(meter), seed=1,
     )  # fmt: skip
     return made, simulation
