@@ -15,6 +15,7 @@ from pytest_ortbench.core.outcome import RuntimeInfo
 from pytest_ortbench.launch.installed import Installed, installed
 from pytest_ortbench.launch.installer import python_of
 from pytest_ortbench.launch.launcher import ProcessLauncher
+from pytest_ortbench.launch.package_sources import sources
 
 #: Reading the records of all packages, on a slow disk.
 _LOOK_S = 60.0
@@ -23,10 +24,13 @@ _TAIL = 400
 _PACKAGES = """\
 import importlib.metadata, json, platform, sysconfig
 paths = [sysconfig.get_path("purelib"), sysconfig.get_path("platlib")]
-packages = {d.metadata["Name"]: d.version for d in importlib.metadata.distributions(path=paths)}
+found = list(importlib.metadata.distributions(path=paths))
+packages = {d.metadata["Name"]: d.version for d in found}
+urls = {d.metadata["Name"]: d.read_text("direct_url.json") for d in found}
 print(json.dumps({
     "python": platform.python_version(), "platform": sysconfig.get_platform(),
     "packages": packages, "paths": sorted(set(paths)),
+    "urls": {name: text for name, text in urls.items() if text},
 }))
 """
 _CPU = Provider(alias="cpu", name="CPUExecutionProvider")
@@ -48,12 +52,14 @@ class Facts:
         python: Version of its Python.
         platform: As :func:`sysconfig.get_platform` says there.
         packages: Versions of all distributions by normalised name.
+        sources: Where those came from that came from no index, by normalised name.
         onnxruntime: What of ONNX Runtime is installed.
     """
 
     python: str
     platform: str
     packages: dict[str, str] = field(default_factory=dict)
+    sources: dict[str, str] = field(default_factory=dict)
     onnxruntime: Installed
 
     @property
@@ -88,6 +94,7 @@ def look(folder: Path) -> Facts:
         python=found["python"],
         platform=found["platform"],
         packages=_normalised(found["packages"]),
+        sources=sources(_normalised(found["urls"])),
         onnxruntime=installed(found["paths"]),
     )
 

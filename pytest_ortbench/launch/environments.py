@@ -1,9 +1,10 @@
 """Virtual environments that are runtimes: made once from a requirement list, then kept.
 
 Each has a folder in the cache, named after its label and its content: all packages with their
-versions, the version of Python, the platform. So two lists that lead to the same packages share one
-environment. It is made under a name that nobody uses, checked, and renamed when it is complete;
-whatever interrupts that leaves nothing that could be taken for a runtime.
+versions and, where they came from no index, with their source, the version of Python, the platform.
+So two lists that lead to the same packages share one environment. It is made under a name that
+nobody uses, checked, and renamed when it is complete; whatever interrupts that leaves nothing that
+could be taken for a runtime.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -33,6 +34,7 @@ from pytest_ortbench.launch.environment_facts import (
 )
 from pytest_ortbench.launch.installer import Installer, InstallError, find_installer, python_of
 from pytest_ortbench.launch.interpreters import Interpreter, find_interpreters
+from pytest_ortbench.launch.package_sources import file_digests, from_urls
 from pytest_ortbench.launch.python_choice import failure_without, fitting
 from pytest_ortbench.launch.runtime_specs import RequirementList
 from pytest_ortbench.schema.wire import WireError, from_plain, to_plain
@@ -55,6 +57,7 @@ class Manifest:
         python: Version of its Python.
         platform: What it runs on.
         packages: Versions of all distributions by normalised name.
+        sources: Where those came from that came from no index, by normalised name.
         onnxruntime: Version of ONNX Runtime, as it says itself.
         numpy: Version of numpy.
         created_at: UTC, ISO 8601.
@@ -73,11 +76,14 @@ class Manifest:
     created_at: str
     size_bytes: int
     made_with: str
+    sources: dict[str, str] = field(default_factory=dict)
 
     @property
     def digest(self) -> str:
         """Eight digits that stand for the content."""
-        content = [sorted(self.packages.items()), self.python, self.platform]
+        content: list[object] = [sorted(self.packages.items()), self.python, self.platform]
+        if self.sources:
+            content.append(sorted(self.sources.items()))
         return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:8]
 
 
@@ -141,12 +147,13 @@ class Environments:
             WorkerError: ``unavailable`` with the reason, if it can't be made.
         """
         request = _request(requirements, python)
-        found = self._find(request)
+        named = from_urls(requirements.requirements)
+        found = self._find(request, named)
         if found is not None:
             return found
         try:
             with self._locked():
-                found = self._find(request)
+                found = self._find(request, named)
                 if found is not None:  # another process was faster
                     return found
                 self._sweep()
@@ -170,10 +177,14 @@ class Environments:
             environment.folder.rename(doomed)
             self._sweep()
 
-    def _find(self, request: str) -> Environment | None:
+    def _find(self, request: str, from_urls: frozenset[str]) -> Environment | None:
         here = this_platform()
         for each in self.all():
-            if request in each.manifest.requests and each.manifest.platform == here:
+            if (
+                request in each.manifest.requests
+                and each.manifest.platform == here
+                and from_urls <= each.manifest.sources.keys()
+            ):
                 return each
         return None
 
@@ -262,6 +273,7 @@ class Environments:
             python=facts.python,
             platform=facts.platform,
             packages=facts.packages,
+            sources=facts.sources,
             onnxruntime=info.version,
             numpy=info.numpy,
             created_at=datetime.now(timezone.utc).isoformat(timespec="seconds"),
@@ -307,7 +319,8 @@ def _write(folder: Path, manifest: Manifest) -> None:
 def _request(requirements: RequirementList, python: str) -> str:
     """What is kept with an environment to find it again without asking any index."""
     wish = python or f"{sys.version_info[0]}.{sys.version_info[1]}"
-    return f"{requirements.request} for Python {wish}"
+    files = "".join(f" ({text})" for text in file_digests(requirements.requirements))
+    return f"{requirements.request}{files} for Python {wish}"
 
 
 def _unavailable(requirements: RequirementList, reason: str, hint: str = "") -> WorkerError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -51,10 +52,12 @@ class FakeInstaller:
         site = _site(folder)
         for requirement in map(Requirement, requirements):
             pins = [each.version for each in requirement.specifier if each.operator == "=="]
+            if requirement.url is not None:
+                pins = [requirement.url.rsplit("/", 1)[-1].split("-")[1]]
             version = pins[0] if pins else self.newest.get(requirement.name, "1.0")
             if requirement.name == "numpy":
                 version = "1.26.4" if str(requirement.specifier) == "<2" else pins[0]
-            _record(site, requirement.name, version)
+            _record(site, requirement.name, version, requirement.url)
             if self.interrupt is not None:
                 raise self.interrupt
         if not list(site.glob("numpy-*")):
@@ -79,7 +82,7 @@ def _site(folder: Path) -> Path:
     return Path(done.stdout.strip())
 
 
-def _record(site: Path, name: str, version: str) -> None:
+def _record(site: Path, name: str, version: str, url: str | None = None) -> None:
     """Write the metadata of a distribution; those of ONNX Runtime bring its package."""
     for old in site.glob(f"{name}-*.dist-info"):
         for file in old.iterdir():
@@ -90,6 +93,8 @@ def _record(site: Path, name: str, version: str) -> None:
     (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
     brings = name.startswith("onnxruntime") and "plugin" not in name
     (folder / "RECORD").write_text("onnxruntime/__init__.py,,\n" if brings else "")
+    if url is not None:
+        (folder / "direct_url.json").write_text(json.dumps({"archive_info": {}, "url": url}))
 
 
 def _package(name: str) -> Path:
