@@ -72,7 +72,7 @@ class Variants:
             size_bytes=made.size_bytes,
             recipe={**case.variant.recipe, **made.facts},
             external_files=made.external_files,
-            notes=made.notes,
+            notes=(*case.variant.notes, *made.notes),
         )
         return replace(case, variant=variant)
 

@@ -17,6 +17,11 @@ from pytest_ortbench.plan.calibration_sets import stored_sets
 #: Files in ONNX Runtime's own format, which its tools can't read either.
 _ORT = ".ort"
 
+_SAME_INPUTS = (
+    "accuracy was checked on the calibration inputs: labels (--ort-dataset) or calibration_data of "
+    "its own judge it independently"
+)
+
 _HALF = {"fp16": "tensor(float16)", "bf16": "tensor(bfloat16)"}
 
 
@@ -124,6 +129,8 @@ def variant_of(
             calibration = stored_sets(model, data)
         except (UsageError, OSError) as error:
             refusal = _no_calibration(error, recipe)
+    if inputs is not None and _among(inputs, calibration):
+        variant = replace(variant, notes=(_SAME_INPUTS,))
     conversion = Conversion(
         recipe=recipe,
         source=model.path,
@@ -136,6 +143,13 @@ def variant_of(
         custom_ops=custom_ops,
     )
     return PlannedVariant(variant=variant, conversion=conversion, refusal=refusal)
+
+
+def _among(inputs: Path, calibration: Sequence[Sequence[InputSpec]]) -> bool:
+    """Whether the inputs that are measured calibrate, too."""
+    measured = inputs.resolve()
+    files = {Path(spec.path).resolve() for specs in calibration for spec in specs}
+    return any(measured in (file, *file.parents) for file in files)
 
 
 def _no_calibration(error: UsageError | OSError, recipe: Recipe) -> Failure:

@@ -86,6 +86,13 @@ def test_a_case_gets_the_file_its_digest_and_how_it_was_made(tmp_path: Path) -> 
     assert case.case_id == planned().case_id
 
 
+def test_what_the_plan_says_of_a_variant_stands_before_what_its_tool_says(tmp_path: Path) -> None:
+    case = planned()
+    case = replace(case, variant=replace(case.variant, notes=("planned",)))
+    made = Variants(launcher=FakeLauncher(), folder=tmp_path).prepare(case, conversion())  # type: ignore[arg-type]  # a launcher as far as it is asked
+    assert made.variant.notes == ("planned", "clamped")
+
+
 def test_a_second_case_and_a_second_run_convert_nothing(tmp_path: Path) -> None:
     launcher = FakeLauncher()
     variants = Variants(launcher=launcher, folder=tmp_path)  # type: ignore[arg-type]  # a launcher as far as it is asked

@@ -157,6 +157,27 @@ class TestCalibration:
         assert found.conversion is not None
         assert len(found.conversion.calibration) == 1
 
+    def test_accuracy_on_the_calibration_inputs_is_said(self, tmp_path: Path) -> None:
+        real = self.sets(tmp_path / "real", 2)
+        other = self.sets(tmp_path / "other", 1)
+
+        def notes(data: Path | None, inputs: Path | None) -> tuple[str, ...]:
+            recipe = replace(RECIPES["int8-static"], calibration_data=str(data or ""))
+            return variant_of(
+                model(), "int8-static", {"int8-static": recipe}, drawn_for=(SPEC,), inputs=inputs
+            ).variant.notes
+
+        said = (
+            "accuracy was checked on the calibration inputs: labels (--ort-dataset) or "
+            "calibration_data of its own judge it independently",
+        )
+        assert notes(None, real / "0.npz") == said
+        assert notes(real, real / "0.npz") == said
+        assert notes(other, real / "0.npz") == ()
+        assert notes(real, None) == ()
+        assert notes(None, None) == ()
+        assert plan(model(), "int8-dynamic", inputs=real / "0.npz").variant.notes == ()
+
     def test_data_that_does_not_fit_is_unsupported_with_the_reason(self, tmp_path: Path) -> None:
         np.savez(tmp_path / "a.npz", z=np.zeros((1, 4), np.float32))
         recipe = replace(RECIPES["int8-static"], calibration_data=str(tmp_path))

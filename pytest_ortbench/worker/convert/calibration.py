@@ -28,6 +28,10 @@ def _drawn_sets(conversion: Conversion) -> int:
     return min(_MOST, max(_FEWEST, math.ceil(_VALUES / max(values, 1))))
 
 
+def _sets(count: int) -> str:
+    return "set" if count == 1 else "sets"
+
+
 class InputSets:
     """Input sets one after the other, in the form that ONNX Runtime's calibrators read.
 
@@ -46,11 +50,13 @@ class InputSets:
         recipe = conversion.recipe
         if recipe.calibration_data or conversion.calibration:
             self._count = len(conversion.calibration)
-            self.description = f"{self._count} stored input sets"
+            self.description = f"{self._count} stored input {_sets(self._count)}"
         else:
             # Where nothing is drawn, each set would be the same.
             self._count = _drawn_sets(conversion) if varies(conversion.inputs) else 1
-            self.description = f"{self._count} drawn input sets (seed {conversion.seed})"
+            self.description = (
+                f"{self._count} drawn input {_sets(self._count)} (seed {conversion.seed})"
+            )
         if not self._count:
             raise WorkerError(
                 Failure(

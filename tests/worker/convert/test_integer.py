@@ -228,7 +228,7 @@ class TestInteger:
         assert "no calibration data in /data/none" in failure.message
 
     def test_stored_sets_calibrate(self, make: Callable[..., Converted], tmp_path: Path) -> None:
-        sets = []
+        sets: list[tuple[InputSpec, ...]] = []
         for number in range(3):
             path = tmp_path / f"set{number}.npz"
             np.savez(path, x=np.full((1, 48), number - 1, np.float32))
@@ -243,6 +243,9 @@ class TestInteger:
             sets.append((spec,))
         result = make(mlp(), STATIC, calibration=tuple(sets))
         assert result.facts["calibrated_on"] == "3 stored input sets"
+        one = make(mlp(), STATIC, calibration=(sets[0],))
+        assert one.facts["calibrated_on"] == "1 stored input set"
+        make(mlp(), STATIC, calibration=tuple(sets))
         scale = numpy_helper.to_array(stored(made(tmp_path))["x_scale"])
         assert float(scale) == pytest.approx(2 / 255, rel=1e-5)
 
