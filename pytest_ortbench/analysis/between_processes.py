@@ -13,6 +13,9 @@ lowest and the highest of ``k`` independent ones hold the median over processes 
   outwards, each way, by as much as they differ (80 % where that is all there is), and by what
   processes were often seen to differ, if that is more;
 - one is moved outwards by the latter.
+
+Trials in one process that are repeated measures of one number (the windows of an energy pass) follow
+the same rule, but that nothing is known of how far apart they are often seen.
 """
 
 from __future__ import annotations
@@ -51,13 +54,17 @@ class OfProcess(NamedTuple):
 
 
 def over_processes(
-    own: Sequence[OfProcess], also: tuple[float, float] | None = None
+    own: Sequence[OfProcess],
+    also: tuple[float, float] | None = None,
+    *,
+    least: float = PROCESS_SPREAD,
 ) -> tuple[float, float]:
     """Ends of the 95 % interval of a number over fresh processes.
 
     Args:
         own: What each process says, at least one.
         also: What the interval must hold in any case: one over all samples together.
+        least: By which share the ends of one or two are moved outwards at least.
 
     Returns:
         Low and high, which hold the median of the numbers. Of numbers that are not above 0, which
@@ -74,7 +81,7 @@ def over_processes(
         return low, high
     if processes < min(STUDENT):
         apart = max(values) / min(values)
-        outwards = min(1 - PROCESS_SPREAD, 1 / apart), max(1 + PROCESS_SPREAD, apart)
+        outwards = min(1 - least, 1 / apart), max(1 + least, apart)
         return min(low, low * outwards[0]), high * outwards[1]
     if processes in STUDENT:
         logarithms = [math.log(value) for value in values]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from pytest_ortbench.analysis.between_processes import OfProcess, over_processes
 from pytest_ortbench.analysis.collector import Collector
 from pytest_ortbench.core.metrics import STARTUP_METRICS
 from pytest_ortbench.core.outcome import CaseResult
@@ -94,12 +95,9 @@ def _add_create(collector: Collector, name: str, page_cache: str, start_ups: Sta
         collector.add(name, None, reason=reasons[0] if reasons else "no process started so")
         return
     [condition] = fitting
-    middle, low, high = condition.spread(lambda trial: trial.session_create_ns)
-    several = len(condition.trials) > 1
-    collector.add(
-        name,
-        middle,
-        low=low if several else None,
-        high=high if several else None,
-        samples=len(condition.trials),
-    )
+    times = [trial.session_create_ns * 1e-9 for trial in condition.trials]
+    low: float | None = None
+    high: float | None = None
+    if len(times) > 1:
+        low, high = over_processes([OfProcess.alone(one) for one in times])
+    collector.add(name, median(times), low=low, high=high, samples=len(times))
