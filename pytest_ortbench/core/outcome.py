@@ -26,7 +26,7 @@ from pytest_ortbench.core.task import TaskAccuracy
 FAILURE_KINDS: dict[str, str] = {
     "unsupported": "the model, operator set, precision or shape can't run there",
     "unavailable": "no such provider, device or library here",
-    "fallback": "the provider exists but took no computing node",
+    "fallback": "the provider exists, but took no computing node or left the asked device",
     "out_of_memory": "memory ran out",
     "timeout": "the case took longer than --ort-timeout",
     "crash": "the measured process died",

@@ -23,7 +23,7 @@ from pytest_ortbench.core.profile import OperatorProfile
 from pytest_ortbench.core.soak import Soak
 from pytest_ortbench.core.stages import FrameBlock, StagesReady
 from pytest_ortbench.core.task import TaskAccuracy
-from pytest_ortbench.launch.diagnose import Evidence, diagnose, graph_refused
+from pytest_ortbench.launch.diagnose import Evidence, diagnose, graph_refused, left_device
 from pytest_ortbench.launch.ending import tail
 from pytest_ortbench.launch.process import Refused, WorkerProcess
 from pytest_ortbench.launch.staging import Files, dataset_for
@@ -165,6 +165,14 @@ class ProcessWorker:
 
     def _ask(self, question: Question, answer: type[_T]) -> _T:
         return ask(self._process, question, answer, self.deadline, self._case)
+
+
+def require_device(process: WorkerProcess, provider: Provider) -> None:
+    """Refuse a session whose provider left the asked device for another one by itself."""
+    log = process.read_log()
+    failure = left_device(log, provider)
+    if failure is not None:
+        raise WorkerError(replace(failure, log_tail=tail(log)))
 
 
 def ask(

@@ -10,7 +10,12 @@ import re
 from dataclasses import replace
 
 from pytest_ortbench.core.outcome import Failure
-from pytest_ortbench.launch.diagnose_providers import RULES, graph_refused, provider_kernel
+from pytest_ortbench.launch.diagnose_providers import (
+    RULES,
+    graph_refused,
+    left_device,
+    provider_kernel,
+)
 from pytest_ortbench.launch.evidence import Evidence, Rule, failure_of
 from pytest_ortbench.launch.missing_library import implied_by, missing_library
 from pytest_ortbench.launch.native_text import error_code, readable
@@ -20,6 +25,7 @@ __all__ = [
     "diagnose",
     "graph_refused",
     "implied_by",
+    "left_device",
     "missing_library",
     "out_of_memory",
 ]

@@ -129,6 +129,28 @@ def graph_refused(log: str, provider: Provider) -> Failure | None:
     )
 
 
+def left_device(log: str, provider: Provider) -> Failure | None:
+    """Say that OpenVINO compiled for its CPU what it could not compile for the asked device.
+
+    It does so unless ONNX Runtime's own fallback is switched off, goes on with a warning, and its
+    nodes stand in the profile as its own all the same.
+
+    Args:
+        log: The native log.
+        provider: The asked provider.
+    """
+    if "Falling back to OV CPU" not in log:
+        return None
+    device = provider.options.get("device_type") or provider.device or "the asked device"
+    return Failure(
+        kind="fallback",
+        phase="session",
+        message=f"OpenVINO could not compile the model for {device} and runs it on its CPU instead",
+        hint="The native log may say why; --ort-session-option=session.disable_cpu_ep_fallback=1 "
+        "makes it an error with the reason. openvino:CPU measures the CPU",
+    )
+
+
 def _library_failure(evidence: Evidence, library: str) -> Failure:
     product = implied_by(library)
     needs = f" ({product})" if product else ""

@@ -16,7 +16,7 @@ from pytest_ortbench.core.node_error import NodeErrors
 from pytest_ortbench.core.outcome import Failure, RuntimeInfo
 from pytest_ortbench.core.recipe import Conversion, Converted
 from pytest_ortbench.core.start_up import StartTrial
-from pytest_ortbench.launch.case_worker import ProcessWorker, ask
+from pytest_ortbench.launch.case_worker import ProcessWorker, ask, require_device
 from pytest_ortbench.launch.diagnose import graph_refused
 from pytest_ortbench.launch.native_text import readable
 from pytest_ortbench.launch.process import WorkerProcess
@@ -80,6 +80,7 @@ class ProcessLauncher:
             files = _files(process, deadline, case)
             question = Open(case=files.case(case), engines=self._engines(case))
             opened = ask(process, question, Opened, deadline, case)
+            require_device(process, case.provider)
         except BaseException:
             process.close()
             raise
@@ -91,7 +92,9 @@ class ProcessLauncher:
         process = self._start(case.runtime, f"{case.case_id}-start-up", deadline)
         try:
             there = _files(process, deadline, case).case(case)
-            return ask(process, replace(question, case=there), StartTrial, deadline, case)
+            trial = ask(process, replace(question, case=there), StartTrial, deadline, case)
+            require_device(process, case.provider)
+            return trial
         finally:
             process.close()
 
@@ -262,6 +265,7 @@ class ProcessLauncher:
             try:
                 question = ProbeProvider(provider=provider)
                 probed = ask(process, question, Probed, deadline, provider=provider)
+                require_device(process, provider)
                 refused = graph_refused(process.read_log(), provider)
             finally:
                 process.close()

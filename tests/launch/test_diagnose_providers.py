@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pytest_ortbench.core.case import Provider, Runtime
-from pytest_ortbench.launch.diagnose import Evidence, diagnose, graph_refused
+from pytest_ortbench.launch.diagnose import Evidence, diagnose, graph_refused, left_device
 from pytest_ortbench.launch.launcher import ProcessLauncher
 from pytest_ortbench.plan.providers import parse_provider
 from pytest_ortbench.schema.protocol import Refusal
@@ -157,3 +157,27 @@ def test_a_plug_in_that_ends_the_process_hides_no_other_provider(tmp_path: Path)
         "plug-ins": "one of them ends the process: the measured process died with SIGABRT "
         "while loading plug-in providers"
     }
+
+
+#: As OpenVINO's provider writes it, without a space between its two sentences.
+_LEFT = (
+    "\x1b[0;93m2025-01-01 10:00:00.1 [W:onnxruntime:Default, basic_backend.cc:1 BasicBackend] "
+    "Model compilation failed at OV NPU.Falling back to OV CPU for execution\x1b[m\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("spec", "device"), [("openvino:NPU", "NPU"), ("openvino:AUTO:NPU,CPU", "AUTO:NPU,CPU")]
+)
+def test_openvino_that_left_the_npu_is_a_fallback(spec: str, device: str) -> None:
+    failure = left_device(f"before\n{_LEFT}after", parse_provider(spec))
+    assert failure is not None
+    assert (failure.kind, failure.phase) == ("fallback", "session")
+    assert failure.message == (
+        f"OpenVINO could not compile the model for {device} and runs it on its CPU instead"
+    )
+
+
+def test_openvino_that_says_nothing_of_it_stays() -> None:
+    log = _LEFT.replace("Falling back to OV CPU for execution", "")
+    assert left_device(log, parse_provider("openvino:NPU")) is None
