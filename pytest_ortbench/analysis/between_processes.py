@@ -14,8 +14,8 @@ lowest and the highest of ``k`` independent ones hold the median over processes 
   processes were often seen to differ, if that is more;
 - one is moved outwards by the latter.
 
-Trials in one process that are repeated measures of one number (the windows of an energy pass) follow
-the same rule, but that nothing is known of how far apart they are often seen.
+Trials in one process that measure one number again (the windows of an energy pass) follow the same
+rule, but that nothing is known of how far apart they are often seen.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ def add_energy(collector: Collector, result: CaseResult) -> None:
 def _add_rate(
     collector: Collector, name: str, amounts: Sequence[float], per: Sequence[float]
 ) -> None:
-    """The sum of ``amounts`` over that of ``per``, with the interval that the single ratios give."""
+    """The sum of ``amounts`` over that of ``per``, with an interval from the single ratios."""
     if not sum(per):
         collector.add(name, None, reason="no inference in the windows")
         return

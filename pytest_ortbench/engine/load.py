@@ -91,7 +91,7 @@ def _measure(result: CaseResult, text: str, launcher: Launcher) -> Load:
     try:
         with closing(launcher.open(result.case, worker=0, deadline=deadline)) as worker:
             worker.warm(warm_up_budget_s(result.case))
-            load = replace(load, threads=worker.threads, **_used(result.case, spec))
+            load = _with_callers(replace(load, threads=worker.threads), result.case)
             if spec.scenario == "peak":
                 return _search(load, plan, worker, sampling.timeout_s, logs)
             return _single(load, plan, worker, logs)
@@ -99,11 +99,11 @@ def _measure(result: CaseResult, text: str, launcher: Launcher) -> Load:
         return replace(load, reason=f"{error.failure.kind}: {error.failure.message}")
 
 
-def _used(case: Case, spec: LoadSpec) -> dict[str, int]:
-    """Callers and sessions that take queries: of single queries the first caller takes all."""
-    if spec.scenario == "single-stream":
-        return {"callers": 1, "sessions": 1}
-    return {"callers": case.callers, "sessions": case.sessions}
+def _with_callers(load: Load, case: Case) -> Load:
+    """Note who takes queries: of single ones the first caller takes all."""
+    if load.spec.scenario == "single-stream":
+        return replace(load, callers=1, sessions=1)
+    return replace(load, callers=case.callers, sessions=case.sessions)
 
 
 def _capacity(result: CaseResult) -> float | None:

@@ -293,8 +293,8 @@ def laid_pass(
             simulation.infer()
 
     made = EnergyPass(
-        meter, alone(infer), procedure=Procedure(**how), clock=simulation.clock, sleep=simulation.sleep,
-        sampler=simulation.sampler(meter), seed=1,
+        meter, alone(infer), procedure=Procedure(**how), clock=simulation.clock,
+        sleep=simulation.sleep, sampler=simulation.sampler(meter), seed=1,
     )  # fmt: skip
     return made, simulation
 

@@ -93,7 +93,7 @@ class Recorded:
     ends: list[int]
 
     def __init__(self, meter: object, load: Callable[[Over], object], **how: Any) -> None:
-        self.load, self.how = load, how
+        self.meter, self.load, self.how = meter, load, how
 
     def run(self, budget_s: float) -> Energy:
         Recorded.ends = []
@@ -132,7 +132,8 @@ def test_all_callers_of_a_case_are_the_load(tmp_path: Path, recorded: type[Recor
 
 
 @pytest.mark.parametrize(
-    ("call", "concurrency", "callers"), [("sync", 1, {0}), ("async", 1, {0}), ("async", 3, {0, 1, 2})]
+    ("call", "concurrency", "callers"),
+    [("sync", 1, {0}), ("async", 1, {0}), ("async", 3, {0, 1, 2})],
 )
 def test_real_sessions_are_the_load_however_they_are_called(
     tmp_path: Path, recorded: type[Recorded], call: str, concurrency: int, callers: set[int]

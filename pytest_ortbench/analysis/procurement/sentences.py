@@ -134,9 +134,9 @@ def warnings(found: Sequence[Tender], terms: Terms, runs_without_price: Sequence
         )
     if any(one.case.callers > 1 and "capacity" in one.missing for one in _all(found)):
         said.append(
-            "Cases of several callers without a search for the peak (--ort-load=peak:…) have no number of machines: their own "
-            "latencies hold no waiting for a caller, and at their own throughput a queue of random "
-            "arrivals has no end."
+            "Cases of several callers without a search for the peak (--ort-load=peak:…) have no "
+            "number of machines: their own latencies hold no waiting for a caller, and at their "
+            "own throughput a queue of random arrivals has no end."
         )
     said.append(
         f"Cost per million items: a machine that is never idle, its price spread over "

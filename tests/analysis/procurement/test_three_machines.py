@@ -197,9 +197,8 @@ def test_a_closed_loop_of_several_callers_is_no_load() -> None:
         tender = only([run("cloud", loaded)], TARGET)
         one = offers(tender)["cloud"]
         assert (one.capacity, one.units, one.cost) == (None, None, None)
-        assert one.missing["cost"] == one.missing["capacity"] == (
-            "with 4 callers random arrivals have to be measured: --ort-load=peak:p99:50ms"
-        )
+        why = "with 4 callers random arrivals have to be measured: --ort-load=peak:p99:50ms"
+        assert one.missing["cost"] == one.missing["capacity"] == why
         assert "no machine can be chosen" in conclusions([tender], TARGET)[0]
         said = " ".join(warnings([tender], TARGET, []))
         assert "Cases of several callers without a search for the peak" in said
