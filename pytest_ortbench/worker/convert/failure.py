@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
+from pathlib import Path
 
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.recipe import Conversion
@@ -13,15 +16,22 @@ _EXTRAS = {"onnx_ir": "int4", "ml_dtypes": "int4", "sympy": "int4", "onnxslim": 
 _NAMED = re.compile(r"node (?:with name |name: ?|name=)?'?([\w/.:\-]+)'?")
 
 
-def as_failure(error: Exception, conversion: Conversion) -> Failure:
+#: Nothing can be written, whatever file it was.
+_FULL = frozenset({errno.ENOSPC, errno.EROFS, getattr(errno, "EDQUOT", errno.ENOSPC)})
+_DENIED = frozenset({errno.EACCES, errno.EPERM})
+
+
+def as_failure(error: Exception, conversion: Conversion, folder: Path | None = None) -> Failure:
     """Say what a conversion ran into.
 
     Args:
         error: What was raised.
         conversion: What was to be made.
+        folder: Where it is made: a file in it that can't be opened can't be written.
     """
     base = conversion.recipe.base
-    if isinstance(error, MemoryError) or "bad allocation" in str(error):
+    number = error.errno if isinstance(error, OSError) else None
+    if isinstance(error, MemoryError) or number == errno.ENOMEM or "bad allocation" in str(error):
         return Failure(
             kind="out_of_memory",
             phase="convert",
@@ -30,13 +40,8 @@ def as_failure(error: Exception, conversion: Conversion) -> Failure:
         )
     if isinstance(error, ImportError):
         return _missing(error, base)
-    if isinstance(error, OSError) and error.errno is not None:
-        return Failure(
-            kind="error",
-            phase="convert",
-            message=f"{error.filename or 'a file'} can't be written: {error.strerror}",
-            hint="Free space in the cache, or name another folder in ORTBENCH_CACHE",
-        )
+    if isinstance(error, OSError) and number is not None:
+        return _of_a_file(error, Path(conversion.source).parent, folder)
     broken = _broken_weight(conversion)
     if broken:
         return Failure(
@@ -56,6 +61,34 @@ def as_failure(error: Exception, conversion: Conversion) -> Failure:
         hint="Exclude what it can't convert in a recipe: nodes_to_exclude or op_types in "
         "[tool.ortbench.precisions.NAME]",
     )
+
+
+def _of_a_file(error: OSError, sources: Path, folder: Path | None) -> Failure:
+    """Tell what can't be written from what can't be read."""
+    read, made = _named_file(error.filename), _named_file(error.filename2)
+    file = made or read  # of a copy that failed, what was to be made
+    in_folder = folder is not None and file is not None and folder in (file, *file.parents)
+    if error.errno in _FULL or (in_folder and error.errno in _DENIED):
+        return Failure(
+            kind="error",
+            phase="convert",
+            message=f"{file or 'a file'} can't be written: {error.strerror}",
+            hint="Free space in the cache, or name another folder in ORTBENCH_CACHE",
+        )
+    file = read or made
+    of_model = file is not None and sources in file.parents
+    return Failure(
+        kind="error",
+        phase="convert",
+        message=f"{file or 'a file'} can't be used: {error.strerror}",
+        hint="The model and its external data must be there, and be readable, until the run ends"
+        if of_model
+        else "Check that it is there and may be read",
+    )
+
+
+def _named_file(name: object) -> Path | None:
+    return Path(os.fsdecode(name)) if isinstance(name, (str, bytes)) and name else None
 
 
 def _broken_weight(conversion: Conversion) -> str:

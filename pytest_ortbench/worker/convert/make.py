@@ -43,23 +43,26 @@ def convert(conversion: Conversion, folder: Path, enter: Enter) -> Converted:
     enter("import")
     load()
     enter("convert")
-    with _told(conversion), tempfile.TemporaryDirectory(dir=folder, prefix="scratch-") as scratch:
+    with (
+        _told(conversion, folder),
+        tempfile.TemporaryDirectory(dir=folder, prefix="scratch-") as scratch,
+    ):
         memory.limit(conversion)
         source = external.at_hand(Path(conversion.source), Path(scratch) / "source")
         readable = replace(conversion, source=str(source))
-        with _told(readable):  # while its weights are still there to be looked at
+        with _told(readable, folder):  # while its weights are still there to be looked at
             return _convert(readable, folder / FILE, Path(scratch))
 
 
 @contextmanager
-def _told(conversion: Conversion) -> Iterator[None]:
+def _told(conversion: Conversion, folder: Path) -> Iterator[None]:
     try:
         yield
     except WorkerError:
         raise
     except Exception as error:
         # The tools raise whatever their code runs into: assertions, key errors, native errors.
-        raise WorkerError(as_failure(error, conversion)) from error
+        raise WorkerError(as_failure(error, conversion, folder)) from error
 
 
 def _convert(conversion: Conversion, target: Path, scratch: Path) -> Converted:

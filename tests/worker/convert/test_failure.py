@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from pytest_ortbench.core.recipe import Conversion, Recipe
+import errno
+import os
+from pathlib import Path
 
-from .conversions import FP16
+import onnx
+import pytest
+
+from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.core.recipe import Conversion, Recipe
+from pytest_ortbench.worker.convert.failure import as_failure
+from pytest_ortbench.worker.convert.make import convert
+
+from .conversions import FP16, conversion_of, mlp
 
 
 def test_memory_that_runs_out_is_said() -> None:
-    from pytest_ortbench.worker.convert.failure import as_failure
-
     conversion = Conversion(
         recipe=FP16, source="", digest="", size_bytes=10**9, own_precision="fp32", inputs=()
     )
@@ -21,8 +29,6 @@ def test_memory_that_runs_out_is_said() -> None:
 
 
 def test_a_missing_package_is_named_with_what_brings_it() -> None:
-    from pytest_ortbench.worker.convert.failure import as_failure
-
     conversion = Conversion(
         recipe=Recipe(name="int4", base="int4"),
         source="",
@@ -36,3 +42,76 @@ def test_a_missing_package_is_named_with_what_brings_it() -> None:
         "unavailable",
         "pip install 'pytest-ortbench[int4]'",
     )
+
+
+SOURCE, OUT = "/models/m.onnx", Path("/cache/.1")
+
+
+@pytest.mark.parametrize(
+    ("number", "names", "message", "hint"),
+    [
+        (
+            errno.ENOSPC,
+            ["/cache/.1/m"],
+            "/cache/.1/m can't be written: ",
+            "Free ",
+        ),
+        (errno.EROFS, ["/cache/.1/m"], "/cache/.1/m can't be written: ", "Free "),
+        (errno.EDQUOT, [], "a file can't be written: ", "Free "),
+        (
+            errno.ENOSPC,
+            ["/models/w", "/cache/.1/w"],
+            "/cache/.1/w can't be written: ",
+            "Free ",
+        ),
+        (
+            errno.EACCES,
+            ["/cache/.1/m"],
+            "/cache/.1/m can't be written: ",
+            "Free ",
+        ),
+        (errno.EACCES, ["/models/w"], "/models/w can't be used: ", "The model and its external"),
+        (errno.ENOENT, ["/models/m.onnx"], "/models/m.onnx can't be used: ", "The model and "),
+        (errno.EIO, ["/data/set0.npz"], "/data/set0.npz can't be used: ", "Check that it is there"),
+        (errno.EMFILE, [], "a file can't be used: ", "Check that it is there"),
+    ],
+)
+def test_a_file_that_can_t_be_read_is_not_called_a_full_cache(
+    number: int, names: list[str], message: str, hint: str
+) -> None:
+    conversion = Conversion(
+        recipe=FP16, source=SOURCE, digest="", size_bytes=1, own_precision="fp32", inputs=()
+    )
+    # As the system gives them: a name, what Windows says, a second name.
+    error = OSError(number, os.strerror(number), *(names[:1] or [None]), None, *names[1:])
+    failure = as_failure(error, conversion, OUT)
+    assert failure.kind == "error"
+    assert failure.message == f"{message}{os.strerror(number)}"
+    assert failure.hint.startswith(hint)
+
+
+def test_memory_that_the_system_denies_is_a_lack_of_memory() -> None:
+    conversion = Conversion(
+        recipe=FP16, source=SOURCE, digest="", size_bytes=1, own_precision="fp32", inputs=()
+    )
+    error = OSError(errno.ENOMEM, os.strerror(errno.ENOMEM), SOURCE)
+    assert as_failure(error, conversion).kind == "out_of_memory"
+
+
+def test_weights_that_went_away_after_planning_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "in" / "m.onnx"
+    path.parent.mkdir()
+    onnx.save(
+        onnx.load_from_string(mlp()),
+        str(path),
+        save_as_external_data=True,
+        location="w",
+        size_threshold=0,
+    )
+    conversion = conversion_of(path, FP16)
+    (tmp_path / "in" / "w").unlink()
+    with pytest.raises(WorkerError) as caught:
+        convert(conversion, tmp_path, lambda _: None)
+    failure = caught.value.failure
+    assert failure.message == f"{tmp_path / 'in' / 'w'} can't be used: {os.strerror(errno.ENOENT)}"
+    assert failure.hint.startswith("The model and its external data must be there")
