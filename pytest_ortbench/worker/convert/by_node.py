@@ -17,10 +17,12 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_ortbench.core.case import InputSpec, Provider, SessionConfig
 from pytest_ortbench.core.cpus import allowance
+from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.node_error import NodeError, NodeErrors
+from pytest_ortbench.core.outcome import Failure
+from pytest_ortbench.worker.accuracy import fitting
 from pytest_ortbench.worker.convert.external import at_hand
 from pytest_ortbench.worker.convert.graph import all_graphs, load_typed, save
-from pytest_ortbench.worker.element_types import NUMPY_NAMES
 from pytest_ortbench.worker.inputs import make_feeds, varies
 from pytest_ortbench.worker.session import CPU, create, session_options
 
@@ -98,6 +100,7 @@ def compare_nodes(
         custom_ops: Custom operator libraries.
 
     Raises:
+        WorkerError: if one of them wants an input that there is none of.
         Exception: what ONNX and ONNX Runtime raise.
     """
     with tempfile.TemporaryDirectory(prefix="ortbench-nodes-") as folder:
@@ -200,14 +203,14 @@ def _rounded(model: onnx.ModelProto, known: Mapping[str, object]) -> dict[str, s
 
 
 def _fitting(session: InferenceSession, feeds: dict[str, object]) -> dict[str, object]:
-    import numpy as np
-
-    fitting: dict[str, object] = {}
-    for declared in session.get_inputs():
-        value = feeds.get(declared.name)
-        wanted = NUMPY_NAMES.get(declared.type[7:-1], "")
-        if isinstance(value, np.ndarray) and value.dtype.kind == "f" and wanted:
-            value = value.astype(wanted)
-        if value is not None:
-            fitting[declared.name] = value
-    return fitting
+    fed, missing = fitting(session, feeds)
+    if missing:
+        raise WorkerError(
+            Failure(
+                kind="unsupported",
+                phase="accuracy",
+                message=f"the nodes can't be compared: nothing is fed to the input {missing!r}",
+                hint="Reference and variant must share the names of their inputs",
+            )
+        )
+    return fed

@@ -14,7 +14,7 @@ from pytest_ortbench.core.cpus import allowance
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.recipe import Conversion
-from pytest_ortbench.worker.element_types import NUMPY_NAMES
+from pytest_ortbench.worker.accuracy import fitting
 from pytest_ortbench.worker.inputs import make_feeds
 from pytest_ortbench.worker.outputs import check as look_at
 from pytest_ortbench.worker.session import CPU, create, session_options
@@ -68,17 +68,9 @@ def _session(conversion: Conversion, path: str) -> InferenceSession:
 
 
 def _nonfinite(session: InferenceSession, conversion: Conversion) -> int:
-    import numpy as np
-
-    feeds: dict[str, object] = {}
-    drawn = make_feeds(conversion.inputs, seed=conversion.seed)
-    for declared in session.get_inputs():
-        value = drawn.get(declared.name)
-        wanted = NUMPY_NAMES.get(declared.type[7:-1], "")
-        if isinstance(value, np.ndarray) and value.dtype.kind == "f" and wanted:
-            value = value.astype(wanted)
-        if value is not None:
-            feeds[declared.name] = value
+    feeds, missing = fitting(session, make_feeds(conversion.inputs, seed=conversion.seed))
+    if missing:
+        raise ValueError(f"the source has no input {missing!r}")
     return look_at("first", session.run(None, feeds)).nonfinite
 
 

@@ -10,6 +10,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from pytest_ortbench.core.case import InputSpec
+from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.model import ValueHint
 from pytest_ortbench.core.node_error import NodeErrors
 from pytest_ortbench.worker.convert.by_node import compare_nodes
@@ -54,6 +55,41 @@ def test_the_node_that_is_wrong_is_the_first_with_noise(tmp_path: Path) -> None:
     # A tenth of the signal is noise, from there on to the end.
     assert [node.sqnr_db for node in found.nodes[1:]] == [pytest.approx(20, abs=0.01)] * 3
     assert (found.samples, found.unmatched) == (2, 0)
+
+
+def gather(path: Path, kind: int, *, second: str = "") -> Path:
+    """Rows of a table by number; with ``second``, that input is added to them."""
+    nodes = [helper.make_node("Gather", ["table", "x"], ["rows"], name="gather")]
+    inputs = [value("x", kind, [3])]
+    if second:
+        nodes.append(helper.make_node("Add", ["rows", second], ["y"], name="add"))
+        inputs.append(value(second, FLOAT, [3, 4]))
+    outputs = [value("y" if second else "rows", FLOAT, [3, 4])]
+    path.write_bytes(serialised(nodes, inputs, outputs, {"table": weights(8, 4)}))
+    return path
+
+
+def test_integers_are_fed_in_the_width_that_each_declares(tmp_path: Path) -> None:
+    spec = InputSpec(
+        name="x", type="tensor(int64)", shape=(3,), hint=ValueHint(kind="integers", low=0, high=7)
+    )
+    wide = gather(tmp_path / "wide.onnx", TensorProto.INT64)
+    narrow = gather(tmp_path / "narrow.onnx", TensorProto.INT32)
+    found = compare_nodes(str(wide), str(narrow), (spec,), seed=0, samples=1)
+    assert [(node.node, node.max_abs) for node in found.nodes] == [("gather", 0)]
+
+
+def test_an_input_that_nothing_is_fed_to_is_named(tmp_path: Path) -> None:
+    spec = InputSpec(
+        name="x", type="tensor(int64)", shape=(3,), hint=ValueHint(kind="integers", low=0, high=7)
+    )
+    one = gather(tmp_path / "one.onnx", TensorProto.INT64)
+    two = gather(tmp_path / "two.onnx", TensorProto.INT64, second="bias")
+    with pytest.raises(WorkerError) as caught:
+        compare_nodes(str(one), str(two), (spec,), seed=0, samples=1)
+    assert caught.value.failure.message == (
+        "the nodes can't be compared: nothing is fed to the input 'bias'"
+    )
 
 
 def test_nodes_that_the_variant_lacks_are_counted(tmp_path: Path) -> None:

@@ -137,3 +137,22 @@ def test_a_file_that_does_not_load_is_refused_without_the_path_of_the_draft(
     assert "nowhere" in failure.message
     assert "Load model from" not in failure.message
     assert "/out/" not in failure.message
+
+
+def test_an_input_that_the_source_lacks_is_named(
+    make: Callable[..., Converted], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original = half.to_half
+
+    def wider(source: Path, target: Path, recipe: Recipe) -> graph.Draft:
+        draft = original(source, target, recipe)
+        model = onnx.load(str(target))
+        model.graph.input.append(value("more", FLOAT, ["N"]))
+        onnx.save(model, str(target))
+        return draft
+
+    monkeypatch.setattr(half, "to_half", wider)
+    failure = refusal(make, mlp(), FP16)
+    assert failure.message == (
+        "the fp16 variant does not run: ValueError: the source has no input 'more'"
+    )
