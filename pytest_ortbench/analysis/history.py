@@ -7,7 +7,8 @@ change of it is one of the code. A change point opens a question; it never fails
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
@@ -29,6 +30,8 @@ _MAD_SCALE = 1.4826
 SMALLEST_STEP = 0.02
 
 Key = tuple[str, str]
+#: What makes a machine: its stable facts and the model of its canary.
+Facts = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +70,7 @@ class Series:
 
     Attributes:
         key: (case id, runtime label).
-        machine: Host of its runs.
+        machine: Host of its runs, numbered where one host has had different facts or canaries.
         points: The oldest first.
         steps: Where it changed.
     """
@@ -86,8 +89,8 @@ def histories(runs: Iterable[Run]) -> list[Series]:
     Raises:
         UsageError: if the library that finds change points is not installed.
     """
-    found: dict[tuple[Key, tuple[tuple[str, str], ...]], list[Point]] = {}
-    hosts: dict[tuple[tuple[str, str], ...], str] = {}
+    found: dict[tuple[Key, Facts], list[Point]] = {}
+    hosts: dict[Facts, str] = {}
     for run in sorted(runs, key=lambda run: run.started_at):
         if run.canary is None or not run.canary.durations_ns:
             continue
@@ -105,14 +108,34 @@ def histories(runs: Iterable[Run]) -> list[Series]:
                         ratio=latency.value / canary_s,
                     )
                 )
+    names = _machine_names(hosts)
     return [
         Series(
             key=key,
-            machine=hosts[machine],
+            machine=names[machine],
             points=tuple(points),
             steps=change_points([point.ratio for point in points]),
         )
         for (key, machine), points in found.items()
+    ]
+
+
+def _machine_names(hosts: Mapping[Facts, str]) -> dict[Facts, str]:
+    """Name machines by their hosts; a host that changed is another one, numbered by its age."""
+    names: dict[Facts, str] = {}
+    seen: Counter[str] = Counter()
+    for facts, host in hosts.items():
+        seen[host] += 1
+        names[facts] = host if seen[host] == 1 else f"{host} ({seen[host]})"
+    return names
+
+
+def series_names(series: Sequence[Series]) -> list[str]:
+    """Name each series: ``net/fp32/cpu/b1 on lab-1``, with the runtime where there are several."""
+    several = len({entry.key[1] for entry in series}) > 1
+    return [
+        f"{entry.key[0]}{f'+{entry.key[1]}' if several else ''} on {entry.machine}"
+        for entry in series
     ]
 
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_ortbench.analysis.history import change_points, histories
+from pytest_ortbench.analysis.history import change_points, histories, series_names
 from pytest_ortbench.core.run import Canary
-from tests.results_factory import make_machine, make_result, make_run
+from tests.results_factory import make_case, make_machine, make_result, make_run
 
 
 def noisy(levels: list[float], each: int = 8, spread: float = 0.01, seed: int = 0) -> list[float]:
@@ -68,6 +68,23 @@ def test_a_slow_day_of_the_machine_is_no_change_of_the_code():
     (series,) = histories(runs)
     assert series.steps == ()
     assert series.points[0].ratio == pytest.approx(3.0, rel=0.01)
+
+
+def test_a_host_that_changed_and_a_second_runtime_are_told_apart():
+    one, two, three = (run_of(index, 3_000_000) for index in range(3))
+    machine = dataclasses.replace(two.machine, stable={**two.machine.stable, "memory": "16 GB"})
+    two = dataclasses.replace(two, machine=machine)
+    found = histories([three, two, one])
+    case = "mobilenet_v2/native/cpu/b1"
+    assert series_names(found) == [f"{case} on a", f"{case} on a (2)"]
+    assert [len(series.points) for series in found] == [2, 1]
+    other = make_case(runtime="onnxruntime-1.20.1")
+    one = dataclasses.replace(one, cases=(*one.cases, make_result(case=other, workers=1)))
+    assert series_names(histories([one, two])) == [
+        f"{case}+current on a",
+        f"{case}+onnxruntime-1.20.1 on a",
+        f"{case}+current on a (2)",
+    ]
 
 
 def test_machines_are_apart_and_runs_in_order_of_time():

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
+from pytest_ortbench.analysis.fleet.matrix import Matrix
+from pytest_ortbench.analysis.history import Point, Series
 from pytest_ortbench.core.outcome import Flag
 from pytest_ortbench.report.cells import ALL_COLUMNS
 from pytest_ortbench.report.entries import Entry, entries
@@ -12,13 +15,19 @@ from pytest_ortbench.report.figures import style
 from pytest_ortbench.report.figures.accuracy import accuracy
 from pytest_ortbench.report.figures.batches import batches
 from pytest_ortbench.report.figures.dots import THROUGHPUT, by_case
+from pytest_ortbench.report.figures.fleet import workloads
+from pytest_ortbench.report.figures.shortening import between_parts
 from pytest_ortbench.report.figures.timeline import timeline
-from pytest_ortbench.report.figures.titles import titles
+from pytest_ortbench.report.figures.titles import headings, titles
+from pytest_ortbench.report.figures.trend import trend
+from pytest_ortbench.report.fleet.view import build_view
 from tests import results_factory as factory
+from tests.analysis.fleet.runs import case, run
 from tests.report import sample_runs
 from tests.report.test_figures import drawn
 
 EMULATED = (Flag(name="EMULATED"),)
+POINT = Point(run_id="a", started_at="2026-01-01", commit="", ratio=2.0)
 
 
 def shown_of(
@@ -81,6 +90,74 @@ def test_models_are_shortened_around_what_tells_them_apart() -> None:
     assert all(len(name) <= 60 for name in names)
     assert all(name.endswith("  fp32/cpu/b1") for name in names)
     assert ["17" in names[0], "18" in names[1], "29" in names[2]] == [True] * 3
+
+
+@pytest.mark.parametrize(
+    ("text", "room", "shown"),
+    [
+        ("net/fp32/cpu/b8/seq:128/threads:4", 33, "net/fp32/cpu/b8/seq:128/threads:4"),
+        ("net/fp32/cpu/b8/seq:128/threads:4", 32, "net/fp32/cpu/b8/…/threads:4"),
+        ("net/fp32/cpu/b8/seq:128/threads:4", 26, "net/fp32/…/b8/…/threads:4"),
+        ("net/fp32/cpu/b8/seq:128/spin:on", 28, "net/fp32/cpu/b8/…/spin:on"),
+        ("a/bbbbbbbbbbbbbbbbbbbb/c/d/e", 14, "a/…/c/d/e"),
+        ("a desk of the second floor", 20, "a desk of … floor"),
+        ("int8/openvino:GPU/b8/seq:128/x:4 on lab", 22, "int8/…/b8/…/x:4 on lab"),
+        ("one_part_alone_of_30_characters", 11, "one_p…cters"),
+        ("a_first_part_that_is_too_long/cpu/b8", 20, "a_first_pa…ng/cpu/b8"),
+    ],
+)
+def test_long_names_are_cut_between_their_parts(text: str, room: int, shown: str) -> None:
+    assert between_parts(text, room) == shown
+
+
+def test_the_rest_of_a_heading_is_cut_between_its_parts_and_keeps_the_batch() -> None:
+    rest = "int8-static/openvino:GPU/b8/sequence_length:128/concurrency:4"
+    (name,) = headings([("a_model_with_a_rather_long_name", rest)])
+    assert name == "a_model_with_a…  int8-static/openvino:GPU/b8/…/concurrency:4"
+    assert headings([("net", "b8")], between=" ") == ["net b8"]
+    assert headings([("desk", "")], between=" ") == ["desk"]
+
+
+def long_names() -> Matrix:
+    models = [f"vision_transformer_large_patch_16_resolution_{px}_quantised" for px in (224, 384)]
+    knobs = {"workload": "prefill-with-a-long-name", "concurrency": "4"}
+    hosts = [f"measurement-machine-of-the-laboratory-{number}" for number in (1, 2)]
+    runs = [
+        run(
+            host,
+            *(
+                case(
+                    {"latency_p50": (0.9 * v * share, v * share, 1.1 * v * share)},
+                    model=model,
+                    precision=precision,
+                    batch=8,
+                    knobs=knobs,
+                )
+                for model in models
+                for precision, share in (("native", 1.0), ("int8-static", 0.5))
+            ),
+        )
+        for host, v in zip(hosts, (0.004, 0.009), strict=True)
+    ]
+    return build_view(runs).sections[0].matrix
+
+
+def test_panels_and_rows_of_a_comparison_with_long_names_say_what_they_are() -> None:
+    made = drawn(workloads(long_names()))
+    names = [axes.get_title(loc="left") for axes in made.axes]
+    assert names == [
+        f"…_large_patch_16_resolution_{px}_quantised b8/…/concurrency:4" for px in (224, 384)
+    ]
+    rows = [label.get_text() for label in made.axes[0].get_yticklabels()]
+    assert rows == [f"…f-the-laboratory-{number} int8-static/cpu" for number in (1, 2)]
+
+
+def test_a_heading_is_made_drawable_once() -> None:
+    series = [Series(key=("a$b/fp32/cpu/b1", "current"), machine="$x", points=(POINT,))]
+    assert drawn(trend(series)).axes[0].get_title(loc="left") == r"a\$b/fp32/cpu/b1 on \$x"
+    results = [sample_runs.measured(sample_runs.case("a$b", batch=b), 0.002 * b) for b in (1, 8)]
+    left, _ = drawn(batches(entries(factory.make_run(results)))).axes
+    assert left.get_title(loc="left") == r"a\$b"
 
 
 def test_no_two_panels_of_a_timeline_are_called_the_same() -> None:

@@ -12,6 +12,7 @@ from pytest_ortbench.analysis.summary import EXACT
 from pytest_ortbench.report.entries import Entry, by_model
 from pytest_ortbench.report.figures import style
 from pytest_ortbench.report.figures.identity import Identity
+from pytest_ortbench.report.figures.titles import headings
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -42,13 +43,15 @@ def accuracy(shown: Sequence[Entry]) -> Figure | None:
     grid = made.subplots(len(rows), 2, squeeze=False, sharey="row")
     drawn: list[Entry] = []
     left_out = 0
-    for (name, (kept, slower)), (left, right) in zip(rows, grid, strict=True):
+    names = headings(
+        [(name, f"b{kept[0].result.case.batch}") for name, (kept, _) in rows], between=" "
+    )
+    for name, (_, (kept, slower)), (left, right) in zip(names, rows, grid, strict=True):
         left_out += slower
         drawn += kept
-        batch = kept[0].result.case.batch
         _panel(left, kept, identity, "latency_p50", "latency p50")
         _panel(right, kept, identity, "model_size", "model size")
-        style.title(left, f"{name} b{batch}")
+        style.title(left, name)
         style.axis_label(left, "y", "signal to noise", "dB")
     style.heading(made, "Accuracy against latency and size", identity.handles(drawn))
     style.note(made, _notes(len(models) - len(rows), left_out))

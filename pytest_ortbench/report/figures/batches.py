@@ -177,7 +177,7 @@ def _against_batch(
         _marks(axes, line, sizes, [scale.of(quantity.value) for quantity in medians], identity)
     _limit(axes, "y", slo, scale)
     _batch_axis(axes, sorted({e.result.case.batch for line in lines for e in line.entries}))
-    style.title(axes, style.drawable(name, 44))
+    style.title(axes, name, limit=44)
     style.axis_label(axes, "y", f"latency {percentile_words(metric)}", scale.name)
 
 

@@ -13,6 +13,7 @@ from pytest_ortbench.analysis.fleet.words import metric_words
 from pytest_ortbench.core.metrics import METRICS
 from pytest_ortbench.core.units import significant
 from pytest_ortbench.report.figures import style
+from pytest_ortbench.report.figures.titles import headings
 from pytest_ortbench.report.fleet.procurement import Procurement
 from pytest_ortbench.report.fleet.view import View
 
@@ -75,7 +76,7 @@ def overall(matrix: Matrix) -> Figure | None:
         )
     axes.axvline(1.0, color=style.FAINT, linewidth=1.0, zorder=1)
     _ratio_axis(axes, [end for index in shown for end in _ends(matrix, index)])
-    _names(axes, [matrix.sides[index].label for index in shown])
+    _names(axes, [(matrix.sides[index].label, "") for index in shown])
     style.axis_label(
         axes,
         "x",
@@ -169,9 +170,12 @@ def _step(span: float) -> float:
     return 1.0
 
 
-def _names(axes: Axes, labels: Sequence[str]) -> None:
+def _names(axes: Axes, labels: Sequence[tuple[str, str]]) -> None:
+    """Name the rows: the side, and the variant that stands for it."""
     axes.set_ylim(len(labels) - 0.4, -0.6)
-    axes.set_yticks(range(len(labels)), [style.drawable(label, 36) for label in labels])
+    axes.set_yticks(
+        range(len(labels)), [style.drawable(name) for name in headings(labels, limit=36)]
+    )
     axes.tick_params(axis="y", length=0)
 
 
@@ -185,8 +189,10 @@ def workloads(matrix: Matrix) -> Figure | None:
     heights = [PANEL_IN + ROW_IN * len(indices) for indices in sides]
     made = style.figure(0.9 + sum(heights))
     grid = made.subplots(len(shown), 1, squeeze=False, height_ratios=heights)
-    for axes, row, indices in zip(grid[:, 0], shown, sides, strict=True):
+    names = headings([(row.model, row.label) for row in shown], between=" ")
+    for axes, name, row, indices in zip(grid[:, 0], names, shown, sides, strict=True):
         _workload(axes, row, matrix, indices)
+        style.title(axes, name)
     style.heading(
         made,
         f"{metric_words(matrix.metric)} by workload",
@@ -246,11 +252,10 @@ def _workload(axes: Axes, row: Row, matrix: Matrix, indices: Sequence[int]) -> N
             fontproperties=style.font(style.TICK_PT),
         )
     labels = [
-        matrix.sides[index].label + (f"  {cell.variant}" if cell.variant else "")
+        (matrix.sides[index].label, cell.variant)
         for index, cell in zip(indices, cells, strict=True)
     ]
     _names(axes, labels)
-    style.title(axes, f"{row.model} {row.label}")
     style.axis_label(axes, "x", metric_words(matrix.metric), scale.name)
 
 

@@ -13,6 +13,7 @@ from pytest_ortbench.core.units import format_amount
 from pytest_ortbench.report.entries import Entry
 from pytest_ortbench.report.figures import style
 from pytest_ortbench.report.figures.choice import Panel, choose
+from pytest_ortbench.report.figures.titles import titles
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -201,7 +202,8 @@ def _single(entry: Entry) -> Figure:
     axes.set_yticks(range(len(rows)), [style.drawable(name, 30) for name, _ in rows])
     axes.tick_params(axis="y", length=0)
     axes.set_xlim(0, 105 * max(share for _, share in rows))
-    style.title(axes, f"{entry.result.case.model.name}  {entry.label}")
+    (name,) = titles([entry])
+    style.title(axes, name)
     style.axis_label(axes, "x", "share of the run", "%")
     style.heading(made, "Where the time goes")
     run = format_amount(profile.run_ns * 1e-9, "s")

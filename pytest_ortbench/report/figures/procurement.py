@@ -13,6 +13,7 @@ from pytest_ortbench.analysis.procurement.economics import Economics, Figure
 from pytest_ortbench.analysis.procurement.ranking import Tender, figure_of, latency_span
 from pytest_ortbench.core.units import significant
 from pytest_ortbench.report.figures import style
+from pytest_ortbench.report.figures.titles import headings
 from pytest_ortbench.report.fleet.procurement import Procurement
 
 if TYPE_CHECKING:
@@ -56,6 +57,11 @@ def _priced(shown: Procurement) -> list[Tender]:
     ]
 
 
+def _titles(shown: Sequence[Tender], limit: int = 60) -> list[str]:
+    named = [(tender.model, tender.label) for tender in shown]
+    return headings(named, between=" ", limit=limit)
+
+
 def _axis(shown: Procurement, deciding: str) -> str:
     if deciding == "cost":
         return f"cost over {shown.terms.years:g} years"
@@ -79,7 +85,8 @@ def cost(shown: Procurement) -> Drawing | None:
     heights = [0.75 + ROW_IN * len(offers) for _, offers in panels]
     made = style.figure(0.9 + sum(heights))
     grid = made.subplots(len(panels), 1, squeeze=False, height_ratios=heights)
-    for axes, (tender, offers) in zip(grid[:, 0], panels, strict=True):
+    titles = _titles([tender for tender, _ in panels])
+    for axes, name, (tender, offers) in zip(grid[:, 0], titles, panels, strict=True):
         spans = [
             figure
             for offer in offers
@@ -121,7 +128,7 @@ def cost(shown: Procurement) -> Drawing | None:
         names = [style.drawable(offer.economics.machine.name, 30) for offer in offers]
         axes.set_yticks(range(len(offers)), names)
         axes.tick_params(axis="y", length=0)
-        style.title(axes, f"{tender.model} {tender.label}")
+        style.title(axes, name)
         unit = style.drawable(shown.terms.currency, 20)
         style.axis_label(axes, "x", _axis(shown, tender.deciding), unit)
     style.heading(
@@ -160,10 +167,13 @@ def cost_latency(shown: Procurement) -> Drawing | None:
         _is_unbounded(figure) for tender in panels for _, _, figure, _ in _points(tender)
     )
     used: dict[str, None] = {}
+    # Two panels beside each other have half of the room each.
+    titles = _titles(panels, limit=60 if columns == 1 else 42)
     for index, axes in enumerate(grid.flat):
         if index >= len(panels):
             axes.set_visible(False)
             continue
+        style.title(axes, titles[index])
         for name in _panel(axes, panels[index], shown, names):
             used[name] = None
     style.heading(
@@ -261,7 +271,6 @@ def _panel(axes: Axes, tender: Tender, shown: Procurement, names: Sequence[str])
             linestyle="none",
             zorder=3,
         )
-    style.title(axes, f"{tender.model} {tender.label}")
     style.axis_label(axes, "x", "latency p50", scale.name)
     unit = style.drawable(shown.terms.currency, 20)
     style.axis_label(axes, "y", _axis(shown, tender.deciding), unit)

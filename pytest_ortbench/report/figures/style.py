@@ -22,6 +22,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormat
 from pytest_ortbench.core.metrics import METRICS
 from pytest_ortbench.core.units import common_scale
 from pytest_ortbench.report.escape import one_line
+from pytest_ortbench.report.figures.shortening import between_parts
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -150,13 +151,10 @@ def font(size: float, *, bold: bool = False) -> FontProperties:
 def drawable(text: str, limit: int = 60) -> str:
     """Return foreign ``text`` so that drawing it is only drawing.
 
-    On one line, shortened in the middle, no mathematics between dollar signs, and characters
-    that no installed font has as ``\\uXXXX``.
+    On one line, shortened between two of its parts, no mathematics between dollar signs, and
+    characters that no installed font has as ``\\uXXXX``.
     """
-    shown = one_line(text)
-    if len(shown) > limit:
-        keep = limit - 1
-        shown = f"{shown[: (keep + 1) // 2]}…{shown[len(shown) - keep // 2 :]}"
+    shown = between_parts(one_line(text), limit)
     _, faces = _fonts()
     drawn = (
         character

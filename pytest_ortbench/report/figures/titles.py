@@ -1,4 +1,4 @@
-"""Headings of panels that show one case each: short, and never the same for two of a figure."""
+"""Headings of panels: short, and never the same for two of a figure."""
 
 from __future__ import annotations
 
@@ -6,56 +6,58 @@ from collections.abc import Sequence
 
 from pytest_ortbench.report.entries import Entry
 from pytest_ortbench.report.escape import one_line
+from pytest_ortbench.report.figures.shortening import around_difference, between_parts
 
 #: A model's name keeps at least this many characters, however long the rest is.
 LEAST = 12
 
 
 def titles(shown: Sequence[Entry], *, flags: bool = False, limit: int = 60) -> list[str]:
-    """Name the case of each panel in at most about ``limit`` characters.
+    """Name the case of each panel in at most ``limit`` characters.
 
-    Flags are the first to be shortened, to their number and then to nothing; then the name of the
-    model, around where it differs from those of the other panels; the case stays whole.
+    Flags are the first to be shortened, to their number and then to nothing; the rest as by
+    :func:`headings`.
 
     Args:
         shown: The cases of one figure.
         flags: Whether their flags are to be named.
         limit: Characters of one heading.
     """
-    models = [one_line(entry.result.case.model.name) for entry in shown]
+    named = [(entry.result.case.model.name, entry.label) for entry in shown]
     return [
-        _title(model, one_line(entry.label), entry.flags if flags else (), models, limit)
-        for model, entry in zip(models, shown, strict=True)
+        _flagged(name, entry.flags if flags else (), limit)
+        for name, entry in zip(headings(named, limit=limit), shown, strict=True)
     ]
 
 
-def _title(model: str, label: str, flags: Sequence[str], models: Sequence[str], limit: int) -> str:
-    named = f"{model}  {label}"
+def headings(
+    named: Sequence[tuple[str, str]], *, between: str = "  ", limit: int = 60
+) -> list[str]:
+    """Name panels by whose they are (a model, a machine) and what they show of it.
+
+    Where that is longer than ``limit``, the name is shortened around where it differs from those of
+    the other panels; the rest only where the name would be left with next to nothing, and then
+    between two of its parts.
+
+    Args:
+        named: Name and rest of each panel of a figure; the rest may be empty.
+        between: What stands between them.
+        limit: Characters of one heading.
+    """
+    clean = [(one_line(name), one_line(rest)) for name, rest in named]
+    names = [name for name, _ in clean]
+    return [_heading(name, rest, names, between if rest else "", limit) for name, rest in clean]
+
+
+def _heading(name: str, rest: str, names: Sequence[str], between: str, limit: int) -> str:
+    room = limit - len(between)
+    rest = between_parts(rest, room - min(len(name), LEAST))
+    return f"{around_difference(name, names, room - len(rest))}{between}{rest}"
+
+
+def _flagged(named: str, flags: Sequence[str], limit: int) -> str:
     count = f"{len(flags)} flag{'s' * (len(flags) != 1)}"
     for said in (f"  [{', '.join(flags)}]", f"  [{count}]") if flags else ():
         if len(named) + len(said) <= limit:
             return named + said
-    if len(named) <= limit:
-        return named
-    return f"{_shorter(model, models, max(LEAST, limit - len(label) - 2))}  {label}"
-
-
-def _shorter(model: str, models: Sequence[str], room: int) -> str:
-    """Cut a name to ``room`` characters that hold what tells it from the others."""
-    if len(model) <= room:
-        return model
-    others = [other for other in models if other != model]
-    # The last place up to which another name is the same: what comes next must be seen.
-    shared = max((_alike(model, other) for other in others), default=0)
-    if shared < room - 1:
-        return f"{model[: room - 1]}…"
-    start = min(max(0, shared - room // 3), len(model) - room + 1)
-    if start + room - 1 >= len(model):
-        return f"…{model[start:]}"
-    return f"…{model[start : start + room - 2]}…"
-
-
-def _alike(one: str, other: str) -> int:
-    """How many characters two names start with in common."""
-    pairs = enumerate(zip(one, other, strict=False))
-    return next((at for at, (a, b) in pairs if a != b), min(len(one), len(other)))
+    return named

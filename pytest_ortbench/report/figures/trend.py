@@ -5,26 +5,32 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pytest_ortbench.analysis.history import Series
+from pytest_ortbench.analysis.history import Series, series_names
 from pytest_ortbench.report.figures import style
+from pytest_ortbench.report.figures.titles import headings
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PANEL_IN = 1.6
 PANELS = 12
+#: Characters of a heading over a panel of the whole width.
+TITLE = 84
 
 
 def trend(series: Sequence[Series]) -> Figure | None:
     """Draw one panel a series, those that changed first; ``None`` without any."""
     if not series:
         return None
-    shown = sorted(series, key=lambda entry: not entry.steps)[:PANELS]
+    named = zip(series, series_names(series), strict=True)
+    shown = sorted(named, key=lambda pair: not pair[0].steps)[:PANELS]
     made = style.figure(1.1 + PANEL_IN * len(shown))
     grid = made.subplots(len(shown), 1, squeeze=False)
-    for axes, entry in zip(grid[:, 0], shown, strict=True):
+    parts = [name.partition("/") for _, name in shown]
+    titles = headings([(model, rest) for model, _, rest in parts], between="/", limit=TITLE)
+    for axes, (entry, _), name in zip(grid[:, 0], shown, titles, strict=True):
         style.dress(axes, grid="y")
-        style.title(axes, style.drawable(f"{entry.key[0]} on {entry.machine}"))
+        style.title(axes, name, limit=TITLE)
         ratios = [point.ratio for point in entry.points]
         axes.plot(range(len(ratios)), ratios, ".-", color=style.COLOURS[0], linewidth=0.8)
         for step in entry.steps:
