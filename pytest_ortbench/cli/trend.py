@@ -34,7 +34,7 @@ def command(folder: Path, plot: Path | None) -> int:
     Each machine is a series of its own. A change point is a question, never a failure: the exit
     code is 0 whatever is found.
     """
-    from pytest_ortbench.analysis.history import histories
+    from pytest_ortbench.analysis.history import histories, series_names
     from pytest_ortbench.store.documents import list_runs, load
 
     runs = []
@@ -49,15 +49,15 @@ def command(folder: Path, plot: Path | None) -> int:
     if not series:
         warn(f"note: {folder} holds no finished run with a canary yet")
         return ExitCode.FINE
-    for entry in series:
+    for entry, name in zip(series, series_names(series), strict=True):
         count = f"{len(entry.points)} run{'s' if len(entry.points) != 1 else ''}"
         if not entry.steps:
-            say(f"{entry.key[0]} on {entry.machine}: no change in {count}")
+            say(f"{name}: no change in {count}")
         for step in entry.steps:
             point = entry.points[step.index]
             revision = f", commit {point.commit[:12]}" if point.commit else ""
             say(
-                f"{entry.key[0]} on {entry.machine}: {100 * step.change:+.1f} % since "
+                f"{name}: {100 * step.change:+.1f} % since "
                 f"{point.started_at}{revision} ({point.run_id})"
             )
     if plot is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from tests.analysis.test_history import run_of
+from tests.results_factory import make_case, make_result
 
 
 def test_changes_are_told_and_drawn_and_never_fail(tool, store, tmp_path):
@@ -15,6 +16,20 @@ def test_changes_are_told_and_drawn_and_never_fail(tool, store, tmp_path):
     assert "on a: +20" in ended.out or "on a: +19" in ended.out
     assert "since 2026-01-06, commit 0123456789ab (run-05)" in ended.out
     assert (tmp_path / "trend.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_machines_of_one_host_and_runtimes_are_told_apart(tool, store):
+    one, two = run_of(0, 3_000_000), run_of(1, 3_000_000)
+    machine = dataclasses.replace(two.machine, stable={**two.machine.stable, "memory": "16 GB"})
+    other = make_result(case=make_case(runtime="onnxruntime-1.20.1"), workers=1)
+    store(dataclasses.replace(one, cases=(*one.cases, other)))
+    store(dataclasses.replace(two, machine=machine))
+    case = "mobilenet_v2/native/cpu/b1"
+    assert tool("trend", "results").out.splitlines() == [
+        f"{case}+current on a: no change in 1 run",
+        f"{case}+onnxruntime-1.20.1 on a: no change in 1 run",
+        f"{case}+current on a (2): no change in 1 run",
+    ]
 
 
 def test_without_a_canary_there_is_nothing_to_tell(tool, store):
