@@ -9,6 +9,7 @@ from typing import TypeAlias
 import click
 
 from pytest_ortbench.cli.arguments import epilog, load_run, output_option, results_option
+from pytest_ortbench.cli.files import save
 from pytest_ortbench.cli.terminal import ExitCode, say, warn, write
 
 #: Flat rows, of one or several runs.
@@ -58,7 +59,7 @@ def command(
     if output is None:
         write(text)
     else:
-        _save(text, output)
+        save(text, output)
         say(f"{output}: {len(every)} rows")
     if not every:
         warn("ortbench: there is no such case" if filters else "ortbench: no run holds a case")
@@ -98,17 +99,3 @@ _FORMATS: dict[str, Callable[[Rows], str]] = {
     "json": _json,
     "md": _markdown,
 }
-
-
-def _save(text: str, path: Path) -> None:
-    from pytest_ortbench.core.errors import DocumentError
-    from pytest_ortbench.store.journal import replace_file
-
-    try:
-        replace_file(path, text.encode())
-    except OSError as error:
-        raise DocumentError(
-            f"can't be written: {error.strerror or error}",
-            place=str(path),
-            hint="Choose another path with --output",
-        ) from error

@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from pytest_ortbench.core.run import Canary
 from pytest_ortbench.report.answers import answer_lines
 from pytest_ortbench.report.html import render_html, write_html
+from pytest_ortbench.report.html.details import environment
 from tests import results_factory as factory
 from tests.report import sample_runs
 from tests.report.page_reader import Reader, html_of, read_page
@@ -169,3 +171,14 @@ def test_it_is_written_as_utf8(tmp_path: Path) -> None:
     write_html(run, tmp_path / "report.html")
     text = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "größe_模型_\\udce9" in text
+
+
+@pytest.mark.parametrize(
+    ("durations_ms", "shown"), [((1, 3), "2.00 ms"), ((4, 1, 3), "3.00 ms"), ((7,), "7.00 ms")]
+)
+def test_the_canary_is_told_by_its_median(durations_ms: tuple[int, ...], shown: str) -> None:
+    durations = tuple(ms * 1_000_000 for ms in durations_ms)
+    canary = Canary(model="builtin:canary@1", durations_ns=durations)
+    run = dataclasses.replace(sample_runs.one_case(), canary=canary)
+    (about,) = (facts for heading, facts in environment(run) if heading == "Run")
+    assert dict(about)["canary"] == f"builtin:canary@1: median {shown}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from statistics import median
 
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.outcome import Accuracy, CaseResult, Placement
@@ -163,5 +164,4 @@ def _canary(run: Run) -> str:
         return ""
     if not canary.durations_ns:
         return f"{canary.model}: {canary.reason or 'not measured'}"
-    median = sorted(canary.durations_ns)[len(canary.durations_ns) // 2]
-    return f"{canary.model}: median {format_amount(median / 1e9, 's')}"
+    return f"{canary.model}: median {format_amount(median(canary.durations_ns) / 1e9, 's')}"
