@@ -134,36 +134,38 @@ def devices(plugin: Plugin) -> list[OrtEpDevice]:
     return offered
 
 
-def choose(offered: Sequence[OrtEpDevice], provider: Provider) -> OrtEpDevice:
+def choose(
+    offered: Sequence[OrtEpDevice], provider: Provider, *, device: str | None = None
+) -> OrtEpDevice:
     """Return the device that ``alias:DEVICE`` means.
 
     Args:
         offered: Devices of the provider.
         provider: With its device, empty for the first one.
+        device: What its options say of the device, in place of ``provider.device``.
 
     Raises:
         PluginMissing: if there is none such.
     """
-    wanted = provider.device.lower()
+    asked = provider.device if device is None else device
+    wanted = asked.lower()
     if not wanted or provider.alias == "ggml":  # ggml takes its device as an option
         return offered[0]
     labels = device_labels(offered)
     if provider.alias == "qnn":
         # A backend, and the hardware that it is for; the simulator runs on the CPU.
         hardware = {"htp": "npu"}.get(wanted, wanted)
-        return next(
-            (device for device, label in labels if label.split(".")[0] == hardware), offered[0]
-        )
+        return next((each for each, label in labels if label.split(".")[0] == hardware), offered[0])
     if wanted.isdigit():
         if int(wanted) < len(offered):
             return offered[int(wanted)]
     else:
         wanted = wanted.removesuffix(".0")
-        for device, label in labels:
+        for each, label in labels:
             if label == wanted:
-                return device
+                return each
     raise PluginMissing(
-        f"{provider.name} has no device {provider.device!r} here, only "
+        f"{provider.name} has no device {asked!r} here, only "
         f"{', '.join(label for _, label in labels)}"
     )
 

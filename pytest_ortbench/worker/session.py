@@ -83,8 +83,11 @@ def create(
     providers: list[tuple[str, dict[str, str]]] | None = None
     plugin = _plugin(provider)
     if plugin is not None:
-        device = choose(devices(plugin), provider)
-        options.add_provider_for_devices([device], _without_device(given, provider))
+        # A UUID has become a number there, and the option alone may name the device.
+        option = _DEVICE_OPTIONS.get(provider.name, "")
+        device = choose(devices(plugin), provider, device=given.get(option))
+        rest = {key: value for key, value in given.items() if key != option}
+        options.add_provider_for_devices([device], rest)
     else:
         _require(ort, provider.name)
         _preload(ort, provider.name)
@@ -190,19 +193,14 @@ def _plugin(provider: Provider) -> Plugin | None:
     return plugin_of(provider)
 
 
-#: Options that choose a device; a plug-in gets the device itself instead.
+#: The option that chooses a device; a plug-in gets the device itself instead.
 _DEVICE_OPTIONS = {
-    "OpenVINOExecutionProvider": ("device_type",),
-    "CUDAExecutionProvider": ("device_id",),
-    "TensorrtExecutionProvider": ("device_id",),
-    "NvTensorRTRTXExecutionProvider": ("device_id",),
-    "MIGraphXExecutionProvider": ("device_id",),
+    "OpenVINOExecutionProvider": "device_type",
+    "CUDAExecutionProvider": "device_id",
+    "TensorrtExecutionProvider": "device_id",
+    "NvTensorRTRTXExecutionProvider": "device_id",
+    "MIGraphXExecutionProvider": "device_id",
 }
-
-
-def _without_device(given: dict[str, str], provider: Provider) -> dict[str, str]:
-    dropped = _DEVICE_OPTIONS.get(provider.name, ()) if provider.device else ()
-    return {key: value for key, value in given.items() if key not in dropped}
 
 
 def _require(ort: ModuleType, name: str) -> None:
