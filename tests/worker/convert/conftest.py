@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,7 +28,7 @@ def _tools_stay_in_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
 def make(tmp_path: Path) -> Callable[..., Converted]:
     """Convert a serialised model or a file; the result lies in ``tmp_path / "out"``."""
 
-    def run(source: bytes | Path, recipe: Recipe, **changed: object) -> Converted:
+    def run(source: bytes | Path, recipe: Recipe, **changed: Any) -> Converted:
         path = source if isinstance(source, Path) else tmp_path / "in" / "m.onnx"
         if isinstance(source, bytes):
             path.parent.mkdir(exist_ok=True)

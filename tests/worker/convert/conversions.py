@@ -67,7 +67,8 @@ def outputs(path: Path, feeds: dict[str, object], *, optimise: bool = True) -> l
     if not optimise:
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-    return session.run(None, feeds)
+    found: list[np.ndarray] = session.run(None, feeds)
+    return found
 
 
 def sqnr_db(expected: np.ndarray, found: np.ndarray) -> float:

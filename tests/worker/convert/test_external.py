@@ -78,7 +78,7 @@ def listing(folder: Path) -> list[str]:
 
 def assert_computes_the_same(found: Path, recipe: Recipe) -> None:
     x = np.random.default_rng(5).standard_normal((2, 48)).astype(np.float32)
-    w0, w1 = (weights(48, 48, seed=seed, scale=48**-0.5) for seed in range(2))
+    w0, w1 = (weights(48, 48, seed=seed, scale=48**-0.5).astype(np.float32) for seed in range(2))
     expected = np.maximum(x @ w0, 0) @ w1
     (got,) = outputs(found, {"x": x})
     if recipe in (SIMPLIFIED, OPTIMIZED):

@@ -83,7 +83,8 @@ def test_a_file_that_can_t_be_read_is_not_called_a_full_cache(
         recipe=FP16, source=SOURCE, digest="", size_bytes=1, own_precision="fp32", inputs=()
     )
     # As the system gives them: a name, what Windows says, a second name.
-    error = OSError(number, os.strerror(number), *(names[:1] or [None]), None, *names[1:])
+    first, second = (*names, None, None)[:2]
+    error = OSError(number, os.strerror(number), first, None, second)
     failure = as_failure(error, conversion, OUT)
     assert failure.kind == "error"
     assert failure.message == f"{message}{os.strerror(number)}"

@@ -42,7 +42,9 @@ class TestWiden:
         result = make(model.SerializeToString(), DYNAMIC)
         assert result.facts["weights"].startswith("99.6 %")
         x = np.random.default_rng(5).standard_normal((2, 16)).astype(np.float16)
-        expected = np.maximum(x.astype(np.float32) @ weights(16, 16, dtype="float16"), 0)
+        expected = np.maximum(
+            x.astype(np.float32) @ weights(16, 16, dtype="float16").astype(np.float32), 0
+        )
         (found,) = outputs(tmp_path / "out" / "model.onnx", {"x": x})
         assert found.dtype == np.float16
         assert sqnr_db(expected, found) > 25
