@@ -40,7 +40,7 @@ def given_to(
     monkeypatch.setattr(session, "devices", lambda _: offered)
     options = Options()
     with pytest.raises(Taken):
-        session.create(b"", provider, options)  # type: ignore[arg-type]  # a stand-in
+        session.create(b"", provider, options)
     assert options.given is not None
     (chosen,), rest = options.given
     return next(i for i, each in enumerate(offered) if each is chosen), rest
