@@ -17,7 +17,9 @@ GUIDE = (ROOT / "docs" / "guides" / "gating.md").read_text(encoding="utf-8")
 
 
 def test_the_table_is_that_of_the_trials() -> None:
-    block = re.search(r"```console\n\$ ortbench (gate --self-test --minutes=0 .*)\n([^`]*)```", GUIDE)
+    block = re.search(
+        r"```console\n\$ ortbench (gate --self-test --minutes=0 .*)\n([^`]*)```", GUIDE
+    )
     assert block is not None
     ended = subprocess.run(
         [sys.executable, "-m", "pytest_ortbench.cli", *block[1].split()],

@@ -114,7 +114,7 @@ def test_one_sample_alone_and_all_alike_have_an_interval() -> None:
         (counted(20, 14, 15), None),
         (counted(20, 6, 15), False),  # 40 %, and 72 % at most
         (counted(400, 341, 340, better=31), None),  # better, though 61 samples changed
-        (counted(430, 343, 344, better=9), None),  # 430 unchanged ones would keep 98.93 % for certain
+        (counted(430, 343, 344, better=9), None),  # 430 unchanged ones would keep 98.93 %
         (counted(470, 375, 376, better=9), False),  # 470 would keep 99.02 %, and one was lost
         (replace(counted(200, 10, 10), reference_sum=0.0), None),
         (replace(counted(200, 10, 10), reference_sum=None), None),
