@@ -61,7 +61,7 @@ def find_baseline(spec: str, results: Path, *, base: Path, place: str) -> Found:
 
 
 def _newest(folder: Path, place: str) -> Found:
-    passed_over = []
+    passed_over: list[str] = []
     for run in list_runs(folder):
         if run.state == "unreadable" and run.path.name == DOCUMENT:
             raise UsageError(
