@@ -26,9 +26,12 @@ ModelFile = Callable[..., Path]
 
 @pytest.fixture
 def shield() -> Iterator[Shield]:
+    """A shield where interrupts count, also if these tests were started in the background."""
+    outside = signal.signal(signal.SIGINT, signal.default_int_handler)
     made = Shield()
     yield made
     made.down()
+    signal.signal(signal.SIGINT, outside)
 
 
 def test_a_shield_takes_one_interrupt_and_the_next_counts(shield: Shield) -> None:
