@@ -64,6 +64,7 @@ class Gating:
         self._stored = StoredBaseline(bench) if bench.options.baseline else None
         self._excused: set[Key] = set()
         self._skipped: set[str] = set()
+        self._refused = False
         self.notes: list[str] = []
 
     @property
@@ -96,6 +97,13 @@ class Gating:
         Raises:
             OrtbenchError: if there is no such side or baseline, or a margin can't be resolved.
         """
+        try:
+            self._find_sides()
+        except OrtbenchError:
+            self._refused = True
+            raise
+
+    def _find_sides(self) -> None:
         if self._stored is not None:
             planned = {
                 entry.case.key for _, plan in self._requests.values() for entry in plan.entries
@@ -311,7 +319,9 @@ class Gating:
     # -- after the last one -------------------------------------------------------------------
 
     def problems(self) -> list[str]:
-        """What fails the run though no test of it failed."""
+        """What fails the run though no test of it failed; nothing where it was refused already."""
+        if self._refused:
+            return []
         gone = [text for result in self.results for text in result.failures if "vanished" in text]
         gone += [
             f"{key[0]} was not judged: {carried.nodeid} carries its verdict and was skipped"
