@@ -125,8 +125,10 @@ def test_all_callers_of_a_case_are_the_load(tmp_path: Path, recorded: type[Recor
 
     assert isinstance(measured._loop, Callers)
     measured._loop.close()
-    measured._loop = Callers([call] * 4)
+    four = Callers([call] * 4)
+    measured._loop = four
     assert measured.energy(9.0).note == "4 callers, 9 s"
+    four.close()
     assert 40 <= len(recorded.ends) <= 43
     assert all(recorded.ends[:36].count(caller) == 9 for caller in range(4))
 
