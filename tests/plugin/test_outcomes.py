@@ -267,9 +267,12 @@ def test_an_interrupted_run_keeps_what_was_finished_and_leaves_no_worker(
     model_file("second.onnx")
     command = [sys.executable, "-m", "pytest", "first.onnx", "second.onnx", "-k", "latency"]
     command += ["--ort-time=3", "--ort-target=0.0001", *QUICK[1:]]
+    # A child would go on ignoring interrupts if these tests were started in the background.
+    outside = signal.signal(signal.SIGINT, signal.default_int_handler)
     process = subprocess.Popen(
         command, cwd=pytester.path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
+    signal.signal(signal.SIGINT, outside)
     try:
         deadline = time.monotonic() + 60
         while not list(pytester.path.glob("results/*/journal.jsonl")):
