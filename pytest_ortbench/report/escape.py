@@ -87,7 +87,7 @@ def _spelt(character: str) -> str:
 
 
 def encodable(text: str, encoding: str) -> str:
-    """Return ``text`` so that ``encoding`` can write it: look-alikes first, then ``\\uXXXX``.
+    """Return ``text`` so that ``encoding`` can write it: look-alikes first, then escapes.
 
     An encoding that Python does not know counts as ASCII.
     """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -17,7 +18,7 @@ MS = 1_000_000
 STAYED = "100 % of the model's pages stayed in memory"
 
 
-def trial(page_cache: str, create_ms: int, engines: str = "none", **more: object) -> StartTrial:
+def trial(page_cache: str, create_ms: int, engines: str = "none", **more: Any) -> StartTrial:
     made = StartTrial(
         page_cache=page_cache,
         engines=engines,
@@ -26,7 +27,7 @@ def trial(page_cache: str, create_ms: int, engines: str = "none", **more: object
         first_inference_ns=5 * MS,
         again_ns=MS,
     )
-    return replace(made, **more)  # type: ignore[arg-type]  # fields by name
+    return replace(made, **more)
 
 
 def result_of(*trials: StartTrial) -> CaseResult:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -30,8 +31,8 @@ def slower_from(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
 
         launcher = FakeLauncher(time_of)
 
-        def launched(pair: Pair, _: object, **options: object) -> Launched:
-            return measure_launch(pair, launcher, **options)  # type: ignore[arg-type]  # the options of the original
+        def launched(pair: Pair, _: object, **options: Any) -> Launched:
+            return measure_launch(pair, launcher, **options)
 
         monkeypatch.setattr(engine_gate, "measure_launch", launched)
         monkeypatch.setattr("pytest_ortbench.cli.bisect._chosen", lambda _: RUNTIMES)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.errors import WorkerError
@@ -42,6 +43,11 @@ class FakeWorker:
         self.options_in_force: dict[str, str] = {}
         self.clock_pair_ns = 100
         self.no_energy = ""
+
+    def answering(self, **answers: Callable[..., Any]) -> FakeWorker:
+        """The same worker, whose answers to these questions are the test's."""
+        vars(self).update(answers)
+        return self
 
     def _run(self, count: int) -> tuple[int, ...]:
         assert not self.paused, "a suspended worker can't run"

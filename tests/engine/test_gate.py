@@ -16,7 +16,7 @@ from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.run import Machine
 from pytest_ortbench.engine.gate import Gate
 from pytest_ortbench.engine.paired import Pair, measure_launch
-from tests.engine.fakes import FakeLauncher
+from tests.engine.fakes import FakeLauncher, FakeWorker
 from tests.results_factory import make_accuracy, make_case, make_placement
 
 SHARED = Machine(host="h", stable={"virtualisation": "KVM", "cpu_quota": "none"})
@@ -177,19 +177,21 @@ def test_the_typical_contrast_decides_where_the_machine_is_dedicated():
     assert result.contrasts[0].margin == 0.02
 
 
+class Tailed(FakeLauncher):
+    """All but the first inference of a block of ``new`` take a tenth longer."""
+
+    def open(self, case: Case, *, worker: int, deadline: float | None) -> FakeWorker:
+        opened = super().open(case, worker=worker, deadline=deadline)
+        if case.model.name != "new":
+            return opened
+        run = opened._run
+        return opened.answering(
+            _run=lambda count: run(1) + tuple(round(1.1 * value) for value in run(count - 1))
+        )
+
+
 def test_a_changed_distribution_escalates_to_inconclusive():
-    launcher = FakeLauncher(times(1.0))
-    original = launcher.open
-
-    def opened(case: Case, *, worker: int, deadline: float | None):
-        made = original(case, worker=worker, deadline=deadline)
-        run = made._run
-        if case.model.name == "new":
-            # All but the first inference of a block take a tenth longer.
-            made._run = lambda count: run(1) + tuple(round(1.1 * value) for value in run(count - 1))
-        return made
-
-    launcher.open = opened  # type: ignore[method-assign]  # the fake answers this
+    launcher = Tailed(times(1.0))
     result = gate(launcher).judge(PAIR, RULES, baseline="b")
     assert result.verdict == "inconclusive"
     assert "the distribution changed" in result.reason

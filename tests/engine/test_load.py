@@ -43,8 +43,7 @@ class Loaded(FakeLauncher):
     def open(self, case: Case, *, worker: int, deadline: float | None) -> FakeWorker:
         opened = super().open(case, worker=worker, deadline=deadline)
         self.deadlines.append(deadline)
-        opened.load = self._load  # type: ignore[attr-defined]  # the fake answers this
-        return opened
+        return opened.answering(load=self._load)
 
     def _load(self, asked: PutUnderLoad) -> LoadTest:
         self.asked.append(asked)

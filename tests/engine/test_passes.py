@@ -70,8 +70,7 @@ class Metered(FakeLauncher):
     def open(self, case: Case, *, worker: int, deadline: float | None) -> FakeWorker:
         opened = super().open(case, worker=worker, deadline=deadline)
         opened.no_energy = self.no_energy
-        opened.energy = self._measure  # type: ignore[attr-defined]  # the fake answers this
-        return opened
+        return opened.answering(energy=self._measure)
 
     def _measure(self, budget_s: float) -> Energy:
         self.asked.append(budget_s)

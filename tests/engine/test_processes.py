@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -29,6 +30,7 @@ class Together(FakeLauncher):
         super().__init__(lambda case, index: 1e6)
         self.fails_at = 100
         self.live = 0
+        self.block: Callable[[int], Block] = self._timed
         self.barrier = threading.Barrier(1)
 
     def open(self, case: Case, *, worker: int, deadline: float | None) -> FakeWorker:
@@ -38,16 +40,15 @@ class Together(FakeLauncher):
         opened = super().open(case, worker=worker, deadline=deadline)
         self.live = worker + 1
         self.barrier = threading.Barrier(self.live)
-        opened.warm = self._warm  # type: ignore[method-assign]  # the fake answers this
-        opened.block = self._block  # type: ignore[method-assign]  # the fake answers this
-        opened.memory = lambda: make_memory(peak_bytes=1000)  # type: ignore[method-assign]  # the fake answers this
-        return opened
+        return opened.answering(
+            warm=self._warm, block=self.block, memory=lambda: make_memory(peak_bytes=1000)
+        )
 
     def _warm(self, budget_s: float) -> WarmUp:
         self.barrier.wait(timeout=30)
         return WarmUp(durations_ns=(5 * MS,), count=1, total_ns=5 * MS, steady=True, rule="fake")
 
-    def _block(self, iterations: int) -> Block:
+    def _timed(self, iterations: int) -> Block:
         each = {1: 5, 2: 8}[self.live] * MS
         return Block(
             durations_ns=(each,) * 10, wall_ns=10 * each, cpu_ns=20 * each,
@@ -92,7 +93,7 @@ def test_a_process_that_fails_meanwhile_ends_the_others() -> None:
     def die(iterations: int) -> Block:
         raise WorkerError(Failure(kind="crash", phase="measure", message="it died"))
 
-    launcher._block = die  # type: ignore[method-assign]  # the fake answers this
+    launcher.block = die
     result = measured(launcher)
     assert [point.reason for point in result.processes] == ["crash: it died"] * 2
     assert process_scaling(result)[1].reason == "crash: it died"

@@ -30,8 +30,7 @@ class Profiling(FakeLauncher):
 
     def open(self, case: Case, *, worker: int, deadline: float | None) -> FakeWorker:
         opened = super().open(case, worker=worker, deadline=deadline)
-        opened.operators = lambda trace=None: self.profile  # type: ignore[attr-defined]  # the fake answers this
-        return opened
+        return opened.answering(operators=lambda trace=None: self.profile)
 
 
 def compiled() -> OperatorProfile:

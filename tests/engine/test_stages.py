@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -30,9 +31,7 @@ class Staged(FakeLauncher):
 
     def open(self, case: Case, *, worker: int, deadline: float | None) -> FakeWorker:
         opened = super().open(case, worker=worker, deadline=deadline)
-        opened.load_stages = self._load  # type: ignore[attr-defined]  # the fake answers this
-        opened.frames = self._frames  # type: ignore[attr-defined]  # the fake answers this
-        return opened
+        return opened.answering(load_stages=self._load, frames=self._frames)
 
     def _load(self, path: str, budget_s: float) -> StagesReady:
         if self.failure is not None:
@@ -99,10 +98,10 @@ def test_every_worker_gives_frames_in_turn_and_overlapped(case: Case) -> None:
     ],
 )
 def test_where_stages_can_not_be_had_no_worker_is_started(
-    case: Case, changes: dict[str, object], reason: str
+    case: Case, changes: dict[str, Any], reason: str
 ) -> None:
     launcher = Staged()
-    found = measured(replace(case, **changes), launcher)  # type: ignore[arg-type]  # fields by name
+    found = measured(replace(case, **changes), launcher)
     assert reason in found.reason
     assert not found.faulty
     assert (found.workers, launcher.opened) == ((), [])

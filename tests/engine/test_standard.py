@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from pytest_ortbench.core.case import Sampling
+from pytest_ortbench.core.case import Case, Sampling
 from pytest_ortbench.core.outcome import CaseResult, Failure
-from pytest_ortbench.engine.standard import measure
+from pytest_ortbench.engine import standard
 from tests.results_factory import make_case
 
 from .clocked import ClockedLauncher
+
+
+def measure(case: Case, launcher: Any, folder: Path) -> CaseResult:
+    """The standard pass with a launcher that has as much of one as it is asked for."""
+    return standard.measure(case, launcher, folder)
 
 
 def test_a_reference_that_is_too_slow_takes_nothing_of_the_case_s_own_time(
@@ -20,7 +26,7 @@ def test_a_reference_that_is_too_slow_takes_nothing_of_the_case_s_own_time(
     """Else a model that runs well ends as timeout, still starting the interpreter after 0 s."""
     launcher = ClockedLauncher(monkeypatch, each_s=0.01, start_s=1.0)
     launcher.no_reference_after_s = 300.0
-    result = measure(make_case(), launcher, tmp_path)  # type: ignore[arg-type]  # the fake answers what is asked
+    result = measure(make_case(), launcher, tmp_path)
     assert result.status == "measured"
     assert len(result.measurements) == 3
     assert result.accuracy is not None
@@ -38,7 +44,7 @@ def test_every_worker_has_its_share_of_a_time_that_is_too_short_for_all(
     launcher = ClockedLauncher(monkeypatch, each_s=0.1, start_s=3.0)
     began = launcher.clock.now
     case = make_case(sampling=Sampling(time_s=290.0, timeout_s=300.0, target=0.0))
-    result = measure(case, launcher, tmp_path)  # type: ignore[arg-type]  # the fake answers what is asked
+    result = measure(case, launcher, tmp_path)
     assert (result.status, result.failure) == ("measured", None)
     assert [each.stop for each in result.measurements] == ["timeout"] * 3
     assert min(_samples(result)) > 0.9 * max(_samples(result)) > 600
@@ -51,7 +57,7 @@ def test_inferences_of_eight_seconds_are_measured_with_the_defaults(
 ) -> None:
     """The first worker also profiles and compares, which takes nine inferences more."""
     launcher = ClockedLauncher(monkeypatch, each_s=8.0, start_s=2.0)
-    result = measure(make_case(), launcher, tmp_path)  # type: ignore[arg-type]  # the fake answers what is asked
+    result = measure(make_case(), launcher, tmp_path)
     assert (result.status, result.failure) == ("measured", None)
     assert len(result.measurements) == 3
     assert min(_samples(result)) >= 1
@@ -64,7 +70,7 @@ def test_one_worker_keeps_time_to_be_compared(
 ) -> None:
     launcher = ClockedLauncher(monkeypatch, each_s=1.0, start_s=1.0)
     sampling = Sampling(time_s=50.0, timeout_s=60.0, target=0.0, workers=1)
-    result = measure(make_case(sampling=sampling), launcher, tmp_path)  # type: ignore[arg-type]  # the fake answers what is asked
+    result = measure(make_case(sampling=sampling), launcher, tmp_path)
     assert result.status == "measured"
     assert result.accuracy is not None
     assert sum(_samples(result)) > 15
@@ -75,7 +81,7 @@ def test_a_late_worker_without_time_leaves_what_the_others_measured(
 ) -> None:
     launcher = ClockedLauncher(monkeypatch, each_s=0.01, start_s=1.0)
     launcher.start_of = lambda index: 1000.0 if index == 2 else 1.0
-    result = measure(make_case(), launcher, tmp_path)  # type: ignore[arg-type]  # the fake answers what is asked
+    result = measure(make_case(), launcher, tmp_path)
     assert (result.status, result.failure) == ("measured", None)
     assert [each.worker for each in result.measurements] == [0, 1]
     assert {flag.name: flag.detail for flag in result.flags}["FEWER-WORKERS"] == "2 of 3"
@@ -85,7 +91,7 @@ def test_without_a_finished_worker_it_is_a_timeout(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     launcher = ClockedLauncher(monkeypatch, each_s=60.0, start_s=1.0)
-    result = measure(make_case(), launcher, tmp_path)  # type: ignore[arg-type]  # the fake answers what is asked
+    result = measure(make_case(), launcher, tmp_path)
     assert result.status == "timeout"
     assert result.measurements == ()
 
@@ -97,6 +103,6 @@ def test_a_late_worker_that_crashes_is_a_crash(
     case = make_case()
     crash = Failure(kind="crash", phase="session", message="SIGSEGV")
     launcher.fails, launcher.fails_from = {case.model.name: crash}, 1
-    result = measure(case, launcher, tmp_path)  # type: ignore[arg-type]  # the fake answers what is asked
+    result = measure(case, launcher, tmp_path)
     assert (result.status, result.failure) == ("crash", crash)
     assert "FEWER-WORKERS" not in {flag.name for flag in result.flags}

@@ -152,7 +152,7 @@ def drawable(text: str, limit: int = 60) -> str:
     """Return foreign ``text`` so that drawing it is only drawing.
 
     On one line, shortened between two of its parts, no mathematics between dollar signs, and
-    characters that no installed font has as ``\\uXXXX``.
+    characters that no installed font has as escapes (``\\u4e2d``).
     """
     shown = between_parts(one_line(text), limit)
     _, faces = _fonts()
