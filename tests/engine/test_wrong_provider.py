@@ -51,16 +51,17 @@ class InProcess:
 
     def open(self, case: Case, *, worker: int, deadline: float | None) -> Any:
         del worker, deadline
-        opened = MeasuredCase(case, lambda _: None)
+        # What the seam has on top of it is added here.
+        opened: Any = MeasuredCase(case, lambda _: None)
         facts = opened.open()
         for name in ("info", "startup", "threads", "threads_source", "cpus", "no_energy"):
             setattr(opened, name, getattr(facts, name))
-        opened.options_in_force, opened.clock_pair_ns = {}, facts.clock_pair_ns  # type: ignore[attr-defined]  # the fake answers this
-        opened.profile = opened.placement  # type: ignore[attr-defined]  # the fake answers this
+        opened.options_in_force, opened.clock_pair_ns = {}, facts.clock_pair_ns
+        opened.profile = opened.placement
         if case.dataset is not None:
             score = functools.partial(opened.task, case.dataset)
-            opened.task = lambda reference: score(str(reference))  # type: ignore[method-assign]  # the fake answers this
-        opened.close = lambda: None  # type: ignore[attr-defined]  # the fake answers this
+            opened.task = lambda reference: score(str(reference))
+        opened.close = lambda: None
         return opened
 
     def __init__(self, folder: Path | None = None) -> None:
@@ -109,9 +110,10 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., CaseRe
             monkeypatch.setattr(module, "create", spoilt)
         case = case_of(read_model(path, name="m", source="file"))
         case = change(replace(case, dataset=dataset))
-        launcher = InProcess(tmp_path)
-        result = measure(case, launcher, tmp_path)  # type: ignore[arg-type]  # the fake answers this
-        return result if dataset is None else carry_out("task", result, launcher)  # type: ignore[arg-type]  # the fake answers this
+        # As much of a launcher as is asked for.
+        launcher: Any = InProcess(tmp_path)
+        result = measure(case, launcher, tmp_path)
+        return result if dataset is None else carry_out("task", result, launcher)
 
     return measured_with
 

@@ -16,12 +16,10 @@ import pytest
 from onnx import TensorProto, helper
 
 from pytest_ortbench.core.errors import WorkerError
-from pytest_ortbench.core.precision import precision_of
 from pytest_ortbench.core.recipe import Conversion, Converted, Recipe
-from pytest_ortbench.plan.feeds import resolve_inputs
 from pytest_ortbench.worker.convert import graph, memory, offline
 from pytest_ortbench.worker.convert.make import convert
-from pytest_ortbench.zoo.graph import read_model
+from tests.worker.convert.conversions import conversion_of
 from tests.worker.graphs import serialised, value, weights, wordy
 from tests.worker.sessions import cpu_session
 
@@ -68,15 +66,7 @@ def make(tmp_path: Path) -> Make:
         path = tmp_path / "in" / "m.onnx"
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(source)
-        model = read_model(path, name="m", source="file")
-        conversion = Conversion(
-            recipe=recipe,
-            source=model.path,
-            digest=model.digest,
-            size_bytes=model.size_bytes,
-            own_precision=precision_of(model),
-            inputs=resolve_inputs(model, batch=1, dims={}),
-        )
+        conversion = conversion_of(path, recipe)
         out = tmp_path / "out"
         out.mkdir()
         made = convert(replace(conversion, **changed), out, lambda _: None)
