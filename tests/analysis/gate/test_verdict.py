@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import random
 
 import pytest
@@ -12,6 +13,7 @@ from pytest_ortbench.analysis.gate.verdict import (
     FLOOR,
     TYPICAL,
     choose_statistic,
+    confirms,
     decide,
     profile_of,
     statistics,
@@ -122,6 +124,39 @@ def test_choosing_keeps_the_size_of_the_test():
     assert 0.2 < typical / trials < 0.99
     assert alarms / trials < 0.01 + 3 * (0.01 * 0.99 / trials) ** 0.5
     assert alarms > 0
+
+
+def scattered(count: int, draw: random.Random, *, slower: float, by: float) -> list[PairedLaunch]:
+    """Launches whose floors scatter from launch to launch."""
+    return [
+        launch(draw, slower=math.expm1(math.log1p(slower) + draw.gauss(0, by)), **QUIET)
+        for _ in range(count)
+    ]
+
+
+def test_five_launches_of_one_sign_confirm_and_four_do_not():
+    draw = random.Random(7)
+    made = scattered(5, draw, slower=0.05, by=0.005)
+    assert confirms((), SHARED) == (None, 5)
+    assert confirms(made[:4], SHARED)[1] == 5
+    contrast, needed = confirms(made, SHARED)
+    assert (contrast.verdict, needed) == ("slower", None)
+    faster = scattered(1, draw, slower=-0.05, by=0.0)
+    _, needed = confirms([*made[:4], *faster], SHARED)
+    assert needed == 8
+
+
+def test_what_is_measured_again_rarely_confirms_an_accident():
+    """Equal sides that scatter by twice the margin: 7 % at most."""
+    draw = random.Random(9)
+    trials, confirmed = 400, 0
+    for _ in range(trials):
+        made = scattered(20, draw, slower=0.0, by=0.06)
+        needed: int | None = 0
+        while needed is not None:
+            contrast, needed = confirms(made[:needed], SHARED)
+        confirmed += contrast.verdict == "slower"
+    assert 0 < confirmed / trials < 0.07 + 3 * (0.07 * 0.93 / trials) ** 0.5
 
 
 def with_floors(made: list[PairedLaunch], baseline: int, contender: int) -> list[PairedLaunch]:
