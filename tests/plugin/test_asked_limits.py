@@ -16,10 +16,8 @@ ModelFile = Callable[..., Path]
 def _broken(result: pytest.RunResult) -> list[str]:
     """The metric of each broken limit, in the order of the tests."""
     # Where CI is set pytest repeats whole messages in its summary.
-    end = next(
-        (at for at, line in enumerate(result.outlines) if "short test summary" in line), None
-    )
-    told = [line for line in result.outlines[:end] if ", the limit is " in line]
+    before = takewhile(lambda line: "short test summary" not in line, result.outlines)
+    told = [line for line in before if ", the limit is " in line]
     return [line.partition(" is ")[0].strip() for line in told]
 
 
