@@ -304,12 +304,9 @@ def _write_job_summary(run: Run, path: Path) -> None:
 
 def _write_prometheus(bench: Bench, run: Run, path: Path) -> None:
     from pytest_ortbench.report.prometheus import render_prometheus
+    from pytest_ortbench.store.journal import replace_file
 
-    path.parent.mkdir(parents=True, exist_ok=True)
-    # Renamed into place: a collector must never read half a file.
-    part = path.with_name(f".{path.name}.part")
-    part.write_text(render_prometheus(run), encoding="utf-8")
-    part.replace(path)
+    replace_file(path, render_prometheus(run).encode())
     _note(bench, "metrics", path)
 
 

@@ -76,6 +76,25 @@ def test_a_pipe_needs_no_folder(pytester: pytest.Pytester, model_file: ModelFile
         assert json.load(stream)["cases"][0]["status"] == "measured"
 
 
+def test_metrics_go_into_a_pipe_and_leave_it_one(
+    pytester: pytest.Pytester, model_file: ModelFile
+) -> None:
+    model_file()
+    pipe = pytester.path / "metrics"
+    os.mkfifo(pipe)
+    # Both ends, so that writing waits for nobody.
+    descriptor = os.open(pipe, os.O_RDWR | os.O_NONBLOCK)
+    try:
+        result = _run(pytester, "pass", "--ort-no-results", "--ort-prometheus=metrics")
+        written = os.read(descriptor, 2**16)
+    finally:
+        os.close(descriptor)
+    assert result.ret == pytest.ExitCode.OK
+    assert pipe.is_fifo()
+    assert "\nortbench_latency_p50_seconds{" in written.decode()
+    assert not list(pytester.path.glob(".metrics*"))
+
+
 @pytest.mark.parametrize(
     ("option", "what"),
     [
