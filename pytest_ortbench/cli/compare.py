@@ -139,11 +139,6 @@ def command(
         costs = procure(facts, terms)
         axis = axis or "machine"
     view = build_view(facts, axis=axis or "", metric=metric, baseline=baseline)
-    if plots is not None:
-        from pytest_ortbench.report.figures.fleet import write_figures
-
-        for path in write_figures(view, plots, costs):
-            warn(f"plot: {path}")
     if costs is not None:
         from pytest_ortbench.report.fleet.procurement import with_costs
 
@@ -152,13 +147,32 @@ def command(
     if output is None:
         styled = form == "table" and colour()
         (say(text.rstrip("\n"), styled=styled) if form == "table" else write(text))
-        return ExitCode.FINE
-    from pytest_ortbench.cli.files import save
+    else:
+        from pytest_ortbench.cli.files import save
 
-    save(text, output)
-    tell(view.answer)
-    say(f"{output}: {len(facts)} runs")
+        save(text, output)
+        tell(view.answer)
+        say(f"{output}: {len(facts)} runs")
+    if plots is not None:
+        _draw(view, costs, plots)
     return ExitCode.FINE
+
+
+def _draw(view: View, costs: Procurement | None, folder: Path) -> None:
+    """Write the figures; the comparison has been printed, whatever happens here."""
+    from pytest_ortbench.core.errors import UsageError
+    from pytest_ortbench.report.figures.fleet import write_figures
+
+    try:
+        written = write_figures(view, folder, costs)
+    except OSError as error:
+        raise UsageError(
+            f"the figures can't be written: {error.strerror or error}",
+            place=str(folder),
+            hint="Choose another folder with --plots",
+        ) from error
+    for path in written:
+        warn(f"plot: {path}")
 
 
 def _terms(

@@ -10,7 +10,7 @@ import click
 
 from pytest_ortbench.cli.arguments import epilog
 from pytest_ortbench.cli.terminal import ExitCode, say, warn
-from pytest_ortbench.core.errors import OrtbenchError
+from pytest_ortbench.core.errors import OrtbenchError, UsageError
 
 if TYPE_CHECKING:
     from pytest_ortbench.analysis.history import Series
@@ -69,8 +69,16 @@ def command(folder: Path, plot: Path | None) -> int:
 def _draw(series: Sequence[Series], plot: Path) -> None:
     from pytest_ortbench.report.figures import render
     from pytest_ortbench.report.figures.trend import trend
+    from pytest_ortbench.store.journal import replace_file
 
     made = trend(series)
     assert made is not None
-    plot.parent.mkdir(parents=True, exist_ok=True)
-    plot.write_bytes(render(made, plot.suffix.removeprefix(".") or "png"))
+    data = render(made, plot.suffix.removeprefix(".") or "png")
+    try:
+        replace_file(plot, data)
+    except OSError as error:
+        raise UsageError(
+            f"the figure can't be written: {error.strerror or error}",
+            place=str(plot),
+            hint="Choose another path with --plot",
+        ) from error

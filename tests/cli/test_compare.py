@@ -113,6 +113,18 @@ def test_pages_figures_and_markdown(tool, store, tmp_path):
     assert tool("compare", *runs, "--format=md").out.startswith("## latency p50 of 2 machines")
 
 
+def test_figures_that_can_not_be_written_are_one_line_below_the_comparison(tool, store, tmp_path):
+    (tmp_path / "taken").touch()
+    runs = [store(of("desk", 1.0)), store(of("rack", 0.5))]
+    ended = tool("compare", *runs, "--plots=taken/plots")
+    assert ended.code == 2
+    assert ended.err == (
+        "ortbench: taken/plots: the figures can't be written: Not a directory. "
+        "Choose another folder with --plots\n"
+    )
+    assert "overall: rack is fastest" in ended.out
+
+
 def test_machines_with_prices(tool, store, tmp_path):
     (tmp_path / "machines.toml").write_text(TABLE)
     runs = [store(of("desk", 1.0)), store(of("rack", 0.5))]

@@ -18,6 +18,19 @@ def test_changes_are_told_and_drawn_and_never_fail(tool, store, tmp_path):
     assert (tmp_path / "trend.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_a_figure_that_can_not_be_written_is_one_line_below_the_changes(tool, store, tmp_path):
+    (tmp_path / "taken").touch()
+    for index in range(2):
+        store(run_of(index, 3_000_000))
+    ended = tool("trend", "results", "--plot=taken/trend.png")
+    assert ended.code == 2
+    assert ended.err == (
+        "ortbench: taken/trend.png: the figure can't be written: Not a directory. "
+        "Choose another path with --plot\n"
+    )
+    assert ended.out == "mobilenet_v2/native/cpu/b1 on a: no change in 2 runs\n"
+
+
 def test_machines_of_one_host_and_runtimes_are_told_apart(tool, store):
     one, two = run_of(0, 3_000_000), run_of(1, 3_000_000)
     machine = dataclasses.replace(two.machine, stable={**two.machine.stable, "memory": "16 GB"})
