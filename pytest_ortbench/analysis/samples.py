@@ -18,6 +18,7 @@ from pytest_ortbench.analysis.order import (
     nearest_rank,
     order_statistic,
 )
+from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.outcome import Block, OrderStatistic, Samples
 
 if TYPE_CHECKING:
@@ -173,6 +174,16 @@ def steal_ratio(blocks: Sequence[Block]) -> float | None:
     if total <= 0:
         return None
     return sum(steal for steal, _ in read) / total
+
+
+def elapsed_ns(case: Case, samples: Samples) -> int:
+    """The time that passed while one worker's samples were taken.
+
+    Inferences of several callers run side by side, so that their durations don't add up to it.
+    """
+    if case.callers > 1 and samples.wall_ns:
+        return samples.wall_ns
+    return samples.sum_ns
 
 
 def statistic_of(samples: Samples, percent: float) -> OrderStatistic:

@@ -13,7 +13,12 @@ from pytest_ortbench.analysis.energy import add_energy
 from pytest_ortbench.analysis.leaks import add_growth
 from pytest_ortbench.analysis.load import add_load
 from pytest_ortbench.analysis.order import interval_ranks, proportion_interval, samples_needed
-from pytest_ortbench.analysis.samples import median_latency, pooled_percentiles, statistic_of
+from pytest_ortbench.analysis.samples import (
+    elapsed_ns,
+    median_latency,
+    pooled_percentiles,
+    statistic_of,
+)
 from pytest_ortbench.analysis.stages import add_stages
 from pytest_ortbench.analysis.start_up import add_start_ups
 from pytest_ortbench.analysis.task import kept_ratio, mean_score
@@ -52,7 +57,7 @@ class Summary:
         flags: Reasons to trust the numbers less, as stored with the result.
         workers: Worker processes that finished.
         samples: Steady-state inferences over all workers.
-        timed_s: Seconds that these took.
+        timed_s: Seconds that passed meanwhile.
         worker_medians_s: Median of each worker, in their order.
         spread: Range of the workers' medians as a share of the smallest; ``None`` for one worker.
     """
@@ -122,7 +127,7 @@ def summarise(result: CaseResult, *, percentiles: bool = True) -> Summary:
         flags=result.flags,
         workers=len(workers),
         samples=sum(samples.count for samples in workers),
-        timed_s=sum(samples.sum_ns for samples in workers) * 1e-9,
+        timed_s=sum(elapsed_ns(result.case, samples) for samples in workers) * 1e-9,
         worker_medians_s=medians,
         spread=(max(medians) - min(medians)) / min(medians) if len(medians) > 1 else None,
     )

@@ -71,9 +71,9 @@ def warm_up(run_timed: Callable[[int], array[int]], *, least_s: float, budget_s:
     return WarmUp(
         durations_ns=_thin(durations, _KEPT),
         count=len(durations),
-        total_ns=sum(durations),
+        total_ns=now - started,
         steady=bool(settled),
-        rule=settled or _cut_off(budget_s, durations),
+        rule=settled or _cut_off(max(budget_s, (now - started) * 1e-9), durations),
     )
 
 
@@ -192,12 +192,11 @@ def _chunk(durations: Sequence[int], left_ns: int) -> int:
     return max(1, min(wanted, left_ns // typical))
 
 
-def _cut_off(budget_s: float, durations: Sequence[int]) -> str:
+def _cut_off(used_s: float, durations: Sequence[int]) -> str:
     count = len(durations)
-    used = max(budget_s, sum(durations) * 1e-9)
     if count < (_LONG_SPAN if median(durations) >= _LONG_NS else _SPAN):
-        return f"{used:.3g} s used after {count} runs, too few to see a trend"
-    return f"{used:.3g} s used while a trend was left"
+        return f"{used_s:.3g} s used after {count} runs, too few to see a trend"
+    return f"{used_s:.3g} s used while a trend was left"
 
 
 def _thin(durations: Sequence[int], keep: int) -> tuple[int, ...]:

@@ -43,6 +43,18 @@ def test_a_tail_without_enough_samples_is_not_measurable_and_says_what_it_takes(
     )
 
 
+def test_callers_that_run_side_by_side_take_no_longer_together():
+    # 8 callers: the same 300 samples of 3 ms are there after an eighth of 0.9 s.
+    alone = make_result(case=replace(make_case(), concurrency=8), count=100)
+    together = tuple(
+        replace(each, samples=replace(each.samples, wall_ns=each.samples.sum_ns // 8))
+        for each in alone.measurements
+    )
+    summary = summarise(replace(alone, measurements=together))
+    assert summary.timed_s == pytest.approx(0.9 / 8, rel=0.01)
+    assert one("latency_p99 <= 30 ms", summary).message.endswith("use --ort-time=0.17")
+
+
 def test_long_measurements_need_a_longer_timeout_too():
     slow = make_result(
         case=make_case(sampling=Sampling(timeout_s=300)), count=3, median_ns=2_000_000_000

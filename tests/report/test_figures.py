@@ -185,6 +185,28 @@ def test_timeline_shades_warm_ups_and_shows_flagged_cases_first() -> None:
     assert first.get_title(loc="left") == "mobilenet_v2 native/cpu/b2 [UNSTEADY]"
 
 
+def test_callers_side_by_side_end_in_the_timeline_when_they_did() -> None:
+    run = sample_runs.one_case()
+    (alone,) = run.cases
+    together = dataclasses.replace(
+        alone,
+        case=dataclasses.replace(alone.case, concurrency=8),
+        measurements=tuple(
+            dataclasses.replace(
+                each,
+                samples=dataclasses.replace(each.samples, wall_ns=each.samples.sum_ns // 8),
+            )
+            for each in alone.measurements
+        ),
+    )
+    ends = [
+        drawn(timeline(entries(factory.make_run([result])))).axes[0].get_xlim()[1]
+        for result in (alone, together)
+    ]
+    warm = sum(each.warm_up.total_ns for each in alone.measurements) / 1e9
+    assert ends[1] - warm == pytest.approx((ends[0] - warm) / 8)
+
+
 def test_batches_joins_cases_that_differ_in_nothing_else() -> None:
     shown = entries(sample_runs.ten_cases())
     lines = [line for group in by_model(shown) for line in lines_of(group.entries)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import statistics
 from array import array
@@ -108,20 +109,26 @@ def test_noise_widens_the_tolerance() -> None:
 class Recorded:
     """A clockless loop: durations that were recorded, and the time they would have taken."""
 
-    def __init__(self, durations: Iterator[int]) -> None:
+    def __init__(self, durations: Iterator[int], callers: int = 1) -> None:
         self._durations = durations
+        self._callers = callers
         self.now_ns = 0
 
     def __call__(self, iterations: int) -> array[int]:
         taken = array("q", [next(self._durations) for _ in range(iterations)])
-        self.now_ns += sum(taken)
+        self.now_ns += sum(taken) // self._callers
         return taken
 
 
 def run(
-    monkeypatch: pytest.MonkeyPatch, durations: Iterator[int], *, least_s: float, budget_s: float
+    monkeypatch: pytest.MonkeyPatch,
+    durations: Iterator[int],
+    *,
+    least_s: float,
+    budget_s: float,
+    callers: int = 1,
 ) -> WarmUp:
-    recorded = Recorded(durations)
+    recorded = Recorded(durations, callers)
     monkeypatch.setattr(
         "pytest_ortbench.worker.warm_up.time.perf_counter_ns", lambda: recorded.now_ns
     )
@@ -156,6 +163,17 @@ def test_it_goes_on_until_the_trend_is_over(monkeypatch: pytest.MonkeyPatch) -> 
 def test_it_takes_its_least_time_even_if_nothing_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     found = run(monkeypatch, forever(1_000_000), least_s=0.25, budget_s=10.0)
     assert 250_000_000 <= found.total_ns < 300_000_000
+
+
+def test_callers_that_run_side_by_side_take_no_longer_together(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    level = run(monkeypatch, itertools.repeat(8_000_000), least_s=0.5, budget_s=10.0, callers=8)
+    assert level.total_ns == level.count * 1_000_000
+    assert 500_000_000 <= level.total_ns < 520_000_000
+    rising = iter(range(8_000_000, 10**9, 20_000))
+    cut = run(monkeypatch, rising, least_s=0.25, budget_s=1.0, callers=8)
+    assert cut.rule == "1 s used while a trend was left"
 
 
 def test_many_short_ones_are_kept_thinned(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from matplotlib.patches import Patch
 
+from pytest_ortbench.analysis.samples import elapsed_ns
 from pytest_ortbench.core.flags import FLAGS
 from pytest_ortbench.core.outcome import Measurement
 from pytest_ortbench.report.entries import Entry
@@ -101,7 +102,11 @@ def _panel(axes: Axes, entry: Entry) -> None:
     style.dress(axes, grid="y")
     start = 0.0
     for measurement in _workers(entry):
-        start = _worker(axes, measurement, start, top, scale, POINTS // len(_workers(entry)))
+        begin = start + measurement.warm_up.total_ns / 1e9
+        end = begin + elapsed_ns(entry.result.case, measurement.samples) / 1e9
+        limit = POINTS // len(_workers(entry))
+        _worker(axes, measurement, (start, begin, end), top, scale, limit)
+        start = end
     axes.set_xlim(0, start)
     # Not from zero: a drift of a few per cent is what the figure is for.
     axes.set_ylim(0.75 * float(steady.min()) / scale.factor, top)
@@ -109,20 +114,23 @@ def _panel(axes: Axes, entry: Entry) -> None:
 
 
 def _worker(
-    axes: Axes, measurement: Measurement, start: float, top: float, scale: style.Scale, limit: int
-) -> float:
-    """Draw one worker from ``start`` seconds on; returns where it ends."""
+    axes: Axes,
+    measurement: Measurement,
+    times_s: tuple[float, float, float],
+    top: float,
+    scale: style.Scale,
+    limit: int,
+) -> None:
+    """Draw one worker, whose warm-up starts, whose measuring begins and ends at these times."""
+    start, begin, end = times_s
     warm = np.asarray(measurement.warm_up.durations_ns, dtype=np.float64) / 1e9
     steady = np.asarray(measurement.samples.durations_ns, dtype=np.float64) / 1e9
-    begin = start + measurement.warm_up.total_ns / 1e9
-    end = begin + measurement.samples.sum_ns / 1e9
     axes.axvspan(start, begin, color=style.SHADE, linewidth=0, zorder=0)
     _points(axes, _spaced(warm, start, begin), warm / scale.factor, top, limit)
     times = _spaced(steady, begin, end)
     _points(axes, times, steady / scale.factor, top, limit)
     median = _running_median(steady)
     axes.plot(times, median / scale.factor, color="black", linewidth=1.0, zorder=3)
-    return end
 
 
 def _spaced(durations: Floats, begin: float, end: float) -> Floats:
