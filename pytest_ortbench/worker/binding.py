@@ -51,8 +51,10 @@ def bind(session: InferenceSession, feeds: Mapping[str, object], provider: Provi
             raise NotBindable(
                 f"input {name!r} is not a numeric tensor, so it can't be bound on a device"
             )
+        # It makes one dimension of none.
+        contiguous = np.ascontiguousarray(value).reshape(value.shape)
         binding.bind_ortvalue_input(
-            name, ort.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(value), device, index)
+            name, ort.OrtValue.ortvalue_from_numpy(contiguous, device, index)
         )
     for output in session.get_outputs():
         # Allocated by ONNX Runtime, since output shapes may depend on the values.
