@@ -343,14 +343,14 @@ def _write_run(bench: Bench, run: Run, reporter: pytest.TerminalReporter) -> Non
             skips=len(run.skips) > _LISTED_SKIPS,
         )
         reporter.write(table)
-        for line in precision_lines(run, width=reporter._tw.fullwidth):
+        for line in precision_lines(run, width=_width(reporter), encoding=encoding):
             reporter.write_line(line)
         for line in block_lines(run, encoding=encoding):
             reporter.write_line(line)
         for line in run_profile_lines(run, width=_width(reporter), encoding=encoding):
             reporter.write_line(line)
         reporter.write_line("")
-    for line in (*answer_lines(run, encoding=encoding), *gate_lines(run)):
+    for line in (*answer_lines(run, encoding=encoding), *gate_lines(run, encoding=encoding)):
         reporter.write_line(line)
     for what, path in bench.files:
         reporter.write_line(f"{what}: {_shown(path, bench.collection.root)}")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pytest_ortbench.cli.arguments import FiniteRange, epilog, load_run, results_option
-from pytest_ortbench.cli.terminal import ExitCode, say, table, warn
+from pytest_ortbench.cli.terminal import ExitCode, encoding, say, table, warn
 from pytest_ortbench.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -105,18 +105,20 @@ def _compare(runs: Sequence[str], limits: Sequence[str], strict: bool, results: 
     from pytest_ortbench.analysis.gate.rules import parse_rules
     from pytest_ortbench.analysis.gate.stored import gate_runs
     from pytest_ortbench.plan.axes import split_list
-    from pytest_ortbench.report.gate import gate_lines
+    from pytest_ortbench.report.gate import gate_lines, gate_naming
 
     place = "--limits"
     rules = parse_rules(split_list(tuple(limits), place=place), place=place)
     baseline, contender = (load_run(spec, results) for spec in runs)
     judged = gate_runs(baseline, contender, rules)
-    for line in gate_lines(replace(contender, gate=judged))[1:]:
+    gated = replace(contender, gate=judged)
+    for line in gate_lines(gated, encoding=encoding())[1:]:
         say(line)
+    name = gate_naming(gated)
     known = {result.case.key for result in baseline.cases}
     for result in contender.cases:
         if result.case.key not in known:
-            say(f"new: {result.case.case_id}")
+            say(f"new: {name(*result.case.key)}")
     both = {case.case.key for case in baseline.cases if case.status == "measured"}
     both &= {case.case.key for case in contender.cases if case.status == "measured"}
     failures = any(result.failures for result in judged)

@@ -62,7 +62,7 @@ def command(run: str, sort: str, filters: tuple[str, ...], columns: str, results
         say(line)
     for line in block_lines(chosen, encoding=encoding()):
         say(line)
-    for line in gate_lines(_gated(chosen, everything=not filters)):
+    for line in gate_lines(_gated(chosen, everything=not filters), encoding=encoding()):
         say(line)
     if not filters:
         # Of a part of the cases, the fastest is no answer.

@@ -2,22 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from pytest_ortbench.analysis.gate.sentences import interval_text, verdict_line
 from pytest_ortbench.core.gate import GateResult
 from pytest_ortbench.core.run import Run
-from pytest_ortbench.report.escape import lines, markdown
+from pytest_ortbench.report.escape import encodable, lines, markdown
 
 
-def gate_lines(run: Run) -> list[str]:
-    """One line a case, its reasons below; nothing without a gate."""
+def gate_naming(run: Run) -> Callable[[str, str], str]:
+    """Return what names a case by its id, and by its runtime where there are several."""
+    runtimes = {result.case.runtime.label for result in run.cases}
+    runtimes |= {result.runtime for result in run.gate}
+    several = len(runtimes) > 1
+    return lambda case_id, runtime: f"{case_id}+{runtime}" if several else case_id
+
+
+def gate_lines(run: Run, *, encoding: str = "utf-8") -> list[str]:
+    """One line a case, its reasons below; nothing without a gate.
+
+    Args:
+        run: Any run.
+        encoding: Of the stream that the lines go to.
+    """
     if not run.gate:
         return []
+    name = gate_naming(run)
     found = [""]
     for result in run.gate:
-        found += lines(f"gate {result.case_id} against {result.baseline}: {verdict_line(result)}")
+        case = name(result.case_id, result.runtime)
+        found += lines(f"gate {case} against {result.baseline}: {verdict_line(result)}")
         for text in (*result.failures, *result.warnings):
             found += lines(f"  {text}")
-    return found
+    return [encodable(line, encoding) for line in found]
 
 
 def gate_markdown(run: Run) -> str:
@@ -26,20 +43,23 @@ def gate_markdown(run: Run) -> str:
         return ""
     head = ["", "### Gate", "", "| case | against | verdict | ratio | launches | why |"]
     head.append("| --- | --- | --- | --- | --- | --- |")
-    return "\n".join([*head, *(_row(result) for result in run.gate), ""])
+    name = gate_naming(run)
+    rows = [_row(result, name(result.case_id, result.runtime)) for result in run.gate]
+    return "\n".join([*head, *rows, ""])
 
 
-def _row(result: GateResult) -> str:
+def _row(result: GateResult, case: str) -> str:
     contrast = result.contrasts[0] if result.contrasts else None
+    verdict = markdown(result.verdict)
     cells = [
-        result.case_id,
-        result.baseline,
-        f"**{result.verdict}**" if result.failures else result.verdict,
-        "" if contrast is None else interval_text(contrast),
+        markdown(case),
+        markdown(result.baseline),
+        f"**{verdict}**" if result.failures else verdict,
+        "" if contrast is None else markdown(interval_text(contrast)),
         "" if contrast is None else str(contrast.launches),
-        "; ".join((*result.failures, *result.warnings)) or result.reason,
+        markdown("; ".join((*result.failures, *result.warnings)) or result.reason),
     ]
-    return "| " + " | ".join(markdown(cell) for cell in cells) + " |"
+    return "| " + " | ".join(cells) + " |"
 
 
 def gate_properties(result: GateResult, name: str = "gate") -> list[tuple[str, str]]:

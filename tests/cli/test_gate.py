@@ -49,6 +49,14 @@ def test_vanished_cases_fail(tool, store):
     assert "new: other/native/cpu/b1" in ended.out
 
 
+def test_new_and_vanished_cases_of_several_runtimes_are_told_apart(tool, store):
+    store(BEFORE)
+    store(after(case=make_case(runtime="nightly")))
+    ended = tool("gate", BEFORE.run_id, "latest")
+    assert "gate mobilenet_v2/native/cpu/b1+current against" in ended.out
+    assert ended.out.splitlines()[-1] == "new: mobilenet_v2/native/cpu/b1+nightly"
+
+
 def test_wrong_calls(tool, store):
     store(BEFORE)
     assert tool("gate").code == 2

@@ -47,7 +47,9 @@ def test_verdicts_of_a_gate_are_shown_with_their_cases(tool, store):
         contrasts=(contrast,),
         failures=("it is slower",),
     )
-    gone = GateResult(case_id="gone/native/cpu/b1", runtime="r", baseline="b", verdict="same")
+    gone = dataclasses.replace(
+        cpu, case_id="gone/native/cpu/b1", baseline="b", verdict="same", failures=()
+    )
     store(dataclasses.replace(RUN, gate=(cpu, gone)))
     out = tool("show").out
     assert "gate mobilenet_v2/native/cpu/b1 against model:old.onnx: slower" in out

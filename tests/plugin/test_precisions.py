@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 from onnx import TensorProto, helper, numpy_helper, save
+
+from pytest_ortbench.report.precisions import HEADINGS
 
 from .conftest import QUICK as FAST
 
@@ -126,6 +129,24 @@ def test_every_precision_is_measured_with_recipe_accuracy_and_flags(
         path: path.stat().st_mtime_ns for path in (cache / "variants").rglob("*.onnx")
     } == before
     assert cases(pytester.path)["int4"]["case"]["variant"] == found["int4"]["case"]["variant"]
+
+
+def test_a_log_has_the_whole_block_in_what_it_can_write(
+    pytester: pytest.Pytester, net: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    net("net.onnx")
+    monkeypatch.setenv("PYTHONIOENCODING", "ascii")
+    monkeypatch.delenv("COLUMNS", raising=False)
+    result = pytester.runpytest_subprocess(
+        "net.onnx", "-k", "test_latency", *QUICK, "--ort-precisions=fp32,fp16", "-p", "no:xdist"
+    )
+    result.assert_outcomes(passed=2)
+    lines = result.outlines
+    title = lines.index("net: precisions against fp32 on the same provider")
+    # All but the flags, which may be many.
+    assert tuple(lines[title + 1].split()[:7]) == HEADINGS[:7]
+    assert re.search(r" x1\.\d\d smaller ", lines[title + 3])
+    assert "\\x" not in result.stdout.str()
 
 
 def test_a_dry_run_converts_nothing_and_knows_what_can_t_be_made(

@@ -1,0 +1,70 @@
+"""Verdicts of a gate: in the terminal, and as a table in the summary of a CI job."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from markdown_it import MarkdownIt
+
+from pytest_ortbench.core.gate import ContrastVerdict, GateResult
+from pytest_ortbench.report.gate import gate_lines, gate_markdown
+from tests.results_factory import make_case, make_result, make_run
+
+CASE = "mobilenet_v2/native/cpu/b1"
+
+
+def verdict(text: str, *, runtime: str = "current", failures: tuple[str, ...] = ()) -> GateResult:
+    contrast = ContrastVerdict(
+        statistic="floor", verdict=text, effect=0.071, low=0.062, high=None, margin=0.03,
+        p=0.0039, launches=8,
+    )  # fmt: skip
+    return GateResult(
+        case_id=CASE, runtime=runtime, baseline="old", verdict=text, contrasts=(contrast,),
+        failures=failures,
+    )  # fmt: skip
+
+
+def rows(text: str) -> list[str]:
+    return [line for line in text.splitlines() if line.startswith("| mobilenet")]
+
+
+def test_verdicts_of_several_runtimes_are_told_apart_as_the_table_tells_cases() -> None:
+    cases = [make_result(case=make_case(runtime=label)) for label in ("current", "nightly")]
+    run = replace(make_run(cases), gate=(verdict("same"), verdict("slower", runtime="nightly")))
+    assert [line.partition(" against ")[0] for line in gate_lines(run)[1:]] == [
+        f"gate {CASE}+current",
+        f"gate {CASE}+nightly",
+    ]
+    assert [row.split(" | ")[0] for row in rows(gate_markdown(run))] == [
+        f"| {CASE}+current",
+        f"| {CASE}+nightly",
+    ]
+
+
+def test_a_single_runtime_is_not_named() -> None:
+    run = replace(make_run(), gate=(verdict("same"),))
+    assert gate_lines(run) == ["", f"gate {CASE} against old: same  ×1.071 [1.062, –]  8 launches"]
+    assert rows(gate_markdown(run)) == [f"| {CASE} | old | same | ×1.071 [1.062, –] | 8 |  |"]
+
+
+def test_what_a_log_can_not_write_gets_a_stand_in() -> None:
+    run = replace(make_run(), gate=(verdict("slower", failures=("×2 is > ×1",)),))
+    assert gate_lines(run, encoding="ascii") == [
+        "",
+        f"gate {CASE} against old: slower  x1.071 [1.062, -]  8 launches",
+        "  x2 is > x1",
+    ]
+
+
+def test_a_failed_verdict_is_bold_in_the_summary_of_a_job() -> None:
+    run = replace(make_run(), gate=(verdict("slower", failures=("*slow*",)),))
+    text = gate_markdown(run)
+    assert rows(text)[0].split(" | ")[2] == "**slower**"
+    tokens = MarkdownIt("gfm-like", {"linkify": False}).parse(text)
+    bold = [
+        after.content
+        for token in tokens
+        for before, after in zip(token.children or [], (token.children or [])[1:], strict=False)
+        if before.type == "strong_open"
+    ]
+    assert bold == ["slower"]
