@@ -18,6 +18,20 @@ _SMALL = 1 << 28
 
 #: Share of the free memory that a conversion may take.
 _SHARE = 0.95
+#: What it may take anyway: a cap on addresses also holds for those that nothing lies behind (stacks
+#: of threads, arenas of the allocator).
+_LEAST = 1 << 31
+
+_CGROUP = Path("/sys/fs/cgroup")
+#: Below that, by version (2, then 1): the limit, what is used, and which of it are pages of files.
+_CGROUP_FILES = {
+    "": ("memory.max", "memory.current", ("inactive_file", "active_file")),
+    "memory": (
+        "memory.limit_in_bytes",
+        "memory.usage_in_bytes",
+        ("total_inactive_file", "total_active_file"),
+    ),
+}
 
 
 def limit(conversion: Conversion) -> None:
@@ -62,13 +76,20 @@ def _of_machine() -> int | None:
 
 
 def _of_cgroup() -> int | None:
-    folder = Path("/sys/fs/cgroup")
-    try:
-        maximum = (folder / "memory.max").read_text(encoding="ascii").strip()
-        current = (folder / "memory.current").read_text(encoding="ascii").strip()
-    except OSError:
-        return None
-    return int(maximum) - int(current) if maximum.isdigit() else None
+    for version, (maximum, current, cache) in _CGROUP_FILES.items():
+        folder = _CGROUP / version
+        try:
+            most = (folder / maximum).read_text(encoding="ascii").strip()
+            used = int((folder / current).read_text(encoding="ascii"))
+            stat = (folder / "memory.stat").read_text(encoding="ascii").splitlines()
+        except OSError:
+            continue
+        if not most.isdigit():
+            return None
+        # Pages of files count as used, but are given up for whoever needs memory.
+        cached = sum(int(line.split()[1]) for line in stat if line.split()[0] in cache)
+        return int(most) - used + cached
+    return None
 
 
 def _cap(free: int) -> None:
@@ -84,7 +105,7 @@ def _cap(free: int) -> None:
         mapped = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
     except OSError:
         return
-    wanted = mapped * resource.getpagesize() + int(_SHARE * free)
+    wanted = mapped * resource.getpagesize() + max(_LEAST, int(_SHARE * free))
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
     if hard == resource.RLIM_INFINITY or wanted < hard:
         resource.setrlimit(resource.RLIMIT_AS, (wanted, hard))
