@@ -35,7 +35,8 @@ class Figure:
     Attributes:
         value: The estimate.
         low: Lower bound.
-        high: Upper bound; infinite where the worst case can't be served at all.
+        high: Upper bound; infinite where the worst case can't be served at all, and where a
+            machine may draw nothing.
     """
 
     value: float
@@ -150,9 +151,14 @@ def _figure(quantity: Quantity, case: CaseFacts) -> Figure:
     return Figure(value=quantity.value, low=low, high=high)
 
 
-def _over(one: Figure, other: Figure) -> Figure:
+def _over(one: Figure, other: Figure) -> Figure | None:
+    """Divide; ``None`` by nothing, and without an upper bound where it may be by nothing."""
+    if other.value <= 0:
+        return None
     return Figure(
-        value=one.value / other.value, low=one.low / other.high, high=one.high / other.low
+        value=one.value / other.value,
+        low=one.low / other.high,
+        high=one.high / other.low if other.low > 0 else math.inf,
     )
 
 

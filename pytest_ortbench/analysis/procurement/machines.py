@@ -139,6 +139,12 @@ def _machine(name: str, table: object, common: float | None, place: str) -> Mach
             hint="A machine that costs nothing has price = 0",
         )
     idle, load = numbers["idle_power_w"], numbers["load_power_w"]
+    if load == 0:
+        raise UsageError(
+            "load_power is 0, and no machine works without power",
+            place=place,
+            hint="Leave it out where it was not read from a meter",
+        )
     if idle is not None and load is not None and load < idle:
         raise UsageError(
             f"load_power {load:g} W is below idle_power {idle:g} W",

@@ -70,6 +70,7 @@ def test_every_key() -> None:
         ("machines = 3", "there is no table of machines"),
         ("[machines]\na = 3", "'a' is no table"),
         ("[machines.a]\nprice = 3\nidle_power = 9\nload_power = 8", "below idle_power"),
+        ("[machines.a]\nprice = 3\nload_power = 0", "load_power is 0, and no machine works"),
         ("[machines.a]\nprice = 3\nhost = 3", "host is 3, not a name"),
     ],
 )

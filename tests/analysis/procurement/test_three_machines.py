@@ -286,6 +286,22 @@ def test_the_bill_needs_the_power_of_the_whole_machine() -> None:
     assert one.cost.value == one.cost.low == one.cost.high == pytest.approx(10259.6)
 
 
+def test_a_machine_that_may_draw_nothing_has_no_upper_bound_a_watt() -> None:
+    free = replace(TERMS, machines=(replace(DESK, idle_power_w=0),))
+
+    def at(watts: float) -> Economics:
+        return offers(only([measured(0.01, watts)], free))["desk"]
+
+    # Of 21 W, known to 5 %, the idle device's 20 W are all at the low end: 0, 1 or 2.05 W.
+    joule = at(21).per_joule
+    assert joule is not None
+    assert (joule.low, joule.value, joule.high) == pytest.approx((100 / 2.05, 100, math.inf))
+    assert at(20).per_joule is None
+    energy = at(20).energy_kwh
+    assert energy is not None
+    assert (energy.low, energy.value, energy.high) == pytest.approx((0, 0, 1 / 360))
+
+
 def test_the_front_holds_what_no_other_variant_beats_in_both() -> None:
     tender = only(RUNS, TARGET)
     front = {tender.variants[index].machine.name for index in tender.front}
