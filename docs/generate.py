@@ -191,7 +191,7 @@ def flags_page() -> str:
     meanings = {
         "bars": "The number is never ranked and never gated.",
         "blurs": "A gap inside the intervals is a tie, and a gate on it is inconclusive.",
-        "notes": "For the reader; nothing else changes.",
+        "notes": "For the reader; nothing else changes but what is said here.",
     }
     blocks = []
     for severity, meaning in meanings.items():

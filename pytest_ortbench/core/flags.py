@@ -140,7 +140,7 @@ FLAGS: dict[str, FlagKind] = dict(
             "ENERGY-DISAGREE",
             "notes",
             "energy counter and integrated power differ by more than 10 %",
-            "Trust neither for ranking.",
+            "Trust neither: power and energy of the case are not ranked.",
         ),
         _kind(
             "SUBNORMAL",

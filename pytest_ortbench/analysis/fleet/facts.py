@@ -54,6 +54,7 @@ class CaseFacts:
         digest: Digest of the model's files.
         quantities: Numbers by name of the metric, in SI units.
         reason: Why it has no number or must not be ranked; empty if it may.
+        energy_reason: Why its power and energy must not be; empty if they may.
         blurred_by: Flags that make gaps inside the intervals ties.
         one_worker: Whether all samples are of one process, so that small gaps are ties, too.
         service_s: Equally likely durations of one call in seconds, ascending; empty if not asked.
@@ -75,6 +76,7 @@ class CaseFacts:
     digest: str = ""
     quantities: dict[str, Quantity] = field(default_factory=dict)
     reason: str = ""
+    energy_reason: str = ""
     blurred_by: tuple[str, ...] = ()
     one_worker: bool = False
     service_s: tuple[float, ...] = ()
@@ -189,6 +191,7 @@ def _case_facts(result: CaseResult, *, percentiles: bool, service: bool) -> Case
         digest=case.model.digest,
         quantities=summary.quantities,
         reason=_why_not(summary),
+        energy_reason="ENERGY-DISAGREE" if "ENERGY-DISAGREE" in flags_of(summary, "notes") else "",
         blurred_by=flags_of(summary, "blurs"),
         one_worker="ONE-WORKER" in flags_of(summary, "notes"),
         service_s=_service(result) if service else (),

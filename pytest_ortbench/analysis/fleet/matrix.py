@@ -149,6 +149,8 @@ def by_workload(layout: Layout, metric: str, *, baseline: int = 0) -> Matrix:
 def _cell(one: Placed, metric: str, *, variant: str = "") -> Cell:
     quantity = one.case.quantities.get(metric)
     reason = one.case.reason
+    if not reason and METRICS[metric].unit in ("W", "J"):
+        reason = one.case.energy_reason
     if quantity is None and not reason:
         reason = f"no {metric}"
     return Cell(

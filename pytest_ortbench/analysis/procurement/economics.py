@@ -179,6 +179,12 @@ def _power(case: CaseFacts, machine: Machine, missing: dict[str, str]) -> Power 
             "and load_power is not stated"
         )
         return None
+    if case.energy_reason:
+        missing["power"] = (
+            f"power under this load is not certain: {case.energy_reason}, "
+            "and load_power is not stated"
+        )
+        return None
     gross = _figure(measured, case)
     gross = Figure(
         value=gross.value,

@@ -8,7 +8,7 @@ from pytest_ortbench.analysis.fleet.facts import CaseFacts, RunFacts
 from pytest_ortbench.analysis.fleet.matrix import Matrix, by_case, by_workload
 from pytest_ortbench.analysis.fleet.sentences import conclusions, warnings
 from pytest_ortbench.analysis.fleet.sides import choose_axis, lay_out
-from tests.analysis.fleet.runs import case, latency, run
+from tests.analysis.fleet.runs import case, exact, latency, run
 
 
 def compared(*runs: RunFacts, axis: str = "machine", metric: str = "latency_p50") -> Matrix:
@@ -107,6 +107,20 @@ def test_what_must_not_be_ranked_keeps_its_number_and_wins_nothing() -> None:
     assert (cell.quantity.value, cell.reason, cell.ratio) == (1.0, "INACCURATE", None)
     assert marks(matrix) == [["", ""], ["best", "tie"]]
     assert matrix.common == 1
+
+
+def test_energy_that_two_ways_disagree_on_is_shown_and_not_ranked() -> None:
+    def of(joule: float, reason: str = "") -> CaseFacts:
+        spans = {"energy_per_inference": exact(joule), **latency(joule, joule, joule)}
+        return replace(case(spans), energy_reason=reason)
+
+    runs = run("a", of(4.0)), run("b", of(1.0, "ENERGY-DISAGREE")), run("c", of(2.0))
+    matrix = compared(*runs, metric="energy_per_inference")
+    doubted = matrix.rows[0].cells[1]
+    assert doubted.quantity is not None
+    assert (doubted.quantity.value, doubted.reason) == (1.0, "ENERGY-DISAGREE")
+    assert marks(matrix) == [["", "", "best"]]
+    assert marks(compared(*runs)) == [["", "best", ""]]
 
 
 def test_holes_stay_holes_and_the_mean_is_over_the_common_cases() -> None:

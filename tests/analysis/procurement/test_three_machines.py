@@ -286,6 +286,18 @@ def test_the_bill_needs_the_power_of_the_whole_machine() -> None:
     assert one.cost.value == one.cost.low == one.cost.high == pytest.approx(10259.6)
 
 
+def test_power_that_two_ways_disagree_on_is_no_part_of_the_bill() -> None:
+    (one,) = RUNS[0].cases
+    doubted = replace(RUNS[0], cases=(replace(one, energy_reason="ENERGY-DISAGREE"),))
+    found = offers(only([doubted], TERMS))["desk"]
+    assert (found.power, found.cost_million) == (None, None)
+    assert found.missing["cost_million"] == (
+        "power under this load is not certain: ENERGY-DISAGREE, and load_power is not stated"
+    )
+    stated = replace(TERMS, machines=(replace(DESK, load_power_w=150),))
+    assert offers(only([doubted], stated))["desk"].cost_million is not None
+
+
 def test_a_machine_that_may_draw_nothing_has_no_upper_bound_a_watt() -> None:
     free = replace(TERMS, machines=(replace(DESK, idle_power_w=0),))
 
