@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
 
@@ -16,7 +16,7 @@ from pytest_ortbench.core.load import Load, LoadSpec, LoadTest
 from pytest_ortbench.core.load_spec import parse_load
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.units import format_amount, significant
-from pytest_ortbench.engine.peak import MOST_TESTS, RESOLUTION, search_peak
+from pytest_ortbench.engine.peak import MOST_TESTS, RESOLUTION, Peak, search_peak
 from pytest_ortbench.engine.warm_up_budget import warm_up_budget_s
 from pytest_ortbench.launch.launcher import Launcher, Worker
 from pytest_ortbench.schema.pass_questions import PutUnderLoad
@@ -136,6 +136,7 @@ def _search(load: Load, plan: LoadPlan, worker: Worker, budget_s: float, logs: s
         tests.append(test)
         return test.valid
 
+    stopped = ""
     try:
         peak = search_peak(
             is_valid,
@@ -144,7 +145,9 @@ def _search(load: Load, plan: LoadPlan, worker: Worker, budget_s: float, logs: s
             affordable=_affordable(plan, until),
         )
     except _NoVerdict as error:
-        return replace(load, tests=tuple(tests), reason=str(error))
+        stopped, peak = str(error), _so_far(tests)
+    except WorkerError as error:
+        stopped, peak = f"{error.failure.kind}: {error.failure.message}", _so_far(tests)
     answer = next(
         (i for i, test in enumerate(tests) if test.valid and test.rate_per_s == peak.valid_per_s),
         None,
@@ -157,20 +160,28 @@ def _search(load: Load, plan: LoadPlan, worker: Worker, budget_s: float, logs: s
     load = replace(load, tests=tuple(kept), answer=answer, beyond_per_s=peak.invalid_per_s)
     if answer is None:
         lowest = min((test.rate_per_s or 0.0 for test in tests), default=0.0)
-        return replace(
-            load,
-            reason=f"no rate was VALID down to {significant(lowest)}/s" if tests else "no time",
-        )
+        none = f"no rate was VALID down to {significant(lowest)}/s" if tests else "no time"
+        return replace(load, reason=stopped or none)
     if peak.complete:
         return load
-    return replace(load, note=_unfinished(peak.valid_per_s or 0.0, peak.invalid_per_s, budget_s))
-
-
-def _unfinished(valid: float, invalid: float | None, budget_s: float) -> str:
     ended = (
-        f"the search ended at the timeout of {format_amount(budget_s, 's')} or its {MOST_TESTS} "
-        "tests"
+        f"the search broke off ({stopped})"
+        if stopped
+        else f"the search ended at the timeout of {format_amount(budget_s, 's')} or its "
+        f"{MOST_TESTS} tests"
     )
+    return replace(load, note=_unfinished(peak.valid_per_s or 0.0, peak.invalid_per_s, ended))
+
+
+def _so_far(tests: Sequence[LoadTest]) -> Peak:
+    """What the tests of a search that broke off tell."""
+    valid = max((test.rate_per_s or 0.0 for test in tests if test.valid), default=None)
+    invalid = [test.rate_per_s or 0.0 for test in tests if not test.valid]
+    above = min((rate for rate in invalid if valid is None or rate > valid), default=None)
+    return Peak(valid_per_s=valid, invalid_per_s=above, complete=False)
+
+
+def _unfinished(valid: float, invalid: float | None, ended: str) -> str:
     if invalid is None:
         return f"{ended}, and no rate was INVALID"
     if invalid <= valid * (1 + RESOLUTION):

@@ -187,6 +187,39 @@ def test_a_worker_that_dies_is_a_reason_and_the_case_stays_measured() -> None:
     assert result.status == "measured"
 
 
+def after(count: int, answer: Answer, failure: Failure) -> Answer:
+    """The worker fails at the test behind so many others."""
+    asked_for: list[PutUnderLoad] = []
+
+    def answer_or_fail(asked: PutUnderLoad) -> LoadTest:
+        asked_for.append(asked)
+        if len(asked_for) > count:
+            raise WorkerError(failure)
+        return answer(asked)
+
+    return answer_or_fail
+
+
+DIED = Failure(kind="crash", phase="load", message="it died")
+
+
+def test_a_search_that_a_failing_worker_ends_keeps_what_it_found() -> None:
+    launcher = Loaded(after(3, up_to(83.0), DIED))
+    load = only(measure_loads(result_of(), ("peak:p99:50ms",), launcher))
+    # 70/s is VALID, 91/s INVALID twice; the next one was the last.
+    assert [test.valid for test in load.tests] == [True, False, False]
+    assert (load.valid, load.answer, load.reason) == (True, 0, "")
+    assert load.beyond_per_s == pytest.approx(0.7 * 1.3 * CAPACITY, rel=1e-3)
+    assert load.note.startswith("the search broke off (crash: it died), 30 % apart")
+
+
+def test_a_search_that_a_failing_worker_ends_without_a_valid_rate_says_why() -> None:
+    launcher = Loaded(after(2, up_to(0.0), DIED))
+    load = only(measure_loads(result_of(), ("peak:p99:1ms",), launcher))
+    assert [test.valid for test in load.tests] == [False, False]
+    assert (load.valid, load.answer, load.reason) == (False, None, "crash: it died")
+
+
 def test_passes_are_due_until_every_load_is_there() -> None:
     result = result_of("offline", "server:20:50ms")
     wanted = {"load", "load:single-stream"}
