@@ -47,7 +47,6 @@ def merge_runs(runs: Sequence[Run], *, now: datetime | None = None, any_host: bo
         # What one shard leaves out did not vanish if another one measured it.
         if "vanished" not in verdict.reason or (verdict.case_id, verdict.runtime) not in cases
     }
-    missing = sum(max(0, run.expected - len(run.cases)) for run in ordered)
     ends = [run.finished_at for run in ordered]
     return replace(
         newest,
@@ -61,9 +60,20 @@ def merge_runs(runs: Sequence[Run], *, now: datetime | None = None, any_host: bo
         cases=tuple(cases.values()),
         gate=tuple(gate.values()),
         skips=tuple(dict.fromkeys(skip for run in ordered for skip in run.skips)),
-        expected=len(cases) + missing,
+        expected=len(cases) + _missing(ordered),
         plan="",
     )
+
+
+def _missing(runs: Sequence[Run]) -> int:
+    """Cases of a plan that none of its runs has: an interrupted one may have been run again."""
+    expected: dict[str, int] = {}
+    found: dict[str, set[tuple[str, str]]] = {}
+    for run in runs:
+        plan = run.plan or run.run_id
+        expected[plan] = max(expected.get(plan, 0), run.expected)
+        found.setdefault(plan, set()).update(result.case.key for result in run.cases)
+    return sum(max(0, count - len(found[plan])) for plan, count in expected.items())
 
 
 def _check_alike(one: Run, other: Run, *, any_host: bool) -> None:

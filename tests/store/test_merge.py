@@ -19,6 +19,7 @@ FIRST = dataclasses.replace(
     run_id="first",
     cases=(MEASURED,),
     expected=1,
+    plan="a",
     options={"ort_time": "5", "k": "a"},
     started_at="2026-03-04T05:00:00Z",
     finished_at="2026-03-04T09:00:00Z",
@@ -29,6 +30,7 @@ SECOND = dataclasses.replace(
     run_id="second",
     cases=(CRASHED,),
     expected=3,
+    plan="b",
     options={"ort_time": "5", "k": "b"},
     started_at="2026-03-04T06:00:00Z",
     finished_at="2026-03-04T07:00:00Z",
@@ -48,6 +50,16 @@ def test_shards_become_one_run():
     assert run.canary == RUN.canary
     assert run.command == ("ortbench", "merge", "second", "first")
     assert decode_run(encode_run(run), "x") == run
+
+
+def test_what_an_interrupted_run_lacks_is_not_missing_where_its_plan_was_run_again():
+    cut = dataclasses.replace(FIRST, expected=10, plan="p")
+    again = dataclasses.replace(SECOND, cases=(MEASURED, CRASHED), expected=10, plan="p")
+    assert merge_runs([cut, again]).expected == 10
+    # Of another plan, or one that is not known, nobody can tell.
+    assert merge_runs([cut, dataclasses.replace(again, plan="q")]).expected == 2 + 9 + 8
+    unknown = [dataclasses.replace(run, plan="") for run in (cut, again)]
+    assert merge_runs(unknown).expected == 2 + 9 + 8
 
 
 def test_the_newest_result_of_a_case_counts():
