@@ -61,7 +61,7 @@ def overall(best: Matrix, cases: Matrix) -> Told:
         counted = f"{metric} of the one {what.removesuffix('s')} that all have"
     winner = next((i for i, one in enumerate(matrix.overall) if one.best), None)
     if winner is None:
-        return _about_all(f"only {matrix.sides[matrix.baseline].label} can be ranked")
+        return _about_all(_no_mean(matrix))
     level = [index for index, one in enumerate(matrix.overall) if one.tie]
     name = matrix.sides[winner].label
     tail = f", {counted}{_exceptions(best, {winner, *level})}"
@@ -78,6 +78,17 @@ def overall(best: Matrix, cases: Matrix) -> Told:
     word, _ = words_of(matrix.metric)
     is_best = f" is {word}" if word == "fastest" else f" has the {word}"
     return _about_all("", name, f"{is_best}{'; next ' if behind else ''}{behind}{tail}")
+
+
+def _no_mean(matrix: Matrix) -> str:
+    """Say whose numbers have no ratio, or one that no geometric mean can hold."""
+    names = [
+        side.label
+        for index, side in enumerate(matrix.sides)
+        if any(_value(row.cells[index]) <= 0 for row in matrix.rows if row.whole)
+    ]
+    has = "has a value that is" if len(names) == 1 else "have values that are"
+    return f"there is no mean of the ratios, since {listed(names)} {has} not above 0"
 
 
 def _about_all(before: str, winner: str = "", after: str = "") -> Told:

@@ -275,6 +275,29 @@ def test_without_a_common_case_there_is_no_mean_and_the_emptiest_side_is_named()
     assert said[-1] == "not ranked, since one side alone has a number: third b1"
 
 
+def test_where_a_number_is_0_there_is_no_mean_and_whose_it_is_is_said() -> None:
+    metric = "accuracy_max_abs"
+
+    def overall(*values: float) -> str:
+        runs = [
+            run(name, case({metric: exact(value)}))
+            for name, value in zip("abc", values, strict=False)
+        ]
+        layout = lay_out(runs, "machine")
+        said = conclusions(by_workload(layout, metric), by_case(layout, metric))
+        return next(text for text in said if text.startswith("overall"))
+
+    assert overall(0.0, 0.25) == (
+        "overall: there is no mean of the ratios, since a has a value that is not above 0"
+    )
+    assert overall(0.5, 0.0) == (
+        "overall: there is no mean of the ratios, since b has a value that is not above 0"
+    )
+    assert overall(0.0, 0.0, 0.5) == (
+        "overall: there is no mean of the ratios, since a, b have values that are not above 0"
+    )
+
+
 def test_machines_carry_the_warning_about_single_units() -> None:
     matrix = compared(run("a", case(latency(4, 4, 4))), run("b", case(latency(2, 2, 2))))
     assert "8 %" in warnings(matrix, "machine", 0)[0]
