@@ -17,6 +17,7 @@ from pytest_ortbench.core.flags import FLAGS, FlagKind
 from pytest_ortbench.core.outcome import FAILURE_KINDS, Failure, RuntimeInfo
 from pytest_ortbench.core.run import Run
 from pytest_ortbench.core.units import format_amount
+from pytest_ortbench.report.arithmetic import format_count
 from pytest_ortbench.report.entries import Entry
 from pytest_ortbench.report.escape import one_line
 
@@ -205,7 +206,7 @@ def model_line(shown: Sequence[Entry]) -> str:
         shown: All cases of the model, at least one.
 
     Returns:
-        ``14.0 MB, 3.5 M parameters, x [1|8, 3, 224, 224] (H, W: default)``; empty for a model that
+        ``14.0 MB, 3.50 M parameters, x [1|8, 3, 224, 224] (H, W: default)``; empty for a model that
         could not be read.
     """
     cases = [entry.result.case for entry in shown]
@@ -235,14 +236,6 @@ def _fed(cases: Sequence[Case]) -> list[str]:
         said = "; ".join(f"{named(list(names))}: {origin}" for origin, names in origins.items())
         texts[-1] += f" ({said})"
     return texts
-
-
-def format_count(value: int) -> str:
-    """Write a large count for people: ``3.50 M``."""
-    for factor, name in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if value >= factor:
-            return f"{value / factor:.3g} {name}"
-    return str(value)
 
 
 def failure_sentence(failure: Failure) -> str:

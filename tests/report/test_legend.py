@@ -154,10 +154,19 @@ def test_two_workers_and_their_interval_are_said() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "text"), [(330, "330"), (25_400, "25.4 k"), (3_504_872, "3.5 M"), (7e9, "7 G")]
+    ("parameters", "text"),
+    [
+        (330, "330"),
+        (25_400, "25.4 k"),
+        (999_500, "1.00 M"),
+        (3_504_872, "3.50 M"),
+        (7 * 10**9, "7.00 G"),
+    ],
 )
-def test_counts_for_people(value: int, text: str) -> None:
-    assert legend.format_count(value) == text
+def test_parameters_are_counted_for_people(parameters: int, text: str) -> None:
+    model = dataclasses.replace(factory.make_model(), parameters=parameters)
+    run = factory.make_run([factory.make_result(case=factory.make_case(model=model))])
+    assert f", {text} parameters, " in legend.model_line(entries(run))
 
 
 def _fed(batch: int, *resolved: str) -> CaseResult:
@@ -171,7 +180,7 @@ def test_the_line_of_a_model_shows_the_shapes_it_was_fed_and_where_sizes_came_fr
     sizes = ("H=224 (default: image size)", "W=224 (default: image size)", "T=7 (catalogue)")
     run = factory.make_run([_fed(1, *sizes), _fed(8, *sizes)])
     assert legend.model_line(entries(run)) == (
-        "14.0 MB, 3.5 M parameters, builtin:mobilenet_v2, input [1|8, 3, 224, 224], mask [1|8, 7] "
+        "14.0 MB, 3.50 M parameters, builtin:mobilenet_v2, input [1|8, 3, 224, 224], mask [1|8, 7] "
         "(H, W: default; T: catalogue)"
     )
 
