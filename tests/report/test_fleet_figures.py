@@ -11,6 +11,7 @@ from matplotlib.markers import CARETRIGHT, CARETUP
 
 from pytest_ortbench.analysis.fleet.facts import CaseFacts, RunFacts
 from pytest_ortbench.analysis.procurement.machines import Machine, Terms
+from pytest_ortbench.report.figures import style
 from pytest_ortbench.report.figures.fleet import (
     course,
     figures,
@@ -46,6 +47,18 @@ def test_sides_from_best_to_worst_against_the_baseline() -> None:
     assert figure.axes[0].get_xlabel() == "latency p50, ratio to desk"
     assert figure.axes[0].get_xscale() == "log"
     assert "smaller is better" in figure.get_supxlabel()
+
+
+def test_in_a_tie_over_all_no_side_is_drawn_as_the_best() -> None:
+    ms = {"base": 8.0, "fast": 4.0, "near": 4.05}
+    runs = [run(host, case(latency(v * 0.98, v, v * 1.02))) for host, v in ms.items()]
+    figure = drawn(overall(build_view(runs).main))
+    assert ticks(figure) == ["fast", "near", "base"]
+    inside = [
+        line.get_markerfacecolor() for line in figure.axes[0].lines if line.get_marker() == "o"
+    ]
+    assert inside == ["white", "white", style.INK]
+    assert "a tie: none is best" in [text.get_text() for text in figure.legends[0].get_texts()]
 
 
 def test_each_workload_has_a_panel_with_units_and_variants() -> None:

@@ -15,7 +15,7 @@ from pytest_ortbench.core.units import significant
 from pytest_ortbench.report.figures import style
 from pytest_ortbench.report.figures.titles import headings
 from pytest_ortbench.report.fleet.procurement import Procurement
-from pytest_ortbench.report.fleet.view import View
+from pytest_ortbench.report.fleet.view import View, overall_mark
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -60,11 +60,11 @@ def overall(matrix: Matrix) -> Figure | None:
     axes = made.subplots()
     style.dress(axes)
     for position, index in enumerate(shown):
-        one = matrix.overall[index]
-        colour = style.COLOURS[2] if one.best or one.tie else style.COLOURS[0]
+        mark = overall_mark(matrix, index)
+        colour = style.COLOURS[2] if mark else style.COLOURS[0]
         if index == matrix.baseline:
             colour = style.INK
-        _mark(axes, position, _ends(matrix, index), colour, filled=not one.tie)
+        _mark(axes, position, _ends(matrix, index), colour, filled=mark != "tie")
         axes.text(
             1.01,
             position,
@@ -85,7 +85,7 @@ def overall(matrix: Matrix) -> Figure | None:
     )
     handles = [
         style.mark("best", style.COLOURS[2], "o"),
-        style.mark("a tie with it", style.COLOURS[2], "o", filled=False),
+        style.mark("a tie: none is best", style.COLOURS[2], "o", filled=False),
         style.mark("baseline", style.INK, "o"),
     ]
     style.heading(made, "Over all common cases", handles)
