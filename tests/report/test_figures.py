@@ -26,10 +26,10 @@ from pytest_ortbench.report.figures import DESCRIPTIONS, FIGURES, render, style,
 from pytest_ortbench.report.figures.batches import batches, lines_of
 from pytest_ortbench.report.figures.choice import choose
 from pytest_ortbench.report.figures.distribution import distribution, pooled
-from pytest_ortbench.report.figures.dots import LATENCY, MEMORY, THROUGHPUT, by_case
+from pytest_ortbench.report.figures.dots import ENERGY, LATENCY, MEMORY, THROUGHPUT, by_case
 from pytest_ortbench.report.figures.timeline import timeline
 from tests import results_factory as factory
-from tests.report import sample_runs
+from tests.report import fleet_views, sample_runs
 
 
 def drawn(figure: Figure | None) -> Figure:
@@ -96,6 +96,21 @@ def test_memory_and_throughput_name_their_units() -> None:
     throughput = drawn(by_case(shown, THROUGHPUT)).axes[0]
     assert throughput.get_xlabel() == "throughput (items/s)"
     assert throughput.texts[0].get_text() == "80.1"
+
+
+def test_the_bar_of_energy_is_the_interval_over_the_trials_and_said_to_be() -> None:
+    (measured,) = sample_runs.one_case().cases
+    shown = entries(factory.make_run([fleet_views.with_energy(measured, 60.0)]))
+    figure = drawn(by_case(shown, ENERGY))
+    assert note(figure).endswith("; bar: its 95 % interval over the trials.")
+    quantity = shown[0].quantity("energy_per_inference")
+    assert quantity is not None
+    assert quantity.low is not None
+    assert quantity.high is not None
+    # 0.74 J, drawn in mJ.
+    lines = figure.axes[0].lines
+    ends = [tuple(float(x) * 1e-3 for x in line.get_xdata()) for line in lines]  # type: ignore[union-attr]
+    assert pytest.approx((quantity.low, quantity.high)) in ends
 
 
 def test_hundreds_of_cases_are_cut_to_the_best_and_counted() -> None:

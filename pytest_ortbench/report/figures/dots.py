@@ -84,8 +84,8 @@ ENERGY = Theme(
     axis="energy of one inference",
     value="J/inf",
     which="thriftiest",
-    reading="Mark: gross energy of the device per inference; bar: from the lowest to the highest "
-    "trial.",
+    reading="Mark: gross energy of the device per inference; bar: its 95 % interval over the "
+    "trials.",
 )
 
 
