@@ -271,10 +271,15 @@ def _one_worker(result: CaseResult) -> str:
 
 def _fewer_workers(result: CaseResult) -> str:
     """The last workers found no time left; what the others measured is a result all the same."""
-    finished, asked = len(result.measurements), result.case.sampling.workers
-    if result.failure is not None or not 0 < finished < asked:
+    asked = result.case.sampling.workers
+    finished = {"": len(result.measurements)}
+    if result.stages is not None:
+        finished["stages: "] = len(result.stages.workers)
+    if result.failure is not None:
         return ""
-    return f"{finished} of {asked}"
+    return "; ".join(
+        f"{name}{count} of {asked}" for name, count in finished.items() if 0 < count < asked
+    )
 
 
 def _bimodal(result: CaseResult) -> str:

@@ -14,6 +14,7 @@ from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.samples import Block, Samples
 from pytest_ortbench.core.stages import FrameBlock, Stages, StagesReady, StageWorker
+from pytest_ortbench.engine.time_share import TimeShare
 from pytest_ortbench.engine.warm_up_budget import warm_up_budget_s
 from pytest_ortbench.launch.launcher import Launcher, Worker
 
@@ -21,6 +22,8 @@ from pytest_ortbench.launch.launcher import Launcher, Worker
 _LEAST_OVERLAPPED, _MOST_OVERLAPPED = 30, 2000
 #: Share of a worker's time that overlapped frames get beside the others.
 _OVERLAPPED_SHARE = 0.5
+#: The part of the time left that is theirs, then.
+_OVERLAPPED_PART = _OVERLAPPED_SHARE / (1 + _OVERLAPPED_SHARE)
 
 
 def measure_stages(result: CaseResult, launcher: Launcher) -> Stages:
@@ -37,20 +40,29 @@ def measure_stages(result: CaseResult, launcher: Launcher) -> Stages:
     try:
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
         for index in range(case.sampling.workers):
+            share = TimeShare(
+                began=time.monotonic(),
+                deadline=deadline,
+                workers_left=case.sampling.workers - index,
+            )
             with closing(launcher.open(case, worker=index, deadline=deadline)) as worker:
-                ready = worker.load_stages(str(path), warm_up_budget_s(case))
-                workers.append(_frames(worker, case, ready, deadline))
+                within_s = share.end() - time.monotonic()
+                ready = worker.load_stages(str(path), warm_up_budget_s(case, within_s=within_s))
+                until = share.timed_until(ready.typical_ns, worker.startup, first=False)
+                workers.append(_frames(worker, case, ready, until))
     except OSError as error:
         return Stages(file=path.name, reason=f"{path} can't be read: {error.strerror}", faulty=True)
     except WorkerError as error:
-        faulty = error.failure.phase == "stages"
-        reason = error.failure.message if faulty else f"{error.failure.kind}: {error}"
+        # As in the standard pass, fewer workers than asked for are said by a flag.
+        if error.failure.kind != "timeout" or not workers:
+            faulty = error.failure.phase == "stages"
+            reason = error.failure.message if faulty else f"{error.failure.kind}: {error}"
     return Stages(
         file=path.name,
         digest=digest,
         functions=ready.functions if ready is not None else (),
         frames=ready.frames if ready is not None else 0,
-        # One worker's frames say nothing of how workers differ.
+        # Where one crashed, what the others measured is not what was asked for.
         workers=() if reason else tuple(workers),
         reason=reason,
         faulty=faulty,
@@ -72,12 +84,13 @@ def _refusal(case: Case) -> str:
     return ""
 
 
-def _frames(worker: Worker, case: Case, ready: StagesReady, deadline: float) -> StageWorker:
+def _frames(worker: Worker, case: Case, ready: StagesReady, until: float) -> StageWorker:
+    in_turn_until = until - _OVERLAPPED_PART * max(0.0, until - time.monotonic())
     rule = StopRule.for_worker(case.sampling, typical_ns=ready.typical_ns)
     blocks: list[FrameBlock] = []
     whole: list[Block] = []
     while True:
-        count = rule.next_block(whole, left_s=deadline - time.monotonic())
+        count = rule.next_block(whole, left_s=in_turn_until - time.monotonic())
         if count is None:
             break
         block = worker.frames(count)
@@ -86,8 +99,10 @@ def _frames(worker: Worker, case: Case, ready: StagesReady, deadline: float) -> 
     typical_ns = max(1.0, sum(b.wall_ns for b in whole) / sum(len(b.frame_ns) for b in blocks))
     timed_ns = case.sampling.time_s * 1e9 / max(1, case.sampling.workers)
     wanted = round(timed_ns * _OVERLAPPED_SHARE / typical_ns)
-    at_once = min(_MOST_OVERLAPPED, max(_LEAST_OVERLAPPED, wanted))
-    overlapped = worker.frames(at_once, overlapped=True)
+    left = int((until - time.monotonic()) * 1e9 / typical_ns)
+    at_once = min(_MOST_OVERLAPPED, max(_LEAST_OVERLAPPED, wanted), left)
+    # What counts lies between the first answer and the last.
+    overlapped = worker.frames(at_once, overlapped=True) if at_once > 1 else None
     keep = case.sampling.keep
 
     def samples(times: list[tuple[int, ...]]) -> Samples:
@@ -104,8 +119,8 @@ def _frames(worker: Worker, case: Case, ready: StagesReady, deadline: float) -> 
         postprocess=samples([block.postprocess_ns for block in blocks])
         if "postprocess" in ready.functions
         else None,
-        overlapped=len(overlapped.frame_ns) - 1,
-        overlapped_ns=overlapped.wall_ns,
+        overlapped=0 if overlapped is None else len(overlapped.frame_ns) - 1,
+        overlapped_ns=0 if overlapped is None else overlapped.wall_ns,
     )
 
 

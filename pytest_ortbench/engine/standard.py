@@ -123,7 +123,7 @@ def _one_worker(
     with closing(launcher.open(case, worker=index, deadline=share.deadline)) as worker:
         checks = [worker.check("first")]
         warm_up = worker.warm(warm_up_budget_s(case, within_s=share.end() - time.monotonic()))
-        until = share.timed_until(warm_up, worker.startup, first=index == 0)
+        until = share.timed_until(typical_ns(warm_up), worker.startup, first=index == 0)
         blocks, stop = _measure_blocks(worker, case.sampling, warm_up, checks, until)
         checks.append(worker.check("last"))
         memory = worker.memory()

@@ -39,18 +39,18 @@ class TimeShare:
         """
         return self.began + (self.deadline - self.began - more_s) / self.workers_left
 
-    def timed_until(self, warm_up: WarmUp, startup: Startup, *, first: bool) -> float:
+    def timed_until(self, each_ns: float, startup: Startup, *, first: bool) -> float:
         """When timing must stop, of ``time.monotonic()``; it may have passed already.
 
         Behind it there is room for one more look at the outputs and, in the first worker, for
         profiling and comparing in another session.
 
         Args:
-            warm_up: The worker's warm-up, which says what an inference takes.
+            each_ns: What an inference takes, see :func:`typical_ns`.
             startup: Its start, which says what another session takes.
             first: Whether it is the first worker.
         """
-        each_s = typical_ns(warm_up) * 1e-9
+        each_s = each_ns * 1e-9
         more_s = 0.0
         if first:
             again_s = (startup.session_create_ns + startup.first_inference_ns) * 1e-9

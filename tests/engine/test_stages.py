@@ -9,13 +9,16 @@ from typing import Any
 
 import pytest
 
+from pytest_ortbench.analysis.validity import flags_of
 from pytest_ortbench.core.case import Case, Runtime, Sampling
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.stages import FrameBlock, Stages, StagesReady
+from pytest_ortbench.engine import stages
 from pytest_ortbench.engine.stages import measure_stages
 from tests.results_factory import make_case, make_result
 
+from .clocked import Clock, too_late
 from .fakes import FakeLauncher, FakeWorker
 
 MS = 1_000_000
@@ -122,3 +125,83 @@ def test_a_file_that_is_gone_meanwhile(case: Case) -> None:
     found = measured(case, Staged())
     assert found.faulty
     assert found.reason == f"{case.stages} can't be read: No such file or directory"
+
+
+class Slow(Staged):
+    """Its frames take a second each, and half of it where they overlap, on a clock of their own."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        super().__init__()
+        self.clock, self.deadline = Clock(), 0.0
+        monkeypatch.setattr(stages, "time", self.clock)
+
+    def open(self, case: Case, *, worker: int, deadline: float | None) -> FakeWorker:
+        assert deadline is not None
+        self.deadline = deadline
+        opened = super().open(case, worker=worker, deadline=deadline)
+        self._spend(1.0)
+        return opened
+
+    def _load(self, path: str, budget_s: float) -> StagesReady:
+        self._spend(max(3.0, budget_s))
+        return replace(super()._load(path, budget_s), typical_ns=1000 * MS)
+
+    def _frames(self, count: int, *, overlapped: bool = False) -> FrameBlock:
+        each_s = 0.5 if overlapped else 1.0
+        self._spend(each_s * count)
+        block = super()._frames(count, overlapped=overlapped)
+        return replace(
+            block,
+            frame_ns=(1000 * MS,) * count,
+            wall_ns=round(each_s * 1000 * MS * (count - overlapped)),
+        )
+
+    def _spend(self, seconds: float) -> None:
+        self.clock.now += seconds
+        if self.clock.now > self.deadline:
+            self.clock.now = self.deadline
+            raise too_late("stages")
+
+
+def slow(case: Case, workers: int, timeout_s: float = 60.0) -> Case:
+    sampling = Sampling(time_s=30.0, timeout_s=timeout_s, workers=workers, target=0.0)
+    return replace(case, sampling=sampling)
+
+
+def test_workers_share_the_time_of_a_case(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    launcher = Slow(monkeypatch)
+    found = measured(slow(case, 3), launcher)
+    # A third of the timeout each: 20 s for a start, a warm-up, and frames both ways.
+    assert (found.reason, found.faulty, len(found.workers)) == ("", False, 3)
+    assert all(worker.frame.count >= 5 for worker in found.workers)
+    assert all(worker.overlapped_ns == worker.overlapped * 500 * MS for worker in found.workers)
+    assert all(0 < worker.overlapped < 29 for worker in found.workers)
+
+
+def test_without_time_for_two_frames_none_overlap(
+    case: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = measured(slow(case, 1, timeout_s=7.0), Slow(monkeypatch))
+    (worker,) = found.workers
+    assert worker.frame.count >= 1
+    assert (worker.overlapped, worker.overlapped_ns) == (0, 0)
+
+
+def test_a_late_worker_without_time_leaves_what_the_others_measured(
+    case: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    launcher = Slow(monkeypatch)
+    open_fast = launcher.open
+
+    def open_late(case: Case, *, worker: int, deadline: float | None) -> FakeWorker:
+        if worker == 2:
+            raise too_late("start")
+        return open_fast(case, worker=worker, deadline=deadline)
+
+    monkeypatch.setattr(launcher, "open", open_late)
+    result = make_result(case=slow(case, 3))
+    result = replace(result, stages=measure_stages(result, launcher))
+    assert result.stages is not None
+    assert (result.stages.reason, len(result.stages.workers)) == ("", 2)
+    flags = {flag.name: flag.detail for flag in flags_of(result)}
+    assert flags["FEWER-WORKERS"] == "stages: 2 of 3"
