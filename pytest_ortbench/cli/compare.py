@@ -55,7 +55,9 @@ MOST_RUNS = 50
     help="What is compared: latency_p50, throughput, peak_rss, energy_per_inference, …",
 )
 @click.option(
-    "--baseline", default="", help="Column that ratios refer to; by default that of the first RUN."
+    "--baseline",
+    default="",
+    help="Column that ratios refer to; by default that of the first RUN, over time of the oldest.",
 )
 @click.option(
     "--filter",
@@ -112,7 +114,8 @@ def command(
     output: Path | None,
     results: Path,
 ) -> int:
-    """Compare RUNs, as ratios to the first: machines, runtimes, providers, or points in time.
+    """Compare RUNs, as ratios to the first, over time to the oldest: machines, runtimes, providers,
+    or points in time.
 
     NAME=RUN gives the machine of a run a name where its host name says nothing.
 
