@@ -56,6 +56,12 @@ def command(
             place="--slo, --p99",
             hint="Name one of them",
         )
+    if len(runs) > 1 and (slo is not None or p99 is not None):
+        raise UsageError(
+            "a latency to keep is drawn in the figures of one run, not in those of a comparison",
+            place="--slo" if p99 is None else "--p99",
+            hint="Leave it out, or name one RUN",
+        )
     limit = _limit("latency_p99", "--p99", p99) or _limit("latency_p50", "--slo", slo)
     try:
         written = _draw(runs, output, formats, limit, results)

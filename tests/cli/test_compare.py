@@ -247,6 +247,18 @@ def test_plots_of_several(tool, store, tmp_path):
     ]
 
 
+def test_a_latency_to_keep_is_refused_where_it_would_not_be_drawn(tool, store, tmp_path):
+    runs = [store(of("desk", 1.0)), store(of("rack", 0.5))]
+    for option in ("--p99=20ms", "--slo=20ms"):
+        ended = tool("plot", *runs, option, "-o", "figures")
+        assert ended.code == 2
+        name = option.partition("=")[0]
+        assert ended.err.startswith(
+            f"ortbench: {name}: a latency to keep is drawn in the figures of"
+        )
+        assert not (tmp_path / "figures").exists()
+
+
 def test_nothing_to_draw_is_said(tool, store):
     store(dataclasses.replace(of("desk", 1.0), cases=()))
     assert tool("plot").code == 3
