@@ -44,6 +44,7 @@ def command(run: str, sort: str, filters: tuple[str, ...], columns: str, results
     from pytest_ortbench.report.answers import answer_lines
     from pytest_ortbench.report.blocks import block_lines
     from pytest_ortbench.report.gate import gate_lines
+    from pytest_ortbench.report.operator_profile import run_profile_lines
     from pytest_ortbench.report.precisions import precision_lines
     from pytest_ortbench.report.table import render_table
 
@@ -61,6 +62,8 @@ def command(run: str, sort: str, filters: tuple[str, ...], columns: str, results
     for line in precision_lines(chosen, width=width(), encoding=encoding()):
         say(line)
     for line in block_lines(chosen, encoding=encoding()):
+        say(line)
+    for line in run_profile_lines(chosen, width=width(), encoding=encoding()):
         say(line)
     for line in gate_lines(_gated(chosen, everything=not filters), encoding=encoding()):
         say(line)

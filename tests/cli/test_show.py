@@ -8,7 +8,9 @@ from pytest_ortbench.cli.selection import parse_condition, select, table_columns
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.gate import ContrastVerdict, GateResult
 from pytest_ortbench.core.run import Skip
+from pytest_ortbench.report.operator_profile import run_profile_lines
 from pytest_ortbench.store.folder import RunFolder
+from tests.report.profiled_runs import profile_of
 from tests.results_factory import make_case, make_model, make_result, make_run
 
 RUN = make_run(skips=[Skip(what="azure", reason="takes no node")])
@@ -60,6 +62,18 @@ def test_verdicts_of_a_gate_are_shown_with_their_cases(tool, store):
     assert "gate mobilenet_v2/native/cpu/b1" in filtered
     assert "gone" not in filtered
     assert "gate" not in tool("show", "latest", "--filter=openvino").out
+
+
+def test_operator_profiles_are_shown_as_in_the_summary_of_the_run(tool, store):
+    first, *others = RUN.cases
+    profiled = dataclasses.replace(first, profile=profile_of("a", 3_000_000))
+    run = dataclasses.replace(RUN, cases=(profiled, *others))
+    store(run)
+    lines = tool("show").out.splitlines()
+    expected = run_profile_lines(run, width=100)
+    start = lines.index(expected[1])
+    assert expected[1].startswith("mobilenet_v2/native/cpu/b1: 3.00 ms a run, ")
+    assert lines[start : start + len(expected) - 1] == expected[1:]
 
 
 def test_a_filter_leaves_the_rest_out(tool, store):
