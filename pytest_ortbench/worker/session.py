@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 CPU = "CPUExecutionProvider"
 
+_NO_CPU = "session.disable_cpu_ep_fallback"
+
 #: Our names of ONNX Runtime's levels, in order.
 _LEVELS = {
     "disable": "ORT_DISABLE_ALL",
@@ -63,6 +65,8 @@ def create(
 ) -> tuple[InferenceSession, int]:
     """Create a session on ``provider``, with the CPU behind it for what it does not take.
 
+    Unless the options have ``session.disable_cpu_ep_fallback``.
+
     Args:
         model: Path of the file, or its bytes.
         provider: Where it should run.
@@ -92,7 +96,7 @@ def create(
         _require(ort, provider.name)
         _preload(ort, provider.name)
         providers = [(provider.name, given)]
-        if provider.name != CPU:
+        if provider.name != CPU and not _forbids_cpu(options):
             providers.append((CPU, {}))
     started = time.perf_counter_ns()
     # Otherwise a failing provider is replaced by another one, with no more than a printed banner.
@@ -156,6 +160,14 @@ def _level(ort: ModuleType, name: str) -> object:
             f"only {', '.join(known)}"
         )
     return member
+
+
+def _forbids_cpu(options: SessionOptions) -> bool:
+    """Whether nodes that the provider leaves are an error; then nobody may name the CPU either."""
+    try:
+        return bool(options.get_session_config_entry(_NO_CPU) == "1")
+    except RuntimeError:  # its way to say that the entry is not set
+        return False
 
 
 def options_for(provider: Provider) -> dict[str, str]:

@@ -121,6 +121,22 @@ def test_a_session_that_fell_back_is_refused(monkeypatch: pytest.MonkeyPatch) ->
     assert caught.value.session_providers == (CPU,)
 
 
+@pytest.mark.skipif(
+    "AzureExecutionProvider" not in onnxruntime.get_available_providers(),
+    reason="needs a second provider that is compiled in",
+)
+def test_without_fallback_to_the_cpu_what_the_provider_leaves_is_an_error() -> None:
+    """Azure's provider takes no node; naming the CPU behind it would be refused first."""
+    azure = Provider(alias="azure", name="AzureExecutionProvider")
+    config = SessionConfig(entries={"session.disable_cpu_ep_fallback": "1"})
+    options = session_options(config, threads=1)
+    with pytest.raises(Exception, match="nodes that are assigned to the default CPU EP"):
+        create(MATRIX_PRODUCT.content, azure, options)
+    allowed = SessionConfig(entries={"session.disable_cpu_ep_fallback": "0"})
+    session, _ = create(MATRIX_PRODUCT.content, azure, session_options(allowed, threads=1))
+    assert session.get_providers() == [azure.name, CPU]
+
+
 def test_an_option_of_the_cpu_is_refused() -> None:
     with pytest.raises(OptionIgnored, match="does not know 'foo'; it knows: none"):
         make(Provider(alias="cpu", name=CPU, options={"foo": "1"}))
