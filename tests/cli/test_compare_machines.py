@@ -36,6 +36,18 @@ def test_a_machine_without_a_run_is_said_once_with_the_nearest_name(tool, store,
         assert "No case that may be ranked" not in text
 
 
+def test_machines_are_counted_whatever_the_columns_are(tool, store, tmp_path):
+    two = compared(tool, store, tmp_path, "--by=precision").out
+    # Of two runs and three machines of the table one has both.
+    assert two.splitlines()[0] == "What 1 machine costs"
+    (tmp_path / "machines.toml").write_text(
+        "[machines.desk]\nprice = 1\n[machines.rack]\nprice = 1"
+    )
+    runs = ("results/20260101T030405Z-desk-0a1b", "results/20260101T030405Z-rack-0a1b")
+    priced = tool("compare", *runs, "--machines=machines.toml", "--by=precision", "--format=md").out
+    assert priced.startswith("## What 2 machines cost")
+
+
 def test_what_is_fastest_is_not_said_as_if_it_were_what_to_buy(tool, store, tmp_path):
     text = compared(tool, store, tmp_path).out.replace("\n", " ")
     assert "cheapest per item desk" in text

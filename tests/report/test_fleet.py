@@ -5,11 +5,13 @@ from __future__ import annotations
 import csv
 import dataclasses
 import io
+import math
 import re
 from functools import cache
 
 import pytest
 
+from pytest_ortbench.analysis.procurement.economics import Figure
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.report.figures.fleet import pictures
 from pytest_ortbench.report.fleet import csv as fleet_csv
@@ -225,6 +227,27 @@ def test_costs_in_csv_are_those_of_the_tables() -> None:
             else:
                 assert line["cost"] == ""
                 assert line["missing"]
+
+
+@pytest.mark.parametrize(
+    ("units", "text"),
+    [
+        (Figure(value=1, low=1, high=1), "1"),
+        (Figure(value=1, low=1, high=2), "1 (1 to 2)"),
+        (Figure(value=2, low=2, high=2), "2"),
+        (Figure(value=3, low=2, high=math.inf), "3 or more"),
+    ],
+)
+def test_a_column_of_machines_holds_numbers_alone(units: Figure, text: str) -> None:
+    (first, *tenders) = costs().tenders
+    (offer, *offers) = first.offers
+    economics = dataclasses.replace(offer.economics, units=units)
+    first = dataclasses.replace(
+        first, offers=(dataclasses.replace(offer, economics=economics), *offers)
+    )
+    shown = dataclasses.replace(costs(), tenders=(first, *tenders))
+    block = procurement.blocks(shown)[0]
+    assert block.rows[0][block.headings.index("machines")] == text
 
 
 def test_energy_of_a_device_alone_is_marked() -> None:

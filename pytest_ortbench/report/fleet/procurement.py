@@ -90,9 +90,11 @@ def with_costs(view: View, shown: Procurement, *, all_columns: bool = True) -> V
         shown: What machines cost.
         all_columns: Whether there is room for all columns.
     """
+    # The columns may be something else, and not every machine of the table need have a run.
+    priced = len(shown.terms.machines) - len(shown.without_run)
     return replace(
         view,
-        title=f"What {len(view.main.sides)} machines cost",
+        title=f"What {priced} machines cost" if priced != 1 else "What 1 machine costs",
         # What is fastest for each workload stands in the tables; the question is another one.
         answer=(*shown.answer, _apart(view)),
         warnings=tuple(dict.fromkeys((*shown.warnings, *view.warnings))),
@@ -182,7 +184,7 @@ def _brief_median(one: Economics) -> str:
 
 
 def _bare_count(units: Figure) -> str:
-    return count(units).replace(" machines", "").removesuffix(" machine")
+    return count(units).replace(" machines", "").replace(" machine", "")
 
 
 def _power(one: Economics) -> str:
@@ -290,7 +292,7 @@ def render_csv(shown: Procurement) -> str:
     """Write every variant on every machine with all its figures and bounds.
 
     Empty: not known. ``inf``: no upper bound, since at the slow end of the intervals no number of
-    machines is enough.
+    machines is enough, or at the low end a machine draws nothing.
     """
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
