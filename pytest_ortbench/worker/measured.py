@@ -108,12 +108,15 @@ class MeasuredCase:
         self._device.note_context()
         gc.collect()
         self._watch = MemoryWatch(best_source())
-        options = session_options(self.case.session, threads=self._threads)
+        # Of their own, since a session adds its plug-in's device to them.
+        first, *others = [
+            session_options(self.case.session, threads=self._threads)
+            for _ in range(self.case.sessions)
+        ]
         with self._watch.counted():
-            self.session, session_ns = create(self.case.variant.path, self._provider, options)
+            self.session, session_ns = create(self.case.variant.path, self._provider, first)
             self._others = [
-                create(self.case.variant.path, self._provider, options)[0]
-                for _ in range(self.case.sessions - 1)
+                create(self.case.variant.path, self._provider, options)[0] for options in others
             ]
         self._session_bytes = self._watch.peak_rise()
         self._after_session_bytes = self._watch.rise()

@@ -39,6 +39,7 @@ class Measured(Protocol):
         options: Mapping[str, str] | None = None,
         custom_ops: tuple[str, ...] = (),
         io: str = "end-to-end",
+        sessions: int | None = None,
         plugins: tuple[ConfiguredPlugin, ...] = (),
     ) -> CaseResult: ...
 
@@ -54,6 +55,7 @@ def measured(
     options: Mapping[str, str] | None = None,
     custom_ops: tuple[str, ...] = (),
     io: str = "end-to-end",
+    sessions: int | None = None,
     plugins: tuple[ConfiguredPlugin, ...] = (),
 ) -> CaseResult:
     """Plan one case as the plugin does, and measure it with one worker."""
@@ -70,6 +72,7 @@ def measured(
         provider_options={spec.partition(":")[0]: dict(options)} if options else {},
         custom_ops=custom_ops,
         io=(io,),
+        sessions=() if sessions is None else (sessions,),
         sampling=QUICK,
     )
     [planned] = planner.plan(request).entries

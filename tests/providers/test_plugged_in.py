@@ -137,6 +137,16 @@ def test_a_device_that_a_plug_in_refuses(
     assert "device=gpu requested but no gpu backend is available" in result.failure.message
 
 
+def test_two_sessions_of_a_plug_in(
+    distribution: Distribution, measure: Measured, tmp_path: Path
+) -> None:
+    path = cases.mlp(tmp_path / "m.onnx")
+    result = measure(path, "ggml", distribution(GGML), sessions=2)
+    assert (result.failure, result.case.callers) == (None, 2)
+    assert result.placement is not None
+    assert result.placement.executed == {"ggml": 1}
+
+
 def test_a_library_that_the_project_has_configured(
     launcher: ProcessLauncher, distribution: Distribution, measure: Measured, tmp_path: Path
 ) -> None:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import contextlib
 import threading
 from array import array
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from pytest_ortbench.core.case import Case
+from pytest_ortbench.core.case import Case, Provider
+from pytest_ortbench.worker import session
 from pytest_ortbench.worker.callers import Callers
 from pytest_ortbench.worker.measured import MeasuredCase
 from tests.launch.cases import case_of, relu
@@ -119,8 +122,6 @@ def test_threads_end_with_close() -> None:
 
 @pytest.mark.parametrize("io", ["end-to-end", "device"])
 def test_a_real_case_with_two_sessions_of_two_callers(tmp_path: Path, io: str) -> None:
-    from dataclasses import replace
-
     plain = case_of(relu(tmp_path / "m.onnx"))
     case: Case = replace(plain, concurrency=2, sessions=2, io=io)
     assert case.callers == 4
@@ -135,3 +136,18 @@ def test_a_real_case_with_two_sessions_of_two_callers(tmp_path: Path, io: str) -
     assert placement.executed == {"CPUExecutionProvider": 1}
     with pytest.raises(RuntimeError, match="no measured session"):
         measured.block(1)
+
+
+def test_each_session_has_options_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A session of a plug-in adds its device to them, which they take once."""
+    given: list[object] = []
+
+    def create(model: str, provider: Provider, options: Any) -> tuple[Any, int]:
+        given.append(options)
+        return session.create(model, provider, options)
+
+    monkeypatch.setattr("pytest_ortbench.worker.measured.create", create)
+    MeasuredCase(replace(case_of(relu(tmp_path / "m.onnx")), sessions=3), lambda _: None).open()
+    assert len({id(options) for options in given}) == len(given) == 3
