@@ -134,6 +134,17 @@ def lone() -> View:
 
 
 @pytest.mark.parametrize("width", [80, 100, 400])
+def test_of_a_rate_the_headings_say_what_is_counted(width: int) -> None:
+    text = render_table(
+        build_view(fleet_views.machines(), metric="throughput"), width=width, color=False
+    )
+    assert "\nBest variant of each machine (items/s)\n" in text
+    assert "\nCase by case (items/s)\n" in text
+    (row,) = re.findall(r"mobilenet_v2 +native/cpu/b1 +(\d+)", text)
+    assert int(row) == pytest.approx(250, rel=0.02)
+
+
+@pytest.mark.parametrize("width", [80, 100, 400])
 def test_a_number_without_a_baseline_is_shown_at_any_width(width: int) -> None:
     text = render_table(lone(), width=width, color=False)
     table = text[text.index("Case by case") : text.index("Of 8 cases")]

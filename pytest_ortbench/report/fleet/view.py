@@ -169,17 +169,20 @@ def build_view(
     best = by_workload(layout, metric, baseline=base)
     cases = by_case(layout, metric, baseline=base)
     what = {"time": "points in time"}.get(chosen, f"{chosen}s")
+    # Of a rate the cells hold the bare number.
+    counted = METRICS[metric].counted
+    unit = f" ({counted}/s)" if counted else ""
     sections = [
         Section(
             key="best",
-            heading=f"Best variant of each {chosen}",
+            heading=f"Best variant of each {chosen}{unit}",
             about="One row a workload: the same model, batch size, dimensions and I/O mode. Each "
             f"cell is the best variant that may be ranked there, by {metric_words(metric)}.",
             matrix=best,
         ),
         Section(
             key="cases",
-            heading="Case by case",
+            heading=f"Case by case{unit}",
             about=f"The same case everywhere; {AXES[chosen]}.",
             matrix=cases,
         ),
