@@ -144,7 +144,9 @@ class ProcessWorker:
 
     def operators(self, trace: Path | None = None) -> OperatorProfile:
         """Say where the time of an inference goes, and keep the profiler's trace if asked."""
-        there = "" if trace is None else self._files.place_of(trace, self._files.case(self._case))
+        there = ""
+        if trace is not None:
+            there = self._files.place_of(trace, self._files.case(self._case).variant.path)
         found = self._ask(ProfileOperators(keep=there), OperatorProfile)
         if trace is None:
             return found

@@ -169,7 +169,7 @@ class ProcessLauncher:
             # The file appears when it is complete, so a killed worker leaves none.
             files = _files(process, deadline, case)
             there = files.source(case)
-            written = files.place_of(path, there)
+            written = files.place_of(path, there.model.path)
             ask(process, WriteReference(case=there, path=written), Done, deadline, case)
             files.fetch(written, path)
         finally:
@@ -181,7 +181,7 @@ class ProcessLauncher:
         try:
             files = _files(process, deadline, case)
             there, dataset = files.source(case), dataset_for(files, case)
-            written = files.place_of(path, there)
+            written = files.place_of(path, there.model.path)
             question = WriteScores(case=there, dataset=dataset, path=written)
             ask(process, question, Done, deadline, case)
             files.fetch(written, path)

@@ -44,8 +44,13 @@ class Files(Protocol):
     def send(self, path: Path, name: str) -> str:
         """Return the worker's path of a host file."""
 
-    def place_of(self, path: Path, there: Case) -> str:
-        """Return where the worker is to write what will be the host's ``path``."""
+    def place_of(self, path: Path, beside: str) -> str:
+        """Return where the worker is to write what will be the host's ``path``.
+
+        Args:
+            path: Where it goes in the end.
+            beside: The worker's path of a file that it was sent.
+        """
 
     def fetch(self, written: str, path: Path) -> None:
         """Bring what the worker wrote there to the host's ``path``."""
@@ -66,7 +71,7 @@ class SharedFiles:
         """Return the same path."""
         return str(path)
 
-    def place_of(self, path: Path, there: Case) -> str:  # noqa: ARG002
+    def place_of(self, path: Path, beside: str) -> str:  # noqa: ARG002
         """Return the same path."""
         return str(path)
 
@@ -124,9 +129,9 @@ class StagedFiles:
                 ) from error
         return self._paths[path]
 
-    def place_of(self, path: Path, there: Case) -> str:
-        """Return a path in the worker's folder, beside the model."""
-        return f"{there.model.path}.{path.name}"
+    def place_of(self, path: Path, beside: str) -> str:
+        """Return a path in the worker's folder."""
+        return f"{beside}.{path.name}"
 
     def fetch(self, written: str, path: Path) -> None:
         """Copy a file of the worker's folder to ``path``; it appears when it is complete.

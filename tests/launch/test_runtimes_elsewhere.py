@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import sys
@@ -102,6 +103,24 @@ def test_copies_lie_in_a_folder_of_the_worker_while_it_lives(
     assert sent == (tmp_path / "model/data/w ü.bin").read_bytes()
     worker.close()
     assert not folder.exists()
+
+
+def test_the_trace_of_a_profile_travels(
+    launcher: ProcessLauncher, tmp_path: Path, staged: Path
+) -> None:
+    case = replace(case_of(relu(tmp_path / "m.onnx")), runtime=ELSEWHERE)
+    worker = launcher.open(case, worker=0, deadline=None)
+    try:
+        profile = worker.operators(tmp_path / "trace.json")
+    finally:
+        worker.close()
+    assert profile.trace == str(tmp_path / "trace.json")
+    events = json.loads((tmp_path / "trace.json").read_text())
+    assert any(event["name"] == "model_run" for event in events)
+    # Nothing was written where the host's model lies.
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "m.onnx", "trace.json", "logs", "temporary",
+    }  # fmt: skip
 
 
 def test_input_files_travel(launcher: ProcessLauncher, tmp_path: Path, staged: Path) -> None:
