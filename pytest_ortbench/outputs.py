@@ -75,12 +75,14 @@ def _why_no_case(bench: Bench) -> str:
 
 
 def _skip_lines(bench: Bench) -> list[str]:
-    """What was left out and why."""
+    """What was left out and why, the rest counted."""
+    skips = list(bench.collection.skips)
     lines = []
-    for skip in list(bench.collection.skips)[:_LISTED_SKIPS]:
+    for skip in skips[:_LISTED_SKIPS]:
         where = f" in {skip.runtime}" if skip.runtime not in ("", "current") else ""
         lines.append(f"ortbench: left out {skip.what}{where}: {skip.reason}")
-    return lines
+    rest = len(skips) - _LISTED_SKIPS
+    return [*lines, f"ortbench: left out {rest} more"] if rest > 0 else lines
 
 
 def _cases(count: int) -> str:
@@ -136,6 +138,7 @@ def finish(bench: Bench, *, interrupted: bool) -> bool:
         canary, stopped = _canary(bench, stopped=interrupted)
     run = bench.engine.run(canary=canary, interrupted=interrupted)
     if bench.gating is not None:
+        bench.gating.settle()
         run = replace(run, gate=bench.gating.results)
     bench.finished = run
     failed = not measured

@@ -50,6 +50,25 @@ def test_all_deselected_but_one_whose_marker_is_wrong(
     ]
 
 
+def test_what_is_left_out_beyond_the_first_twenty_is_counted(
+    pytester: pytest.Pytester, model_file: ModelFile
+) -> None:
+    names = [f"m{number:02d}.onnx" for number in range(23)]
+    for name in ("net.onnx", "own.onnx", *names):
+        model_file(name)
+    pytester.makepyprojecttoml(
+        '[tool.ortbench.models.net]\nreference = "net.onnx"\nvariants.own = "own.onnx"\n'
+    )
+    result = pytester.runpytest(
+        "--pyargs", "pytest_ortbench.suites", f"--ort-models=net,{','.join(names)}",
+        "--ort-precisions=own", "--collect-only", "-k=latency", *QUICK,
+    )  # fmt: skip
+    left_out = [line for line in _said(result) if "left out" in line]
+    assert len(left_out) == 21
+    assert left_out[19] == "ortbench: left out m19 × own: the model has no such variant"
+    assert left_out[20] == "ortbench: left out 3 more"
+
+
 def test_options_without_a_test_of_ours(pytester: pytest.Pytester) -> None:
     pytester.makepyfile("def test_it(): pass")
     assert _said(pytester.runpytest(*QUICK)) == [_ADVICE]
