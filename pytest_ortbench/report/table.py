@@ -221,7 +221,7 @@ class _Table:
         more = len(self.skips) - SKIPS
         rest = [f"and {more} more reasons"] if more > 0 else []
         self._entry("left out", [*self.skips[:SKIPS], *rest])
-        if self.dropped:
+        if self.dropped and any(entry.measured for entry in self.shown):
             keys = ", ".join(column.key for column in self.dropped)
             self._entry("columns", [f"no room for {keys}; ortbench show --columns shows them"])
 

@@ -79,6 +79,13 @@ def test_narrow_tables_keep_median_interval_and_status_and_name_the_rest() -> No
     )
 
 
+def test_without_a_number_no_column_is_missed() -> None:
+    run = factory.make_run([sample_runs.failed(sample_runs.case(), "crash")])
+    text = render_table(run, width=80, color=False)
+    assert "crash  native/cpu/b1" in text
+    assert "no room for" not in text
+
+
 def test_wide_tables_leave_nothing_out() -> None:
     assert "no room for" not in plain(200)
 
