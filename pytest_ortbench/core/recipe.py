@@ -158,6 +158,11 @@ class Conversion:
     seed: int = 0
     custom_ops: tuple[str, ...] = ()
 
+    @property
+    def widened(self) -> bool:
+        """Whether the file is made float32, twice its size, before the tool of the base gets it."""
+        return self.own_precision != "fp32" and self.recipe.base not in ("fp32", *GRAPH_BASES)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Converted:

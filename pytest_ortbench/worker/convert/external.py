@@ -60,6 +60,12 @@ def inlined(source: Path, scratch: Path) -> Path:
     return inline
 
 
+def size_of(source: Path) -> int:
+    """Bytes of a model and of the files that hold its weights."""
+    files = [source, *(source.parent / location for location in _locations(source))]
+    return sum(file.stat().st_size for file in files)
+
+
 def _locations(source: Path) -> list[str]:
     """Files that hold weights, in order; none if one of them is not below the model's folder."""
     found = set()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_ortbench.core.errors import WorkerError, did_you_mean
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.recipe import Conversion, Recipe
-from pytest_ortbench.worker.convert.external import inlined
+from pytest_ortbench.worker.convert.external import inlined, size_of
 from pytest_ortbench.worker.convert.graph import INLINE_LIMIT, Draft, all_graphs, count_types
 from pytest_ortbench.worker.convert.pieces import bounded_memory
 
@@ -39,7 +39,8 @@ def quantise(source: Path, target: Path, conversion: Conversion, scratch: Path) 
 
     recipe = conversion.recipe
     original = onnx.load(str(source), load_external_data=False)
-    large = conversion.size_bytes >= INLINE_LIMIT
+    # Not the user's file, which may be in half precision: what was made of it is twice as large.
+    large = size_of(source) >= INLINE_LIMIT
     prepared, notes = _prepare(source, scratch, recipe, large=large)
     graph = onnx.load(str(prepared), load_external_data=False)
     excluded = _excluded(original, graph, recipe.nodes_to_exclude)

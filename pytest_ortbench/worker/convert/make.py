@@ -134,7 +134,7 @@ def _converted(source: Path, target: Path, conversion: Conversion, scratch: Path
     if base == "fp32":
         return widen.to_float32(source, target, keep_io=conversion.recipe.keep_io_types)
     note: tuple[str, ...] = ()
-    if conversion.own_precision != "fp32":
+    if conversion.widened:
         wide = scratch / "wide.onnx"
         widen.to_float32(source, wide, keep_io=True)
         source = wide

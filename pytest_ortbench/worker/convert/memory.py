@@ -43,8 +43,9 @@ def limit(conversion: Conversion) -> None:
     free = available()
     if free is None:
         return
-    needed = int(_TIMES * conversion.size_bytes)
-    if conversion.size_bytes > _SMALL and needed > free:
+    size = conversion.size_bytes * (2 if conversion.widened else 1)
+    needed = int(_TIMES * size)
+    if size > _SMALL and needed > free:
         raise WorkerError(
             Failure(
                 kind="unsupported",

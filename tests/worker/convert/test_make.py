@@ -16,7 +16,7 @@ from pytest_ortbench.worker.convert import graph, half, integer
 from pytest_ortbench.zoo.graph import read_model
 from tests.worker.graphs import serialised, value, weights
 
-from .conversions import DYNAMIC, FLOAT, FP16, STATIC, mlp, outputs, refusal, resized, sqnr_db
+from .conversions import DYNAMIC, FLOAT, FP16, HALF, STATIC, mlp, outputs, refusal, resized, sqnr_db
 
 
 class TestNothingToChange:
@@ -104,6 +104,29 @@ class TestFiles:
         assert result.external_files == ("model.onnx.data",)
         read = read_model(tmp_path / "out" / "model.onnx", name="m", source="file")
         assert (read.digest, read.size_bytes) == (result.digest, result.size_bytes)
+
+    def test_a_model_that_is_large_once_it_is_widened_is_quantised_as_a_large_one(
+        self,
+        make: Callable[..., Converted],
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        """Half precision below the limit, float32 above it."""
+        half_precision = serialised(
+            [helper.make_node("MatMul", ["x", "w"], ["y"], name="mm")],
+            [value("x", HALF, ["N", 48])],
+            [value("y", HALF, ["N", 48])],
+            {"w": weights(48, 48, scale=48**-0.5, dtype="float16")},
+        )
+        assert 2 * 48 * 48 < len(half_precision) < 7000 < 4 * 48 * 48
+        for module in (graph, integer):
+            monkeypatch.setattr(module, "INLINE_LIMIT", 7000)
+        result = make(half_precision, DYNAMIC)
+        assert result.external_files == ("model.onnx.data",)
+        x = np.random.default_rng(5).standard_normal((2, 48)).astype(np.float16)
+        (expected,) = outputs(tmp_path / "in" / "m.onnx", {"x": x})
+        (found,) = outputs(tmp_path / "out" / "model.onnx", {"x": x})
+        assert sqnr_db(expected, found) > 30
 
     def test_digest_and_size_are_those_that_the_model_reader_finds(
         self, make: Callable[..., Converted], tmp_path: Path

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from onnx import TensorProto, helper
 
 from pytest_ortbench.core.errors import WorkerError
-from pytest_ortbench.core.recipe import Conversion
+from pytest_ortbench.core.recipe import Conversion, Recipe
 from pytest_ortbench.worker.convert import memory
 from tests.worker.graphs import serialised, value, weights
 
-from .conversions import DYNAMIC
+from .conversions import DYNAMIC, FP32
 
 _CONVERT = """
 import sys
@@ -136,21 +135,36 @@ def test_a_small_conversion_has_room_on_a_full_machine() -> None:
     assert int(done.stdout) >= 1 << 31
 
 
+def conversion(recipe: Recipe, own_precision: str, size_bytes: int) -> Conversion:
+    return Conversion(
+        recipe=recipe,
+        source="/none.onnx",
+        digest="",
+        size_bytes=size_bytes,
+        own_precision=own_precision,
+        inputs=(),
+    )
+
+
 def test_a_model_that_can_t_fit_is_refused_before_anything_is_read(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(memory, "available", lambda: 3 * 10**9)
-    conversion = replace(
-        Conversion(
-            recipe=DYNAMIC,
-            source="/none.onnx",
-            digest="",
-            size_bytes=2_300_000_000,
-            own_precision="fp32",
-            inputs=(),
-        )
-    )
     with pytest.raises(WorkerError) as caught:
-        memory.limit(conversion)
+        memory.limit(conversion(DYNAMIC, "fp32", 2_300_000_000))
     assert caught.value.failure.kind == "unsupported"
     assert "takes about 9 GB of memory, and 3 GB are free" in caught.value.failure.message
+
+
+def test_a_model_in_half_precision_needs_the_memory_of_one_twice_as_large(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It is widened first, but for float32 itself, which is all that widening makes."""
+    monkeypatch.setattr(memory, "available", lambda: 6 * 10**9)
+    with pytest.raises(WorkerError) as caught:
+        memory.limit(conversion(DYNAMIC, "bf16", 1_150_000_000))
+    assert (
+        "making int8-dynamic of 1.1 GB takes about 9 GB of memory, and 6 GB are free"
+        in caught.value.failure.message
+    )
+    memory.limit(conversion(FP32, "bf16", 1_150_000_000))
