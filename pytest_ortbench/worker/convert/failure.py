@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import sys
 from pathlib import Path
 
 from pytest_ortbench.core.outcome import Failure
@@ -12,6 +13,9 @@ from pytest_ortbench.core.recipe import Conversion
 
 #: Packages that a tool needs and that are not needed elsewhere, and what brings them.
 _EXTRAS = {"onnx_ir": "int4", "ml_dtypes": "int4", "sympy": "int4", "onnxslim": "simplify"}
+
+#: Parts of ONNX Runtime that earlier versions lack, and the first that has them.
+_SINCE = {"quantization.matmul_nbits_quantizer": "1.22"}
 
 _NAMED = re.compile(r"node (?:with name |name: ?|name=)?'?([\w/.:\-]+)'?")
 
@@ -121,7 +125,18 @@ def _broken_weight(conversion: Conversion) -> str:
 
 
 def _missing(error: ImportError, base: str) -> Failure:
-    name = (error.name or "").partition(".")[0]
+    name, _, tool = (error.name or "").partition(".")
+    here = getattr(sys.modules.get(name), "__version__", "")
+    if name == "onnxruntime" and tool and here:
+        since = (
+            f"ONNX Runtime {_SINCE[tool]} or newer" if tool in _SINCE else "a newer ONNX Runtime"
+        )
+        return Failure(
+            kind="unavailable",
+            phase="convert",
+            message=f"{base} needs {name}.{tool}, which ONNX Runtime {here} does not have",
+            hint=f"Use {since} in the environment that runs pytest",
+        )
     extra = _EXTRAS.get(name)
     install = f"pip install 'pytest-ortbench[{extra}]'" if extra else f"pip install {name or 'it'}"
     return Failure(

@@ -23,9 +23,9 @@ def quantise(source: Path, target: Path, recipe: Recipe) -> Draft:
 
     model, notes = load_typed(source)
     before = count_types(model)
+    # Four bits is what it does by default; 1.22 and 1.23 have no parameter for it.
     quantizer = MatMulNBitsQuantizer(
         model,
-        bits=4,
         block_size=recipe.block_size,
         is_symmetric=recipe.symmetric,
         accuracy_level=recipe.accuracy_level or None,

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 import onnx
+import onnxruntime
 import pytest
 
 from pytest_ortbench.core.errors import WorkerError
@@ -42,6 +43,26 @@ def test_a_missing_package_is_named_with_what_brings_it() -> None:
         "unavailable",
         "pip install 'pytest-ortbench[int4]'",
     )
+
+
+def test_a_part_that_this_onnx_runtime_lacks_is_no_missing_package() -> None:
+    conversion = Conversion(
+        recipe=Recipe(name="int4", base="int4"),
+        source="",
+        digest="",
+        size_bytes=1,
+        own_precision="fp32",
+        inputs=(),
+    )
+    name = "onnxruntime.quantization.matmul_nbits_quantizer"
+    failure = as_failure(ModuleNotFoundError("No module", name=name), conversion)
+    assert (failure.kind, failure.message, failure.hint) == (
+        "unavailable",
+        f"int4 needs {name}, which ONNX Runtime {onnxruntime.__version__} does not have",
+        "Use ONNX Runtime 1.22 or newer in the environment that runs pytest",
+    )
+    other = as_failure(ModuleNotFoundError("No module", name="onnxruntime.later"), conversion)
+    assert other.hint == "Use a newer ONNX Runtime in the environment that runs pytest"
 
 
 SOURCE, OUT = "/models/m.onnx", Path("/cache/.1")
