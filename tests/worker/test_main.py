@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import io
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -149,3 +151,25 @@ def test_the_memory_of_looking_at_outputs_is_not_the_cases(tmp_path: Path) -> No
     assert after.peak_bytes is not None
     # One output is 32 MB; a copy of it for looking would show.
     assert after.peak_bytes - before.peak_bytes < 16_000_000
+
+
+_FIRST_OF_A_CONTAINER = """
+import os, sys, time
+from pytest_ortbench.worker import main
+
+main._GRACE_S = 0.0
+main.os.killpg = lambda *_: None  # as the kernel answers the first process of a container
+main._end_with_host(sys.stdin.buffer, lambda: None)
+time.sleep(60)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs poll")
+def test_a_worker_that_can_t_be_killed_from_inside_ends_with_its_host() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _FIRST_OF_A_CONTAINER],
+        input=b"",  # a pipe that is closed at once
+        check=False,
+        timeout=50,
+    )
+    assert done.returncode == 137
