@@ -43,7 +43,7 @@ from paired_cases import Bench, bench
 from pytest_ortbench.analysis.gate.rules import rules_for
 from pytest_ortbench.analysis.order import proportion_interval
 from pytest_ortbench.engine.gate import Gate
-from pytest_ortbench.engine.paired import Pair
+from pytest_ortbench.engine.pair import Pair
 from pytest_ortbench.launch.machine import fingerprint
 from pytest_ortbench.worker.inputs import make_feeds
 

@@ -29,7 +29,8 @@ from paired_cases import Bench, bench, bootstrap
 from pytest_ortbench.analysis.gate.contrasts import contrasts_of
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.gate import PairedLaunch
-from pytest_ortbench.engine.paired import Pair, measure_launch
+from pytest_ortbench.engine.pair import Pair
+from pytest_ortbench.engine.paired import measure_launch
 
 if TYPE_CHECKING:
     from pytest_ortbench.launch.launcher import Launcher, Worker

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pytest_ortbench.core.errors import UsageError
+from pytest_ortbench.core.patterned import fitting
+from pytest_ortbench.unfitting import refuse_unfitting
 
 if TYPE_CHECKING:
     import pytest
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
 
 #: The test that breaks where a limit of its case is exceeded, if it is selected; else the first.
 _CARRIER = "test_latency"
-_LISTED = 5
 
 
 class AskedLimits:
@@ -54,22 +54,11 @@ class AskedLimits:
             key = planned.case.key
             if key not in carriers or getattr(item, "originalname", item.name) == _CARRIER:
                 carriers[key] = item
+        case_ids = dict.fromkeys(case_id for case_id, _ in carriers)
         for (case_id, _), item in carriers.items():
-            fitting = tuple(each.limit for each in self._limits if each.holds_for(case_id))
-            self._carried[item.nodeid] = fitting
-        case_ids = list(dict.fromkeys(case_id for case_id, _ in carriers))
-        for each in self._limits if case_ids else ():
-            if not any(each.holds_for(case_id) for case_id in case_ids):
-                self._say_unused(each, case_ids)
-
-    def _say_unused(self, limit: CaseLimit, case_ids: Sequence[str]) -> None:
-        text = f"{limit.pattern!r} in {limit.text!r} fits no case"
-        if not self._place.startswith("-"):
-            self.notes.append(f"{self._place}: {text}")
-            return
-        more = ", …" if len(case_ids) > _LISTED else ""
-        hint = f"Cases: {', '.join(case_ids[:_LISTED])}{more}"
-        raise UsageError(text, place=self._place, hint=hint)
+            limits = fitting(self._limits, case_id, case_ids)
+            self._carried[item.nodeid] = tuple(each.limit for each in limits)
+        self.notes += refuse_unfitting(self._limits, case_ids, place=self._place)
 
     def of(self, item: pytest.Item) -> tuple[Limit, ...]:
         """Return the limits that a test carries; most tests carry none."""

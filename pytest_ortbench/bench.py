@@ -94,14 +94,19 @@ class Bench:
         self.collection.refuse_unused_options()
         ours = [(item, planned) for item in items if (planned := planned_of(item)) is not None]
         self.asked_limits.assign(ours)
+        if self.gating is not None:
+            self.gating.assign(ours)
         for item, planned in ours:
             self.planned.setdefault(planned.case.key, planned)
             limits = self.limits_of(item)
             self.limits += limits
+            if self.gating is not None:
+                limits += self.gating.limits_of(planned)
             least = samples_for_limits(limits)
             if least:
                 self.needs[planned.case.key] = max(least, self.needs.get(planned.case.key, 0))
-            self.passes.setdefault(planned.case.key, set()).update(self._passes_of(item, planned))
+            passes = self.passes.setdefault(planned.case.key, set())
+            passes.update(self._passes_of(item, planned, limits))
         self.collection.refuse_unused_stages([each.case for each in self.planned.values()])
         if self.planned and not self.config.option.collectonly:
             from pytest_ortbench.destinations import refuse_unwritable
@@ -111,10 +116,8 @@ class Bench:
             _ = self.folder
             refuse_unwritable(self.options)
             self._announce_loads()
-        if self.gating is not None:
-            self.gating.assign(ours)
-            if not hasattr(self.config, "workerinput"):
-                self.gating.prepare()
+        if self.gating is not None and not hasattr(self.config, "workerinput"):
+            self.gating.prepare()
 
     def _announce_loads(self) -> None:
         """Say how long the loads will take, before anything is measured."""
@@ -126,7 +129,7 @@ class Bench:
                 spec = parse_load(text, place=self.options.places["load"])
                 self.progress.say(announcement(spec, official=self.options.load_official))
 
-    def _passes_of(self, item: pytest.Item, planned: Planned) -> set[str]:
+    def _passes_of(self, item: pytest.Item, planned: Planned, limits: Iterable[Limit]) -> set[str]:
         """Passes that a test needs besides the standard one, as far as it can be seen from here.
 
         A test that asks for more while it runs gets it then.
@@ -134,7 +137,7 @@ class Bench:
         from pytest_ortbench.core.metrics import ENERGY_METRICS, STARTUP_METRICS
 
         code = getattr(getattr(item, "function", None), "__code__", None)
-        named = {limit.metric.name for limit in self.limits_of(item)}
+        named = {limit.metric.name for limit in limits}
         named.update(code.co_names if code is not None else ())
         passes = {"energy"} if named & {"energy", *ENERGY_METRICS} else set()
         if self.options.profile:

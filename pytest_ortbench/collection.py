@@ -179,7 +179,7 @@ class Collection:
         self._provider_specs.update(dict.fromkeys(request.providers))
         key = repr(request)
         if key not in self._plans:
-            plan = self._with_offered_inputs(self.planner.plan(request))
+            plan = self.with_offered_inputs(self.planner.plan(request))
             self._plans[key] = plan
             self.skips.update(dict.fromkeys(plan.skips))
         self._on_plan(request, self._plans[key])
@@ -202,7 +202,7 @@ class Collection:
             self.usage_errors[str(error)] = None
             return []
 
-    def _with_offered_inputs(self, plan: Plan) -> Plan:
+    def with_offered_inputs(self, plan: Plan) -> Plan:
         """Ask plugins for real inputs of each case, if any plugin offers some."""
         from pytest_ortbench.plan.matrix import with_inputs
 

@@ -9,26 +9,24 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ortbench.core.errors import OrtbenchError, WorkerError
+from pytest_ortbench.core.errors import OrtbenchError
 from pytest_ortbench.inconclusive import warn
 from pytest_ortbench.marker import read_marker
-from pytest_ortbench.stored_baseline import StoredBaseline, listed
+from pytest_ortbench.other_side import OtherSide
+from pytest_ortbench.stored_baseline import StoredBaseline
+from pytest_ortbench.unfitting import refuse_unfitting
 
 if TYPE_CHECKING:
     from pytest_ortbench.analysis.gate.rules import CaseRules, Rule
     from pytest_ortbench.bench import Bench
     from pytest_ortbench.core.gate import GateResult
-    from pytest_ortbench.engine.against import Against
-    from pytest_ortbench.engine.gate import Gate
-    from pytest_ortbench.engine.planning import Planner
+    from pytest_ortbench.core.limits import Limit
     from pytest_ortbench.plan.matrix import Plan, Planned
     from pytest_ortbench.plan.request import PlanRequest
-    from pytest_ortbench.plan.sides import PlannedPair
 
 Key = tuple[str, str]
 
@@ -56,14 +54,13 @@ class Gating:
         self._bench = bench
         self._options = bench.options
         self._carried: dict[Key, _Carried] = {}
-        self._pairs: dict[Key, PlannedPair] = {}
         self._results: dict[Key, GateResult] = {}
         self._requests: dict[str, tuple[PlanRequest, Plan]] = {}
-        self._itself: set[Key] = set()
-        self._planners: list[Planner] = []
+        self._against = OtherSide(bench) if bench.options.against else None
         self._stored = StoredBaseline(bench) if bench.options.baseline else None
         self._excused: set[Key] = set()
         self._skipped: set[str] = set()
+        self._failed: set[str] = set()
         self._refused = False
         self.notes: list[str] = []
 
@@ -81,15 +78,37 @@ class Gating:
     def assign(self, carriers: Iterable[tuple[pytest.Item, Planned]]) -> None:
         """Choose the test that carries each case.
 
+        What the markers of any of its tests say of the gate holds for the case; where several set
+        the same limit, that of the carrying test.
+
         Args:
             carriers: The selected tests of ours with their cases.
+
+        Raises:
+            UsageError: for a pattern of the command line that fits no case.
         """
+        from pytest_ortbench.analysis.gate.rules import rules_for
+
+        tests: dict[Key, list[tuple[pytest.Item, Planned]]] = {}
         for item, planned in carriers:
-            key = planned.case.key
-            name = getattr(item, "originalname", item.name)
-            if key not in self._carried or name == _CARRIER:
-                rules = self._rules_of(item, key[0])
-                self._carried[key] = _Carried(nodeid=item.nodeid, planned=planned, rules=rules)
+            tests.setdefault(planned.case.key, []).append((item, planned))
+        case_ids = dict.fromkeys(case_id for case_id, _ in tests)
+        self.notes += refuse_unfitting(self._rules, case_ids, place=self._rules_place)
+        for key, found in tests.items():
+            # The carrying test last: later rules replace earlier ones.
+            found.sort(key=lambda test: _name(test[0]) == _CARRIER)
+            if _name(found[-1][0]) != _CARRIER:
+                found.append(found.pop(0))
+            rules = [*self._rules, *(rule for item, _ in found for rule in _marked(item))]
+            item, planned = found[-1]
+            self._carried[key] = _Carried(
+                nodeid=item.nodeid, planned=planned, rules=rules_for(key[0], rules, case_ids)
+            )
+
+    def limits_of(self, planned: Planned) -> tuple[Limit, ...]:
+        """Absolute limits that a case is held to by its gate."""
+        carried = self._carried.get(planned.case.key)
+        return () if carried is None else carried.rules.limits
 
     def prepare(self) -> None:
         """Find the baselines.
@@ -104,76 +123,28 @@ class Gating:
             raise
 
     def _find_sides(self) -> None:
+        requests = list(self._requests.values())
+        planned = {entry.case.key for _, plan in requests for entry in plan.entries}
         if self._stored is not None:
-            planned = {
-                entry.case.key for _, plan in self._requests.values() for entry in plan.entries
-            }
             self._results |= self._stored.vanished(planned, self._carried)
             self.notes += self._stored.notes
-        if self._options.against:
+        if self._against is not None:
             from pytest_ortbench.engine.resolution import check_margins
 
             margins = {key[0]: carried.rules.margin for key, carried in self._carried.items()}
-            check_margins(margins, place=self._options.places.get("gate", "--ort-gate"))
-            self._find_pairs()
+            check_margins(margins, place=self._rules_place)
+            self._results |= self._against.find(requests, planned, self._carried)
+            self.notes += self._against.notes
 
-    def _rules_of(self, item: pytest.Item, case_id: str) -> CaseRules:
-        from pytest_ortbench.analysis.gate.rules import rules_for
-
-        marked = read_marker(item.iter_markers("ortbench"), place=item.nodeid).gate
-        return rules_for(case_id, (*self._rules, *marked))
+    @property
+    def _rules_place(self) -> str:
+        return self._options.places.get("gate", "--ort-gate")
 
     @cached_property
     def _rules(self) -> tuple[Rule, ...]:
         from pytest_ortbench.analysis.gate.rules import parse_rules
 
-        place = self._options.places.get("gate", "--ort-gate")
-        return parse_rules(self._options.gate, place=place)
-
-    def _find_pairs(self) -> None:
-        from pytest_ortbench.analysis.gate.stored import vanished
-
-        label = self._options.against
-        for request, plan in self._requests.values():
-            pairing = self._against.pairing(request, plan)
-            for pair in pairing.pairs:
-                self._pairs.setdefault(pair.contender.case.key, pair)
-            self._itself.update(pairing.itself)
-            if self._against.side.kind in ("git", "model"):
-                self._results |= {key: vanished(key, label) for key in pairing.vanished}
-            if pairing.added:
-                new = [key[0] for key in pairing.added]
-                self.notes.append(f"gate: without a counterpart on {label}: {listed(new)}")
-            if pairing.itself:
-                same = [key[0] for key in pairing.itself]
-                self.notes.append(f"gate: the baseline itself, not gated: {listed(same)}")
-
-    @cached_property
-    def _against(self) -> Against:
-        from pytest_ortbench.engine.against import Against
-        from pytest_ortbench.plan.sides import parse_side
-
-        place = self._options.places.get("against", "--ort-against")
-        return Against(
-            side=parse_side(self._options.against, place=place),
-            # Its own: a model must be called the same on both sides, though its file is another.
-            planner=self._planner_of(),
-            planner_of=self._planner_of,
-            root=self._bench.collection.root,
-            folder=self._scratch / "revision",
-        )
-
-    def _planner_of(self, *requirements: str) -> Planner:
-        planner = self._bench.collection.another_planner(requirements, place="--ort-against")
-        self._planners.append(planner)
-        return planner
-
-    @cached_property
-    def _scratch(self) -> Path:
-        import tempfile
-
-        self._folder = tempfile.TemporaryDirectory(prefix="ortbench-gate-")
-        return Path(self._folder.name)
+        return parse_rules(self._options.gate, place=self._rules_place)
 
     # -- one test -----------------------------------------------------------------------------
 
@@ -215,20 +186,9 @@ class Gating:
         key = planned.case.key
         stored = None if self._stored is None else self._stored.result(key)
         runs = stored is not None and stored.status == "measured"
-        if not runs and key in self._pairs:
-            runs = self._baseline_runs(self._pairs[key])
-        if runs:
-            from pytest_ortbench.core.gate import GateResult
-
+        if runs or (self._against is not None and self._against.runs(key)):
             text = f"the baseline runs, the contender does not: {result.failure.message}"
-            self._results[key] = GateResult(
-                case_id=key[0],
-                runtime=key[1],
-                baseline=self._options.against or self._options.baseline,
-                verdict="incomparable",
-                reason=f"status: measured → {result.status}",
-                failures=(text,),
-            )
+            self._results[key] = self._unjudged(key, f"status: measured → {result.status}", text)
             pytest.fail(f"{self._bench.name_of(planned)}: gate failed\n  {text}", pytrace=False)
         self._excused.add(key)
 
@@ -236,65 +196,34 @@ class Gating:
         """Remember that a test was skipped: if it carries a verdict, there is none."""
         self._skipped.add(nodeid)
 
+    def note_failed(self, nodeid: str) -> None:
+        """Remember that a test failed, which it may have done before its case was judged."""
+        self._failed.add(nodeid)
+
     def _judge(self, planned: Planned) -> list[GateResult]:
         """Verdicts on one case: against the other side, and against a stored run."""
-        key = planned.case.key
-        carried = self._carried[key]
-        pair = self._pairs.get(key)
-        found = [] if pair is None else [self._judge_pair(pair, carried.rules)]
-        stored = None if self._stored is None else self._stored.judge(planned, carried.rules)
-        return found if stored is None else [*found, stored]
+        rules = self._carried[planned.case.key].rules
+        sources = (self._against, self._stored)
+        judged = [source.judge(planned, rules) for source in sources if source is not None]
+        found = [result for result in judged if result is not None]
+        if not found and rules.limits:
+            from pytest_ortbench.analysis.gate.stored import limits_alone
 
-    def _judge_pair(self, pair: PlannedPair, rules: CaseRules) -> GateResult:
+            found = [limits_alone(self._bench.result(planned), rules)]
+        return found
+
+    def _unjudged(self, key: Key, reason: str, failure: str) -> GateResult:
+        """What stands for the verdict on a case that has none, and fails for that."""
         from pytest_ortbench.core.gate import GateResult
-        from pytest_ortbench.engine.paired import Pair
 
-        refusal = pair.baseline.refusal
-        if refusal is None:
-            try:
-                prepared = Pair(
-                    baseline=self._bench.engine.prepare(pair.baseline),
-                    contender=self._bench.engine.prepare(pair.contender),
-                )
-            except WorkerError as error:
-                refusal = error.failure
-        if refusal is not None:
-            case_id, runtime = pair.contender.case.key
-            text = f"the baseline can't be measured: {refusal.message}"
-            return GateResult(
-                case_id=case_id,
-                runtime=runtime,
-                baseline=self._options.against,
-                verdict="incomparable",
-                reason=text,
-                failures=(text,),
-            )
-        known = self._bench.engine.known(pair.contender)
-        with self._bench.progress.within(prepared.contender):
-            return self._gate.judge(prepared, rules, baseline=self._options.against, standard=known)
-
-    @cached_property
-    def _gate(self) -> Gate:
-        from pytest_ortbench.engine.gate import Gate
-
-        return Gate(
-            launcher=self._bench.engine.launcher,
-            machine=self._bench.engine.header.machine,
-            cases=len([key for key in self._pairs if key in self._carried]),
-            scratch=self._scratch,
-            on_launch=self._show_launch,
+        return GateResult(
+            case_id=key[0],
+            runtime=key[1],
+            baseline=self._options.against or self._options.baseline,
+            verdict="incomparable",
+            reason=reason,
+            failures=(failure,),
         )
-
-    def _baseline_runs(self, pair: PlannedPair) -> bool:
-        """Whether the other side can be opened at all."""
-        if pair.baseline.refusal is not None:
-            return False
-        try:
-            case = self._bench.engine.prepare(pair.baseline)
-            self._bench.engine.launcher.open(case, worker=0, deadline=None).close()
-        except OrtbenchError:
-            return False
-        return True
 
     def _note(self, key: Key, result: GateResult) -> None:
         earlier = self._results.get(key)
@@ -302,9 +231,6 @@ class Gating:
             # Two gates at once: both verdicts stand in the document.
             key = (f"{key[0]} against {result.baseline}", key[1])
         self._results[key] = result
-
-    def _show_launch(self, made: int, needed: int) -> None:
-        self._bench.progress.stage = f"launch {made + 1} of {needed}"
 
     def _store(self) -> None:
         """Keep the verdicts so far on disk: a killed run loses none."""
@@ -317,6 +243,22 @@ class Gating:
             self._bench.warn(str(error))
 
     # -- after the last one -------------------------------------------------------------------
+
+    def settle(self) -> None:
+        """Give a verdict to each case whose test failed before it was judged.
+
+        Without one the run would count as one that no gate has anything against, and the next run
+        be held against what is worse in it.
+        """
+        for key, carried in self._carried.items():
+            if carried.nodeid not in self._failed or key in self._results:
+                continue
+            if self._against is not None and self._against.has(key):
+                text = f"not judged: {carried.nodeid} failed before"
+                self._results[key] = self._unjudged(key, text, text)
+            elif self._stored is not None and self._bench.engine.known(carried.planned):
+                stored = self._stored.judge(carried.planned, carried.rules)
+                self._results |= {} if stored is None else {key: stored}
 
     def problems(self) -> list[str]:
         """What fails the run though no test of it failed; nothing where it was refused already."""
@@ -331,16 +273,15 @@ class Gating:
             and key not in self._results
             and self._has_baseline(key)
         ]
-        if self._stored is not None and self._stored.run is None and not self._options.against:
+        if self._against is None and self._stored is not None and not self._stored.is_there:
             return gone
-        judged = [result for result in self.results if "vanished" not in result.reason]
-        if not judged:
+        if not any(_compares(result) for result in self.results):
             gone.append("a gate was asked for, and nothing was compared")
         return gone
 
     def _has_baseline(self, key: Key) -> bool:
         stored = self._stored is not None and self._stored.result(key) is not None
-        return stored or key in self._pairs
+        return stored or (self._against is not None and self._against.has(key))
 
     def results_of(self, planned: Planned) -> list[GateResult]:
         """The verdicts on a case, against the other side before the one against a stored run."""
@@ -353,7 +294,22 @@ class Gating:
 
     def close(self) -> None:
         """Remove what was written, end what was started."""
-        for planner in self._planners:
-            planner.close()
-        if "_scratch" in self.__dict__:
-            self._folder.cleanup()
+        if self._against is not None:
+            self._against.close()
+
+
+def _name(item: pytest.Item) -> str:
+    """The name of a test without its parameters."""
+    return str(getattr(item, "originalname", item.name))
+
+
+def _marked(item: pytest.Item) -> tuple[Rule, ...]:
+    """What the markers of a test say of the gate."""
+    return read_marker(item.iter_markers("ortbench"), place=item.nodeid).gate
+
+
+def _compares(result: GateResult) -> bool:
+    """Whether a verdict compared two sides: one on a vanished case did not."""
+    from pytest_ortbench.core.gate import NO_BASELINE
+
+    return "vanished" not in result.reason and result.baseline != NO_BASELINE

@@ -13,6 +13,7 @@ from pytest_ortbench.analysis.load_plan import check_loads
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.limits import CaseLimit, parse_case_limit
 from pytest_ortbench.core.precision import PRECISIONS
+from pytest_ortbench.core.run import LATEST
 from pytest_ortbench.given import (
     Given,
     exists,
@@ -73,6 +74,7 @@ def parse_options(config: pytest.Config) -> Options:
         places={name: found.place for name, found in given.items()},
     )
     _refuse_pending(options)
+    _refuse_idle_gate(options)
     _refuse_time_beyond_timeout(options)
     check_loads(
         options.load,
@@ -84,6 +86,20 @@ def parse_options(config: pytest.Config) -> Options:
         # Another runtime may have files of its own, which is known once it is chosen.
         refuse_absent_libraries(options)
     return options
+
+
+def _refuse_idle_gate(options: Options) -> None:
+    """Refuse limits of a gate that nothing is held to; those of an ini file wait for one."""
+    if options.against or options.baseline:
+        return
+    for name in ("gate", "gate_strict"):
+        place = options.places.get(name, "")
+        if place.startswith("-") and getattr(options, name):
+            raise UsageError(
+                "there is no gate: nothing is compared",
+                place=place,
+                hint="Add --ort-against=SIDE or --ort-baseline=RUN; --ort-limits needs neither",
+            )
 
 
 def _refuse_time_beyond_timeout(options: Options) -> None:
@@ -280,6 +296,18 @@ def _side(given: Given) -> str:
     return f"{kind}:{_rebase(value, given)}" if kind == "model" else text
 
 
+def _baseline(given: Given) -> str:
+    """A path of an ini file starts at that file, wherever pytest was called."""
+    text = _text(given)
+    if given.place.startswith("-") or text == LATEST:
+        return text
+    is_path = text.endswith(("/", "\\", ".json", ".jsonl")) or exists(given.base / text)
+    if not is_path:
+        return text
+    slash = "/" if text.endswith(("/", "\\")) else ""
+    return f"{given.base / text}{slash}"
+
+
 def _gate(given: Given) -> tuple[str, ...]:
     """Kept as written, and read once here, so that a wrong limit costs no time."""
     texts = tuple(split_list(given.texts, place=given.place))
@@ -338,7 +366,7 @@ _READERS: dict[str, Callable[[Given], object]] = {
     "profile": _flag,
     "limits": _limits,
     "against": _side,
-    "baseline": _text,
+    "baseline": _baseline,
     "gate": _gate,
     "gate_strict": _flag,
     "resume": _flag,

@@ -134,8 +134,11 @@ def pytest_runtest_makereport(
     if bench is not None and planned is not None:
         item.user_properties.extend(bench.properties_of(planned))
     report = yield
-    if bench is not None and bench.gating is not None and report.skipped:
-        bench.gating.note_skipped(item.nodeid)
+    if bench is not None and bench.gating is not None:
+        if report.skipped:
+            bench.gating.note_skipped(item.nodeid)
+        elif report.failed:
+            bench.gating.note_failed(item.nodeid)
     return report
 
 

@@ -1,4 +1,4 @@
-"""The run of ``--ort-baseline``: found once, and what it has of the cases of this run."""
+"""The runs of ``--ort-baseline``: found once, and what they have of the cases of this run."""
 
 from __future__ import annotations
 
@@ -7,40 +7,45 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from pytest_ortbench.core.run import LATEST
+
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pytest_ortbench.analysis.gate.rules import CaseRules
     from pytest_ortbench.bench import Bench
     from pytest_ortbench.core.gate import GateResult
     from pytest_ortbench.core.outcome import CaseResult
-    from pytest_ortbench.core.run import Run
+    from pytest_ortbench.core.run import Canary, Run
     from pytest_ortbench.plan.matrix import Planned
 
 Key = tuple[str, str]
 
 
 class StoredBaseline:
-    """Judges cases against the stored run, if there is one yet.
+    """Judges cases against stored runs, if there are any yet.
 
     Args:
         bench: The run.
 
     Attributes:
-        notes: What a reader must know of which run it is.
+        notes: What a reader must know of which runs they are.
     """
 
     def __init__(self, bench: Bench) -> None:
         self._bench = bench
+        self._runs: dict[int, tuple[Run, dict[Key, CaseResult]]] = {}
+        self._cases: dict[Key, tuple[Run, CaseResult] | None] = {}
         self.notes: list[str] = []
 
     @cached_property
-    def run(self) -> Run | None:
-        """The stored run; ``None`` where none was recorded yet.
+    def _paths(self) -> tuple[Path, ...]:
+        """Documents of the runs, the newest first; none where nothing was recorded yet.
 
         Raises:
-            OrtbenchError: if a certain one is meant and is not there, or can't be read.
+            OrtbenchError: if a certain run is meant and is not there, or none can be a baseline.
         """
         from pytest_ortbench.store.baseline import find_baseline
-        from pytest_ortbench.store.documents import load
 
         options = self._bench.options
         place = options.places.get("baseline", "--ort-baseline")
@@ -52,16 +57,45 @@ class StoredBaseline:
                 f"gate: passed over, since they failed a gate: {listed(found.passed_over)}; if "
                 "what they measured is meant, run once without --ort-baseline or name the run"
             )
-        if found.path is None:
+        if not found.paths:
             self.notes.append(
-                f"gate: there is no baseline yet at {options.baseline!r}; this run is recorded and "
-                "passes, the next one is held against it"
+                f"gate: there is no baseline yet at {options.baseline!r}; {self._next}"
             )
-            return None
-        return load(found.path)
+        return found.paths
+
+    @property
+    def _next(self) -> str:
+        """What makes this run the baseline of the next one."""
+        options = self._bench.options
+        if options.no_results:
+            return "this run passes, and is not recorded either (--ort-no-results)"
+        if options.baseline == LATEST:
+            return "this run is recorded and passes, the next one is held against it"
+        return (
+            "this run passes; to hold the next one against it, copy its folder from "
+            f"{options.results} there"
+        )
+
+    def _run(self, number: int) -> tuple[Run, dict[Key, CaseResult]]:
+        """One of the runs, by its place among them, and its cases; read when first needed.
+
+        Raises:
+            OrtbenchError: if it can't be read.
+        """
+        if number not in self._runs:
+            from pytest_ortbench.store.documents import load
+
+            run = load(self._paths[number])
+            self._runs[number] = run, {result.case.key: result for result in run.cases}
+        return self._runs[number]
+
+    @property
+    def is_there(self) -> bool:
+        """Whether anything was recorded yet."""
+        return bool(self._paths)
 
     def vanished(self, planned: Collection[Key], carried: Iterable[Key]) -> dict[Key, GateResult]:
-        """Verdicts on cases that it has and the plan has not; new ones are noted.
+        """Verdicts on cases that the newest run has and the plan has not; new ones are noted.
 
         Args:
             planned: All cases of the plan, selected or not.
@@ -69,51 +103,78 @@ class StoredBaseline:
         """
         from pytest_ortbench.analysis.gate.stored import vanished
 
-        if self.run is None:
+        if not self._paths:
             return {}
-        known = {result.case.key for result in self.run.cases}
-        new = [key[0] for key in carried if key not in known]
+        newest, cases = self._run(0)
+        by_run: dict[str, list[str]] = {}
+        new: list[str] = []
+        for key in carried:
+            found = self._found(key)
+            if found is None:
+                new.append(key[0])
+            elif found[0] is not newest:
+                by_run.setdefault(found[0].run_id, []).append(key[0])
+        for run_id, ids in by_run.items():
+            self.notes.append(f"gate: held against {run_id}, the newest that has it: {listed(ids)}")
         if new:
-            self.notes.append(f"gate: new against {self.run.run_id}: {listed(new)}")
-        gone = (result.case.key for result in self.run.cases)
-        return {key: vanished(key, self.run.run_id) for key in gone if key not in planned}
+            self.notes.append(f"gate: new against {newest.run_id}: {listed(new)}")
+        return {key: vanished(key, newest.run_id) for key in cases if key not in planned}
+
+    def _found(self, key: Key) -> tuple[Run, CaseResult] | None:
+        """A case as the newest run has it that measured it, else the newest that has it."""
+        if key not in self._cases:
+            self._cases[key] = self._search(key)
+        return self._cases[key]
+
+    def _search(self, key: Key) -> tuple[Run, CaseResult] | None:
+        best = None
+        for number in range(len(self._paths)):
+            run, cases = self._run(number)
+            result = cases.get(key)
+            if result is None:
+                continue
+            if result.status == "measured":
+                return run, result
+            best = best or (run, result)
+        return best
 
     def result(self, key: Key) -> CaseResult | None:
-        """What it has of a case."""
-        if self.run is None:
-            return None
-        return next((result for result in self.run.cases if result.case.key == key), None)
+        """What is stored of a case."""
+        found = self._found(key)
+        return None if found is None else found[1]
 
     def judge(self, planned: Planned, rules: CaseRules) -> GateResult | None:
-        """The verdict on a case; ``None`` for one that it has not."""
+        """The verdict on a case; ``None`` for one of which nothing is stored."""
         from pytest_ortbench.analysis.gate.stored import gate_case
 
-        stored = self.result(planned.case.key)
-        if stored is None or self.run is None:
+        found = self._found(planned.case.key)
+        if found is None:
             return None
+        run, stored = found
         return gate_case(
             stored,
             self._bench.result(planned),
             rules,
-            baseline=self.run,
+            baseline=run,
             machine=self._bench.engine.header.machine,
-            canary=self._canary_ratio,
+            canary=self._canary_ratio(run),
         )
 
-    @cached_property
-    def _canary_ratio(self) -> float | None:
-        """How the pinned model fares against the baseline's run, where that decides anything."""
+    def _canary_ratio(self, run: Run) -> float | None:
+        """How the pinned model fares against a stored run, where that decides anything."""
         from pytest_ortbench.analysis.gate.stored import canary_ratio
         from pytest_ortbench.analysis.gate.verdict import profile_of
+
+        header = self._bench.engine.header
+        if run.canary is None or profile_of(header.machine).name == "shared":
+            return None  # the latency only informs on a shared machine
+        return canary_ratio(run, replace(header, canary=self._canary))
+
+    @cached_property
+    def _canary(self) -> Canary | None:
         from pytest_ortbench.engine.canary import measure_canary
 
-        baseline, header = self.run, self._bench.engine.header
-        if baseline is None or baseline.canary is None:
-            return None
-        if profile_of(header.machine).name == "shared":
-            return None  # the latency only informs there
-        canary = measure_canary(self._bench.engine.launcher)
-        return canary_ratio(baseline, replace(header, canary=canary))
+        return measure_canary(self._bench.engine.launcher)
 
 
 def listed(ids: Sequence[str]) -> str:

@@ -49,6 +49,7 @@ def command(model: str, runtimes: str, limits: tuple[str, ...], threads: int | N
     from pytest_ortbench.launch.launcher import ProcessLauncher
     from pytest_ortbench.launch.machine import fingerprint
     from pytest_ortbench.plan.axes import split_list
+    from pytest_ortbench.unfitting import refuse_unfitting
 
     rules = parse_rules(split_list(limits, place="--limits"), place="--limits")
     chosen = _chosen(runtimes)
@@ -57,6 +58,7 @@ def command(model: str, runtimes: str, limits: tuple[str, ...], threads: int | N
     with tempfile.TemporaryDirectory(prefix="ortbench-bisect-") as folder:
         try:
             case = _case(launcher, model, threads)
+            refuse_unfitting(rules, [case.case_id], place="--limits")
             chosen_rules = rules_for(case.case_id, rules)
             check_margins({case.case_id: chosen_rules.margin}, place="--limits")
             found = bisect_runtimes(

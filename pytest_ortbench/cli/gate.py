@@ -20,7 +20,7 @@ from pytest_ortbench.core.errors import UsageError
 if TYPE_CHECKING:
     from pytest_ortbench.analysis.gate.self_test import Trial
     from pytest_ortbench.core.case import Case
-    from pytest_ortbench.engine.paired import Pair
+    from pytest_ortbench.engine.pair import Pair
     from pytest_ortbench.engine.planning import Planner
     from pytest_ortbench.engine.self_test import SelfTest
     from pytest_ortbench.launch.launcher import Launcher
@@ -106,10 +106,12 @@ def _compare(runs: Sequence[str], limits: Sequence[str], strict: bool, results: 
     from pytest_ortbench.analysis.gate.stored import gate_runs
     from pytest_ortbench.plan.axes import split_list
     from pytest_ortbench.report.gate import gate_lines, gate_naming
+    from pytest_ortbench.unfitting import refuse_unfitting
 
     place = "--limits"
     rules = parse_rules(split_list(tuple(limits), place=place), place=place)
     baseline, contender = (load_run(spec, results) for spec in runs)
+    refuse_unfitting(rules, {case.case.case_id: None for case in contender.cases}, place=place)
     judged = gate_runs(baseline, contender, rules)
     gated = replace(contender, gate=judged)
     for line in gate_lines(gated, encoding=encoding())[1:]:
@@ -243,7 +245,7 @@ def _cases(planner: Planner, models: Sequence[str], threads: int | None) -> list
 
 
 def _pair(planner: Planner, narrow: Path, wide: Path, threads: int | None) -> Pair:
-    from pytest_ortbench.engine.paired import Pair
+    from pytest_ortbench.engine.pair import Pair
 
     baseline, contender = _cases(planner, (str(narrow), str(wide)), threads)
     return Pair(baseline=baseline, contender=contender)

@@ -15,6 +15,9 @@ VERDICTS: dict[str, str] = {
     "incomparable": "the two sides are no measurement of the same thing",
 }
 
+#: The other side of a case that has none: only its absolute limits are held.
+NO_BASELINE = "no baseline"
+
 #: What it may say of any other metric; and ``inconclusive`` and ``incomparable`` as above.
 METRIC_VERDICTS: dict[str, str] = {
     "better": "the contender's value is better",
@@ -118,7 +121,8 @@ class GateResult:
     Attributes:
         case_id: Case of the contender.
         runtime: Label of its runtime.
-        baseline: The other side: ``model:old.onnx``, or the id of a stored run.
+        baseline: The other side: ``model:old.onnx``, the id of a stored run, or
+            :data:`NO_BASELINE`.
         verdict: A key of :data:`VERDICTS`: of the latency.
         reason: For ``incomparable`` the field that differs, for ``inconclusive`` why.
         decided_by: ``floor``, ``typical``, ``stored`` (intervals of two runs), or empty.

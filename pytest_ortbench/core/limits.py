@@ -16,7 +16,6 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pytest_ortbench.core.case import id_fits
 from pytest_ortbench.core.errors import UsageError, did_you_mean
 from pytest_ortbench.core.metrics import METRICS, Metric
 from pytest_ortbench.core.quantity import Quantity
@@ -106,10 +105,6 @@ class CaseLimit:
     pattern: str
     limit: Limit
     text: str
-
-    def holds_for(self, case_id: str) -> bool:
-        """Whether the limit is about that case: a part of its id, or a pattern of all of it."""
-        return id_fits(case_id, self.pattern)
 
 
 def parse_case_limit(text: str, *, place: str) -> CaseLimit:

@@ -13,6 +13,9 @@ from pytest_ortbench.core.outcome import CaseResult, RuntimeInfo
 #:   1  first release
 SCHEMA_VERSION = 1
 
+#: What the newest finished run of a results folder is called.
+LATEST = "latest"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
+import glob
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatch
 from pathlib import Path
 
 from pytest_ortbench.core.errors import UsageError
@@ -21,6 +23,9 @@ _PLACE = "--ort-against"
 
 _PROVIDERS = (*KINDS, *BY_NAME)
 
+#: What the default set takes of the working tree.
+_DEFAULTS = ("models/*.onnx",)
+
 
 @dataclass(slots=True)
 class Against:
@@ -32,6 +37,7 @@ class Against:
         planner_of: Makes plans for one other runtime, by its requirement.
         root: Folder that the user's paths start at.
         folder: Where models of a revision are written.
+        offered: Gives cases the inputs that plugins offer for them.
     """
 
     side: SideSpec
@@ -39,7 +45,9 @@ class Against:
     planner_of: Callable[[str], Planner]
     root: Path
     folder: Path
+    offered: Callable[[Plan], Plan]
     _revision: Revision | None = None
+    _files: dict[str, Model] = field(default_factory=dict)
 
     def pairing(self, request: PlanRequest, plan: Plan) -> Pairing:
         """Pair the cases of a plan with their baselines.
@@ -60,8 +68,40 @@ class Against:
         elif kind == "git":
             pairing = self._against_revision(request, plan)
         else:
-            pairing = pair_cases(plan.entries, self._planned(request, kind, value), kind)
+            baselines = self._planned(request, kind, value)
+            by_name = kind == "model" and self._is_group(value)
+            pairing = pair_cases(plan.entries, baselines, kind, by_name=by_name)
         return pairing
+
+    def require_any(self, pairings: Iterable[Pairing]) -> None:
+        """Refuse a side that leaves nothing to compare, however many tests there are.
+
+        Args:
+            pairings: Those of all requests.
+
+        Raises:
+            UsageError: if no case has another side.
+        """
+        found = list(pairings)
+        if any(pairing.pairs or pairing.vanished for pairing in found):
+            return
+        if self.side.kind == "option" and any(pairing.itself for pairing in found):
+            raise UsageError(
+                f"{self.side.label} is what the options ask for already",
+                place=_PLACE,
+                hint="Name the value that the baseline has",
+            )
+        if self.side.kind == "git" and not self._files:
+            raise UsageError(
+                f"{self.side.label} has no model to compare: none is a file of the working tree",
+                place=_PLACE,
+                hint="Name a model file; built-in models and those of the zoo do not change",
+            )
+
+    def _is_group(self, spec: str) -> bool:
+        """Whether a specification of models stands for as many as there happen to be."""
+        path = self.root / spec
+        return path.is_dir() or (glob.has_magic(spec) and not path.exists())
 
     def _planned(self, request: PlanRequest, kind: str, value: str) -> tuple[Planned, ...]:
         if kind == "model":
@@ -72,7 +112,11 @@ class Against:
             check_specs((value,), place=_PLACE)
             request = replace(request, providers=(value,))
         planner = self.planner_of(value) if kind == "runtime" else self.planner
-        return planner.plan(request).entries
+        entries = self.offered(planner.plan(request)).entries
+        if kind == "precision":
+            # Beside ``native`` a plan holds the variants that a model has of its own.
+            entries = tuple(entry for entry in entries if entry.case.variant.precision == value)
+        return entries
 
     def _with_option(self, entry: Planned, providers: Collection[str]) -> Planned:
         """The same case with one option set: of its provider, else of the session.
@@ -91,12 +135,6 @@ class Against:
                 entry, case=replace(case, provider=replace(case.provider, options=options))
             )
         session = apply_session_options(case.session, {name: value})
-        if session == case.session:
-            raise UsageError(
-                f"{self.side.label} is what the options ask for already",
-                place=_PLACE,
-                hint="Name the value that the baseline has",
-            )
         return replace(entry, case=replace(case, session=session))
 
     def _against_revision(self, request: PlanRequest, plan: Plan) -> Pairing:
@@ -104,22 +142,39 @@ class Against:
             self._revision = revision(self.side.value, self.root)
         found = self._revision
         files = _model_files(plan)
-        if not files:
-            raise UsageError(
-                f"{self.side.label} has no model to compare: none is a file of the working tree",
-                place=_PLACE,
-                hint="Name a model file; built-in models and those of the zoo do not change",
-            )
-        gone = [path for path in self._listed(request, found) if not path.exists()]
-        earlier = [path for path in files if found.has(path)] + gone
-        specs = tuple(str(found.extract(path, self.folder)) for path in earlier)
-        baselines = self.planner.plan(replace(request, models=specs)).entries if specs else ()
-        return pair_cases(plan.entries, baselines, "git")
+        self._files |= files
+        earlier = {
+            str(found.extract(Path(path), self.folder)): model
+            for path, model in files.items()
+            if found.has(Path(path))
+        }
+        gone = [found.extract(path, self.folder) for path in self._gone(request, found)]
+        specs = (*earlier, *map(str, gone))
+        baselines: tuple[Planned, ...] = ()
+        if specs:
+            planned = self.planner.plan(replace(request, models=specs), earlier)
+            baselines = self.offered(planned).entries
+        return pair_cases(plan.entries, baselines, "git", by_name=True)
 
-    def _listed(self, request: PlanRequest, found: Revision) -> list[Path]:
-        """Models that the request's folders held at the revision."""
-        folders = [self.root / spec for spec in request.models if (self.root / spec).is_dir()]
-        return [path for folder in folders for path in found.models_below(folder)]
+    def _gone(self, request: PlanRequest, found: Revision) -> list[Path]:
+        """Models that the request's folders and patterns held at the revision and hold no more."""
+        there = dict.fromkeys(
+            path for spec in request.models or _DEFAULTS for path in self._meant(spec, found)
+        )
+        return [path for path in there if not path.exists()]
+
+    def _meant(self, spec: str, found: Revision) -> Iterator[Path]:
+        path = self.root / spec
+        if path.is_dir():
+            yield from found.models_below(path)
+        elif glob.has_magic(spec) and not path.exists():
+            folder = next(above for above in path.parents if not glob.has_magic(str(above)))
+            pattern = str(folder.resolve() / path.relative_to(folder))
+            for file in found.models_below(folder):
+                # ``*`` ends at a slash, but in ``**``, which is any number of folders.
+                anywhere = "**" in pattern
+                if fnmatch(str(file), pattern) if anywhere else file.match(pattern):
+                    yield file
 
 
 def _called(entry: Planned) -> tuple[str, str]:
@@ -127,11 +182,10 @@ def _called(entry: Planned) -> tuple[str, str]:
     return entry.case.provider.alias, entry.case.provider.name
 
 
-def _model_files(plan: Plan) -> list[Path]:
-    """Files of the plan's models, each once, without those that are no file of the user's."""
-    models: Mapping[str, Model] = {
+def _model_files(plan: Plan) -> dict[str, Model]:
+    """The plan's models by path, without those that are no file of the user's."""
+    return {
         entry.case.model.path: entry.case.model
         for entry in plan.entries
         if entry.case.model.source == "file" and entry.case.model.digest
     }
-    return [Path(path) for path in models]

@@ -12,7 +12,7 @@ from pytest_ortbench.core.gate import GateResult
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.profile import OperatorProfile
 from pytest_ortbench.engine.gate import Gate
-from pytest_ortbench.engine.paired import Pair
+from pytest_ortbench.engine.pair import Pair
 from pytest_ortbench.engine.passes import profile_case
 from pytest_ortbench.launch.launcher import Launcher
 

@@ -16,6 +16,7 @@ from pytest_ortbench.analysis.gate.sentences import latency_failure, latency_war
 from pytest_ortbench.analysis.gate.verdict import (
     Decided,
     Profile,
+    among_callers,
     choose_statistic,
     confirms,
     decide,
@@ -30,11 +31,17 @@ from pytest_ortbench.core.gate import ContrastVerdict, GateResult, MetricVerdict
 from pytest_ortbench.core.outcome import Accuracy, CaseResult, Flag, Memory
 from pytest_ortbench.core.placement import is_fallback
 from pytest_ortbench.core.run import Machine
-from pytest_ortbench.engine.paired import (
+from pytest_ortbench.core.task import TaskAccuracy
+from pytest_ortbench.engine.pair import (
     BASELINE,
     CONTENDER,
-    Launched,
     Pair,
+    can_suspend,
+    difference,
+    without_spinning,
+)
+from pytest_ortbench.engine.paired import (
+    Launched,
     SideFacts,
     SideFailed,
     measure_launch,
@@ -47,8 +54,6 @@ Key = tuple[str, str]
 _LONE = 2
 
 _CPU = "CPUExecutionProvider"
-
-_NO_SPIN = {"session.force_spinning_stop": "1"}
 
 
 @dataclass(slots=True)
@@ -104,6 +109,7 @@ class Gate:
         self, pair: Pair, rules: CaseRules, baseline: str, standard: CaseResult | None
     ) -> GateResult:
         profile = profile_of(self.machine, rules.margin)
+        profile = among_callers(profile, pair.contender.callers)
         result = GateResult(
             case_id=pair.contender.case_id,
             runtime=pair.contender.runtime.label,
@@ -112,18 +118,20 @@ class Gate:
             baseline_case_id=pair.baseline.case_id,
             decided_by=profile.decides,
         )
-        shapes = _shapes(pair)
+        shapes = difference(pair)
         if shapes:
             return _with_outcome(
                 replace(result, reason=shapes, flags=(Flag(name="SHAPES", detail=shapes),))
             )
-        measuring = _Measuring(gate=self, pair=_without_spinning(pair), profile=profile)
+        measuring = _Measuring(gate=self, pair=without_spinning(pair), profile=profile)
         try:
             decided, confirmed = measuring.run()
         except SideFailed as failed:
             return _with_outcome(_failed(result, failed, measuring))
+        # Only the contender's answers were held against labels.
+        task = None if standard is None else standard.task
         metrics = judge_metrics(
-            measuring.side(BASELINE), measuring.side(CONTENDER), rules, standard=standard
+            measuring.side(BASELINE), measuring.side(CONTENDER, task), rules, standard=standard
         )
         verdict, reason = decided.verdict, decided.reason
         if verdict == "slower" and confirmed is not None and confirmed.verdict != "slower":
@@ -232,10 +240,15 @@ class _Measuring:
         if not self.gate._is_lone():
             return decided, None
         again = random.Random(f"{self.gate.seed} again").getrandbits(31)
+        # As long again as the case had before: or a slow one could get slower and not fail.
+        self._deadline = time.monotonic() + self.pair.contender.sampling.timeout_s
         confirmed, needed = confirms((), self.profile)
         while needed is not None:
             if not self._launch_until(needed, self.confirmation, again):
-                reason = "its time was over before a regression could be measured again"
+                reason = (
+                    "its time was over before a regression could be measured again "
+                    f"(--ort-timeout={self.pair.contender.sampling.timeout_s:g})"
+                )
                 return replace(decided, verdict="inconclusive", reason=reason), None
             confirmed, needed = confirms(self.confirmation, self.profile)
         return decided, confirmed
@@ -294,12 +307,12 @@ class _Measuring:
                 case.provider.name == _CPU for case in (self.pair.baseline, self.pair.contender)
             ),
         )
-        if _can_suspend(self.pair):
+        if can_suspend(self.pair):
             return flags
         detail = "workers of a runtime that is not a local process can't be suspended"
         return (*flags, Flag(name="SPIN", detail=detail))
 
-    def side(self, name: str) -> Side:
+    def side(self, name: str, task: TaskAccuracy | None = None) -> Side:
         """What is known of one side beside its durations."""
         assert self._first is not None
         facts: SideFacts = self._first.baseline if name == BASELINE else self._first.contender
@@ -308,6 +321,7 @@ class _Measuring:
             status="measured",
             placement=facts.placement,
             accuracy=facts.accuracy,
+            task=task,
         )
         if facts.placement is not None and is_fallback(facts.placement):
             result = replace(result, status="fallback")
@@ -326,41 +340,6 @@ class _Measuring:
                 for metric, values in numbers.items()
             },
         )
-
-
-def _can_suspend(pair: Pair) -> bool:
-    """Whether a signal reaches the worker itself, not only a shell or client in front of it."""
-    runtimes = (pair.baseline.runtime, pair.contender.runtime)
-    return all(runtime.shares_files and not runtime.through_shell for runtime in runtimes)
-
-
-def _without_spinning(pair: Pair) -> Pair:
-    """Where a side can't be suspended, at least its threads stop spinning after each run."""
-    if _can_suspend(pair):
-        return pair
-    sides = (
-        replace(case, session=replace(case.session, entries={**case.session.entries, **_NO_SPIN}))
-        for case in (pair.baseline, pair.contender)
-    )
-    return Pair(baseline=next(sides), contender=next(sides))
-
-
-def _shapes(pair: Pair) -> str:
-    """What is fed differs: the times would not mean the same."""
-    one, other = (
-        {spec.name: (spec.type, spec.shape) for spec in case.inputs}
-        for case in (pair.baseline, pair.contender)
-    )
-    for name in dict.fromkeys([*one, *other]):
-        before, after = (
-            f"{side[name][0]} {list(side[name][1])}" if name in side else "none"
-            for side in (one, other)
-        )
-        if before != after:
-            return f"input {name}: {before} → {after}"
-    if pair.baseline.io != pair.contender.io:
-        return f"io: {pair.baseline.io} → {pair.contender.io}"
-    return ""
 
 
 def _failed(result: GateResult, failed: SideFailed, measuring: _Measuring) -> GateResult:

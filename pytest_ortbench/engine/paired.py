@@ -22,36 +22,26 @@ from pytest_ortbench.analysis.gate.contrasts import (
     reduce_rounds,
     round_count,
 )
-from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.gate import PairedLaunch
 from pytest_ortbench.core.outcome import Accuracy, Failure, Memory, Placement
+from pytest_ortbench.engine.pair import BASELINE, CONTENDER, Pair
 from pytest_ortbench.launch.launcher import Launcher, Worker
 
 #: A warm-up is cut off here: what the two sides have left to learn they have left alike, since
 #: both make the same number of runs, and a launch is repeated anyway.
 WARM_UP_S = 1.0
 
-#: Runs at the end of the baseline's warm-up that say how long one inference takes.
+#: A side that needs fewer runs to warm up makes as many as the other one, but for no longer than
+#: this: a hundred times slower one would take minutes for them.
+MAKING_UP_S = 2.0
+
+#: Runs at the end of a warm-up that say how long one inference takes.
 _LAST_OF_WARM_UP = 9
 
 #: On a busy machine blocks take many times as long as planned. Rounds end when they have taken so
 #: long and there are enough of them; that knows no side, so it favours none.
 ROUNDS_S = 5.0
-
-BASELINE, CONTENDER = "baseline", "contender"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pair:
-    """Two cases that are measured against each other; both prepared: their files exist."""
-
-    baseline: Case
-    contender: Case
-
-    def side(self, name: str) -> Case:
-        """The case of ``baseline`` or ``contender``."""
-        return self.baseline if name == BASELINE else self.contender
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,12 +115,17 @@ def measure_launch(
         for worker in workers.values():
             worker.pause()
         typical_s, runs = _warm_alike(workers, order)
-        rounds = _alternate(workers, order, block_size(typical_s), round_count(typical_s))
+        callers = max(pair.baseline.callers, pair.contender.callers)
+        rounds = _alternate(
+            workers, order, block_size(typical_s, callers), round_count(typical_s, callers)
+        )
         launch = reduce_rounds(rounds, seed=seed, warm_up_runs=runs)
-        facts = {
-            side: _look_at(workers[side], side, references and references[side == CONTENDER])
-            for side in (BASELINE, CONTENDER)
-        }
+        facts: dict[str, SideFacts] = {}
+        # Where only the rise of a whole device can be read, it is that of one side once the other
+        # one, which came later, is gone.
+        for side, worker in reversed(workers.items()):
+            facts[side] = _look_at(worker, side, references and references[side == CONTENDER])
+            worker.close()
     return Launched(
         launch=replace(
             launch,
@@ -168,10 +163,10 @@ def _running(worker: Worker, side: str) -> Iterator[None]:
 
 
 def _warm_alike(workers: dict[str, Worker], order: random.Random) -> tuple[float, int]:
-    """Warm both sides up, with the same number of runs.
+    """Warm both sides up, with the same number of runs where that takes no long time.
 
     Returns:
-        What one inference of the slower side takes, in seconds, and the number of runs.
+        What one inference of the slower side takes, in seconds, and the runs that both made.
     """
     counts: dict[str, int] = {}
     typical_s: dict[str, float] = {}
@@ -184,12 +179,14 @@ def _warm_alike(workers: dict[str, Worker], order: random.Random) -> tuple[float
         typical_s[side] = max(median(last) / 1e9 if last else 0.0, 1e-6)
     most = max(counts.values())
     for side, count in counts.items():
-        if count < most:
+        more = min(most - count, int(MAKING_UP_S / typical_s[side]))
+        if more > 0:
             with _running(workers[side], side):
-                workers[side].block(most - count)
+                workers[side].block(more)
+            counts[side] += more
     # The slower one, whichever side it is: so blocks of 10 µs against 2 ms do not last seconds, and
     # a side that was disturbed while it warmed up has the same say as the other one would have had.
-    return max(typical_s.values()), most
+    return max(typical_s.values()), min(counts.values())
 
 
 def _alternate(

@@ -11,6 +11,7 @@ from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.run import Skip
 from pytest_ortbench.engine.candidates import Candidates
 from pytest_ortbench.engine.described import described
+from pytest_ortbench.engine.earlier_models import named_alike
 from pytest_ortbench.engine.family_models import Resolved, resolve
 from pytest_ortbench.launch.launcher import Launcher
 from pytest_ortbench.launch.plugin_config import configured_plugins
@@ -59,8 +60,13 @@ class Planner:
         self._families = families(root)
         self._targets: dict[tuple[str, ...], tuple[list[Target], list[Skip]]] = {}
 
-    def plan(self, request: PlanRequest) -> Plan:
+    def plan(self, request: PlanRequest, later: Mapping[str, Model] | None = None) -> Plan:
         """Build the plan of ``request``.
+
+        Args:
+            request: The axes.
+            later: What earlier states of files became, by their paths: these bear the names of
+                those, and are fed as they are.
 
         Raises:
             UsageError: if a specification or a provider option can't be understood.
@@ -77,7 +83,7 @@ class Planner:
         )
         return build_plan(
             request,
-            resolved.models,
+            named_alike(resolved.models, later or {}),
             targets,
             skips,
             recipes=self._recipes,

@@ -22,7 +22,8 @@ from pytest_ortbench.core.gate import GateResult, PairedLaunch
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.run import Machine
 from pytest_ortbench.engine.gate import Gate
-from pytest_ortbench.engine.paired import Pair, SideFailed, measure_launch
+from pytest_ortbench.engine.pair import Pair
+from pytest_ortbench.engine.paired import SideFailed, measure_launch
 from pytest_ortbench.launch.launcher import Launcher
 from pytest_ortbench.worker.added_work import with_added_work
 

@@ -131,7 +131,8 @@ class WorkerProcess:
             return
         self._paused = True
         if sys.platform == "win32":
-            _psutil_process(self.pid).suspend()
+            for process in _processes(self.pid):
+                process.suspend()
             return
         self._signal(signal.SIGSTOP)
         if hasattr(os, "waitid"):
@@ -143,7 +144,8 @@ class WorkerProcess:
             return
         self._paused = False
         if sys.platform == "win32":
-            _psutil_process(self.pid).resume()
+            for process in _processes(self.pid):
+                process.resume()
         else:
             self._signal(signal.SIGCONT)
 
@@ -315,10 +317,15 @@ def _pidfd(pid: int) -> int | None:
         return None
 
 
-def _psutil_process(pid: int) -> psutil.Process:
+def _processes(pid: int) -> list[psutil.Process]:
+    """A process and those that it started.
+
+    The ``python.exe`` of a virtual environment only starts the interpreter, which is its child.
+    """
     import psutil  # only where there are no stop signals
 
-    return psutil.Process(pid)
+    process = psutil.Process(pid)
+    return [process, *process.children(recursive=True)]
 
 
 #: What a signal usually means, as the next step.

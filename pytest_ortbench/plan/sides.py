@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.errors import UsageError, did_you_mean
@@ -91,17 +91,35 @@ def parse_side(text: str, *, place: str) -> SideSpec:
     return SideSpec(kind=kind, value=value.strip())
 
 
-def pair_cases(contenders: Sequence[Planned], baselines: Sequence[Planned], kind: str) -> Pairing:
+def pair_cases(
+    contenders: Sequence[Planned],
+    baselines: Sequence[Planned],
+    kind: str,
+    *,
+    by_name: bool = False,
+) -> Pairing:
     """Pair the cases of two plans by their ids without the axis that differs.
 
     Args:
         contenders: Cases of the plan that the options name.
         baselines: Cases of the other side.
-        kind: The axis that differs. Models pair by name where the other side has several of them
-            (a folder, a revision); a single one stands against all.
+        kind: The axis that differs.
+        by_name: Whether models pair by name, as those of a folder or a revision do; so they do
+            wherever the other side has several. A single file stands against all.
+
+    Raises:
+        UsageError: if two cases of the other side stand for the same one.
     """
-    by_name = kind == "git" or len({entry.case.model.name for entry in baselines}) > 1
-    index = {_reduced(entry.case, kind, by_name): entry for entry in baselines}
+    by_name = by_name or len({entry.case.model.name for entry in baselines}) > 1
+    index: dict[tuple[str, ...], Planned] = {}
+    for entry in baselines:
+        one = index.setdefault(_reduced(entry.case, kind, by_name), entry)
+        if one is not entry:
+            raise UsageError(
+                f"{one.case.case_id} and {entry.case.case_id} stand for the same baseline",
+                place="--ort-against",
+                hint="Name one of them",
+            )
     pairs: list[PlannedPair] = []
     itself: list[Key] = []
     added: list[Key] = []
@@ -113,7 +131,7 @@ def pair_cases(contenders: Sequence[Planned], baselines: Sequence[Planned], kind
             added.append(contender.case.key)
             continue
         used.add(reduced)
-        if kind in _SAME_FILES and baseline.case == contender.case:
+        if kind in _SAME_FILES and _however_named(baseline.case) == _however_named(contender.case):
             itself.append(contender.case.key)
         else:
             pairs.append(PlannedPair(baseline=baseline, contender=contender))
@@ -121,6 +139,11 @@ def pair_cases(contenders: Sequence[Planned], baselines: Sequence[Planned], kind
     return Pairing(
         pairs=tuple(pairs), itself=tuple(itself), added=tuple(added), vanished=tuple(left)
     )
+
+
+def _however_named(case: Case) -> Case:
+    """The case, whether its provider was named or came from ``all``."""
+    return replace(case, provider=replace(case.provider, named=True))
 
 
 def _reduced(case: Case, kind: str, by_name: bool) -> tuple[str, ...]:

@@ -47,6 +47,7 @@ _JOURNAL_HINT = "If a journal.jsonl lies beside it, that holds the finished case
 class HeadVerdict:
     """What a listing needs of a gate's verdict."""
 
+    baseline: str = ""
     failures: tuple[str, ...] = ()
 
 

@@ -6,64 +6,86 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_ortbench.core.errors import UsageError
-from pytest_ortbench.store.documents import LATEST, list_runs, resolve_run
-from pytest_ortbench.store.folder import DOCUMENT
+from pytest_ortbench.core.run import LATEST
+from pytest_ortbench.store.documents import list_runs, resolve_run
+from pytest_ortbench.store.folder import DOCUMENT, JOURNAL
+
+#: So many runs may be asked for a case: those of a selection of tests have few of them.
+_REACH = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """The document of a baseline.
+    """The documents of a baseline.
 
     Attributes:
-        path: Where it lies; ``None`` where nothing was recorded yet.
+        paths: Where they lie, the newest first; none where nothing was recorded yet. Of each case
+            the newest one counts that measured it.
         passed_over: Newer runs that are no baseline, since they failed a gate themselves.
     """
 
-    path: Path | None
+    paths: tuple[Path, ...] = ()
     passed_over: tuple[str, ...] = ()
 
 
 def find_baseline(spec: str, results: Path, *, base: Path, place: str) -> Found:
-    """Find the document of a baseline.
+    """Find the documents of a baseline.
 
     Args:
         spec: ``latest``, a run id, a run's folder or file, or a folder of runs (its newest
-            finished one).
+            finished ones).
         results: The results folder.
         base: Folder that relative paths start at.
         place: Where it was written, for messages.
 
     Returns:
-        The document; none where nothing was recorded yet: no finished run in the results folder,
-        an empty folder, or a folder that is still to be made (written with a slash). Of several
-        runs it is the newest one that did not fail a gate itself: what got worse stays worse,
-        however often it is measured again.
+        The document of a certain run; or of several runs the newest ones that did not fail a gate
+        themselves: what got worse stays worse, however often it is measured again. None where
+        nothing was recorded yet: no finished run in the results folder, an empty folder, or a
+        folder that is still to be made (written with a slash).
 
     Raises:
-        UsageError: if a certain run was named and is not there, or a newer one than the newest
-            that can be read can't be.
+        UsageError: if a certain run was named and is not there, if a folder holds other things
+            than runs, if every run failed its gate, or if a newer one than the newest that can be
+            read can't be.
     """
     if spec == LATEST:
         return _newest(results, place)
     path = base / spec
     if path.is_dir():
-        whole = (path / DOCUMENT).is_file()
-        return Found(path=path / DOCUMENT) if whole else _newest(path, place)
+        return _in_folder(path, place)
     if path.is_file():
-        return Found(path=path)
+        return Found(paths=(path,))
     if spec.endswith(("/", "\\")):
-        return Found(path=None)
+        return Found()
     try:
-        return Found(path=resolve_run(spec, results))
+        return Found(paths=(resolve_run(spec, results),))
     except UsageError as error:
         hint = f"{error.hint}. A folder that is still to be filled is written with a slash: {spec}/"
         raise UsageError(error.message, place=place, hint=hint) from error
 
 
+def _in_folder(folder: Path, place: str) -> Found:
+    """The run of a run's own folder, or the newest ones of a folder of runs."""
+    for name in (DOCUMENT, JOURNAL):
+        if (folder / name).is_file():
+            return Found(paths=(folder / name,))
+    found = _newest(folder, place)
+    others = [entry.name for entry in folder.iterdir() if not entry.name.startswith(".")]
+    if not found.paths and others and not list_runs(folder):
+        raise UsageError(
+            f"{folder} holds no run, but {others[0]}",
+            place=place,
+            hint="Name the folder that the runs are in, or an empty one to begin with",
+        )
+    return found
+
+
 def _newest(folder: Path, place: str) -> Found:
     passed_over: list[str] = []
+    paths: list[Path] = []
     for run in list_runs(folder):
-        if run.state == "unreadable" and run.path.name == DOCUMENT:
+        if run.state == "unreadable" and run.path.name == DOCUMENT and not paths:
             raise UsageError(
                 f"the newest run, {run.path}, can't be read: {run.problem}",
                 place=place,
@@ -72,6 +94,14 @@ def _newest(folder: Path, place: str) -> Found:
         if run.state != "finished":
             continue
         if not run.gate_failed:
-            return Found(path=run.path, passed_over=tuple(passed_over))
-        passed_over.append(run.run_id)
-    return Found(path=None, passed_over=tuple(passed_over))
+            paths.append(run.path)
+        elif not paths:
+            passed_over.append(run.run_id)
+    if passed_over and not paths:
+        raise UsageError(
+            f"no run in {folder} can be the baseline: each failed its gate, the newest is "
+            f"{passed_over[0]}",
+            place=place,
+            hint="If what it measured is meant, name it, or run once without a baseline",
+        )
+    return Found(paths=tuple(paths[:_REACH]), passed_over=tuple(passed_over))

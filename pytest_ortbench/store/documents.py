@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_ortbench.core.errors import DocumentError, UsageError, did_you_mean
-from pytest_ortbench.core.run import Run
+from pytest_ortbench.core.gate import NO_BASELINE
+from pytest_ortbench.core.run import LATEST, Run
 from pytest_ortbench.schema.document import RunHead, decode_head, decode_lines, decode_run
 from pytest_ortbench.store.folder import DOCUMENT, JOURNAL, RunFolder, new_run_id, write_document
 
@@ -21,9 +22,6 @@ __all__ = [
     "resolve_run",
     "write_document",
 ]
-
-#: The newest finished run of a results folder.
-LATEST = "latest"
 
 _MEASURE = "Measure something first, e.g.: pytest MODEL.onnx --ort-providers=all"
 
@@ -56,7 +54,7 @@ class StoredRun:
         expected: Number of cases in the plan.
         plan: Fingerprint of the plan.
         problem: Why it can't be read; empty otherwise.
-        gate_failed: Whether it failed the gate that it was held to.
+        gate_failed: Whether it failed against a baseline.
     """
 
     run_id: str
@@ -194,7 +192,9 @@ def _stored(run_id: str, path: Path) -> StoredRun:
         cases=len(head.cases),
         expected=head.expected,
         plan=head.plan,
-        gate_failed=any(verdict.failures for verdict in head.gate),
+        gate_failed=any(
+            verdict.failures and verdict.baseline != NO_BASELINE for verdict in head.gate
+        ),
     )
 
 

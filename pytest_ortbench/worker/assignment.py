@@ -65,7 +65,7 @@ def read_assignment(session: object) -> Assignment:
             name=str(getattr(node, "name", "")),
         )
         for subgraph in subgraphs
-        for node in subgraph.get_nodes()  # type: ignore[attr-defined]
+        for node in subgraph.get_nodes()  # type: ignore[attr-defined]  # ORT's object
     )
     if not nodes:
         return Assignment(reason="no witness: the assignment interface names no node")

@@ -14,7 +14,8 @@ from pytest_ortbench.core.case import Case, Runtime
 from pytest_ortbench.core.gate import GateResult
 from pytest_ortbench.core.run import Machine
 from pytest_ortbench.engine import gate as engine_gate
-from pytest_ortbench.engine.paired import Launched, Pair, measure_launch
+from pytest_ortbench.engine.pair import Pair
+from pytest_ortbench.engine.paired import Launched, measure_launch
 from tests.engine.fakes import FakeLauncher
 from tests.launch.cases import relu
 

@@ -3,6 +3,7 @@ import pytest
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.limits import parse_case_limit, parse_limit
 from pytest_ortbench.core.metrics import METRICS
+from pytest_ortbench.core.patterned import fitting
 from pytest_ortbench.core.quantity import Quantity
 
 
@@ -97,4 +98,4 @@ def test_a_limit_may_name_its_cases(text: str, case_id: str, fits: bool) -> None
         "<=",
         0.03,
     )
-    assert found.holds_for(case_id) is fits
+    assert fitting([found], case_id) == ([found] if fits else [])

@@ -6,18 +6,22 @@ import dataclasses
 import random
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pytest_ortbench.analysis.gate.rules import parse_rules, rules_for
-from pytest_ortbench.core.case import Case, Runtime, Sampling
+from pytest_ortbench.core.case import Case, InputSpec, Runtime, Sampling
 from pytest_ortbench.core.gate import GateResult
+from pytest_ortbench.core.model import ValueHint
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.run import Machine
 from pytest_ortbench.engine.gate import Gate
-from pytest_ortbench.engine.paired import Pair, measure_launch
+from pytest_ortbench.engine.pair import Pair, difference
+from pytest_ortbench.engine.paired import measure_launch
+from tests.analysis.test_task import counted
 from tests.engine.fakes import FakeLauncher, FakeWorker
-from tests.results_factory import make_accuracy, make_case, make_placement
+from tests.results_factory import make_accuracy, make_case, make_placement, make_result
 
 SHARED = Machine(host="h", stable={"virtualisation": "KVM", "cpu_quota": "none"})
 DEDICATED = Machine(host="h", stable={"virtualisation": "none seen", "cpu_quota": "none"})
@@ -82,6 +86,39 @@ def test_rounds_that_take_too_long_end_early_but_not_before_there_are_enough(
     slow = FakeLauncher(times(1.0, ms=2000.0))
     launched = measure_launch(PAIR, slow, seed=7, index=0, deadline=deadline)
     assert len(launched.launch.contender_min_ns) == 5
+
+
+def test_a_slow_side_makes_up_for_two_seconds_of_warm_up_at_most():
+    # The fake warms up with 20 runs and 25, of a second each.
+    launched = measure_launch(
+        PAIR,
+        FakeLauncher(times(1.0, ms=950.0, scatter=0.0)),
+        seed=7,
+        index=0,
+        deadline=time.monotonic() + 60,
+    )
+    assert launched.launch.warm_up_runs == 22
+
+
+def test_who_was_opened_first_is_asked_for_its_memory_when_the_other_one_is_gone():
+    launcher = FakeLauncher(times(1.0))
+    gone: list[list[bool]] = []
+
+    def peak_of(case: Case) -> int:
+        gone.append([worker.closed for worker in launcher.opened])
+        return 1
+
+    launcher.peak_of = peak_of
+    measure_launch(PAIR, launcher, seed=7, index=0, deadline=time.monotonic() + 60)
+    assert gone == [[False, False], [False, True]]
+
+
+def test_several_callers_are_judged_by_what_is_typical_in_blocks_that_keep_them_busy():
+    sides = [dataclasses.replace(case, concurrency=4) for case in (OLD, NEW)]
+    pair = Pair(baseline=sides[0], contender=sides[1])
+    result = gate(FakeLauncher(times(1.1))).judge(pair, RULES, baseline="b")
+    assert (result.verdict, result.decided_by) == ("slower", "typical")
+    assert {launch.iterations for launch in result.launches} == {16}
 
 
 @pytest.mark.parametrize(("ratio", "ms"), [(4.0, 3.0), (0.25, 12.0)])
@@ -337,6 +374,53 @@ def test_placement_and_accuracy_that_got_worse_fail():
     assert verdicts["placement"] == "worse"
     assert verdicts["accuracy"] == "worse"
     assert any("SQNR 9.0 dB" in failure for failure in result.failures)
+
+
+def test_a_slow_regression_has_time_of_its_own_to_be_confirmed(monkeypatch: pytest.MonkeyPatch):
+    """What eight launches leave of the time of a case is not enough for five more."""
+    now = 0.0
+
+    def time_of(case: Case, _: int) -> float:
+        nonlocal now
+        now += 15.0  # two sides a launch, 30 s
+        return 40e6 * (1.0 if case.model.name == "old" else 1.07)
+
+    monkeypatch.setattr("time.monotonic", lambda: now)
+    result = gate(FakeLauncher(time_of)).judge(PAIR, RULES, baseline="b")
+    assert (result.verdict, len(result.launches), len(result.confirmation)) == ("slower", 8, 5)
+
+
+def test_labels_judge_the_contender_before_the_floor_of_its_precision():
+    fp32, int8 = make_case(precision="fp32"), make_case(precision="int8-dynamic")
+    launcher = FakeLauncher(times(1.0))
+    launcher.accuracy_of = lambda case: make_accuracy(sqnr_db=12.0 if case == int8 else 120.0)
+    verdicts = []
+    for task in (None, counted(1000, 900, 900), counted(1000, 600, 900)):
+        standard = dataclasses.replace(make_result(case=int8), task=task)
+        result = gate(launcher).judge(
+            Pair(baseline=fp32, contender=int8), RULES, baseline="b", standard=standard
+        )
+        verdicts.append({one.metric: one.verdict for one in result.metrics}["accuracy"])
+    assert verdicts == ["worse", "same", "worse"]
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"shape": (2, 8)}, "input x: tensor(float) [1, 8] → tensor(float) [2, 8]"),
+        ({"type": "tensor(float16)"}, "input x: tensor(float) [1, 8] → tensor(float16) [1, 8]"),
+        ({"path": "photos.npz"}, "input x: drawn → from a file"),
+        ({"name": "y"}, "input x: tensor(float) [1, 8] → none"),
+        ({"hint": ValueHint(kind="ones")}, ""),
+    ],
+)
+def test_sides_that_are_fed_differently_are_no_pair(change: dict[str, Any], reason: str):
+    spec = InputSpec(name="x", type="tensor(float)", shape=(1, 8), hint=ValueHint(kind="normal"))
+    one, other = (
+        dataclasses.replace(OLD, inputs=(each,))
+        for each in (spec, dataclasses.replace(spec, **change))
+    )
+    assert difference(Pair(baseline=one, contender=other)) == reason
 
 
 def test_a_confirmation_that_can_not_tell_goes_on_until_it_can():

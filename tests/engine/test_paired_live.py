@@ -15,7 +15,8 @@ from onnx import TensorProto, helper, numpy_helper
 from pytest_ortbench.analysis.gate.contrasts import contrasts_of
 from pytest_ortbench.core.case import Case, Provider, Runtime, SessionConfig
 from pytest_ortbench.core.model import Variant
-from pytest_ortbench.engine.paired import Pair, measure_launch
+from pytest_ortbench.engine.pair import Pair
+from pytest_ortbench.engine.paired import measure_launch
 from pytest_ortbench.launch.launcher import ProcessLauncher
 from pytest_ortbench.plan.feeds import resolve_inputs
 from pytest_ortbench.zoo.graph import read_model

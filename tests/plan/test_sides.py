@@ -59,6 +59,28 @@ def test_several_models_pair_by_name():
     assert pairing.vanished == (("gone/native/cpu/b1", "current"),)
 
 
+def test_one_model_of_a_folder_stands_against_its_namesake_only():
+    contenders = plan(make_case(model="a"), make_case(model="b"))
+    pairing = pair_cases(contenders, plan(make_case(model="a")), "model", by_name=True)
+    assert ids(pairing) == [("a/native/cpu/b1", "a/native/cpu/b1")]
+    assert pairing.added == (("b/native/cpu/b1", "current"),)
+
+
+def test_a_provider_is_itself_whether_it_was_named_or_not():
+    pairing = pair_cases(plan(make_case(named=False)), plan(make_case()), "provider")
+    assert (pairing.pairs, pairing.itself) == ((), (("mobilenet_v2/native/cpu/b1", "current"),))
+
+
+def test_two_baselines_of_one_case_are_refused():
+    baselines = plan(make_case(provider="cpu"), make_case(provider="openvino"))
+    with pytest.raises(UsageError) as raised:
+        pair_cases(plan(make_case(provider="cuda")), baselines, "provider")
+    assert str(raised.value) == (
+        "--ort-against: mobilenet_v2/native/cpu/b1 and mobilenet_v2/native/openvino/b1 stand for "
+        "the same baseline. Name one of them"
+    )
+
+
 def test_the_baseline_itself_is_not_compared():
     contenders = plan(make_case(precision="fp32"), make_case(precision="fp16"))
     pairing = pair_cases(contenders, plan(make_case(precision="fp32")), "precision")

@@ -17,7 +17,8 @@ from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.outcome import Accuracy
 from pytest_ortbench.core.run import Machine
 from pytest_ortbench.engine import gate as engine_gate
-from pytest_ortbench.engine.paired import Launched, Pair, measure_launch
+from pytest_ortbench.engine.pair import Pair
+from pytest_ortbench.engine.paired import Launched, measure_launch
 from pytest_ortbench.model_file import merged_suites
 from tests.engine.fakes import FakeLauncher
 
@@ -484,3 +485,116 @@ def test_a_baseline_that_can_not_be_read_is_one_line_and_stays_as_it_is(
         assert len(told) == 1, told
         assert f"{name}.json" in told[0]
         assert path.read_bytes() == content
+
+
+# What stands on the other side.
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
+def test_models_of_a_revision_are_called_as_what_became_of_them(
+    pytester: pytest.Pytester, model_file: ModelFile, launches: Callable[..., FakeLauncher]
+) -> None:
+    """A second model of the same file name gives both of them longer names."""
+    launches(1.07, baseline="ortbench-gate-")
+    model_file("nets/detector/model.onnx")
+    model_file("nets/gone/net.onnx")
+    git(pytester.path, "init", "-q")
+    git(pytester.path, "add", "nets")
+    git(pytester.path, "commit", "-qm", "first")
+    (pytester.path / "nets/gone/net.onnx").unlink()
+    model_file("nets/classifier/model.onnx")
+    pytester.makepyfile("def test_latency(ortbench): ortbench.result")
+    for models in ("nets", "nets/*/*.onnx", "nets/**/*.onnx"):
+        result = pytester.runpytest(*QUICK, f"--ort-models={models}", "--ort-against=git:HEAD")
+        result.assert_outcomes(passed=1, failed=1)
+        entries = {entry["case_id"]: entry for entry in document(pytester.path)["gate"]}
+        assert set(entries) == {"detector-model/native/cpu/b1", "net/native/cpu/b1"}
+        assert entries["detector-model/native/cpu/b1"]["verdict"] == "slower"
+        assert "vanished" in entries["net/native/cpu/b1"]["reason"]
+        result.stdout.fnmatch_lines(
+            ["ortbench: gate: without a counterpart on git:HEAD: classifier-model/native/cpu/b1"]
+        )
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
+def test_a_pattern_means_no_folder_below(
+    pytester: pytest.Pytester, model_file: ModelFile, launches: Callable[..., FakeLauncher]
+) -> None:
+    launches(1.0, baseline="ortbench-gate-")
+    model_file("nets/one.onnx")
+    model_file("nets/below/two.onnx")
+    git(pytester.path, "init", "-q")
+    git(pytester.path, "add", "nets")
+    git(pytester.path, "commit", "-qm", "first")
+    (pytester.path / "nets/below/two.onnx").unlink()
+    pytester.makepyfile("def test_latency(ortbench): ortbench.result")
+    result = pytester.runpytest(*QUICK, "--ort-models=nets/*.onnx", "--ort-against=git:HEAD")
+    result.assert_outcomes(passed=1)
+    assert result.ret == pytest.ExitCode.OK
+
+
+@pytest.mark.usefixtures("models")
+def test_inputs_that_a_plugin_offers_are_fed_to_both_sides(
+    pytester: pytest.Pytester, launches: Callable[..., FakeLauncher]
+) -> None:
+    import numpy as np
+
+    np.savez(pytester.path / "real.npz", x=np.ones((1, 8), np.float32))
+    pytester.makeconftest("def pytest_ortbench_inputs(case, config): return 'real.npz'")
+    launcher = launches(1.0)
+    result = pytester.runpytest(*QUICK, "--ort-against=model:old.onnx")
+    result.assert_outcomes(passed=2)
+    fed = {spec.path for worker in launcher.opened for spec in worker.case.inputs}
+    assert fed == {str(pytester.path / "real.npz")}
+
+
+def test_what_another_selected_file_has_is_not_missed(
+    pytester: pytest.Pytester, model_file: ModelFile, launches: Callable[..., FakeLauncher]
+) -> None:
+    launches(1.0)
+    for name in ("a.onnx", "b.onnx", "old/a.onnx", "old/b.onnx"):
+        model_file(name)
+    result = pytester.runpytest(
+        "a.onnx", "b.onnx", *QUICK, "--ort-against=model:old", "-k", "a.onnx and latency"
+    )
+    result.assert_outcomes(passed=1)
+    assert result.ret == pytest.ExitCode.OK
+
+
+def test_a_provider_that_is_left_out_leaves_nothing_to_compare(
+    pytester: pytest.Pytester, model_file: ModelFile, launches: Callable[..., FakeLauncher]
+) -> None:
+    launcher = launches(1.0)
+    model_file("net.onnx")
+    pytester.makepyfile("def test_latency(ortbench): ortbench.result")
+    result = pytester.runpytest(
+        *QUICK, "--ort-models=net.onnx", "--ort-providers=all", "--ort-against=provider:cpu"
+    )
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert launcher.opened == []
+    result.stdout.fnmatch_lines(
+        [
+            "ortbench: gate: the baseline itself, not gated: net/native/cpu/b1",
+            "ortbench: gate: a gate was asked for, and nothing was compared",
+        ]
+    )
+
+
+def test_some_cases_may_be_the_baseline_already(
+    pytester: pytest.Pytester, model_file: ModelFile, launches: Callable[..., FakeLauncher]
+) -> None:
+    launches(1.0)
+    model_file("net.onnx")
+    pytester.makepyfile("def test_latency(ortbench): ortbench.result")
+    arguments = (
+        *QUICK,
+        "--ort-models=net.onnx",
+        "--ort-against=option:graph_optimization_level=basic",
+    )
+    result = pytester.runpytest(*arguments, "--ort-graph-opt=all,basic")
+    result.assert_outcomes(passed=2)
+    (entry,) = document(pytester.path)["gate"]
+    assert entry["case_id"] == "net/native/cpu/b1/opt:all"
+    refused = pytester.runpytest(*arguments, "--ort-graph-opt=basic")
+    assert refused.ret == pytest.ExitCode.USAGE_ERROR
+    refused.stderr.fnmatch_lines(["*is what the options ask for already*"])

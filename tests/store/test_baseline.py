@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from pytest_ortbench.core.errors import UsageError
-from pytest_ortbench.core.gate import GateResult
-from pytest_ortbench.store.baseline import find_baseline
+from pytest_ortbench.core.gate import NO_BASELINE, GateResult
+from pytest_ortbench.store.baseline import Found, find_baseline
 from tests.store.test_documents import stored
 
 VERDICT = GateResult(case_id="m/native/cpu/b1", runtime="current", baseline="b", verdict="same")
@@ -22,23 +22,52 @@ def found(spec, root):
 @pytest.mark.parametrize("spec", ["latest", "runs"])
 def test_the_newest_finished_run_that_failed_no_gate(spec, tmp_path):
     root = tmp_path / "runs"
-    stored(root, 1)
+    first = stored(root, 1)
     good = stored(root, 2, gate=(VERDICT,))
     bad = [stored(root, day, gate=(VERDICT, FAILED)) for day in (3, 4)]
     stored(root, 5, finished=False)
     baseline = found(spec, root)
-    assert baseline.path == root / good.run_id / "run.json"
+    assert baseline.paths == (root / good.run_id / "run.json", root / first.run_id / "run.json")
     assert baseline.passed_over == (bad[1].run_id, bad[0].run_id)
     # Who names a run means it.
-    assert found(bad[0].run_id, root).path == root / bad[0].run_id / "run.json"
+    assert found(bad[0].run_id, root).paths == (root / bad[0].run_id / "run.json",)
 
 
 def test_nothing_was_recorded_yet(tmp_path):
-    for spec in ("latest", "later/"):
-        assert found(spec, tmp_path / "runs").path is None
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "empty" / ".gitkeep").touch()
+    for spec in ("latest", "later/", "empty", "empty/"):
+        assert found(spec, tmp_path / "runs") == Found()
+
+
+def test_what_got_worse_does_not_become_the_baseline_for_lack_of_another(tmp_path):
     bad = stored(tmp_path / "runs", 1, gate=(FAILED,))
-    baseline = found("latest", tmp_path / "runs")
-    assert (baseline.path, baseline.passed_over) == (None, (bad.run_id,))
+    with pytest.raises(UsageError) as told:
+        found("latest", tmp_path / "runs")
+    assert f"each failed its gate, the newest is {bad.run_id}" in str(told.value)
+
+
+def test_limits_that_a_first_run_exceeds_hold_nobody_up(tmp_path):
+    alone = replace(FAILED, verdict="incomparable", baseline=NO_BASELINE)
+    first = stored(tmp_path / "runs", 1, gate=(alone,))
+    assert found("latest", tmp_path / "runs").paths == (
+        tmp_path / "runs" / first.run_id / "run.json",
+    )
+
+
+def test_a_folder_that_holds_other_things_than_runs_is_no_folder_of_runs(tmp_path):
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "test_net.py").touch()
+    with pytest.raises(UsageError, match=r"tests holds no run, but test_net\.py"):
+        found("tests", tmp_path / "runs")
+
+
+def test_a_run_that_was_killed_is_found_by_its_folder_as_by_its_id(tmp_path):
+    root = tmp_path / "runs"
+    killed = stored(root, 1, finished=False)
+    journal = (root / killed.run_id / "journal.jsonl",)
+    assert found(killed.run_id, root).paths == journal
+    assert found(f"runs/{killed.run_id}", root).paths == journal
 
 
 def test_a_newest_run_that_can_not_be_read_is_neither_a_first_run_nor_passed_over(tmp_path):
@@ -57,4 +86,4 @@ def test_a_newest_run_that_can_not_be_read_is_neither_a_first_run_nor_passed_ove
     path.write_bytes(whole)
     older = root / stored(root, 3).run_id / "run.json"
     path.write_bytes(b"{")
-    assert found("latest", root).path == older
+    assert found("latest", root).paths[0] == older

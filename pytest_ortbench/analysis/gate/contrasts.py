@@ -21,6 +21,10 @@ LAUNCH_S = 1.5
 FEWEST_ROUNDS = 10
 MOST_ROUNDS = 50
 
+#: Inferences of each of several callers in a block, at least. Towards its end some of them find
+#: nothing left to do, and what still runs there meets fewer others than it does in between.
+CALLS_OF_EACH = 3
+
 #: With inferences this slow a launch has few rounds of one each, and launches decide.
 SLOW_S = 1.0
 SLOW_ROUNDS = 5
@@ -57,16 +61,17 @@ class Contrasts:
     rounds: int
 
 
-def block_size(typical_s: float) -> int:
-    """Inferences in a block, from what the baseline takes; the same for both sides."""
-    return max(1, round(BLOCK_S / typical_s))
+def block_size(typical_s: float, callers: int = 1) -> int:
+    """Inferences in a block, from what the slower side takes; the same for both sides."""
+    each = max(1 if callers == 1 else CALLS_OF_EACH, round(BLOCK_S / typical_s))
+    return callers * each
 
 
-def round_count(typical_s: float) -> int:
+def round_count(typical_s: float, callers: int = 1) -> int:
     """Rounds of a launch."""
     if typical_s > SLOW_S:
         return SLOW_ROUNDS
-    wanted = round(LAUNCH_S / (block_size(typical_s) * typical_s))
+    wanted = round(LAUNCH_S / (block_size(typical_s, callers) / callers * typical_s))
     return max(FEWEST_ROUNDS, min(MOST_ROUNDS, wanted))
 
 

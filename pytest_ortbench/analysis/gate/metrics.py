@@ -72,9 +72,13 @@ def judge_metrics(
             are held against it.
     """
     status = _status(baseline.result, contender.result)
-    if status.verdict != "same" or contender.result.failure is not None:
+    if contender.result.failure is not None:
         return (status,)
-    before, after = summarise(baseline.result), summarise(contender.result)
+    after = summarise(contender.result)
+    limits = limit_verdicts(rules, after if standard is None else summarise(standard))
+    if status.verdict != "same":
+        return (status, *limits)
+    before = summarise(baseline.result)
     verdicts = [status, _accuracy(baseline.result, contender.result)]
     for metric, allowance in rules.allowances.items():
         verdict = _relative(
@@ -82,8 +86,7 @@ def judge_metrics(
         )
         if verdict is not None:
             verdicts.append(verdict)
-    verdicts += _limits(rules, after if standard is None else summarise(standard))
-    return tuple(verdicts)
+    return (*verdicts, *limits)
 
 
 def _status(baseline: CaseResult, contender: CaseResult) -> MetricVerdict:
@@ -175,7 +178,8 @@ def _finite(value: float | None) -> float | None:
     return None if value in (None, float("inf"), float("-inf")) else value
 
 
-def _limits(rules: CaseRules, summary: Summary) -> list[MetricVerdict]:
+def limit_verdicts(rules: CaseRules, summary: Summary) -> list[MetricVerdict]:
+    """Judge the absolute limits, which need no baseline."""
     return [
         MetricVerdict(
             metric=outcome.limit.metric.name,

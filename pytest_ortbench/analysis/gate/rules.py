@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from pytest_ortbench.core.case import id_fits
 from pytest_ortbench.core.errors import UsageError, did_you_mean
 from pytest_ortbench.core.limits import Limit, parse_limit
 from pytest_ortbench.core.metrics import METRICS
+from pytest_ortbench.core.patterned import fitting
 from pytest_ortbench.core.units import FACTORS, format_amount, parse_amount
 
 #: What people call the gated latency; the paired gate decides it by floor or typical contrast.
@@ -103,10 +103,6 @@ class Rule:
     limit: Limit | None = None
     text: str
 
-    def holds_for(self, case_id: str) -> bool:
-        """Whether the rule is about that case: a part of its id, or a pattern of all of it."""
-        return id_fits(case_id, self.pattern)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseRules:
@@ -132,13 +128,17 @@ def parse_rules(texts: Iterable[str], *, place: str) -> tuple[Rule, ...]:
     return tuple(_parse(text.strip(), place) for text in texts if text.strip())
 
 
-def rules_for(case_id: str, rules: Sequence[Rule]) -> CaseRules:
+def rules_for(case_id: str, rules: Sequence[Rule], case_ids: Collection[str] = ()) -> CaseRules:
     """Which rules hold for one case; a later one replaces an earlier one of its metric.
 
     Rules with a pattern win over those without, wherever they stand.
+
+    Args:
+        case_id: The case.
+        rules: All of them.
+        case_ids: See :func:`~pytest_ortbench.core.patterned.fitting`.
     """
-    fitting = [rule for rule in rules if rule.holds_for(case_id)]
-    ordered = sorted(fitting, key=lambda rule: bool(rule.pattern))
+    ordered = sorted(fitting(rules, case_id, case_ids), key=lambda rule: bool(rule.pattern))
     allowances = dict(DEFAULTS)
     limits: dict[tuple[str, str], Limit] = {}
     for rule in ordered:

@@ -14,13 +14,19 @@ from dataclasses import replace
 from statistics import median
 
 from pytest_ortbench.analysis.comparison import compare_cases
-from pytest_ortbench.analysis.gate.metrics import Side, failures_of, judge_metrics, warnings_of
+from pytest_ortbench.analysis.gate.metrics import (
+    Side,
+    failures_of,
+    judge_metrics,
+    limit_verdicts,
+    warnings_of,
+)
 from pytest_ortbench.analysis.gate.rules import CaseRules, Rule, rules_for
 from pytest_ortbench.analysis.gate.sentences import latency_failure, latency_warning
 from pytest_ortbench.analysis.gate.verdict import profile_of
 from pytest_ortbench.analysis.summary import summarise
 from pytest_ortbench.core.flags import FLAGS
-from pytest_ortbench.core.gate import ContrastVerdict, GateResult
+from pytest_ortbench.core.gate import NO_BASELINE, ContrastVerdict, GateResult
 from pytest_ortbench.core.outcome import CaseResult, Flag
 from pytest_ortbench.core.quantity import Quantity
 from pytest_ortbench.core.run import Machine, Run
@@ -40,6 +46,7 @@ def gate_runs(baseline: Run, contender: Run, rules: Sequence[Rule]) -> tuple[Gat
         rules: Items of ``--ort-gate``.
     """
     after = {result.case.key: result for result in contender.cases}
+    case_ids = {case_id for case_id, _ in after}
     results = []
     for result in baseline.cases:
         key = result.case.key
@@ -48,7 +55,7 @@ def gate_runs(baseline: Run, contender: Run, rules: Sequence[Rule]) -> tuple[Gat
                 gate_case(
                     result,
                     after[key],
-                    rules_for(key[0], rules),
+                    rules_for(key[0], rules, case_ids),
                     baseline=baseline,
                     machine=contender.machine,
                     canary=canary_ratio(baseline, contender),
@@ -100,6 +107,21 @@ def gate_case(
     warnings = [latency_warning(result)] if result.verdict == "inconclusive" else []
     warnings += warnings_of(metrics)
     return replace(result, failures=tuple(failures), warnings=tuple(warnings))
+
+
+def limits_alone(result: CaseResult, rules: CaseRules) -> GateResult:
+    """Judge a case that has no baseline by what it must keep whatever a baseline has."""
+    case_id, runtime = result.case.key
+    metrics = tuple(limit_verdicts(rules, summarise(result)))
+    return GateResult(
+        case_id=case_id,
+        runtime=runtime,
+        baseline=NO_BASELINE,
+        verdict="incomparable",
+        reason="only its absolute limits were held",
+        metrics=metrics,
+        failures=tuple(failures_of(metrics)),
+    )
 
 
 def vanished(key: Key, baseline: str) -> GateResult:

@@ -78,12 +78,14 @@ class Profile:
         why: What says so, for people.
         decides: ``floor`` or ``typical``.
         plans: When to look, by statistic.
+        floor_counts: Whether the floor says anything of the case.
     """
 
     name: str
     why: str
     decides: str
     plans: dict[str, LookPlan]
+    floor_counts: bool = True
 
     @property
     def plan(self) -> LookPlan:
@@ -115,6 +117,17 @@ def profile_of(machine: Machine, margin: float | None = None) -> Profile:
         wider = margin * SHARED_TYPICAL.margin / SHARED_FLOOR.margin
         floor, typical = replace(floor, margin=margin), replace(typical, margin=wider)
     return Profile(name=SHARED, why=why, decides=FLOOR, plans={FLOOR: floor, TYPICAL: typical})
+
+
+def among_callers(profile: Profile, callers: int) -> Profile:
+    """Let the typical contrast decide alone where several callers are at work.
+
+    The fastest of their inferences is one that met the others least, and what they do to each
+    other is what such a case is about.
+    """
+    if callers == 1:
+        return profile
+    return replace(profile, decides=TYPICAL, floor_counts=False)
 
 
 def choose_statistic(profile: Profile, launches: Sequence[PairedLaunch]) -> Profile:
@@ -231,6 +244,8 @@ def _contradicts(
     first: Judgement, second: Judgement, name: str, profile: Profile, flags: Sequence[Flag]
 ) -> bool:
     """Whether the statistic that does not decide says the opposite, and can be believed."""
+    if not profile.floor_counts:
+        return False
     if first.verdict == PASS and second.verdict == REGRESSED:
         blurs = _BLURS_ALL if name == FLOOR else _BLURS_ALL | _BLURS_TYPICAL
         return not any(flag.name in blurs for flag in flags)

@@ -113,10 +113,10 @@ def render(made: Figure, ending: str, *, transparent: bool = False) -> bytes:
     stream = io.BytesIO()
     # The canvas itself instead of savefig(), which draws everything twice.
     if ending == "png":
-        FigureCanvasAgg(made).print_png(stream)  # type: ignore[no-untyped-call]
+        FigureCanvasAgg(made).print_png(stream)  # type: ignore[no-untyped-call]  # no types
     elif ending == "svg":
-        canvas = FigureCanvasSVG(made)
-        canvas.print_svg(stream, metadata={"Date": None})  # type: ignore[no-untyped-call]
+        svg = FigureCanvasSVG(made)
+        svg.print_svg(stream, metadata={"Date": None})  # type: ignore[no-untyped-call]  # no types
     else:
         raise UsageError(f"{ending!r} is no kind of figure", hint="Known: png, svg")
     return stream.getvalue()

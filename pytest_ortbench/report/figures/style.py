@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from matplotlib import font_manager
 from matplotlib.artist import Artist
@@ -128,7 +128,7 @@ def figure(height_in: float, *, width_in: float = WIDTH_IN) -> Figure:
     made = Figure(figsize=(width_in, height_in), dpi=DPI, layout="constrained", facecolor="white")
     engine = made.get_layout_engine()
     assert engine is not None
-    engine.set(w_pad=0.08, h_pad=0.06)  # type: ignore[call-arg]
+    engine.set(w_pad=0.08, h_pad=0.06)  # type: ignore[call-arg]  # typed as its base
     return made
 
 
@@ -165,13 +165,13 @@ def drawable(text: str, limit: int = 60) -> str:
     return "".join(drawn).replace("$", r"\$")
 
 
-def dress(axes: Axes, *, grid: str = "x") -> None:
+def dress(axes: Axes, *, grid: Literal["x", "y", "both"] = "x") -> None:
     """Give ``axes`` the common look: no frame, faint grid, small ticks."""
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
     for side in ("left", "bottom"):
         axes.spines[side].set_color(FAINT)
-    axes.grid(visible=True, axis=grid, color=GRID, linewidth=0.6)  # type: ignore[arg-type]
+    axes.grid(visible=True, axis=grid, color=GRID, linewidth=0.6)
     axes.set_axisbelow(True)
     axes.tick_params(
         labelsize=TICK_PT,

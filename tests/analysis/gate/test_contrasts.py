@@ -101,3 +101,14 @@ def test_launches_without_a_contrast_are_refused(rounds: list[Round], message: s
 def test_blocks_last_about_12_ms(typical_s: float, iterations: int, rounds: int):
     assert block_size(typical_s) == iterations
     assert round_count(typical_s) == rounds
+
+
+@pytest.mark.parametrize(
+    ("typical_s", "callers", "iterations", "rounds"),
+    [(0.003, 4, 16, 50), (0.012, 4, 12, 42), (0.1, 2, 6, 10)],
+)
+def test_each_of_several_callers_has_three_inferences_a_block_at_least(
+    typical_s: float, callers: int, iterations: int, rounds: int
+):
+    assert block_size(typical_s, callers) == iterations
+    assert round_count(typical_s, callers) == rounds

@@ -77,3 +77,11 @@ def test_wrong_ones_name_value_place_and_rule(text: str, message: str):
         parse_rules([text], place="ort_gate in pytest.ini")
     assert message in str(raised.value)
     assert str(raised.value).startswith("ort_gate in pytest.ini: ")
+
+
+def test_a_pattern_that_is_the_id_of_a_case_means_that_case_only():
+    rules = parse_rules(["net/native/cpu/b1@latency:6%"], place="--ort-gate")
+    both = ["net/native/cpu/b1", "net/native/cpu/b16"]
+    assert [rules_for(case, rules, both).margin for case in both] == [0.06, None]
+    # One that is none of them is a part of ids.
+    assert rules_for(both[1], rules, both[1:]).margin == 0.06

@@ -12,6 +12,7 @@ from pytest_ortbench.analysis.gate.looks import REGRESSED, judge
 from pytest_ortbench.analysis.gate.verdict import (
     FLOOR,
     TYPICAL,
+    among_callers,
     choose_statistic,
     confirms,
     decide,
@@ -190,3 +191,13 @@ def test_a_floor_that_shows_a_slowdown_is_not_overruled_by_a_busy_machine():
     decided = decide(with_floors(made, 10**6, 11 * 10**5), chosen, flags=BUSY)
     assert decided.verdict == "inconclusive"
     assert "they disagree" in decided.reason
+
+
+def test_among_callers_the_typical_contrast_decides_and_the_floor_says_nothing():
+    assert among_callers(SHARED, 1) == SHARED
+    several = among_callers(SHARED, 4)
+    assert (several.decides, several.plan.margin) == (TYPICAL, 0.05)
+    made = with_floors(launches(8, slower=0.08, **CONTENDED), 10_000_000, 10_000_000)
+    assert decide(made, several).verdict == "slower"
+    # With one caller a floor that shows no difference acquits.
+    assert decide(made, choose_statistic(SHARED, made)).verdict != "slower"

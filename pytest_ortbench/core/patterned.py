@@ -1,0 +1,49 @@
+"""Rules that hold for those cases whose ids their pattern fits."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import Protocol, TypeVar
+
+from pytest_ortbench.core.case import id_fits
+
+
+class Patterned(Protocol):
+    """A rule with a pattern; see :func:`~pytest_ortbench.core.case.id_fits`."""
+
+    @property
+    def pattern(self) -> str:
+        """Which cases, by id; empty for all."""
+
+    @property
+    def text(self) -> str:
+        """The rule as the user wrote it."""
+
+
+_Rule = TypeVar("_Rule", bound=Patterned)
+
+
+def fitting(rules: Iterable[_Rule], case_id: str, case_ids: Collection[str] = ()) -> list[_Rule]:
+    """Return the rules that are about a case.
+
+    Args:
+        rules: All of them.
+        case_id: The case.
+        case_ids: Those of the whole run: a pattern that is one of them means that case only, so
+            that ``net/native/cpu/b1`` is not about ``net/native/cpu/b16``.
+    """
+    return [
+        rule
+        for rule in rules
+        if rule.pattern == case_id
+        or (rule.pattern not in case_ids and id_fits(case_id, rule.pattern))
+    ]
+
+
+def unfitting(rules: Iterable[Patterned], case_ids: Collection[str]) -> list[str]:
+    """Say of each rule that is about none of the cases that it is."""
+    return [
+        f"{rule.pattern!r} in {rule.text!r} fits no case"
+        for rule in rules
+        if not any(id_fits(case_id, rule.pattern) for case_id in case_ids)
+    ]

@@ -1,0 +1,59 @@
+"""Two cases that are measured against each other, and whether that compares the same work."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from pytest_ortbench.core.case import Case
+
+BASELINE, CONTENDER = "baseline", "contender"
+
+_NO_SPIN = {"session.force_spinning_stop": "1"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """Two cases that are measured against each other; both prepared: their files exist."""
+
+    baseline: Case
+    contender: Case
+
+    def side(self, name: str) -> Case:
+        """The case of ``baseline`` or ``contender``."""
+        return self.baseline if name == BASELINE else self.contender
+
+
+def can_suspend(pair: Pair) -> bool:
+    """Whether a signal reaches the worker itself, not only a shell or client in front of it."""
+    runtimes = (pair.baseline.runtime, pair.contender.runtime)
+    return all(runtime.shares_files and not runtime.through_shell for runtime in runtimes)
+
+
+def without_spinning(pair: Pair) -> Pair:
+    """Where a side can't be suspended, at least its threads stop spinning after each run."""
+    if can_suspend(pair):
+        return pair
+    sides = (
+        replace(case, session=replace(case.session, entries={**case.session.entries, **_NO_SPIN}))
+        for case in (pair.baseline, pair.contender)
+    )
+    return Pair(baseline=next(sides), contender=next(sides))
+
+
+def difference(pair: Pair) -> str:
+    """What is fed differs, so that the times would not mean the same; empty if it does not."""
+    one, other = (
+        {spec.name: spec for spec in case.inputs} for case in (pair.baseline, pair.contender)
+    )
+    for name in dict.fromkeys([*one, *other]):
+        before, after = (
+            f"{side[name].type} {list(side[name].shape)}" if name in side else "none"
+            for side in (one, other)
+        )
+        if before == after:
+            before, after = ("from a file" if side[name].path else "drawn" for side in (one, other))
+        if before != after:
+            return f"input {name}: {before} → {after}"
+    if pair.baseline.io != pair.contender.io:
+        return f"io: {pair.baseline.io} → {pair.contender.io}"
+    return ""

@@ -1,0 +1,182 @@
+"""What a stored run decides, and which one it is for which case."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from .conftest import QUICK
+
+ModelFile = Callable[..., Path]
+
+SUITE = """
+    import pytest
+
+    pytestmark = pytest.mark.ortbench(models=["one.onnx", "two.onnx"])
+
+    def test_latency(ortbench):
+        assert ortbench.latency().min > 0
+"""
+
+
+@pytest.fixture
+def two(pytester: pytest.Pytester, model_file: ModelFile) -> None:
+    """Two models and a test of each."""
+    model_file("one.onnx")
+    model_file("two.onnx")
+    pytester.makepyfile(SUITE)
+
+
+def run_of(folder: Path) -> dict[str, object]:
+    found: dict[str, object] = json.loads((folder / "run.json").read_text())
+    return found
+
+
+def grow(path: Path) -> None:
+    """Make a model file larger and nothing else."""
+    import onnx
+
+    proto = onnx.load(path)
+    proto.metadata_props.add(key="ballast", value="x" * 200)
+    onnx.save(proto, path)
+
+
+@pytest.mark.usefixtures("two")
+def test_a_run_of_a_selection_leaves_the_other_cases_their_baseline(
+    pytester: pytest.Pytester,
+) -> None:
+    document = "--ort-json=run.json"
+    pytester.runpytest(*QUICK, document).assert_outcomes(passed=2)
+    whole = run_of(pytester.path)["run_id"]
+    pytester.runpytest(*QUICK, "-k", "one").assert_outcomes(passed=1)
+    grow(pytester.path / "two.onnx")
+    result = pytester.runpytest(*QUICK, document, "--ort-baseline=latest")
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(
+        [
+            f"ortbench: gate: held against {whole}, the newest that has it: two/native/cpu/b1",
+            "*two/native/cpu/b1: gate failed*",
+            "*model_size went from *",
+        ]
+    )
+
+
+@pytest.mark.usefixtures("two")
+def test_a_run_whose_test_failed_before_its_case_was_judged_is_no_baseline(
+    pytester: pytest.Pytester,
+) -> None:
+    pytester.runpytest(*QUICK).assert_outcomes(passed=2)
+    grow(pytester.path / "two.onnx")
+    slow = "--ort-limits=two*@latency_p50 <= 1 ns"
+    arguments = (*QUICK, "--ort-baseline=latest")
+    pytester.runpytest(*arguments, slow).assert_outcomes(passed=1, failed=1)
+    result = pytester.runpytest(*arguments)
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(
+        ["ortbench: gate: passed over, since they failed a gate: *", "*model_size went from *"]
+    )
+
+
+@pytest.mark.usefixtures("two")
+def test_absolute_limits_hold_without_a_baseline_and_have_the_samples_that_they_need(
+    pytester: pytest.Pytester,
+) -> None:
+    limits = "--ort-gate=one*@latency_p99:<=1ns,two*@latency_p99:<=1min"
+    result = pytester.runpytest(*QUICK, "--ort-json=run.json", limits, "--ort-baseline=latest")
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "*one/native/cpu/b1: gate failed*",
+            "*latency_p99 is *, the limit is <= 1.00 ns",
+        ]
+    )
+    judged = run_of(pytester.path)["gate"]
+    assert isinstance(judged, list)
+    assert [entry["baseline"] for entry in judged] == ["no baseline"] * 2
+    assert [len(entry["failures"]) for entry in judged] == [1, 0]
+    # Who exceeded a limit of its own is held to it again, and blocks nobody who does not.
+    again = pytester.runpytest(*QUICK, "--ort-baseline=latest")
+    again.assert_outcomes(passed=2)
+    assert again.ret == pytest.ExitCode.OK
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ["--ort-gate=peak_rss:<=1MiB"],
+            "ERROR: --ort-gate: there is no gate: nothing is compared. Add --ort-against=SIDE or*",
+        ),
+        (["--ort-gate-strict"], "ERROR: --ort-gate-strict: there is no gate: *"),
+        (
+            ["--ort-baseline=latest", "--ort-gate=tow*@peak_rss:1%"],
+            "ERROR: --ort-gate: 'tow[*]' in 'tow[*]@peak_rss:1%' fits no case. "
+            "Cases: one/native/cpu/b1, two/native/cpu/b1",
+        ),
+        (["--ort-baseline=models"], "ERROR: --ort-baseline: *models holds no run, but net.txt*"),
+    ],
+)
+@pytest.mark.usefixtures("two")
+def test_what_would_decide_nothing_is_refused(
+    pytester: pytest.Pytester, arguments: list[str], message: str
+) -> None:
+    pytester.mkdir("models").joinpath("net.txt").touch()
+    result = pytester.runpytest(*QUICK, "--ort-no-results", *arguments)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([message])
+
+
+@pytest.mark.usefixtures("two")
+def test_limits_of_an_ini_file_wait_for_a_gate(pytester: pytest.Pytester) -> None:
+    pytester.makeini("[pytest]\nort_gate = peak_rss:<=1kB")
+    pytester.runpytest(*QUICK, "--ort-no-results").assert_outcomes(passed=2)
+
+
+@pytest.mark.usefixtures("two")
+def test_a_baseline_of_an_ini_file_lies_beside_it(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytester.runpytest(*QUICK, "--ort-json=before/run.json").assert_outcomes(passed=2)
+    pytester.makeini("[pytest]\nort_baseline = before/")
+    grow(pytester.path / "two.onnx")
+    below = pytester.mkdir("below")
+    monkeypatch.chdir(below)
+    result = pytester.runpytest(
+        *QUICK,
+        "--ort-no-results",
+        "--ort-models=../two.onnx",
+        "--pyargs",
+        "pytest_ortbench.suites",
+        "-k",
+        "test_latency",
+    )
+    result.stdout.fnmatch_lines(["*model_size went from *"])
+
+
+def test_what_any_test_of_a_case_says_of_its_gate_holds(
+    pytester: pytest.Pytester, model_file: ModelFile
+) -> None:
+    model_file("net.onnx")
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.ortbench(models="net.onnx", gate=["session_rss:<=1kB", "peak_rss:<=1kB"])
+        def test_memory(ortbench):
+            assert ortbench.result
+
+        @pytest.mark.ortbench(models="net.onnx", gate=["peak_rss:<=1000GB"])
+        def test_latency(ortbench):
+            assert ortbench.result
+        """
+    )
+    pytester.runpytest(*QUICK).assert_outcomes(passed=2)
+    result = pytester.runpytest(*QUICK, "--ort-baseline=latest")
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(["FAILED *test_latency*"])
+    told = {line.split()[0] for line in result.outlines if ", the limit is " in line}
+    assert "peak_rss" not in told
+    assert any("session_rss" in line and "the limit is" in line for line in result.outlines)
