@@ -8,18 +8,30 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pytest_ortbench.core.case import SessionConfig
 from pytest_ortbench.core.errors import WorkerError, did_you_mean
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.recipe import Conversion, Recipe
 from pytest_ortbench.worker.convert.external import inlined, size_of
-from pytest_ortbench.worker.convert.graph import INLINE_LIMIT, Draft, all_graphs, count_types
+from pytest_ortbench.worker.convert.graph import (
+    INLINE_LIMIT,
+    Draft,
+    all_graphs,
+    count_types,
+    load_typed,
+    save,
+)
+from pytest_ortbench.worker.convert.offline import save_optimised
 from pytest_ortbench.worker.convert.pieces import bounded_memory
+from pytest_ortbench.worker.runtime import load
 
 if TYPE_CHECKING:
     import onnx
 
 #: Growth that is worth a word; folding an initialiser or two is none.
 _MORE = 1.01
+
+_NOT_OPTIMISED = "ONNX Runtime could not optimise the graph before quantising it"
 
 
 def quantise(source: Path, target: Path, conversion: Conversion, scratch: Path) -> Draft:
@@ -142,6 +154,8 @@ def _prepare(
     """
     from onnxruntime.quantization.shape_inference import quant_pre_process
 
+    if large and _leaves_weights_behind():
+        return _prepare_large(source, scratch, recipe)
     if not large:
         # The optimised graph would go on pointing at weights in a folder where they are not.
         source = inlined(source, scratch)
@@ -156,9 +170,35 @@ def _prepare(
             all_tensors_to_one_file=True,
             external_data_location="prepared.data" if large else None,
         )
-    if not errors:
-        return prepared, ()
-    return prepared, ("ONNX Runtime could not optimise the graph before quantising it",)
+    return prepared, (_NOT_OPTIMISED,) if errors else ()
+
+
+def _leaves_weights_behind() -> bool:
+    """Whether the tool's optimised graph points at weights that are elsewhere (before 1.21)."""
+    ort, _ = load()
+    major, minor = ort.__version__.split(".")[:2]
+    return (int(major), int(minor)) < (1, 21)
+
+
+def _prepare_large(source: Path, scratch: Path, recipe: Recipe) -> tuple[Path, tuple[str, ...]]:
+    """What the tool does, for a model whose weights lie beside it."""
+    from onnxruntime.quantization.quant_utils import add_pre_process_metadata
+
+    notes: tuple[str, ...] = ()
+    if recipe.preprocess:
+        optimised = scratch / "optimised.onnx"
+        try:
+            save_optimised(
+                source, optimised, SessionConfig(graph_optimization_level="basic"), beside=True
+            )
+            source = optimised
+        except Exception:  # noqa: BLE001 - native errors have no common base class
+            notes = (_NOT_OPTIMISED,)
+    model, more = load_typed(source)
+    add_pre_process_metadata(model)
+    prepared = scratch / "prepared.onnx"
+    save(model, prepared)
+    return prepared, (*notes, *more)
 
 
 @contextmanager

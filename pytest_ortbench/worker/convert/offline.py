@@ -33,17 +33,11 @@ def optimise(source: Path, target: Path, conversion: Conversion, scratch: Path) 
     level = conversion.recipe.level
     original = onnx.load(str(source), load_external_data=False)
     config = SessionConfig(graph_optimization_level=level, custom_ops=conversion.custom_ops)
-    options = session_options(config, threads=allowance().threads)
-    options.optimized_model_filepath = str(target)
-    if conversion.size_bytes >= INLINE_LIMIT:
-        entry = "session.optimized_model_external_initializers_"
-        options.add_session_config_entry(f"{entry}file_name", f"{target.name}.data")
-        options.add_session_config_entry(f"{entry}min_size_in_bytes", str(_LEAST_EXTERNAL))
-    else:
+    large = conversion.size_bytes >= INLINE_LIMIT
+    if not large:
         # What is saved would go on pointing at weights in a folder where they are not.
         source = inlined(source, scratch)
-    session, _ = create(str(source), Provider(alias="cpu", name=CPU), options)
-    del session
+    save_optimised(source, target, config, beside=large)
     made = onnx.load(str(target), load_external_data=False)
     tied = "; its layout is for hardware like this machine's" if level in TIED_LEVELS else ""
     return Draft(
@@ -51,3 +45,24 @@ def optimise(source: Path, target: Path, conversion: Conversion, scratch: Path) 
         facts={"nodes": f"{count_nodes(original)} → {count_nodes(made)}"},
         notes=(f"optimised for the CPU provider at level {level}{tied}",),
     )
+
+
+def save_optimised(source: Path, target: Path, config: SessionConfig, *, beside: bool) -> None:
+    """Have ONNX Runtime save the graph that it makes for the CPU provider.
+
+    Args:
+        source: The model.
+        target: Where the result goes.
+        config: With the level of optimisation.
+        beside: Whether its weights go into a file beside it.
+
+    Raises:
+        Exception: what ONNX Runtime raises.
+    """
+    options = session_options(config, threads=allowance().threads)
+    options.optimized_model_filepath = str(target)
+    if beside:
+        entry = "session.optimized_model_external_initializers_"
+        options.add_session_config_entry(f"{entry}file_name", f"{target.name}.data")
+        options.add_session_config_entry(f"{entry}min_size_in_bytes", str(_LEAST_EXTERNAL))
+    create(str(source), Provider(alias="cpu", name=CPU), options)

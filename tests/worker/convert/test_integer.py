@@ -7,12 +7,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import onnx
+import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from pytest_ortbench.core.case import InputSpec
 from pytest_ortbench.core.model import ValueHint
 from pytest_ortbench.core.recipe import Conversion, Converted, Recipe
+from pytest_ortbench.worker.convert import graph, integer
 from tests.worker.graphs import serialised, value, weights
 
 from .conversions import (
@@ -160,6 +163,36 @@ class TestInteger:
             "int8-static changes nothing: all its operators with weights stand in branches of If "
             "or bodies of loops, where ONNX Runtime's static quantiser does not go: 2 MatMul"
         )
+
+    @pytest.mark.parametrize("version", ["1.20.1", "1.21.0"])
+    def test_a_large_model_is_optimised_whatever_the_tool_does_with_its_weights(
+        self,
+        make: Callable[..., Converted],
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        version: str,
+    ) -> None:
+        """Before 1.21 its optimised graph points at a file that is not where it looks for it."""
+        source = tmp_path / "source" / "m.onnx"
+        source.parent.mkdir()
+        onnx.save(
+            onnx.load_from_string(convolutions(normalised=True)),
+            str(source),
+            save_as_external_data=True,
+            location="m.data",
+            size_threshold=0,
+        )
+        for module in (graph, integer):
+            monkeypatch.setattr(module, "INLINE_LIMIT", 1000)
+        monkeypatch.setattr(onnxruntime, "__version__", version)
+        result = make(source, STATIC)
+        assert result.notes == ()
+        # The normalisation went into the convolution, which can be quantised then.
+        assert result.facts["nodes_in_float"] == "0"
+        x = np.random.default_rng(5).standard_normal((2, 4, 12, 12)).astype(np.float32)
+        (expected,) = outputs(source, {"x": x})
+        (found,) = outputs(tmp_path / "out" / "model.onnx", {"x": x})
+        assert 20 < sqnr_db(expected, found) < 60
 
     def test_four_bits_are_for_products_only(self, make: Callable[..., Converted]) -> None:
         failure = refusal(make, convolutions(), Recipe(name="int4", base="int4"))
