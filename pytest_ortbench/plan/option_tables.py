@@ -349,14 +349,3 @@ TABLES: Mapping[str, Mapping[str, Rule]] = {
     "azure": {},
     "ggml": _GGML,
 }
-
-#: Switches that make a provider replay a recorded graph: its case carries a label.
-GRAPH_CAPTURE = frozenset(
-    {
-        "enable_cuda_graph",
-        "trt_cuda_graph_enable",
-        "nv_cuda_graph_enable",
-        "enable_hip_graph",
-        "enableGraphCapture",
-    }
-)

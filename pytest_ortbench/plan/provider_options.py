@@ -8,9 +8,10 @@ from dataclasses import replace
 
 from pytest_ortbench.core.case import Provider
 from pytest_ortbench.core.errors import UsageError, did_you_mean
+from pytest_ortbench.core.graph_capture import GRAPH_CAPTURE
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.plan.devices import check_openvino
-from pytest_ortbench.plan.option_tables import ANY, GRAPH_CAPTURE, SWITCH, TABLES, WHOLE, Rule
+from pytest_ortbench.plan.option_tables import ANY, SWITCH, TABLES, WHOLE, Rule
 
 PLACE = "--ort-provider-option"
 
@@ -101,7 +102,17 @@ def refuse_capture(provider: Provider, io: str) -> Failure | None:
 
     The graph holds addresses, so that inputs and outputs must stay where they are.
     """
-    if provider.alias not in _CAPTURE_BOUND or io == "device" or not captures_graph(provider):
+    if not captures_graph(provider):
+        return None
+    if provider.alias == "webgpu":
+        return Failure(
+            kind="unsupported",
+            phase="session",
+            message="a graph that webgpu recorded replays on fixed addresses of the GPU, and its "
+            "inputs can't be bound there, only in the host's memory",
+            hint="Leave the option out",
+        )
+    if provider.alias not in _CAPTURE_BOUND or io == "device":
         return None
     return Failure(
         kind="unsupported",
@@ -112,8 +123,8 @@ def refuse_capture(provider: Provider, io: str) -> Failure | None:
     )
 
 
-#: Providers whose documentation demands bound inputs and outputs for it.
-_CAPTURE_BOUND = ("cuda", "rocm", "webgpu")
+#: Providers that need bound inputs and outputs for it.
+_CAPTURE_BOUND = ("cuda", "rocm", "tensorrt", "nvtensorrtrtx")
 
 
 def _check_value(alias: str, key: str, value: str, rule: Rule, place: str) -> None:

@@ -157,12 +157,13 @@ def compare(
             )
         try:
             outputs = run(feeds) if run is not None else session.run(None, feeds)
+            found = [outputs[index] for index in order]
         except Exception as error:  # noqa: BLE001 - native errors have no common base class
             return Accuracy(
                 reference=stored.reference,
                 reason=f"the run at magnitude {sample.magnitude:g} failed: {_line(error)}",
             )
-        collected.add(sample, [outputs[index] for index in order], stored.names)
+        collected.add(sample, found, stored.names)
     return collected.accuracy(stored, order_note)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from array import array
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 from pytest_ortbench.core.case import Case
@@ -15,7 +16,7 @@ from pytest_ortbench.worker.callers import Callers
 from pytest_ortbench.worker.timing import time_bound_runs, time_runs
 
 if TYPE_CHECKING:
-    from onnxruntime import InferenceSession
+    from onnxruntime import InferenceSession, IOBinding
 
 #: Fills an array with the nanoseconds of one inference each.
 Loop = Callable[["array[int]"], None]
@@ -24,21 +25,47 @@ Loop = Callable[["array[int]"], None]
 Until = Callable[[Callable[[int], bool]], None]
 
 
-def loop_of(case: Case, sessions: Sequence[InferenceSession], feeds: Mapping[str, object]) -> Loop:
-    """Return the timed loop of a case over all its sessions and callers."""
+def binding_of(
+    case: Case, session: InferenceSession, feeds: Mapping[str, object]
+) -> IOBinding | None:
+    """Bind the inputs and outputs of a caller, where the case has them on the device."""
+    return bind(session, feeds, case.provider) if case.io == "device" else None
+
+
+def loop_of(
+    case: Case,
+    sessions: Sequence[InferenceSession],
+    feeds: Mapping[str, object],
+    bindings: Sequence[IOBinding | None],
+) -> Loop:
+    """Return the timed loop of a case over all its sessions and callers.
+
+    Args:
+        case: What is measured.
+        sessions: Its sessions.
+        feeds: What every inference is fed.
+        bindings: Those of the first caller of each session.
+    """
     if case.call == "async":
         return AsyncCalls(sessions, feeds, case.concurrency)
     if case.callers == 1:
-        return single_loop(case, sessions[0], feeds)
-    return Callers(
-        [call_of(case, session, feeds) for session in sessions for _ in range(case.concurrency)]
-    )
+        return single_loop(case, sessions[0], feeds, bindings[0])
+    calls: list[Callable[[], object]] = []
+    for session, binding in zip(sessions, bindings, strict=True):
+        calls.append(call_of(case, session, feeds, binding))
+        calls += [call_of(case, session, feeds) for _ in range(case.concurrency - 1)]
+    return Callers(calls)
 
 
-def single_loop(case: Case, session: InferenceSession, feeds: Mapping[str, object]) -> Loop:
-    """Return the timed loop of one caller on one session."""
-    if case.io == "device":
-        binding = bind(session, feeds, case.provider)
+def single_loop(
+    case: Case,
+    session: InferenceSession,
+    feeds: Mapping[str, object],
+    binding: IOBinding | None = None,
+) -> Loop:
+    """Return the timed loop of one caller on one session, with its binding if it has one."""
+    binding = binding or binding_of(case, session, feeds)
+    if binding is not None:
         return functools.partial(
             time_bound_runs, session.run_with_iobinding, binding, binding.synchronize_outputs
         )
@@ -65,15 +92,44 @@ def alone(infer: Callable[[], object]) -> Until:
 
 
 def call_of(
-    case: Case, session: InferenceSession, feeds: Mapping[str, object]
+    case: Case,
+    session: InferenceSession,
+    feeds: Mapping[str, object],
+    binding: IOBinding | None = None,
 ) -> Callable[[], object]:
     """One caller's inference, its inputs and outputs being its own."""
-    if case.io != "device":
+    binding = binding or binding_of(case, session, feeds)
+    if binding is None:
         return functools.partial(session.run, None, feeds)
-    binding = bind(session, feeds, case.provider)
+    return functools.partial(_run_bound, session, binding)
 
-    def run_bound() -> None:
-        session.run_with_iobinding(binding)
-        binding.synchronize_outputs()
 
-    return run_bound
+def outputs_of(
+    session: InferenceSession,
+    feeds: Mapping[str, object],
+    binding: IOBinding | None,
+    counted: Callable[[], AbstractContextManager[None]],
+) -> Sequence[object]:
+    """Run one more inference and return its outputs on the host.
+
+    Args:
+        session: The session.
+        feeds: What it is fed.
+        binding: What the timed loop has bound, where a graph was recorded: it is fed from there,
+            and writes nowhere else. *Seen*: to copy bound outputs of text ends the process.
+        counted: Is entered around the inference, and not around what brings outputs to the host.
+    """
+    if binding is None:
+        with counted():
+            found: Sequence[object] = session.run(None, feeds)
+        return found
+    with counted():
+        _run_bound(session, binding)
+    copied: Sequence[object] = binding.copy_outputs_to_cpu()
+    return copied
+
+
+def _run_bound(session: InferenceSession, binding: IOBinding) -> None:
+    """Run one inference on what is bound, until the outputs are there."""
+    session.run_with_iobinding(binding)
+    binding.synchronize_outputs()

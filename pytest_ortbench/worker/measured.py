@@ -10,9 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_ortbench.core.case import Case, InputSpec, SessionConfig
+from pytest_ortbench.core.case import Case, InputSpec
 from pytest_ortbench.core.cpus import allowance
 from pytest_ortbench.core.energy import Energy
+from pytest_ortbench.core.graph_capture import without_capture
 from pytest_ortbench.core.load import LoadTest
 from pytest_ortbench.core.outcome import (
     Accuracy,
@@ -33,7 +34,14 @@ from pytest_ortbench.worker import outputs
 from pytest_ortbench.worker.async_calls import require_async
 from pytest_ortbench.worker.binding import device_of
 from pytest_ortbench.worker.callers import Callers
-from pytest_ortbench.worker.calling import call_of, loop_of, single_loop, until_of
+from pytest_ortbench.worker.calling import (
+    binding_of,
+    call_of,
+    loop_of,
+    outputs_of,
+    single_loop,
+    until_of,
+)
 from pytest_ortbench.worker.contention import ContentionMeter, difference, most_growth
 from pytest_ortbench.worker.device_memory import DeviceMemory
 from pytest_ortbench.worker.energy_meter import NoMeter, open_meter, why_no_meter
@@ -41,16 +49,15 @@ from pytest_ortbench.worker.engine_cache import with_cache
 from pytest_ortbench.worker.inputs import make_feeds
 from pytest_ortbench.worker.inspection import describe_measured
 from pytest_ortbench.worker.memory import MemoryWatch, best_source
-from pytest_ortbench.worker.probe import tiny_feeds
+from pytest_ortbench.worker.probe import initialise
 from pytest_ortbench.worker.profiling import profile
 from pytest_ortbench.worker.runtime import load
-from pytest_ortbench.worker.session import CPU, create, options_in_force, session_options
+from pytest_ortbench.worker.session import create, options_in_force, session_options
 from pytest_ortbench.worker.timing import clock_pair_ns, median
-from pytest_ortbench.worker.tiny import MATRIX_PRODUCT
 from pytest_ortbench.worker.warm_up import least_seconds, warm_up
 
 if TYPE_CHECKING:
-    from onnxruntime import InferenceSession
+    from onnxruntime import InferenceSession, IOBinding
 
     from pytest_ortbench.worker.stages import UserStages
 
@@ -77,7 +84,9 @@ class MeasuredCase:
         self.feeds: Mapping[str, object] = {}
         self._enter = enter
         self._provider, self._cache = with_cache(case, engines)
+        self._uncaptured = without_capture(self._provider)
         self._others: list[InferenceSession] = []
+        self._binding: IOBinding | None = None
         self._loop: Callable[[array[int]], None] | None = None
         self._stages: UserStages | None = None
         self._contention = ContentionMeter()
@@ -104,7 +113,7 @@ class MeasuredCase:
         self._enter("inputs")
         self.feeds = make_feeds(self.case.inputs, seed=self.case.seed)
         self._enter("session")
-        provider_ns = self._initialise_provider()
+        provider_ns = initialise(self.case.provider, threads=self._threads)
         self._device.note_context()
         gc.collect()
         self._watch = MemoryWatch(best_source())
@@ -175,11 +184,10 @@ class MeasuredCase:
 
         That inference counts for the case's memory like any other: the second one of a session is
         the one for which ONNX Runtime lays out the memory of all later ones. What the looking
-        takes does not.
+        takes does not. A recorded graph writes into the outputs of the timed loop only.
         """
         self._enter("measure")
-        with self._watch.counted():
-            found = self._live().run(None, self.feeds)
+        found = outputs_of(self._live(), self.feeds, self._binding, self._watch.counted)
         checked = outputs.check(run, found)
         with self._watch.counted():
             del found
@@ -287,7 +295,7 @@ class MeasuredCase:
         from pytest_ortbench.worker import task  # needs numpy, and most workers never need it
 
         self._enter("task")
-        scores = task.score(self._live(), dataset, self.case.batch)
+        scores = task.score(self._for_any_input(), dataset, self.case.batch)
         return task.compare(scores, dataset, Path(reference) if reference else None)
 
     def load_stages(self, path: Path, budget_s: float) -> StagesReady:
@@ -331,41 +339,25 @@ class MeasuredCase:
         except NoGenerator as error:
             return LoadTest(reasons=(str(error),))
 
-    def _initialise_provider(self) -> int | None:
-        """Load the provider's libraries and make its device context, through a tiny session.
-
-        So the memory that they take is in the baseline, and their time stands apart from that of
-        session creation. Whether it works is the real session's business.
-        """
-        if self.case.provider.name == CPU:
-            return None
-        started = time.perf_counter_ns()
-        try:
-            options = session_options(SessionConfig(), threads=self._threads)
-            session, _ = create(MATRIX_PRODUCT.content, self.case.provider, options)
-            session.run(None, tiny_feeds(MATRIX_PRODUCT))
-        except Exception:  # noqa: BLE001 - native errors have no common base class
-            return None
-        return time.perf_counter_ns() - started
-
     def _first_inference(self, session: InferenceSession) -> int:
         """Time the first inference of the first session alone; then all callers stand ready."""
         sessions = [session, *self._others]
-        singles = [single_loop(self.case, each, self.feeds) for each in sessions]
-        self._loop = singles[0]
-        first_ns = self._run_timed(1)[0]
-        for single in singles[1:]:
-            self._loop = single
-            self._run_timed(1)
+        bindings = [binding_of(self.case, each, self.feeds) for each in sessions]
+        if self._uncaptured != self._provider:
+            self._binding = bindings[0]
+        took = array("q")
+        for each, binding in zip(sessions, bindings, strict=True):
+            self._loop = single_loop(self.case, each, self.feeds, binding)
+            took += self._run_timed(1)
         if self.case.callers > 1 or self.case.call != "sync":
-            self._loop = loop_of(self.case, sessions, self.feeds)
-        return first_ns
+            self._loop = loop_of(self.case, sessions, self.feeds, bindings)
+        return took[0]
 
     def _release(self) -> None:
         """Let go of the measured sessions; no block can follow."""
         if isinstance(self._loop, Callers):
             self._loop.close()
-        self._loop = None
+        self._loop = self._binding = None
         self.session = None
         self._others = []
         gc.collect()
@@ -387,6 +379,13 @@ class MeasuredCase:
         if self._loop is None:
             raise RuntimeError("no measured session: it is not open, or was released to profile")
         return self._loop
+
+    def _for_any_input(self) -> InferenceSession:
+        """The measured session, or another one where that replays the graph of one input."""
+        if self._uncaptured == self._provider:
+            return self._live()
+        options = session_options(self.case.session, threads=self._threads)
+        return create(self.case.variant.path, self._uncaptured, options)[0]
 
     def _live(self) -> InferenceSession:
         if self.session is None:

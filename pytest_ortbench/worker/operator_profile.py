@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_ortbench.core.case import Case, SessionConfig
+from pytest_ortbench.core.graph_capture import without_capture
 from pytest_ortbench.core.profile import NodeTime, OperatorProfile, OperatorTime
 from pytest_ortbench.worker.node_work import (
     UNPACKED,
@@ -139,7 +140,8 @@ class _Setting:
     def profiled(self, config: SessionConfig, *, runs: int, keep: Path | None = None) -> Profile:
         """Profile some runs in a session of their own."""
         options = session_options(config, threads=self.threads, profile_prefix=self.folder / "p")
-        session, _ = create(self.case.variant.path, self.case.provider, options)
+        provider = without_capture(self.case.provider)  # a replay has no nodes
+        session, _ = create(self.case.variant.path, provider, options)
         return profiled_runs(session, lambda: session.run(None, self.feeds), runs=runs, keep=keep)
 
 

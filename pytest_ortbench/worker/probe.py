@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import time
+
 from pytest_ortbench.core.case import Provider, SessionConfig
 from pytest_ortbench.core.cpus import allowance
 from pytest_ortbench.core.outcome import Placement
 from pytest_ortbench.schema.protocol import Probed
 from pytest_ortbench.worker.plugins import ProviderMissing
 from pytest_ortbench.worker.profiling import profile
-from pytest_ortbench.worker.session import OptionIgnored
-from pytest_ortbench.worker.tiny import QUANTISED_MODELS, TINY_MODELS, TinyModel
+from pytest_ortbench.worker.session import CPU, OptionIgnored, create, session_options
+from pytest_ortbench.worker.tiny import MATRIX_PRODUCT, QUANTISED_MODELS, TINY_MODELS, TinyModel
 
 
 def probe(provider: Provider) -> Probed:
@@ -47,6 +49,31 @@ def _placement(model: TinyModel, provider: Provider) -> Placement:
         model.content, provider, SessionConfig(), tiny_feeds(model), threads=allowance().threads
     )
     return placement
+
+
+def initialise(provider: Provider, *, threads: int) -> int | None:
+    """Load a provider's libraries and make its device context, through a tiny session.
+
+    So the memory that they take is in the baseline of a case, and their time stands apart from that
+    of session creation. Whether it works is the case's own session's business.
+
+    Args:
+        provider: The case's provider.
+        threads: Intra-op threads.
+
+    Returns:
+        Nanoseconds; ``None`` for the CPU, and where it did not work.
+    """
+    if provider.name == CPU:
+        return None
+    started = time.perf_counter_ns()
+    try:
+        options = session_options(SessionConfig(), threads=threads)
+        session, _ = create(MATRIX_PRODUCT.content, provider, options)
+        session.run(None, tiny_feeds(MATRIX_PRODUCT))
+    except Exception:  # noqa: BLE001 - native errors have no common base class
+        return None
+    return time.perf_counter_ns() - started
 
 
 def tiny_feeds(model: TinyModel) -> dict[str, object]:

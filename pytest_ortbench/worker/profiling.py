@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_ortbench.core.case import Provider, SessionConfig
+from pytest_ortbench.core.graph_capture import without_capture
 from pytest_ortbench.core.outcome import Placement
 from pytest_ortbench.worker.placement import read_profile
 from pytest_ortbench.worker.session import create, session_options
@@ -30,7 +31,8 @@ def profile(
 ) -> tuple[Placement, InferenceSession]:
     """Run a model with the profiler on, and read from its events what ran where.
 
-    The profile's files are removed; the session, whose profiling is over, can go on computing.
+    No graph is recorded, since a replay has no nodes. The profile's files are removed; the session,
+    whose profiling is over, can go on computing.
 
     Args:
         model: Path of the file, or its bytes.
@@ -49,7 +51,7 @@ def profile(
 
     with tempfile.TemporaryDirectory(prefix="ortbench-profile-") as folder:
         options = session_options(config, threads=threads, profile_prefix=Path(folder) / "p")
-        session, _ = create(model, provider, options)
+        session, _ = create(model, without_capture(provider), options)
         started = time.perf_counter_ns()
         for _ in range(_RUNS):
             session.run(None, feeds)

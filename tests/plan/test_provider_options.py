@@ -6,8 +6,9 @@ import pytest
 
 from pytest_ortbench.core.case import Provider
 from pytest_ortbench.core.errors import UsageError
+from pytest_ortbench.core.graph_capture import GRAPH_CAPTURE
 from pytest_ortbench.core.provider_kinds import KINDS
-from pytest_ortbench.plan.option_tables import ANY, GRAPH_CAPTURE, SWITCH, TABLES, WHOLE
+from pytest_ortbench.plan.option_tables import ANY, SWITCH, TABLES, WHOLE
 from pytest_ortbench.plan.provider_options import (
     captures_graph,
     check_options,
@@ -125,3 +126,31 @@ def test_a_recorded_graph_needs_inputs_that_stay() -> None:
     assert "--ort-io=device" in failure.hint
     assert not captures_graph(cuda(enable_cuda_graph="0"))
     assert refuse_capture(cuda(), "end-to-end") is None
+
+
+@pytest.mark.parametrize(
+    ("alias", "switch"),
+    [
+        ("cuda", "enable_cuda_graph"),
+        ("tensorrt", "trt_cuda_graph_enable"),
+        ("nvtensorrtrtx", "nv_cuda_graph_enable"),
+        ("rocm", "enable_hip_graph"),
+    ],
+)
+def test_every_provider_that_records_graphs_on_an_nvidia_or_amd_gpu_needs_them(
+    alias: str, switch: str
+) -> None:
+    recorded = with_options(parse_provider(alias), {switch: "1"})
+    assert refuse_capture(recorded, "device") is None
+    failure = refuse_capture(recorded, "end-to-end")
+    assert failure is not None
+    assert failure.message.startswith(f"a graph that {alias} recorded replays on fixed addresses")
+
+
+@pytest.mark.parametrize("io", ["end-to-end", "device"])
+def test_webgpus_inputs_can_not_be_bound_where_its_graph_replays(io: str) -> None:
+    recorded = with_options(parse_provider("webgpu"), {"enableGraphCapture": "1"})
+    failure = refuse_capture(recorded, io)
+    assert failure is not None
+    assert "only in the host's memory" in failure.message
+    assert failure.hint == "Leave the option out"

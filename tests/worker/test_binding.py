@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+from dataclasses import replace
+from pathlib import Path
+
 import numpy as np
 from onnx import TensorProto, helper
 
 from pytest_ortbench.core.case import InputSpec, Provider
 from pytest_ortbench.core.model import ValueHint
 from pytest_ortbench.worker.binding import bind
+from pytest_ortbench.worker.calling import binding_of, outputs_of
 from pytest_ortbench.worker.inputs import make_feeds
-from tests.worker.graphs import serialised, value
+from pytest_ortbench.worker.measured import MeasuredCase
+from tests.launch.cases import case_of
+from tests.worker.graphs import labels, serialised, shapes, value
 from tests.worker.sessions import CPU, cpu_session
 
 
@@ -30,3 +37,24 @@ def test_a_scalar_input_stays_a_scalar() -> None:
     [found] = binding.copy_outputs_to_cpu()
     np.testing.assert_allclose(found, x * feeds["sr"])
     assert np.shape(feeds["sr"]) == ()
+
+
+def test_what_was_bound_comes_back_from_where_it_is() -> None:
+    session = cpu_session(shapes())
+    case = replace(case_of(Path("none.onnx")), io="device")
+    x = np.random.default_rng(3).standard_normal((2, 3, 4, 4)).astype(np.float32)
+    [found] = outputs_of(session, {}, binding_of(case, session, {"x": x}), nullcontext)
+    [expected] = session.run(None, {"x": x})
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_outputs_of_text_are_looked_at_too(tmp_path: Path) -> None:
+    """With bound ones, bringing them to the host ends the process."""
+    (tmp_path / "m.onnx").write_bytes(labels())
+    x = InputSpec(name="x", type="tensor(float)", shape=(2, 16), hint=ValueHint(kind="normal"))
+    case = replace(case_of(tmp_path / "m.onnx", inputs=(x,)), io="device")
+    measured = MeasuredCase(case, lambda _: None)
+    measured.open()
+    plain = MeasuredCase(replace(case, io="end-to-end"), lambda _: None)
+    plain.open()
+    assert measured.check("first") == plain.check("first")

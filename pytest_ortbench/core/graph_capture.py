@@ -1,0 +1,33 @@
+"""Providers that record the graph they ran once and replay it from then on.
+
+What they recorded holds addresses: a replay reads the inputs and writes the outputs of the run that
+was recorded, whatever it is given, and ``InferenceSession.run`` returns nothing then.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pytest_ortbench.core.case import Provider
+
+#: Switches that make a provider do so: its case carries a label.
+GRAPH_CAPTURE = frozenset(
+    {
+        "enable_cuda_graph",
+        "trt_cuda_graph_enable",
+        "nv_cuda_graph_enable",
+        "enable_hip_graph",
+        "enableGraphCapture",
+    }
+)
+
+
+def without_capture(provider: Provider) -> Provider:
+    """Return the provider without these switches."""
+    # Before a key of WebGPU may stand ``ep.webgpuexecutionprovider.``.
+    options = {
+        key: value
+        for key, value in provider.options.items()
+        if key.rpartition(".")[2] not in GRAPH_CAPTURE
+    }
+    return provider if options == provider.options else replace(provider, options=options)
