@@ -122,8 +122,12 @@ class Staging:
         _remove_left_over(root)
         # Under another name until the lock is held: nobody may take it for left over before.
         made = Path(tempfile.mkdtemp(prefix="ortbench-new-", dir=root))
-        self._lock = (made / _LOCK).open("wb")
-        _try_lock(self._lock)
+        lock = (made / _LOCK).open("wb")
+        if _try_lock(lock):
+            self._lock = lock
+        else:
+            # Windows has no such locks, and renames no folder in which a file is open.
+            lock.close()
         self._folder = made.rename(root / f"{_PREFIX}{made.name.removeprefix('ortbench-new-')}")
 
 
