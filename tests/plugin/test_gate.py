@@ -598,3 +598,29 @@ def test_some_cases_may_be_the_baseline_already(
     refused = pytester.runpytest(*arguments, "--ort-graph-opt=basic")
     assert refused.ret == pytest.ExitCode.USAGE_ERROR
     refused.stderr.fnmatch_lines(["*is what the options ask for already*"])
+
+
+def test_native_is_the_file_itself_and_none_of_its_own_variants(
+    pytester: pytest.Pytester, model_file: ModelFile, launches: Callable[..., FakeLauncher]
+) -> None:
+    launches(1.0)
+    model_file("net.onnx")
+    model_file("pruned.onnx")
+    model_file("trained.onnx")
+    pytester.makepyprojecttoml(
+        """
+        [tool.ortbench.models.net]
+        file = "net.onnx"
+        variants.pruned = "pruned.onnx"
+        variants.trained = "trained.onnx"
+        """
+    )
+    arguments = ("net.onnx", *QUICK, "-k", "latency", "--ort-against=precision:native")
+    pytester.runpytest(*arguments).assert_outcomes(passed=3)
+    pairs = {
+        entry["case_id"]: entry["baseline_case_id"] for entry in document(pytester.path)["gate"]
+    }
+    assert pairs == {
+        "net/pruned/cpu/b1": "net/native/cpu/b1",
+        "net/trained/cpu/b1": "net/native/cpu/b1",
+    }

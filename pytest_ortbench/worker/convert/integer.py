@@ -126,9 +126,9 @@ def _static(
     # The ranges of ONNX Runtime's percentile method are symmetric by default, which costs a bit
     # wherever values have one sign. One input set at a time, or the histogram methods keep every
     # activation of all of them.
-    extra = {"CalibTensorRangeSymmetric": False, "CalibStridedMinMax": 1}
+    extra: dict[str, Any] = {"CalibTensorRangeSymmetric": False, "CalibStridedMinMax": 1}
     if recipe.calibration == "percentile":
-        extra["CalibPercentile"] = recipe.percentile  # type: ignore[assignment]
+        extra["CalibPercentile"] = recipe.percentile
     quantize_static(
         str(prepared),
         str(target),
