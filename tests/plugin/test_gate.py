@@ -610,7 +610,7 @@ def test_native_is_the_file_itself_and_none_of_its_own_variants(
     pytester.makepyprojecttoml(
         """
         [tool.ortbench.models.net]
-        file = "net.onnx"
+        reference = "net.onnx"
         variants.pruned = "pruned.onnx"
         variants.trained = "trained.onnx"
         """
