@@ -149,5 +149,8 @@ def test_each_session_has_options_of_its_own(
         return session.create(model, provider, options)
 
     monkeypatch.setattr("pytest_ortbench.worker.measured.create", create)
-    MeasuredCase(replace(case_of(relu(tmp_path / "m.onnx")), sessions=3), lambda _: None).open()
+    case = replace(case_of(relu(tmp_path / "m.onnx")), sessions=3)
+    measured = MeasuredCase(case, lambda _: None)
+    measured.open()
     assert len({id(options) for options in given}) == len(given) == 3
+    measured.placement()  # ends the callers

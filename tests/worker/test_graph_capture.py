@@ -100,6 +100,7 @@ def test_checks_see_the_outputs_of_replays(
     assert first == expected
     assert measured.check("first") == expected
     assert len(recorded) == sessions
+    measured.placement()  # ends the callers
 
 
 def test_placement_and_accuracy_are_of_a_session_that_records_nothing(
