@@ -48,6 +48,7 @@ class Against:
     offered: Callable[[Plan], Plan]
     _revision: Revision | None = None
     _files: dict[str, Model] = field(default_factory=dict)
+    _set_already: bool = False
 
     def pairing(self, request: PlanRequest, plan: Plan) -> Pairing:
         """Pair the cases of a plan with their baselines.
@@ -83,9 +84,9 @@ class Against:
             UsageError: if no case has another side.
         """
         found = list(pairings)
-        if any(pairing.pairs or pairing.vanished for pairing in found):
+        if not found or any(pairing.pairs or pairing.vanished for pairing in found):
             return
-        if self.side.kind == "option" and any(pairing.itself for pairing in found):
+        if self._set_already:
             raise UsageError(
                 f"{self.side.label} is what the options ask for already",
                 place=_PLACE,
@@ -135,6 +136,7 @@ class Against:
                 entry, case=replace(case, provider=replace(case.provider, options=options))
             )
         session = apply_session_options(case.session, {name: value})
+        self._set_already = self._set_already or session == case.session
         return replace(entry, case=replace(case, session=session))
 
     def _against_revision(self, request: PlanRequest, plan: Plan) -> Pairing:

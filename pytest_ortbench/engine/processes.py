@@ -1,4 +1,4 @@
-"""The pass over several processes at a time: the one case in which more than one worker runs."""
+"""The pass over several processes at a time, whose workers run side by side."""
 
 from __future__ import annotations
 
