@@ -163,17 +163,11 @@ def command(
 
 def _draw(view: View, costs: Procurement | None, folder: Path) -> None:
     """Write the figures; the comparison has been printed, whatever happens here."""
-    from pytest_ortbench.core.errors import UsageError
+    from pytest_ortbench.cli.files import writing
     from pytest_ortbench.report.figures.fleet import write_figures
 
-    try:
+    with writing(folder, option="--plots", what="the figures"):
         written = write_figures(view, folder, costs)
-    except OSError as error:
-        raise UsageError(
-            f"the figures can't be written: {error.strerror or error}",
-            place=str(folder),
-            hint="Choose another folder with --plots",
-        ) from error
     for path in written:
         warn(f"plot: {path}")
 

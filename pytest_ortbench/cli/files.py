@@ -2,7 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+from pytest_ortbench.core.errors import DocumentError
+
+
+@contextmanager
+def writing(place: Path | None, *, option: str, what: str = "") -> Iterator[None]:
+    """Say of an error of the file system where it was, and which option names another place.
+
+    Args:
+        place: What is written; ``None``: what the error names.
+        option: ``--output``.
+        what: ``the figures``; empty where the place says it.
+
+    Raises:
+        DocumentError: if it can't be written.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise DocumentError(
+            f"{what} can't be written: {error.strerror or error}".strip(),
+            place=str(place or error.filename),
+            hint=f"Choose another place with {option}",
+        ) from error
 
 
 def save(text: str, path: Path) -> None:
@@ -11,14 +37,7 @@ def save(text: str, path: Path) -> None:
     Raises:
         DocumentError: if it can't be written.
     """
-    from pytest_ortbench.core.errors import DocumentError
     from pytest_ortbench.store.journal import replace_file
 
-    try:
+    with writing(path, option="--output"):
         replace_file(path, text.encode())
-    except OSError as error:
-        raise DocumentError(
-            f"can't be written: {error.strerror or error}",
-            place=str(path),
-            hint="Choose another path with --output",
-        ) from error

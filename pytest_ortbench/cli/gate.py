@@ -111,7 +111,8 @@ def _compare(runs: Sequence[str], limits: Sequence[str], strict: bool, results: 
     place = "--limits"
     rules = parse_rules(split_list(tuple(limits), place=place), place=place)
     baseline, contender = (load_run(spec, results) for spec in runs)
-    refuse_unfitting(rules, {case.case.case_id: None for case in contender.cases}, place=place)
+    case_ids = {case.case.case_id: None for run in (contender, baseline) for case in run.cases}
+    refuse_unfitting(rules, case_ids, place=place)
     judged = gate_runs(baseline, contender, rules)
     gated = replace(contender, gate=judged)
     for line in gate_lines(gated, encoding=encoding())[1:]:

@@ -63,14 +63,10 @@ def command(
             hint="Leave it out, or name one RUN",
         )
     limit = _limit("latency_p99", "--p99", p99) or _limit("latency_p50", "--slo", slo)
-    try:
+    from pytest_ortbench.cli.files import writing
+
+    with writing(output, option="--output", what="the figures"):
         written = _draw(runs, output, formats, limit, results)
-    except OSError as error:
-        raise UsageError(
-            f"the figures can't be written: {error.strerror or error}",
-            place=str(output or error.filename),
-            hint="Choose another folder with --output",
-        ) from error
     for path in written:
         say(f"plot: {path}")
     if not written:

@@ -10,7 +10,7 @@ import click
 
 from pytest_ortbench.cli.arguments import epilog
 from pytest_ortbench.cli.terminal import ExitCode, say, warn
-from pytest_ortbench.core.errors import OrtbenchError, UsageError
+from pytest_ortbench.core.errors import OrtbenchError
 
 if TYPE_CHECKING:
     from pytest_ortbench.analysis.history import Series
@@ -67,6 +67,7 @@ def command(folder: Path, plot: Path | None) -> int:
 
 
 def _draw(series: Sequence[Series], plot: Path) -> None:
+    from pytest_ortbench.cli.files import writing
     from pytest_ortbench.report.figures import render
     from pytest_ortbench.report.figures.trend import trend
     from pytest_ortbench.store.journal import replace_file
@@ -74,11 +75,5 @@ def _draw(series: Sequence[Series], plot: Path) -> None:
     made = trend(series)
     assert made is not None
     data = render(made, plot.suffix.removeprefix(".") or "png")
-    try:
+    with writing(plot, option="--plot", what="the figure"):
         replace_file(plot, data)
-    except OSError as error:
-        raise UsageError(
-            f"the figure can't be written: {error.strerror or error}",
-            place=str(plot),
-            hint="Choose another path with --plot",
-        ) from error

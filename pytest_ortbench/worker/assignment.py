@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 #: Session configuration entry that makes ONNX Runtime record the assignment (1.24 and newer; older
 #: versions ignore it).
@@ -53,7 +54,7 @@ def read_assignment(session: object) -> Assignment:
     if ask is None:
         return Assignment(reason="no witness: this ONNX Runtime has no assignment interface")
     try:
-        subgraphs: Sequence[object] = ask()
+        subgraphs: Sequence[Any] = ask()
     except Exception as error:  # noqa: BLE001 - native errors have no common base class
         first_line = str(error).strip().splitlines()[0] if str(error).strip() else ""
         return Assignment(reason=f"no witness: {first_line or type(error).__name__}")
@@ -65,7 +66,7 @@ def read_assignment(session: object) -> Assignment:
             name=str(getattr(node, "name", "")),
         )
         for subgraph in subgraphs
-        for node in subgraph.get_nodes()  # type: ignore[attr-defined]  # ORT's object
+        for node in subgraph.get_nodes()
     )
     if not nodes:
         return Assignment(reason="no witness: the assignment interface names no node")

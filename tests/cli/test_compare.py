@@ -120,7 +120,7 @@ def test_figures_that_can_not_be_written_are_one_line_below_the_comparison(tool,
     assert ended.code == 2
     assert ended.err == (
         "ortbench: taken/plots: the figures can't be written: Not a directory. "
-        "Choose another folder with --plots\n"
+        "Choose another place with --plots\n"
     )
     assert "overall: rack is fastest" in ended.out
 

@@ -83,7 +83,7 @@ def test_a_file_that_can_not_be_written_is_told(tool, store, tmp_path):
     (tmp_path / "file").write_text("")
     ended = tool("export", store(RUN), "-o", tmp_path / "file" / "rows.csv")
     assert ended.code == 2
-    assert "rows.csv: can't be written: Not a directory. Choose another path" in ended.err
+    assert "rows.csv: can't be written: Not a directory. Choose another place" in ended.err
 
 
 def test_nothing_to_export_still_gives_the_columns(tool, store):

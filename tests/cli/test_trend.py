@@ -26,7 +26,7 @@ def test_a_figure_that_can_not_be_written_is_one_line_below_the_changes(tool, st
     assert ended.code == 2
     assert ended.err == (
         "ortbench: taken/trend.png: the figure can't be written: Not a directory. "
-        "Choose another path with --plot\n"
+        "Choose another place with --plot\n"
     )
     assert ended.out == "mobilenet_v2/native/cpu/b1 on a: no change in 2 runs\n"
 

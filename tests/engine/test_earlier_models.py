@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -13,11 +14,11 @@ from pytest_ortbench.plan.matrix import UnreadableModel
 HINT = ValueHint(kind="integers", low=0, high=9)
 
 
-def model(name: str, *inputs: TensorInfo, **changes: object) -> Model:
+def model(name: str, *inputs: TensorInfo, **changes: Any) -> Model:
     made = Model(
         name=name, path=f"/{name}.onnx", source="file", digest=name, size_bytes=1, inputs=inputs
     )
-    return replace(made, **changes)  # type: ignore[arg-type]  # fields by name
+    return replace(made, **changes)
 
 
 def tensor(*shape: int | str | None, hint: ValueHint | None = None) -> TensorInfo:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import json
 import random
-import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -259,7 +258,14 @@ def git(folder: Path, *arguments: str) -> None:
     subprocess.run(["git", "-C", folder, *identity, *arguments], check=True, capture_output=True)
 
 
-@pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
+def committed(folder: Path, path: str) -> None:
+    """Make the folder a working tree whose one commit holds what lies at a path."""
+    git(folder, "init", "-q")
+    git(folder, "add", path)
+    git(folder, "commit", "-qm", "first")
+
+
+@pytest.mark.needs("git")
 def test_a_revision_is_read_through_git_and_a_model_that_it_had_vanished(
     pytester: pytest.Pytester, model_file: ModelFile, launches: Callable[..., FakeLauncher]
 ) -> None:
@@ -267,9 +273,7 @@ def test_a_revision_is_read_through_git_and_a_model_that_it_had_vanished(
     folder = pytester.mkdir("nets")
     for name in ("one.onnx", "two.onnx"):
         model_file(f"nets/{name}")
-    git(pytester.path, "init", "-q")
-    git(pytester.path, "add", "nets")
-    git(pytester.path, "commit", "-qm", "first")
+    committed(pytester.path, "nets")
     (folder / "two.onnx").unlink()
     model_file("nets/three.onnx")
     before = sorted(path.name for path in folder.iterdir())
@@ -289,16 +293,14 @@ def test_a_revision_is_read_through_git_and_a_model_that_it_had_vanished(
     assert len(paths) == 2
 
 
-@pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
+@pytest.mark.needs("git")
 def test_a_pointer_of_git_lfs_is_explained(
     pytester: pytest.Pytester, model_file: ModelFile
 ) -> None:
     path = model_file("net.onnx")
     content = path.read_bytes()
     path.write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n")
-    git(pytester.path, "init", "-q")
-    git(pytester.path, "add", "net.onnx")
-    git(pytester.path, "commit", "-qm", "first")
+    committed(pytester.path, "net.onnx")
     path.write_bytes(content)
     result = pytester.runpytest("net.onnx", *QUICK, "--ort-against=git:HEAD")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
@@ -490,7 +492,7 @@ def test_a_baseline_that_can_not_be_read_is_one_line_and_stays_as_it_is(
 # What stands on the other side.
 
 
-@pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
+@pytest.mark.needs("git")
 def test_models_of_a_revision_are_called_as_what_became_of_them(
     pytester: pytest.Pytester, model_file: ModelFile, launches: Callable[..., FakeLauncher]
 ) -> None:
@@ -498,9 +500,7 @@ def test_models_of_a_revision_are_called_as_what_became_of_them(
     launches(1.07, baseline="ortbench-gate-")
     model_file("nets/detector/model.onnx")
     model_file("nets/gone/net.onnx")
-    git(pytester.path, "init", "-q")
-    git(pytester.path, "add", "nets")
-    git(pytester.path, "commit", "-qm", "first")
+    committed(pytester.path, "nets")
     (pytester.path / "nets/gone/net.onnx").unlink()
     model_file("nets/classifier/model.onnx")
     pytester.makepyfile("def test_latency(ortbench): ortbench.result")
@@ -516,16 +516,14 @@ def test_models_of_a_revision_are_called_as_what_became_of_them(
         )
 
 
-@pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
+@pytest.mark.needs("git")
 def test_a_pattern_means_no_folder_below(
     pytester: pytest.Pytester, model_file: ModelFile, launches: Callable[..., FakeLauncher]
 ) -> None:
     launches(1.0, baseline="ortbench-gate-")
     model_file("nets/one.onnx")
     model_file("nets/below/two.onnx")
-    git(pytester.path, "init", "-q")
-    git(pytester.path, "add", "nets")
-    git(pytester.path, "commit", "-qm", "first")
+    committed(pytester.path, "nets")
     (pytester.path / "nets/below/two.onnx").unlink()
     pytester.makepyfile("def test_latency(ortbench): ortbench.result")
     result = pytester.runpytest(*QUICK, "--ort-models=nets/*.onnx", "--ort-against=git:HEAD")

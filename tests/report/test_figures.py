@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import matplotlib as mpl
+import numpy as np
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -72,7 +73,7 @@ def test_a_row_is_drawn_where_its_numbers_are() -> None:
     assert p99 is not None
     assert median.low is not None
     assert median.high is not None
-    ends = [tuple(float(x) * 1e-3 for x in line.get_xdata()) for line in axes.lines]  # type: ignore[union-attr]
+    ends = [tuple(float(x) * 1e-3 for x in np.asarray(line.get_xdata())) for line in axes.lines]
     assert pytest.approx((median.low, median.high)) in ends
     assert pytest.approx((median.value,)) in ends
     assert pytest.approx((p99.value,)) in ends
@@ -109,7 +110,7 @@ def test_the_bar_of_energy_is_the_interval_over_the_trials_and_said_to_be() -> N
     assert quantity.high is not None
     # 0.74 J, drawn in mJ.
     lines = figure.axes[0].lines
-    ends = [tuple(float(x) * 1e-3 for x in line.get_xdata()) for line in lines]  # type: ignore[union-attr]
+    ends = [tuple(float(x) * 1e-3 for x in np.asarray(line.get_xdata())) for line in lines]
     assert pytest.approx((quantity.low, quantity.high)) in ends
 
 

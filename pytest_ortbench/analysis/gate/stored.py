@@ -38,7 +38,7 @@ Key = tuple[str, str]
 
 
 def gate_runs(baseline: Run, contender: Run, rules: Sequence[Rule]) -> tuple[GateResult, ...]:
-    """Judge every case of two runs; those that vanished fail, new ones are left out.
+    """Judge every case of two runs; those that vanished fail, new ones have absolute limits only.
 
     Args:
         baseline: The earlier run.
@@ -46,7 +46,8 @@ def gate_runs(baseline: Run, contender: Run, rules: Sequence[Rule]) -> tuple[Gat
         rules: Items of ``--ort-gate``.
     """
     after = {result.case.key: result for result in contender.cases}
-    case_ids = {case_id for case_id, _ in after}
+    known = {result.case.key for result in baseline.cases}
+    case_ids = {case_id for case_id, _ in (*after, *known)}
     results = []
     for result in baseline.cases:
         key = result.case.key
@@ -63,6 +64,10 @@ def gate_runs(baseline: Run, contender: Run, rules: Sequence[Rule]) -> tuple[Gat
             )
         else:
             results.append(vanished(key, baseline.run_id))
+    for key, result in after.items():
+        case_rules = rules_for(key[0], rules, case_ids)
+        if key not in known and case_rules.limits and result.status == "measured":
+            results.append(limits_alone(result, case_rules))
     return tuple(results)
 
 

@@ -16,6 +16,7 @@ from matplotlib.artist import Artist
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.ft2font import FT2Font
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
@@ -127,8 +128,8 @@ def figure(height_in: float, *, width_in: float = WIDTH_IN) -> Figure:
     """Return an empty figure whose parts make room for each other."""
     made = Figure(figsize=(width_in, height_in), dpi=DPI, layout="constrained", facecolor="white")
     engine = made.get_layout_engine()
-    assert engine is not None
-    engine.set(w_pad=0.08, h_pad=0.06)  # type: ignore[call-arg]  # typed as its base
+    assert isinstance(engine, ConstrainedLayoutEngine)
+    engine.set(w_pad=0.08, h_pad=0.06)
     return made
 
 

@@ -220,3 +220,16 @@ def test_other_numbers_that_got_lost_are_warned_of_and_fail_if_they_were_asked_f
     result = judged(before, after, rules=["peak_rss:5%"])
     assert result.failures == ("peak_rss: the contender has no number",)
     assert judged(after, before, rules=["peak_rss:5%"]).failures == ()
+
+
+def test_a_case_that_the_baseline_lacks_is_held_to_its_absolute_limits():
+    old, new = make_case(model="old"), make_case(model="new")
+    before = make_run([make_result(case=old)])
+    after = make_run([make_result(case=old), make_result(case=new)])
+    rules = parse_rules(["new*@latency_p50:<=1ms", "peak_rss:2%"], place="--limits")
+    _, result = gate_runs(before, after, rules)
+    assert (result.case_id, result.baseline) == ("new/native/cpu/b1", "no baseline")
+    (failure,) = result.failures
+    assert "latency_p50 is 3.0" in failure
+    # Relative ones need a baseline.
+    assert len(gate_runs(before, after, parse_rules(["peak_rss:2%"], place="--limits"))) == 1

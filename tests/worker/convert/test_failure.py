@@ -29,16 +29,18 @@ def test_memory_that_runs_out_is_said() -> None:
     )
 
 
+INT4 = Conversion(
+    recipe=Recipe(name="int4", base="int4"),
+    source="",
+    digest="",
+    size_bytes=1,
+    own_precision="fp32",
+    inputs=(),
+)
+
+
 def test_a_missing_package_is_named_with_what_brings_it() -> None:
-    conversion = Conversion(
-        recipe=Recipe(name="int4", base="int4"),
-        source="",
-        digest="",
-        size_bytes=1,
-        own_precision="fp32",
-        inputs=(),
-    )
-    failure = as_failure(ModuleNotFoundError("No module", name="onnx_ir"), conversion)
+    failure = as_failure(ModuleNotFoundError("No module", name="onnx_ir"), INT4)
     assert (failure.kind, failure.hint) == (
         "unavailable",
         "pip install 'pytest-ortbench[int4]'",
@@ -46,22 +48,14 @@ def test_a_missing_package_is_named_with_what_brings_it() -> None:
 
 
 def test_a_part_that_this_onnx_runtime_lacks_is_no_missing_package() -> None:
-    conversion = Conversion(
-        recipe=Recipe(name="int4", base="int4"),
-        source="",
-        digest="",
-        size_bytes=1,
-        own_precision="fp32",
-        inputs=(),
-    )
     name = "onnxruntime.quantization.matmul_nbits_quantizer"
-    failure = as_failure(ModuleNotFoundError("No module", name=name), conversion)
+    failure = as_failure(ModuleNotFoundError("No module", name=name), INT4)
     assert (failure.kind, failure.message, failure.hint) == (
         "unavailable",
         f"int4 needs {name}, which ONNX Runtime {onnxruntime.__version__} does not have",
         "Use ONNX Runtime 1.22 or newer in the environment that runs pytest",
     )
-    other = as_failure(ModuleNotFoundError("No module", name="onnxruntime.later"), conversion)
+    other = as_failure(ModuleNotFoundError("No module", name="onnxruntime.later"), INT4)
     assert other.hint == "Use a newer ONNX Runtime in the environment that runs pytest"
 
 
