@@ -105,6 +105,8 @@ def measure_launch(
     order = random.Random(seed)
     with ExitStack() as stack:
         workers: dict[str, Worker] = {}
+        cases = [pair.baseline, pair.contender]
+        stack.enter_context(launcher.ahead(cases, worker=index, deadline=deadline))
         for side in _shuffled(order):
             # Whoever is open already must not spin while the other one starts.
             for other in workers.values():

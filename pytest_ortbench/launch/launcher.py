@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -29,6 +31,7 @@ from pytest_ortbench.schema.protocol import (
     Convert,
     DescribeModel,
     Done,
+    ImportRuntime,
     Inspect,
     ModelInterface,
     Open,
@@ -67,6 +70,7 @@ class ProcessLauncher:
         self._log_folder = log_folder
         self._numbers = itertools.count(1)
         self._live: list[WorkerProcess] = []
+        self._ahead: list[tuple[Case, WorkerProcess]] = []
         self._inspected: dict[str, RuntimeInfo] = {}
         self._current_refers = True
         self._failed: dict[tuple[Path, str, float], Failure] = {}
@@ -75,7 +79,7 @@ class ProcessLauncher:
         """Start a fresh process, create the session, run the first inference."""
         if deadline is None:
             deadline = time.monotonic() + case.sampling.timeout_s
-        process = self._start(case.runtime, f"{case.case_id}-w{worker}", deadline)
+        process = self._taken(case) or self._start_for(case, worker, deadline)
         try:
             files = _files(process, deadline, case)
             question = Open(case=files.case(case), engines=self._engines(case))
@@ -85,6 +89,22 @@ class ProcessLauncher:
             process.close()
             raise
         return ProcessWorker(process, case, opened, deadline, files)
+
+    @contextmanager
+    def ahead(self, cases: Sequence[Case], *, worker: int, deadline: float) -> Iterator[None]:
+        """Let the processes of cases start side by side that are opened inside the block."""
+        try:
+            for case in cases:
+                # Whoever opens the case finds the same fault, and knows what to do about it.
+                with contextlib.suppress(WorkerError):
+                    process = self._start_for(case, worker, deadline)
+                    self._ahead.append((case, process))
+                    process.begin(ImportRuntime(), deadline)
+            yield
+        finally:
+            for _, process in self._ahead:
+                process.close()
+            self._ahead.clear()
 
     def start_up(self, question: StartUp, *, deadline: float) -> StartTrial:
         """Start a case in a fresh process under the conditions of the question."""
@@ -295,6 +315,17 @@ class ProcessLauncher:
         if self._own_engines is None:
             self._own_engines = tempfile.TemporaryDirectory(prefix="ortbench-engines-")
         return self._own_engines.name
+
+    def _taken(self, case: Case) -> WorkerProcess | None:
+        """The process that was started ahead for the case, if it still lives."""
+        for index, (wanted, process) in enumerate(self._ahead):
+            if wanted == case and not process.closed:
+                del self._ahead[index]
+                return process
+        return None
+
+    def _start_for(self, case: Case, worker: int, deadline: float) -> WorkerProcess:
+        return self._start(case.runtime, f"{case.case_id}-w{worker}", deadline)
 
     def _start(self, runtime: Runtime, label: str, deadline: float) -> WorkerProcess:
         self._live = [process for process in self._live if not process.closed]

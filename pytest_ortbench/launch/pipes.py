@@ -13,6 +13,8 @@ from typing import Protocol, TypeVar
 _CHUNK = 1 << 16
 #: What may arrive unread while we write: banners of wrappers.
 _EARLY_LIMIT = 1 << 20
+#: ``poll`` takes no more than 24 days at once, and --ort-timeout may be any number of seconds.
+_LONGEST_WAIT_S = 86_400.0
 
 _Item = TypeVar("_Item")
 
@@ -164,8 +166,8 @@ def open_pipes(incoming: int, outgoing: int) -> Pipes:
 def _wait(poll: select.poll, deadline: float | None) -> list[tuple[int, int]]:
     while True:
         # Rounded up: a fraction of a millisecond as 0 would spin until the deadline.
-        timeout = None if deadline is None else max(0.0, deadline - time.monotonic()) * 1000 + 1
-        events = poll.poll(timeout)
+        left_s = None if deadline is None else max(0.0, deadline - time.monotonic())
+        events = poll.poll(None if left_s is None else min(left_s, _LONGEST_WAIT_S) * 1000 + 1)
         if events:
             return events
         if deadline is not None and time.monotonic() >= deadline:
@@ -186,7 +188,8 @@ def _write(descriptor: int, data: memoryview) -> int:
 
 
 def _take(source: queue.SimpleQueue[_Item], deadline: float | None) -> _Item:
-    timeout = None if deadline is None else max(0.0, deadline - time.monotonic())
+    left_s = None if deadline is None else max(0.0, deadline - time.monotonic())
+    timeout = None if left_s is None else min(left_s, threading.TIMEOUT_MAX)
     try:
         return source.get(timeout=timeout)
     except queue.Empty:

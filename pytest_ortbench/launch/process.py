@@ -21,7 +21,7 @@ from pytest_ortbench.launch.channel import Channel, Garbage
 from pytest_ortbench.launch.diagnose import out_of_memory
 from pytest_ortbench.launch.ending import Ending, ending, oom_kills, read_log, tail
 from pytest_ortbench.launch.pipes import DeadlinePassed, HungUp, Pipes, open_pipes
-from pytest_ortbench.schema.protocol import Answer, Close, PhaseEntered, Question, Refusal
+from pytest_ortbench.schema.protocol import Answer, Close, Done, PhaseEntered, Question, Refusal
 from pytest_ortbench.schema.wire import new_token
 
 if TYPE_CHECKING:
@@ -75,13 +75,15 @@ class WorkerProcess:
         self._oom_kills = oom_kills()
         self._busy = False
         self._paused = False
+        self._begun = False
         token = new_token()
         self._process = self._start(runtime, token)
         self._channel = Channel(_take_pipes(self._process), token)
         try:
             self._say("start")
             self._busy = True
-            self._guarded(lambda: self._channel.send_line(bootstrap.sources_line(), deadline))
+            line = bootstrap.modules_line(runtime)
+            self._guarded(lambda: self._channel.send_line(line, deadline))
             self._busy = False
         except BaseException:
             self.close()
@@ -97,6 +99,15 @@ class WorkerProcess:
         """Whether the process is gone and its descriptors given back."""
         return self._process.returncode is not None
 
+    def begin(self, question: Question, deadline: float | None) -> None:
+        """Ask what is answered by :class:`Done`, without waiting: the next :meth:`ask` does.
+
+        Raises:
+            WorkerError: if the process died or did not listen; it is gone then.
+        """
+        self._busy = self._begun = True
+        self._guarded(lambda: self._channel.ask(question, deadline))
+
     def ask(self, question: Question, answer: type[_T], deadline: float | None) -> _T:
         """Ask and wait for the answer.
 
@@ -106,20 +117,17 @@ class WorkerProcess:
             deadline: When it must have come, of ``time.monotonic()``.
 
         Raises:
-            Refused: if the worker could not do it.
+            Refused: if the worker could not do it, or what it had begun.
             WorkerError: if the process died, was too slow or talked garbage; it is gone then.
         """
         if self.closed:
             raise WorkerError(self._failure("crash", "the worker is gone already"))
+        if self._begun:
+            self._begun = False
+            self._await(Done, deadline)
         self._busy = True
         self._guarded(lambda: self._channel.ask(question, deadline))
-        received = self._guarded(lambda: self._receive(deadline))
-        self._busy = False
-        if isinstance(received, Refusal):
-            raise Refused(received)
-        if not isinstance(received, answer):
-            self._give_up("error", f"the worker answered with a {type(received).__name__}")
-        return received
+        return self._await(answer, deadline)
 
     def pause(self) -> None:
         """Stop the process and all its threads until :meth:`resume`.
@@ -193,6 +201,15 @@ class WorkerProcess:
                     hint=f"Check the interpreter of the runtime {runtime.label!r}",
                 )
             ) from error
+
+    def _await(self, answer: type[_T], deadline: float | None) -> _T:
+        received = self._guarded(lambda: self._receive(deadline))
+        self._busy = False
+        if isinstance(received, Refusal):
+            raise Refused(received)
+        if not isinstance(received, answer):
+            self._give_up("error", f"the worker answered with a {type(received).__name__}")
+        return received
 
     def _receive(self, deadline: float | None) -> Answer:
         while True:

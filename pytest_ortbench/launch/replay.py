@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from pytest_ortbench.core.case import Case, InputSpec, Provider, Runtime
@@ -191,6 +192,13 @@ class ReplayLauncher:
         player = ReplayWorker(result, recorded[worker % len(recorded)])
         self.opened.append(player)
         return player
+
+    def ahead(
+        self, cases: Sequence[Case], *, worker: int, deadline: float
+    ) -> AbstractContextManager[None]:
+        """Nothing is started, so nothing can start earlier."""
+        del cases, worker, deadline
+        return nullcontext()
 
     def inspect(self, runtime: Runtime) -> RuntimeInfo:
         """Return what the run observed of that runtime."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -138,6 +139,21 @@ class Launcher(Protocol):
             worker: Index among the case's workers, from 0.
             deadline: Until when the worker must be done with everything, of ``time.monotonic()``;
                 ``None`` takes the case's own timeout from now on.
+        """
+
+    def ahead(
+        self, cases: Sequence[Case], *, worker: int, deadline: float
+    ) -> AbstractContextManager[None]:
+        """Let the processes of cases start side by side that are opened inside the block.
+
+        Starting an interpreter and importing ONNX Runtime takes longer than making a session of a
+        small model. What is measured when a case is opened is still measured one at a time, but
+        for the time of the import.
+
+        Args:
+            cases: What will be opened, each once.
+            worker: As for :meth:`open`.
+            deadline: As for :meth:`open`.
         """
 
     def inspect(self, runtime: Runtime) -> RuntimeInfo:

@@ -14,6 +14,7 @@ question                  answer
 :class:`DescribeModel`    :class:`ModelInterface`
 :class:`Convert`          :class:`~pytest_ortbench.core.recipe.Converted`
 :class:`CompareNodes`     :class:`~pytest_ortbench.core.node_error.NodeErrors`
+:class:`ImportRuntime`    :class:`Done`
 :class:`Open`             :class:`Opened`
 :class:`WarmUpFor`        :class:`~pytest_ortbench.core.outcome.WarmUp`
 :class:`TimeBlock`        :class:`~pytest_ortbench.core.outcome.Block`
@@ -150,6 +151,11 @@ class WriteReference:
 
     case: Case
     path: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportRuntime:
+    """Import ONNX Runtime, so that it is there when a case is opened."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -297,6 +303,7 @@ Question = (
     | DescribeModel
     | Convert
     | CompareNodes
+    | ImportRuntime
     | Open
     | WarmUpFor
     | TimeBlock

@@ -6,12 +6,16 @@ imports the standard library only.
 
 from __future__ import annotations
 
+import base64
 import importlib.util
+import marshal
 import sys
 from collections.abc import Mapping, Sequence
 from importlib.abc import InspectLoader, MetaPathFinder
 from importlib.machinery import ModuleSpec
-from types import CodeType, ModuleType
+from types import CodeType, MappingProxyType, ModuleType
+
+_NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 class SourceImporter(MetaPathFinder, InspectLoader):
@@ -19,10 +23,16 @@ class SourceImporter(MetaPathFinder, InspectLoader):
 
     Args:
         sources: Source text by dotted name; packages are the names that others extend.
+        magic: Which Python ``codes`` are for, its magic number in hexadecimal digits; another one
+            compiles the sources.
+        codes: What the sources compile to, by the same names: marshalled, in base64.
     """
 
-    def __init__(self, sources: Mapping[str, str]) -> None:
+    def __init__(
+        self, sources: Mapping[str, str], magic: str = "", codes: Mapping[str, str] = _NOTHING
+    ) -> None:
         self._sources = sources
+        self._codes = codes if magic == importlib.util.MAGIC_NUMBER.hex() else _NOTHING
         self._packages = {name.rpartition(".")[0] for name in sources}
 
     def find_spec(
@@ -47,12 +57,21 @@ class SourceImporter(MetaPathFinder, InspectLoader):
         return self._sources[fullname]
 
     def get_code(self, fullname: str) -> CodeType:
-        """Compile a module under the name that its file has, for tracebacks."""
+        """Take or compile a module, under the name that its file has, for tracebacks."""
+        if fullname in self._codes:
+            code = marshal.loads(base64.b64decode(self._codes[fullname]))
+            assert isinstance(code, CodeType)
+            return code
         name = fullname.replace(".", "/")
         place = f"{name}/__init__.py" if self.is_package(fullname) else f"{name}.py"
         return self.source_to_code(self._sources[fullname], place)
 
 
-def install(sources: Mapping[str, str]) -> None:
-    """Make ``sources`` importable, before any installed copy and without touching ``sys.path``."""
-    sys.meta_path.insert(0, SourceImporter(sources))
+def install(
+    sources: Mapping[str, str], magic: str = "", codes: Mapping[str, str] = _NOTHING
+) -> None:
+    """Make ``sources`` importable, before any installed copy and without touching ``sys.path``.
+
+    See :class:`SourceImporter`.
+    """
+    sys.meta_path.insert(0, SourceImporter(sources, magic, codes))

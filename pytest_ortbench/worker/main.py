@@ -26,6 +26,7 @@ from pytest_ortbench.schema.protocol import (
     DescribeModel,
     Done,
     FetchChunk,
+    ImportRuntime,
     Inspect,
     LoadStages,
     MeasureEnergy,
@@ -158,6 +159,9 @@ class Conversation:
 
                 self._check_entries(question.case.session.entries)
                 return start_up(question, self._enter)
+            case ImportRuntime():
+                self._import()
+                return Done()
             case Open():
                 self._check_entries(question.case.session.entries)
                 self._measured = MeasuredCase(question.case, self._enter, engines=question.engines)
@@ -194,13 +198,16 @@ class Conversation:
                 return measured.task(question.dataset, question.reference)
         raise RuntimeError(f"no answer to {type(question).__name__}")
 
+    def _import(self) -> None:
+        self._enter("import")
+        runtime.load()
+
     def _check_entries(self, entries: Mapping[str, str]) -> None:
         """Before anything is measured, since looking into the library takes memory."""
         if entries:
             from pytest_ortbench.worker.session_entries import require_known  # seldom needed
 
-            self._enter("import")
-            runtime.load()
+            self._import()
             self._enter("session")
             require_known(entries)
 
@@ -223,8 +230,7 @@ class Conversation:
         return self._staging
 
     def _probe(self, provider: Provider) -> Answer:
-        self._enter("import")
-        runtime.load()
+        self._import()
         self._enter("session")
         return probe(provider)
 
@@ -232,8 +238,7 @@ class Conversation:
         from pytest_ortbench.worker import accuracy  # needs numpy
         from pytest_ortbench.worker.recorded import recorded_outputs, write_recorded
 
-        self._enter("import")
-        runtime.load()
+        self._import()
         self._enter("reference")
         # A model that is named as the reference goes before what lies beside the inputs.
         recorded = () if case.model.reference else recorded_outputs(case.inputs, case.model.outputs)
@@ -253,8 +258,7 @@ class Conversation:
     def _write_scores(self, question: WriteScores) -> Done:
         from pytest_ortbench.worker.task import score, write_scores  # needs numpy
 
-        self._enter("import")
-        runtime.load()
+        self._import()
         self._enter("task")
         case = question.case
         scores = score(
@@ -266,8 +270,7 @@ class Conversation:
     def _describe(self, question: DescribeModel) -> Answer:
         from pytest_ortbench.worker.interface import describe  # only for models of ORT's format
 
-        self._enter("import")
-        runtime.load()
+        self._import()
         self._enter("session")
         return describe(question.path, question.custom_ops)
 
@@ -280,8 +283,7 @@ class Conversation:
     def _compare_nodes(self, question: CompareNodes) -> Answer:
         from pytest_ortbench.worker.convert.by_node import compare_nodes  # needs onnx
 
-        self._enter("import")
-        runtime.load()
+        self._import()
         self._enter("accuracy")
         case = question.case
         return compare_nodes(

@@ -62,10 +62,10 @@ def test_a_launch_runs_one_side_at_a_time_with_equal_counts_and_seeded_order():
     one, other = launcher.opened
     assert one.closed
     assert other.closed
-    # 12 ms are four inferences of 3 ms, in 50 rounds.
+    # 12 ms are four inferences of 3 ms, in 40 rounds.
     assert launched.launch.iterations == 4
-    assert len(launched.launch.baseline_min_ns) == 50
-    assert one.runs == other.runs == launched.launch.warm_up_runs + 200
+    assert len(launched.launch.baseline_min_ns) == 40
+    assert one.runs == other.runs == launched.launch.warm_up_runs + 160
     assert launched.launch.warm_up_runs == 25
     again = FakeLauncher(times(1.0))
     same = measure_launch(PAIR, again, seed=7, index=0, deadline=deadline)

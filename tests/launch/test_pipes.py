@@ -67,6 +67,14 @@ def test_bytes_arrive_and_leave(ends: Ends) -> None:
     assert os.read(ends.read_from, 100) == b"world"
 
 
+def test_a_deadline_may_be_ages_away(ends: Ends) -> None:
+    far = time.monotonic() + 1e15
+    threading.Timer(0.2, ends.say, [b"late"]).start()
+    assert ends.pipes.read(far) == b"late"
+    ends.pipes.write(b"world", far)
+    assert os.read(ends.read_from, 100) == b"world"
+
+
 def test_silence_ends_at_the_deadline(ends: Ends) -> None:
     with pytest.raises(DeadlinePassed):
         ends.pipes.read(soon())

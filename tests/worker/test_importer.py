@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import importlib
+import importlib.util
+import marshal
 import sys
 import traceback
 from collections.abc import Iterator
@@ -51,3 +54,13 @@ def test_tracebacks_show_place_and_line() -> None:
     text = "".join(traceback.format_exception(caught.value))
     assert 'File "ort_sent/inner/leaf.py", line 4, in fail' in text
     assert "raise ValueError('x')" in text
+
+
+@pytest.mark.parametrize(("magic", "value"), [(importlib.util.MAGIC_NUMBER.hex(), 2), ("00ff", 1)])
+def test_what_is_compiled_already_counts_for_the_same_python_only(magic: str, value: int) -> None:
+    code = marshal.dumps(compile("VALUE = 2", "elsewhere.py", "exec"))
+    install(SOURCES, magic, {"ort_sent": base64.b64encode(code).decode("ascii")})
+    top = importlib.import_module("ort_sent")
+    # Others come from their sources all the same.
+    leaf = importlib.import_module("ort_sent.inner.leaf")
+    assert {top.VALUE, leaf.VALUE} == {value}

@@ -96,7 +96,7 @@ def test_launches_without_a_contrast_are_refused(rounds: list[Round], message: s
 
 @pytest.mark.parametrize(
     ("typical_s", "iterations", "rounds"),
-    [(0.0001, 120, 50), (0.003, 4, 50), (0.012, 1, 50), (0.05, 1, 30), (0.3, 1, 10), (2.0, 1, 5)],
+    [(0.0001, 120, 40), (0.003, 4, 40), (0.012, 1, 40), (0.05, 1, 30), (0.3, 1, 10), (2.0, 1, 5)],
 )
 def test_blocks_last_about_12_ms(typical_s: float, iterations: int, rounds: int):
     assert block_size(typical_s) == iterations
@@ -105,7 +105,7 @@ def test_blocks_last_about_12_ms(typical_s: float, iterations: int, rounds: int)
 
 @pytest.mark.parametrize(
     ("typical_s", "callers", "iterations", "rounds"),
-    [(0.003, 4, 16, 50), (0.012, 4, 12, 42), (0.1, 2, 6, 10)],
+    [(0.003, 4, 16, 40), (0.012, 4, 12, 40), (0.015, 4, 12, 33), (0.1, 2, 6, 10)],
 )
 def test_each_of_several_callers_has_three_inferences_a_block_at_least(
     typical_s: float, callers: int, iterations: int, rounds: int
