@@ -22,12 +22,22 @@ GRAPH_CAPTURE = frozenset(
 )
 
 
+def captures_graph(provider: Provider) -> bool:
+    """Whether a switch is on that makes the provider replay a recorded graph."""
+    return any(
+        _plain(key) in GRAPH_CAPTURE and value.lower() in ("1", "true")
+        for key, value in provider.options.items()
+    )
+
+
 def without_capture(provider: Provider) -> Provider:
     """Return the provider without these switches."""
-    # Before a key of WebGPU may stand ``ep.webgpuexecutionprovider.``.
     options = {
-        key: value
-        for key, value in provider.options.items()
-        if key.rpartition(".")[2] not in GRAPH_CAPTURE
+        key: value for key, value in provider.options.items() if _plain(key) not in GRAPH_CAPTURE
     }
     return provider if options == provider.options else replace(provider, options=options)
+
+
+def _plain(key: str) -> str:
+    """A key without the ``ep.webgpuexecutionprovider.`` that may stand before it."""
+    return key.rpartition(".")[2]

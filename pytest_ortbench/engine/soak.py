@@ -10,6 +10,7 @@ from contextlib import closing
 
 from pytest_ortbench.core.case import Case, InputSpec
 from pytest_ortbench.core.errors import UsageError, WorkerError
+from pytest_ortbench.core.graph_capture import captures_graph
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.soak import Soak
 from pytest_ortbench.engine.warm_up_budget import warm_up_budget_s
@@ -28,6 +29,8 @@ def measure_soak(result: CaseResult, launcher: Launcher) -> Soak:
     if varied and not shapes:
         sizes = ", ".join(varied)
         return Soak(reason=f"the model takes none of the sizes of {sizes} (--ort-soak-dims)")
+    if shapes and captures_graph(case.provider):
+        return Soak(reason="a recorded graph replays one shape only (--ort-soak-dims)")
     deadline = time.monotonic() + case.sampling.timeout_s + case.sampling.soak_s
     try:
         with closing(launcher.open(case, worker=0, deadline=deadline)) as worker:

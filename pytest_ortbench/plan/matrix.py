@@ -13,6 +13,7 @@ from pathlib import Path
 
 from pytest_ortbench.core.case import Case, InputSpec, Provider, Runtime, SessionConfig
 from pytest_ortbench.core.errors import UsageError, did_you_mean
+from pytest_ortbench.core.graph_capture import captures_graph
 from pytest_ortbench.core.model import Model, Variant
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.recipe import BASES, Conversion, Recipe
@@ -26,7 +27,6 @@ from pytest_ortbench.plan.feeds import (
     workloads,
 )
 from pytest_ortbench.plan.provider_options import (
-    captures_graph,
     refuse_capture,
     with_options,
 )
@@ -260,7 +260,11 @@ def _cases_of(
                 dataset=request.dataset,
             )
             case = with_stages(case, request.stages)
-            standing = target.refusal or made.refusal or refuse_capture(provider, point.io)
+            standing = (
+                target.refusal
+                or made.refusal
+                or refuse_capture(provider, point.io, point.concurrency)
+            )
             yield Planned(
                 case=case,
                 refusal=standing or (feed if isinstance(feed, Failure) else None),

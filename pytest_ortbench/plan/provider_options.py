@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from pytest_ortbench.core.case import Provider
 from pytest_ortbench.core.errors import UsageError, did_you_mean
-from pytest_ortbench.core.graph_capture import GRAPH_CAPTURE
+from pytest_ortbench.core.graph_capture import captures_graph
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.plan.devices import check_openvino
 from pytest_ortbench.plan.option_tables import ANY, SWITCH, TABLES, WHOLE, Rule
@@ -89,21 +89,22 @@ def with_options(provider: Provider, options: Mapping[str, str], *, place: str =
     return replace(provider, options={**provider.options, **options})
 
 
-def captures_graph(provider: Provider) -> bool:
-    """Whether a switch is on that makes the provider replay a recorded graph."""
-    return any(
-        _PREFIX.sub("", key) in GRAPH_CAPTURE and value.lower() in ("1", "true")
-        for key, value in provider.options.items()
-    )
+def refuse_capture(provider: Provider, io: str, callers_a_session: int = 1) -> Failure | None:
+    """Say why a recorded graph can't be replayed so, ``None`` where it can be.
 
-
-def refuse_capture(provider: Provider, io: str) -> Failure | None:
-    """Say why a recorded graph can't be replayed with host arrays, ``None`` where it can be.
-
-    The graph holds addresses, so that inputs and outputs must stay where they are.
+    The graph holds addresses, so that inputs and outputs must stay where they are, and ONNX Runtime
+    lets no two threads run the session that replays it.
     """
     if not captures_graph(provider):
         return None
+    if callers_a_session > 1:
+        return Failure(
+            kind="unsupported",
+            phase="session",
+            message=f"{callers_a_session} callers would replay one recorded graph on the same "
+            "addresses, and ONNX Runtime allows one thread only",
+            hint="Use --ort-sessions in place of --ort-concurrency, or leave the option out",
+        )
     if provider.alias == "webgpu":
         return Failure(
             kind="unsupported",

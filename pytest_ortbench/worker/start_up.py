@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_ortbench.core.case import Case
+from pytest_ortbench.core.graph_capture import captures_graph
 from pytest_ortbench.core.start_up import FurtherShape, ShapeStart, StartTrial
 from pytest_ortbench.schema.pass_questions import StartUp
 from pytest_ortbench.worker.calling import call_of
@@ -63,6 +64,8 @@ def start_up(question: StartUp, enter: Callable[[str], None]) -> StartTrial:
 
 
 def _shape(session: InferenceSession, case: Case, shape: FurtherShape) -> ShapeStart:
+    if captures_graph(case.provider):
+        return ShapeStart(label=shape.label, reason="a recorded graph replays one shape only")
     try:
         run = call_of(case, session, make_feeds(shape.inputs, seed=case.seed))
         started = time.perf_counter_ns()

@@ -6,11 +6,10 @@ import pytest
 
 from pytest_ortbench.core.case import Provider
 from pytest_ortbench.core.errors import UsageError
-from pytest_ortbench.core.graph_capture import GRAPH_CAPTURE
+from pytest_ortbench.core.graph_capture import GRAPH_CAPTURE, captures_graph
 from pytest_ortbench.core.provider_kinds import KINDS
 from pytest_ortbench.plan.option_tables import ANY, SWITCH, TABLES, WHOLE
 from pytest_ortbench.plan.provider_options import (
-    captures_graph,
     check_options,
     refuse_capture,
     with_options,
@@ -125,7 +124,16 @@ def test_a_recorded_graph_needs_inputs_that_stay() -> None:
     assert failure.kind == "unsupported"
     assert "--ort-io=device" in failure.hint
     assert not captures_graph(cuda(enable_cuda_graph="0"))
+    assert refuse_capture(cuda(enable_cuda_graph="0"), "end-to-end", 4) is None
     assert refuse_capture(cuda(), "end-to-end") is None
+
+
+def test_a_recorded_graph_has_one_caller_a_session() -> None:
+    failure = refuse_capture(cuda(enable_cuda_graph="1"), "device", 4)
+    assert failure is not None
+    assert failure.kind == "unsupported"
+    assert failure.message.startswith("4 callers would replay one recorded graph")
+    assert "--ort-sessions" in failure.hint
 
 
 @pytest.mark.parametrize(

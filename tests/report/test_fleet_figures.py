@@ -170,6 +170,33 @@ def test_costs_without_an_upper_bound_end_in_an_arrow_at_the_edge() -> None:
         assert "arrow" not in drawn(bounded).get_supxlabel()
 
 
+def test_machines_that_tie_are_drawn_alike_and_none_is_the_cheapest() -> None:
+    runs = []
+    for host, rate in (("desk", 100.0), ("rack", 103.0)):
+        spans = {**latency(9.0, 10.0, 11.0), "throughput": (0.95 * rate, rate, 1.05 * rate)}
+        runs.append(run(host, case(spans)))
+    machines = tuple(Machine(name=host, host=host, price_per_hour=0.1) for host in ("desk", "rack"))
+    shown = procure(runs, Terms(currency="EUR", machines=machines))
+    assert [offer.mark for offer in shown.tenders[0].offers] == ["best", "tie"]
+    figure = drawn(cost(shown))
+    inside = [
+        line.get_markerfacecolor() for line in figure.axes[0].lines if line.get_marker() == "o"
+    ]
+    assert inside == ["white", "white"]
+    assert "a tie: none is cheapest" in [text.get_text() for text in figure.legends[0].get_texts()]
+    figure = drawn(cost(fleet_views.costs()))
+    inside = [
+        line.get_markerfacecolor() for line in figure.axes[0].lines if line.get_marker() == "o"
+    ]
+    assert inside == [style.COLOURS[2], style.COLOURS[0], style.COLOURS[0]]
+
+
+def test_over_one_case_is_said_in_the_singular() -> None:
+    runs = [run(host, case(latency(v, v, v))) for host, v in (("a", 8.0), ("b", 4.0))]
+    note = drawn(overall(build_view(runs).main)).get_supxlabel()
+    assert note.startswith("Geometric mean over the one case that all have; bar: 95 % interval;")
+
+
 def test_no_upper_bound_is_inf_in_csv_and_not_known_is_empty() -> None:
     desk, rack = csv.DictReader(io.StringIO(render_csv(unbounded())))
     assert (desk["machines_needed_high"], desk["cost_high"]) == ("inf", "inf")

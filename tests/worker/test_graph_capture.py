@@ -16,11 +16,14 @@ from onnx import helper
 
 from pytest_ortbench.core.case import Case, Provider
 from pytest_ortbench.core.graph_capture import without_capture
+from pytest_ortbench.core.start_up import FurtherShape, ShapeStart
 from pytest_ortbench.core.task import Dataset
+from pytest_ortbench.schema.pass_questions import StartUp
 from pytest_ortbench.worker import operator_profile, session
 from pytest_ortbench.worker.accuracy import compare, write_reference
 from pytest_ortbench.worker.measured import MeasuredCase
-from tests.launch.cases import CPU, case_of, relu, save
+from pytest_ortbench.worker.start_up import start_up
+from tests.launch.cases import CPU, case_of, relu, save, x_input
 
 from .sessions import Spoiled, cpu_session
 
@@ -144,6 +147,19 @@ def test_labelled_samples_are_not_the_one_that_was_recorded(
     found = measured.task(Dataset(path=str(tmp_path / "data.npz")), "")
     assert (found.samples, found.reason) == (4, "")
     assert found.score_sum == 3.0
+    assert len(recorded) == 1
+
+
+def test_a_start_says_that_further_shapes_would_not_be_run(
+    tmp_path: Path, recorded: list[Replaying]
+) -> None:
+    case = captured(relu(tmp_path / "m.onnx"))
+    further = FurtherShape(label="b8", inputs=(x_input((8, 4)),))
+    question = StartUp(case=case, engines="", page_cache="warm", shapes=(further,))
+    found = start_up(question, lambda _: None)
+    reason = "a recorded graph replays one shape only"
+    assert found.shapes == (ShapeStart(label="b8", reason=reason),)
+    assert found.first_inference_ns > 0
     assert len(recorded) == 1
 
 

@@ -94,8 +94,7 @@ def overall(matrix: Matrix) -> Figure | None:
     style.note(
         made,
         (
-            f"Geometric mean over the {matrix.common} cases that all have; bar: 95 % interval; "
-            f"{better} is better.",
+            f"{_over(matrix, 'Geometric mean over')}; bar: 95 % interval; {better} is better.",
             *(
                 [f"Shown: the best {len(shown)}; {style.not_shown(left_out, 'other')}."]
                 if left_out
@@ -104,6 +103,12 @@ def overall(matrix: Matrix) -> Figure | None:
         ),
     )
     return made
+
+
+def _over(matrix: Matrix, begin: str) -> str:
+    if matrix.common == 1:
+        return f"{begin} the one case that all have"
+    return f"{begin} the {matrix.common} cases that all have"
 
 
 def _base(matrix: Matrix) -> str:
@@ -291,7 +296,7 @@ def course(matrix: Matrix) -> Figure | None:
     if canaries:
         handles.append(style.mark("canary: the machine's part", style.COLOURS[1], "s"))
     style.heading(made, "Over time", handles)
-    style.note(made, (f"Over the {matrix.common} cases that all runs have; bar: 95 % interval.",))
+    style.note(made, (f"{_over(matrix, 'Over')}; bar: 95 % interval.",))
     return made
 
 

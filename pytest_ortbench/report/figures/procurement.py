@@ -14,7 +14,7 @@ from pytest_ortbench.analysis.procurement.ranking import Tender, figure_of, late
 from pytest_ortbench.core.units import significant
 from pytest_ortbench.report.figures import style
 from pytest_ortbench.report.figures.titles import headings
-from pytest_ortbench.report.fleet.procurement import Procurement
+from pytest_ortbench.report.fleet.procurement import Procurement, shown_mark
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -98,7 +98,8 @@ def cost(shown: Procurement) -> Drawing | None:
         log = style.scale_axis(axes, "x", _with_room(ends, spans) or [1.0])
         axes.xaxis.set_major_formatter(FuncFormatter(_amount))
         for position, (offer, one) in enumerate(zip(offers, spans, strict=True)):
-            colour = style.COLOURS[2] if offer.mark else style.COLOURS[0]
+            mark = shown_mark(offer, tender)
+            colour = style.COLOURS[2] if mark else style.COLOURS[0]
             if not log:
                 axes.plot([0, one.value], [position] * 2, color=style.GRID, linewidth=1.2, zorder=1)
             right = axes.get_xlim()[1] if math.isinf(one.high) else one.high
@@ -111,7 +112,7 @@ def cost(shown: Procurement) -> Drawing | None:
                 marker="o",
                 markersize=5.5,
                 markeredgecolor=colour,
-                markerfacecolor="white" if offer.mark == "tie" else colour,
+                markerfacecolor="white" if mark == "tie" else colour,
                 linestyle="none",
                 zorder=3,
             )
@@ -136,7 +137,7 @@ def cost(shown: Procurement) -> Drawing | None:
         "What it costs",
         (
             style.mark("cheapest", style.COLOURS[2], "o"),
-            style.mark("a tie with it", style.COLOURS[2], "o", filled=False),
+            style.mark("a tie: none is cheapest", style.COLOURS[2], "o", filled=False),
             style.mark("other", style.COLOURS[0], "o"),
         ),
     )

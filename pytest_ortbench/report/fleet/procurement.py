@@ -217,7 +217,7 @@ def blocks(shown: Procurement, *, all_columns: bool = True) -> list[Block]:
             headings=("", *(column.heading for column in columns)),
             rows=tuple(
                 (
-                    _mark(offer, tender),
+                    shown_mark(offer, tender),
                     *(one_line(column.text(offer.economics)) for column in columns),
                 )
                 for offer in tender.offers
@@ -233,7 +233,7 @@ def blocks(shown: Procurement, *, all_columns: bool = True) -> list[Block]:
     return made
 
 
-def _mark(offer: Offer, tender: Tender) -> str:
+def shown_mark(offer: Offer, tender: Tender) -> str:
     """``tie`` also for the first of offers that can't be told apart: it is no better than they."""
     tied = any(other.mark == "tie" for other in tender.offers)
     return "tie" if tied and offer.mark == "best" else offer.mark
