@@ -155,9 +155,8 @@ class MeasuredCase:
     def warm(self, budget_s: float) -> WarmUp:
         """Run until no trend is left."""
         self._enter("warm-up")
-        return warm_up(
-            self._run_timed, least_s=least_seconds(self.case.provider), budget_s=budget_s
-        )
+        least_s, callers = least_seconds(self.case.provider), self.case.callers
+        return warm_up(self._run_timed, least_s=least_s, budget_s=budget_s, callers=callers)
 
     def block(self, iterations: int) -> Block:
         """Time single inferences in a row; counters are read outside the timed region."""

@@ -49,31 +49,37 @@ def least_seconds(provider: Provider) -> float:
     return _MIN_S_DEVICE
 
 
-def warm_up(run_timed: Callable[[int], array[int]], *, least_s: float, budget_s: float) -> WarmUp:
+def warm_up(
+    run_timed: Callable[[int], array[int]], *, least_s: float, budget_s: float, callers: int = 1
+) -> WarmUp:
     """Run until no trend is left.
 
     Args:
-        run_timed: Times that many inferences and returns their nanoseconds.
+        run_timed: Times that many inferences and returns their nanoseconds, in the
+            order in which they started.
         least_s: Seconds at least, even if no trend is seen.
         budget_s: Seconds at most; three runs happen in any case.
+        callers: How many inferences run side by side. They always do here, too, and a trend is one
+            from round to round: of those that run at a time one counts.
     """
     started = time.perf_counter_ns()
     deadline = started + int(budget_s * 1e9)
     least = min(started + int(least_s * 1e9), deadline)
-    durations = run_timed(_MIN_RUNS)
+    durations = run_timed(_MIN_RUNS * callers)
     settled = ""
     while True:
         now = time.perf_counter_ns()
-        settled = settled_by(durations) if now >= least else ""
+        rounds = durations[(len(durations) - 1) % callers :: callers]
+        settled = settled_by(rounds) if now >= least else ""
         if settled or now >= deadline:
             break
-        durations += run_timed(_chunk(durations, deadline - now))
+        durations += run_timed(_chunk(rounds, deadline - now) * callers)
     return WarmUp(
         durations_ns=_thin(durations, _KEPT),
         count=len(durations),
         total_ns=now - started,
         steady=bool(settled),
-        rule=settled or _cut_off(max(budget_s, (now - started) * 1e-9), durations),
+        rule=settled or _cut_off(max(budget_s, (now - started) * 1e-9), rounds),
     )
 
 
@@ -181,9 +187,9 @@ def _student_two_sided(t: float, freedom: int) -> float:
 
 
 def _chunk(durations: Sequence[int], left_ns: int) -> int:
-    """One window at a time, or about 10 ms of a fast model; no more than what is left.
+    """Runs of a caller: a window at a time, or 10 ms of a fast model, and no more than is left.
 
-    Long runs come one by one, up to the five that may end it.
+    Long ones come one by one, up to the five that may end it.
     """
     typical = max(1, durations[-1])
     wanted = max(_WINDOW, 10_000_000 // typical)

@@ -132,7 +132,7 @@ def run(
     monkeypatch.setattr(
         "pytest_ortbench.worker.warm_up.time.perf_counter_ns", lambda: recorded.now_ns
     )
-    return warm_up(recorded, least_s=least_s, budget_s=budget_s)
+    return warm_up(recorded, least_s=least_s, budget_s=budget_s, callers=callers)
 
 
 def settling(first: int, level: int) -> Iterator[int]:
@@ -173,7 +173,26 @@ def test_callers_that_run_side_by_side_take_no_longer_together(
     assert 500_000_000 <= level.total_ns < 520_000_000
     rising = iter(range(8_000_000, 10**9, 20_000))
     cut = run(monkeypatch, rising, least_s=0.25, budget_s=1.0, callers=8)
-    assert cut.rule == "1 s used while a trend was left"
+    assert cut.rule == "1.01 s used while a trend was left"
+
+
+def test_long_runs_of_several_callers_come_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
+    counts: list[int] = []
+
+    class Noted(Recorded):
+        def __call__(self, iterations: int) -> array[int]:
+            counts.append(iterations)
+            return super().__call__(iterations)
+
+    monkeypatch.setitem(globals(), "Recorded", Noted)
+    # Rounds of four that agree with each other, and get faster from round to round until the fifth.
+    levels = (300, 280, 260, 240, 220, 200, 200, 200, 200, 200)
+    rounds = (level * 1_000_000 for level in levels for _ in range(4))
+    found = run(monkeypatch, rounds, least_s=0.25, budget_s=75.0, callers=4)
+    assert counts == [12, 4, 4, 4, 4, 4, 4, 4]
+    assert found.steady
+    assert found.rule == "no trend over 5 long runs, which agree within 3 % or 3 MAD"
+    assert found.total_ns == sum(level * 1_000_000 for level in levels)
 
 
 def test_many_short_ones_are_kept_thinned(monkeypatch: pytest.MonkeyPatch) -> None:
