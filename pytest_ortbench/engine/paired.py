@@ -108,7 +108,7 @@ def measure_launch(
         cases = [pair.baseline, pair.contender]
         stack.enter_context(launcher.ahead(cases, worker=index, deadline=deadline))
         for side in _shuffled(order):
-            # Whoever is open already must not spin while the other one starts.
+            # Whoever is open already must not spin while the other one is opened.
             for other in workers.values():
                 other.pause()
             with _names(side):

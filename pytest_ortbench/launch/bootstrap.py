@@ -7,12 +7,12 @@ import functools
 import json
 import marshal
 import sys
-from importlib.machinery import SourceFileLoader
 from importlib.util import MAGIC_NUMBER
 from pathlib import Path
 
 from pytest_ortbench.core.case import Runtime
 
+_ROOT = Path(__file__).parent.parent
 _PACKAGE = "pytest_ortbench"
 _IMPORTER = f"{_PACKAGE}.worker.importer"
 
@@ -67,38 +67,33 @@ def command(runtime: Runtime, token: str) -> list[str]:
 _SCHEMA = ("wire", "protocol", "pass_questions", "model_questions")
 
 
-def modules_line(runtime: Runtime) -> bytes:
+@functools.cache
+def modules_line(*, compiled: bool) -> bytes:
     """Return the first line for a worker: all that it may import, as JSON.
 
-    Sources, and for an interpreter of this machine what they compile to as well: it takes a worker
-    0.1 s to compile them, and one of the same version of Python need not.
+    Args:
+        compiled: Whether what the sources compile to comes with them. A worker takes 0.1 s to
+            compile what it imports, and so does the host for everything, once.
     """
-    return _line(with_codes=runtime.shares_files)
-
-
-@functools.cache
-def _line(*, with_codes: bool) -> bytes:
-    files = _files()
-    sent: dict[str, object] = {
-        "sources": {name: path.read_text(encoding="utf-8") for name, path in files.items()}
-    }
-    if with_codes:
-        sent["magic"] = MAGIC_NUMBER.hex()
-        sent["codes"] = {name: _compiled(name, path) for name, path in files.items()}
+    sources = {name: path.read_text(encoding="utf-8") for name, path in _files().items()}
+    sent: dict[str, object] = {"sources": sources}
+    if compiled:
+        sent["python"] = [sys.implementation.cache_tag, MAGIC_NUMBER.hex()]
+        sent["codes"] = {name: _compiled(path, sources[name]) for name, path in _files().items()}
     return json.dumps(sent).encode("ascii") + b"\n"
 
 
 def _files() -> dict[str, Path]:
-    root = Path(__file__).parent.parent
-    files = [root / "__init__.py", root / "schema" / "__init__.py"]
-    files += [root / "schema" / f"{name}.py" for name in _SCHEMA]
-    files += [*(root / "core").rglob("*.py"), *(root / "worker").rglob("*.py")]
-    return {_dotted(path.relative_to(root)): path for path in files}
+    files = [_ROOT / "__init__.py", _ROOT / "schema" / "__init__.py"]
+    files += [_ROOT / "schema" / f"{name}.py" for name in _SCHEMA]
+    files += [*(_ROOT / "core").rglob("*.py"), *(_ROOT / "worker").rglob("*.py")]
+    return {_dotted(path.relative_to(_ROOT)): path for path in files}
 
 
-def _compiled(name: str, path: Path) -> str:
-    """The code of a module, marshalled, in base64; from Python's own cache where that has it."""
-    code = SourceFileLoader(name, str(path)).get_code(name)
+def _compiled(path: Path, source: str) -> str:
+    """The code of a module, marshalled, in base64, under the same name as the worker gives it."""
+    place = path.relative_to(_ROOT.parent).as_posix()
+    code = compile(source, place, "exec", dont_inherit=True)
     return base64.b64encode(marshal.dumps(code)).decode("ascii")
 
 

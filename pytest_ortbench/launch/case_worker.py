@@ -187,8 +187,21 @@ def ask(
     provider: Provider | None = None,
 ) -> _T:
     """Ask a process, and turn a refusal into a failure with the native log's end."""
+    process.begin(question, deadline)
+    return finish(process, answer, deadline, case, provider=provider)
+
+
+def finish(
+    process: WorkerProcess,
+    answer: type[_T],
+    deadline: float,
+    case: Case | None = None,
+    *,
+    provider: Provider | None = None,
+) -> _T:
+    """Wait for the answer to what a process was asked, with failures as of :func:`ask`."""
     try:
-        return process.ask(question, answer, deadline)
+        return process.finish(answer, deadline)
     except Refused as refused:
         log = process.read_log()
         evidence = Evidence(

@@ -1,8 +1,7 @@
-"""Workers that are real processes, and the launcher that starts them one at a time."""
+"""Workers that are real processes, and the launcher that starts them."""
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import sys
 import tempfile
@@ -18,6 +17,7 @@ from pytest_ortbench.core.node_error import NodeErrors
 from pytest_ortbench.core.outcome import Failure, RuntimeInfo
 from pytest_ortbench.core.recipe import Conversion, Converted
 from pytest_ortbench.core.start_up import StartTrial
+from pytest_ortbench.launch.ahead import Ahead
 from pytest_ortbench.launch.case_worker import ProcessWorker, ask, require_device
 from pytest_ortbench.launch.diagnose import graph_refused
 from pytest_ortbench.launch.native_text import readable
@@ -31,7 +31,6 @@ from pytest_ortbench.schema.protocol import (
     Convert,
     DescribeModel,
     Done,
-    ImportRuntime,
     Inspect,
     ModelInterface,
     Open,
@@ -50,7 +49,7 @@ _CURRENT = Runtime()
 
 
 class ProcessLauncher:
-    """A :class:`Launcher` of real processes, one at a time.
+    """A :class:`Launcher` of real processes.
 
     Args:
         on_phase: Called with each phase that a worker enters; it must be quick.
@@ -70,7 +69,7 @@ class ProcessLauncher:
         self._log_folder = log_folder
         self._numbers = itertools.count(1)
         self._live: list[WorkerProcess] = []
-        self._ahead: list[tuple[Case, WorkerProcess]] = []
+        self._ahead = Ahead()
         self._inspected: dict[str, RuntimeInfo] = {}
         self._current_refers = True
         self._failed: dict[tuple[Path, str, float], Failure] = {}
@@ -79,7 +78,7 @@ class ProcessLauncher:
         """Start a fresh process, create the session, run the first inference."""
         if deadline is None:
             deadline = time.monotonic() + case.sampling.timeout_s
-        process = self._taken(case) or self._start_for(case, worker, deadline)
+        process = self._ahead.take(case) or self._start_for(case, worker)
         try:
             files = _files(process, deadline, case)
             question = Open(case=files.case(case), engines=self._engines(case))
@@ -94,22 +93,15 @@ class ProcessLauncher:
     def ahead(self, cases: Sequence[Case], *, worker: int, deadline: float) -> Iterator[None]:
         """Let the processes of cases start side by side that are opened inside the block."""
         try:
-            for case in cases:
-                # Whoever opens the case finds the same fault, and knows what to do about it.
-                with contextlib.suppress(WorkerError):
-                    process = self._start_for(case, worker, deadline)
-                    self._ahead.append((case, process))
-                    process.begin(ImportRuntime(), deadline)
+            self._ahead.start(cases, lambda case: self._start_for(case, worker), deadline)
             yield
         finally:
-            for _, process in self._ahead:
-                process.close()
-            self._ahead.clear()
+            self._ahead.close()
 
     def start_up(self, question: StartUp, *, deadline: float) -> StartTrial:
         """Start a case in a fresh process under the conditions of the question."""
         case = question.case
-        process = self._start(case.runtime, f"{case.case_id}-start-up", deadline)
+        process = self._start(case.runtime, f"{case.case_id}-start-up")
         try:
             there = _files(process, deadline, case).case(case)
             trial = ask(process, replace(question, case=there), StartTrial, deadline, case)
@@ -184,7 +176,7 @@ class ProcessLauncher:
 
     def _write_reference(self, case: Case, path: Path) -> None:
         deadline = time.monotonic() + case.sampling.timeout_s
-        process = self._start(case.runtime, f"{case.case_id}-reference", deadline)
+        process = self._start(case.runtime, f"{case.case_id}-reference")
         try:
             # The file appears when it is complete, so a killed worker leaves none.
             files = _files(process, deadline, case)
@@ -197,7 +189,7 @@ class ProcessLauncher:
 
     def _write_scores(self, case: Case, path: Path) -> None:
         deadline = time.monotonic() + case.sampling.timeout_s
-        process = self._start(case.runtime, f"{case.case_id}-scores", deadline)
+        process = self._start(case.runtime, f"{case.case_id}-scores")
         try:
             files = _files(process, deadline, case)
             there, dataset = files.source(case), dataset_for(files, case)
@@ -211,7 +203,7 @@ class ProcessLauncher:
     def describe(self, path: Path, custom_ops: tuple[str, ...] = ()) -> ModelInterface:
         """Say what a model takes and gives that only ONNX Runtime can read."""
         deadline = time.monotonic() + _LOOK_S
-        process = self._start(_CURRENT, f"describe-{path.name}", deadline)
+        process = self._start(_CURRENT, f"describe-{path.name}")
         try:
             return ask(
                 process,
@@ -229,7 +221,7 @@ class ProcessLauncher:
         they leave in memory must not be there when something is measured.
         """
         name = f"convert-{Path(conversion.source).stem}-{conversion.recipe.name}"
-        process = self._start(Runtime(command=(sys.executable,)), name, deadline)
+        process = self._start(Runtime(command=(sys.executable,)), name)
         try:
             question = Convert(conversion=conversion, folder=str(folder))
             return ask(process, question, Converted, deadline)
@@ -240,7 +232,7 @@ class ProcessLauncher:
         """Compare the value of every node of a prepared case with its reference's, on the CPU."""
         right = reference_case(case)
         deadline = time.monotonic() + case.sampling.timeout_s
-        process = self._start(_CURRENT, f"{case.case_id}-nodes", deadline)
+        process = self._start(_CURRENT, f"{case.case_id}-nodes")
         try:
             question = CompareNodes(
                 case=replace(case, inputs=right.inputs), reference=right.model.path, samples=samples
@@ -272,7 +264,7 @@ class ProcessLauncher:
 
     def _look(self, runtime: Runtime, question: Inspect) -> RuntimeInfo:
         deadline = time.monotonic() + _LOOK_S
-        process = self._start(runtime, f"inspect-{runtime.label}", deadline)
+        process = self._start(runtime, f"inspect-{runtime.label}")
         try:
             return ask(process, question, RuntimeInfo, deadline)
         finally:
@@ -281,7 +273,7 @@ class ProcessLauncher:
     def _probe(self, runtime: Runtime, provider: Provider) -> ProbeOutcome:
         deadline = time.monotonic() + _LOOK_S
         try:
-            process = self._start(runtime, f"probe-{provider.label}", deadline)
+            process = self._start(runtime, f"probe-{provider.label}")
             try:
                 question = ProbeProvider(provider=provider)
                 probed = ask(process, question, Probed, deadline, provider=provider)
@@ -316,22 +308,18 @@ class ProcessLauncher:
             self._own_engines = tempfile.TemporaryDirectory(prefix="ortbench-engines-")
         return self._own_engines.name
 
-    def _taken(self, case: Case) -> WorkerProcess | None:
-        """The process that was started ahead for the case, if it still lives."""
-        for index, (wanted, process) in enumerate(self._ahead):
-            if wanted == case and not process.closed:
-                del self._ahead[index]
-                return process
-        return None
+    def _start_for(self, case: Case, worker: int) -> WorkerProcess:
+        return self._start(case.runtime, f"{case.case_id}-w{worker}")
 
-    def _start_for(self, case: Case, worker: int, deadline: float) -> WorkerProcess:
-        return self._start(case.runtime, f"{case.case_id}-w{worker}", deadline)
-
-    def _start(self, runtime: Runtime, label: str, deadline: float) -> WorkerProcess:
+    def _start(self, runtime: Runtime, label: str) -> WorkerProcess:
         self._live = [process for process in self._live if not process.closed]
         name = "".join(c if c.isalnum() or c in "-.+" else "_" for c in label)[:120]
-        log = self._logs() / f"{next(self._numbers):04d}-{name}.log"
-        process = WorkerProcess(runtime, log=log, on_phase=self._on_phase, deadline=deadline)
+        number = next(self._numbers)
+        log = self._logs() / f"{number:04d}-{name}.log"
+        # Of two workers the second one gains by what the host compiles; the modules are for those
+        # on this machine, since they are larger than their sources.
+        compiled = number > 1 and runtime.shares_files
+        process = WorkerProcess(runtime, compiled=compiled, log=log, on_phase=self._on_phase)
         self._live.append(process)
         return process
 

@@ -21,7 +21,7 @@ from pytest_ortbench.launch.channel import Channel, Garbage
 from pytest_ortbench.launch.diagnose import out_of_memory
 from pytest_ortbench.launch.ending import Ending, ending, oom_kills, read_log, tail
 from pytest_ortbench.launch.pipes import DeadlinePassed, HungUp, Pipes, open_pipes
-from pytest_ortbench.schema.protocol import Answer, Close, Done, PhaseEntered, Question, Refusal
+from pytest_ortbench.schema.protocol import Answer, Close, PhaseEntered, Question, Refusal
 from pytest_ortbench.schema.wire import new_token
 
 if TYPE_CHECKING:
@@ -52,9 +52,9 @@ class WorkerProcess:
 
     Args:
         runtime: The interpreter.
+        compiled: Whether the worker gets its modules compiled, too.
         log: Where what native code prints goes; removed again if it stays empty.
         on_phase: Called with each phase that the worker enters.
-        deadline: When starting must be over, of ``time.monotonic()``.
 
     Raises:
         WorkerError: if the interpreter can't be started.
@@ -64,27 +64,23 @@ class WorkerProcess:
         self,
         runtime: Runtime,
         *,
+        compiled: bool,
         log: Path,
         on_phase: Callable[[str], None] | None,
-        deadline: float | None,
     ) -> None:
         self.phase = "start"
         self.log = log
         self._on_phase = on_phase
         self._started = time.monotonic()
         self._oom_kills = oom_kills()
-        self._busy = False
+        # It starts, and nobody has said anything to it.
+        self._busy, self._unsent = True, bootstrap.modules_line(compiled=compiled)
         self._paused = False
-        self._begun = False
         token = new_token()
         self._process = self._start(runtime, token)
         self._channel = Channel(_take_pipes(self._process), token)
         try:
             self._say("start")
-            self._busy = True
-            line = bootstrap.modules_line(runtime)
-            self._guarded(lambda: self._channel.send_line(line, deadline))
-            self._busy = False
         except BaseException:
             self.close()
             raise
@@ -100,34 +96,41 @@ class WorkerProcess:
         return self._process.returncode is not None
 
     def begin(self, question: Question, deadline: float | None) -> None:
-        """Ask what is answered by :class:`Done`, without waiting: the next :meth:`ask` does.
+        """Ask; :meth:`finish` waits for the answer.
+
+        Args:
+            question: What to do.
+            deadline: When it must have been taken, of ``time.monotonic()``.
 
         Raises:
             WorkerError: if the process died or did not listen; it is gone then.
         """
-        self._busy = self._begun = True
+        if self.closed:
+            raise WorkerError(self._failure("crash", "the worker is gone already"))
+        self._busy = True
+        line, self._unsent = self._unsent, b""
+        if line:
+            self._guarded(lambda: self._channel.send_line(line, deadline))
         self._guarded(lambda: self._channel.ask(question, deadline))
 
-    def ask(self, question: Question, answer: type[_T], deadline: float | None) -> _T:
-        """Ask and wait for the answer.
+    def finish(self, answer: type[_T], deadline: float | None) -> _T:
+        """Wait for the answer to what was asked.
 
         Args:
-            question: What to do.
-            answer: Type of its answer.
+            answer: Its type.
             deadline: When it must have come, of ``time.monotonic()``.
 
         Raises:
-            Refused: if the worker could not do it, or what it had begun.
+            Refused: if the worker could not do it.
             WorkerError: if the process died, was too slow or talked garbage; it is gone then.
         """
-        if self.closed:
-            raise WorkerError(self._failure("crash", "the worker is gone already"))
-        if self._begun:
-            self._begun = False
-            self._await(Done, deadline)
-        self._busy = True
-        self._guarded(lambda: self._channel.ask(question, deadline))
-        return self._await(answer, deadline)
+        received = self._guarded(lambda: self._receive(deadline))
+        self._busy = False
+        if isinstance(received, Refusal):
+            raise Refused(received)
+        if not isinstance(received, answer):
+            self._give_up("error", f"the worker answered with a {type(received).__name__}")
+        return received
 
     def pause(self) -> None:
         """Stop the process and all its threads until :meth:`resume`.
@@ -201,15 +204,6 @@ class WorkerProcess:
                     hint=f"Check the interpreter of the runtime {runtime.label!r}",
                 )
             ) from error
-
-    def _await(self, answer: type[_T], deadline: float | None) -> _T:
-        received = self._guarded(lambda: self._receive(deadline))
-        self._busy = False
-        if isinstance(received, Refusal):
-            raise Refused(received)
-        if not isinstance(received, answer):
-            self._give_up("error", f"the worker answered with a {type(received).__name__}")
-        return received
 
     def _receive(self, deadline: float | None) -> Answer:
         while True:

@@ -261,9 +261,7 @@ def _cases_of(
             )
             case = with_stages(case, request.stages)
             standing = (
-                target.refusal
-                or made.refusal
-                or refuse_capture(provider, point.io, point.concurrency)
+                target.refusal or made.refusal or refuse_capture(provider, point.io, case.callers)
             )
             yield Planned(
                 case=case,

@@ -89,39 +89,43 @@ def with_options(provider: Provider, options: Mapping[str, str], *, place: str =
     return replace(provider, options={**provider.options, **options})
 
 
-def refuse_capture(provider: Provider, io: str, callers_a_session: int = 1) -> Failure | None:
+def refuse_capture(provider: Provider, io: str, callers: int = 1) -> Failure | None:
     """Say why a recorded graph can't be replayed so, ``None`` where it can be.
 
-    The graph holds addresses, so that inputs and outputs must stay where they are, and ONNX Runtime
-    lets no two threads run the session that replays it.
+    The graph holds addresses, so that inputs and outputs must stay where they are. And ONNX Runtime
+    records and replays it in one thread only, whichever session another one runs: what that does
+    on the GPU meanwhile breaks the recording.
+
+    Args:
+        provider: With its options.
+        io: How inputs get there.
+        callers: Inferences in flight at a time, over all sessions.
     """
     if not captures_graph(provider):
         return None
-    if callers_a_session > 1:
-        return Failure(
-            kind="unsupported",
-            phase="session",
-            message=f"{callers_a_session} callers would replay one recorded graph on the same "
-            "addresses, and ONNX Runtime allows one thread only",
-            hint="Use --ort-sessions in place of --ort-concurrency, or leave the option out",
-        )
     if provider.alias == "webgpu":
-        return Failure(
-            kind="unsupported",
-            phase="session",
-            message="a graph that webgpu recorded replays on fixed addresses of the GPU, and its "
+        return _refused(
+            "a graph that webgpu recorded replays on fixed addresses of the GPU, and its "
             "inputs can't be bound there, only in the host's memory",
-            hint="Leave the option out",
+            "Leave the option out",
         )
-    if provider.alias not in _CAPTURE_BOUND or io == "device":
-        return None
-    return Failure(
-        kind="unsupported",
-        phase="session",
-        message=f"a graph that {provider.alias} recorded replays on fixed addresses, and host "
-        "arrays have new ones with every call",
-        hint="Add --ort-io=device, or leave the option out",
-    )
+    if provider.alias in _CAPTURE_BOUND and io != "device":
+        return _refused(
+            f"a graph that {provider.alias} recorded replays on fixed addresses, and host "
+            "arrays have new ones with every call",
+            "Add --ort-io=device, or leave the option out",
+        )
+    if callers > 1:
+        return _refused(
+            f"ONNX Runtime records and replays a graph in one thread, and there are {callers} "
+            "callers",
+            "Use --ort-processes for more, or leave the option out",
+        )
+    return None
+
+
+def _refused(message: str, hint: str) -> Failure:
+    return Failure(kind="unsupported", phase="session", message=message, hint=hint)
 
 
 #: Providers that need bound inputs and outputs for it.

@@ -23,16 +23,19 @@ class SourceImporter(MetaPathFinder, InspectLoader):
 
     Args:
         sources: Source text by dotted name; packages are the names that others extend.
-        magic: Which Python ``codes`` are for, its magic number in hexadecimal digits; another one
-            compiles the sources.
+        python: Which Python ``codes`` are for, see :func:`this_python`; another one compiles the
+            sources.
         codes: What the sources compile to, by the same names: marshalled, in base64.
     """
 
     def __init__(
-        self, sources: Mapping[str, str], magic: str = "", codes: Mapping[str, str] = _NOTHING
+        self,
+        sources: Mapping[str, str],
+        python: Sequence[str] = (),
+        codes: Mapping[str, str] = _NOTHING,
     ) -> None:
         self._sources = sources
-        self._codes = codes if magic == importlib.util.MAGIC_NUMBER.hex() else _NOTHING
+        self._codes = codes if list(python) == this_python() else _NOTHING
         self._packages = {name.rpartition(".")[0] for name in sources}
 
     def find_spec(
@@ -67,11 +70,16 @@ class SourceImporter(MetaPathFinder, InspectLoader):
         return self.source_to_code(self._sources[fullname], place)
 
 
+def this_python() -> list[str]:
+    """Implementation and version, and the magic number of its code in hexadecimal digits."""
+    return [str(sys.implementation.cache_tag), importlib.util.MAGIC_NUMBER.hex()]
+
+
 def install(
-    sources: Mapping[str, str], magic: str = "", codes: Mapping[str, str] = _NOTHING
+    sources: Mapping[str, str], python: Sequence[str] = (), codes: Mapping[str, str] = _NOTHING
 ) -> None:
     """Make ``sources`` importable, before any installed copy and without touching ``sys.path``.
 
     See :class:`SourceImporter`.
     """
-    sys.meta_path.insert(0, SourceImporter(sources, magic, codes))
+    sys.meta_path.insert(0, SourceImporter(sources, python, codes))

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_ortbench.core.case import Case, InputSpec
-from pytest_ortbench.core.cpus import allowance
 from pytest_ortbench.core.energy import Energy
 from pytest_ortbench.core.graph_capture import without_capture
 from pytest_ortbench.core.load import LoadTest
@@ -51,7 +50,7 @@ from pytest_ortbench.worker.inspection import describe_measured
 from pytest_ortbench.worker.memory import MemoryWatch, best_source
 from pytest_ortbench.worker.probe import initialise
 from pytest_ortbench.worker.profiling import profile
-from pytest_ortbench.worker.runtime import load
+from pytest_ortbench.worker.runtime import allowed, load
 from pytest_ortbench.worker.session import create, options_in_force, session_options
 from pytest_ortbench.worker.timing import clock_pair_ns, median
 from pytest_ortbench.worker.warm_up import least_seconds, warm_up
@@ -92,11 +91,11 @@ class MeasuredCase:
         self._contention = ContentionMeter()
         self._session_bytes: int | None = None
         self._after_session_bytes: int | None = None
-        allowed = allowance()
+        may_use = allowed()
         wanted = case.session.intra_op_num_threads
-        self._threads = allowed.threads if wanted is None else wanted
-        self._threads_source = allowed.source if wanted is None else "option"
-        self._cpus = allowed.cpus
+        self._threads = may_use.threads if wanted is None else wanted
+        self._threads_source = may_use.source if wanted is None else "option"
+        self._cpus = may_use.cpus
 
     def open(self) -> Opened:
         """Make inputs and session, and run the first inference, each timed apart.

@@ -14,6 +14,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TextIO
 
+from pytest_ortbench.core.cpus import CpuAllowance, allowance
 from pytest_ortbench.core.outcome import RuntimeInfo
 from pytest_ortbench.worker.gpus import gpus
 
@@ -41,6 +42,15 @@ class BrokenRuntime(ImportError):
 
 
 @cache
+def allowed() -> CpuAllowance:
+    """What this process may use, asked before ONNX Runtime is imported.
+
+    Libraries of OpenMP that come with numpy may bind the thread that loads them to one CPU.
+    """
+    return allowance()
+
+
+@cache
 def load() -> tuple[ModuleType, int]:
     """Import ONNX Runtime.
 
@@ -52,6 +62,7 @@ def load() -> tuple[ModuleType, int]:
         NumpyMismatch: if it was built for numpy 1 and this is numpy 2.
         ImportError: if it is not there.
     """
+    allowed()
     said = _Listening(sys.stderr)
     started = time.perf_counter_ns()
     try:

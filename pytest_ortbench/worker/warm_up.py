@@ -59,13 +59,15 @@ def warm_up(
             order in which they started.
         least_s: Seconds at least, even if no trend is seen.
         budget_s: Seconds at most; three runs happen in any case.
-        callers: How many inferences run side by side. They always do here, too, and a trend is one
-            from round to round: of those that run at a time one counts.
+        callers: How many inferences run side by side. They do so here, too, and a trend is one
+            from round to round: of those that run at a time one counts. One round happens in any
+            case.
     """
     started = time.perf_counter_ns()
     deadline = started + int(budget_s * 1e9)
     least = min(started + int(least_s * 1e9), deadline)
-    durations = run_timed(_MIN_RUNS * callers)
+    # Side by side from the first one on.
+    durations = run_timed(callers * math.ceil(_MIN_RUNS / callers))
     settled = ""
     while True:
         now = time.perf_counter_ns()
@@ -79,7 +81,7 @@ def warm_up(
         count=len(durations),
         total_ns=now - started,
         steady=bool(settled),
-        rule=settled or _cut_off(max(budget_s, (now - started) * 1e-9), rounds),
+        rule=settled or _cut_off(max(budget_s, (now - started) * 1e-9), rounds, callers),
     )
 
 
@@ -198,10 +200,11 @@ def _chunk(durations: Sequence[int], left_ns: int) -> int:
     return max(1, min(wanted, left_ns // typical))
 
 
-def _cut_off(used_s: float, durations: Sequence[int]) -> str:
+def _cut_off(used_s: float, durations: Sequence[int], callers: int) -> str:
     count = len(durations)
     if count < (_LONG_SPAN if median(durations) >= _LONG_NS else _SPAN):
-        return f"{used_s:.3g} s used after {count} runs, too few to see a trend"
+        noun = "runs" if callers == 1 else f"rounds of {callers}"
+        return f"{used_s:.3g} s used after {count} {noun}, too few to see a trend"
     return f"{used_s:.3g} s used while a trend was left"
 
 

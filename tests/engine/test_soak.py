@@ -60,7 +60,6 @@ def test_sizes_that_the_model_refuses_are_a_reason(tmp_path: Path) -> None:
     assert found == Soak(reason="the model takes none of the sizes of H (--ort-soak-dims)")
 
 
-@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="Linux only")
 def test_a_recorded_graph_is_not_soaked_over_shapes_that_it_would_not_run(tmp_path: Path) -> None:
     case = varied(case_of(conv(tmp_path / "m.onnx")), {"H": (1, 2)})
     provider = replace(case.provider, options={"enable_cuda_graph": "1"})
@@ -69,6 +68,7 @@ def test_a_recorded_graph_is_not_soaked_over_shapes_that_it_would_not_run(tmp_pa
     assert found == Soak(reason="a recorded graph replays one shape only (--ort-soak-dims)")
 
 
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="Linux only")
 def test_a_healthy_session_over_300_shapes_is_not_accused(tmp_path: Path) -> None:
     case = varied(
         case_of(conv(tmp_path / "m.onnx")), {"H": tuple(range(1, 21)), "W": tuple(range(1, 16))}

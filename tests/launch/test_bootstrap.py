@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import base64
-import importlib.util
 import json
-import marshal
 import sys
 from pathlib import Path
 
 from pytest_ortbench.core.case import Runtime
 from pytest_ortbench.launch import bootstrap
+from pytest_ortbench.worker.importer import SourceImporter
 
 
 def test_current_keeps_its_environment_and_made_runtimes_are_isolated() -> None:
@@ -20,14 +18,8 @@ def test_current_keeps_its_environment_and_made_runtimes_are_isolated() -> None:
     assert bootstrap.command(made, "t")[-1] == "t"
 
 
-HERE = Runtime()
-ELSEWHERE = Runtime(
-    label="far", command=("ssh", "far", "python3"), through_shell=True, shares_files=False
-)
-
-
 def test_the_worker_gets_its_own_sources_and_no_more() -> None:
-    line = bootstrap.modules_line(ELSEWHERE)
+    line = bootstrap.modules_line(compiled=False)
     assert line.count(b"\n") == 1
     sent = json.loads(line)
     assert set(sent) == {"sources"}
@@ -42,11 +34,13 @@ def test_the_worker_gets_its_own_sources_and_no_more() -> None:
     assert schema == {f"pytest_ortbench.schema.{name}" for name in names}
 
 
-def test_on_this_machine_it_gets_them_compiled_too() -> None:
-    sent = json.loads(bootstrap.modules_line(HERE))
-    assert sent["sources"] == json.loads(bootstrap.modules_line(ELSEWHERE))["sources"]
-    assert bytes.fromhex(sent["magic"]) == importlib.util.MAGIC_NUMBER
-    assert set(sent["codes"]) == set(sent["sources"])
-    code = marshal.loads(base64.b64decode(sent["codes"]["pytest_ortbench.worker.main"]))
-    assert code.co_filename == str(Path(bootstrap.__file__).parents[1] / "worker" / "main.py")
-    assert "serve" in code.co_names
+def test_what_is_compiled_is_what_the_worker_would_have_compiled() -> None:
+    sent = json.loads(bootstrap.modules_line(compiled=True))
+    sources = json.loads(bootstrap.modules_line(compiled=False))["sources"]
+    assert sent["sources"] == sources
+    assert set(sent["codes"]) == set(sources)
+    plain = SourceImporter(sources)
+    ready = SourceImporter(dict.fromkeys(sources, ""), sent["python"], sent["codes"])
+    for name in sources:
+        one, other = plain.get_code(name), ready.get_code(name)
+        assert (one, one.co_filename) == (other, other.co_filename)

@@ -264,10 +264,9 @@ def test_a_captured_graph_is_a_label_of_its_own_and_needs_bound_inputs() -> None
     assert device.case.provider.options == {"enable_cuda_graph": "1", "use_tf32": "0"}
     request = dataclasses.replace(request, io=("device",), concurrency=(1, 4), sessions=(1, 2))
     planned = build_plan(request, [make_model()], [target]).entries
-    # As many sessions as there are callers are fine.
     assert [(one.case.concurrency, one.case.sessions, one.refusal is None) for one in planned] == [
         (1, 1, True),
-        (1, 2, True),
+        (1, 2, False),
         (4, 1, False),
         (4, 2, False),
     ]

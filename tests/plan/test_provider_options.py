@@ -128,12 +128,16 @@ def test_a_recorded_graph_needs_inputs_that_stay() -> None:
     assert refuse_capture(cuda(), "end-to-end") is None
 
 
-def test_a_recorded_graph_has_one_caller_a_session() -> None:
+def test_a_recorded_graph_has_one_caller() -> None:
     failure = refuse_capture(cuda(enable_cuda_graph="1"), "device", 4)
     assert failure is not None
     assert failure.kind == "unsupported"
-    assert failure.message.startswith("4 callers would replay one recorded graph")
-    assert "--ort-sessions" in failure.hint
+    assert failure.message.endswith("a graph in one thread, and there are 4 callers")
+    assert "--ort-processes" in failure.hint
+    # First what one caller would be refused for, too.
+    failure = refuse_capture(cuda(enable_cuda_graph="1"), "end-to-end", 4)
+    assert failure is not None
+    assert "--ort-io=device" in failure.hint
 
 
 @pytest.mark.parametrize(

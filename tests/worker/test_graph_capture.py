@@ -87,23 +87,18 @@ def test_the_switches_are_taken_out_and_nothing_else() -> None:
     assert without_capture(CPU) is CPU
 
 
-@pytest.mark.parametrize("sessions", [1, 2])
-def test_checks_see_the_outputs_of_replays(
-    tmp_path: Path, recorded: list[Replaying], sessions: int
-) -> None:
+def test_checks_see_the_outputs_of_replays(tmp_path: Path, recorded: list[Replaying]) -> None:
     plain = MeasuredCase(case_of(relu(tmp_path / "m.onnx")), lambda _: None)
     plain.open()
     expected = plain.check("first")
     assert expected.norm
-    case = replace(captured(tmp_path / "m.onnx"), sessions=sessions)
-    measured = MeasuredCase(case, lambda _: None)
+    measured = MeasuredCase(captured(tmp_path / "m.onnx"), lambda _: None)
     measured.open()
     first = measured.check("first")
     assert len(measured.block(10).durations_ns) == 10
     assert first == expected
     assert measured.check("first") == expected
-    assert len(recorded) == sessions
-    measured.placement()  # ends the callers
+    assert len(recorded) == 1
 
 
 def test_placement_and_accuracy_are_of_a_session_that_records_nothing(

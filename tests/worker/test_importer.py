@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import importlib
-import importlib.util
 import marshal
 import sys
 import traceback
@@ -12,7 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from pytest_ortbench.worker.importer import SourceImporter, install
+from pytest_ortbench.worker.importer import SourceImporter, install, this_python
 
 SOURCES = {
     "ort_sent": '"""Top."""\nVALUE = 1\n',
@@ -56,10 +55,15 @@ def test_tracebacks_show_place_and_line() -> None:
     assert "raise ValueError('x')" in text
 
 
-@pytest.mark.parametrize(("magic", "value"), [(importlib.util.MAGIC_NUMBER.hex(), 2), ("00ff", 1)])
-def test_what_is_compiled_already_counts_for_the_same_python_only(magic: str, value: int) -> None:
+@pytest.mark.parametrize(
+    ("python", "value"),
+    [(this_python(), 2), (["cpython-39", this_python()[1]], 1), ([this_python()[0], "00ff"], 1)],
+)
+def test_what_is_compiled_already_counts_for_the_same_python_only(
+    python: list[str], value: int
+) -> None:
     code = marshal.dumps(compile("VALUE = 2", "elsewhere.py", "exec"))
-    install(SOURCES, magic, {"ort_sent": base64.b64encode(code).decode("ascii")})
+    install(SOURCES, python, {"ort_sent": base64.b64encode(code).decode("ascii")})
     top = importlib.import_module("ort_sent")
     # Others come from their sources all the same.
     leaf = importlib.import_module("ort_sent.inner.leaf")

@@ -1,0 +1,89 @@
+"""Processes that start and import ONNX Runtime side by side, for cases that are opened in turn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from pytest_ortbench.core.case import Case
+from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.launch.case_worker import finish
+from pytest_ortbench.launch.process import WorkerProcess
+from pytest_ortbench.schema.protocol import Done, ImportRuntime
+
+
+@dataclass(slots=True)
+class _Started:
+    case: Case
+    process: WorkerProcess | None = None
+    failed: WorkerError | None = None
+
+
+class Ahead:
+    """Processes that nobody has opened a case in yet; what failed is kept for who opens it."""
+
+    def __init__(self) -> None:
+        self._started: list[_Started] = []
+
+    def start(
+        self,
+        cases: Sequence[Case],
+        start: Callable[[Case], WorkerProcess],
+        deadline: float,
+    ) -> None:
+        """Start a process for each case, and return when all have imported ONNX Runtime.
+
+        Args:
+            cases: What will be opened, each once.
+            start: Starts a process without waiting for it.
+            deadline: Until when they must be there, of ``time.monotonic()``.
+        """
+        self._started = [_Started(case) for case in cases]
+
+        def spawn(one: _Started) -> None:
+            one.process = start(one.case)
+
+        def ask(one: _Started) -> None:
+            assert one.process is not None
+            one.process.begin(ImportRuntime(), deadline)
+
+        def wait(one: _Started) -> None:
+            assert one.process is not None
+            finish(one.process, Done, deadline, one.case)
+
+        for step in (spawn, ask, wait):
+            self._each(step)
+
+    def take(self, case: Case) -> WorkerProcess | None:
+        """Return the process of a case, ``None`` if none was started for it.
+
+        Raises:
+            WorkerError: what went wrong with it.
+        """
+        for index, one in enumerate(self._started):
+            if one.case == case:
+                del self._started[index]
+                if one.failed is not None:
+                    self._close(one)
+                    raise one.failed
+                return one.process
+        return None
+
+    def close(self) -> None:
+        """End the processes that nobody took."""
+        for one in self._started:
+            self._close(one)
+        self._started = []
+
+    def _each(self, step: Callable[[_Started], None]) -> None:
+        for one in self._started:
+            if one.failed is not None:
+                continue
+            try:
+                step(one)
+            except WorkerError as error:
+                one.failed = error
+
+    def _close(self, one: _Started) -> None:
+        if one.process is not None:
+            one.process.close()
