@@ -68,6 +68,24 @@ def test_what_any_work_costs_on_top_is_part_of_the_slowdown():
     assert five.effect == pytest.approx(0.05, abs=0.004)
 
 
+def test_work_that_is_calibrated_while_the_machine_is_busy_is_as_much_as_without():
+    # While the work is told that makes twice as much, an inference takes 1.7 times as long, and the
+    # work no longer.
+    plain, much = 2, 2 * 5  # workers
+
+    def busy_at_times(case: Case, index: int) -> float:
+        busy = plain <= len(launcher.opened) < plain + much
+        assert not busy or case.added_work == 0 or case.added_work * NUMBER_NS > 90e6
+        return (170e6 if busy else 100e6) + NUMBER_NS * case.added_work
+
+    launcher = FakeLauncher(busy_at_times)
+    test = self_test(launcher)
+    test.number_ns = NUMBER_NS
+    (five,) = some(test, 1, done=2)
+    assert five.kind == "+5 %"
+    assert five.effect == pytest.approx(0.05, abs=0.004)
+
+
 def test_a_machine_that_is_too_busy_to_calibrate_on_adds_no_work_of_unknown_size():
     # The work that is added does not show: something else takes as long.
     test = self_test(FakeLauncher(lambda *_: 100e6))
