@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from statistics import median
 
-from pytest_ortbench.analysis.gate.self_test import EQUAL, Tally, Trial, kinds_of, tally
+from pytest_ortbench.analysis.gate.self_test import (
+    EQUAL,
+    Pace,
+    Tally,
+    Trial,
+    kinds_of,
+    paces,
+    tally,
+)
 from pytest_ortbench.analysis.order import proportion_interval
 from pytest_ortbench.core.units import format_amount
 
@@ -89,4 +98,13 @@ def self_test_sentences(trials: Sequence[Trial]) -> list[str]:
         )
     if any(trial.kind == "wider" for trial in trials):
         lines.append("wider: a network with 7.1 % more multiply-accumulates")
+    taken = ", ".join(map(_pace, paces(trials)))
+    if taken:
+        lines.append(f"seconds a gate of any kind, median: {taken}")
     return lines
+
+
+def _pace(pace: Pace) -> str:
+    length = "that take longer" if math.isinf(pace.up_to_s) else f"up to {1000 * pace.up_to_s:g} ms"
+    gates = "1 gate" if pace.gates == 1 else f"{pace.gates} gates"
+    return f"{pace.wall_s:.0f} with inferences {length} ({gates})"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
@@ -17,6 +18,9 @@ EQUAL = "equal"
 
 #: Fewer gates on equal sides than this say nothing of what a model can be known to.
 _FEWEST_FOR_RESOLUTION = 5
+
+#: Inferences up to so long are told apart where it is said what a gate takes.
+_LENGTHS_S = (0.010, 0.060, math.inf)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,6 +127,33 @@ def tally(trials: Sequence[Trial], kind: str, model: str = "") -> Tally:
         wall_s=median(trial.wall_s for trial in chosen),
         latency_s=median(trial.latency_s for trial in chosen),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """How long gates of inferences of a length take.
+
+    Attributes:
+        up_to_s: Longest inference, in seconds; infinite for the last.
+        gates: How many gates of any kind.
+        wall_s: Median seconds of them.
+    """
+
+    up_to_s: float
+    gates: int
+    wall_s: float
+
+
+def paces(trials: Sequence[Trial]) -> list[Pace]:
+    """Seconds a gate, by the length of its inferences; lengths without a gate are left out."""
+    found: list[Pace] = []
+    above_s = 0.0
+    for up_to_s in _LENGTHS_S:
+        walls = [trial.wall_s for trial in trials if above_s < trial.latency_s <= up_to_s]
+        if walls:
+            found.append(Pace(up_to_s=up_to_s, gates=len(walls), wall_s=median(walls)))
+        above_s = up_to_s
+    return found
 
 
 def resolution(trials: Sequence[Trial]) -> float | None:

@@ -49,6 +49,16 @@ def test_models_have_rows_of_their_own_the_fastest_first():
     assert "equal sides without a verdict: 33.3 % [0.8 %, 90.6 %]" in text
 
 
+def test_seconds_a_gate_are_told_by_the_length_of_an_inference():
+    took = [(0.1, 20.0), (5, 30.0), (10, 50.0), (17, 44.0), (60, 46.0), (61, 90.0)]
+    trials = [trial(latency_s=ms / 1000, wall_s=wall_s) for ms, wall_s in took]
+    assert self_test_sentences(trials)[-1] == (
+        "seconds a gate of any kind, median: 30 with inferences up to 10 ms (3 gates), "
+        "45 with inferences up to 60 ms (2 gates), 90 with inferences that take longer (1 gate)"
+    )
+    assert "seconds a gate" not in self_test_sentences([trial()])[-1]
+
+
 def test_resolution_is_that_of_the_model_that_is_known_best():
     def seen(deviation: float, count: int) -> float:
         effect = detectable_effect([deviation / 1.4826 * sign for sign in (-1, 0, 1, 0)[:3]] * 7)
