@@ -8,6 +8,7 @@ Run it from anywhere after a change of a data type, command, option, metric or f
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import re
 import sys
 import typing
@@ -224,11 +225,84 @@ def options_page() -> str:
     ]
     return page(
         "Options",
-        "Every option has an ini key of the type that stands beside it, under `[tool.pytest]` or "
-        "`[tool.pytest.ini_options]`. The command line wins over the ini file, and a marker wins "
+        "Every option has an ini key of the type that stands beside it, under "
+        "`[tool.pytest.ini_options]`, or `[tool.pytest]` from pytest 9 on (`args` and `linelist`: "
+        "a list of TOML; in pytest.ini items of `args` end at blanks, those of `linelist` at the "
+        "end of a line). The command line wins over the ini file, and a marker wins "
         "for the axes that it names. Lists are repeatable; commas split them.",
         table(("option", "ini key", "type", "meaning", "not yet"), rows),
     )
+
+
+#: Of the fixture, what is for the plugin itself and for no test.
+_NOT_FOR_TESTS = re.compile(r"_|check_|need_for|found")
+
+
+def fixture_page() -> str:
+    """Return the page on the fixture and the marker."""
+    from pytest_ortbench.fixtures import LoadView, OrtBench, View
+    from pytest_ortbench.option_registry import MARKER_KEYWORDS
+
+    members = [name for name in vars(OrtBench) if not _NOT_FOR_TESTS.match(name)]
+    keywords = [(f"`{name}`", _markdown(text)) for name, text in MARKER_KEYWORDS.items()]
+    return page(
+        "Fixture and marker",
+        "A test that takes the fixture `ortbench` becomes one item for each case of the matrix.",
+        _markdown(_doc(OrtBench)),
+        "## Marker",
+        "`@pytest.mark.ortbench(…)` wins over options and ini keys for what it names.",
+        table(("keyword", "meaning"), keywords),
+        "## What a test reads",
+        table(("of `ortbench`", "what it is"), [_member(OrtBench, name) for name in members]),
+        "## Views",
+        _markdown(_doc(View)),
+        "A quantity compares with plain numbers in SI units and has `value`, `unit`, `low`, `high` "
+        "and `samples`.",
+        "## A load",
+        _markdown(_doc(LoadView)),
+        table(
+            ("of a load", "what it is"),
+            [_member(LoadView, name) for name in ("text", "valid", "reason", "reasons")],
+        ),
+    )
+
+
+def _member(owner: type, name: str) -> tuple[str, str]:
+    made = inspect.getattr_static(owner, name)
+    if isinstance(made, property):
+        return f"`{name}`", _in_a_cell(made.fget)
+    taken = list(inspect.signature(made).parameters.values())[1:]
+    return f"`{name}({', '.join(parameter.name for parameter in taken)})`", _in_a_cell(made)
+
+
+def _in_a_cell(made: object) -> str:
+    """A docstring in one line, without the list of its arguments."""
+    return " ".join(_markdown(_doc(made).partition("\nArgs:")[0]).split())
+
+
+def hooks_page() -> str:
+    """Return the page on hooks."""
+    from pytest_ortbench import hookspec
+
+    blocks = []
+    for name, hook in vars(hookspec).items():
+        if name.startswith("pytest_ortbench_"):
+            taken = ", ".join(inspect.signature(hook).parameters)
+            blocks += [f"## {name}({taken})", _markdown(_doc(hook))]
+    return page("Hooks", _markdown(_doc(hookspec)), *blocks)
+
+
+def _doc(made: object) -> str:
+    return inspect.getdoc(made) or ""
+
+
+def _markdown(text: str) -> str:
+    """Turn a docstring's literals and examples into Markdown's."""
+    text, _, example = text.partition("Example::\n")
+    text = re.sub(r":\w+:`~?([^`]+)`", r"`\1`", text.replace("``", "`")).strip()
+    if not example:
+        return text
+    return f"{text}\n\n```python\n{inspect.cleandoc(example).strip()}\n```"
 
 
 def _with_code(text: str) -> str:
@@ -241,6 +315,8 @@ PAGES: dict[str, Callable[[], str]] = {
     "options.md": options_page,
     "metrics.md": metrics_page,
     "flags.md": flags_page,
+    "fixture.md": fixture_page,
+    "hooks.md": hooks_page,
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NoReturn
 
@@ -37,8 +38,7 @@ class View:
 
     def get(self, name: str) -> Quantity | None:
         """Return the metric, or ``None`` if it was not measured."""
-        self._bench.need_for(self._names[name])
-        return self._bench.summary.quantities.get(self._names[name])
+        return self._bench.found(self._names[name])
 
 
 class LoadView:
@@ -138,14 +138,25 @@ class OrtBench:
         return self._summary
 
     def metric(self, name: str) -> Quantity:
-        """Return one metric by its registered name; fails the test if it was not measured."""
-        self.need_for(name)
-        summary = self.summary
-        quantity = summary.quantities.get(name)
+        """Return one metric by its registered name; fails the test if it was not measured.
+
+        The signal to noise ratio of outputs without any difference is infinite.
+        """
+        quantity = self.found(name)
         if quantity is None:
-            reason = summary.missing.get(name, "it is not among the metrics of this case")
+            reason = self.summary.missing.get(name, "it is not among the metrics of this case")
             pytest.fail(f"{self.name}: {name} was not measured: {reason}", pytrace=False)
         return quantity
+
+    def found(self, name: str) -> Quantity | None:
+        """Return one metric by its registered name, ``None`` if it was not measured."""
+        from pytest_ortbench.analysis.summary import EXACT
+        from pytest_ortbench.core.quantity import Quantity
+
+        self.need_for(name)
+        if self.summary.missing.get(name) == EXACT:
+            return Quantity(value=math.inf, unit="dB")
+        return self.summary.quantities.get(name)
 
     def need_for(self, name: str) -> None:
         """Have the pass carried out that a metric comes from, unless it was."""
@@ -311,7 +322,7 @@ class OrtBench:
         return View(self, {name: f"{prefix}_{name}" for name in names})
 
     def _raise(self, result: CaseResult) -> None:
-        """Turn a failure into pytest's outcome (see docs/concepts, Outcomes)."""
+        """Turn a failure into pytest's outcome (docs/start/first-run.md, What fails)."""
         failure = result.failure
         assert failure is not None
         during = f" while {failure.doing}" if failure.doing else ""

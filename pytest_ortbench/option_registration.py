@@ -31,7 +31,7 @@ def add_options(parser: pytest.Parser) -> None:
         if spec.kind == "flag":
             group.addoption(spec.flag, action="store_true", default=None, help=text)
         else:
-            action = "append" if spec.kind == "list" else "store"
+            action = "append" if spec.kind in ("list", "lines") else "store"
             group.addoption(spec.flag, action=action, default=None, metavar=spec.metavar, help=text)
 
 

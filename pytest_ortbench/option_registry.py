@@ -9,10 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Kind = Literal["list", "int", "float", "str", "path", "flag"]
+Kind = Literal["list", "lines", "int", "float", "str", "path", "flag"]
 
-_INI_TYPES: dict[str, Literal["args", "int", "float", "string", "bool"]] = {
+_INI_TYPES: dict[str, Literal["args", "linelist", "int", "float", "string", "bool"]] = {
     "list": "args",
+    "lines": "linelist",
     "int": "int",
     "float": "float",
     "str": "string",
@@ -28,7 +29,8 @@ class OptionSpec:
     Attributes:
         field: Field of :class:`pytest_ortbench.options.Options` that holds its value.
         flag: As typed; empty for a key of the ini file only.
-        kind: How it is written; ``list`` is repeatable and split at commas.
+        kind: How it is written; ``list`` is repeatable and split at commas, and so is ``lines``,
+            whose items may hold blanks.
         metavar: What stands behind ``=`` in the help.
         help: One line: meaning and default.
         filled_by: Parts of the product that give it its substance.
@@ -49,7 +51,7 @@ class OptionSpec:
         return self.flag[2:].replace("-", "_") if self.flag else f"ort_{self.field}"
 
     @property
-    def ini_type(self) -> Literal["args", "int", "float", "string", "bool"]:
+    def ini_type(self) -> Literal["args", "linelist", "int", "float", "string", "bool"]:
         """Type of the ini key, as pytest names it."""
         return _INI_TYPES[self.kind]
 
@@ -384,7 +386,7 @@ OPTIONS: tuple[OptionSpec, ...] = (
     OptionSpec(
         field="limits",
         flag="--ort-limits",
-        kind="list",
+        kind="lines",
         metavar="LIMITS",
         help="limits of every case, as in the marker: latency_p90:30ms, placement:>=95%, "
         "PATTERN@peak_rss:500MB",
@@ -409,7 +411,7 @@ OPTIONS: tuple[OptionSpec, ...] = (
     OptionSpec(
         field="gate",
         flag="--ort-gate",
-        kind="list",
+        kind="lines",
         metavar="LIMITS",
         help="limits on the comparison: latency:3%, peak_rss:2%+1MiB, placement:>=95%, "
         "PATTERN@latency:5%",

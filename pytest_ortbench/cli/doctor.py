@@ -17,7 +17,7 @@ from pytest_ortbench.launch.noise import Finding, cpu_ticks, noise
 #: Width of the names in front of the text.
 _COLUMN = 15
 #: Facts of the machine that the findings on noise tell better.
-_TOLD_BELOW = ("cpus_usable", "cores_usable", "cpu_quota", "virtualisation")
+_TOLD_BELOW = ("cpus_usable", "cores_usable", "cpu_quota")
 
 
 @click.command(epilog=epilog("ortbench doctor", "ortbench doctor > machine.txt"))

@@ -109,7 +109,7 @@ class Gate:
         self, pair: Pair, rules: CaseRules, baseline: str, standard: CaseResult | None
     ) -> GateResult:
         profile = profile_of(self.machine, rules.margin)
-        profile = among_callers(profile, pair.contender.callers)
+        profile = among_callers(profile, pair.contender.callers, rules.margin)
         result = GateResult(
             case_id=pair.contender.case_id,
             runtime=pair.contender.runtime.label,

@@ -61,6 +61,16 @@ def test_an_ini_key_names_cases_and_the_first_selected_test_carries_them(
     )
 
 
+def test_limits_of_an_ini_file_may_hold_blanks_and_stand_in_lines(
+    pytester: pytest.Pytester, model_file: ModelFile
+) -> None:
+    model_file()
+    lines = ["latency_p50 <= 1 ns, peak_rss:1000GB", "process_peak_rss <= 1 kB"]
+    pytester.makeini("\n    ".join(["[pytest]\nort_limits =", *lines]))
+    result = pytester.runpytest("mlp.onnx", "-k", "latency or memory", *QUICK)
+    assert _broken(result) == ["latency_p50", "process_peak_rss"]
+
+
 @pytest.mark.parametrize(
     ("written", "said"),
     [

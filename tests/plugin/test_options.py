@@ -274,6 +274,7 @@ def test_ini_keys(read: Read, pytester: pytest.Pytester, text: str) -> None:
 #: A value that each key takes, in both notations, and what it becomes.
 _SAMPLES: dict[str, tuple[str, object]] = {
     "list": ('["x"]', None),
+    "lines": ('["x"]', None),
     "int": ("2", 2),
     "float": ("2", None),
     "str": ('"x"', None),

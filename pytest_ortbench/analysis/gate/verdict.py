@@ -119,15 +119,23 @@ def profile_of(machine: Machine, margin: float | None = None) -> Profile:
     return Profile(name=SHARED, why=why, decides=FLOOR, plans={FLOOR: floor, TYPICAL: typical})
 
 
-def among_callers(profile: Profile, callers: int) -> Profile:
+def among_callers(profile: Profile, callers: int, margin: float | None = None) -> Profile:
     """Let the typical contrast decide alone where several callers are at work.
 
     The fastest of their inferences is one that met the others least, and what they do to each
     other is what such a case is about.
+
+    Args:
+        profile: For one caller.
+        callers: Inferences in flight at a time.
+        margin: What the user allows, which holds for whatever decides; ``None``: nothing.
     """
     if callers == 1:
         return profile
-    return replace(profile, decides=TYPICAL, floor_counts=False)
+    plans = dict(profile.plans)
+    if margin is not None:
+        plans[TYPICAL] = replace(plans[TYPICAL], margin=margin)
+    return replace(profile, decides=TYPICAL, floor_counts=False, plans=plans)
 
 
 def choose_statistic(profile: Profile, launches: Sequence[PairedLaunch]) -> Profile:

@@ -197,6 +197,10 @@ def test_among_callers_the_typical_contrast_decides_and_the_floor_says_nothing()
     assert among_callers(SHARED, 1) == SHARED
     several = among_callers(SHARED, 4)
     assert (several.decides, several.plan.margin) == (TYPICAL, 0.05)
+    asked = profile_of(Machine(host="h", stable={"virtualisation": "KVM"}), 0.02)
+    # What was asked for is not widened.
+    assert among_callers(asked, 4, 0.02).plan.margin == 0.02
+    assert among_callers(asked, 1, 0.02) == asked
     made = with_floors(launches(8, slower=0.08, **CONTENDED), 10_000_000, 10_000_000)
     assert decide(made, several).verdict == "slower"
     # With one caller a floor that shows no difference acquits.
