@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from pytest_ortbench.core.case import Case
+from pytest_ortbench.core.case import Case, Provider
 from pytest_ortbench.core.model import Model
 from pytest_ortbench.core.recipe import GRAPH_BASES
 
@@ -28,6 +28,10 @@ PRECISIONS: tuple[str, ...] = tuple(SQNR_FLOOR_DB)
 #: signal to noise ratio. MLPerf keeps 99 % of the fp32 metric; coarser precisions flip more.
 _AGREEMENT_FLOOR = {"int8-dynamic": 0.90, "int8-static": 0.90, "int4": 0.80}
 _DEFAULT_AGREEMENT = 0.99
+
+#: Providers that multiply float32 in TF32, with ten bits of mantissa, on GPUs that can (Ampere and
+#: newer), unless they are told otherwise.
+_TF32 = ("CUDAExecutionProvider", "TensorrtExecutionProvider", "NvTensorRTRTXExecutionProvider")
 
 #: A file that the user calls a variant may be another network (pruned, distilled): nothing but
 #: its labels can say how near it must stay, so only an output that is mostly noise is refused.
@@ -131,8 +135,16 @@ def floor_of(case: Case) -> Floor:
         )
     stated = variant.recipe.get(FLOOR)
     if stated is None:
-        return floor
+        return _with_tf32(case.provider, floor)
     return Floor(sqnr_db=float(stated), agreement=floor.agreement, of=floor.of)
+
+
+def _with_tf32(provider: Provider, floor: Floor) -> Floor:
+    """Products of float32 keep as many bits as those of float16 where the provider uses TF32."""
+    off = provider.options.get("use_tf32", "1").lower() in ("0", "false")
+    if provider.name not in _TF32 or off or floor.sqnr_db <= SQNR_FLOOR_DB["fp16"]:
+        return floor
+    return replace(floor, sqnr_db=SQNR_FLOOR_DB["fp16"], of=f"{floor.of} in TF32")
 
 
 def _by_name(precision: str, of: str) -> Floor:

@@ -61,11 +61,12 @@ def check_options(
 
 
 def with_options(provider: Provider, options: Mapping[str, str], *, place: str = PLACE) -> Provider:
-    """Return the provider with further options.
+    """Return the provider with further options, switches written as it takes them.
 
     Raises:
         UsageError: if they choose another device than ``alias:DEVICE`` does.
     """
+    options = {key: _as_taken(provider.alias, key, value) for key, value in options.items()}
     for key, value in options.items():
         fixed = provider.options.get(key, value)
         if fixed != value:
@@ -130,6 +131,13 @@ def _refused(message: str, hint: str) -> Failure:
 
 #: Providers that need bound inputs and outputs for it.
 _CAPTURE_BOUND = ("cuda", "rocm", "tensorrt", "nvtensorrtrtx")
+
+
+def _as_taken(alias: str, key: str, value: str) -> str:
+    """A switch of TensorRT as its binding takes it, which refuses ``1`` and ``0``."""
+    if alias == "tensorrt" and TABLES[alias].get(key) == SWITCH:
+        return {"1": "True", "0": "False"}.get(value, value)
+    return value
 
 
 def _check_value(alias: str, key: str, value: str, rule: Rule, place: str) -> None:

@@ -57,6 +57,19 @@ def bind(session: InferenceSession, feeds: Mapping[str, object], provider: Provi
             name, ort.OrtValue.ortvalue_from_numpy(contiguous, device, index)
         )
     for output in session.get_outputs():
-        # Allocated by ONNX Runtime, since output shapes may depend on the values.
-        binding.bind_output(output.name, device, index)
+        # Allocated by ONNX Runtime, since output shapes may depend on the values. Text, sequences
+        # and maps are made on the host, and a device has no memory for them.
+        if _is_numeric(output.type):
+            binding.bind_output(output.name, device, index)
+        else:
+            binding.bind_output(output.name, "cpu", 0)
     return binding
+
+
+def has_numeric_outputs(session: InferenceSession) -> bool:
+    """Whether all outputs are tensors of numbers."""
+    return all(_is_numeric(output.type) for output in session.get_outputs())
+
+
+def _is_numeric(type_name: str) -> bool:
+    return type_name.startswith("tensor(") and type_name != "tensor(string)"

@@ -18,6 +18,15 @@ from pytest_ortbench.worker.timing import time_bound_runs, time_runs
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession, IOBinding
 
+#: Providers whose runs return when their own work is done. To synchronise waits for the whole
+#: device there, with what other callers have on it, and no other thread goes on meanwhile.
+_WAITS_IN_RUN = (
+    "CUDAExecutionProvider",
+    "TensorrtExecutionProvider",
+    "NvTensorRTRTXExecutionProvider",
+    "ROCMExecutionProvider",
+)
+
 #: Fills an array with the nanoseconds of one inference each.
 Loop = Callable[["array[int]"], None]
 #: Keeps all callers busy until a function that is called after each inference, with the number of
@@ -101,6 +110,8 @@ def call_of(
     binding = binding or binding_of(case, session, feeds)
     if binding is None:
         return functools.partial(session.run, None, feeds)
+    if case.callers > 1 and case.provider.name in _WAITS_IN_RUN:
+        return functools.partial(session.run_with_iobinding, binding)
     return functools.partial(_run_bound, session, binding)
 
 
@@ -115,8 +126,9 @@ def outputs_of(
     Args:
         session: The session.
         feeds: What it is fed.
-        binding: What the timed loop has bound, where a graph was recorded: it is fed from there,
-            and writes nowhere else. *Seen*: to copy bound outputs of text ends the process.
+        binding: What the timed loop has bound, so that no memory is taken that it does not take; a
+            recorded graph writes nowhere else. *Seen*: to copy bound outputs of text ends the
+            process.
         counted: Is entered around the inference, and not around what brings outputs to the host.
     """
     if binding is None:

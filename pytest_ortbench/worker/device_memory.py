@@ -47,7 +47,9 @@ class DeviceMemory:
             self._used_before = int(pynvml.nvmlDeviceGetMemoryInfo(self._handle).used)
             # Whoever computes there now can't be us: no context exists yet. Later it may be, since
             # in a container process ids need not be ours.
-            self._neighbours = len(self._others())
+            processes = self._processes()
+            if processes is not None:
+                self._neighbours = len([one for one in processes if one.pid != os.getpid()])
         except (pynvml.NVMLError, LookupError) as error:
             self.reason = f"NVML: {error}"
             self._handle = None
@@ -72,26 +74,24 @@ class DeviceMemory:
         """Return how many other processes computed on the device, ``None`` if it can't be read."""
         if self._handle is None or self._neighbours is None:
             return None
-        try:
-            pids = {process.pid for process in self._processes()}
-        except self._nvml.NVMLError:
-            return self._neighbours
+        pids = {process.pid for process in self._processes() or ()}
         if os.getpid() not in pids:
             return self._neighbours
         return max(self._neighbours, len(pids) - 1)
 
-    def _others(self) -> list[int]:
-        return [each.pid for each in self._processes() if each.pid != os.getpid()]
-
-    def _processes(self) -> list[Any]:
-        return list(self._nvml.nvmlDeviceGetComputeRunningProcesses(self._handle))
+    def _processes(self) -> list[Any] | None:
+        """Who computes on the device; ``None`` where the driver does not tell."""
+        try:
+            return list(self._nvml.nvmlDeviceGetComputeRunningProcesses(self._handle))
+        except self._nvml.NVMLError:
+            return None
 
     def _in_use(self) -> tuple[str, int] | None:
         if self._handle is None:
             return None
         nvml = self._nvml
         try:
-            for process in self._processes():
+            for process in self._processes() or ():
                 if process.pid == os.getpid() and process.usedGpuMemory is not None:
                     return "NVML, this process", int(process.usedGpuMemory)
             used = int(nvml.nvmlDeviceGetMemoryInfo(self._handle).used)

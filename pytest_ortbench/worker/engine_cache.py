@@ -22,9 +22,10 @@ from pytest_ortbench.schema.wire import to_plain
 _CACHES: dict[str, tuple[dict[str, str], str]] = {
     "TensorrtExecutionProvider": (
         {
-            "trt_engine_cache_enable": "1",
+            # TensorRT's switches take no 1: "should be 'True' or 'False'".
+            "trt_engine_cache_enable": "True",
             "trt_engine_cache_path": "{}",
-            "trt_timing_cache_enable": "1",
+            "trt_timing_cache_enable": "True",
             "trt_timing_cache_path": "{}",
         },
         "trt_engine_cache_path",

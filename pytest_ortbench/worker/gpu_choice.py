@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
 from pytest_ortbench.core.case import Provider
 from pytest_ortbench.worker import cuda_driver
-from pytest_ortbench.worker.gpus import ordinal_of, visible_gpus
+from pytest_ortbench.worker.gpus import Gpu, NoSuchGpu, handles, ordinal_of, visible_gpus
 
 #: Providers that work on NVIDIA's GPUs.
 NVIDIA = ("CUDAExecutionProvider", "TensorrtExecutionProvider", "NvTensorRTRTXExecutionProvider")
@@ -26,6 +26,27 @@ class ChosenGpu:
 
     handle: Any
     uuid: str
+
+
+def number_of(
+    device: str, visible: Sequence[Gpu], *, ask_cuda: Callable[[int], str] = cuda_driver.uuid_of
+) -> int:
+    """Return CUDA's number of the GPU that an index or a (beginning of a) UUID means.
+
+    Raises:
+        NoSuchGpu: if none, or several, are meant, or nobody knows which number it has.
+    """
+    number = ordinal_of(device, visible)
+    if device.isdigit() or visible[number].certain:
+        return number
+    meant = visible[number].uuid
+    for other in range(len(visible)):
+        if f"GPU-{ask_cuda(other)}" == meant:
+            return other
+    raise NoSuchGpu(
+        f"which number CUDA gives {meant} is not known: the GPUs are of several models; "
+        "set CUDA_DEVICE_ORDER=PCI_BUS_ID"
+    )
 
 
 def chosen_gpu(
@@ -47,15 +68,16 @@ def chosen_gpu(
         ask_cuda: Gives the UUID of CUDA's device of that number, empty where it can't.
 
     Raises:
-        LookupError: if the variables hide it, name a part of a device, or leave it open which one.
+        LookupError: if the variables hide it, it is cut into slices, or it is left open which one
+            is meant.
     """
     visible = visible_gpus(environment)
-    ordinal = ordinal_of(provider.options.get("device_id", "0"), visible)
+    ordinal = number_of(provider.options.get("device_id", "0"), visible, ask_cuda=ask_cuda)
     setting = environment.get("CUDA_VISIBLE_DEVICES")
     if ordinal < len(visible):
         gpu = visible[ordinal]
         if gpu.certain and gpu.name:
-            return ChosenGpu(handle=handle_of(nvml, gpu.uuid), uuid=gpu.uuid)
+            return _whole(nvml, gpu.uuid)
         if gpu.certain:
             raise LookupError(f"{gpu.uuid} is a MIG slice, and what is read is that of its device")
         uuid = ask_cuda(ordinal)
@@ -64,13 +86,25 @@ def chosen_gpu(
                 f"which GPU is number {ordinal} is not known: they are of several models; "
                 "set CUDA_DEVICE_ORDER=PCI_BUS_ID"
             )
-        return ChosenGpu(handle=handle_of(nvml, f"GPU-{uuid}"), uuid=f"GPU-{uuid}")
+        return _whole(nvml, f"GPU-{uuid}")
     if setting is None:
         raise LookupError(f"there is no GPU number {ordinal}, NVML knows {len(visible)}")
     unknown = _unknown(setting, len(visible))
     if unknown and ordinal == len(visible):
         raise LookupError(f"CUDA_VISIBLE_DEVICES names {unknown}, which NVML does not know")
     raise LookupError(f"CUDA_VISIBLE_DEVICES={setting!r} hides device {ordinal}")
+
+
+def _whole(nvml: ModuleType, uuid: str) -> ChosenGpu:
+    """A GPU of which a process gets all; what is read of one in slices is that of all slices."""
+    handle = handle_of(nvml, uuid)
+    try:
+        sliced = nvml.nvmlDeviceGetMigMode(handle)[0] == nvml.NVML_DEVICE_MIG_ENABLE
+    except nvml.NVMLError:  # it can't be cut
+        sliced = False
+    if sliced:
+        raise LookupError(f"{uuid} is cut into MIG slices, and what is read is that of the device")
+    return ChosenGpu(handle=handle, uuid=uuid)
 
 
 def _unknown(setting: str, shown: int) -> str:
@@ -86,8 +120,7 @@ def handle_of(nvml: ModuleType, uuid: str) -> Any:
     Raises:
         LookupError: if NVML knows no such GPU: it is a slice of one, or hidden from us.
     """
-    for index in range(nvml.nvmlDeviceGetCount()):
-        handle = nvml.nvmlDeviceGetHandleByIndex(index)
+    for handle in handles(nvml):
         found = nvml.nvmlDeviceGetUUID(handle)
         if (found.decode() if isinstance(found, bytes) else found) == uuid:
             return handle

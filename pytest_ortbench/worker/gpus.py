@@ -8,7 +8,7 @@ makes both agree; without it the numbers are certain only where all devices are 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
@@ -107,8 +107,10 @@ def _entry(entry: str, ordinal: int, known: list[tuple[str, str]], certain: bool
     return None
 
 
-def ordinal_of(device: str, visible: list[Gpu]) -> int:
-    """Return CUDA's number of the GPU that an index or a (beginning of a) UUID means.
+def ordinal_of(device: str, visible: Sequence[Gpu]) -> int:
+    """Return the place among the visible GPUs of that which an index or a UUID means.
+
+    The beginning of a UUID will do. It is CUDA's number where that is :attr:`Gpu.certain`.
 
     Raises:
         NoSuchGpu: if none, or several, are meant.
@@ -124,13 +126,24 @@ def ordinal_of(device: str, visible: list[Gpu]) -> int:
 
 
 def _all(nvml: ModuleType) -> list[tuple[str, str]]:
-    handles: list[Any] = [  # opaque handles of NVML
-        nvml.nvmlDeviceGetHandleByIndex(index) for index in range(nvml.nvmlDeviceGetCount())
-    ]
     return [
         (_text(nvml.nvmlDeviceGetUUID(handle)), _text(nvml.nvmlDeviceGetName(handle)))
-        for handle in handles
+        for handle in handles(nvml)
     ]
+
+
+def handles(nvml: ModuleType) -> list[Any]:
+    """Return NVML's opaque handles of all GPUs that it lets us have.
+
+    It counts those, too, that fell off the bus or that a container may not use.
+    """
+    found: list[Any] = []
+    for index in range(nvml.nvmlDeviceGetCount()):
+        try:
+            found.append(nvml.nvmlDeviceGetHandleByIndex(index))
+        except nvml.NVMLError:
+            continue
+    return found
 
 
 def _nvml() -> ModuleType | None:

@@ -15,15 +15,18 @@ from pytest_ortbench.worker.plugins import (
     built_in,
     devices,
     distinct,
+    is_bundled,
     is_plugged_in,
     plugins,
 )
 from pytest_ortbench.worker.runtime import describe, load
+from pytest_ortbench.worker.session import preload
 
+CUDA = "CUDAExecutionProvider"
 QNN = "QNNExecutionProvider"
 OPENVINO = "OpenVINOExecutionProvider"
 #: Providers that number NVIDIA GPUs as CUDA does.
-_CUDA = ("CUDAExecutionProvider", "TensorrtExecutionProvider")
+_CUDA = (CUDA, "TensorrtExecutionProvider")
 
 #: Backends of QNN that compute, by the stem of their library. The others (Saver, Ir) write down
 #: what was to be computed: *seen*, QNN's saver takes every node and returns whatever lay there.
@@ -52,6 +55,8 @@ def inspect(configured: Mapping[str, str]) -> RuntimeInfo:
     Args:
         configured: Libraries of plug-ins that the project has configured, by full name.
     """
+    if is_bundled(CUDA):
+        preload(CUDA)
     offered = built_in()
     found, problems = plugins(configured)
     labels: dict[str, tuple[str, ...]] = {}

@@ -31,7 +31,7 @@ from pytest_ortbench.core.task import Dataset, TaskAccuracy
 from pytest_ortbench.schema.protocol import Opened, PutUnderLoad
 from pytest_ortbench.worker import outputs
 from pytest_ortbench.worker.async_calls import require_async
-from pytest_ortbench.worker.binding import device_of
+from pytest_ortbench.worker.binding import device_of, has_numeric_outputs
 from pytest_ortbench.worker.callers import Callers
 from pytest_ortbench.worker.calling import (
     binding_of,
@@ -341,7 +341,7 @@ class MeasuredCase:
         """Time the first inference of the first session alone; then all callers stand ready."""
         sessions = [session, *self._others]
         bindings = [binding_of(self.case, each, self.feeds) for each in sessions]
-        if self._uncaptured != self._provider:
+        if self._uncaptured != self._provider or has_numeric_outputs(session):
             self._binding = bindings[0]
         took = array("q")
         for each, binding in zip(sessions, bindings, strict=True):

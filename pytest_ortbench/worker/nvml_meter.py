@@ -94,10 +94,6 @@ class NvmlMeter:
     def _refuse_shares(self) -> None:
         """Refuse a board whose figures are not those of this process' work alone."""
         nvml, handle = self._nvml, self._handle
-        # Devices that know no such mode refuse the question: they are whole.
-        mig, _ = self._try(lambda: nvml.nvmlDeviceGetMigMode(handle)[0])
-        if mig:
-            raise NoMeter("MIG is on: counter and power are those of the whole board")
         mode, _ = self._try(lambda: nvml.nvmlDeviceGetVirtualizationMode(handle))
         if mode == nvml.NVML_GPU_VIRTUALIZATION_MODE_VGPU:
             raise NoMeter("a virtual GPU: counter and power are those of the whole board")
@@ -124,10 +120,13 @@ class NvmlMeter:
         return float(self._nvml.nvmlDeviceGetPowerUsage(self._handle))
 
     def _throttle_bits(self) -> float:
+        # The new name is missing in older versions of the package, and in drivers before 535.
         ask = getattr(self._nvml, "nvmlDeviceGetCurrentClocksEventReasons", None)
-        if ask is None:  # older versions of the package
-            ask = self._nvml.nvmlDeviceGetCurrentClocksThrottleReasons
-        return float(ask(self._handle))
+        if ask is not None:
+            bits, _ = self._try(lambda: float(ask(self._handle)))
+            if bits is not None:
+                return bits
+        return float(self._nvml.nvmlDeviceGetCurrentClocksThrottleReasons(self._handle))
 
     def _try(self, read: Callable[[], float]) -> tuple[float | None, str]:
         """What a reading gives, or why it gives nothing."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from pytest_ortbench.core.case import Case, SessionConfig
 from pytest_ortbench.core.graph_capture import without_capture
 from pytest_ortbench.core.profile import NodeTime, OperatorProfile, OperatorTime
+from pytest_ortbench.worker.calling import call_of
 from pytest_ortbench.worker.node_work import (
     UNPACKED,
     Key,
@@ -142,7 +143,8 @@ class _Setting:
         options = session_options(config, threads=self.threads, profile_prefix=self.folder / "p")
         provider = without_capture(self.case.provider)  # a replay has no nodes
         session, _ = create(self.case.variant.path, provider, options)
-        return profiled_runs(session, lambda: session.run(None, self.feeds), runs=runs, keep=keep)
+        run = call_of(self.case, session, self.feeds)
+        return profiled_runs(session, run, runs=runs, keep=keep)
 
 
 def _counted_run(setting: _Setting) -> tuple[NodeEvent, ...]:

@@ -8,9 +8,11 @@ that what disturbs for a while does not meet all trials of one.
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import itertools
 from array import array
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -37,9 +39,12 @@ _LONG_RUN_NS = 25_000_000
 _TRIALS = 3
 #: Time for one size, and runs of it at least.
 _ROUND_NS, _LEAST_RUNS = 200_000_000, 4
-#: What is passed over: larger than the last caches of most machines.
-_PASS_SIDE = 4096
-_PASS_BYTES = 4 * _PASS_SIDE * _PASS_SIDE
+#: Sides of what is passed over: larger than the last caches of most machines; on a device, where
+#: 64 MiB take as long as it takes to start them, the largest that it has room for.
+_PASS_SIDES, _DEVICE_PASS_SIDES = (4096,), (16384, 8192, 4096)
+
+#: Of one number in float32.
+_BYTES = 4
 
 _Found = TypeVar("_Found")
 _INTEGERS = ("int8", "uint8")
@@ -69,11 +74,15 @@ def peak_of(case: Case, element: str, *, threads: int) -> Peak:
     side = 0 if found is None else found[1]
     if found is not None:
         macs.append(found[0])
+    passed_side = 0
     for trial in range(_TRIALS):
-        rate = _attempt(lambda: _pass_rate(bench), reasons, "pass over memory")
-        if rate is None:
+        sides = (passed_side,) if passed_side else bench.pass_sides()
+        measure = functools.partial(_largest_pass, bench, sides)
+        passes = _attempt(measure, reasons, "pass over memory")
+        if passes is None:
             break
-        passed.append(rate)
+        passed_side = passes[1]
+        passed.append(passes[0])
         if side and trial:
             again = _attempt(lambda: _product_rate(bench, element, side)[0], reasons, what)
             macs += [] if again is None else [again]
@@ -84,7 +93,7 @@ def peak_of(case: Case, element: str, *, threads: int) -> Peak:
         element=element,
         threads=threads,
         product=f"{side} x {side} x {side}" if side else "",
-        copy_bytes=_PASS_BYTES if passed else 0,
+        copy_bytes=_BYTES * passed_side**2,
         reason="; ".join(reasons),
         macs_trials_per_s=tuple(macs),
         bytes_trials_per_s=tuple(passed),
@@ -119,16 +128,28 @@ def _product_rate(bench: _Bench, element: str, side: int) -> tuple[float, int]:
     return _CHAIN * side**3 / took_ns * 1e9, took_ns
 
 
-def _pass_rate(bench: _Bench) -> float:
+def _largest_pass(bench: _Bench, sides: Sequence[int]) -> tuple[float, int]:
+    """Bytes a second that are read and written, and the side that there was room for.
+
+    Raises:
+        Exception: what the smallest of the sides, which come last, fails with.
+    """
+    for side in sides[:-1]:
+        with contextlib.suppress(Exception):  # native errors have no common base class
+            return _pass_rate(bench, side), side
+    return _pass_rate(bench, sides[-1]), sides[-1]
+
+
+def _pass_rate(bench: _Bench, side: int) -> float:
     """Bytes a second that are read and written."""
     import numpy as np
 
-    shape = (_PASS_SIDE, _PASS_SIDE)
+    shape = (side, side)
     given, made = (Value(name=name, element="float", shape=shape) for name in ("x", "y"))
     node = Node(op="Neg", inputs=["x"], output="y")
     model = write_model([node], [given], [made], {}, opset=11)
     took_ns = bench.fastest_ns(model, {"x": np.ones(shape, dtype=np.float32)})
-    return 2 * _PASS_BYTES / took_ns * 1e9
+    return 2 * _BYTES * side**2 / took_ns * 1e9
 
 
 def _product_model(side: int, element: str) -> tuple[bytes, dict[str, Any]]:
@@ -170,6 +191,10 @@ class _Bench:
 
     case: Case
     threads: int
+
+    def pass_sides(self) -> tuple[int, ...]:
+        """What may be passed over, the largest first."""
+        return _PASS_SIDES if device_of(self.case.provider)[0] == "cpu" else _DEVICE_PASS_SIDES
 
     def fastest_ns(self, model: bytes, feeds: Mapping[str, object]) -> int:
         """Nanoseconds of the fastest of several runs, inputs and outputs on the device.

@@ -157,7 +157,11 @@ def choose(
         hardware = {"htp": "npu"}.get(wanted, wanted)
         return next((each for each, label in labels if label.split(".")[0] == hardware), offered[0])
     if wanted.isdigit():
-        if int(wanted) < len(offered):
+        # Its own number where it tells one: ONNX Runtime's order need not be CUDA's.
+        numbers = [dict(each.ep_options or {}).get("device_id") for each in offered]
+        if wanted in numbers:
+            return offered[numbers.index(wanted)]
+        if int(wanted) < len(offered) and not any(numbers):
             return offered[int(wanted)]
     else:
         wanted = wanted.removesuffix(".0")

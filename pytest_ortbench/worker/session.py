@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from pytest_ortbench.core.case import Provider, SessionConfig
 from pytest_ortbench.worker.assignment import ENTRY as ASSIGNMENT_ENTRY
-from pytest_ortbench.worker.gpus import NoSuchGpu, ordinal_of, visible_gpus
+from pytest_ortbench.worker.gpu_choice import number_of
+from pytest_ortbench.worker.gpus import NoSuchGpu, visible_gpus
 from pytest_ortbench.worker.plugins import (
     Plugin,
     ProviderMissing,
@@ -65,7 +66,8 @@ def create(
 ) -> tuple[InferenceSession, int]:
     """Create a session on ``provider``, with the CPU behind it for what it does not take.
 
-    Unless the options have ``session.disable_cpu_ep_fallback``.
+    Behind TensorRT CUDA comes first. There is no CPU behind where the options have
+    ``session.disable_cpu_ep_fallback``.
 
     Args:
         model: Path of the file, or its bytes.
@@ -84,6 +86,7 @@ def create(
     """
     ort, _ = load()
     given = options_for(provider)
+    preload(provider.name)
     providers: list[tuple[str, dict[str, str]]] | None = None
     plugin = _plugin(provider)
     if plugin is not None:
@@ -94,8 +97,7 @@ def create(
         options.add_provider_for_devices([device], rest)
     else:
         _require(ort, provider.name)
-        _preload(ort, provider.name)
-        providers = [(provider.name, given)]
+        providers = [(provider.name, given), *_behind(ort, provider.name, given)]
         if provider.name != CPU and not _forbids_cpu(options):
             providers.append((CPU, {}))
     started = time.perf_counter_ns()
@@ -180,7 +182,7 @@ def options_for(provider: Provider) -> dict[str, str]:
     if not device.lower().startswith(("gpu-", "mig-")):
         return provider.options
     try:
-        return {**provider.options, "device_id": str(ordinal_of(device, visible_gpus()))}
+        return {**provider.options, "device_id": str(number_of(device, visible_gpus()))}
     except NoSuchGpu as error:
         raise ProviderMissing(str(error)) from error
 
@@ -221,17 +223,26 @@ def _require(ort: ModuleType, name: str) -> None:
         raise ProviderMissing(f"{name} is not among {', '.join(available)}")
 
 
+def _behind(ort: ModuleType, name: str, given: dict[str, str]) -> list[tuple[str, dict[str, str]]]:
+    """What takes nodes before the CPU does: those that TensorRT leaves, CUDA, as is advised."""
+    cuda = "CUDAExecutionProvider"
+    if name != "TensorrtExecutionProvider" or cuda not in ort.get_available_providers():
+        return []
+    return [(cuda, {key: value for key, value in given.items() if key == "device_id"})]
+
+
 #: Providers that need CUDA's libraries.
 _ON_CUDA = ("CUDAExecutionProvider", "TensorrtExecutionProvider", "NvTensorRTRTXExecutionProvider")
 
 
-def _preload(ort: ModuleType, name: str) -> None:
+def preload(name: str) -> None:
     """Load CUDA's and cuDNN's libraries from the packages that brought them.
 
     ``pip install onnxruntime-gpu[cuda,cudnn]`` puts them where the loader does not look; ONNX
-    Runtime finds them there when it is told to (since 1.21). Those of the system are used
-    otherwise, as always.
+    Runtime finds them there when it is told to (since 1.21), and then registers a CUDA provider
+    that it brings as a plug-in. Those of the system are used otherwise, as always.
     """
+    ort, _ = load()
     if name in _ON_CUDA and hasattr(ort, "preload_dlls") and not _preloaded:
         _preloaded.append(name)
         ort.preload_dlls()

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_ortbench.core.case import Case
+from pytest_ortbench.core.case import Case, Provider
 from pytest_ortbench.core.model import Reference
 from pytest_ortbench.core.precision import floor_of, has_fixed_ranges, own_precision
 from tests.results_factory import make_case
@@ -91,6 +91,30 @@ def case(
 )
 def test_floor(asked: Case, sqnr_db: float, of: str) -> None:
     found = floor_of(asked)
+    assert (found.sqnr_db, found.of) == (sqnr_db, of)
+
+
+def on(name: str, **options: str) -> Provider:
+    return Provider(alias=name, name=f"{name}ExecutionProvider", options=options)
+
+
+@pytest.mark.parametrize(
+    ("provider", "asked", "sqnr_db", "of"),
+    [
+        (on("CUDA"), case("native"), 40, "native in TF32"),
+        (on("Tensorrt", trt_fp16_enable="False"), case("fp32"), 40, "fp32 in TF32"),
+        (on("CUDA", use_tf32="1"), case("fp32"), 40, "fp32 in TF32"),
+        (on("CUDA", use_tf32="0"), case("native"), 60, "native"),
+        (on("OpenVINO"), case("native"), 60, "native"),
+        (on("CUDA"), case("fp16", recipe={"base": "fp16"}), 40, "fp16"),
+        (on("CUDA"), case("int4", recipe={"base": "int4"}), 10, "int4"),
+        (on("CUDA"), case("mine", recipe={"base": "fp32", "sqnr_floor_db": "55"}), 55, "mine"),
+    ],
+)
+def test_products_in_tf32_keep_as_many_bits_as_float16(
+    provider: Provider, asked: Case, sqnr_db: float, of: str
+) -> None:
+    found = floor_of(replace(asked, provider=provider))
     assert (found.sqnr_db, found.of) == (sqnr_db, of)
 
 

@@ -166,3 +166,18 @@ def test_webgpus_inputs_can_not_be_bound_where_its_graph_replays(io: str) -> Non
     assert failure is not None
     assert "only in the host's memory" in failure.message
     assert failure.hint == "Leave the option out"
+
+
+def test_switches_of_tensorrt_are_written_as_it_takes_them() -> None:
+    """It refuses 1 and 0, and takes numbers as they are."""
+    written = {"trt_fp16_enable": "1", "trt_int8_enable": "0", "trt_min_subgraph_size": "1"}
+    check_options("tensorrt", written)
+    taken = with_options(parse_provider("tensorrt"), written).options
+    assert taken == {
+        "trt_fp16_enable": "True",
+        "trt_int8_enable": "False",
+        "trt_min_subgraph_size": "1",
+    }
+    recorded = with_options(parse_provider("tensorrt"), {"trt_cuda_graph_enable": "1"})
+    assert captures_graph(recorded)
+    assert with_options(parse_provider("cuda"), {"use_tf32": "1"}).options == {"use_tf32": "1"}

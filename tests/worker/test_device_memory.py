@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import replace
 from types import ModuleType, SimpleNamespace
 
 import pytest
@@ -11,8 +12,9 @@ import pytest
 from pytest_ortbench.core.case import Provider
 from pytest_ortbench.worker.cuda_driver import uuid_of
 from pytest_ortbench.worker.device_memory import DeviceMemory
-from pytest_ortbench.worker.gpu_choice import chosen_gpu
-from pytest_ortbench.worker.gpus import gpus
+from pytest_ortbench.worker.gpu_choice import chosen_gpu, number_of
+from pytest_ortbench.worker.gpus import NoSuchGpu, gpus, visible_gpus
+from pytest_ortbench.worker.nvml_meter import NvmlMeter
 
 CUDA = Provider(alias="cuda", name="CUDAExecutionProvider")
 #: With it numbers are certain, though the stand-in's devices are of three models.
@@ -30,6 +32,9 @@ class FakeNvml(ModuleType):
         self.used = [1000, 2000, 3000]
         self.processes: dict[int, list[SimpleNamespace]] = {}
         self.broken = ""
+        self.lost: set[int] = set()
+        self.sliced: set[int] = set()
+        self.tells_processes = True
 
     def nvmlInit(self) -> None:
         if self.broken:
@@ -39,7 +44,16 @@ class FakeNvml(ModuleType):
         return len(self.used)
 
     def nvmlDeviceGetHandleByIndex(self, index: int) -> int:
+        if index in self.lost:
+            raise self.NVMLError("GPU is lost")
         return index
+
+    NVML_DEVICE_MIG_ENABLE = 1
+
+    def nvmlDeviceGetMigMode(self, handle: int) -> list[int]:
+        if handle not in self.sliced:
+            raise self.NVMLError("Not Supported")
+        return [1, 1]
 
     def nvmlDeviceGetUUID(self, handle: int) -> bytes:
         return f"GPU-{'abc'[handle]}1234".encode()
@@ -54,6 +68,8 @@ class FakeNvml(ModuleType):
         return SimpleNamespace(used=self.used[handle])
 
     def nvmlDeviceGetComputeRunningProcesses(self, handle: int) -> list[SimpleNamespace]:
+        if not self.tells_processes:
+            raise self.NVMLError("Function Not Found")
         return self.processes.get(handle, [])
 
 
@@ -211,3 +227,53 @@ def test_gpus_are_facts_of_a_runtime(nvml: FakeNvml) -> None:
         "GPU-b1234": "Example 1, driver 575.1",
         "GPU-c1234": "Example 2, driver 575.1",
     }
+
+
+def test_a_driver_that_tells_no_processes_tells_the_rise_of_the_device(nvml: FakeNvml) -> None:
+    nvml.tells_processes = False
+    memory = DeviceMemory(CUDA, BY_BUS)
+    nvml.used[0] += 400
+    memory.note_context()
+    nvml.used[0] += 600
+    assert memory.read()[0] == 600
+    assert memory.neighbours() is None
+
+
+def test_a_gpu_that_fell_off_the_bus_hides_no_other(nvml: FakeNvml) -> None:
+    nvml.lost = {0}
+    assert list(gpus()) == ["GPU-b1234", "GPU-c1234"]
+    assert DeviceMemory(CUDA, BY_BUS).device == "GPU-b1234"
+
+
+def test_a_gpu_in_slices_is_not_read_as_a_whole(nvml: FakeNvml) -> None:
+    nvml.sliced = {0}
+    memory = DeviceMemory(CUDA, BY_BUS)
+    assert memory.read() == (
+        None,
+        "NVML: GPU-a1234 is cut into MIG slices, and what is read is that of the device",
+    )
+
+
+def test_the_gpu_of_a_uuid_is_read_whatever_number_cuda_gives_it(nvml: FakeNvml) -> None:
+    # CUDA puts the fastest first: not the first one on the bus.
+    cudas = ["c1234", "a1234", "b1234"]
+    provider = replace(CUDA, options={"device_id": "GPU-c"})
+    found = chosen_gpu(nvml, provider, {}, ask_cuda=cudas.__getitem__)
+    assert (found.uuid, found.handle) == ("GPU-c1234", 2)
+    assert number_of("GPU-c", visible_gpus({}), ask_cuda=cudas.__getitem__) == 0
+    assert number_of("GPU-b", visible_gpus({}), ask_cuda=cudas.__getitem__) == 2
+    with pytest.raises(NoSuchGpu, match="which number CUDA gives GPU-c1234 is not known"):
+        number_of("GPU-c", visible_gpus({}), ask_cuda=lambda _: "")
+
+
+def test_a_driver_before_535_says_by_the_old_name_why_the_clock_is_held_back() -> None:
+    class OldDriver(FakeNvml):
+        def nvmlDeviceGetCurrentClocksEventReasons(self, _: int) -> int:
+            raise self.NVMLError("Function Not Found")
+
+        def nvmlDeviceGetCurrentClocksThrottleReasons(self, _: int) -> int:
+            return 0x40
+
+    meter = NvmlMeter.__new__(NvmlMeter)
+    meter._nvml, meter._handle = OldDriver(), 0
+    assert meter._throttle_bits() == 0x40

@@ -185,7 +185,8 @@ def test_a_device_that_can_not_be_read_leaves_the_others_alone(library: Path) ->
         "0": "GPU-ab02-4444-5555",
         "1": no.format("Not Supported"),
         "2": no.format("Insufficient Permissions"),
-        "3": "MIG is on: counter and power are those of the whole board",
+        "3": "NVML: GPU-ab32-4444-5555 is cut into MIG slices, and what is read is that of the "
+        "device",
         "4": "a virtual GPU: counter and power are those of the whole board",
         "5": "NVML: there is no GPU number 5, NVML knows 5",
     }

@@ -26,9 +26,9 @@ def test_the_first_worker_builds_and_the_others_load(tmp_path: Path) -> None:
     folder = provider.options["trt_engine_cache_path"]
     assert state == "cold"
     assert provider.options == {
-        "trt_engine_cache_enable": "1",
+        "trt_engine_cache_enable": "True",
         "trt_engine_cache_path": folder,
-        "trt_timing_cache_enable": "1",
+        "trt_timing_cache_enable": "True",
         "trt_timing_cache_path": folder,
     }
     assert Path(folder).parent == tmp_path

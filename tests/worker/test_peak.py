@@ -22,8 +22,7 @@ from .sessions import cpu_session
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small products and few runs: what is tested is not how fast this machine is."""
     monkeypatch.setattr(peak, "_SIDES", (16, 32))
-    monkeypatch.setattr(peak, "_PASS_SIDE", 64)
-    monkeypatch.setattr(peak, "_PASS_BYTES", 4 * 64 * 64)
+    monkeypatch.setattr(peak, "_PASS_SIDES", (64,))
     monkeypatch.setattr(peak, "_ROUND_NS", 1)
 
 
@@ -104,3 +103,23 @@ def test_each_ceiling_is_the_best_of_several_trials(tmp_path: Path, quick: None)
     assert len(found.macs_trials_per_s) == len(found.bytes_trials_per_s) == 3
     assert found.macs_per_s == max(found.macs_trials_per_s)
     assert found.bytes_per_s == max(found.bytes_trials_per_s)
+
+
+def test_on_a_device_the_largest_pass_that_there_is_room_for_counts(
+    tmp_path: Path, quick: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(peak, "_DEVICE_PASS_SIDES", (1024, 512, 256))
+
+    def fastest_ns(bench: object, model: bytes, feeds: dict[str, np.ndarray]) -> int:
+        if feeds["x"].shape[0] > 512:
+            raise MemoryError("no room")
+        return 1000
+
+    monkeypatch.setattr(peak._Bench, "fastest_ns", fastest_ns)
+    case = replace(
+        case_of(relu(tmp_path / "m.onnx")),
+        provider=Provider(alias="cuda", name="CUDAExecutionProvider"),
+    )
+    found = peak_of(case, "float", threads=1)
+    assert (found.copy_bytes, found.reason) == (4 * 512**2, "")
+    assert found.bytes_per_s == pytest.approx(2 * 4 * 512**2 / 1e-6)

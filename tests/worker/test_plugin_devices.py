@@ -87,3 +87,20 @@ def test_a_plug_in_without_such_an_option_goes_by_its_device(
 ) -> None:
     provider = Provider(alias="acme", name="AcmeEP", device="gpu", options={"device_id": "2"})
     assert given_to(provider, MIXED, monkeypatch) == (1, {"device_id": "2"})
+
+
+def test_a_plug_in_that_tells_cudas_number_is_taken_at_its_word(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    offered = [
+        device("GPU", ep=CUDA, options={"device_id": "1"}),
+        device("GPU", ep=CUDA, options={"device_id": "0"}),
+    ]
+    for number, index in (("0", 1), ("1", 0)):
+        provider = Provider(alias="cuda", name=CUDA, device=number, options={"device_id": number})
+        assert given_to(provider, offered, monkeypatch) == (index, {})
+    absent = Provider(alias="cuda", name=CUDA, device="2", options={"device_id": "2"})
+    monkeypatch.setattr(session, "_plugin", lambda _: Plugin(name=CUDA, library=""))
+    monkeypatch.setattr(session, "devices", lambda _: offered)
+    with pytest.raises(PluginMissing, match="has no device '2' here"):
+        session.create(b"", absent, Options())

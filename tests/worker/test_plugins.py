@@ -25,11 +25,13 @@ from pytest_ortbench.worker.plugins import (
 )
 
 
-def device(kind: str, *, ep: str = "AcmeEP", model: int = 1) -> Any:
+def device(
+    kind: str, *, ep: str = "AcmeEP", model: int = 1, options: dict[str, str] | None = None
+) -> Any:
     hardware = SimpleNamespace(
         type=SimpleNamespace(name=kind), vendor="Acme", vendor_id=7, device_id=model
     )
-    return SimpleNamespace(ep_name=ep, device=hardware)
+    return SimpleNamespace(ep_name=ep, device=hardware, ep_options=options or {})
 
 
 SEVERAL = [device("CPU"), device("GPU"), device("GPU"), device("GPU", model=2), device("NPU")]

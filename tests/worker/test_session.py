@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import onnxruntime
 import pytest
@@ -173,3 +173,53 @@ def test_a_runtime_that_knows_no_plug_ins(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.delattr(onnxruntime, "register_execution_provider_library")
     with pytest.raises(ProviderMissing, match=r"1\.22 is the first that can"):
         make(Provider(alias="x", name="X", library="/x.so"))
+
+
+class Made:
+    """A session that says which providers it was made with."""
+
+    providers: ClassVar[object] = None
+
+    def __init__(self, *_: object, providers: object, **__: object) -> None:
+        Made.providers = providers
+
+    def disable_fallback(self) -> None:
+        pass
+
+    def get_providers(self) -> list[str]:
+        return ["TensorrtExecutionProvider", "CUDAExecutionProvider", CPU]
+
+    def get_provider_options(self) -> dict[str, dict[str, str]]:
+        return {"TensorrtExecutionProvider": {"device_id": "1", "trt_fp16_enable": "1"}}
+
+
+@pytest.mark.parametrize("built", [True, False])
+def test_behind_tensorrt_comes_cuda_on_the_same_gpu(
+    monkeypatch: pytest.MonkeyPatch, built: bool
+) -> None:
+    names = ["TensorrtExecutionProvider", *(["CUDAExecutionProvider"] if built else []), CPU]
+    monkeypatch.setattr(onnxruntime, "InferenceSession", Made)
+    monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: names)
+    monkeypatch.setattr(sessions, "_preloaded", ["CUDAExecutionProvider"])
+    options = {"device_id": "1", "trt_fp16_enable": "True"}
+    make(Provider(alias="tensorrt", name="TensorrtExecutionProvider", options=options))
+    cuda = [("CUDAExecutionProvider", {"device_id": "1"})] if built else []
+    assert Made.providers == [("TensorrtExecutionProvider", options), *cuda, (CPU, {})]
+
+
+def test_libraries_of_packages_are_loaded_before_a_plug_in_is_asked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Else one that ONNX Runtime brings finds no CUDA, and offers no device."""
+    done: list[str] = []
+
+    def asked(_: Provider) -> None:
+        done.append("plug-in")
+        raise ProviderMissing("none")
+
+    monkeypatch.setattr(sessions, "_preloaded", [])
+    monkeypatch.setattr(onnxruntime, "preload_dlls", lambda: done.append("preload"), raising=False)
+    monkeypatch.setattr(sessions, "_plugin", asked)
+    with pytest.raises(ProviderMissing):
+        make(Provider(alias="cuda", name="CUDAExecutionProvider"))
+    assert done == ["preload", "plug-in"]
