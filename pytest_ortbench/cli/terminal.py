@@ -6,6 +6,7 @@ wrote; so all of it goes through :func:`say`, which lets no control character th
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import shutil
@@ -71,6 +72,11 @@ def write(text: str, *, to: TextIO | None = None) -> None:
         stream.flush()
     except BrokenPipeError as error:
         raise ReaderGone from error
+    except OSError as error:
+        # Windows' way to say so.
+        if sys.platform == "win32" and error.errno == errno.EINVAL:
+            raise ReaderGone from error
+        raise
 
 
 def inert(text: str, *, styled: bool = False) -> str:

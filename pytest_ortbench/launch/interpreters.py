@@ -130,12 +130,16 @@ def _of_pyenv() -> Iterator[Path]:
 
 
 def _of_uv() -> Iterator[Path]:
-    import platformdirs  # only where a runtime is made
-
     chosen = os.environ.get("UV_PYTHON_INSTALL_DIR")
-    yield from _executables(
-        Path(chosen) if chosen else platformdirs.user_data_path("uv") / "python"
-    )
+    yield from _executables(Path(chosen) if chosen else _data_of_uv() / "python")
+
+
+def _data_of_uv() -> Path:
+    """Where uv keeps what it installs: by XDG everywhere but on Windows, on macOS, too."""
+    roaming = os.environ.get("APPDATA", "")
+    if sys.platform == "win32" and roaming:
+        return Path(roaming) / "uv" / "data"
+    return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "uv"
 
 
 def _executables(versions: Path) -> Iterator[Path]:

@@ -139,7 +139,7 @@ class ProcessLauncher:
         """Return a file of what the reference scores on the case's labelled data, tried once."""
         case = reference_case(case)
         if self._own_scores is None:
-            self._own_scores = tempfile.TemporaryDirectory(prefix="ortbench-scores-")
+            self._own_scores = _folder("scores")
         path = Path(self._own_scores.name) / f"scores-{reference_key(case)}.npz"
         if not path.exists():
             self._in_reference_runtime(case, path, self._write_scores)
@@ -305,7 +305,7 @@ class ProcessLauncher:
         if not case.runtime.shares_files:
             return ""
         if self._own_engines is None:
-            self._own_engines = tempfile.TemporaryDirectory(prefix="ortbench-engines-")
+            self._own_engines = _folder("engines")
         return self._own_engines.name
 
     def _start_for(self, case: Case, worker: int) -> WorkerProcess:
@@ -328,8 +328,13 @@ class ProcessLauncher:
             self._log_folder.mkdir(parents=True, exist_ok=True)
             return self._log_folder
         if self._own_logs is None:
-            self._own_logs = tempfile.TemporaryDirectory(prefix="ortbench-logs-")
+            self._own_logs = _folder("logs")
         return Path(self._own_logs.name)
+
+
+def _folder(kind: str) -> tempfile.TemporaryDirectory[str]:
+    """A folder of the run's own; what a worker on Windows holds open still is left behind."""
+    return tempfile.TemporaryDirectory(prefix=f"ortbench-{kind}-", ignore_cleanup_errors=True)
 
 
 def _files(process: WorkerProcess, deadline: float, case: Case) -> Files:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import queue
 import select
@@ -15,6 +16,8 @@ _CHUNK = 1 << 16
 _EARLY_LIMIT = 1 << 20
 #: ``poll`` takes no more than 24 days at once, and --ort-timeout may be any number of seconds.
 _LONGEST_WAIT_S = 86_400.0
+#: How long threads are waited for at once.
+_SLICE_S = 0.25
 
 _Item = TypeVar("_Item")
 
@@ -188,9 +191,11 @@ def _write(descriptor: int, data: memoryview) -> int:
 
 
 def _take(source: queue.SimpleQueue[_Item], deadline: float | None) -> _Item:
-    left_s = None if deadline is None else max(0.0, deadline - time.monotonic())
-    timeout = None if left_s is None else min(left_s, threading.TIMEOUT_MAX)
-    try:
-        return source.get(timeout=timeout)
-    except queue.Empty:
-        raise DeadlinePassed from None
+    while True:
+        left_s = math.inf if deadline is None else max(0.0, deadline - time.monotonic())
+        try:
+            # In slices: on Windows no Ctrl-C ends a wait before Python 3.13.
+            return source.get(timeout=min(left_s, _SLICE_S))
+        except queue.Empty:
+            if left_s <= _SLICE_S:
+                raise DeadlinePassed from None

@@ -142,8 +142,7 @@ class WorkerProcess:
             return
         self._paused = True
         if sys.platform == "win32":
-            for process in _processes(self.pid):
-                process.suspend()
+            _each(self.pid, lambda process: process.suspend())
             return
         self._signal(signal.SIGSTOP)
         if hasattr(os, "waitid"):
@@ -155,8 +154,7 @@ class WorkerProcess:
             return
         self._paused = False
         if sys.platform == "win32":
-            for process in _processes(self.pid):
-                process.resume()
+            _each(self.pid, lambda process: process.resume())
         else:
             self._signal(signal.SIGCONT)
 
@@ -289,14 +287,27 @@ class WorkerProcess:
     def _finish(self) -> Ending:
         """Kill what is left of the group, reap the process, close the pipes."""
         if sys.platform == "win32":
-            self._process.kill()
+            self._kill_tree()
         else:
             self._signal(signal.SIGKILL)
         code = self._process.wait()
         self._channel.close()
-        if self.log.exists() and self.log.stat().st_size == 0:
-            self.log.unlink()
+        # Windows lets no file be removed that somebody has open still.
+        with contextlib.suppress(OSError):
+            if self.log.stat().st_size == 0:
+                self.log.unlink()
         return ending(code)
+
+    def _kill_tree(self) -> None:
+        """Kill the process and those that it started, and wait for them."""
+        import psutil  # only where there are no process groups to kill
+
+        found = _processes(self.pid)
+        for process in found:
+            with contextlib.suppress(psutil.Error):
+                process.kill()
+        self._process.kill()
+        psutil.wait_procs(found, timeout=_CLOSING_S)
 
     def _signal(self, number: signal.Signals) -> None:
         # Nothing may be left of the group; macOS says so with EPERM.
@@ -333,10 +344,22 @@ def _processes(pid: int) -> list[psutil.Process]:
 
     The ``python.exe`` of a virtual environment only starts the interpreter, which is its child.
     """
-    import psutil  # only where there are no stop signals
+    import psutil  # only where there are neither stop signals nor process groups
 
-    process = psutil.Process(pid)
-    return [process, *process.children(recursive=True)]
+    try:
+        process = psutil.Process(pid)
+        return [process, *process.children(recursive=True)]
+    except psutil.Error:  # it is gone, and the next question says so
+        return []
+
+
+def _each(pid: int, act: Callable[[psutil.Process], None]) -> None:
+    """Do something to a process and those that it started, as far as they are there still."""
+    import psutil
+
+    for process in _processes(pid):
+        with contextlib.suppress(psutil.Error):
+            act(process)
 
 
 #: What a signal usually means, as the next step.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
@@ -62,6 +63,8 @@ class RequirementList:
     def to_install(self, *, onnxruntime: str = "") -> list[str]:
         """Return what to install: the requirements, and a limit on numpy where one is known.
 
+        Off Linux psutil, too, which tells a worker its cores and its memory there.
+
         Args:
             onnxruntime: Version of ONNX Runtime that came of it, if it was installed already.
         """
@@ -70,9 +73,10 @@ class RequirementList:
         # Beside the plain one the others are plug-ins, which count their own versions.
         runtimes = [by_name["onnxruntime"]] if "onnxruntime" in by_name else by_name.values()
         versions = [onnxruntime or _pinned(each) for each in runtimes if _is_ort(each)]
+        more = [] if sys.platform == "linux" or "psutil" in by_name else ["psutil"]
         if "numpy" not in by_name and any(needs_numpy_1(version) for version in versions):
-            return [*self.requirements, "numpy<2"]
-        return list(self.requirements)
+            more.append("numpy<2")
+        return [*self.requirements, *more]
 
 
 def needs_numpy_1(onnxruntime: str) -> bool:

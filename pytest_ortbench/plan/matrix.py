@@ -28,6 +28,7 @@ from pytest_ortbench.plan.feeds import (
 )
 from pytest_ortbench.plan.provider_options import (
     refuse_capture,
+    refuse_session,
     with_options,
 )
 from pytest_ortbench.plan.recipes import shipped
@@ -261,7 +262,10 @@ def _cases_of(
             )
             case = with_stages(case, request.stages)
             standing = (
-                target.refusal or made.refusal or refuse_capture(provider, point.io, case.callers)
+                target.refusal
+                or made.refusal
+                or refuse_capture(provider, point.io, case.callers)
+                or refuse_session(provider, point.session)
             )
             yield Planned(
                 case=case,

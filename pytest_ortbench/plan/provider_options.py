@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
-from pytest_ortbench.core.case import Provider
+from pytest_ortbench.core.case import Provider, SessionConfig
 from pytest_ortbench.core.errors import UsageError, did_you_mean
 from pytest_ortbench.core.graph_capture import captures_graph
 from pytest_ortbench.core.outcome import Failure
@@ -16,6 +16,8 @@ from pytest_ortbench.plan.option_tables import ANY, SWITCH, TABLES, WHOLE, Rule
 PLACE = "--ort-provider-option"
 
 _SWITCHES = ("0", "1", "true", "false", "True", "False")
+#: Off and on, for providers that take nothing else.
+_SWITCHED = {"tensorrt": ("False", "True"), "dml": ("False", "True"), "coreml": ("0", "1")}
 #: What may stand before a key of WebGPU: ``ep.webgpuexecutionprovider.preferredLayout``.
 _PREFIX = re.compile(r"ep\.[A-Za-z0-9_]+\.")
 #: How a declared table of the configuration is written.
@@ -125,6 +127,20 @@ def refuse_capture(provider: Provider, io: str, callers: int = 1) -> Failure | N
     return None
 
 
+def refuse_session(provider: Provider, session: SessionConfig) -> Failure | None:
+    """Say what DirectML would change about a session by itself, ``None`` where it changes nothing.
+
+    ONNX Runtime runs it without memory patterns and sequentially, whatever was asked for.
+    """
+    if provider.alias != "dml":
+        return None
+    if session.execution_mode == "parallel":
+        return _refused("dml runs sequentially only", "Leave session.execution_mode out")
+    if session.enable_mem_pattern:
+        return _refused("dml has no memory patterns", "Leave session.enable_mem_pattern out")
+    return None
+
+
 def _refused(message: str, hint: str) -> Failure:
     return Failure(kind="unsupported", phase="session", message=message, hint=hint)
 
@@ -134,10 +150,14 @@ _CAPTURE_BOUND = ("cuda", "rocm", "tensorrt", "nvtensorrtrtx")
 
 
 def _as_taken(alias: str, key: str, value: str) -> str:
-    """A switch of TensorRT as its binding takes it, which refuses ``1`` and ``0``."""
-    if alias == "tensorrt" and TABLES[alias].get(key) == SWITCH:
-        return {"1": "True", "0": "False"}.get(value, value)
-    return value
+    """A switch as the provider takes it.
+
+    TensorRT and DirectML refuse ``1`` and ``0``; CoreML takes whatever is not ``1`` for off.
+    """
+    if alias not in _SWITCHED or TABLES[alias].get(key) != SWITCH:
+        return value
+    off, on = _SWITCHED[alias]
+    return {"0": off, "false": off, "1": on, "true": on}.get(value.lower(), value)
 
 
 def _check_value(alias: str, key: str, value: str, rule: Rule, place: str) -> None:

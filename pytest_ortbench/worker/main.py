@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import os
-import select
-import signal
 import sys
-import threading
-import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -54,6 +50,7 @@ from pytest_ortbench.schema.protocol import (
 from pytest_ortbench.schema.wire import decode_frame, encode_frame
 from pytest_ortbench.worker import runtime
 from pytest_ortbench.worker.measured import MeasuredCase
+from pytest_ortbench.worker.orphaned import end_with_host
 from pytest_ortbench.worker.probe import probe
 from pytest_ortbench.worker.session import CPU, FellBack, create, session_options
 
@@ -61,12 +58,6 @@ if TYPE_CHECKING:
     from onnxruntime import InferenceSession
 
     from pytest_ortbench.worker.staging import Staging
-
-#: After the host hung up, a call that still runs gets this long before the process ends anyway.
-_GRACE_S = 2.0
-
-#: From linux/prctl.h.
-_PR_SET_PDEATHSIG = 1
 
 
 def serve(incoming: BinaryIO, outgoing: BinaryIO, token: str) -> None:
@@ -78,7 +69,7 @@ def serve(incoming: BinaryIO, outgoing: BinaryIO, token: str) -> None:
         token: What every frame starts with.
     """
     conversation = Conversation(outgoing, token)
-    _end_with_host(incoming, conversation.end)
+    end_with_host(incoming, conversation.end)
     for line in incoming:
         ours, plain = decode_frame(token, line)
         if not ours:
@@ -358,41 +349,3 @@ def _fed(feeds: Mapping[str, object]) -> tuple[str, ...]:
         kind = type(value).__name__ if shape is None else f"{dtype} {list(shape)}"
         described.append(f"{name}: {kind}")
     return tuple(described)
-
-
-def _wake_when_orphaned() -> None:
-    """Have the kernel let this process go on when its parent dies (Linux only).
-
-    A worker that is suspended while the other side of a pair is measured sees no end of file, and
-    would stay stopped for ever if the host were killed meanwhile.
-    """
-    if not sys.platform.startswith("linux"):
-        return
-    import ctypes  # costs milliseconds, and only workers need it
-
-    prctl = getattr(ctypes.CDLL(None), "prctl", None)
-    if prctl is not None:
-        prctl(_PR_SET_PDEATHSIG, int(signal.SIGCONT))
-
-
-def _end_with_host(incoming: BinaryIO, end: Callable[[], None]) -> None:
-    """End this process group when the host is gone, even if a native call never returns.
-
-    The thread sleeps in ``poll`` on the hang-up of the channel and takes no time meanwhile. The
-    main loop sees the end of file too and normally is faster.
-    """
-    _wake_when_orphaned()
-    if not hasattr(select, "poll"):  # Windows
-        return
-
-    def wait() -> None:
-        poll = select.poll()
-        poll.register(incoming.fileno(), 0)
-        poll.poll()
-        time.sleep(_GRACE_S)
-        end()
-        os.killpg(0, signal.SIGKILL)
-        # Nobody kills the first process of a container from inside it.
-        os._exit(128 + signal.SIGKILL)
-
-    threading.Thread(target=wait, name="ortbench-hang-up", daemon=True).start()

@@ -341,7 +341,8 @@ class MeasuredCase:
         """Time the first inference of the first session alone; then all callers stand ready."""
         sessions = [session, *self._others]
         bindings = [binding_of(self.case, each, self.feeds) for each in sessions]
-        if self._uncaptured != self._provider or has_numeric_outputs(session):
+        captured = self._uncaptured != self._provider
+        if bindings[0] is not None and (captured or has_numeric_outputs(session)):
             self._binding = bindings[0]
         took = array("q")
         for each, binding in zip(sessions, bindings, strict=True):

@@ -91,7 +91,10 @@ def profile_operators(
     """
     import tempfile  # long after the start, to which it would add
 
-    with tempfile.TemporaryDirectory(prefix="ortbench-profile-") as folder:
+    # A session that failed has its trace open still, which Windows does not remove.
+    with tempfile.TemporaryDirectory(
+        prefix="ortbench-profile-", ignore_cleanup_errors=True
+    ) as folder:
         setting = _Setting(case=case, feeds=feeds, threads=threads, folder=Path(folder))
         counted = _counted_run(setting)
         work = work_of_nodes(counted)

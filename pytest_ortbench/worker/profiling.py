@@ -49,7 +49,10 @@ def profile(
     """
     import tempfile  # long after the start, to which it would add
 
-    with tempfile.TemporaryDirectory(prefix="ortbench-profile-") as folder:
+    # A session that failed has its trace open still, which Windows does not remove.
+    with tempfile.TemporaryDirectory(
+        prefix="ortbench-profile-", ignore_cleanup_errors=True
+    ) as folder:
         options = session_options(config, threads=threads, profile_prefix=Path(folder) / "p")
         session, _ = create(model, without_capture(provider), options)
         started = time.perf_counter_ns()

@@ -17,7 +17,13 @@ from pytest_ortbench.launch.installer import (
     find_installer,
     pythons_of,
 )
-from pytest_ortbench.launch.interpreters import Interpreter, ask, choose, find_interpreters
+from pytest_ortbench.launch.interpreters import (
+    Interpreter,
+    _data_of_uv,
+    ask,
+    choose,
+    find_interpreters,
+)
 from tests.launch.fake_installer import HERE
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the stand-ins are sh scripts")
@@ -219,6 +225,24 @@ def test_pythons_on_path_of_pyenv_and_of_uv_are_found(put: Put) -> None:
     found = {each.text: each.path for each in find_interpreters()}
     assert found.pop(HERE.text)
     assert found == {text: str(path) for text, path in expected.items()}
+
+
+@pytest.mark.parametrize(
+    ("platform", "variables", "folder"),
+    [
+        ("linux", {"XDG_DATA_HOME": "/data"}, "/data/uv"),
+        # By XDG on macOS, too, and not where macOS keeps what applications store.
+        ("darwin", {"XDG_DATA_HOME": "", "HOME": "/home/me"}, "/home/me/.local/share/uv"),
+        ("win32", {"APPDATA": "/Users/me/AppData/Roaming"}, "/Users/me/AppData/Roaming/uv/data"),
+    ],
+)
+def test_uvs_own_folder_of_each_platform(
+    monkeypatch: pytest.MonkeyPatch, platform: str, variables: dict[str, str], folder: str
+) -> None:
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr("sys.platform", platform)
+    assert _data_of_uv() == Path(folder)
 
 
 def test_the_newest_of_a_minor_version_of_pyenv_is_taken(put: Put) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_ortbench.core.case import Provider
+from pytest_ortbench.core.case import Provider, SessionConfig
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.graph_capture import GRAPH_CAPTURE, captures_graph
 from pytest_ortbench.core.provider_kinds import KINDS
@@ -12,6 +12,7 @@ from pytest_ortbench.plan.option_tables import ANY, SWITCH, TABLES, WHOLE
 from pytest_ortbench.plan.provider_options import (
     check_options,
     refuse_capture,
+    refuse_session,
     with_options,
 )
 from pytest_ortbench.plan.providers import parse_provider
@@ -168,16 +169,43 @@ def test_webgpus_inputs_can_not_be_bound_where_its_graph_replays(io: str) -> Non
     assert failure.hint == "Leave the option out"
 
 
-def test_switches_of_tensorrt_are_written_as_it_takes_them() -> None:
-    """It refuses 1 and 0, and takes numbers as they are."""
-    written = {"trt_fp16_enable": "1", "trt_int8_enable": "0", "trt_min_subgraph_size": "1"}
-    check_options("tensorrt", written)
-    taken = with_options(parse_provider("tensorrt"), written).options
-    assert taken == {
-        "trt_fp16_enable": "True",
-        "trt_int8_enable": "False",
-        "trt_min_subgraph_size": "1",
-    }
-    recorded = with_options(parse_provider("tensorrt"), {"trt_cuda_graph_enable": "1"})
-    assert captures_graph(recorded)
-    assert with_options(parse_provider("cuda"), {"use_tf32": "1"}).options == {"use_tf32": "1"}
+@pytest.mark.parametrize(
+    ("alias", "written", "taken"),
+    [
+        ("tensorrt", {"trt_fp16_enable": "1"}, {"trt_fp16_enable": "True"}),
+        ("tensorrt", {"trt_int8_enable": "0"}, {"trt_int8_enable": "False"}),
+        ("tensorrt", {"trt_bf16_enable": "true"}, {"trt_bf16_enable": "True"}),
+        # A number, no switch.
+        ("tensorrt", {"trt_min_subgraph_size": "1"}, {"trt_min_subgraph_size": "1"}),
+        ("dml", {"disable_metacommands": "1"}, {"disable_metacommands": "True"}),
+        ("coreml", {"EnableOnSubgraphs": "true"}, {"EnableOnSubgraphs": "1"}),
+        ("coreml", {"RequireStaticInputShapes": "False"}, {"RequireStaticInputShapes": "0"}),
+        ("cuda", {"use_tf32": "1"}, {"use_tf32": "1"}),
+    ],
+)
+def test_switches_are_written_as_the_provider_takes_them(
+    alias: str, written: dict[str, str], taken: dict[str, str]
+) -> None:
+    check_options(alias, written)
+    assert with_options(parse_provider(alias), written).options == taken
+
+
+def test_a_switch_of_tensorrt_that_records_graphs_counts_as_one() -> None:
+    assert captures_graph(with_options(parse_provider("tensorrt"), {"trt_cuda_graph_enable": "1"}))
+
+
+@pytest.mark.parametrize(
+    ("alias", "session", "message"),
+    [
+        ("dml", SessionConfig(execution_mode="parallel"), "dml runs sequentially only"),
+        ("dml", SessionConfig(enable_mem_pattern=True), "dml has no memory patterns"),
+        ("dml", SessionConfig(enable_mem_pattern=False), ""),
+        ("dml", SessionConfig(), ""),
+        ("cpu", SessionConfig(execution_mode="parallel", enable_mem_pattern=True), ""),
+    ],
+)
+def test_what_directml_would_change_by_itself_is_refused(
+    alias: str, session: SessionConfig, message: str
+) -> None:
+    failure = refuse_session(parse_provider(alias), session)
+    assert ("" if failure is None else failure.message) == message

@@ -225,6 +225,7 @@ def test_a_provider_that_is_not_here_fails_when_named_and_names_who_has_it(
     assert cases[1]["measurements"] == []
 
 
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs signals of POSIX")
 def test_a_worker_killed_from_outside_costs_that_case_only(
     pytester: pytest.Pytester, model_file: ModelFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import sys
@@ -12,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from .conftest import QUICK
+
+fcntl = pytest.importorskip("fcntl", reason="pipes and locks of POSIX")
 
 ModelFile = Callable[..., Path]
 

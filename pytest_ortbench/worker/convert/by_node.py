@@ -103,7 +103,9 @@ def compare_nodes(
         WorkerError: if one of them wants an input that there is none of.
         Exception: what ONNX and ONNX Runtime raise.
     """
-    with tempfile.TemporaryDirectory(prefix="ortbench-nodes-") as folder:
+    with tempfile.TemporaryDirectory(
+        prefix="ortbench-nodes-", ignore_cleanup_errors=True
+    ) as folder:
         right = _open(Path(reference), Path(folder), "right", custom_ops)
         other = _open(Path(variant), Path(folder), "other", custom_ops)
         names = [name for name in right.producers if name in other.producers]
