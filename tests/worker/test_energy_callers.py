@@ -22,7 +22,7 @@ from pytest_ortbench.worker.measured import MeasuredCase
 from tests.launch.cases import case_of, relu
 
 from . import energy_simulation as simulated
-from .test_energy import Laid
+from .laid_energy import Laid
 
 Over = Callable[[int], bool]
 
