@@ -8,13 +8,17 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
+
+if TYPE_CHECKING:
+    from pytest_ortbench.launch.launcher import ProcessLauncher
 
 # A test must not fail because the machine is busy.
 settings.register_profile("product", deadline=None)
@@ -76,6 +80,16 @@ NEEDS: dict[str, Need] = {
 def _nothing_known_of_this_machine(tmp_path_factory: pytest.TempPathFactory) -> None:
     """What the gate's self-test found on this machine must not decide about tests."""
     os.environ["XDG_STATE_HOME"] = str(tmp_path_factory.mktemp("state"))
+
+
+@pytest.fixture
+def launcher(tmp_path: Path) -> Iterator[ProcessLauncher]:
+    """Starts real workers; native logs are kept in the test's folder."""
+    from pytest_ortbench.launch.launcher import ProcessLauncher  # only for tests that start some
+
+    made = ProcessLauncher(log_folder=tmp_path / "logs")
+    yield made
+    made.close()
 
 
 def pytest_configure(config: pytest.Config) -> None:

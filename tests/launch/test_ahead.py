@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,13 +15,6 @@ from pytest_ortbench.launch.launcher import ProcessLauncher
 from tests.launch.cases import case_of, relu
 
 NOWHERE = Runtime(label="nowhere", command=("/no/such/python",))
-
-
-@pytest.fixture
-def launcher(tmp_path: Path) -> Iterator[ProcessLauncher]:
-    launcher = ProcessLauncher(log_folder=tmp_path / "logs")
-    yield launcher
-    launcher.close()
 
 
 @pytest.fixture

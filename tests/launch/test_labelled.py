@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,13 +24,6 @@ ELSEWHERE = Runtime(label="elsewhere", shares_files=False)
 #: The largest entry stands at 0, 1, 2, 3; the last label is wrong.
 X = np.eye(4, dtype=np.float32)
 LABELS = np.int64([0, 1, 2, 0])
-
-
-@pytest.fixture
-def launcher(tmp_path: Path) -> Iterator[ProcessLauncher]:
-    launcher = ProcessLauncher(log_folder=tmp_path / "logs")
-    yield launcher
-    launcher.close()
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,13 +20,6 @@ from pytest_ortbench.launch.launcher import ProcessLauncher
 from tests.launch.cases import case_of, relu, save, x_input
 
 _DESCRIPTORS = Path("/proc/self/fd")
-
-
-@pytest.fixture
-def launcher(tmp_path: Path) -> Iterator[ProcessLauncher]:
-    launcher = ProcessLauncher(log_folder=tmp_path / "logs")
-    yield launcher
-    launcher.close()
 
 
 def failure_of(launcher: ProcessLauncher, path: Path, **fields: object) -> Failure:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -26,12 +25,10 @@ _MESSAGE = "OpenVINO could not compile the model for NPU and runs it on its CPU 
 
 
 @pytest.fixture
-def launcher(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ProcessLauncher]:
+def launcher(launcher: ProcessLauncher, monkeypatch: pytest.MonkeyPatch) -> ProcessLauncher:
     read = WorkerProcess.read_log
     monkeypatch.setattr(WorkerProcess, "read_log", lambda process: read(process) + _WARNING)
-    launcher = ProcessLauncher(log_folder=tmp_path / "logs")
-    yield launcher
-    launcher.close()
+    return launcher
 
 
 def test_a_case_ends_as_fallback_without_samples(launcher: ProcessLauncher, tmp_path: Path) -> None:

@@ -29,13 +29,6 @@ ELSEWHERE = Runtime(label="elsewhere", shares_files=False)
 
 
 @pytest.fixture
-def launcher(tmp_path: Path) -> Iterator[ProcessLauncher]:
-    launcher = ProcessLauncher(log_folder=tmp_path / "logs")
-    yield launcher
-    launcher.close()
-
-
-@pytest.fixture
 def staged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where workers put their files: a folder of this test."""
     folder = tmp_path / "temporary"

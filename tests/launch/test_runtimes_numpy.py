@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -31,13 +30,6 @@ def InferenceSession(*arguments, **options):
     import ctypes
     ctypes.string_at(0)
 """
-
-
-@pytest.fixture
-def launcher(tmp_path: Path) -> Iterator[ProcessLauncher]:
-    launcher = ProcessLauncher(log_folder=tmp_path / "logs")
-    yield launcher
-    launcher.close()
 
 
 def old(folder: Path, text: str) -> Runtime:

@@ -25,8 +25,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals and pro
 
 
 @pytest.fixture
-def launcher(tmp_path: Path) -> Iterator[ProcessLauncher]:
-    launcher = ProcessLauncher(log_folder=tmp_path / "logs")
+def launcher(launcher: ProcessLauncher) -> Iterator[ProcessLauncher]:
     yield launcher
     launcher.close()
     assert psutil.Process().children() == []

@@ -7,7 +7,7 @@ so that only the first run on a machine pays for them.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import platformdirs
@@ -57,14 +57,6 @@ def distribution() -> Callable[[str], Runtime]:
 def here() -> Runtime:
     """The interpreter that runs these tests."""
     return current()
-
-
-@pytest.fixture
-def launcher(tmp_path: Path) -> Iterator[ProcessLauncher]:
-    """Starts real workers; native logs are kept in the test's folder."""
-    made = ProcessLauncher(log_folder=tmp_path / "logs")
-    yield made
-    made.close()
 
 
 @pytest.fixture

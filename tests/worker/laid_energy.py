@@ -20,9 +20,12 @@ class Laid:
     def __init__(self, board: simulated.Board) -> None:
         self.board = board
         self.counter = self.power = True
+        self.stuck = False
         self.temperatures: Callable[[int], float] = lambda _: 40.0
 
     def energy_j(self) -> float | None:
+        if self.stuck:
+            return 7.0
         return self.board.shown()[0] / 1000 if self.counter else None
 
     def power_w(self) -> float | None:
