@@ -23,7 +23,8 @@ class Judgement:
     """What was judged, what it came to, and why.
 
     Attributes:
-        of: What was judged: ``accuracy``, ``placement``, ``warm-up``, ``task``, ``limit``, ``gate``.
+        of: What was judged: ``accuracy``, ``placement``, ``warm-up``, ``task``, ``limit`` or
+            ``gate``.
         outcome: Good, bad, or not judged.
         reason: One sentence for people: what is bad, or which evidence is missing. Empty only where
             the outcome is good.
