@@ -264,7 +264,7 @@ class Gating:
         """What fails the run though no test of it failed; nothing where it was refused already."""
         if self._refused:
             return []
-        gone = [text for result in self.results for text in result.failures if "vanished" in text]
+        gone = [text for result in self.results if result.removed for text in result.failures]
         gone += [
             f"{key[0]} was not judged: {carried.nodeid} carries its verdict and was skipped"
             for key, carried in self._carried.items()
@@ -275,7 +275,7 @@ class Gating:
         ]
         if self._against is None and self._stored is not None and not self._stored.is_there:
             return gone
-        if not any(_compares(result) for result in self.results):
+        if not any(result.compares for result in self.results):
             gone.append("a gate was asked for, and nothing was compared")
         return gone
 
@@ -306,10 +306,3 @@ def _name(item: pytest.Item) -> str:
 def _marked(item: pytest.Item) -> tuple[Rule, ...]:
     """What the markers of a test say of the gate."""
     return read_marker(item.iter_markers("ortbench"), place=item.nodeid).gate
-
-
-def _compares(result: GateResult) -> bool:
-    """Whether a verdict compared two sides: one on a vanished case did not."""
-    from pytest_ortbench.core.gate import NO_BASELINE
-
-    return "vanished" not in result.reason and result.baseline != NO_BASELINE

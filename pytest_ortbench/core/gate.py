@@ -136,6 +136,7 @@ class GateResult:
         failures: Why the case fails, one sentence each; empty if it does not.
         warnings: What it warns of; ``--ort-gate-strict`` makes failures of them.
         wall_s: Seconds that it took.
+        removed: Whether the baseline has the case and the plan of this run has not.
     """
 
     case_id: str
@@ -154,3 +155,9 @@ class GateResult:
     failures: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     wall_s: float = 0.0
+    removed: bool = False
+
+    @property
+    def compares(self) -> bool:
+        """Whether two sides of the case were held against each other."""
+        return not self.removed and self.baseline != NO_BASELINE

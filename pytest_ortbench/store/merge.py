@@ -45,7 +45,7 @@ def merge_runs(runs: Sequence[Run], *, now: datetime | None = None, any_host: bo
         for run in ordered
         for verdict in run.gate
         # What one shard leaves out did not vanish if another one measured it.
-        if "vanished" not in verdict.reason or (verdict.case_id, verdict.runtime) not in cases
+        if not verdict.removed or (verdict.case_id, verdict.runtime) not in cases
     }
     ends = [run.finished_at for run in ordered]
     return replace(

@@ -510,7 +510,7 @@ def test_models_of_a_revision_are_called_as_what_became_of_them(
         entries = {entry["case_id"]: entry for entry in document(pytester.path)["gate"]}
         assert set(entries) == {"detector-model/native/cpu/b1", "net/native/cpu/b1"}
         assert entries["detector-model/native/cpu/b1"]["verdict"] == "slower"
-        assert "vanished" in entries["net/native/cpu/b1"]["reason"]
+        assert entries["net/native/cpu/b1"]["removed"] is True
         result.stdout.fnmatch_lines(
             ["ortbench: gate: without a counterpart on git:HEAD: classifier-model/native/cpu/b1"]
         )

@@ -69,13 +69,13 @@ def test_the_newest_result_of_a_case_counts():
     assert run.expected == 1
 
 
-def verdict(text: str, *, case=MEASURED.case, baseline="old", reason="") -> GateResult:
+def verdict(text: str, *, case=MEASURED.case, baseline="old", removed=False) -> GateResult:
     return GateResult(
         case_id=case.case_id,
         runtime=case.runtime.label,
         baseline=baseline,
         verdict=text,
-        reason=reason,
+        removed=removed,
     )
 
 
@@ -90,8 +90,8 @@ def test_the_newest_verdict_on_a_case_against_the_same_baseline_counts():
 
 
 def test_a_case_of_another_shard_did_not_vanish():
-    gone = verdict("incomparable", reason="the case vanished")
-    elsewhere = verdict("incomparable", case=make_case(model="x"), reason="the case vanished")
+    gone = verdict("incomparable", removed=True)
+    elsewhere = verdict("incomparable", case=make_case(model="x"), removed=True)
     first = dataclasses.replace(FIRST, gate=(verdict("same"),))
     second = dataclasses.replace(SECOND, gate=(gone, elsewhere))
     assert merge_runs([first, second]).gate == (verdict("same"), elsewhere)

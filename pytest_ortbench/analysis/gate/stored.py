@@ -140,6 +140,7 @@ def vanished(key: Key, baseline: str) -> GateResult:
         verdict="incomparable",
         reason=reason,
         failures=(f"{reason}. If it was renamed or removed on purpose, record a new baseline",),
+        removed=True,
     )
 
 

@@ -184,6 +184,8 @@ def test_vanished_cases_fail_and_new_ones_do_not():
     before = make_run([make_result(case=make_case(model="old"))], run_id="r1")
     after = make_run([make_result(case=make_case(model="new"))])
     (result,) = gate_runs(before, after, ())
+    assert result.removed
+    assert not result.compares
     assert result.failures == (
         "old/native/cpu/b1 vanished: r1 has it. If it was renamed or removed on purpose, record "
         "a new baseline",
