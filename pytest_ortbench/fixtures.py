@@ -285,18 +285,25 @@ class OrtBench:
             pytest.fail(f"{self.name}: stages: {stages.reason}", pytrace=False)
 
     def check_placement(self) -> None:
-        """With ``--ort-fallback=strict``: fail if another provider took computing nodes."""
-        placement = self.result.placement if self._bench.options.fallback == "strict" else None
-        if placement is None:
+        """With ``--ort-fallback=strict``: fail unless the provider ran all that computes."""
+        if self._bench.options.fallback != "strict":
             return
-        from pytest_ortbench.core.placement import nodes_elsewhere
+        from pytest_ortbench.core.placement import judge_placement, nodes_elsewhere
 
-        count = nodes_elsewhere(placement)
-        if count:
+        placement = self.result.placement
+        count = 0 if placement is None else nodes_elsewhere(placement)
+        if placement is not None and count:
             ops = ", ".join(f"{op} ({n})" for op, n in sorted(placement.ops_elsewhere.items()))
             pytest.fail(
                 f"{self.name}: {count} computing nodes did not run on "
                 f"{self.case.provider.name}: {ops} (--ort-fallback=strict)",
+                pytrace=False,
+            )
+        judgement = judge_placement(placement)
+        if not judgement.is_good:
+            pytest.fail(
+                f"{self.name}: placement is {judgement.outcome.value}: {judgement.reason} "
+                "(--ort-fallback=strict)",
                 pytrace=False,
             )
 

@@ -16,6 +16,7 @@ from pytest_ortbench.core.metrics import (
     STARTUP_METRICS,
 )
 from pytest_ortbench.core.outcome import CaseResult, Placement
+from pytest_ortbench.core.placement import is_whole
 from pytest_ortbench.core.run import Run
 
 #: What a cell may hold; ``None`` where nothing was measured.
@@ -185,9 +186,11 @@ def numbers(summary: Summary) -> dict[str, Cell]:
 
 
 def _placement_cells(placement: Placement) -> dict[str, Cell]:
+    # Where the profile proves nothing, nobody shall compute a share from what was planned.
+    whole = is_whole(placement)
     return {
-        "nodes_on_provider": placement.nodes_on_provider,
-        "nodes_total": placement.nodes_total,
+        "nodes_on_provider": placement.nodes_on_provider if whole else None,
+        "nodes_total": placement.nodes_total if whole else None,
         "partitions": placement.partitions,
         "ops_elsewhere": _pairs(placement.ops_elsewhere) or None,
         "precision_executed": placement.precision_executed,

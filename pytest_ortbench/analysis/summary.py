@@ -32,7 +32,7 @@ from pytest_ortbench.core.outcome import (
     OutputAccuracy,
     Samples,
 )
-from pytest_ortbench.core.placement import placement_ratio, time_ratio
+from pytest_ortbench.core.placement import missing_evidence, placement_ratio, time_ratio
 from pytest_ortbench.core.quantity import Quantity
 
 #: Why an exact result has no signal to noise ratio; limits read it as infinitely good.
@@ -257,8 +257,9 @@ def _add_memory(collector: Collector, measurements: Sequence[Measurement]) -> No
 
 def _add_placement(collector: Collector, result: CaseResult) -> None:
     placement = result.placement
-    if placement is None:
-        collector.reject(("placement", "time_on_provider"), _reason(result) or "no profiled run")
+    missing = missing_evidence(placement)
+    if placement is None or missing:
+        collector.reject(("placement", "time_on_provider"), _reason(result) or missing)
         return
     collector.add(
         "placement",

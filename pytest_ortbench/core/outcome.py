@@ -180,6 +180,9 @@ class Placement:
         nodes_total: All nodes that the assignment interface names.
         witness: ``agrees``, or how assignment and profile differ, or why there is no witness.
         session_providers: What the session itself lists.
+        cut_after: Events after which the profile broke off before any of its runs was complete, so
+            that the counts lack the nodes behind and claim nothing; ``None`` for a whole profile.
+        reason: Why there is no profile at all; empty if there is one.
     """
 
     provider: str
@@ -194,6 +197,8 @@ class Placement:
     nodes_total: int | None = None
     witness: str = ""
     session_providers: tuple[str, ...] = ()
+    cut_after: int | None = None
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

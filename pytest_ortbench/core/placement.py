@@ -1,20 +1,69 @@
-"""What a :class:`Placement` says: fallback, partial, and the shares. Pure; used by all layers."""
+"""What a :class:`Placement` says: fallback, partial, and the shares. Pure; used by all layers.
+
+What a profile does not show can't be claimed: one that broke off has no share, and a provider whose
+nodes may be among those that are missing has not fallen back.
+"""
 
 from __future__ import annotations
 
+import math
+
+from pytest_ortbench.core.judgement import Judgement, bad, good, unjudged
 from pytest_ortbench.core.outcome import Placement
 
 #: The provider that takes whatever the others leave, and every graph that needs no kernel at all.
 CPU = "CPUExecutionProvider"
 
 
+def judge_placement(placement: Placement | None) -> Judgement:
+    """Judge whether the asked provider ran the model.
+
+    Returns:
+        Bad for a fallback; good where a whole profile shows computing nodes on the provider, and
+        its reason names what ran elsewhere; not judged without such a profile.
+    """
+    of = "placement"
+    missing = missing_evidence(placement)
+    if placement is None or missing:
+        return unjudged(of, missing)
+    if is_fallback(placement):
+        return bad(of, f"no computing node ran on {placement.provider}")
+    elsewhere = nodes_elsewhere(placement)
+    return good(of, f"{elsewhere} computing nodes ran elsewhere" if elsewhere else "")
+
+
+def missing_evidence(placement: Placement | None) -> str:
+    """Say which evidence a placement lacks to be judged at all; empty if it has what is needed."""
+    if placement is None:
+        return "no profiled run"
+    if placement.reason:
+        return f"no profile: {placement.reason}"
+    if placement.cut_after is not None:
+        return (
+            f"the profile broke off after {placement.cut_after:,} events, before its first run was "
+            "over: nodes behind them are not seen"
+        )
+    counts = (*placement.executed.values(), *placement.shape_only.values())
+    if not all(math.isfinite(count) and count >= 0 for count in counts):
+        return "the counts of nodes are no numbers"
+    if not any(counts):
+        return "the profile names no node"
+    return ""
+
+
+def is_whole(placement: Placement) -> bool:
+    """Whether the profile is there and shows all nodes of a run."""
+    return placement.cut_after is None and not placement.reason
+
+
 def is_fallback(placement: Placement) -> bool:
     """Whether the asked provider executed no computing node at all.
 
     A graph that holds shape-only nodes alone is no fallback where the asked provider ran them, and
-    a graph that holds no node at all (outputs that are constants) is none on the CPU.
+    a graph that holds no node at all (outputs that are constants) is none on the CPU. A profile
+    that broke off tells of none.
     """
-    if placement.executed.get(placement.provider, 0):
+    if not is_whole(placement) or placement.executed.get(placement.provider, 0):
         return False
     if any(placement.executed.values()):
         return True
@@ -41,8 +90,11 @@ def placement_ratio(placement: Placement) -> float | None:
     share is unknown. Shape-only nodes elsewhere never count against the provider.
 
     Returns:
-        The share, or ``None`` where nothing computed or the inside of a partition can't be seen.
+        The share, or ``None`` where nothing computed, where the inside of a partition can't be
+        seen, and where the profile broke off.
     """
+    if not is_whole(placement):
+        return None
     elsewhere = nodes_elsewhere(placement)
     on_provider: int | None = placement.executed.get(placement.provider, 0)
     if placement.partitions and elsewhere and on_provider:
@@ -53,12 +105,14 @@ def placement_ratio(placement: Placement) -> float | None:
 
 
 def time_ratio(placement: Placement) -> float | None:
-    """Share of the time in node events spent on the asked provider, 0 … 1; ``None`` without time.
+    """Share of the time in node events spent on the asked provider, 0 … 1.
+
+    ``None`` without time, and where the profile broke off.
 
     Copies between devices count for the provider that makes them: on asynchronous devices they are
     where the host waits for kernels that were launched before.
     """
     total = sum(placement.time_ns.values())
-    if not total:
+    if not total or not is_whole(placement):
         return None
     return placement.time_ns.get(placement.provider, 0) / total

@@ -113,6 +113,8 @@ class OperatorProfile:
             ``None`` if that was not tried: one thread, or a provider that has no such threads.
         unspun_cpu_ns: CPU time of such a run.
         graph_optimization_level: What the graph was optimised with (``all``); empty if not known.
+        cut_after: Events after which the profiler broke off before a run was over, so that there
+            are no shares; ``None`` if it did not. ``reason`` says it for people.
     """
 
     runs: int = 0
@@ -134,6 +136,7 @@ class OperatorProfile:
     unspun_ns: int | None = None
     unspun_cpu_ns: int | None = None
     graph_optimization_level: str = ""
+    cut_after: int | None = None
 
     @property
     def between_ns(self) -> int:

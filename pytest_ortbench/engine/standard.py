@@ -30,6 +30,7 @@ from pytest_ortbench.core.outcome import (
     WarmUp,
 )
 from pytest_ortbench.core.placement import is_fallback
+from pytest_ortbench.engine.evidence import accuracy_afresh, accuracy_of, memory_of, placement_of
 from pytest_ortbench.engine.time_share import TimeShare, typical_ns
 from pytest_ortbench.engine.warm_up_budget import warm_up_budget_s
 from pytest_ortbench.launch.launcher import Launcher, Worker
@@ -126,14 +127,16 @@ def _one_worker(
         until = share.timed_until(typical_ns(warm_up), worker.startup, first=index == 0)
         blocks, stop = _measure_blocks(worker, case.sampling, warm_up, checks, until)
         checks.append(worker.check("last"))
-        memory = worker.memory()
+        memory = memory_of(worker)
         if index == 0:
             if worker.no_energy:
                 # Known without an energy pass, which is spared then.
                 findings.energy = Energy(reason=worker.no_energy)
-            findings.placement = worker.profile()
+            findings.placement = placement_of(worker, case)
             findings.accuracy = (
-                reference if isinstance(reference, Accuracy) else worker.accuracy(reference)
+                accuracy_afresh(launcher, case, reference, share.deadline)
+                if findings.placement.reason
+                else accuracy_of(worker, reference)
             )
             repeatable, note = repeatability(checks)
             findings.accuracy = replace(findings.accuracy, repeatable=repeatable, repeat_note=note)

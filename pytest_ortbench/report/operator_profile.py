@@ -62,8 +62,8 @@ def profile_lines(
         lines += _aligned(operator_table(profile, top))
         lines += [_cut(line, max(width, _SHORTEST)) for line in by_node]
         lines += [f"  - {hint}" for hint in hints(profile)]
-        if profile.trace:
-            lines.append(f"  trace: {profile.trace} (open it in Perfetto or chrome://tracing)")
+    if profile.trace:
+        lines.append(f"  trace: {profile.trace} (open it in Perfetto or chrome://tracing)")
     return [encodable(line, encoding) for line in lines]
 
 

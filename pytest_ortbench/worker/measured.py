@@ -213,6 +213,7 @@ class MeasuredCase:
         """Release the measured session and profile another one; no block can follow."""
         self._enter("profile")
         self._release()
+        self._provider = self._uncaptured
         placement, self.session = profile(
             self.case.variant.path,
             self._provider,
@@ -229,7 +230,7 @@ class MeasuredCase:
         self._enter("accuracy")
         # Ranges that were fixed beforehand hold at the magnitude that they were taken at.
         magnitudes = (1.0,) if has_fixed_ranges(self.case) else None
-        return accuracy.compare(self._live(), reference, magnitudes=magnitudes)
+        return accuracy.compare(self._for_any_input(), reference, magnitudes=magnitudes)
 
     def operators(self, keep: Path | None) -> OperatorProfile:
         """Time the measured session, release it, and profile another one; no block can follow."""

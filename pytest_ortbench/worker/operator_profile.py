@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 _LEAST_RUNS, _MOST_RUNS, _LONGEST_S = 6, 101, 2.0
 #: Most events in a trace; a graph of 10,000 nodes gets fewer runs.
 _MOST_EVENTS = 200_000
+#: What the profiler holds before it drops events, a little less for those outside of runs.
+_HELD_EVENTS = 990_000
 
 #: Runs that take longer than this many times the fastest were disturbed.
 _CLOSE = 1.1
@@ -96,10 +98,14 @@ def profile_operators(
         prefix="ortbench-profile-", ignore_cleanup_errors=True
     ) as folder:
         setting = _Setting(case=case, feeds=feeds, threads=threads, folder=Path(folder))
-        counted = _counted_run(setting)
-        work = work_of_nodes(counted)
-        runs = runs_for(median(plain.durations_ns), len(counted))
+        counted = _counted_run(setting, keep)
+        if counted.cut_after is not None:
+            return replace(_broken_off(counted.cut_after), trace="" if keep is None else str(keep))
+        work = work_of_nodes(counted.events)
+        runs = runs_for(median(plain.durations_ns), counted.seen)
         profile = setting.profiled(case.session, runs=runs, keep=keep)
+        if profile.cut_after is not None:
+            return replace(_broken_off(profile.cut_after), trace="" if keep is None else str(keep))
     found = summarise(
         profile,
         plain_ns=plain.durations_ns,
@@ -108,7 +114,7 @@ def profile_operators(
         cpus=cpus,
         work=work,
     )
-    element = element_of_products(counted, work, case.variant.precision)
+    element = element_of_products(counted.events, work, case.variant.precision)
     unspun = _unspun(case, feeds, threads)
     return replace(
         found,
@@ -150,17 +156,26 @@ class _Setting:
         return profiled_runs(session, run, runs=runs, keep=keep)
 
 
-def _counted_run(setting: _Setting) -> tuple[NodeEvent, ...]:
-    """Node events of one run in which weights are not packed, so that all shapes are listed.
+def _counted_run(setting: _Setting, keep: Path | None) -> Profile:
+    """Profile one run in which weights are not packed, so that all shapes are listed.
 
-    They tell how many nodes there are and what each has to do; its times are of no use.
+    It tells how many nodes there are and what each has to do; its times are of no use.
     """
     config = setting.case.session
     try:
         bare = replace(config, entries={**config.entries, **UNPACKED})
-        return setting.profiled(bare, runs=1).events
+        return setting.profiled(bare, runs=1, keep=keep)
     except Exception:  # noqa: BLE001  # a kernel may not work without its packed weights
-        return setting.profiled(config, runs=1).events
+        return setting.profiled(config, runs=1, keep=keep)
+
+
+def _broken_off(events: int) -> OperatorProfile:
+    """No profile: of a run whose end is missing nobody knows what share of it a node has."""
+    return OperatorProfile(
+        cut_after=events,
+        reason=f"the profiler broke off after {events:,} events, before the first run was over: "
+        "no shares can be told",
+    )
 
 
 def profiled_runs(
@@ -215,11 +230,17 @@ def plain_runs(run: Callable[[], object], *, longest_s: float = _LONGEST_S) -> P
     return PlainRuns(durations_ns=times[len(times) // 3 :], cpu_ns=cpu_ns)
 
 
-def runs_for(plain_ns: float, nodes: int) -> int:
-    """How many runs to profile: about two seconds, and no more events than can be kept."""
+def runs_for(plain_ns: float, events: int) -> int:
+    """How many runs to profile: about two seconds, and no more events than can be kept.
+
+    Args:
+        plain_ns: What a run takes without the profiler.
+        events: Events of one run.
+    """
     by_time = int(_LONGEST_S * 1e9 / max(plain_ns, 1.0))
-    by_events = _MOST_EVENTS // max(nodes, 1)
-    return max(_LEAST_RUNS, min(by_time, by_events, _MOST_RUNS))
+    by_events = _MOST_EVENTS // max(events, 1)
+    held = max(1, _HELD_EVENTS // max(events, 1))
+    return min(held, max(_LEAST_RUNS, min(by_time, by_events, _MOST_RUNS)))
 
 
 def summarise(

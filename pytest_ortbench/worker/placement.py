@@ -71,6 +71,7 @@ def read_profile(
         WorkerError: if the profile can't be read.
     """
     recorded = read_events(profile)
+    cut = recorded.cut_after is not None
     nodes = {event.key: event for event in recorded.events}
     kinds: dict[str, list[NodeEvent]] = {"computing": [], "shape": [], "copy": [], "control": []}
     for node in nodes.values():
@@ -101,11 +102,16 @@ def read_profile(
             sorted(Counter(n.op for n in kinds["computing"] if n.provider != provider).items())
         ),
         copies=len(kinds["copy"]),
-        precision_executed=_precision(kinds["computing"], provider),
+        precision_executed=None if cut else _precision(kinds["computing"], provider),
         nodes_on_provider=assignment.on(provider) if known else None,
         nodes_total=len(assignment.nodes) if known else None,
-        witness=witness(assignment, provider=provider, executed_outside=outside),
+        witness=(
+            "no witness: the profile broke off"
+            if cut
+            else witness(assignment, provider=provider, executed_outside=outside)
+        ),
         session_providers=_session_providers(session),
+        cut_after=recorded.cut_after,
     )
 
 

@@ -3,13 +3,19 @@
 The profile is a Chrome trace, written one event a line when the event *ends*. Per thread an
 enclosing event (a loop) therefore stands after the events inside it, which tells nesting exactly
 where time stamps, whole microseconds, can't.
+
+ONNX Runtime's profiler holds a million events and drops the others; a full disk ends the file
+anywhere. The last event of a run is ``model_run``, so a run that has one is whole.
 """
 
 from __future__ import annotations
 
 import json
+import re
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 
 from pytest_ortbench.core.errors import WorkerError
@@ -22,6 +28,9 @@ CONTROL_FLOW = frozenset({"If", "Loop", "Scan"})
 SEARCH = frozenset({"BeamSearch", "GreedySearch", "Sampling", "WhisperBeamSearch"})
 
 _SUFFIX = "_kernel_time"
+
+#: What newer versions of ONNX Runtime write last where they dropped events.
+_TRUNCATED = "profile_truncated"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,15 +102,22 @@ class Profile:
         events: The events, in the order in which they ended.
         runs: Complete runs, 1 at least.
         run_us: Duration of each complete run, as the profiler took it.
+        seen: Events of all kinds in the file, those of incomplete runs included.
+        cut_after: Events after which the profile broke off before any run was complete, so that
+            nodes are missing; ``None`` if there is a complete run.
     """
 
     events: tuple[NodeEvent, ...]
     runs: int
     run_us: tuple[int, ...] = ()
+    seen: int = 0
+    cut_after: int | None = None
 
 
 def read_events(path: Path) -> Profile:
     """Read the node events of a profile file; a truncated one gives those of its complete runs.
+
+    The file is read line by line: a million events take 700 MB.
 
     Args:
         path: What ``InferenceSession.end_profiling`` returned.
@@ -109,34 +125,72 @@ def read_events(path: Path) -> Profile:
     Raises:
         WorkerError: if the file can't be read or holds no event at all.
     """
+    reading = _Reading()
     try:
-        text = path.read_text(encoding="utf-8", errors="replace")
+        with path.open(encoding="utf-8", errors="replace") as lines:
+            for line in lines:
+                for raw in _objects(line):
+                    reading.take(raw)
     except OSError as error:
         raise _unreadable(path, f"{error.strerror or error}") from error
-    per_thread: dict[str, list[NodeEvent]] = {}
-    events: list[NodeEvent] = []
-    runs = seen = 0
-    run_us: list[int] = []
-    for raw in _objects(text):
-        seen += 1
+    if not reading.seen:
+        raise _unreadable(path, "no event could be read from it")
+    return reading.profile()
+
+
+@dataclass(slots=True)
+class _Reading:
+    """A profile while it is read: its complete runs, and the one that may still be cut off."""
+
+    seen: int = 0
+    whole: list[NodeEvent] = field(default_factory=list)
+    run_us: list[int] = field(default_factory=list)
+    current: list[NodeEvent] = field(default_factory=list)
+    broken: list[NodeEvent] = field(default_factory=list)
+    damaged: bool = False
+    unclaimed: dict[str, list[NodeEvent]] = field(default_factory=dict)
+
+    def take(self, raw: dict[str, object] | None) -> None:
+        """Add one event, or a damaged one, ``None``."""
+        if raw is None:
+            self.damaged = True
+            return
         name = str(raw.get("name", ""))
+        if name == _TRUNCATED:
+            return
+        self.seen += 1
         if name == "model_run":
-            runs += 1
-            run_us.append(_whole(raw.get("dur")))
-            continue
-        if raw.get("cat") != "Node" or not name.endswith(_SUFFIX):
-            continue
-        event = _event(raw, name.removesuffix(_SUFFIX), runs)
-        unclaimed = per_thread.setdefault(str(raw.get("tid")), [])
+            self._end_run(raw)
+        elif raw.get("cat") == "Node" and name.endswith(_SUFFIX):
+            self._take_node(raw, name.removesuffix(_SUFFIX))
+
+    def _take_node(self, raw: dict[str, object], name: str) -> None:
+        event = _event(raw, name, len(self.run_us))
+        unclaimed = self.unclaimed.setdefault(str(raw.get("tid")), [])
         if event.op in CONTROL_FLOW or event.op in SEARCH:
             _claim(event, unclaimed)
         unclaimed.append(event)
-        events.append(event)
-    if not seen:
-        raise _unreadable(path, "no event could be read from it")
-    if runs:
-        events = [event for event in events if event.run < runs]
-    return Profile(events=tuple(events), runs=max(runs, 1), run_us=tuple(run_us))
+        self.current.append(event)
+
+    def _end_run(self, raw: dict[str, object]) -> None:
+        if self.damaged:
+            self.broken = self.broken or self.current
+        else:
+            self.whole += self.current
+            self.run_us.append(_whole(raw.get("dur")))
+        self.current, self.unclaimed, self.damaged = [], {}, False
+
+    def profile(self) -> Profile:
+        """What was read: of complete runs, or of what there is if none is."""
+        if self.run_us:
+            return Profile(
+                events=tuple(self.whole),
+                runs=len(self.run_us),
+                run_us=tuple(self.run_us),
+                seen=self.seen,
+            )
+        events = self.broken or self.current
+        return Profile(events=tuple(events), runs=1, seen=self.seen, cut_after=self.seen)
 
 
 def _claim(outer: NodeEvent, unclaimed: list[NodeEvent]) -> None:
@@ -147,31 +201,45 @@ def _claim(outer: NodeEvent, unclaimed: list[NodeEvent]) -> None:
         outer.inside_us += inner.duration_us
 
 
-def _objects(text: str) -> Iterator[dict[str, object]]:
-    """Yield the JSON objects of an array that may break off anywhere."""
-    decoder = json.JSONDecoder()
-    position = text.find("{")
+def _objects(line: str) -> Iterator[dict[str, object] | None]:
+    """Yield the JSON objects of a line of an array, ``None`` for one that is damaged."""
+    position = line.find("{")
     while position >= 0:
         try:
-            value, end = decoder.raw_decode(text, position)
+            value, end = _DECODER.raw_decode(line, position)
         except json.JSONDecodeError:
-            # A damaged event ends at its line; the next line may be whole.
-            line_end = text.find("\n", position)
-            position = text.find("{", line_end) if line_end >= 0 else -1
-            continue
-        if isinstance(value, dict):
-            yield value
-        position = text.find("{", end)
+            yield _with_name_quoted(line)
+            return  # the next line may be whole
+        yield value
+        position = line.find("{", end)
+
+
+def _with_name_quoted(line: str) -> dict[str, object] | None:
+    """Read an event whose node's name holds quotes or backslashes: *seen*, 1.24 writes it as is."""
+    parts = _NAMED.fullmatch(line.strip())
+    if parts is None:
+        return None
+    before, name, after = parts.groups()
+    try:
+        value = json.loads(f"{before}{json.dumps(name)}{after}")
+    except json.JSONDecodeError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+_DECODER = json.JSONDecoder()
+_NAMED = re.compile(r'(\{.*?"name" ?: ?)"(.*)"( ?, ?"args" ?: ?\{.*\}\}),?')
 
 
 def _event(raw: dict[str, object], name: str, run: int) -> NodeEvent:
     args = raw.get("args")
     facts: dict[str, object] = args if isinstance(args, dict) else {}
     return NodeEvent(
-        name=name,
-        op=str(facts.get("op_name", "")),
-        provider=str(facts.get("provider", "")),
-        index=str(facts.get("node_index", "")),
+        # Of a million events most repeat the words of earlier ones.
+        name=sys.intern(name),
+        op=sys.intern(str(facts.get("op_name", ""))),
+        provider=sys.intern(str(facts.get("provider", ""))),
+        index=sys.intern(str(facts.get("node_index", ""))),
         inputs=_tensors(facts.get("input_type_shape")),
         outputs=_tensors(facts.get("output_type_shape")),
         start_us=_whole(raw.get("ts")),
@@ -184,13 +252,21 @@ def _tensors(listed: object) -> tuple[Tensor, ...]:
     """Read ``[{"float": [4, 16]}, …]``."""
     if not isinstance(listed, list):
         return ()
-    return tuple(
-        Tensor(type=str(kind), shape=tuple(_whole(size) for size in shape))
-        for entry in listed
-        if isinstance(entry, dict)
-        for kind, shape in entry.items()
-        if isinstance(shape, list)
+    return _shared_tensors(
+        tuple(
+            (kind, tuple(map(_whole, shape)))
+            for entry in listed
+            if isinstance(entry, dict)
+            for kind, shape in entry.items()
+            if isinstance(shape, list)
+        )
     )
+
+
+@lru_cache(maxsize=4096)
+def _shared_tensors(listed: tuple[tuple[str, tuple[int, ...]], ...]) -> tuple[Tensor, ...]:
+    """The tensors, as one object for all events that list the same ones."""
+    return tuple(Tensor(type=kind, shape=shape) for kind, shape in listed)
 
 
 def _whole(value: object) -> int:

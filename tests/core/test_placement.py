@@ -4,11 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_ortbench.core.judgement import Outcome
 from pytest_ortbench.core.outcome import Placement
 from pytest_ortbench.core.placement import (
     CPU,
     is_fallback,
     is_partial,
+    judge_placement,
     nodes_elsewhere,
     placement_ratio,
     time_ratio,
@@ -71,3 +73,43 @@ def test_shares_are_shares(
         assert not is_fallback(placement)
         assert is_partial(placement) is bool(nodes_elsewhere(placement))
     assert not (is_fallback(placement) and is_partial(placement))
+
+
+GOOD, BAD, UNJUDGED = Outcome.GOOD, Outcome.BAD, Outcome.UNJUDGED
+
+
+@pytest.mark.parametrize(
+    ("placement", "outcome"),
+    [
+        (None, UNJUDGED),
+        (placed(), UNJUDGED),
+        (placed(CPU), UNJUDGED),
+        (placed(executed={CUDA: 0}), UNJUDGED),
+        (placed(executed={CUDA: float("nan")}), UNJUDGED),
+        (placed(executed={CUDA: 3}, cut_after=1_000_000), UNJUDGED),
+        (placed(executed={CPU: 3}, cut_after=7), UNJUDGED),
+        (placed(executed={CUDA: 3, CPU: 1}, cut_after=7), UNJUDGED),
+        (placed(reason="timeout: it took too long"), UNJUDGED),
+        (placed(executed={CPU: 3}), BAD),
+        (placed(shape_only={CPU: 3}), BAD),
+        (placed(executed={CUDA: 3}), GOOD),
+        (placed(executed={CUDA: 3, CPU: 1}), GOOD),
+        (placed(CPU, shape_only={CPU: 3}), GOOD),
+    ],
+)
+def test_a_placement_is_judged_by_a_whole_profile_alone(
+    placement: Placement | None, outcome: Outcome
+) -> None:
+    judgement = judge_placement(placement)
+    assert (judgement.of, judgement.outcome) == ("placement", outcome)
+    assert judgement.reason or judgement.is_good
+
+
+@pytest.mark.parametrize(
+    "missing", [{"cut_after": 5}, {"cut_after": 0}, {"reason": "crash: it died"}]
+)
+def test_what_is_not_whole_has_no_share(missing: dict[str, object]) -> None:
+    placement = placed(executed={CUDA: 3}, time_ns={CUDA: 5}, **missing)
+    assert placement_ratio(placement) is None
+    assert time_ratio(placement) is None
+    assert not is_fallback(placed(executed={CPU: 3}, **missing))

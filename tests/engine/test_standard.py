@@ -7,12 +7,15 @@ from typing import Any
 
 import pytest
 
+from pytest_ortbench.analysis.summary import summarise
 from pytest_ortbench.core.case import Case, Sampling
-from pytest_ortbench.core.outcome import CaseResult, Failure
+from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.core.outcome import CaseResult, Failure, Placement
+from pytest_ortbench.core.placement import judge_placement
 from pytest_ortbench.engine import standard
 from tests.results_factory import make_case
 
-from .clocked import ClockedLauncher
+from .clocked import ClockedLauncher, ClockedWorker
 
 
 def measure(case: Case, launcher: Any, folder: Path) -> CaseResult:
@@ -106,3 +109,83 @@ def test_a_late_worker_that_crashes_is_a_crash(
     result = measure(case, launcher, tmp_path)
     assert (result.status, result.failure) == ("crash", crash)
     assert "FEWER-WORKERS" not in {flag.name for flag in result.flags}
+
+
+def _spoiled(
+    monkeypatch: pytest.MonkeyPatch, kind: str, *phases: str, only_worker: int | None = None
+) -> ClockedLauncher:
+    """Workers whose answers to these questions are a failure."""
+    launcher = ClockedLauncher(monkeypatch, each_s=0.01, start_s=1.0)
+    opened = launcher.open
+
+    def fail(phase: str) -> Any:
+        raise WorkerError(Failure(kind=kind, phase=phase, message=f"no {phase}"))
+
+    def spoiled(case: Case, *, worker: int, deadline: float | None) -> ClockedWorker:
+        made = opened(case, worker=worker, deadline=deadline)
+        if only_worker in (None, len(launcher.opened) - 1):
+            for phase in phases:
+                monkeypatch.setattr(made, phase, lambda *_, of=phase: fail(of))
+        return made
+
+    monkeypatch.setattr(launcher, "open", spoiled)
+    return launcher
+
+
+@pytest.mark.parametrize("kind", ["timeout", "crash", "out_of_memory", "error"])
+def test_a_profile_that_fails_leaves_what_was_measured(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    launcher = _spoiled(monkeypatch, kind, "profile", only_worker=0)
+    result = measure(make_case(), launcher, tmp_path)
+    assert (result.status, result.failure) == ("measured", None)
+    assert len(result.measurements) == 3
+    assert result.placement is not None
+    assert result.placement.reason == f"{kind} while profiling placement: no profile"
+    assert judge_placement(result.placement).is_unjudged
+    summary = summarise(result)
+    assert "latency_p50" in summary.quantities
+    assert {"placement", "time_on_provider"} <= summary.missing.keys()
+    # In a fresh worker, since the one that failed is of no more use.
+    assert result.accuracy is not None
+    assert result.accuracy.outputs
+
+
+def test_an_accuracy_that_fails_leaves_what_was_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = measure(make_case(), _spoiled(monkeypatch, "timeout", "accuracy"), tmp_path)
+    assert (result.status, len(result.measurements)) == ("measured", 3)
+    assert judge_placement(result.placement).is_good
+    assert result.accuracy is not None
+    assert (result.accuracy.outputs, result.accuracy.reason) == (
+        (),
+        "timeout while comparing outputs: no accuracy",
+    )
+
+
+def test_memory_that_can_t_be_read_leaves_what_was_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = measure(make_case(), _spoiled(monkeypatch, "error", "memory"), tmp_path)
+    assert (result.status, len(result.measurements)) == ("measured", 3)
+    assert "peak_rss" in summarise(result).missing
+
+
+@pytest.mark.parametrize("kind", ["unavailable", "unsupported", "fallback"])
+def test_a_profile_that_shows_another_work_than_asked_leaves_nothing(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = measure(make_case(), _spoiled(monkeypatch, kind, "profile"), tmp_path)
+    assert result.status == kind
+    assert not summarise(result).quantities.keys() & {"latency_p50"}
+
+
+def test_a_cut_profile_is_no_fallback(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    launcher = ClockedLauncher(monkeypatch, each_s=0.01, start_s=1.0)
+    launcher.placement_of = lambda case: Placement(  # noqa: ARG005
+        provider="CUDAExecutionProvider", executed={"CPUExecutionProvider": 3}, cut_after=10
+    )
+    result = measure(make_case(), launcher, tmp_path)
+    assert result.status == "measured"
+    assert summarise(result).missing["placement"].startswith("the profile broke off after 10 ")

@@ -4,22 +4,29 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from pytest_ortbench.analysis.bottlenecks import copy_shares, hints
+from pytest_ortbench.report.operator_profile import profile_lines
+from pytest_ortbench.worker import operator_profile
 from pytest_ortbench.worker.node_work import work_of_nodes
 from pytest_ortbench.worker.operator_profile import (
+    PlainRuns,
     kind_of,
     plain_runs,
+    profile_operators,
     profiled_runs,
     runs_for,
     summarise,
 )
-from pytest_ortbench.worker.profile_events import read_events
+from pytest_ortbench.worker.profile_events import Profile, read_events
+from tests.results_factory import make_case
 
+from . import graphs
 from .sessions import CPU, cpu_session
 
 
@@ -151,11 +158,21 @@ def test_kinds(op: str, kind: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("plain_ns", "nodes", "runs"),
-    [(1e5, 50, 101), (1e8, 50, 20), (1e10, 50, 6), (1e5, 20_000, 10), (0.0, 0, 101)],
+    ("plain_ns", "events", "runs"),
+    [
+        (1e5, 50, 101),
+        (1e8, 50, 20),
+        (1e10, 50, 6),
+        (1e5, 20_000, 10),
+        (0.0, 0, 101),
+        # The profiler holds a million events.
+        (1e9, 300_000, 3),
+        (1e9, 600_000, 1),
+        (1e9, 999_000, 1),
+    ],
 )
-def test_two_seconds_of_runs_and_no_endless_trace(plain_ns: float, nodes: int, runs: int) -> None:
-    assert runs_for(plain_ns, nodes) == runs
+def test_two_seconds_of_runs_and_no_endless_trace(plain_ns: float, events: int, runs: int) -> None:
+    assert runs_for(plain_ns, events) == runs
 
 
 def test_a_real_run_has_the_top_three_of_the_raw_profile(tmp_path: Path) -> None:
@@ -197,3 +214,30 @@ def test_times_without_the_profiler_leave_out_the_first() -> None:
     assert len(calls) == 101
     assert len(found.durations_ns) == 68
     assert found.cpu_ns >= 0
+
+
+def test_a_profiler_that_broke_off_gives_no_shares(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only the counted run is profiled, and its trace is kept for who wants to look at it."""
+    model = tmp_path / "m.onnx"
+    model.write_bytes(graphs.mlp())
+    read: list[Path] = []
+
+    def cut(path: Path) -> Profile:
+        read.append(path)
+        return replace(read_events(path), cut_after=1_000_000)
+
+    monkeypatch.setattr(operator_profile, "read_events", cut)
+    case = make_case()
+    case = replace(case, variant=replace(case.variant, path=str(model)))
+    feeds: dict[str, object] = {"x": np.ones((4, 32), np.float32)}
+    plain = PlainRuns(durations_ns=[1000], cpu_ns=1000)
+    kept = tmp_path / "trace.json"
+    found = profile_operators(case, feeds, plain, threads=1, cpus=1, keep=kept)
+    assert found.cut_after == 1_000_000
+    assert "broke off after 1,000,000 events" in found.reason
+    assert (found.operators, found.nodes, found.run_ns, found.macs) == ((), (), 0, None)
+    assert (len(read), found.trace) == (1, str(kept))
+    assert kept.is_file()
+    assert profile_lines("m/native/cpu/b1", found)[-1].startswith(f"  trace: {kept}")

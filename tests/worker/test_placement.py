@@ -9,7 +9,12 @@ import pytest
 
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.outcome import Placement
-from pytest_ortbench.core.placement import is_fallback, placement_ratio
+from pytest_ortbench.core.placement import (
+    is_fallback,
+    judge_placement,
+    placement_ratio,
+    time_ratio,
+)
 from pytest_ortbench.worker.assignment import ENTRY, AssignedNode, Assignment, read_assignment
 from pytest_ortbench.worker.placement import read_profile
 from tests.worker import graphs
@@ -296,7 +301,7 @@ class TestReduction:
         assert bool(placement.executed) is not shape_only
 
     def test_witness_says_how_it_differs(self, tmp_path: Path) -> None:
-        file = written(tmp_path, node("a", "FusedConv"), node("b", "ReorderOutput"))
+        file = written(tmp_path, node("a", "FusedConv"), node("b", "ReorderOutput"), END_OF_RUN)
         placement = read_profile(
             file, OPENVINO, assignment=assigned(openvino="MatMul", cpu="Conv Relu")
         )
@@ -327,12 +332,16 @@ class TestDamagedProfiles:
         placement = read_profile(file, "ggml")
         assert placement.executed == {CPU: 4}
         assert placement.time_ns[CPU] > 0
+        assert placement.cut_after is None
 
     def test_truncated_in_the_first_run_gives_what_there_is(self, tmp_path: Path) -> None:
         lines = (PROFILES / "openvino-1.24.1-labels.json").read_text().splitlines()
         file = tmp_path / "cut.json"
         file.write_text("\n".join(lines[:4]) + "\n" + lines[4][:40])
-        assert read_profile(file, OPENVINO).executed == {OPENVINO: 1}
+        placement = read_profile(file, OPENVINO)
+        assert placement.executed == {OPENVINO: 1}
+        assert placement.cut_after == 3
+        assert judge_placement(placement).is_unjudged
 
     @pytest.mark.parametrize("content", ["", "[]", "not a profile", "\x00\xff"])
     def test_no_profile_at_all(self, content: str, tmp_path: Path) -> None:
@@ -345,3 +354,65 @@ class TestDamagedProfiles:
     def test_absent(self, tmp_path: Path) -> None:
         with pytest.raises(WorkerError, match="No such file"):
             read_profile(tmp_path / "absent.json", CPU)
+
+    @pytest.mark.parametrize("mark", [True, False])
+    def test_a_profiler_that_stopped_within_the_first_run(self, mark: bool, tmp_path: Path) -> None:
+        """What an ONNX Runtime writes whose profiler is full; older ones write no mark."""
+        said = {"cat": "Session", "name": "profile_truncated", "args": {"max_num_events": "3"}}
+        file = written(
+            tmp_path,
+            {"cat": "Session", "name": "session_initialization", "tid": 1, "ts": 0, "dur": 1},
+            node("a", "MatMul"),
+            node("b", "Relu"),
+            *([said] if mark else []),
+        )
+        placement = read_profile(file, CPU, assignment=assigned(cpu="MatMul Relu Softmax"))
+        assert placement.cut_after == 3
+        assert placement.executed == {CPU: 2}
+        assert placement.precision_executed is None
+        assert placement.witness == "no witness: the profile broke off"
+        assert placement_ratio(placement) is None
+        assert time_ratio(placement) is None
+        assert judge_placement(placement).is_unjudged
+
+    def test_nodes_of_another_provider_in_front_of_the_cut_are_no_fallback(
+        self, tmp_path: Path
+    ) -> None:
+        placement = read_profile(written(tmp_path, node("a", "MatMul")), OPENVINO)
+        assert placement.executed == {CPU: 1}
+        assert not is_fallback(placement)
+
+    def test_a_profiler_that_stopped_behind_a_whole_run(self, tmp_path: Path) -> None:
+        file = written(
+            tmp_path, node("a", "MatMul"), node("b", "Relu"), END_OF_RUN, node("a", "MatMul")
+        )
+        placement = read_profile(file, CPU)
+        assert (placement.executed, placement.cut_after) == ({CPU: 2}, None)
+        assert judge_placement(placement).is_good
+
+    def test_a_damaged_run_counts_only_as_long_as_there_is_no_better_one(
+        self, tmp_path: Path
+    ) -> None:
+        damaged = [json.dumps(node("a", "MatMul")), '{"cat": "Node", "na', json.dumps(END_OF_RUN)]
+        whole = [*map(json.dumps, (node("a", "MatMul"), node("b", "Relu"), END_OF_RUN))]
+        file = tmp_path / "p.json"
+        file.write_text("[\n" + ",\n".join(damaged) + "\n]\n")
+        assert read_profile(file, CPU).cut_after == 2
+        file.write_text("[\n" + ",\n".join([*damaged, *whole]) + "\n]\n")
+        placement = read_profile(file, CPU)
+        assert (placement.executed, placement.cut_after) == ({CPU: 2}, None)
+
+    @pytest.mark.parametrize("name", ['say "hi"', "block\\conv", '"', '","args" : {"'])
+    def test_names_that_the_profiler_does_not_escape(self, name: str, tmp_path: Path) -> None:
+        """ONNX Runtime 1.24 writes them as they are."""
+        text = json.dumps([node("NAME", "MatMul"), END_OF_RUN]).replace("}, {", "},\n{")
+        file = tmp_path / "p.json"
+        file.write_text(text.replace("NAME", name).replace("[{", "[\n{", 1))
+        placement = read_profile(file, CPU)
+        assert (placement.executed, placement.cut_after) == ({CPU: 1}, None)
+
+    def test_no_node_at_all_proves_nothing(self, tmp_path: Path) -> None:
+        placement = read_profile(written(tmp_path, END_OF_RUN), CPU)
+        assert (placement.executed, placement.cut_after) == ({}, None)
+        assert judge_placement(placement).is_unjudged
+        assert not is_fallback(placement)

@@ -7,6 +7,7 @@ from statistics import median
 
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.outcome import Accuracy, CaseResult, Placement
+from pytest_ortbench.core.placement import is_whole, missing_evidence
 from pytest_ortbench.core.run import Run
 from pytest_ortbench.core.task import TaskAccuracy
 from pytest_ortbench.core.units import format_amount
@@ -73,7 +74,14 @@ def _variant(case: Case) -> list[str]:
 
 
 def _placement(placement: Placement) -> list[str]:
+    if placement.reason:
+        return [f"placement: not judged, {missing_evidence(placement)}"]
     nodes = ", ".join(f"{count} by {name}" for name, count in placement.executed.items())
+    if not is_whole(placement):
+        return [
+            f"placement: not judged, {missing_evidence(placement)}",
+            f"computing nodes seen until then: {nodes or 'none'}",
+        ]
     facts = [f"computing nodes executed: {nodes or 'none'}"]
     if placement.partitions:
         facts.append(f"{placement.partitions} fused partitions")

@@ -1,0 +1,70 @@
+"""What a worker finds out behind its timed blocks, or why it could not.
+
+Durations that were measured stand whatever happens afterwards: a phase that runs out of time, dies
+or fails leaves the reason in its own place. Only where it shows that the case can't run as it was
+asked is the failure that of the case.
+"""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+
+from pytest_ortbench.core.case import Case
+from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.core.outcome import Accuracy, Failure, Memory, Placement
+from pytest_ortbench.launch.launcher import Launcher, Worker
+
+#: Failures that say that something else was measured than was asked for.
+_NOT_AS_ASKED = ("unsupported", "unavailable", "fallback")
+
+
+def memory_of(worker: Worker) -> Memory:
+    """Ask what session and runs took; without an answer the source says why."""
+    try:
+        return worker.memory()
+    except WorkerError as error:
+        return Memory(source=told(error.failure))
+
+
+def placement_of(worker: Worker, case: Case) -> Placement:
+    """Ask what ran where; without an answer the placement says why.
+
+    Raises:
+        WorkerError: if the provider turns out not to run the case as asked.
+    """
+    try:
+        return worker.profile()
+    except WorkerError as error:
+        if error.failure.kind in _NOT_AS_ASKED:
+            raise
+        return Placement(provider=case.provider.name, executed={}, reason=told(error.failure))
+
+
+def accuracy_of(worker: Worker, reference: Path | Accuracy) -> Accuracy:
+    """Ask how the outputs compare; without an answer, or without a reference, it says why."""
+    if isinstance(reference, Accuracy):
+        return reference
+    try:
+        return worker.accuracy(reference)
+    except WorkerError as error:
+        return Accuracy(reason=told(error.failure))
+
+
+def accuracy_afresh(
+    launcher: Launcher, case: Case, reference: Path | Accuracy, deadline: float
+) -> Accuracy:
+    """Ask a fresh worker how the outputs compare, for a case whose own worker is of no more use."""
+    if isinstance(reference, Accuracy):
+        return reference
+    try:
+        with closing(launcher.open(case, worker=0, deadline=deadline)) as worker:
+            return worker.accuracy(reference)
+    except WorkerError as error:
+        return Accuracy(reason=told(error.failure))
+
+
+def told(failure: Failure) -> str:
+    """A failure in one line, with the phase that it happened in."""
+    during = f" while {failure.doing}" if failure.doing else ""
+    return f"{failure.kind}{during}: {failure.message}"
