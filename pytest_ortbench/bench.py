@@ -270,7 +270,8 @@ class Bench:
 
         if not self.options.resume:
             return None
-        return resumable(self.options.results, self._header.plan)
+        cases = [planned.case for planned in self.planned.values()]
+        return resumable(self.options.results, self._header.plan, cases)
 
     @cached_property
     def folder(self) -> RunFolder | None:

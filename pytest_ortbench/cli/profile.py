@@ -14,6 +14,8 @@ from pytest_ortbench.core.errors import DocumentError, UsageError, WorkerError, 
 
 if TYPE_CHECKING:
     from pytest_ortbench.core.case import Case
+    from pytest_ortbench.engine.planned_again import Given
+    from pytest_ortbench.engine.planning import Planner
     from pytest_ortbench.launch.launcher import Launcher
     from pytest_ortbench.plan.matrix import Planned
 
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
         "ortbench profile model.onnx",
         "ortbench profile builtin:resnet50 --providers=cpu,cuda --batch-sizes=8 --top=5",
         "ortbench profile resnet50/native/cpu/b1 --trace=trace.json",
+        "ortbench profile det/native/cpu/b1 --run=theirs.json --model=det.onnx",
     )
 )
 @click.argument("what", metavar="MODEL|CASE")
@@ -45,6 +48,27 @@ if TYPE_CHECKING:
     help="Keep the Chrome trace of the profiled run here (of the first case, if there are more).",
 )
 @click.option("--run", "run", metavar="RUN", default="latest", help="The run that CASE stands in.")
+@click.option(
+    "--model", metavar="SPEC", default="", help="The model of CASE, if it lies elsewhere."
+)
+@click.option("--runtimes", metavar="SPEC", default="", help="Where Python is, one as of pytest.")
+@click.option(
+    "--inputs",
+    type=click.Path(path_type=Path, exists=True),
+    help="Real inputs, as --ort-inputs takes them.",
+)
+@click.option(
+    "--session-option", "session_options", metavar="K=V", multiple=True, help="As of pytest."
+)
+@click.option(
+    "--provider-option", "provider_options", metavar="A.K=V", multiple=True, help="As of pytest."
+)
+@click.option(
+    "--custom-ops",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    multiple=True,
+    help="A library of custom operators.",
+)
 @results_option
 def command(
     what: str,
@@ -56,31 +80,67 @@ def command(
     top: int,
     trace: Path | None,
     run: str,
+    model: str,
+    runtimes: str,
+    inputs: Path | None,
+    session_options: tuple[str, ...],
+    provider_options: tuple[str, ...],
+    custom_ops: tuple[Path, ...],
     results: Path,
 ) -> int:
     """Profile MODEL (a file, builtin:NAME, zoo:NAME), or a CASE of a stored run by its id.
 
     A run of its own, with ONNX Runtime's profiler on: its times are no benchmark.
+
+    A stored CASE is planned again from this folder: the run says which case is meant, and never
+    what is started, loaded or read. What it was measured with besides (a runtime, custom operators,
+    options, inputs) is given here again.
     """
+    from pytest_ortbench.engine.planned_again import Given
     from pytest_ortbench.launch.launcher import ProcessLauncher
+    from pytest_ortbench.plan.axes import parse_dims, parse_int_list, parse_settings, split_list
+    from pytest_ortbench.plan.providers import parse_provider_options, split_specs
+    from pytest_ortbench.plan.request import PlanRequest
 
     if trace is not None and not trace.absolute().parent.is_dir():
         raise UsageError(
             f"--trace={trace}: there is no folder {trace.absolute().parent}",
             hint="Make it first, or name a file in one that exists",
         )
+    given = Given(
+        model=model,
+        runtime=runtimes,
+        inputs=inputs,
+        session_options=parse_settings(session_options, place="--session-option"),
+        provider_options=parse_provider_options(provider_options, place="--provider-option"),
+        custom_ops=tuple(str(path.absolute()) for path in custom_ops),
+    )
     launcher = ProcessLauncher()
     with closing(launcher):
         stored = _stored(what, run, results)
         if stored is not None:
-            from pytest_ortbench.plan.matrix import Planned
-
-            planned = [Planned(case=stored)]
+            planned = _planned_again(stored, given, launcher)
+        elif model:
+            raise UsageError(
+                f"--model={model}: {what} is a model already", hint="Leave one of the two out"
+            )
         else:
-            planned = _planned(
-                what, launcher, providers=providers, precisions=precisions,
-                batch_sizes=batch_sizes, dims=dims, threads=threads,
-            )  # fmt: skip
+            request = PlanRequest(
+                models=(what,),
+                providers=tuple(split_specs((providers,), place="--providers")),
+                precisions=tuple(split_list(precisions, place="--precisions")),
+                batch_sizes=parse_int_list(batch_sizes, place="--batch-sizes"),
+                dims=parse_dims(dims, place="--dims") if dims else {},
+                threads=parse_int_list(threads, place="--threads") if threads else (),
+                inputs=given.inputs,
+                session_options=dict(given.session_options),
+                provider_options={name: dict(of) for name, of in given.provider_options.items()},
+                custom_ops=given.custom_ops,
+            )
+            plan = _planner(given.runtime or "current", launcher).plan(request)
+            for skip in plan.skips:
+                warn(f"left out: {skip.what}: {skip.reason}")
+            planned = list(plan.entries)
         shown = [_profile(each, launcher, top, trace if each is planned[0] else None)
                  for each in planned]  # fmt: skip
     return ExitCode.FINE if any(shown) else ExitCode.NOTHING
@@ -106,10 +166,6 @@ def _stored(what: str, run: str, results: Path) -> Case | None:
             f"the run {run} has no case {what!r}",
             hint=did_you_mean(what, cases, "Name another run with --run, or the model"),
         )
-    if case is not None and not Path(case.variant.path).exists():
-        raise UsageError(
-            f"the file of {what} is gone: {case.variant.path}", hint="Name the model instead"
-        )
     return case
 
 
@@ -118,36 +174,43 @@ def _is_case_id(what: str) -> bool:
     return what.count("/") >= 3 and not what.startswith((".", "/", "~")) and not Path(what).suffix
 
 
-def _planned(
-    what: str,
-    launcher: Launcher,
-    *,
-    providers: str,
-    precisions: str,
-    batch_sizes: str,
-    dims: tuple[str, ...],
-    threads: str,
-) -> list[Planned]:
-    """The cases of a model."""
-    from pytest_ortbench.core.case import Runtime
-    from pytest_ortbench.engine.planning import Planner
-    from pytest_ortbench.plan.axes import parse_dims, parse_int_list, split_list
-    from pytest_ortbench.plan.providers import split_specs
-    from pytest_ortbench.plan.request import PlanRequest
+def _planned_again(stored: Case, given: Given, launcher: Launcher) -> list[Planned]:
+    """The stored case as this project plans it.
 
-    planner = Planner(launcher, Path.cwd(), runtimes=[Runtime()], notify=warn)
-    request = PlanRequest(
-        models=(what,),
-        providers=tuple(split_specs((providers,), place="--providers")),
-        precisions=tuple(split_list(precisions, place="--precisions")),
-        batch_sizes=parse_int_list(batch_sizes, place="--batch-sizes"),
-        dims=parse_dims(dims, place="--dims") if dims else {},
-        threads=parse_int_list(threads, place="--threads") if threads else (),
+    Raises:
+        UsageError: if it needs what neither the project nor the command line gives.
+    """
+    from pytest_ortbench.engine.planned_again import choose, request_of, runtime_of
+    from pytest_ortbench.launch.runtime_config import configured_runtimes
+    from pytest_ortbench.plan.families import families
+    from pytest_ortbench.zoo.catalogue import project_catalogue
+
+    root = Path.cwd()
+    runtime = runtime_of(stored, given, configured_runtimes(root))
+    request = request_of(stored, given, root, {*families(root), *project_catalogue(root)})
+    again = choose(stored, _planner(runtime, launcher).plan(request), given)
+    for note in again.notes:
+        warn(f"note: {note}")
+    return [again.planned]
+
+
+def _planner(runtime: str, launcher: Launcher) -> Planner:
+    """Plans for one runtime, which is made if it is not there yet."""
+    from pytest_ortbench.engine.planning import Planner
+    from pytest_ortbench.launch.environments import Environments
+    from pytest_ortbench.launch.runtimes import RUNTIMES_FOLDER, choose_runtimes
+    from pytest_ortbench.zoo.cache import cache_folder
+
+    chosen = choose_runtimes(
+        (runtime,),
+        root=Path.cwd(),
+        environments=Environments(cache_folder() / RUNTIMES_FOLDER, notify=warn),
+        notify=warn,
+        place="--runtimes",
     )
-    plan = planner.plan(request)
-    for skip in plan.skips:
-        warn(f"left out: {skip.what}: {skip.reason}")
-    return list(plan.entries)
+    return Planner(
+        launcher, Path.cwd(), runtimes=chosen.runtimes, notify=warn, failures=chosen.failures
+    )
 
 
 def _profile(planned: Planned, launcher: Launcher, top: int, trace: Path | None) -> bool:

@@ -14,11 +14,13 @@ from pytest_ortbench.core.errors import DocumentError, WorkerError
 from pytest_ortbench.core.extent import Extent
 from pytest_ortbench.core.outcome import CaseResult, Failure, RuntimeInfo
 from pytest_ortbench.core.run import Canary, Run
-from pytest_ortbench.engine.passes import carry_out, due, interrupted
+from pytest_ortbench.engine.load import INTERRUPTED
+from pytest_ortbench.engine.passes import carry_out, due, without
 from pytest_ortbench.engine.standard import measure
 from pytest_ortbench.engine.variants import VARIANTS_FOLDER, Variants
 from pytest_ortbench.launch.launcher import Launcher
 from pytest_ortbench.plan.matrix import Planned
+from pytest_ortbench.store.resume import taken_over
 from pytest_ortbench.zoo.cache import cache_folder
 from pytest_ortbench.zoo.extent import extent_of
 
@@ -54,8 +56,8 @@ class Engine:
         header: The run document without its cases.
         listener: Hears what happens.
         journal: Keeps each result at once; ``None`` keeps them in memory only.
-        finished: Results of an interrupted run of the same plan, used instead of measuring. Their
-            files may lie elsewhere by now: a further pass is given the places of today.
+        finished: Results of an interrupted run of the same plan, used instead of measuring. Of
+            their cases nothing is started, loaded or read: the planned ones take their place.
         min_samples: Samples that the tests of a case need (368 for a limit on p99), by its key.
         passes: Passes besides the standard one that the tests of a case need, by its key.
         planned: All cases of the run, for passes that take further shapes from them.
@@ -80,7 +82,7 @@ class Engine:
     _scratch: tempfile.TemporaryDirectory[str] | None = None
     _variants: Variants | None = None
     _extents: dict[tuple[object, ...], Extent] = field(default_factory=dict)
-    _moved: set[Key] = field(default_factory=set)
+    _taken: set[Key] = field(default_factory=set)
 
     def result(self, planned: Planned, *passes: str) -> CaseResult:
         """Return the case's result, measuring it if this is the first time it is asked for.
@@ -98,17 +100,21 @@ class Engine:
         # Known from here on, even if storing it fails: nothing is measured twice.
         self._results[key] = self._obtain(planned) if known is None else known
         try:
-            if key in self._moved and due(self._results[key], wanted):
-                self._moved.discard(key)
-                self._results[key] = self._where_files_are(self._results[key], planned)
+            if key in self._taken and due(self._results[key], wanted):
+                self._results[key] = self._with_file(self._results[key], planned)
+                self._taken.discard(key)
             for name in due(self._results[key], wanted):
                 self._results[key] = carry_out(
                     name, self._results[key], self.launcher, self._others(key)
                 )
+        except WorkerError as error:
+            found = self._results[key]
+            reason = f"{error.failure.kind}: {error.failure.message}"
+            self._results[key] = without(found, due(found, wanted), reason)
         except KeyboardInterrupt:
             # What is missing now was asked for: the tables say so.
             found = self._results[key]
-            self._results[key] = interrupted(found, due(found, wanted))
+            self._results[key] = without(found, due(found, wanted), INTERRUPTED)
             raise
         finally:
             # An interrupt in a later pass costs nothing of an earlier one.
@@ -132,9 +138,10 @@ class Engine:
         if planned.refusal is not None:
             return refused(planned.case, planned.refusal)
         earlier = self.finished.get(planned.case.key)
+        earlier = None if earlier is None else taken_over(earlier, planned.case)
         if earlier is not None:
             self.resumed += 1
-            self._moved.add(planned.case.key)
+            self._taken.add(planned.case.key)
             return earlier
         try:
             case = self.prepare(planned)
@@ -146,22 +153,25 @@ class Engine:
             case = replace(case, sampling=replace(case.sampling, min_samples=least))
         return measure(case, self.launcher, self._scratch_folder())
 
-    def _where_files_are(self, earlier: CaseResult, planned: Planned) -> CaseResult:
-        """The result of an earlier run with the places of the same files today, for a pass.
+    def _with_file(self, earlier: CaseResult, planned: Planned) -> CaseResult:
+        """The result of an earlier run with the file that its case has now, for a pass.
 
-        The plan says that their content is the same, not that they lie where they did.
+        Raises:
+            WorkerError: if the file can't be had, or is another one than was timed.
         """
-        try:
-            now = self.prepare(planned)
-        except WorkerError:
-            return earlier  # the pass says what is missing
-        case = earlier.case
-        if (case.model.digest, case.variant.digest) != (now.model.digest, now.variant.digest):
-            return earlier  # no pass measures another file than the one that was timed
-        model = replace(case.model, path=now.model.path)
+        case, timed = self.prepare(planned), earlier.case.variant
+        if case.variant.digest != timed.digest:
+            raise WorkerError(
+                Failure(
+                    kind="error",
+                    phase="convert",
+                    message="the variant that was timed is gone, and what is made now is another "
+                    f"file (SHA-256 {case.variant.digest[:12]}, not {timed.digest[:12]})",
+                    hint="Measure it again, without --ort-resume",
+                )
+            )
         return replace(
-            earlier,
-            case=replace(case, model=model, variant=replace(case.variant, path=now.variant.path)),
+            earlier, case=replace(case, variant=replace(case.variant, extent=timed.extent))
         )
 
     def _counted(self, case: Case) -> Case:

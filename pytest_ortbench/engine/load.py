@@ -50,11 +50,11 @@ def measure_loads(result: CaseResult, texts: tuple[str, ...], launcher: Launcher
     return result
 
 
-def interrupted_loads(result: CaseResult, texts: tuple[str, ...]) -> CaseResult:
+def loads_without(result: CaseResult, texts: tuple[str, ...], reason: str) -> CaseResult:
     """Return the result with a reason for each load that it lacks."""
     for text in missing_loads(result, texts):
         spec = LoadSpec(text=text, scenario="", percent=0.0)
-        load = Load(spec=spec, reason=INTERRUPTED)
+        load = Load(spec=spec, reason=reason)
         result = replace(result, loads=(*_others(result, text), load))
     return result
 

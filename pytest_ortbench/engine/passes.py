@@ -25,7 +25,7 @@ from pytest_ortbench.core.start_up import StartUps
 from pytest_ortbench.core.task import TaskAccuracy
 from pytest_ortbench.engine.load import (
     INTERRUPTED,
-    interrupted_loads,
+    loads_without,
     measure_loads,
     missing_loads,
 )
@@ -80,38 +80,40 @@ def carry_out(
     return replace(result, flags=flags_of(result))
 
 
-def interrupted(result: CaseResult, names: Iterable[str]) -> CaseResult:
-    """Return a result with the reason for passes that Ctrl-C ended, so that nothing looks unasked.
+def without(result: CaseResult, names: Iterable[str], reason: str) -> CaseResult:
+    """Return a result with the reason for passes that it lacks, so that nothing looks unasked.
 
     Args:
         result: What is known of the case.
-        names: The passes that it lacks, as :func:`due` names them.
+        names: The passes, as :func:`due` names them.
+        reason: Why there is nothing: :data:`~pytest_ortbench.engine.load.INTERRUPTED` for what
+            Ctrl-C ended, which is due again in a later run.
     """
     case = result.case
     for name in names:
         if name.startswith(LOAD):
-            result = interrupted_loads(result, (name.removeprefix(LOAD),))
+            result = loads_without(result, (name.removeprefix(LOAD),), reason)
         elif name == "load":
-            result = interrupted_loads(result, case.sampling.loads)
+            result = loads_without(result, case.sampling.loads, reason)
         elif name == "energy":
-            result = replace(result, energy=Energy(reason=INTERRUPTED))
+            result = replace(result, energy=Energy(reason=reason))
         elif name == "profile":
-            result = replace(result, profile=OperatorProfile(reason=INTERRUPTED))
+            result = replace(result, profile=OperatorProfile(reason=reason))
         elif name == "soak":
-            result = replace(result, soak=Soak(reason=INTERRUPTED))
+            result = replace(result, soak=Soak(reason=reason))
         elif name == "stages":
             file = Path(case.stages).name
-            result = replace(result, stages=Stages(file=file, reason=INTERRUPTED))
+            result = replace(result, stages=Stages(file=file, reason=reason))
         elif name == "startup":
-            result = replace(result, start_ups=StartUps(reason=INTERRUPTED))
+            result = replace(result, start_ups=StartUps(reason=reason))
         elif name == "processes":
             points = tuple(
-                ProcessPoint(asked=count, reason=INTERRUPTED) for count in case.sampling.processes
+                ProcessPoint(asked=count, reason=reason) for count in case.sampling.processes
             )
             result = replace(result, processes=points)
         elif name == "task":
             label = case.dataset.label if case.dataset is not None else ""
-            result = replace(result, task=TaskAccuracy(dataset=label, reason=INTERRUPTED))
+            result = replace(result, task=TaskAccuracy(dataset=label, reason=reason))
     return replace(result, flags=flags_of(result))
 
 

@@ -1,4 +1,8 @@
-"""Going on with an interrupted run: which cases it had finished, and whether it was the same."""
+"""Going on with an interrupted run: which cases it had finished, and whether it was the same.
+
+A stored result is data: what it says of its case is compared with the case that is planned now,
+and from then on only the planned one stands in it.
+"""
 
 from __future__ import annotations
 
@@ -60,17 +64,19 @@ class Resumable:
     runs: tuple[str, ...] = ()
 
 
-def resumable(root: Path, plan: str) -> Resumable:
+def resumable(root: Path, plan: str, cases: Iterable[Case]) -> Resumable:
     """Return the measured cases of the interrupted runs of a plan, and whose they are.
 
     Runs count from the newest back to the last one that was complete (a resumed run may have been
     interrupted again); where two have the same case, the newer one does. A case that failed is
-    not among them: it is worth another try.
+    not among them: it is worth another try. Nor is one that is not as it is planned now.
 
     Args:
         root: The results folder.
         plan: What :func:`plan_fingerprint` says of the plan.
+        cases: The planned cases; they stand in the results instead of the stored ones.
     """
+    planned = {case.key: case for case in cases}
     found: dict[tuple[str, str], CaseResult] = {}
     runs: list[str] = []
     for stored in list_runs(root):
@@ -84,14 +90,54 @@ def resumable(root: Path, plan: str) -> Resumable:
             # Its head could be read and its cases can't: then there is nothing to take from it.
             continue
         fresh = [
-            result
+            taken
             for result in run.cases
-            if result.status == "measured" and result.case.key not in found
+            if result.status == "measured"
+            and result.case.key in planned
+            and result.case.key not in found
+            and (taken := taken_over(result, planned[result.case.key])) is not None
         ]
         found.update((result.case.key, result) for result in fresh)
         if fresh:
             runs.append(run.run_id)
     return Resumable(results=found, runs=tuple(runs))
+
+
+def taken_over(result: CaseResult, planned: Case) -> CaseResult | None:
+    """Return a stored result as one of a planned case; ``None`` if it is of another case.
+
+    Of the stored case nothing stays but what was observed of a made variant: digest, size, facts
+    of its making. Its path is that of the plan, empty until the variant is made.
+
+    Args:
+        result: As it was stored.
+        planned: The case as it is planned now.
+    """
+    stored, variant = result.case, planned.variant
+    if stored.variant.precision != variant.precision:
+        return None
+    if variant.digest:
+        if stored.variant.digest != variant.digest:
+            return None
+        variant = replace(variant, extent=stored.variant.extent)
+    else:  # still to be made
+        if not variant.recipe.items() <= stored.variant.recipe.items():
+            return None
+        variant = replace(stored.variant, path=variant.path)
+    if _as_planned(stored) != _as_planned(planned):
+        return None
+    return replace(result, case=replace(planned, variant=variant))
+
+
+def _as_planned(case: Case) -> Case:
+    """The case without places, its variant, and what tests ask for on top of the plan."""
+    return replace(
+        case,
+        model=replace(case.model, path=""),
+        variant=replace(case.variant, recipe={}, path="", digest="", size_bytes=0,
+                        external_files=(), notes=(), extent=None),
+        sampling=replace(case.sampling, min_samples=0),
+    )  # fmt: skip
 
 
 def _canonical(case: Case) -> bytes:

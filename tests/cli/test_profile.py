@@ -40,9 +40,15 @@ def test_a_case_of_a_stored_run(
     write_document(make_run([make_result(case=case)]), document)
     assert run(["profile", case.case_id, f"--run={document}"]) == 0
     assert capsys.readouterr().out.startswith(f"{case.case_id}: ")
-    Path(case.variant.path).unlink()
+    moved = Path(case.variant.path).rename(tmp_path / "moved.onnx")
     assert run(["profile", case.case_id, f"--run={document}"]) == 2
-    assert "is gone" in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert f"the run has it from {case.model.path!r}" in error
+    assert "--model=FILE" in error
+    assert run(["profile", case.case_id, f"--run={document}", f"--model={moved}"]) == 0
+    captured = capsys.readouterr()
+    assert captured.out.startswith("moved/native/cpu/b1: ")
+    assert "another file" not in captured.err
 
 
 def test_what_can_not_run_is_said(

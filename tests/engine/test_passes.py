@@ -19,7 +19,7 @@ from pytest_ortbench.core.stages import Stages
 from pytest_ortbench.engine import passes
 from pytest_ortbench.engine.engine import Engine
 from pytest_ortbench.engine.load import INTERRUPTED, missing_loads
-from pytest_ortbench.engine.passes import due, interrupted
+from pytest_ortbench.engine.passes import due, without
 from pytest_ortbench.plan.matrix import Planned
 from pytest_ortbench.report.blocks import block_lines
 from tests.results_factory import make_case, make_result, make_run
@@ -216,7 +216,7 @@ def test_what_an_interrupt_cut_off_says_so_and_is_measured_when_resumed(
     assert due(stored, wanted) == ["load", "stages", "processes"]
     half = replace(stored, loads=(load, stored.loads[1]))
     assert missing_loads(half, sampling.loads) == ["single-stream"]
-    assert interrupted(half, ["load"]).loads == half.loads
+    assert without(half, ["load"], INTERRUPTED).loads == half.loads
 
 
 @pytest.mark.parametrize("name", sorted(passes.PASSES))
@@ -224,6 +224,6 @@ def test_every_pass_can_be_interrupted(name: str) -> None:
     sampling = replace(make_case().sampling, loads=("offline",), processes=(2,))
     result = make_result(case=replace(make_case(), sampling=sampling, stages="own.py"))
     assert due(result, [name]) == [name]
-    marked = interrupted(result, [name])
+    marked = without(result, [name], INTERRUPTED)
     assert due(marked, [name]) == [name]
     assert marked != result

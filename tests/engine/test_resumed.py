@@ -52,10 +52,10 @@ def test_a_pass_that_is_due_opens_the_files_where_they_lie_now(later: bool) -> N
     then, now = _moved(make_case(), "/then"), _moved(make_case(), "/now")
     engine = _engine(launcher, then, *(() if later else ("energy",)))
     if later:
-        assert engine.result(Planned(case=now)).case == then
+        assert engine.result(Planned(case=now)).case == now
     result = engine.result(Planned(case=now), *(("energy",) if later else ()))
     [opened] = launcher.opened
-    assert (opened.case.variant.path, opened.case.model.path) == ("/now/v.onnx", "/now/m.onnx")
+    assert opened.case == now
     assert result.case == now
     assert result.measurements == make_result(case=then).measurements
     assert engine.resumed == 1
@@ -67,16 +67,56 @@ def test_without_a_pass_nothing_is_prepared(monkeypatch: pytest.MonkeyPatch) -> 
     engine = _engine(Opening(), then)
     # Making a variant takes minutes, and nobody would open it.
     monkeypatch.setattr(Engine, "prepare", lambda self, planned: pytest.fail("prepared"))
-    assert engine.result(Planned(case=now)) == make_result(case=then)
+    assert engine.result(Planned(case=now)) == make_result(case=now)
     engine.close()
 
 
-def test_no_pass_measures_another_file_than_the_one_that_was_timed() -> None:
+def test_a_result_of_another_file_is_measured_again() -> None:
     launcher = Opening()
     then, now = _moved(make_case(), "/then"), _moved(make_case(), "/now")
     other = replace(now, variant=replace(now.variant, digest="00" * 32))
     engine = _engine(launcher, then, "energy")
-    engine.result(Planned(case=other))
-    [opened] = launcher.opened
-    assert opened.case == then
+    result = engine.result(Planned(case=other))
+    assert engine.resumed == 0
+    assert result.case.variant == other.variant
+    assert {opened.case.variant.path for opened in launcher.opened} == {"/now/v.onnx"}
+    engine.close()
+
+
+def test_no_pass_measures_another_variant_than_the_one_that_was_timed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It has to be made again, by tools that make another file of it now."""
+    launcher = Opening()
+    then = _moved(make_case(), "/then")
+    unmade = replace(then, variant=replace(then.variant, path="", digest="", size_bytes=0))
+    again = replace(then, variant=replace(then.variant, path="/now/v.onnx", digest="00" * 32))
+    monkeypatch.setattr(Engine, "prepare", lambda self, planned: again)
+    engine = _engine(launcher, then, "energy", "soak")
+    result = engine.result(Planned(case=unmade))
+    assert launcher.opened == []
+    assert engine.resumed == 1
+    assert result.measurements == make_result(case=then).measurements
+    assert result.energy is not None
+    assert result.energy.reason.startswith("error: the variant that was timed is gone")
+    assert result.soak is not None
+    assert result.soak.reason == result.energy.reason
+    engine.close()
+
+
+def test_nothing_of_a_stored_case_is_started() -> None:
+    """A journal that somebody else wrote: whatever it says, the planned case runs."""
+    launcher = Opening()
+    now = _moved(make_case(), "/now")
+    planted = replace(
+        now,
+        runtime=replace(now.runtime, command=("/bin/sh", "-c", "true")),
+        session=replace(now.session, custom_ops=("/tmp/x.so",)),
+    )
+    engine = _engine(launcher, planted, "energy")
+    engine.result(Planned(case=now))
+    assert engine.resumed == 0
+    assert launcher.opened
+    for opened in launcher.opened:
+        assert (opened.case.runtime, opened.case.session) == (now.runtime, now.session)
     engine.close()

@@ -8,7 +8,7 @@ import pytest
 from pytest_ortbench.core.task import Dataset
 from pytest_ortbench.store import resume
 from pytest_ortbench.store.folder import RunFolder
-from pytest_ortbench.store.resume import plan_fingerprint, resumable
+from pytest_ortbench.store.resume import plan_fingerprint, resumable, taken_over
 from tests.schema.full_run import CASE, CRASHED, MEASURED, RUN
 
 PLAN = "a1" * 16
@@ -37,13 +37,18 @@ def stored(root, day, *results, plan=PLAN, finished=False, expected=4):
     return folder
 
 
+def taken(root, plan=PLAN):
+    """What is taken for a plan of six batch sizes."""
+    return resumable(root, plan, [result(batch).case for batch in (1, 2, 4, 8, 16, 32)])
+
+
 def batches(found) -> dict[int, float]:
     return {each.case.batch: each.wall_s for each in found.values()}
 
 
 def test_the_measured_cases_of_a_killed_run_are_found_by_key(tmp_path):
     stored(tmp_path, 3, result(1), CRASHED, result(4))
-    found = resumable(tmp_path, PLAN).results
+    found = taken(tmp_path).results
     assert found == {result(1).case.key: result(1), result(4).case.key: result(4)}
 
 
@@ -51,28 +56,28 @@ def test_it_is_said_whose_cases_they_are(tmp_path):
     stored(tmp_path, 2, result(1), result(2))
     stored(tmp_path, 3, result(1))
     stored(tmp_path, 4, CRASHED)
-    found = resumable(tmp_path, PLAN)
+    found = taken(tmp_path)
     assert found.runs == ("20260303T050600Z-lab-0000", "20260302T050600Z-lab-0000")
     assert len(found.results) == 2
-    assert resumable(tmp_path, "c3" * 16).runs == ()
+    assert taken(tmp_path, "c3" * 16).runs == ()
 
 
 def test_a_torn_journal_gives_what_is_whole(tmp_path):
     journal = stored(tmp_path, 3, result(1), result(4)).path / "journal.jsonl"
     journal.write_bytes(journal.read_bytes()[:-10])
-    assert batches(resumable(tmp_path, PLAN).results) == {1: 1.0}
+    assert batches(taken(tmp_path).results) == {1: 1.0}
 
 
 def test_other_plans_do_not_count(tmp_path):
     stored(tmp_path, 3, result(1), plan="b2" * 16)
     stored(tmp_path, 4, result(1), plan="")
-    assert resumable(tmp_path, PLAN).results == {}
-    assert resumable(tmp_path, "").results == {}
+    assert taken(tmp_path).results == {}
+    assert taken(tmp_path, "").results == {}
 
 
 def test_a_run_that_ended_early_is_gone_on_with_as_well(tmp_path):
     stored(tmp_path, 3, result(1), finished=True, expected=4)
-    assert batches(resumable(tmp_path, PLAN).results) == {1: 1.0}
+    assert batches(taken(tmp_path).results) == {1: 1.0}
 
 
 def test_interrupted_runs_add_up_back_to_the_last_complete_one(tmp_path):
@@ -80,21 +85,74 @@ def test_interrupted_runs_add_up_back_to_the_last_complete_one(tmp_path):
     stored(tmp_path, 2, result(1, wall_s=9.0), finished=True, expected=1)
     stored(tmp_path, 3, result(1, wall_s=1.0), result(2), result(4, wall_s=5.0))
     stored(tmp_path, 4, result(1, wall_s=2.0))
-    assert batches(resumable(tmp_path, PLAN).results) == {1: 2.0, 2: 1.0, 4: 5.0}
+    assert batches(taken(tmp_path).results) == {1: 2.0, 2: 1.0, 4: 5.0}
 
 
 def test_a_complete_run_leaves_nothing_to_go_on_with(tmp_path):
     stored(tmp_path, 3, result(1))
     stored(tmp_path, 4, result(1), finished=True, expected=1)
-    assert resumable(tmp_path, PLAN).results == {}
+    assert taken(tmp_path).results == {}
 
 
 def test_unreadable_runs_are_passed_over(tmp_path):
     stored(tmp_path, 3, result(1))
     broken = stored(tmp_path, 4, result(2), finished=True, expected=4).path / "run.json"
     broken.write_text(broken.read_text().replace('"wall_s": 1.0', '"wall_s": "long"'))
-    assert batches(resumable(tmp_path, PLAN).results) == {1: 1.0}
-    assert resumable(tmp_path / "missing", PLAN).results == {}
+    assert batches(taken(tmp_path).results) == {1: 1.0}
+    assert taken(tmp_path / "missing").results == {}
+
+
+def test_a_case_that_is_not_planned_is_not_taken(tmp_path):
+    stored(tmp_path, 3, result(1), result(3))
+    assert batches(taken(tmp_path).results) == {1: 1.0}
+
+
+# The case of a stored result is never more than a description.
+
+MOVED = dataclasses.replace(
+    CASE,
+    model=dataclasses.replace(CASE.model, path="/now/m.onnx"),
+    variant=dataclasses.replace(CASE.variant, path="/now/v.onnx"),
+)
+
+
+def test_the_planned_case_takes_the_place_of_the_stored_one():
+    found = taken_over(MEASURED, MOVED)
+    assert found == dataclasses.replace(MEASURED, case=MOVED)
+
+
+def test_of_a_made_variant_what_was_observed_stays():
+    unmade = dataclasses.replace(CASE.variant, path="", digest="", size_bytes=0, recipe={})
+    planned = dataclasses.replace(MOVED, variant=unmade)
+    found = taken_over(MEASURED, planned)
+    assert found.case == dataclasses.replace(
+        planned, variant=dataclasses.replace(CASE.variant, path="")
+    )
+    other = dataclasses.replace(planned, variant=dataclasses.replace(unmade, recipe={"tool": "x"}))
+    assert taken_over(MEASURED, other) is None
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        {"runtime": dataclasses.replace(CASE.runtime, command=("/bin/sh", "-c", "true"))},
+        {"runtime": dataclasses.replace(CASE.runtime, environment={"LD_PRELOAD": "/tmp/x.so"})},
+        {"runtime": dataclasses.replace(CASE.runtime, plugins={"XProvider": "/tmp/x.so"})},
+        {"session": dataclasses.replace(CASE.session, custom_ops=("/tmp/x.so",))},
+        {"session": dataclasses.replace(CASE.session, entries={"ep.context_file_path": "/tmp/x"})},
+        {"provider": dataclasses.replace(CASE.provider, library="/tmp/x.so")},
+        {"provider": dataclasses.replace(CASE.provider, options={"backend_path": "/tmp/x.so"})},
+        {"stages": "/tmp/x.py"},
+        {"dataset": Dataset(path="/tmp/x.py", function="f")},
+        {"sampling": dataclasses.replace(CASE.sampling, load_logs="/tmp/x")},
+        {"inputs": (dataclasses.replace(CASE.inputs[0], path="/tmp/x.npz"),)},
+        {"variant": dataclasses.replace(CASE.variant, digest="00" * 32)},
+    ],
+    ids=lambda change: "/".join(change),
+)
+def test_a_result_of_a_case_with_more_in_it_is_not_taken(planted):
+    stored_case = dataclasses.replace(CASE, **planted)
+    assert taken_over(dataclasses.replace(MEASURED, case=stored_case), CASE) is None
 
 
 # The fingerprint of a plan.
