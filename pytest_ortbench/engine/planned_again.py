@@ -7,6 +7,7 @@ configuration and the command line. What the stored case needs and nobody gives 
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath, PureWindowsPath
@@ -70,11 +71,13 @@ def runtime_of(stored: Case, given: Given, configured: Collection[str]) -> str:
         return given.runtime
     runtime = stored.runtime
     if runtime.label == _CURRENT:
-        # The interpreter's path of back then is no command of its own.
-        if len(runtime.command) > 1 or runtime.environment:
-            raise _refused(
-                stored, [("a command or environment of its own to start Python", "--runtimes=NAME")]
-            )
+        needed = []
+        if len(runtime.command) > 1:  # one word is the interpreter's path of back then
+            needed.append(f"the command {shlex.join(runtime.command)!r} to start Python")
+        if runtime.environment:
+            needed.append(f"the environment variables {_listed(tuple(runtime.environment))}")
+        if needed:
+            raise _refused(stored, [(" and ".join(needed), "--runtimes=NAME")])
         return _CURRENT
     if runtime.label in configured:
         return runtime.label

@@ -43,14 +43,14 @@ def _runtime(**changed: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("change", "needed", "option"),
     [
-        (_runtime(command=STARTS), "a command or environment of its own", "--runtimes=NAME"),
+        (_runtime(command=STARTS), 'the command "/bin/sh -c', "--runtimes=NAME"),
         (_runtime(label="edge", command=STARTS), "the runtime 'edge'", "--runtimes=SPEC"),
         (
             _runtime(label="lab", requirements=("evil @ https://example.invalid/evil.whl",)),
             "the runtime 'lab'",
             "--runtimes=SPEC",
         ),
-        (_runtime(environment={"PYTHONPATH": "/tmp/x"}), "environment", "--runtimes=NAME"),
+        (_runtime(environment={"PYTHONPATH": "/x"}), "variables 'PYTHONPATH'", "--runtimes=NAME"),
     ],
     ids=["command", "command of a runtime", "requirements", "environment"],
 )
