@@ -126,7 +126,7 @@ class Gating:
         requests = list(self._requests.values())
         planned = {entry.case.key for _, plan in requests for entry in plan.entries}
         if self._stored is not None:
-            self._results |= self._stored.vanished(planned, self._carried)
+            self._results |= self._stored.vanished(requests, self._carried)
             self.notes += self._stored.notes
         if self._against is not None:
             from pytest_ortbench.engine.resolution import check_margins

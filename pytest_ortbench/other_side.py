@@ -77,6 +77,9 @@ class OtherSide:
             if pairing.added:
                 new = [key[0] for key in pairing.added]
                 self.notes.append(f"gate: without a counterpart on {label}: {listed(new)}")
+            more = [key[0] for key in pairing.unasked if key not in planned]
+            if more:
+                self.notes.append(f"gate: only on {label}, nobody asked for it: {listed(more)}")
             if pairing.itself:
                 same = [key[0] for key in pairing.itself]
                 self.notes.append(f"gate: the baseline itself, not gated: {listed(same)}")

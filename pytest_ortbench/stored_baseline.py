@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from pytest_ortbench.core.gate import GateResult
     from pytest_ortbench.core.outcome import CaseResult
     from pytest_ortbench.core.run import Canary, Run
-    from pytest_ortbench.plan.matrix import Planned
+    from pytest_ortbench.plan.matrix import Plan, Planned
+    from pytest_ortbench.plan.request import PlanRequest
 
 Key = tuple[str, str]
 
@@ -94,14 +95,17 @@ class StoredBaseline:
         """Whether anything was recorded yet."""
         return bool(self._paths)
 
-    def vanished(self, planned: Collection[Key], carried: Iterable[Key]) -> dict[Key, GateResult]:
-        """Verdicts on cases that the newest run has and the plan has not; new ones are noted.
+    def vanished(
+        self, requests: Iterable[tuple[PlanRequest, Plan]], carried: Iterable[Key]
+    ) -> dict[Key, GateResult]:
+        """Verdicts on cases that the newest run has and the plans lost; new ones are noted.
 
         Args:
-            planned: All cases of the plan, selected or not.
+            requests: What the tests asked for, with the plans of it: selected or not.
             carried: Those that will be judged.
         """
         from pytest_ortbench.analysis.gate.stored import vanished
+        from pytest_ortbench.plan.asked import Asked
 
         if not self._paths:
             return {}
@@ -118,7 +122,15 @@ class StoredBaseline:
             self.notes.append(f"gate: held against {run_id}, the newest that has it: {listed(ids)}")
         if new:
             self.notes.append(f"gate: new against {newest.run_id}: {listed(new)}")
-        return {key: vanished(key, newest.run_id) for key in cases if key not in planned}
+        pairs = list(requests)
+        planned = {entry.case.key for _, plan in pairs for entry in plan.entries}
+        asked = [Asked.of(request, plan, self._bench.collection.root) for request, plan in pairs]
+        left = {key: result.case for key, result in cases.items() if key not in planned}
+        gone = [key for key, case in left.items() if any(one.misses(case) for one in asked)]
+        more = [key[0] for key in left if key not in gone]
+        if more:
+            self.notes.append(f"gate: only in {newest.run_id}, nobody asked for it: {listed(more)}")
+        return {key: vanished(key, newest.run_id) for key in gone}
 
     def _found(self, key: Key) -> tuple[Run, CaseResult] | None:
         """A case as the newest run has it that measured it, else the newest that has it."""

@@ -12,6 +12,7 @@ from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.model import Model
 from pytest_ortbench.core.provider_kinds import BY_NAME, KINDS
 from pytest_ortbench.engine.planning import Planner
+from pytest_ortbench.plan.asked import DEFAULT_MODELS, Asked, without_unasked
 from pytest_ortbench.plan.matrix import Plan, Planned
 from pytest_ortbench.plan.providers import check_specs
 from pytest_ortbench.plan.request import PlanRequest
@@ -22,9 +23,6 @@ from pytest_ortbench.zoo.revisions import Revision, revision
 _PLACE = "--ort-against"
 
 _PROVIDERS = (*KINDS, *BY_NAME)
-
-#: What the default set takes of the working tree.
-_DEFAULTS = ("models/*.onnx",)
 
 
 @dataclass(slots=True)
@@ -72,6 +70,9 @@ class Against:
             baselines = self._planned(request, kind, value)
             by_name = kind == "model" and self._is_group(value)
             pairing = pair_cases(plan.entries, baselines, kind, by_name=by_name)
+            asked = Asked.of(request, plan, self.root)
+            missed = by_name and kind == "model"
+            pairing = without_unasked(pairing, baselines, lambda case: missed and asked.names(case))
         return pairing
 
     def require_any(self, pairings: Iterable[Pairing]) -> None:
@@ -156,12 +157,16 @@ class Against:
         if specs:
             planned = self.planner.plan(replace(request, models=specs), earlier)
             baselines = self.offered(planned).entries
-        return pair_cases(plan.entries, baselines, "git", by_name=True)
+        pairing = pair_cases(plan.entries, baselines, "git", by_name=True)
+        # Models that are gone were looked for in the folders and patterns of the request.
+        return without_unasked(
+            pairing, baselines, lambda case: case.variant.precision in request.precisions
+        )
 
     def _gone(self, request: PlanRequest, found: Revision) -> list[Path]:
         """Models that the request's folders and patterns held at the revision and hold no more."""
         there = dict.fromkeys(
-            path for spec in request.models or _DEFAULTS for path in self._meant(spec, found)
+            path for spec in request.models or DEFAULT_MODELS for path in self._meant(spec, found)
         )
         return [path for path in there if not path.exists()]
 

@@ -60,12 +60,14 @@ class Pairing:
         itself: Cases of the contender that are the baseline itself: nothing to compare.
         added: Cases of the contender without a baseline.
         vanished: Cases of the baseline without a contender.
+        unasked: Those of them that this run would not have measured: nobody asked for them.
     """
 
     pairs: tuple[PlannedPair, ...]
     itself: tuple[Key, ...] = ()
     added: tuple[Key, ...] = ()
     vanished: tuple[Key, ...] = ()
+    unasked: tuple[Key, ...] = ()
 
 
 def parse_side(text: str, *, place: str) -> SideSpec:

@@ -622,3 +622,85 @@ def test_native_is_the_file_itself_and_none_of_its_own_variants(
         "net/pruned/cpu/b1": "net/native/cpu/b1",
         "net/trained/cpu/b1": "net/native/cpu/b1",
     }
+
+
+# Only what was asked for is paired.
+
+
+def test_variants_of_the_baseline_that_nobody_asked_for_did_not_vanish(
+    pytester: pytest.Pytester, model_file: ModelFile, launches: Callable[..., FakeLauncher]
+) -> None:
+    launches(1.0)
+    for name in ("fine.onnx", "old.onnx", "pruned.onnx"):
+        model_file(name)
+    pytester.makepyprojecttoml(
+        """
+        [tool.ortbench.models.net]
+        reference = "old.onnx"
+        variants.pruned = "pruned.onnx"
+        """
+    )
+    arguments = ("fine.onnx", *QUICK, "-k", "latency", "--ort-against=model:old.onnx")
+    result = pytester.runpytest(*arguments)
+    result.assert_outcomes(passed=1)
+    assert result.ret == pytest.ExitCode.OK
+    assert [entry["case_id"] for entry in document(pytester.path)["gate"]] == ["fine/native/cpu/b1"]
+    result.stdout.fnmatch_lines(
+        ["ortbench: gate: only on model:old.onnx, nobody asked for it: net/pruned/cpu/b1"]
+    )
+
+
+def test_a_folder_may_hold_more_files_than_were_asked_for(
+    pytester: pytest.Pytester, model_file: ModelFile, launches: Callable[..., FakeLauncher]
+) -> None:
+    launches(1.0)
+    for name in ("a.onnx", "old/a.onnx", "old/b.onnx"):
+        model_file(name)
+    arguments = (*QUICK, "--ort-against=model:old", "-k", "latency")
+    result = pytester.runpytest("a.onnx", *arguments)
+    result.assert_outcomes(passed=1)
+    assert result.ret == pytest.ExitCode.OK
+    result.stdout.fnmatch_lines(
+        ["ortbench: gate: only on model:old, nobody asked for it: b/native/cpu/b1"]
+    )
+
+
+def test_what_a_folder_against_a_folder_lacks_was_removed(
+    pytester: pytest.Pytester, model_file: ModelFile, launches: Callable[..., FakeLauncher]
+) -> None:
+    launches(1.0)
+    for name in ("new/a.onnx", "old/a.onnx", "old/b.onnx"):
+        model_file(name)
+    pytester.makepyfile("def test_latency(ortbench): ortbench.result")
+    arguments = (*QUICK, "--ort-models=new", "--ort-against=model:old")
+    assert pytester.runpytest(*arguments).ret == pytest.ExitCode.TESTS_FAILED
+    removed = [entry["case_id"] for entry in document(pytester.path)["gate"] if entry["removed"]]
+    assert removed == ["b/native/cpu/b1"]
+
+
+@pytest.mark.needs("git")
+def test_a_revision_may_hold_more_than_the_file_that_was_named(
+    pytester: pytest.Pytester, model_file: ModelFile, launches: Callable[..., FakeLauncher]
+) -> None:
+    launches(1.0, baseline="ortbench-gate-")
+    for name in ("nets/a.onnx", "nets/b.onnx"):
+        model_file(name)
+    committed(pytester.path, "nets")
+    (pytester.path / "nets/b.onnx").unlink()
+    arguments = (*QUICK, "--ort-against=git:HEAD", "-k", "latency")
+    result = pytester.runpytest("nets/a.onnx", *arguments)
+    result.assert_outcomes(passed=1)
+    assert result.ret == pytest.ExitCode.OK
+
+
+def test_a_stored_model_that_is_there_and_was_not_named_is_not_missed(
+    pytester: pytest.Pytester, model_file: ModelFile
+) -> None:
+    for name in ("a.onnx", "b.onnx"):
+        model_file(name)
+    arguments = (*QUICK, "-k", "latency")
+    pytester.runpytest("a.onnx", "b.onnx", *arguments).assert_outcomes(passed=2)
+    again = pytester.runpytest("a.onnx", *arguments, "--ort-baseline=run.json")
+    again.assert_outcomes(passed=1)
+    assert again.ret == pytest.ExitCode.OK
+    again.stdout.fnmatch_lines(["ortbench: gate: only in *, nobody asked for it: b/native/cpu/b1"])
