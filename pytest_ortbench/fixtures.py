@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from pytest_ortbench.analysis.summary import Summary
     from pytest_ortbench.bench import Bench
     from pytest_ortbench.core.case import Case
+    from pytest_ortbench.core.judgement import Judgement
     from pytest_ortbench.core.limits import Limit
     from pytest_ortbench.core.load import Load
     from pytest_ortbench.core.outcome import Accuracy, CaseResult, Placement
@@ -150,11 +151,10 @@ class OrtBench:
 
     def found(self, name: str) -> Quantity | None:
         """Return one metric by its registered name, ``None`` if it was not measured."""
-        from pytest_ortbench.analysis.summary import EXACT
         from pytest_ortbench.core.quantity import Quantity
 
         self.need_for(name)
-        if self.summary.missing.get(name) == EXACT:
+        if name == "accuracy_sqnr" and self.summary.exact:
             return Quantity(value=math.inf, unit="dB")
         return self.summary.quantities.get(name)
 
@@ -247,6 +247,19 @@ class OrtBench:
     def accuracy_facts(self) -> Accuracy | None:
         """Errors by output, and what they were compared with."""
         return self.result.accuracy
+
+    def judgement(self, of: str) -> Judgement:
+        """What became of one judgement: ``accuracy``, ``placement``, ``warm-up`` or ``task``.
+
+        It is good, bad or not judged (``is_good``, ``is_bad``, ``is_unjudged``), with its
+        ``reason``.
+        """
+        known = {judgement.of: judgement for judgement in self.summary.judgements}
+        if of not in known:
+            pytest.fail(
+                f"{self.name}: no judgement {of!r} here; known: {', '.join(known)}", pytrace=False
+            )
+        return known[of]
 
     def task(self) -> View:
         """``metric``, ``ratio`` and ``kept`` on labelled data (``--ort-dataset``).

@@ -12,11 +12,13 @@ import pytest
 
 
 def test_accuracy(ortbench):
-    """No output is below the floor of its precision, and none turns into NaN or infinity."""
+    """No output is below the floor of its precision, and none holds NaN or infinity."""
     wrong = [flag for flag in ortbench.result.flags if flag.name in ("INACCURATE", "NONFINITE")]
     assert not wrong, "; ".join(f"{flag.name}: {flag.detail}" for flag in wrong)
     task = ortbench.task_facts()
     if task is not None and task.reason:
         pytest.fail(f"no task metric from {task.dataset}: {task.reason}", pytrace=False)
-    if ortbench.accuracy().get("finite") is None and ortbench.task().get("metric") is None:
-        pytest.skip(ortbench.summary.missing["accuracy_finite"])
+    accuracy = ortbench.judgement("accuracy")
+    if accuracy.is_unjudged:
+        pytest.skip(f"could not be judged: {accuracy.reason}")
+    assert accuracy.is_good, accuracy.reason

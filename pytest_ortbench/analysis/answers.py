@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from pytest_ortbench.analysis.judgements import barring_words
 from pytest_ortbench.analysis.recommendation import Advice, Contender, advise
 from pytest_ortbench.analysis.summary import Summary, summarise
 from pytest_ortbench.core.case import WORKLOAD_KNOBS
@@ -232,9 +233,9 @@ def _why_not(summary: Summary) -> str:
     """Why a case can't be ranked; empty if it can."""
     if summary.status != "measured":
         return summary.missing.get("latency_p50", summary.status)
-    barred = _flags(summary, "bars")
+    barred = " ".join(_flags(summary, "bars")) or barring_words(summary.judgements)
     if barred:
-        return " ".join(barred)
+        return barred
     return summary.missing.get("latency_p50", "")
 
 

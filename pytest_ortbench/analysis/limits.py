@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pytest_ortbench.analysis.order import samples_needed
-from pytest_ortbench.analysis.summary import EXACT, Summary
+from pytest_ortbench.analysis.summary import Summary
 from pytest_ortbench.core.limits import Limit
 from pytest_ortbench.core.quantity import Quantity
 
@@ -65,7 +65,7 @@ def _outcome(limit: Limit, summary: Summary) -> LimitOutcome:
             message=kept if holds else limit.explain(measured) + _behind(name, summary),
         )
     reason = summary.missing.get(name, "not measured")
-    if reason == EXACT:
+    if name == "accuracy_sqnr" and summary.exact:
         # No difference at all is a signal to noise ratio beyond every number.
         holds = limit.holds(math.inf)
         word = "keeps" if holds else "breaks"

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from pytest_ortbench.analysis.answers import is_tie
-from pytest_ortbench.analysis.summary import EXACT, Summary, summarise
+from pytest_ortbench.analysis.summary import Summary, summarise
 from pytest_ortbench.core.model import Variant
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.quantity import Quantity
@@ -186,7 +186,7 @@ def _row(result: CaseResult, summary: Summary, on_provider: Mapping[str, Summary
         size_ratio=_ratio(compared, summary, "model_size"),
         memory_ratio=_ratio(compared, summary, "peak_rss"),
         sqnr_db=None if sqnr is None else sqnr.value,
-        exact=summary.missing.get("accuracy_sqnr") == EXACT,
+        exact=summary.exact,
         top1=found.get("accuracy_top1"),
         task=result.task,
         flags=tuple(flag.name for flag in summary.flags),

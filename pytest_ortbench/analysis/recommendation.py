@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pytest_ortbench.analysis.summary import EXACT, Summary
+from pytest_ortbench.analysis.summary import Summary
 from pytest_ortbench.core.quantity import Quantity
 
 #: Signal to noise ratio from which on outputs differ by rounding only, and are equally good.
@@ -132,5 +132,5 @@ def _nearness(summary: Summary) -> float:
         return ROUNDING_DB
     quantity = summary.quantities.get("accuracy_sqnr")
     if quantity is None:
-        return ROUNDING_DB if summary.missing.get("accuracy_sqnr") == EXACT else -1.0
+        return ROUNDING_DB if summary.exact else -1.0
     return min(ROUNDING_DB, quantity.value // STEP_DB * STEP_DB)

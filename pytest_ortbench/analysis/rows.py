@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 
 from pytest_ortbench.analysis.input_sizes import resolved_sizes
+from pytest_ortbench.analysis.judgements import unjudged_words
 from pytest_ortbench.analysis.load import one_load
 from pytest_ortbench.analysis.summary import Summary, summarise
 from pytest_ortbench.core.metrics import (
@@ -99,6 +100,7 @@ COLUMNS: tuple[str, ...] = (
     "task_samples",
     *(METRICS[name].column for name in (*STAGE_METRICS, *STARTUP_METRICS, *SOAK_METRICS)),
     "loads",
+    "unjudged",
 )
 
 #: Columns of one load: empty where a case has several, which ``loads`` tells apart.
@@ -116,7 +118,8 @@ def row(result: CaseResult, run: Run, summary: Summary | None = None) -> dict[st
     that nobody set. ``message`` says why there is no number, empty columns of a
     measured case stay ``None``. ``load`` names every load of the case and ``load_valid`` judges
     them all; the numbers of a load stand in its columns only where it is the case's only one, and
-    ``loads`` holds those of each as a JSON list.
+    ``loads`` holds those of each as a JSON list. ``unjudged`` names the judgements that could not
+    be made, each with its reason.
 
     Args:
         result: The case.
@@ -153,6 +156,7 @@ def row(result: CaseResult, run: Run, summary: Summary | None = None) -> dict[st
         load=" ".join(load.spec.text for load in result.loads) or None,
         host=run.machine.host,
         run_id=run.run_id,
+        unjudged=unjudged_words(summary.judgements) or None,
     )
     cells.update(numbers(summary))
     if result.loads:

@@ -7,12 +7,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
+from pytest_ortbench.analysis.accuracy_figures import add_accuracy
 from pytest_ortbench.analysis.between_processes import OfProcess, over_processes
 from pytest_ortbench.analysis.collector import Collector
 from pytest_ortbench.analysis.energy import add_energy
+from pytest_ortbench.analysis.judgements import judgements_of
 from pytest_ortbench.analysis.leaks import add_growth
 from pytest_ortbench.analysis.load import add_load
-from pytest_ortbench.analysis.order import interval_ranks, proportion_interval, samples_needed
+from pytest_ortbench.analysis.order import interval_ranks, samples_needed
 from pytest_ortbench.analysis.samples import (
     elapsed_ns,
     median_latency,
@@ -23,20 +25,11 @@ from pytest_ortbench.analysis.stages import add_stages
 from pytest_ortbench.analysis.start_up import add_start_ups
 from pytest_ortbench.analysis.task import kept_ratio, mean_score
 from pytest_ortbench.core.case import Case
+from pytest_ortbench.core.judgement import Judgement
 from pytest_ortbench.core.metrics import METRICS
-from pytest_ortbench.core.outcome import (
-    Accuracy,
-    CaseResult,
-    Flag,
-    Measurement,
-    OutputAccuracy,
-    Samples,
-)
+from pytest_ortbench.core.outcome import CaseResult, Flag, Measurement, Samples
 from pytest_ortbench.core.placement import missing_evidence, placement_ratio, time_ratio
 from pytest_ortbench.core.quantity import Quantity
-
-#: Why an exact result has no signal to noise ratio; limits read it as infinitely good.
-EXACT = "exact: no difference from the reference"
 
 #: Normal deviate of an equal-tailed 95 % interval.
 _Z = 1.959964
@@ -55,6 +48,8 @@ class Summary:
         missing: The reason for each metric of the registry that has no number: ``n<368``.
         notes: What stands behind a number by name of the metric: which load is INVALID, and why.
         flags: Reasons to trust the numbers less, as stored with the result.
+        judgements: What could be judged of it, and what could not.
+        exact: Whether every output is the reference's: a signal to noise ratio beyond every number.
         workers: Worker processes that finished.
         samples: Steady-state inferences over all workers.
         timed_s: Seconds that passed meanwhile.
@@ -68,6 +63,8 @@ class Summary:
     missing: dict[str, str] = field(default_factory=dict)
     notes: dict[str, str] = field(default_factory=dict)
     flags: tuple[Flag, ...] = ()
+    judgements: tuple[Judgement, ...] = ()
+    exact: bool = False
     workers: int = 0
     samples: int = 0
     timed_s: float = 0.0
@@ -95,7 +92,7 @@ def summarise(result: CaseResult, *, percentiles: bool = True) -> Summary:
     size = result.case.variant.size_bytes
     collector.add("model_size", size or None, reason="there is no such file")
     _add_placement(collector, result)
-    _add_accuracy(collector, result.accuracy, _reason(result) or "outputs were not compared")
+    exact = add_accuracy(collector, result, failed=_reason(result))
     _add_task(collector, result)
     measurements = result.measurements
     workers = tuple(measurement.samples for measurement in measurements)
@@ -125,6 +122,8 @@ def summarise(result: CaseResult, *, percentiles: bool = True) -> Summary:
         missing={name: collector.missing[name] for name in METRICS if name in collector.missing},
         notes=collector.notes,
         flags=result.flags,
+        judgements=judgements_of(result),
+        exact=exact,
         workers=len(workers),
         samples=sum(samples.count for samples in workers),
         timed_s=sum(elapsed_ns(result.case, samples) for samples in workers) * 1e-9,
@@ -269,40 +268,6 @@ def _add_placement(collector: Collector, result: CaseResult) -> None:
     collector.add("time_on_provider", time_ratio(placement), reason="no time in node events")
 
 
-def _add_accuracy(collector: Collector, accuracy: Accuracy | None, reason: str) -> None:
-    names = [name for name in METRICS if name.startswith("accuracy_")]
-    if accuracy is None or not accuracy.outputs:
-        collector.reject(names, (accuracy.reason if accuracy else "") or reason)
-        return
-    outputs = accuracy.outputs
-    rows = accuracy.samples
-
-    def worst(values: Sequence[float | None], pick: Callable[[list[float]], float]) -> float | None:
-        known = [value for value in values if value is not None]
-        return pick(known) if known else None
-
-    collector.add("accuracy_finite", float(all(output.finite for output in outputs)), samples=rows)
-    collector.add(
-        "accuracy_max_abs",
-        worst([output.max_abs for output in outputs], max),
-        reason="no numeric output",
-        samples=rows,
-    )
-    collector.add(
-        "accuracy_cosine",
-        worst([output.cosine for output in outputs], min),
-        reason="no output with a direction",
-        samples=rows,
-    )
-    collector.add(
-        "accuracy_sqnr",
-        worst([output.sqnr_db for output in outputs], min),
-        reason=_why_no_sqnr(outputs),
-        samples=rows,
-    )
-    _add_agreement(collector, outputs)
-
-
 def _add_task(collector: Collector, result: CaseResult) -> None:
     names = ("task_metric", "task_ratio", "task_kept")
     task = result.task
@@ -320,29 +285,3 @@ def _add_task(collector: Collector, result: CaseResult) -> None:
     value, low, high = kept
     collector.add("task_ratio", value, low=low, high=high, samples=task.samples)
     collector.add("task_kept", low, samples=task.samples)
-
-
-def _why_no_sqnr(outputs: Sequence[OutputAccuracy]) -> str:
-    floats = [output for output in outputs if output.kind in ("float", "class")]
-    if not floats:
-        return "no float output"
-    if not all(output.finite for output in outputs):
-        return "outputs hold NaN or infinity"
-    if all(output.exact or output.max_abs == 0 for output in floats):
-        return EXACT
-    return "the reference holds no finite value other than zero"
-
-
-def _add_agreement(collector: Collector, outputs: Sequence[OutputAccuracy]) -> None:
-    """Top-1 agreement of the worst class-like output, with its exact binomial interval."""
-    counted = [
-        (output.agree, output.rows)
-        for output in outputs
-        if output.kind == "class" and output.agree is not None and output.rows
-    ]
-    if not counted:
-        collector.add("accuracy_top1", None, reason="no output that looks like classes")
-        return
-    agree, rows = min(counted, key=lambda pair: pair[0] / pair[1])
-    low, high = proportion_interval(agree, rows)
-    collector.add("accuracy_top1", agree / rows, low=low, high=high, samples=rows)

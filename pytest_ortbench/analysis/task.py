@@ -12,10 +12,13 @@ import math
 from dataclasses import dataclass, replace
 
 from pytest_ortbench.analysis.order import TAIL, proportion_interval
+from pytest_ortbench.core.judgement import Judgement, bad, good, unjudged
 from pytest_ortbench.core.task import TaskAccuracy
 
 #: Share of the reference's metric that must be kept for certain, as MLPerf's closed division asks.
 KEPT = 0.99
+
+TASK = "task"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,31 +78,59 @@ def kept_ratio(task: TaskAccuracy) -> tuple[float, float, float] | None:
     return 1 + difference.value / base, 1 + difference.low / base, 1 + difference.high / base
 
 
-def verdict(task: TaskAccuracy) -> tuple[bool | None, str]:
-    """Whether a case keeps the metric of its reference.
+def judge_task(task: TaskAccuracy | None) -> Judgement:
+    """Judge whether a case keeps the metric of its reference.
 
-    Returns:
-        ``True`` if the lower bound keeps 99 %. ``False``, with the reason, if even the upper one
-        does not, or if the metric fell and so many samples could have shown that 99 % are kept.
-        ``None`` where the data can't tell: no reference, too few samples, or a metric that did not
-        fall while so many samples changed both ways that it might have.
+    Good if the lower bound keeps 99 %. Bad if even the upper one does not, or if the metric fell
+    and so many samples could have shown that 99 % are kept. Not judged where nothing was scored,
+    where there is nothing to compare with, or where the data can't tell: too few samples, or a
+    metric that did not fall while so many samples changed both ways that it might have.
     """
-    kept = kept_ratio(task)
-    if kept is None:
-        return None, ""
+    missing = _why_not(task)
+    kept = None if task is None or missing else kept_ratio(task)
+    if task is None or kept is None:
+        return unjudged(TASK, missing or "the reference scores 0 or less: there is no share of it")
     value, low, high = kept
     if low >= KEPT:
-        return True, ""
-    if high >= KEPT and not (value < 1 and _could_show(task)):
-        return None, ""
+        return good(TASK)
+    enough = _could_show(task)
+    if high >= KEPT and not (value < 1 and enough):
+        between = f"between {100 * low:.4g} % and {100 * high:.4g} % of the reference are kept"
+        needed = (
+            "" if enough else f"; a case without a change needs {_samples_needed(task)} samples"
+        )
+        return unjudged(TASK, f"{between}, by {task.samples} samples{needed}")
     assert task.reference_sum is not None
-    text = (
+    return bad(
+        TASK,
         f"{task.metric} {task.score_sum / task.samples:.4g} "
         f"(reference {task.reference_sum / task.samples:.4g}): {100 * value:.4g} % kept, "
         f"at least {100 * low:.4g} % for certain on {task.samples} samples; the floor is "
-        f"{100 * KEPT:g} %"
+        f"{100 * KEPT:g} %",
     )
-    return False, text
+
+
+def _why_not(task: TaskAccuracy | None) -> str:
+    """Why there are no two scores to compare; empty if there are."""
+    if task is None:
+        return "no labelled data was named (--ort-dataset)"
+    if task.reason:
+        return task.reason
+    if task.samples < 1:
+        return "no labelled sample was scored"
+    if task.reference_sum is None or task.difference_squares is None:
+        return task.reference_reason or "the reference was not scored"
+    sums = (task.score_sum, task.largest, task.reference_sum, task.difference_squares)
+    if not all(map(math.isfinite, sums)):
+        return "the scores hold NaN or infinity"
+    return ""
+
+
+def _samples_needed(task: TaskAccuracy) -> int:
+    """How many samples show for certain that 99 % are kept if none of them changes."""
+    assert task.reference_sum is not None
+    lost = (1 - KEPT) * task.reference_sum / task.samples / (task.largest or 1.0)
+    return math.ceil(math.log(TAIL) / math.log1p(-min(max(lost, 1e-9), 0.5)))
 
 
 def _could_show(task: TaskAccuracy) -> bool:

@@ -6,28 +6,24 @@ Not told here, because one result does not hold the facts: ``SHAPES`` (needs two
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from pytest_ortbench.analysis.bimodality import two_groups
-from pytest_ortbench.analysis.inaccuracy import inaccurate
+from pytest_ortbench.analysis.inaccuracy import evidence_of
+from pytest_ortbench.analysis.judgements import judgements_of, unjudged_words
 from pytest_ortbench.analysis.order import samples_needed
 from pytest_ortbench.analysis.samples import statistic_of
+from pytest_ortbench.analysis.steadiness import change_over_time, unsteady, workers_of
 from pytest_ortbench.core.flags import FLAGS
 from pytest_ortbench.core.outcome import (
     CaseResult,
     Flag,
-    Measurement,
     OutputCheck,
     Samples,
 )
 from pytest_ortbench.core.placement import CPU, is_partial, nodes_elsewhere, placement_ratio
 from pytest_ortbench.core.precision import base_of
 from pytest_ortbench.core.units import format_amount
-
-#: ``UNSTEADY``: the thirds of a worker differ by more than this share and by more than this many
-#: times the scatter of segments inside a third.
-UNSTEADY_SHARE = 0.03
-UNSTEADY_SCATTERS = 3
 
 #: ``SPREAD``, ``DRIFT``: medians of workers differ by more than their own intervals and this. Seen
 #: on a shared machine with two CPUs: three workers are more than 5 % apart in every other case,
@@ -67,20 +63,15 @@ def _emulated(result: CaseResult) -> str:
 
 
 def _nonfinite(result: CaseResult) -> str:
-    """NaN or infinity in the measured loop, unless the model itself gives them.
+    return evidence_of(result).nonfinite
 
-    It does where every run gave equally many and the reference, whose first inputs are those of
-    the measured loop, lacks none of them.
-    """
-    checks = _checks(result)
-    worst = max(checks, key=lambda check: check.nonfinite, default=None)
-    if worst is None or not worst.nonfinite:
-        return ""
-    outputs = result.accuracy.outputs if result.accuracy else ()
-    as_in_reference = bool(outputs) and all(output.finite for output in outputs)
-    if as_in_reference and len({check.nonfinite for check in checks}) == 1:
-        return ""
-    return f"{worst.nonfinite} values in the {worst.run} run"
+
+def _inaccurate(result: CaseResult) -> str:
+    return evidence_of(result).wrong
+
+
+def _unjudged(result: CaseResult) -> str:
+    return unjudged_words(judgements_of(result))
 
 
 def _subnormal(result: CaseResult) -> str:
@@ -112,35 +103,8 @@ def _partial(result: CaseResult) -> str:
     return f"{detail}: {names}" if names else detail
 
 
-def _unsteady(result: CaseResult) -> str:
-    """Most workers got slower, or most got faster: a warm-up that was not over, or a drift.
-
-    Seen on two contended virtual CPUs, 40 cases of three workers: two were flagged by changes of
-    any direction, one by changes of the same direction, while an injected step of 10 % was found
-    in 85 % either way. Workers that change in opposite directions met other load on the machine,
-    which is for ``CPU-SHARE``, ``STEAL`` and the interval to show.
-    """
-    changes = [change for change in map(_change_over_time, _workers(result)) if change is not None]
-    slower = [change for change, allowed in changes if change > allowed]
-    faster = [change for change, allowed in changes if change < -allowed]
-    unsteady = max(slower, faster, key=len)
-    if 2 * len(unsteady) <= len(changes):
-        return ""
-    shown = ", ".join(f"{100 * change:+.1f} %" for change in unsteady)
-    return f"last third against first third in {len(unsteady)} of {len(changes)} workers: {shown}"
-
-
-def _change_over_time(samples: Samples) -> tuple[float, float] | None:
-    """Relative change from the first third to the last, and how much is allowed."""
-    if samples.thirds_ns is None or not samples.thirds_ns[0]:
-        return None
-    first, last, scatter = samples.thirds_ns
-    allowed = max(UNSTEADY_SHARE, UNSTEADY_SCATTERS * scatter / first)
-    return last / first - 1, allowed
-
-
 def _steal(result: CaseResult) -> str:
-    read = [samples for samples in _workers(result) if samples.steal_ratio is not None]
+    read = [samples for samples in workers_of(result) if samples.steal_ratio is not None]
     wall_ns = sum(samples.wall_ns for samples in read)
     if not wall_ns:
         return ""
@@ -154,7 +118,7 @@ def _cpu_share(result: CaseResult) -> str:
     The latter have no good block to be judged against: on the CPU one caller in a closed loop
     keeps at least one core busy, unless somebody else has it.
     """
-    workers = _workers(result)
+    workers = workers_of(result)
     blocks = sum(samples.blocks for samples in workers)
     starved = 0
     for samples in workers:
@@ -169,13 +133,13 @@ def _cpu_share(result: CaseResult) -> str:
 
 
 def _throttled(result: CaseResult) -> str:
-    throttled = sum(samples.throttled_ns or 0 for samples in _workers(result))
+    throttled = sum(samples.throttled_ns or 0 for samples in workers_of(result))
     if not throttled:
         windows = result.energy.windows if result.energy else ()
         reasons = dict.fromkeys(name for window in windows for name in window.throttled)
         slow = [name for name in reasons if name in _SLOWDOWNS]
         return f"the device under load: {', '.join(slow)}" if slow else ""
-    timed = sum(samples.wall_ns for samples in _workers(result))
+    timed = sum(samples.wall_ns for samples in workers_of(result))
     share = f" of {format_amount(timed * 1e-9, 's')} timed" if timed else ""
     return f"{format_amount(throttled * 1e-9, 's')}{share}"
 
@@ -190,17 +154,17 @@ def _threads(result: CaseResult) -> str:
 def _resolution(result: CaseResult) -> str:
     shares = [
         samples.clock_pair_ns / max(1, statistic_of(samples, 50).value_ns)
-        for samples in _workers(result)
+        for samples in workers_of(result)
     ]
     if not shares or max(shares) <= RESOLUTION_SHARE:
         return ""
-    pair_ns = max(samples.clock_pair_ns for samples in _workers(result))
+    pair_ns = max(samples.clock_pair_ns for samples in workers_of(result))
     return f"a pair of readings costs {pair_ns} ns, {100 * max(shares):.1f} % of the median"
 
 
 def _low_n(result: CaseResult) -> str:
     """Too few for p90 or for what a limit asks; a p99 that is missing says so in its column."""
-    count = sum(samples.count for samples in _workers(result))
+    count = sum(samples.count for samples in workers_of(result))
     if not count:
         return ""
     needed = max(samples_needed(90), result.case.sampling.min_samples)
@@ -213,7 +177,7 @@ def _warm_up(result: CaseResult) -> str:
     A note: the samples may be steady all the same.
     """
     cut_off = [each.warm_up for each in result.measurements if not each.warm_up.steady]
-    if not cut_off or not sum(samples.count for samples in _workers(result)):
+    if not cut_off or not sum(samples.count for samples in workers_of(result)):
         return ""
     return f"{len(cut_off)} of {len(result.measurements)} workers: {cut_off[0].rule}"
 
@@ -225,11 +189,11 @@ def _drift(result: CaseResult) -> str:
     (``SPREAD``) a flag by that alone would be as frequent. What heats up or fills up goes on
     inside a worker, too: by chance all three go the same way as their order in 1 case of 24.
     """
-    workers = _workers(result)
+    workers = workers_of(result)
     if len(workers) < 3 or not _ends_differ(workers[0], workers[-1]):
         return ""
     medians = [statistic_of(samples, 50).value_ns for samples in workers]
-    ways = [change for change in map(_change_over_time, workers) if change is not None]
+    ways = [change for change in map(change_over_time, workers) if change is not None]
     if medians == sorted(medians):
         along = all(change > 0 for change, _ in ways)
     elif medians == sorted(medians, reverse=True):
@@ -242,7 +206,7 @@ def _drift(result: CaseResult) -> str:
 
 
 def _spread(result: CaseResult) -> str:
-    workers = sorted(_workers(result), key=lambda samples: statistic_of(samples, 50).value_ns)
+    workers = sorted(workers_of(result), key=lambda samples: statistic_of(samples, 50).value_ns)
     if len(workers) < 2 or not _ends_differ(workers[0], workers[-1]):
         return ""
     low, high = (statistic_of(samples, 50).value_ns for samples in (workers[0], workers[-1]))
@@ -283,7 +247,7 @@ def _fewer_workers(result: CaseResult) -> str:
 
 
 def _bimodal(result: CaseResult) -> str:
-    found = [two_groups(samples.durations_ns) for samples in _workers(result)]
+    found = [two_groups(samples.durations_ns) for samples in workers_of(result)]
     groups = [pair for pair in found if pair is not None]
     if 2 * len(groups) <= len(found):
         return ""
@@ -339,16 +303,11 @@ def _checks(result: CaseResult) -> list[OutputCheck]:
     return [check for worker in result.measurements for check in worker.output_checks]
 
 
-def _workers(result: CaseResult) -> Sequence[Samples]:
-    """Samples of the workers that finished, in their order."""
-    ordered: list[Measurement] = sorted(result.measurements, key=lambda entry: entry.worker)
-    return [measurement.samples for measurement in ordered]
-
-
 _RULES: dict[str, Callable[[CaseResult], str]] = {
     "EMULATED": _emulated,
-    "INACCURATE": inaccurate,
-    "UNSTEADY": _unsteady,
+    "INACCURATE": _inaccurate,
+    "UNJUDGED": _unjudged,
+    "UNSTEADY": unsteady,
     "STEAL": _steal,
     "CPU-SHARE": _cpu_share,
     "THROTTLED": _throttled,

@@ -40,8 +40,9 @@ def command(run: str, sort: str, filters: tuple[str, ...], columns: str, results
     Columns go by their key (p50, items, rss, …), by the name of a metric (latency_p50) or by
     their name in ortbench export (latency_p50_s).
     """
+    from pytest_ortbench.analysis.summary import summarise
     from pytest_ortbench.cli.selection import parse_condition, select, table_columns
-    from pytest_ortbench.report.answers import answer_lines
+    from pytest_ortbench.report.answers import answer_lines, unjudged_lines
     from pytest_ortbench.report.blocks import block_lines
     from pytest_ortbench.report.gate import gate_lines
     from pytest_ortbench.report.operator_profile import run_profile_lines
@@ -71,6 +72,8 @@ def command(run: str, sort: str, filters: tuple[str, ...], columns: str, results
         # Of a part of the cases, the fastest is no answer.
         say("")
         tell(answer_lines(chosen))
+    else:
+        tell(unjudged_lines(chosen, [summarise(result) for result in chosen.cases]))
     return ExitCode.FINE
 
 

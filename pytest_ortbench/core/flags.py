@@ -37,6 +37,12 @@ FLAGS: dict[str, FlagKind] = dict(
             "outputs are below the accuracy floor of this precision, or the task metric is",
             "Do not ship it; see the accuracy columns, or set a limit that your task allows.",
         ),
+        _kind(
+            "UNJUDGED",
+            "bars",
+            "a judgement lacks its evidence: accuracy, placement, warm-up or the labelled task",
+            "Read its reason (ortbench show, HTML report); it names what is missing.",
+        ),
         _kind("SHAPES", "bars", "inputs differ between the two sides", "Compare equal shapes."),
         _kind(
             "UNSTEADY",
@@ -157,8 +163,8 @@ FLAGS: dict[str, FlagKind] = dict(
         _kind(
             "NONFINITE",
             "bars",
-            "outputs of the measured loop hold NaN or infinity",
-            "Check the model and the provider; see the accuracy columns.",
+            "outputs hold NaN or infinity",
+            "Check the model, its inputs and the provider; nothing can be said of its accuracy.",
         ),
     )
 )

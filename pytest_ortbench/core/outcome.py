@@ -220,6 +220,11 @@ class OutputAccuracy:
         exact: Whether all samples agree bit for bit.
         agree: Rows whose class (or whole value, for integers and strings) agrees.
         rows: Rows compared.
+        compared: Values that were compared: pairs that are finite on both sides, or whole values;
+            ``None`` in older documents.
+        nonfinite: NaN and infinite values of the output at the measured magnitude, whatever the
+            reference has.
+        reference_nonfinite: Those of the reference, likewise.
     """
 
     name: str
@@ -234,6 +239,9 @@ class OutputAccuracy:
     exact: bool = False
     agree: int | None = None
     rows: int | None = None
+    compared: int | None = None
+    nonfinite: int = 0
+    reference_nonfinite: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -313,6 +321,7 @@ class OutputCheck:
         digest: Hash over all outputs.
         norm: Square root of the sum of squares of all finite float values; ``None`` without any.
         subnormal: Subnormal numbers in all float outputs.
+        nonfinite_inputs: NaN and infinite values in all float inputs of the run.
     """
 
     run: str
@@ -321,6 +330,7 @@ class OutputCheck:
     digest: str
     norm: float | None = None
     subnormal: int = 0
+    nonfinite_inputs: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 
 from pytest_ortbench.analysis.answers import answers
 from pytest_ortbench.analysis.sentences import sentences
-from pytest_ortbench.analysis.summary import Summary
+from pytest_ortbench.analysis.summary import Summary, summarise
 from pytest_ortbench.core.run import Run
+from pytest_ortbench.report.entries import naming
 from pytest_ortbench.report.escape import encodable, one_line
+from pytest_ortbench.report.legend import named
 
 
 def answer_lines(
@@ -29,6 +31,8 @@ def answer_lines(
     Returns:
         Plain lines without line ends; empty for a run without cases.
     """
+    if summaries is None:
+        summaries = [summarise(result) for result in run.cases]
     found = answers(run, summaries)
     said = [
         encodable(one_line(sentence), encoding)
@@ -37,4 +41,32 @@ def answer_lines(
     ]
     if models is not None and len(found) > models:
         said.append(f"and {len(found) - models} further models: see the page")
-    return said
+    return [*said, *unjudged_lines(run, summaries, encoding=encoding)]
+
+
+def unjudged_lines(run: Run, summaries: Sequence[Summary], *, encoding: str = "utf-8") -> list[str]:
+    """Count the measured cases that lack a judgement, and say which one they lack and why.
+
+    Args:
+        run: Any run.
+        summaries: One for each of its cases.
+        encoding: Of the stream that the lines go to.
+
+    Returns:
+        One line, or none if everything could be judged.
+    """
+    name_of = naming(run)
+    cases: set[tuple[str, str]] = set()
+    by_reason: dict[tuple[str, str], list[str]] = {}
+    for summary in summaries:
+        for judgement in summary.judgements:
+            if judgement.is_unjudged:
+                cases.add(summary.key)
+                key = (judgement.of, judgement.reason)
+                by_reason.setdefault(key, []).append(name_of(summary.case))
+    if not cases:
+        return []
+    measured = sum(summary.status == "measured" for summary in summaries)
+    reasons = [f"{of} of {named(names)}: {why}" for (of, why), names in by_reason.items()]
+    counted = f"{len(cases)} of {measured} case{'s' if measured > 1 else ''} could not be judged"
+    return [encodable(one_line(f"{counted}: {'; '.join(reasons)}"), encoding)]

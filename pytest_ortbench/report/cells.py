@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from pytest_ortbench.analysis.inaccuracy import ACCURACY
 from pytest_ortbench.analysis.sentences import agreement_words, digits_for
-from pytest_ortbench.analysis.summary import EXACT
 from pytest_ortbench.core.quantity import Quantity
 from pytest_ortbench.core.units import common_scale, significant
 from pytest_ortbench.report.entries import Entry, ModelGroup
@@ -315,7 +315,7 @@ def status(entry: Entry) -> str:
 
 def accuracy(entry: Entry) -> str:
     """Return the accuracy in a few characters: ``exact``, ``96.3 dB``, ``top-1 8/8 (≥63 %)``,
-    ``NaN/Inf``.
+    ``NaN/Inf``, ``3/60 differ``, ``not judged``.
 
     With labelled data the metric of the task behind it: ``34.1 dB, task 0.912``.
     """
@@ -333,9 +333,21 @@ def _against_reference(entry: Entry) -> str:
     ratio = entry.quantity("accuracy_sqnr")
     if ratio is not None:
         return f"{significant(ratio.value, 3)} dB"
-    if entry.summary.missing.get("accuracy_sqnr") == EXACT:
+    if entry.summary.exact:
         return "exact"
     agreement = entry.quantity("accuracy_top1")
     if agreement is not None:
         return f"top-1 {agreement_words(agreement)}"
-    return ""
+    if any(one.of == ACCURACY and one.is_unjudged for one in entry.summary.judgements):
+        return "not judged"
+    return _whole_values(entry)
+
+
+def _whole_values(entry: Entry) -> str:
+    """Say how many values of the worst output differ, where values are compared whole."""
+    outputs = entry.result.accuracy.outputs if entry.result.accuracy is not None else ()
+    counted = [(one.rows, one.agree) for one in outputs if one.rows and one.agree is not None]
+    if not counted:
+        return ""
+    rows, agree = max(counted, key=lambda pair: (pair[0] - pair[1]) / pair[0])
+    return f"{rows - agree}/{rows} differ" if agree < rows else "equal"

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from pytest_ortbench.analysis.judgements import barring_words
 from pytest_ortbench.analysis.peaks import with_shared_peaks
 from pytest_ortbench.analysis.rows import Cell, row
 from pytest_ortbench.analysis.summary import Summary, summarise
@@ -50,7 +51,9 @@ class Entry:
     @property
     def barred(self) -> bool:
         """Whether a flag keeps it out of every ranking."""
-        return any(name in FLAGS and FLAGS[name].severity == "bars" for name in self.flags)
+        return bool(barring_words(self.summary.judgements)) or any(
+            name in FLAGS and FLAGS[name].severity == "bars" for name in self.flags
+        )
 
     def quantity(self, metric: str) -> Quantity | None:
         """Return the number of a metric, ``None`` where it was not measured."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from pytest_ortbench.analysis.judgements import unjudged_words
 from pytest_ortbench.analysis.rows import numbers
 from pytest_ortbench.analysis.summary import summarise
 from pytest_ortbench.core.outcome import CaseResult
@@ -29,6 +30,9 @@ def properties(result: CaseResult) -> list[tuple[str, str]]:
     found.append(("samples", str(summary.samples)))
     if result.flags:
         found.append(("flags", " ".join(flag.name for flag in result.flags)))
+    unjudged = unjudged_words(summary.judgements)
+    if unjudged:
+        found.append(("unjudged", one_line(unjudged)))
     if result.failure is not None:
         found.append(("message", one_line(result.failure.message)))
     return [(PREFIX + name, value) for name, value in found]

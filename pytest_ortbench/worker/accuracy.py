@@ -15,6 +15,7 @@ from pytest_ortbench.worker.agreement import (
     comparable,
     difference,
     kind_of,
+    nonfinite_values,
     summarise,
 )
 from pytest_ortbench.worker.element_types import NUMPY_NAMES
@@ -24,6 +25,8 @@ from pytest_ortbench.worker.sample_file import Sample, SampleFile, SampleWriter,
 
 #: Factors on drawn float inputs: half precision underflows at small ones and overflows at large.
 MAGNITUDES = (0.1, 1.0, 10.0)
+#: The factor of the inputs that are timed.
+MEASURED = 1.0
 #: Input sets of the standard pass, over all magnitudes.
 SAMPLES = 8
 #: Past these no further sample is added, once each magnitude had one (the size: once one is there).
@@ -193,7 +196,12 @@ class _Collected:
         outputs: list[OutputAccuracy] = []
         notes = [note for note in (stored.note, order_note) if note]
         for label, differences in self._differences.items():
-            outputs.append(summarise(label, self._kinds[label], differences))
+            measured = [
+                one
+                for one, factor in zip(differences, self._at[label], strict=True)
+                if factor == MEASURED
+            ]
+            outputs.append(summarise(label, self._kinds[label], differences, measured=measured))
             notes += self._remarks(label, differences)
         return Accuracy(
             reference=stored.reference,
@@ -315,6 +323,7 @@ def _unexpected(leaf: Leaf) -> Difference:
     """A part that the reference lacks, such as a sequence that came out longer."""
     return Difference(
         exact=False,
+        nonfinite=nonfinite_values(leaf.values),
         agree=0,
         rows=max(leaf.values.size, 1),
         mismatch="is not in the reference",

@@ -40,10 +40,11 @@ class Difference:
 
     Attributes:
         exact: Whether type, shape and every bit agree.
-        reference_finite: Whether the reference holds finite values only.
+        nonfinite: NaN and infinite values of the output.
+        reference_nonfinite: Those of the reference.
         nan: NaN where the reference has none.
         inf: Infinity where the reference has another value.
-        pairs: Pairs that are finite on both sides.
+        pairs: Pairs that are finite on both sides; 0 where values are compared for equality only.
         signal: Sum of squares of the reference.
         power: Sum of squares of the output.
         product: Sum of products of both.
@@ -56,7 +57,8 @@ class Difference:
     """
 
     exact: bool
-    reference_finite: bool = True
+    nonfinite: int = 0
+    reference_nonfinite: int = 0
     nan: int = 0
     inf: int = 0
     pairs: int = 0
@@ -69,6 +71,11 @@ class Difference:
     agree: int | None = None
     rows: int | None = None
     mismatch: str = ""
+
+    @property
+    def reference_finite(self) -> bool:
+        """Whether the reference holds finite values only."""
+        return not self.reference_nonfinite
 
 
 def kind_of(leaf: Leaf) -> str:
@@ -124,10 +131,18 @@ def difference(kind: str, reference: Leaf, output: Leaf | None) -> Difference:
     return _float_difference(kind, expected, found)
 
 
-def summarise(name: str, kind: str, differences: Sequence[Difference]) -> OutputAccuracy:
+def summarise(
+    name: str, kind: str, differences: Sequence[Difference], *, measured: Sequence[Difference] = ()
+) -> OutputAccuracy:
     """Reduce all samples of one output to the worst of each figure.
 
     Samples whose reference is not finite are left out of errors and agreement, unless all are.
+
+    Args:
+        name: Of the output.
+        kind: What :func:`kind_of` said of the reference.
+        differences: Every sample.
+        measured: Those at the measured magnitude: what is not finite is counted there.
     """
     kept = comparable(differences)
     nan = sum(sample.nan for sample in differences)
@@ -151,6 +166,9 @@ def summarise(name: str, kind: str, differences: Sequence[Difference]) -> Output
         exact=all(sample.exact for sample in differences),
         agree=sum(sample.agree or 0 for sample in counted) if counted else None,
         rows=sum(sample.rows or 0 for sample in counted) if counted else None,
+        compared=sum((sample.rows or 0) if kind in _COUNTED else sample.pairs for sample in kept),
+        nonfinite=sum(sample.nonfinite for sample in measured),
+        reference_nonfinite=sum(sample.reference_nonfinite for sample in measured),
     )
 
 
@@ -193,7 +211,8 @@ def _all_wrong(kind: str, expected: NDArray[Any], output: Leaf | None, mismatch:
     against_zeros = _float_difference(kind, expected, np.zeros_like(expected))
     return Difference(
         exact=False,
-        reference_finite=against_zeros.reference_finite,
+        nonfinite=0 if output is None else nonfinite_values(output.values),
+        reference_nonfinite=against_zeros.reference_nonfinite,
         pairs=against_zeros.pairs,
         signal=against_zeros.signal,
         noise=against_zeros.noise,
@@ -238,7 +257,8 @@ def _float_difference(kind: str, expected: NDArray[Any], found: NDArray[Any]) ->
     same_bits = same_type and np.array_equal(_bits(expected), _bits(found))
     return Difference(
         exact=same_bits,
-        reference_finite=all(part.reference_finite for part in sums),
+        nonfinite=sum(part.nonfinite for part in sums),
+        reference_nonfinite=sum(part.reference_nonfinite for part in sums),
         nan=sum(part.nan for part in sums),
         inf=sum(part.inf for part in sums),
         pairs=sum(part.pairs for part in sums),
@@ -251,6 +271,15 @@ def _float_difference(kind: str, expected: NDArray[Any], found: NDArray[Any]) ->
         agree=agree,
         rows=rows,
     )
+
+
+def nonfinite_values(values: NDArray[Any]) -> int:
+    """Return the number of NaN and infinite values; 0 for values that can be neither."""
+    import numpy as np
+
+    if values.dtype.kind not in "fc":
+        return 0
+    return int(values.size - np.count_nonzero(np.isfinite(values)))
 
 
 def _bits(values: NDArray[Any]) -> NDArray[Any]:
@@ -277,13 +306,21 @@ def _part_difference(expected: NDArray[Any], found: NDArray[Any], scale: float) 
     got = found.astype("float64")
     right_finite = np.isfinite(right)
     got_finite = np.isfinite(got)
+    nonfinite = int(got.size - np.count_nonzero(got_finite))
+    reference_nonfinite = int(right.size - np.count_nonzero(right_finite))
     nan = int(np.count_nonzero(np.isnan(got) & ~np.isnan(right)))
     inf = int(np.count_nonzero(np.isinf(got) & (got != right)))
     both = right_finite & got_finite
     if not both.all():
         right, got = right[both], got[both]
     if not right.size:
-        return Difference(exact=False, reference_finite=bool(right_finite.all()), nan=nan, inf=inf)
+        return Difference(
+            exact=False,
+            nonfinite=nonfinite,
+            reference_nonfinite=reference_nonfinite,
+            nan=nan,
+            inf=inf,
+        )
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         error = right - got
         largest, largest_right = float(np.abs(error).max()), float(np.abs(right).max())
@@ -291,7 +328,8 @@ def _part_difference(expected: NDArray[Any], found: NDArray[Any], scale: float) 
             right, got, error = right / scale, got / scale, error / scale
         return Difference(
             exact=False,
-            reference_finite=bool(right_finite.all()),
+            nonfinite=nonfinite,
+            reference_nonfinite=reference_nonfinite,
             nan=nan,
             inf=inf,
             pairs=right.size,

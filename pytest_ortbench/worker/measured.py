@@ -186,7 +186,7 @@ class MeasuredCase:
         """
         self._enter("measure")
         found = outputs_of(self._live(), self.feeds, self._binding, self._watch.counted)
-        checked = outputs.check(run, found)
+        checked = outputs.check(run, found, self.feeds)
         with self._watch.counted():
             del found
         return checked

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -52,12 +52,15 @@ def flatten(outputs: Sequence[object], names: Sequence[str] = ()) -> list[Leaf]:
     return leaves
 
 
-def check(run: str, outputs: Sequence[object]) -> OutputCheck:
-    """Look at the outputs of one run of the measured loop.
+def check(
+    run: str, outputs: Sequence[object], feeds: Mapping[str, object] | None = None
+) -> OutputCheck:
+    """Look at the outputs of one run of the measured loop, and at what was fed.
 
     Args:
         run: ``first``, ``middle`` or ``last``.
         outputs: What the run returned.
+        feeds: What it was given, by name of the input.
     """
     leaves = flatten(outputs)
     nonfinite = subnormal = floats = 0
@@ -81,7 +84,17 @@ def check(run: str, outputs: Sequence[object]) -> OutputCheck:
         digest=digest(leaves),
         norm=math.sqrt(squares) if floats and math.isfinite(squares) else None,
         subnormal=subnormal,
+        nonfinite_inputs=_nonfinite_inputs(feeds or {}),
     )
+
+
+def _nonfinite_inputs(feeds: Mapping[str, object]) -> int:
+    """NaN and infinite values of the inputs that are arrays, or lists of them."""
+    import numpy as np
+
+    fed = [value for value in feeds.values() if isinstance(value, np.ndarray | list)]
+    floats = [leaf.values for leaf in flatten(fed) if leaf.values.dtype.kind in "fc"]
+    return sum(_look(part)[0] for values in floats for part in real_parts(values))
 
 
 def digest(leaves: Sequence[Leaf]) -> str:

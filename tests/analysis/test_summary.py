@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ortbench.analysis.summary import EXACT, Summary, summarise
+from pytest_ortbench.analysis.accuracy_figures import EXACT
+from pytest_ortbench.analysis.summary import Summary, summarise
 from pytest_ortbench.core.metrics import METRICS
 from pytest_ortbench.core.outcome import (
     Accuracy,
@@ -196,7 +197,8 @@ def test_exact_outputs_have_no_noise_ratio():
 def test_broken_outputs_have_another_reason():
     summary = summarise(make_result(accuracy=make_accuracy(sqnr_db=None, finite=False)))
     assert summary.quantities["accuracy_finite"].value == 0.0
-    assert summary.missing["accuracy_sqnr"] == "outputs hold NaN or infinity"
+    assert summary.missing["accuracy_sqnr"] == "outputs hold NaN or infinity: in the compared runs"
+    assert "accuracy_max_abs" not in summary.quantities
 
 
 @pytest.mark.parametrize(

@@ -7,16 +7,17 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_ortbench.analysis.inaccuracy import inaccurate
+from pytest_ortbench.analysis.inaccuracy import evidence_of
 from pytest_ortbench.analysis.limits import check
 from pytest_ortbench.analysis.summary import summarise
 from pytest_ortbench.analysis.task import (
+    judge_task,
     kept_ratio,
     mean_score,
     paired_difference,
     student_t,
-    verdict,
 )
+from pytest_ortbench.core.judgement import Outcome
 from pytest_ortbench.core.limits import parse_limit
 from pytest_ortbench.core.outcome import Accuracy, CaseResult, OutputAccuracy
 from pytest_ortbench.core.task import TaskAccuracy
@@ -86,8 +87,11 @@ def test_no_sample_that_changed_proves_no_more_than_the_rule_of_three() -> None:
     assert found is not None
     assert found.value == 0
     assert found.low == pytest.approx(-(1 - 0.025**0.01))  # 3.6 % of the samples may yet change
-    assert verdict(counted(100, 90, 90)) == (None, "")
-    assert verdict(counted(1000, 900, 900)) == (True, "")
+    few = judge_task(counted(100, 90, 90))
+    assert few.is_unjudged
+    assert "a case without a change needs 409 samples" in few.reason
+    assert judge_task(counted(400, 360, 360)).is_unjudged
+    assert judge_task(counted(410, 369, 369)).is_good
 
 
 def test_one_sample_alone_and_all_alike_have_an_interval() -> None:
@@ -101,39 +105,66 @@ def test_one_sample_alone_and_all_alike_have_an_interval() -> None:
 
 
 @pytest.mark.parametrize(
-    ("task", "keeps"),
+    ("task", "outcome"),
     [
-        (counted(2000, 1800, 1800), True),
-        (counted(2000, 1798, 1800), True),  # 99.89 %, at least 99.73 %
-        (counted(2000, 1790, 1800), True),  # 99.44 %, at least 99.10 %
-        (counted(2000, 1788, 1800), False),  # 99.33 %, at least 98.96 %
-        (counted(2000, 1700, 1800), False),
-        (counted(200, 179, 180), None),  # one of 180: too few to know
-        (counted(200, 180, 180), None),
-        (counted(20, 16, 15), None),  # better by one, and unchanged samples would prove nothing
-        (counted(20, 14, 15), None),
-        (counted(20, 6, 15), False),  # 40 %, and 72 % at most
-        (counted(400, 341, 340, better=31), None),  # better, though 61 samples changed
-        (counted(430, 343, 344, better=9), None),  # 430 unchanged ones would keep 98.93 %
-        (counted(470, 375, 376, better=9), False),  # 470 would keep 99.02 %, and one was lost
-        (replace(counted(200, 10, 10), reference_sum=0.0), None),
-        (replace(counted(200, 10, 10), reference_sum=None), None),
+        (counted(2000, 1800, 1800), Outcome.GOOD),
+        (counted(2000, 1798, 1800), Outcome.GOOD),  # 99.89 %, at least 99.73 %
+        (counted(2000, 1790, 1800), Outcome.GOOD),  # 99.44 %, at least 99.10 %
+        (counted(2000, 1788, 1800), Outcome.BAD),  # 99.33 %, at least 98.96 %
+        (counted(2000, 1700, 1800), Outcome.BAD),
+        (counted(200, 179, 180), Outcome.UNJUDGED),  # one of 180: too few to know
+        (counted(200, 180, 180), Outcome.UNJUDGED),
+        (
+            counted(20, 16, 15),
+            Outcome.UNJUDGED,
+        ),  # better by one, and unchanged samples would prove nothing
+        (counted(20, 14, 15), Outcome.UNJUDGED),
+        (counted(20, 6, 15), Outcome.BAD),  # 40 %, and 72 % at most
+        (counted(400, 341, 340, better=31), Outcome.UNJUDGED),  # better, though 61 samples changed
+        (
+            counted(430, 343, 344, better=9),
+            Outcome.UNJUDGED,
+        ),  # 430 unchanged ones would keep 98.93 %
+        (counted(470, 375, 376, better=9), Outcome.BAD),  # 470 would keep 99.02 %, and one was lost
+        (replace(counted(200, 10, 10), reference_sum=0.0), Outcome.UNJUDGED),
+        (replace(counted(200, 10, 10), reference_sum=None), Outcome.UNJUDGED),
     ],
 )
-def test_the_lower_bound_must_keep_99_percent(task: TaskAccuracy, keeps: bool | None) -> None:
-    assert verdict(task)[0] is keeps
+def test_the_lower_bound_must_keep_99_percent(task: TaskAccuracy, outcome: Outcome) -> None:
+    assert judge_task(task).outcome is outcome
+
+
+@pytest.mark.parametrize(
+    "task",
+    [
+        None,
+        TaskAccuracy(dataset="d.npz", reason="no such file"),
+        TaskAccuracy(dataset="d.npz"),
+        replace(counted(2000, 1800, 1800), samples=0),
+        replace(counted(2000, 1800, 1800), score_sum=math.nan),
+        replace(counted(2000, 1800, 1800), reference_sum=math.nan),
+        replace(counted(2000, 1800, 1800), difference_squares=math.inf, better=3),
+        replace(counted(2000, 1800, 1800), reference_sum=-3.0),
+        counted(1, 1, 1),
+    ],
+)
+def test_scores_that_are_missing_or_no_numbers_keep_nothing(task: TaskAccuracy | None) -> None:
+    judgement = judge_task(task)
+    assert judgement.is_unjudged
+    assert judgement.reason
 
 
 def test_one_changed_sample_of_too_few_leaves_the_judgement_to_the_floor() -> None:
-    assert inaccurate(noisy(120, counted(20, 16, 15))) == ""
-    assert inaccurate(noisy(120, counted(20, 14, 15))) == ""
-    assert "SQNR 12.0 dB" in inaccurate(noisy(12, counted(20, 16, 15)))
-    assert inaccurate(noisy(120, counted(20, 6, 15))).startswith("top-1 0.3 (reference 0.75)")
+    assert evidence_of(noisy(120, counted(20, 16, 15))).wrong == ""
+    assert evidence_of(noisy(120, counted(20, 14, 15))).wrong == ""
+    assert "SQNR 12.0 dB" in evidence_of(noisy(12, counted(20, 16, 15))).wrong
+    assert evidence_of(noisy(120, counted(20, 6, 15))).wrong.startswith(
+        "top-1 0.3 (reference 0.75)"
+    )
 
 
 def test_the_reason_says_all_that_decides() -> None:
-    _, reason = verdict(counted(2000, 1700, 1800))
-    assert reason == (
+    assert judge_task(counted(2000, 1700, 1800)).reason == (
         "top-1 0.85 (reference 0.9): 94.44 % kept, at least 93.38 % for certain on 2000 "
         "samples; the floor is 99 %"
     )
@@ -151,14 +182,14 @@ def noisy(sqnr_db: float, task: TaskAccuracy | None, *, finite: bool = True) -> 
 
 
 def test_labels_go_before_the_floor_of_the_precision() -> None:
-    assert "SQNR 12.0 dB" in inaccurate(noisy(12, None))
-    assert inaccurate(noisy(12, counted(2000, 1800, 1800))) == ""
-    assert inaccurate(noisy(120, counted(2000, 1700, 1800))).startswith("top-1 0.85")
+    assert "SQNR 12.0 dB" in evidence_of(noisy(12, None)).wrong
+    assert evidence_of(noisy(12, counted(2000, 1800, 1800))).wrong == ""
+    assert evidence_of(noisy(120, counted(2000, 1700, 1800))).wrong.startswith("top-1 0.85")
 
 
 def test_too_few_labels_leave_the_judgement_to_the_floor() -> None:
-    assert "SQNR 12.0 dB" in inaccurate(noisy(12, counted(4, 3, 3)))
-    assert inaccurate(noisy(120, counted(4, 3, 3))) == ""
+    assert "SQNR 12.0 dB" in evidence_of(noisy(12, counted(4, 3, 3))).wrong
+    assert evidence_of(noisy(120, counted(4, 3, 3))).wrong == ""
 
 
 def test_a_floor_of_the_users_own_and_nan_hold_beside_labels() -> None:
@@ -166,8 +197,8 @@ def test_a_floor_of_the_users_own_and_nan_hold_beside_labels() -> None:
     recipe = {"base": "int8-static", "sqnr_floor_db": "20"}
     variant = replace(result.case.variant, precision="mine", recipe=recipe)
     own = replace(result, case=replace(result.case, variant=variant))
-    assert "floor of mine 20 dB" in inaccurate(own)
-    assert "3 NaN" in inaccurate(noisy(12, counted(2000, 1800, 1800), finite=False))
+    assert "floor of mine 20 dB" in evidence_of(own).wrong
+    assert "3 NaN" in evidence_of(noisy(12, counted(2000, 1800, 1800), finite=False)).wrong
 
 
 def test_limits_hold_against_the_metric_and_against_what_is_kept() -> None:

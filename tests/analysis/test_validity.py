@@ -22,6 +22,7 @@ from pytest_ortbench.core.outcome import (
     Placement,
     Samples,
 )
+from pytest_ortbench.core.task import Dataset, TaskAccuracy
 from tests.results_factory import (
     draw_durations,
     make_accuracy,
@@ -204,18 +205,126 @@ def test_nan_from_the_second_call_on_is_found():
     assert detail(result, "NONFINITE") == "12 values in the middle run"
 
 
-def test_nan_that_the_model_itself_gives_is_none():
+def test_nan_that_the_model_itself_gives_is_found_too():
     def with_checks(*nonfinite: int, finite: bool = True) -> CaseResult:
         return make_result(
             measurements=[make_measurement(output_checks=checks(*nonfinite))],
-            accuracy=make_accuracy(finite=finite),
+            accuracy=make_accuracy(finite=finite, sqnr_db=None),
         )
 
-    assert detail(with_checks(3, 3, 3), "NONFINITE") is None
+    assert detail(with_checks(3, 3, 3), "NONFINITE") == "3 values in the first run"
     assert detail(with_checks(3, 3, 7), "NONFINITE") == "7 values in the last run"
     assert detail(with_checks(3, 3, 3, finite=False), "NONFINITE") is not None
     uncompared = replace(with_checks(3, 3, 3), accuracy=Accuracy(reason="no reference"))
     assert detail(uncompared, "NONFINITE") is not None
+    # What is known to be broken is not called unknown besides.
+    assert detail(uncompared, "UNJUDGED") is None
+
+
+def test_nan_in_one_of_the_compared_sets_is_found():
+    output = replace(make_accuracy(sqnr_db=None).outputs[0], nonfinite=4, reference_nonfinite=4)
+    fine = replace(output, name="boxes", nonfinite=0, reference_nonfinite=0)
+    result = make_result(accuracy=Accuracy(samples=8, outputs=(fine, output)))
+    assert detail(result, "NONFINITE") == "4 values of logits in the compared runs"
+
+
+def test_nan_in_the_inputs_is_named_as_the_cause():
+    looked_at = [replace(check, nonfinite_inputs=2) for check in checks(5, 5, 5)]
+    result = make_result(measurements=[make_measurement(output_checks=looked_at)])
+    assert detail(result, "NONFINITE") == (
+        "5 values in the first run; the inputs hold 2 NaN or infinite values themselves"
+    )
+    # A model that takes NaN for a missing value and answers with numbers is fine.
+    finite = [replace(check, nonfinite=0) for check in looked_at]
+    assert (
+        detail(make_result(measurements=[make_measurement(output_checks=finite)]), "NONFINITE")
+        is None
+    )
+
+
+@pytest.mark.parametrize(
+    ("accuracy", "reason"),
+    [
+        (
+            Accuracy(reason="no reference: it ran out of memory"),
+            "no reference: it ran out of memory",
+        ),
+        (Accuracy(samples=8), "the reference has no outputs"),
+        (replace(make_accuracy(), samples=0), "no input set was compared"),
+        (
+            Accuracy(
+                samples=8,
+                outputs=(
+                    OutputAccuracy(name="y", kind="float", finite=True, exact=True, compared=0),
+                ),
+            ),
+            "no value could be compared: every output is empty, or not finite in the reference",
+        ),
+        (
+            Accuracy(
+                samples=8,
+                outputs=(
+                    OutputAccuracy(
+                        name="y", kind="float", finite=True, compared=60, reference_nonfinite=4
+                    ),
+                ),
+            ),
+            "the reference gives 4 NaN or infinite values of y, where the case gives none",
+        ),
+    ],
+)
+def test_accuracy_that_could_not_be_judged_says_why(accuracy: Accuracy, reason: str):
+    result = make_result(accuracy=accuracy)
+    assert detail(result, "UNJUDGED") == f"accuracy: {reason}"
+    assert detail(result, "INACCURATE") is None
+    assert FLAGS["UNJUDGED"].severity == "bars"
+
+
+def test_outputs_that_were_never_compared_are_not_judged():
+    result = replace(make_result(), accuracy=None)
+    assert detail(result, "UNJUDGED") == "accuracy: outputs were not compared with a reference"
+
+
+def test_labels_judge_what_no_reference_can():
+    task = TaskAccuracy(
+        dataset="d.npz",
+        metric="top-1",
+        samples=2000,
+        score_sum=1800.0,
+        largest=1.0,
+        reference="fp32",
+        reference_sum=1800.0,
+        difference_squares=0.0,
+    )
+    unknown = replace(make_result(), accuracy=Accuracy(reason="no reference"), task=task)
+    assert detail(unknown, "UNJUDGED") is None
+    few = replace(unknown, task=replace(task, samples=4, score_sum=4.0, reference_sum=4.0))
+    said = detail(few, "UNJUDGED")
+    assert said is not None
+    assert said.startswith("accuracy: no reference; task: between ")
+
+
+def test_a_dataset_that_was_never_scored_is_not_judged():
+    case = replace(make_case(), dataset=Dataset(path="/data/digits.npz"))
+    assert detail(make_result(case=case), "UNJUDGED") == (
+        "task: no labelled data was named (--ort-dataset)"
+    )
+
+
+def test_a_cut_warm_up_with_too_few_samples_to_tell_is_not_judged():
+    said = detail(warmed(False, False, False, count=1), "UNJUDGED")
+    assert said == (
+        "warm-up: cut off in 3 of 3 workers (3.33 s used after 3 runs, too few to see a trend), "
+        "and 1 sample can't tell whether they are steady; raise --ort-time"
+    )
+    # Twelve samples have thirds, and those of most workers decide.
+    assert detail(warmed(False, False, False, count=12), "UNJUDGED") is None
+    assert detail(warmed(True, True, False, count=1), "UNJUDGED") is None
+    assert detail(warmed(True, False, False, count=1), "UNJUDGED") is not None
+
+
+def test_a_failed_case_has_no_judgement():
+    assert detail(make_result(status="crash"), "UNJUDGED") is None
 
 
 def test_runs_that_differ_are_inaccurate():

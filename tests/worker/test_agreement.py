@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from pytest_ortbench.analysis.inaccuracy import inaccurate
+from pytest_ortbench.analysis.inaccuracy import evidence_of
 from pytest_ortbench.core.outcome import Accuracy, OutputAccuracy
 from pytest_ortbench.worker.agreement import difference, kind_of, summarise
 from pytest_ortbench.worker.outputs import Leaf
@@ -30,7 +30,7 @@ def _summary(*pairs: tuple[NDArray[Any], NDArray[Any] | None]) -> OutputAccuracy
 
 def _reasons(output: OutputAccuracy) -> str:
     accuracy = Accuracy(reference="fp32", samples=1, magnitudes=(1.0,), outputs=(output,))
-    return inaccurate(replace(make_result(), accuracy=accuracy))
+    return evidence_of(replace(make_result(), accuracy=accuracy)).wrong
 
 
 EMPTY = np.zeros((0, 4), np.float32)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
+from pytest_ortbench.analysis.judgements import barring_words
 from pytest_ortbench.analysis.summary import Summary, summarise
 from pytest_ortbench.core.case import WORKLOAD_KNOBS
 from pytest_ortbench.core.flags import FLAGS
@@ -221,7 +222,7 @@ def _why_not(summary: Summary) -> str:
     """Why a case can't be ranked; empty if it can."""
     if summary.status != "measured":
         return summary.missing.get("latency_p50", summary.status)
-    return " ".join(flags_of(summary, "bars"))
+    return " ".join(flags_of(summary, "bars")) or barring_words(summary.judgements)
 
 
 def flags_of(summary: Summary, severity: str) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from pytest_ortbench.analysis.gate.rules import Allowance, CaseRules
 from pytest_ortbench.analysis.limits import check
-from pytest_ortbench.analysis.summary import EXACT, Summary, summarise
+from pytest_ortbench.analysis.summary import Summary, summarise
 from pytest_ortbench.core.flags import FLAGS
 from pytest_ortbench.core.gate import MetricVerdict
 from pytest_ortbench.core.metrics import METRICS
@@ -55,8 +55,7 @@ class Side:
         quantity = summary.quantities.get(metric)
         if quantity is not None:
             return (quantity.value,)
-        exact = metric == "accuracy_sqnr" and summary.missing.get(metric) == EXACT
-        return (float("inf"),) if exact else ()
+        return (float("inf"),) if metric == "accuracy_sqnr" and summary.exact else ()
 
 
 def judge_metrics(

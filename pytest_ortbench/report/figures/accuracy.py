@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from matplotlib.ticker import MaxNLocator
 
-from pytest_ortbench.analysis.summary import EXACT
 from pytest_ortbench.report.entries import Entry, by_model
 from pytest_ortbench.report.figures import style
 from pytest_ortbench.report.figures.identity import Identity
@@ -81,7 +80,7 @@ def decibels(entry: Entry) -> float | None:
     quantity = entry.quantity("accuracy_sqnr")
     if quantity is not None:
         return quantity.value
-    return math.inf if entry.summary.missing.get("accuracy_sqnr") == EXACT else None
+    return math.inf if entry.summary.exact else None
 
 
 def _comparable(members: Sequence[Entry]) -> tuple[list[Entry], int] | None:

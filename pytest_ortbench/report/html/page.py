@@ -262,10 +262,8 @@ def _value(entry: Entry, column: Column) -> str:
     if not column.metric:
         return ""
     value = entry.row[column.row]
-    if value is None and column.key == "accuracy" and entry.quantity("accuracy_finite"):
-        return (
-            "Infinity" if entry.summary.missing.get(column.metric, "").startswith("exact") else ""
-        )
+    if column.key == "accuracy" and entry.summary.exact:
+        return "Infinity"
     return "" if value is None else repr(value)
 
 

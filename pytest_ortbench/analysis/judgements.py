@@ -1,0 +1,48 @@
+"""All judgements of one case: what flags, rankings and summaries read.
+
+A judgement that could not be made bars a case from every ranking, as a bad one of its answers does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pytest_ortbench.analysis.inaccuracy import judge_accuracy
+from pytest_ortbench.analysis.steadiness import WARM_UP, judge_warm_up
+from pytest_ortbench.analysis.task import judge_task
+from pytest_ortbench.core.judgement import Judgement
+from pytest_ortbench.core.outcome import CaseResult
+from pytest_ortbench.core.placement import judge_placement
+
+
+def judgements_of(result: CaseResult) -> tuple[Judgement, ...]:
+    """Return every judgement that a case is due; none for one that failed, whose status says all.
+
+    One side of a paired gate has no samples of its own and no warm-up to judge; labelled data is
+    judged where it was asked for.
+    """
+    if result.failure is not None or result.status != "measured":
+        return ()
+    due = [judge_accuracy(result), judge_placement(result.placement)]
+    if result.measurements:
+        due.append(judge_warm_up(result))
+    if result.task is not None or (result.case.dataset is not None and result.measurements):
+        due.append(judge_task(result.task))
+    return tuple(due)
+
+
+def barring_words(judgements: Sequence[Judgement]) -> str:
+    """Name the judgements that keep a case out of every ranking; empty if none does.
+
+    Samples that are known to be unsteady blur a number, and bar nothing.
+    """
+    return "; ".join(
+        f"{one.of}: {one.reason}"
+        for one in judgements
+        if one.is_unjudged or (one.is_bad and one.of != WARM_UP)
+    )
+
+
+def unjudged_words(judgements: Sequence[Judgement]) -> str:
+    """Name the judgements that could not be made, each with its reason; empty if all were."""
+    return "; ".join(f"{one.of}: {one.reason}" for one in judgements if one.is_unjudged)
