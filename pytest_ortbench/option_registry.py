@@ -103,7 +103,7 @@ OPTIONS: tuple[OptionSpec, ...] = (
         flag="--ort-batch-sizes",
         kind="list",
         metavar="N,N",
-        help="sizes of the batch axis: 1,8 (default: 1)",
+        help="sizes of the batch axis: 1,8 (default: 1, or what the model fixes)",
     ),
     OptionSpec(
         field="dims",

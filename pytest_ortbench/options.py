@@ -22,7 +22,7 @@ class Options:
         models: Model specifications, split; empty: the default set.
         providers: Provider specifications, split, devices checked.
         precisions: Names of precisions.
-        batch_sizes: Values of the batch axis.
+        batch_sizes: Values of the batch axis; empty if nobody asked for one.
         dims: Values of symbolic dimensions.
         inputs: Real inputs, ``None`` for drawn ones.
         runtimes: Runtime specifications, split.
@@ -73,7 +73,7 @@ class Options:
     models: tuple[str, ...] = ()
     providers: tuple[str, ...] = ("cpu",)
     precisions: tuple[str, ...] = ("native",)
-    batch_sizes: tuple[int, ...] = (1,)
+    batch_sizes: tuple[int, ...] = ()
     dims: dict[str, tuple[int, ...]] = field(default_factory=dict)
     inputs: Path | None = None
     runtimes: tuple[str, ...] = ("current",)

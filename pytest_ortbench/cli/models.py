@@ -215,12 +215,12 @@ def _facts(model: Model) -> Iterator[tuple[str, str]]:
 
 
 def _fed(model: Model) -> Iterator[str]:
-    """What one inference of batch 1 would be fed, and how each size came about."""
+    """What one inference would be fed by default, and how each size came about."""
     from pytest_ortbench.core.errors import OrtbenchError
     from pytest_ortbench.plan.feeds import Refused, resolve_inputs
 
     try:
-        specs = resolve_inputs(model, batch=1, dims={})
+        specs = resolve_inputs(model, batch=None, dims={})
     except OrtbenchError as error:
         yield str(error)
         return
@@ -234,14 +234,14 @@ def _fed(model: Model) -> Iterator[str]:
 
 
 def _work(model: Model) -> Iterator[tuple[str, str]]:
-    """What one inference of batch 1 has to do, at the sizes that it would be fed."""
+    """What one inference has to do, at the sizes that it would be fed."""
     from pytest_ortbench.core.errors import OrtbenchError
     from pytest_ortbench.plan.feeds import Refused, resolve_inputs
     from pytest_ortbench.report.arithmetic import work_facts
     from pytest_ortbench.zoo.arithmetic import count_file
 
     try:
-        specs = resolve_inputs(model, batch=1, dims={})
+        specs = resolve_inputs(model, batch=None, dims={})
         work = count_file(Path(model.path), {spec.name: spec.shape for spec in specs})
     except (OrtbenchError, Refused):
         return  # what is fed says why already

@@ -31,7 +31,12 @@ if TYPE_CHECKING:
 @click.argument("what", metavar="MODEL|CASE")
 @click.option("--providers", metavar="SPEC", default="cpu", show_default=True, help="Where.")
 @click.option("--precisions", metavar="SPEC", default="native", show_default=True, help="How.")
-@click.option("--batch-sizes", metavar="N,N", default="1", show_default=True, help="Batch axis.")
+@click.option(
+    "--batch-sizes",
+    metavar="N,N",
+    default="",
+    help="Batch axis (default: 1, or what a model fixes).",
+)
 @click.option("--dims", metavar="NAME:V", multiple=True, help="Sizes of symbolic dimensions.")
 @click.option("--threads", metavar="N", default="", help="Intra-op threads.")
 @click.option(
@@ -129,7 +134,9 @@ def command(
                 models=(what,),
                 providers=tuple(split_specs((providers,), place="--providers")),
                 precisions=tuple(split_list(precisions, place="--precisions")),
-                batch_sizes=parse_int_list(batch_sizes, place="--batch-sizes"),
+                batch_sizes=(
+                    parse_int_list(batch_sizes, place="--batch-sizes") if batch_sizes else ()
+                ),
                 dims=parse_dims(dims, place="--dims") if dims else {},
                 threads=parse_int_list(threads, place="--threads") if threads else (),
                 inputs=given.inputs,

@@ -322,6 +322,7 @@ class OutputCheck:
         norm: Square root of the sum of squares of all finite float values; ``None`` without any.
         subnormal: Subnormal numbers in all float outputs.
         nonfinite_inputs: NaN and infinite values in all float inputs of the run.
+        empty: Whether no output holds a value.
     """
 
     run: str
@@ -331,6 +332,7 @@ class OutputCheck:
     norm: float | None = None
     subnormal: int = 0
     nonfinite_inputs: int = 0
+    empty: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -128,7 +128,8 @@ def request_of(
         models=(given.model or _model_spec(stored, root, catalogue),),
         providers=(stored.provider.label,),
         precisions=(stored.variant.precision,),
-        batch_sizes=(stored.batch,),
+        # A batch of 1 may be that of a model whose first size is fixed and is no batch.
+        batch_sizes=() if stored.batch == 1 else (stored.batch,),
         dims={name: (size,) for name, size in stored.dims.items()},
         threads=(threads,) if "threads" in knobs and threads is not None else (),
         graph_opts=(level,) if "opt" in knobs else (),

@@ -15,7 +15,13 @@ from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.soak import Soak
 from pytest_ortbench.engine.warm_up_budget import warm_up_budget_s
 from pytest_ortbench.launch.launcher import Launcher
-from pytest_ortbench.plan.feeds import Refused, resolve_inputs, symbols_of, workloads
+from pytest_ortbench.plan.feeds import (
+    Refused,
+    batch_symbols,
+    resolve_inputs,
+    symbols_of,
+    workloads,
+)
 
 #: Shapes at most: every one is drawn and kept, so that drawing is no part of the soak.
 MOST_SHAPES = 300
@@ -57,11 +63,12 @@ def soak_shapes(case: Case) -> Iterator[tuple[InputSpec, ...]]:
     order = random.Random(case.seed)
     combinations = list(itertools.islice(itertools.product(*axes.values()), 100_000))
     order.shuffle(combinations)
+    batch = case.batch if batch_symbols(case.model) else None  # a fixed one fits as it is
     types = {spec.name: spec.type for spec in case.inputs}
     for sizes in combinations[:MOST_SHAPES]:
         dims = {**preset, **case.dims, **dict(zip(axes, sizes, strict=True))}
         try:
-            specs = resolve_inputs(case.model, batch=case.batch, dims=dims)
+            specs = resolve_inputs(case.model, batch=batch, dims=dims)
         except (Refused, UsageError):
             continue
         yield tuple(spec.typed(types.get(spec.name, spec.type)) for spec in specs)

@@ -123,6 +123,7 @@ def _one_worker(
     began = time.monotonic_ns()
     with closing(launcher.open(case, worker=index, deadline=share.deadline)) as worker:
         checks = [worker.check("first")]
+        _require_work(case, checks[0])
         warm_up = worker.warm(warm_up_budget_s(case, within_s=share.end() - time.monotonic()))
         until = share.timed_until(typical_ns(warm_up), worker.startup, first=index == 0)
         blocks, stop = _measure_blocks(worker, case.sampling, warm_up, checks, until)
@@ -158,6 +159,25 @@ def _one_worker(
             output_checks=tuple(checks),
             stop=stop,
             overhead_ns=time.monotonic_ns() - began - timed_ns,
+        )
+
+
+def _require_work(case: Case, first: OutputCheck) -> None:
+    """Refuse to time a model that computes nothing, because of an input that holds nothing.
+
+    Raises:
+        WorkerError: if no output holds a value.
+    """
+    empty = [spec.name for spec in case.inputs if 0 in spec.shape]
+    if empty and first.empty:
+        raise WorkerError(
+            Failure(
+                kind="unsupported",
+                phase="first",
+                message=f"every output is empty, as is the input {empty[0]!r}: there is nothing to "
+                "compute, so nothing is timed",
+                hint="Give it a size with --ort-dims, or real inputs with --ort-inputs",
+            )
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from pytest_ortbench.core.model import TensorInfo
@@ -28,15 +28,24 @@ class BatchAxis:
 
     Attributes:
         symbols: Symbols that all take the batch size; empty if it is not dynamic.
-        fixed: Size that the model fixes, ``None`` if it is dynamic or there is none.
+        fixed: Size that the model fixes, ``None`` if it fixes none.
         where: The input and axis, for people.
-        certain: Whether a consumer reads the fixed axis as the batch.
+        certain: Whether a consumer reads the fixed axis as the batch, and all that do agree.
     """
 
     symbols: tuple[str, ...] = ()
     fixed: int | None = None
     where: str = ""
     certain: bool = False
+
+    @property
+    def unasked(self) -> int:
+        """Batch of a case for which nobody asked for one: what the graph fixes as one, else 1.
+
+        A first size that nothing reads as a batch (rows, heads, states) makes no items: then one
+        inference is one item.
+        """
+        return self.fixed if self.certain and self.fixed else 1
 
 
 def find_batch(inputs: Sequence[TensorInfo], shapes: Shapes) -> BatchAxis:
@@ -61,7 +70,9 @@ def _found(inputs: tuple[TensorInfo, ...], shapes: Shapes) -> BatchAxis:
     symbols.update(dict.fromkeys(_first_axes(candidates, set(symbols))))
     if symbols:
         symbols.update(dict.fromkeys(_states(candidates, set(symbols))))
-        return BatchAxis(symbols=tuple(symbols))
+        fixed = _fixed(candidates)
+        # Beside a batch that another input fixes, an open one can only be as large.
+        return replace(fixed if fixed.certain else BatchAxis(), symbols=tuple(symbols))
     return _fixed(candidates)
 
 
@@ -124,16 +135,18 @@ def _states(candidates: Sequence[_Candidate], known: set[str]) -> list[str]:
 def _fixed(candidates: Sequence[_Candidate]) -> BatchAxis:
     sizes: Counter[int] = Counter()
     where: dict[int, str] = {}
-    read: set[int] = set()
+    read: dict[int, None] = {}
     for info, shape in candidates:
         axis = info.batch_axis or 0
         size = shape[axis]
         if isinstance(size, int):
             sizes[size] += 1
+            if info.batch_axis is not None and size not in read:
+                where[size] = f"axis {axis} of {info.name!r}"
             where.setdefault(size, f"axis {axis} of {info.name!r}")
             if info.batch_axis is not None:
-                read.add(size)
+                read[size] = None
     if not sizes:
         return BatchAxis()
-    size = sizes.most_common(1)[0][0]
-    return BatchAxis(fixed=size, where=where[size], certain=size in read)
+    size = next(iter(read)) if len(read) == 1 else sizes.most_common(1)[0][0]
+    return BatchAxis(fixed=size, where=where[size], certain=len(read) == 1)

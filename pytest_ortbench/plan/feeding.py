@@ -21,24 +21,26 @@ class Feeding:
 
     Attributes:
         sizes: Sizes of dimensions by symbol: those that the user set and those of its workload.
+        batch: The batch that was asked for; ``None``: nobody asked.
         made: The variant that it is fed to.
         recipes: Precisions that can be made, by name.
         refusal: Why the case can't run, whatever it is fed; ``None`` if only its inputs decide.
     """
 
     sizes: Mapping[str, int]
+    batch: int | None
     made: PlannedVariant
     recipes: Mapping[str, Recipe]
     refusal: Failure | None
 
     def from_files(self, case: Case, path: Path) -> tuple[InputSpec, ...] | Failure:
         """Inputs of the case from the file or folder at ``path``, or why they don't fit it."""
-        feed = feed_of(case.model, case.batch, self.sizes, path)
+        feed = feed_of(case.model, self.batch, self.sizes, path)
         return feed if isinstance(feed, Failure) else fed_to(self.made, feed, self.recipes)
 
 
 def feed_of(
-    model: Model, batch: int, sizes: Mapping[str, int], inputs: Path | None
+    model: Model, batch: int | None, sizes: Mapping[str, int], inputs: Path | None
 ) -> tuple[InputSpec, ...] | Failure:
     """Inputs of one shape, or why this model can't have it: its other shapes go on."""
     try:

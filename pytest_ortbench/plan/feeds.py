@@ -9,7 +9,7 @@ of :mod:`~pytest_ortbench.plan.default_sizes`.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -69,9 +69,19 @@ def batch_symbols(model: Model) -> tuple[str, ...]:
     return find_batch(model.inputs, named_shapes(model.inputs)).symbols
 
 
-def batch_of(model: Model, *, batch: int, dims: Mapping[str, int]) -> int:
-    """Return the batch size that is really fed: ``dims`` may name the batch symbol."""
-    return next((dims[name] for name in batch_symbols(model) if name in dims), batch)
+def batch_of(model: Model, *, batch: int | None, dims: Mapping[str, int]) -> int:
+    """Return the batch size that is really fed.
+
+    Args:
+        model: The model.
+        batch: What was asked for; ``None``: nobody asked.
+        dims: Sizes that the user set, which may name the batch symbol.
+    """
+    axis = find_batch(model.inputs, named_shapes(model.inputs))
+    named = next((dims[name] for name in axis.symbols if name in dims), None)
+    if named is not None:
+        return named
+    return axis.unasked if batch is None else batch
 
 
 def workloads(model: Model) -> tuple[Workload, ...]:
@@ -98,13 +108,14 @@ def workloads(model: Model) -> tuple[Workload, ...]:
 
 
 def resolve_inputs(
-    model: Model, *, batch: int, dims: Mapping[str, int], inputs_path: Path | None = None
+    model: Model, *, batch: int | None, dims: Mapping[str, int], inputs_path: Path | None = None
 ) -> tuple[InputSpec, ...]:
     """Give every input of a model its sizes and a complete value hint.
 
     Args:
         model: The model.
-        batch: Size of the batch axis.
+        batch: Size of the batch axis; ``None``: nobody asked for one, so that whatever the model
+            fixes is right.
         dims: Sizes that the user set, by symbol.
         inputs_path: Real inputs, see :func:`~pytest_ortbench.plan.real_inputs.stored_inputs`.
 
@@ -122,11 +133,31 @@ def resolve_inputs(
     axis = find_batch(model.inputs, shapes)
     stored = {} if inputs_path is None else stored_inputs(model, inputs_path)
     sizes = find_sizes(model, axis, batch_of(model, batch=batch, dims=dims), dims, stored)
-    if not axis.symbols:
+    if batch is not None and not axis.symbols:
         _check_fixed_batch(model, axis, batch, shapes)
-    return tuple(
+    specs = tuple(
         _spec(info, shape, sizes, stored.get(info.name))
         for info, shape in zip(model.inputs, shapes, strict=True)
+    )
+    _check_work(model, specs)
+    return specs
+
+
+def _check_work(model: Model, specs: Sequence[InputSpec]) -> None:
+    """Refuse a model that is declared to give nothing, because of an input that holds nothing.
+
+    An empty input is no reason by itself: it may only lend its type, or say "all axes". Where the
+    model does not declare what it gives, the first run tells.
+    """
+    empty = next((spec for spec in specs if 0 in spec.shape and not is_past(spec.name)), None)
+    if empty is None or not all(
+        info.shape is not None and 0 in info.shape for info in model.outputs
+    ):
+        return
+    raise refusal(
+        f"axis {empty.shape.index(0)} of input {empty.name!r} has size 0 (fixed in the model), and "
+        "every output is empty: there is nothing to compute, so nothing is timed",
+        hint="Give it a size, or real inputs with --ort-inputs",
     )
 
 
@@ -254,10 +285,9 @@ def _check_size(
         how = "" if isinstance(symbol, int) else sizes.how.get(symbol, "computed")
         if size < 0:
             raise refusal(f"{symbol} of input {info.name!r} comes out as {size}, below zero")
-        if size == 0 and not (how and is_past(info.name)):
-            origin = how or "fixed in the model"
+        if size == 0 and how and not is_past(info.name):
             raise refusal(
-                f"axis {axis} of input {info.name!r} has size 0 ({origin}): there is nothing to "
+                f"axis {axis} of input {info.name!r} has size 0 ({how}): there is nothing to "
                 "compute, so nothing is timed",
                 hint="Give it a size, or real inputs with --ort-inputs",
             )

@@ -97,7 +97,7 @@ class Plan:
 class _Point:
     """One combination of the axes that do not depend on model or provider."""
 
-    batch: int
+    batch: int | None
     io: str
     session: SessionConfig
     knobs: dict[str, str]
@@ -165,13 +165,14 @@ def _points(request: PlanRequest) -> Iterator[_Point]:
     base = apply_session_options(
         SessionConfig(custom_ops=request.custom_ops), request.session_options
     )
+    batches: tuple[int | None, ...] = request.batch_sizes or (None,)
     threads: tuple[int | None, ...] = request.threads or (None,)
     levels: tuple[str | None, ...] = request.graph_opts or (None,)
     callers: tuple[int | None, ...] = request.concurrency or (None,)
     sessions: tuple[int | None, ...] = request.sessions or (None,)
     spinning: tuple[str | None, ...] = request.spinning or (None,)
     for batch, thread, level, concurrent, several, spin, call, io in itertools.product(
-        request.batch_sizes,
+        batches,
         threads,
         levels,
         callers,
@@ -271,7 +272,13 @@ def _cases_of(
                 case=case,
                 refusal=standing or (feed if isinstance(feed, Failure) else None),
                 conversion=made.conversion,
-                feeding=Feeding(sizes=sizes, made=made, recipes=makers.recipes, refusal=standing),
+                feeding=Feeding(
+                    sizes=sizes,
+                    batch=point.batch,
+                    made=made,
+                    recipes=makers.recipes,
+                    refusal=standing,
+                ),
             )
 
 
@@ -329,7 +336,7 @@ class _Makers:
 
 def _usual_inputs(model: Model, request: PlanRequest) -> tuple[InputSpec, ...]:
     """Inputs of the usual size, drawn: one file calibrated on them serves all sizes of the plan."""
-    for batch in (1, *request.batch_sizes):
+    for batch in (None, *request.batch_sizes):
         feed = feed_of(model, batch, {}, None)
         if not isinstance(feed, Failure):
             return feed
@@ -360,7 +367,7 @@ def _unreadable(
                 variant=Variant(precision=precision, path=model.path, digest="", size_bytes=0),
                 provider=provider,
                 runtime=target.runtime,
-                batch=request.batch_sizes[0],
+                batch=next(iter(request.batch_sizes), 1),
                 sampling=request.sampling,
             )
             yield Planned(case=case, refusal=failure)

@@ -18,7 +18,7 @@ class PlanRequest:
         models: Model specifications, as typed.
         providers: Provider specifications, as typed (``all``, ``cuda:1``, …).
         precisions: Names of precisions.
-        batch_sizes: Values of the batch axis.
+        batch_sizes: Values of the batch axis; empty: 1, or what a model fixes.
         dims: Values of symbolic dimensions; several make an axis.
         threads: Intra-op threads; empty: one case with what the process may use.
         graph_opts: Graph optimisation levels; empty: one case with ``all``.
@@ -40,7 +40,7 @@ class PlanRequest:
     models: tuple[str, ...]
     providers: tuple[str, ...] = ("cpu",)
     precisions: tuple[str, ...] = ("native",)
-    batch_sizes: tuple[int, ...] = (1,)
+    batch_sizes: tuple[int, ...] = ()
     dims: dict[str, tuple[int, ...]] = field(default_factory=dict)
     threads: tuple[int, ...] = ()
     graph_opts: tuple[str, ...] = ()

@@ -85,6 +85,7 @@ def check(
         norm=math.sqrt(squares) if floats and math.isfinite(squares) else None,
         subnormal=subnormal,
         nonfinite_inputs=_nonfinite_inputs(feeds or {}),
+        empty=all(leaf.values.size == 0 for leaf in leaves),
     )
 
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pytest_ortbench.analysis.summary import summarise
-from pytest_ortbench.core.case import Case, Sampling
+from pytest_ortbench.core.case import Case, InputSpec, Sampling
 from pytest_ortbench.core.errors import WorkerError
-from pytest_ortbench.core.outcome import CaseResult, Failure, Placement
+from pytest_ortbench.core.model import ValueHint
+from pytest_ortbench.core.outcome import CaseResult, Failure, OutputCheck, Placement
 from pytest_ortbench.core.placement import judge_placement
 from pytest_ortbench.engine import standard
 from tests.results_factory import make_case
@@ -189,3 +191,21 @@ def test_a_cut_profile_is_no_fallback(tmp_path: Path, monkeypatch: pytest.Monkey
     result = measure(make_case(), launcher, tmp_path)
     assert result.status == "measured"
     assert summarise(result).missing["placement"].startswith("the profile broke off after 10 ")
+
+
+@pytest.mark.parametrize(("size", "status"), [(0, "unsupported"), (3, "measured")])
+def test_nothing_is_timed_where_empty_inputs_give_empty_outputs(
+    size: int, status: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Outputs alone do not tell: a detector that finds nothing has worked all the same."""
+    launcher = ClockedLauncher(monkeypatch, each_s=0.01, start_s=1.0)
+    monkeypatch.setattr(
+        ClockedWorker,
+        "check",
+        lambda worker, run: OutputCheck(  # noqa: ARG005
+            run=run, nonfinite=0, constant=False, digest="d", empty=True
+        ),
+    )
+    spec = InputSpec(name="x", type="tensor(float)", shape=(size, 4), hint=ValueHint(kind="normal"))
+    result = measure(replace(make_case(), inputs=(spec,)), launcher, tmp_path)
+    assert result.status == status

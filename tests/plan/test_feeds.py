@@ -109,6 +109,8 @@ def test_unset_minus_one_and_zero(tmp_path: Path) -> None:
     """Relu on [N, unset, -1, 0, 4]."""
     proto = relu(["N", None, None, 0, 4])
     proto.graph.input[0].type.tensor_type.shape.dim[2].dim_value = -1
+    proto.graph.output[0].CopyFrom(proto.graph.input[0])
+    proto.graph.output[0].name = "y"
     found = read(proto, tmp_path)
     assert symbols_of(found) == ("N", "x_dim_1", "x_dim_2")
     with pytest.raises(Refused) as caught:
