@@ -21,6 +21,7 @@ from pytest_ortbench.stored_baseline import StoredBaseline
 from pytest_ortbench.unfitting import refuse_unfitting
 
 if TYPE_CHECKING:
+    from pytest_ortbench.analysis.gate.acceptance import Acceptances
     from pytest_ortbench.analysis.gate.rules import CaseRules, Rule
     from pytest_ortbench.bench import Bench
     from pytest_ortbench.core.gate import GateResult
@@ -123,6 +124,7 @@ class Gating:
             raise
 
     def _find_sides(self) -> None:
+        _ = self._acceptances  # a fault of the file is known before anything is measured
         requests = list(self._requests.values())
         planned = {entry.case.key for _, plan in requests for entry in plan.entries}
         if self._stored is not None:
@@ -188,7 +190,11 @@ class Gating:
         runs = stored is not None and stored.status == "measured"
         if runs or (self._against is not None and self._against.runs(key)):
             text = f"the baseline runs, the contender does not: {result.failure.message}"
-            self._results[key] = self._unjudged(key, f"status: measured → {result.status}", text)
+            judged = self._unjudged(key, f"status: measured → {result.status}", text)
+            self._results[key] = judged
+            if not judged.failures:
+                return
+            text = judged.failures[0]
             pytest.fail(f"{self._bench.name_of(planned)}: gate failed\n  {text}", pytrace=False)
         self._excused.add(key)
 
@@ -210,19 +216,39 @@ class Gating:
             from pytest_ortbench.analysis.gate.stored import limits_alone
 
             found = [limits_alone(self._bench.result(planned), rules)]
-        return found
+        return [self._with_acceptances(result) for result in found]
 
     def _unjudged(self, key: Key, reason: str, failure: str) -> GateResult:
         """What stands for the verdict on a case that has none, and fails for that."""
-        from pytest_ortbench.core.gate import GateResult
+        from pytest_ortbench.core.gate import GateFinding, GateResult
 
-        return GateResult(
+        judged = GateResult(
             case_id=key[0],
             runtime=key[1],
             baseline=self._options.against or self._options.baseline,
             verdict="incomparable",
             reason=reason,
-            failures=(failure,),
+        )
+        finding = GateFinding(about="status", text=failure)
+        return self._with_acceptances(judged.with_findings([finding]))
+
+    def _with_acceptances(self, result: GateResult) -> GateResult:
+        """The verdict with what the project accepts of it."""
+        return self._acceptances.applied(
+            result, strict=self._options.gate_strict, case_ids=self._case_ids
+        )
+
+    @cached_property
+    def _acceptances(self) -> Acceptances:
+        from pytest_ortbench.acceptances import load_acceptances
+
+        return load_acceptances(self._options.accepted, self._bench.config.rootpath)
+
+    @cached_property
+    def _case_ids(self) -> frozenset[str]:
+        """Ids of every case of the run, selected or not."""
+        return frozenset(
+            entry.case.case_id for _, plan in self._requests.values() for entry in plan.entries
         )
 
     def _note(self, key: Key, result: GateResult) -> None:

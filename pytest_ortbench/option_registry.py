@@ -426,6 +426,15 @@ OPTIONS: tuple[OptionSpec, ...] = (
         filled_by=("gate",),
     ),
     OptionSpec(
+        field="accepted",
+        flag="--ort-accepted",
+        kind="path",
+        metavar="FILE",
+        help="what the gate accepts, by case (default: ortbench-accepted.toml in pytest's root "
+        "directory; 'ortbench accept' writes it)",
+        filled_by=("gate",),
+    ),
+    OptionSpec(
         field="resume",
         flag="--ort-resume",
         kind="flag",

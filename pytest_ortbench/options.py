@@ -63,6 +63,7 @@ class Options:
         baseline: Stored run to compare with.
         gate: Limits on the comparison.
         gate_strict: Whether an inconclusive comparison fails.
+        accepted: File of what the gate accepts; ``None`` for that of pytest's root directory.
         resume: Whether to go on with the last, interrupted run.
         timeout_s: Wall-clock limit of a case.
         collect: Whether model files are collected without being named.
@@ -114,6 +115,7 @@ class Options:
     baseline: str = ""
     gate: tuple[str, ...] = ()
     gate_strict: bool = False
+    accepted: Path | None = None
     resume: bool = False
     timeout_s: float = 300.0
     collect: bool = False

@@ -103,7 +103,7 @@ class OtherSide:
 
     def judge(self, planned: Planned, rules: CaseRules) -> GateResult | None:
         """The verdict on a case; ``None`` for one without a counterpart."""
-        from pytest_ortbench.core.gate import GateResult
+        from pytest_ortbench.core.gate import GateFinding, GateResult
         from pytest_ortbench.engine.pair import Pair
 
         pair = self._pairs.get(planned.case.key)
@@ -121,14 +121,15 @@ class OtherSide:
         if refusal is not None:
             case_id, runtime = pair.contender.case.key
             text = f"the baseline can't be measured: {refusal.message}"
-            return GateResult(
+            judged = GateResult(
                 case_id=case_id,
                 runtime=runtime,
                 baseline=self._options.against,
                 verdict="incomparable",
                 reason=text,
-                failures=(text,),
+                model_digest=pair.contender.case.model.digest,
             )
+            return judged.with_findings([GateFinding(about="comparison", text=text)])
         known = self._bench.engine.known(pair.contender)
         with self._bench.progress.within(prepared.contender):
             return self._gate.judge(prepared, rules, baseline=self._options.against, standard=known)

@@ -40,6 +40,7 @@ COMMANDS: dict[str, Entry] = {
     "bisect": Entry("bisect", "The first runtime at which a model got worse."),
     "trend": Entry("trend", "Where latency changed over many stored runs."),
     "gate": Entry("gate", "Hold one run against another; test the gate itself."),
+    "accept": Entry("accept", "Accept a regression or a removal that is meant."),
     "accuracy": Entry("accuracy", "Where a precision goes wrong, node by node."),
     "profile": Entry("profile", "Where the time of an inference goes, and what bounds it."),
     "schema": Entry("schema", "The JSON Schema of run documents; check documents against it."),

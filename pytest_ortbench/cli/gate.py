@@ -15,6 +15,7 @@ import click
 
 from pytest_ortbench.cli.arguments import FiniteRange, epilog, load_run, results_option
 from pytest_ortbench.cli.terminal import ExitCode, encoding, say, table, warn
+from pytest_ortbench.core.acceptance import FILE_NAME
 from pytest_ortbench.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -46,6 +47,11 @@ _MODELS = ("zoo:silero-vad", "builtin:mobilenet_v2", "zoo:nudenet-320n")
     help="As --ort-gate of pytest: latency:3%, peak_rss:2%+1MiB, PATTERN@latency:5%.",
 )
 @click.option("--strict", is_flag=True, help="What can't be decided fails.")
+@click.option(
+    "--accepted",
+    type=click.Path(path_type=Path),
+    help=f"What is accepted. [default: {FILE_NAME} in pytest's root directory]",
+)
 @results_option
 @click.option("--self-test", is_flag=True, help="Run gates on sides whose difference is known.")
 @click.option(
@@ -74,6 +80,7 @@ def command(
     runs: tuple[str, ...],
     limits: tuple[str, ...],
     strict: bool,
+    accepted: Path | None,
     results: Path,
     self_test: bool,
     minutes: float,
@@ -98,10 +105,17 @@ def command(
             place="ortbench gate",
             hint="Write: ortbench gate BASELINE CONTENDER",
         )
-    return _compare(runs, limits, strict, results)
+    return _compare(runs, limits, strict, accepted, results)
 
 
-def _compare(runs: Sequence[str], limits: Sequence[str], strict: bool, results: Path) -> int:
+def _compare(
+    runs: Sequence[str],
+    limits: Sequence[str],
+    strict: bool,
+    accepted: Path | None,
+    results: Path,
+) -> int:
+    from pytest_ortbench.acceptances import load_acceptances, root_directory
     from pytest_ortbench.analysis.gate.rules import parse_rules
     from pytest_ortbench.analysis.gate.stored import gate_runs
     from pytest_ortbench.plan.axes import split_list
@@ -113,8 +127,12 @@ def _compare(runs: Sequence[str], limits: Sequence[str], strict: bool, results: 
     baseline, contender = (load_run(spec, results) for spec in runs)
     case_ids = {case.case.case_id: None for run in (contender, baseline) for case in run.cases}
     refuse_unfitting(rules, case_ids, place=place)
-    judged = gate_runs(baseline, contender, rules)
-    gated = replace(contender, gate=judged)
+    acceptances = load_acceptances(accepted, root_directory(Path.cwd()))
+    judged = [
+        acceptances.applied(result, strict=strict, case_ids=case_ids)
+        for result in gate_runs(baseline, contender, rules)
+    ]
+    gated = replace(contender, gate=tuple(judged))
     for line in gate_lines(gated, encoding=encoding())[1:]:
         say(line)
     name = gate_naming(gated)
@@ -124,8 +142,8 @@ def _compare(runs: Sequence[str], limits: Sequence[str], strict: bool, results: 
             say(f"new: {name(*result.case.key)}")
     both = {case.case.key for case in baseline.cases if case.status == "measured"}
     both &= {case.case.key for case in contender.cases if case.status == "measured"}
-    failures = any(result.failures for result in judged)
-    if not both and not failures:
+    found = any(result.failures or result.accepted for result in judged)
+    if not both and not found:
         warn("ortbench: nothing was compared: no case was measured in both runs")
         return ExitCode.NOTHING
     failed = any(result.failures or (strict and result.warnings) for result in judged)

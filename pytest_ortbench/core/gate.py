@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 from pytest_ortbench.core.outcome import Flag
 
@@ -102,6 +103,7 @@ class MetricVerdict:
         verdict: A key of :data:`METRIC_VERDICTS` or :data:`VERDICTS`.
         baseline: Number of the baseline in SI units; ``None`` where it has none.
         contender: Likewise for the contender.
+        bound: Number of an absolute limit; ``None`` where it is held against the baseline.
         allowed: What was allowed, for people: ``+2 % or +1 MiB, whichever is more``.
         reason: Why, in plain words; empty where the numbers say it.
     """
@@ -110,8 +112,72 @@ class MetricVerdict:
     verdict: str
     baseline: float | None = None
     contender: float | None = None
+    bound: float | None = None
     allowed: str = ""
     reason: str = ""
+
+
+#: What a finding may be about beside a metric of the registry.
+SUBJECTS: dict[str, str] = {
+    "latency": "the time of an inference",
+    "accuracy": "flags that bar a number, the answers of both sides, and every accuracy_* metric",
+    "answers": "the outputs of the two sides, held against each other",
+    "status": "whether the case can still be measured",
+    "comparison": "whether the two sides can be compared at all",
+    "removed": "whether the case is still there",
+}
+
+#: What an entry of the project's file of acceptances may come to.
+ACCEPTED, EXPIRED, EXCEEDED, OTHER_FILE = "accepted", "expired", "exceeded", "other file"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Acceptance:
+    """What the project's file of acceptances says of one finding.
+
+    Attributes:
+        state: ``accepted``; or why it does not cover the finding: ``expired``, ``exceeded`` (it is
+            worse than what was accepted), ``other file`` (another model file was accepted).
+        case: The pattern of the entry.
+        metric: The metric of the entry; empty for one that covers everything of the case.
+        reason: Why it is accepted, in the words of whoever accepted it.
+        until: The last day, ISO 8601; empty without one.
+        worse_by: The share of the baseline that it may be worse by; ``None`` for any.
+    """
+
+    state: str
+    case: str
+    metric: str = ""
+    reason: str = ""
+    until: str = ""
+    worse_by: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateFinding:
+    """One thing that a gate holds against a case, accepted or not.
+
+    Attributes:
+        about: A metric of the registry, or a key of :data:`SUBJECTS`.
+        text: What is wrong, one sentence.
+        fails: Whether it fails the case; if not, it is a warning.
+        worse_by: How much worse than the baseline (or than an absolute limit), as a share of it;
+            ``None`` where that is no number.
+        slack: What repeated measuring may add to it.
+        acceptance: What the project's file says of it; ``None``: nothing.
+    """
+
+    about: str
+    text: str
+    fails: bool = True
+    worse_by: float | None = None
+    slack: float = 0.0
+    acceptance: Acceptance | None = None
+
+    @property
+    def is_accepted(self) -> bool:
+        """Whether an acceptance covers it."""
+        return self.acceptance is not None and self.acceptance.state == ACCEPTED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,8 +199,11 @@ class GateResult:
         confirmation: Launches with a new seed, made because the first ones said ``slower``.
         confirmed: What they say.
         flags: Reasons to trust it less.
-        failures: Why the case fails, one sentence each; empty if it does not.
+        failures: Why the case fails, one sentence each; empty if it does not. What was accepted is
+            not among them.
         warnings: What it warns of; ``--ort-gate-strict`` makes failures of them.
+        findings: What is wrong with it, accepted or not, as it was judged.
+        model_digest: Digest of the contender's model; empty where there is none.
         wall_s: Seconds that it took.
         removed: Whether the baseline has the case and the plan of this run has not.
     """
@@ -156,8 +225,25 @@ class GateResult:
     warnings: tuple[str, ...] = ()
     wall_s: float = 0.0
     removed: bool = False
+    findings: tuple[GateFinding, ...] = ()
+    model_digest: str = ""
 
     @property
     def compares(self) -> bool:
         """Whether two sides of the case were held against each other."""
         return not self.removed and self.baseline != NO_BASELINE
+
+    @property
+    def accepted(self) -> tuple[GateFinding, ...]:
+        """What is wrong with it and was accepted."""
+        return tuple(finding for finding in self.findings if finding.is_accepted)
+
+    def with_findings(self, findings: Iterable[GateFinding]) -> GateResult:
+        """Return the result with further findings, each among its failures or its warnings."""
+        further = tuple(findings)
+        return replace(
+            self,
+            findings=(*self.findings, *further),
+            failures=(*self.failures, *(entry.text for entry in further if entry.fails)),
+            warnings=(*self.warnings, *(entry.text for entry in further if not entry.fails)),
+        )

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pytest_ortbench.analysis.gate.family import settle
 from pytest_ortbench.analysis.gate.looks import GO_ON, REGRESSED, Judgement, judge
-from pytest_ortbench.analysis.gate.metrics import Side, failures_of, judge_metrics, warnings_of
+from pytest_ortbench.analysis.gate.metrics import Side, findings_of, judge_metrics
 from pytest_ortbench.analysis.gate.rules import CaseRules
-from pytest_ortbench.analysis.gate.sentences import latency_failure, latency_warning, unconfirmed
+from pytest_ortbench.analysis.gate.sentences import latency_finding, unconfirmed
 from pytest_ortbench.analysis.gate.verdict import (
     Decided,
     Profile,
@@ -27,7 +27,13 @@ from pytest_ortbench.analysis.gate.verdict import (
 from pytest_ortbench.analysis.validity import flags_of as flags_of_case
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.errors import WorkerError
-from pytest_ortbench.core.gate import ContrastVerdict, GateResult, MetricVerdict, PairedLaunch
+from pytest_ortbench.core.gate import (
+    ContrastVerdict,
+    GateFinding,
+    GateResult,
+    MetricVerdict,
+    PairedLaunch,
+)
 from pytest_ortbench.core.outcome import Accuracy, CaseResult, Flag, Memory
 from pytest_ortbench.core.placement import is_fallback
 from pytest_ortbench.core.run import Machine
@@ -117,6 +123,7 @@ class Gate:
             verdict="incomparable",
             baseline_case_id=pair.baseline.case_id,
             decided_by=profile.decides,
+            model_digest=pair.contender.model.digest,
         )
         shapes = difference(pair)
         if shapes:
@@ -360,17 +367,17 @@ def _failed(result: GateResult, failed: SideFailed, measuring: _Measuring) -> Ga
 
 def _with_outcome(result: GateResult) -> GateResult:
     """Add why the case fails or warns."""
-    failures: list[str] = []
-    warnings: list[str] = []
+    findings: list[GateFinding] = []
+    worse = findings_of(result.metrics)
     if result.verdict == "slower":
-        failures.append(latency_failure(result))
+        findings.append(latency_finding(result))
     elif result.verdict == "incomparable":
-        failures.append(f"nothing was compared: {result.reason}")
+        has_status = any(finding.about == "status" for finding in worse)
+        about = "status" if has_status else "comparison"
+        text = f"nothing was compared: {result.reason}"
+        findings.append(GateFinding(about=about, text=text))
+        # The status is said once.
+        worse = [finding for finding in worse if finding.about != "status"]
     elif result.verdict == "inconclusive":
-        warnings.append(latency_warning(result))
-    warnings += warnings_of(result.metrics)
-    worse: Sequence[str] = failures_of(result.metrics)
-    if result.verdict == "incomparable":
-        # The status says it once.
-        worse = [text for text in worse if not text.startswith("status")]
-    return replace(result, failures=(*failures, *worse), warnings=tuple(warnings))
+        findings.append(latency_finding(result))
+    return result.with_findings([*findings, *worse])

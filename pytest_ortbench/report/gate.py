@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+from pytest_ortbench.analysis.gate.acceptance import acceptance_text
 from pytest_ortbench.analysis.gate.sentences import interval_text, verdict_line
 from pytest_ortbench.core.gate import GateResult
 from pytest_ortbench.core.run import Run
-from pytest_ortbench.report.escape import encodable, lines, markdown
+from pytest_ortbench.report.escape import encodable, lines, markdown, one_line
 
 
 def gate_naming(run: Run) -> Callable[[str, str], str]:
@@ -32,9 +33,28 @@ def gate_lines(run: Run, *, encoding: str = "utf-8") -> list[str]:
     for result in run.gate:
         case = name(result.case_id, result.runtime)
         found += lines(f"gate {case} against {result.baseline}: {verdict_line(result)}")
-        for text in (*result.failures, *result.warnings):
+        for text in (*result.failures, *result.warnings, *accepted_texts(result)):
             found += lines(f"  {text}")
+    found += count_lines(run.gate)
     return [encodable(line, encoding) for line in found]
+
+
+def accepted_texts(result: GateResult) -> list[str]:
+    """Return what of a verdict was accepted and why, a line each."""
+    return [acceptance_text(finding) for finding in result.accepted]
+
+
+def count_lines(results: Sequence[GateResult]) -> list[str]:
+    """Count the accepted verdicts apart from the others; no line where none is accepted."""
+    failed = sum(bool(result.failures) for result in results)
+    accepted = sum(bool(result.accepted) and not result.failures for result in results)
+    counts = {
+        "failed": failed,
+        "accepted": accepted,
+        "passed": len(results) - failed - accepted,
+    }
+    shown = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
+    return [f"gate: {shown}"] if accepted else []
 
 
 def gate_markdown(run: Run) -> str:
@@ -45,19 +65,21 @@ def gate_markdown(run: Run) -> str:
     head.append("| --- | --- | --- | --- | --- | --- |")
     name = gate_naming(run)
     rows = [_row(result, name(result.case_id, result.runtime)) for result in run.gate]
-    return "\n".join([*head, *rows, ""])
+    return "\n".join([*head, *rows, "", *count_lines(run.gate), ""])
 
 
 def _row(result: GateResult, case: str) -> str:
     contrast = result.contrasts[0] if result.contrasts else None
     verdict = markdown(result.verdict)
+    accepted = ", accepted" if result.accepted else ""
+    reasons = (*result.failures, *result.warnings, *accepted_texts(result))
     cells = [
         markdown(case),
         markdown(result.baseline),
-        f"**{verdict}**" if result.failures else verdict,
+        f"**{verdict}**" if result.failures else verdict + accepted,
         "" if contrast is None else markdown(interval_text(contrast)),
         "" if contrast is None else str(contrast.launches),
-        markdown("; ".join((*result.failures, *result.warnings)) or result.reason),
+        markdown("; ".join(reasons) or result.reason),
     ]
     return "| " + " | ".join(cells) + " |"
 
@@ -78,4 +100,5 @@ def gate_properties(result: GateResult, name: str = "gate") -> list[tuple[str, s
             found.append((f"{name}_ratio_high", f"{1 + contrast.high:.6g}"))
     if result.reason:
         found.append((f"{name}_reason", result.reason))
+    found += [(f"{name}_accepted", one_line(text)) for text in accepted_texts(result)]
     return found

@@ -45,7 +45,7 @@ def test_vanished_cases_fail(tool, store):
     store(after(case=make_case(model="other")))
     ended = tool("gate", BEFORE.run_id, "latest")
     assert ended.code == 1
-    assert "mobilenet_v2/native/cpu/b1 vanished" in ended.out
+    assert "mobilenet_v2/native/cpu/b1 was removed" in ended.out
     assert "new: other/native/cpu/b1" in ended.out
 
 

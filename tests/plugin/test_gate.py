@@ -284,7 +284,7 @@ def test_a_revision_is_read_through_git_and_a_model_that_it_had_vanished(
         [
             "ortbench: gate: without a counterpart on git:HEAD: three/native/cpu/b1",
             "*slower than git:HEAD*",
-            "ortbench: gate: two/native/cpu/b1 vanished: git:HEAD has it*",
+            "ortbench: gate: two/native/cpu/b1 was removed: git:HEAD has it*",
         ]
     )
     assert sorted(path.name for path in folder.iterdir()) == before
@@ -451,7 +451,7 @@ def test_renamed_cases_fail(pytester: pytest.Pytester, model_file: ModelFile) ->
     result.stdout.fnmatch_lines(
         [
             "ortbench: gate: new against *: after/native/cpu/b1",
-            "ortbench: gate: before/native/cpu/b1 vanished: * has it. If it was renamed*",
+            "ortbench: gate: before/native/cpu/b1 was removed: * has it",
         ]
     )
 

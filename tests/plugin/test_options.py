@@ -101,6 +101,7 @@ def test_the_options_of_the_product_exist() -> None:
         "--ort-baseline": "string",
         "--ort-gate": "linelist",
         "--ort-gate-strict": "bool",
+        "--ort-accepted": "string",
         "--ort-resume": "bool",
         "--ort-timeout": "float",
         "ort_collect": "bool",

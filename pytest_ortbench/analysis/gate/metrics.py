@@ -9,7 +9,7 @@ from pytest_ortbench.analysis.gate.rules import Allowance, CaseRules
 from pytest_ortbench.analysis.limits import check
 from pytest_ortbench.analysis.summary import Summary, summarise
 from pytest_ortbench.core.flags import FLAGS
-from pytest_ortbench.core.gate import MetricVerdict
+from pytest_ortbench.core.gate import GateFinding, MetricVerdict
 from pytest_ortbench.core.metrics import METRICS
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.units import format_amount
@@ -25,6 +25,9 @@ _BY_WORKER = {
 #: Flags under which a number is never gated, since the case does not do what was asked.
 _WRONG = tuple(name for name, kind in FLAGS.items() if kind.severity == "bars" and name != "SHAPES")
 
+
+#: So much may a number that was accepted differ when it is measured again: what the defaults allow.
+_SLACK = 0.02
 
 #: What every run has that worked: without it, something went wrong.
 _NEVER_LOST = ("model_size", "placement")
@@ -184,6 +187,7 @@ def limit_verdicts(rules: CaseRules, summary: Summary) -> list[MetricVerdict]:
             metric=outcome.limit.metric.name,
             verdict="same" if outcome.holds else "worse",
             contender=None if outcome.measured is None else outcome.measured.value,
+            bound=outcome.limit.value,
             allowed=f"{outcome.limit.op} "
             f"{format_amount(outcome.limit.value, outcome.limit.metric.unit)}",
             reason="" if outcome.holds else outcome.message,
@@ -192,18 +196,31 @@ def limit_verdicts(rules: CaseRules, summary: Summary) -> list[MetricVerdict]:
     ]
 
 
-def warnings_of(metrics: Sequence[MetricVerdict]) -> list[str]:
-    """One sentence for each metric that the baseline has and the contender lost."""
-    return [
-        f"{verdict.metric} was not gated: {verdict.reason}"
-        for verdict in metrics
-        if verdict.verdict == "incomparable" and verdict.baseline is not None
-    ]
+def findings_of(metrics: Sequence[MetricVerdict]) -> list[GateFinding]:
+    """Return what is wrong: each metric that got worse than allowed, or that was lost."""
+    findings = []
+    for verdict in metrics:
+        if verdict.verdict == "worse":
+            findings.append(
+                GateFinding(
+                    about=verdict.metric,
+                    text=_sentence(verdict),
+                    worse_by=worse_by(verdict),
+                    slack=_SLACK,
+                )
+            )
+        elif verdict.verdict == "incomparable" and verdict.baseline is not None:
+            text = f"{verdict.metric} was not gated: {verdict.reason}"
+            findings.append(GateFinding(about=verdict.metric, text=text, fails=False))
+    return findings
 
 
-def failures_of(metrics: Sequence[MetricVerdict]) -> list[str]:
-    """One sentence for each metric that got worse than allowed."""
-    return [_sentence(verdict) for verdict in metrics if verdict.verdict == "worse"]
+def worse_by(verdict: MetricVerdict) -> float | None:
+    """Return how far a number is from the baseline's, or from its limit, as a share of that."""
+    reference = verdict.bound if verdict.bound is not None else verdict.baseline
+    if not reference or verdict.contender is None:
+        return None
+    return abs(verdict.contender - reference) / abs(reference)
 
 
 def _sentence(verdict: MetricVerdict) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_ortbench.core.gate import ContrastVerdict, GateResult
+from pytest_ortbench.core.gate import ContrastVerdict, GateFinding, GateResult
 from pytest_ortbench.core.units import format_amount
 
 
@@ -13,8 +13,21 @@ def interval_text(contrast: ContrastVerdict) -> str:
     return f"×{1 + contrast.effect:.3f} [{low}, {high}]"
 
 
+def latency_finding(result: GateResult) -> GateFinding:
+    """Return what a gate holds against the latency of a case that is slower, or undecided."""
+    contrast = result.contrasts[0] if result.contrasts else None
+    slower = result.verdict == "slower"
+    return GateFinding(
+        about="latency",
+        text=latency_failure(result) if slower else latency_warning(result),
+        fails=slower,
+        worse_by=None if contrast is None else max(0.0, contrast.effect),
+        slack=0.0 if contrast is None else contrast.margin,
+    )
+
+
 def latency_failure(result: GateResult) -> str:
-    """Ratio, interval, margin, launches and next step of a regression."""
+    """Ratio, interval, margin and launches of a regression."""
     contrast = result.contrasts[0]
     text = (
         f"slower than {result.baseline}: {contrast.statistic} time {interval_text(contrast)} of "
@@ -26,15 +39,7 @@ def latency_failure(result: GateResult) -> str:
             f", confirmed by {result.confirmed.launches} more with another seed "
             f"({interval_text(result.confirmed)})"
         )
-    return (
-        f"{text}. If the change is meant to cost this much, set a margin of its own: "
-        f"--ort-gate={result.case_id}@latency:{_margin_above(contrast)}%"
-    )
-
-
-def _margin_above(contrast: ContrastVerdict) -> int:
-    """A whole percentage that the present effect keeps."""
-    return int(100 * max(contrast.effect, contrast.high or 0.0)) + 1
+    return text
 
 
 def latency_warning(result: GateResult) -> str:

@@ -16,17 +16,16 @@ from statistics import median
 from pytest_ortbench.analysis.comparison import compare_cases
 from pytest_ortbench.analysis.gate.metrics import (
     Side,
-    failures_of,
+    findings_of,
     judge_metrics,
     limit_verdicts,
-    warnings_of,
 )
 from pytest_ortbench.analysis.gate.rules import CaseRules, Rule, rules_for
-from pytest_ortbench.analysis.gate.sentences import latency_failure, latency_warning
+from pytest_ortbench.analysis.gate.sentences import latency_finding
 from pytest_ortbench.analysis.gate.verdict import profile_of
 from pytest_ortbench.analysis.summary import summarise
 from pytest_ortbench.core.flags import FLAGS
-from pytest_ortbench.core.gate import NO_BASELINE, ContrastVerdict, GateResult
+from pytest_ortbench.core.gate import NO_BASELINE, ContrastVerdict, GateFinding, GateResult
 from pytest_ortbench.core.outcome import CaseResult, Flag
 from pytest_ortbench.core.quantity import Quantity
 from pytest_ortbench.core.run import Machine, Run
@@ -100,48 +99,48 @@ def gate_case(
         verdict="incomparable",
         metrics=metrics,
         flags=after.flags,
+        model_digest=after.case.model.digest,
     )
     reason = _why_incomparable(before, after, rules, baseline.machine, machine, canary)
     if reason:
         result = replace(result, reason=reason)
     else:
         result = _judge_latency(result, before, after, rules)
-    failures = failures_of(metrics)
-    if result.verdict == "slower":
-        failures.insert(0, latency_failure(result))
-    warnings = [latency_warning(result)] if result.verdict == "inconclusive" else []
-    warnings += warnings_of(metrics)
-    return replace(result, failures=tuple(failures), warnings=tuple(warnings))
+    findings = findings_of(metrics)
+    if result.verdict in ("slower", "inconclusive"):
+        findings.insert(0, latency_finding(result))
+    return result.with_findings(findings)
 
 
 def limits_alone(result: CaseResult, rules: CaseRules) -> GateResult:
     """Judge a case that has no baseline by what it must keep whatever a baseline has."""
     case_id, runtime = result.case.key
     metrics = tuple(limit_verdicts(rules, summarise(result)))
-    return GateResult(
+    judged = GateResult(
         case_id=case_id,
         runtime=runtime,
         baseline=NO_BASELINE,
         verdict="incomparable",
         reason="only its absolute limits were held",
         metrics=metrics,
-        failures=tuple(failures_of(metrics)),
+        model_digest=result.case.model.digest,
     )
+    return judged.with_findings(findings_of(metrics))
 
 
 def vanished(key: Key, baseline: str) -> GateResult:
     """A case that the baseline has and the contender's plan has not."""
     case_id, runtime = key
-    reason = f"{case_id} vanished: {baseline} has it"
-    return GateResult(
+    reason = f"{case_id} was removed: {baseline} has it"
+    judged = GateResult(
         case_id=case_id,
         runtime=runtime,
         baseline=baseline,
         verdict="incomparable",
         reason=reason,
-        failures=(f"{reason}. If it was renamed or removed on purpose, record a new baseline",),
         removed=True,
     )
+    return judged.with_findings([GateFinding(about="removed", text=reason)])
 
 
 def canary_ratio(baseline: Run, contender: Run) -> float | None:

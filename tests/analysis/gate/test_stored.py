@@ -186,10 +186,9 @@ def test_vanished_cases_fail_and_new_ones_do_not():
     (result,) = gate_runs(before, after, ())
     assert result.removed
     assert not result.compares
-    assert result.failures == (
-        "old/native/cpu/b1 vanished: r1 has it. If it was renamed or removed on purpose, record "
-        "a new baseline",
-    )
+    (finding,) = result.findings
+    assert (finding.about, finding.fails) == ("removed", True)
+    assert result.failures == (finding.text,)
 
 
 # What got lost.

@@ -1,0 +1,284 @@
+"""``ortbench accept``: a regression or a removal that is meant, written into the project's file."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from pytest_ortbench.cli.arguments import epilog, load_run, results_option
+from pytest_ortbench.cli.terminal import ExitCode, say, table, warn
+from pytest_ortbench.core.acceptance import FILE_NAME, Entry, metric_name
+from pytest_ortbench.core.errors import UsageError, did_you_mean
+from pytest_ortbench.core.run import LATEST
+
+if TYPE_CHECKING:
+    from pytest_ortbench.core.gate import GateFinding, GateResult
+    from pytest_ortbench.core.run import Run
+
+_HEADER = ["case", "metric", "accepted", "until", "state", "reason"]
+
+
+@click.command(
+    epilog=epilog(
+        "ortbench accept resnet/native/cpu/b1 --reason='the new head costs 8 %, agreed'",
+        "ortbench accept 'resnet*' --metric=model_size --reason='more classes' --until=2027-01-31",
+        "ortbench accept old --metric=removed --reason='replaced by resnet'",
+        "ortbench accept --list",
+    )
+)
+@click.argument("case", required=False)
+@click.option("--metric", metavar="METRIC", help="This only: a metric, answers, removed, …")
+@click.option("--reason", metavar="TEXT", help="Why it is accepted; it is shown in every run.")
+@click.option("--until", metavar="DATE", help="The last day on which it holds: 2027-01-31.")
+@click.option(
+    "--worse-by",
+    metavar="SHARE",
+    help="How much worse than the baseline it may be, e.g. 8%. [default: what the run saw, and "
+    "what measuring it again may add]",
+)
+@click.option("--run", "spec", metavar="RUN", help="The run whose gate failed. [default: latest]")
+@click.option("--list", "listing", is_flag=True, help="Show what is accepted, and what expired.")
+@click.option(
+    "--file",
+    type=click.Path(path_type=Path),
+    help=f"The file of acceptances. [default: {FILE_NAME} in pytest's root directory]",
+)
+@results_option
+def command(
+    case: str | None,
+    metric: str | None,
+    reason: str | None,
+    until: str | None,
+    worse_by: str | None,
+    spec: str | None,
+    listing: bool,
+    file: Path | None,
+    results: Path,
+) -> int:
+    """Accept what a gate holds against CASE, so that it does not fail the next run.
+
+    CASE is the id of a case, whole parts of ids (a model's name) or a glob. Numbers are accepted up
+    to what RUN saw and no further; anything else for the model file that RUN measured.
+    """
+    from pytest_ortbench.acceptances import root_directory
+
+    path = root_directory(Path.cwd()) / FILE_NAME if file is None else file
+    if listing:
+        return _list(path, must_exist=file is not None)
+    asked = _asked(case, metric, reason, until, worse_by)
+    entries = _entries(asked, _run(spec, results))
+    return _write(path, entries)
+
+
+def _asked(
+    case: str | None,
+    metric: str | None,
+    reason: str | None,
+    until: str | None,
+    worse_by: str | None,
+) -> Entry:
+    """What the command line asks for, as one entry.
+
+    Raises:
+        UsageError: if something is missing or wrong.
+    """
+    from pytest_ortbench.store.accepted import parse_day, parse_share
+
+    if case is None or not case.strip():
+        raise UsageError(
+            "no case is named" if case is None else f"{case!r} names no case",
+            place="ortbench accept",
+            hint="Write: ortbench accept CASE --reason=TEXT; 'ortbench show' lists the cases",
+        )
+    if reason is None or not reason.strip():
+        raise UsageError(
+            "an acceptance needs a reason", place="--reason", hint="Say why, in a sentence"
+        )
+    last = None if until is None else parse_day(until, place="--until")
+    if last is not None:
+        _refuse_past(last)
+    return Entry(
+        case=_one_line(case),
+        metric="" if metric is None else metric_name(metric.strip(), place="--metric"),
+        reason=_one_line(reason),
+        until=last,
+        worse_by=None if worse_by is None else parse_share(worse_by, place="--worse-by"),
+    )
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _refuse_past(last: date) -> None:
+    from pytest_ortbench.acceptances import today
+
+    if last < today():
+        raise UsageError(
+            f"{last.isoformat()} is over: today is {today().isoformat()}",
+            place="--until",
+            hint="Name today or a later day, or leave it out",
+        )
+
+
+def _run(spec: str | None, results: Path) -> Run | None:
+    """The run that was named, else the newest finished one; ``None`` where there is none."""
+    from pytest_ortbench.store.documents import list_runs
+
+    if spec is None:
+        if not any(run.state == "finished" for run in list_runs(results)):
+            return None
+        spec = LATEST
+    return load_run(spec, results)
+
+
+def _entries(asked: Entry, run: Run | None) -> list[Entry]:
+    """What to write: an entry for each thing that the run's gate holds against the case.
+
+    Raises:
+        UsageError: if the run has no such case, or nothing to accept.
+    """
+    if run is None:
+        return [asked]
+    judged = _judged(asked, run)
+    found = [
+        (result, finding)
+        for result in judged
+        for finding in _failing(result.findings)
+        if asked.is_about(finding.about)
+    ]
+    if not found:
+        if not asked.metric:
+            raise UsageError(
+                f"nothing of {asked.case} failed a gate in {run.run_id}",
+                place="ortbench accept",
+                hint="Name the run that failed with --run=RUN, or what is accepted with --metric",
+            )
+        return [asked]
+    if asked.metric:
+        return list(_bounded(asked, found))
+    by_subject: dict[str, list[tuple[GateResult, GateFinding]]] = {}
+    for result, finding in found:
+        by_subject.setdefault(finding.about, []).append((result, finding))
+    return [
+        entry
+        for about, some in by_subject.items()
+        for entry in _bounded(replace(asked, metric=about), some)
+    ]
+
+
+def _failing(findings: Sequence[GateFinding]) -> list[GateFinding]:
+    """What fails; where nothing does, what --ort-gate-strict makes fail."""
+    return [finding for finding in findings if finding.fails] or list(findings)
+
+
+def _judged(asked: Entry, run: Run) -> list[GateResult]:
+    """The verdicts on the cases that are meant.
+
+    Raises:
+        UsageError: if the run has no such case.
+    """
+    names = {result.case.key for result in run.cases}
+    names |= {(result.case_id, result.runtime) for result in run.gate}
+    case_ids = {case_id for case_id, _ in names}
+    if not any(asked.fits(case_id, runtime, case_ids) for case_id, runtime in names):
+        models = {case_id.split("/", 1)[0] for case_id in case_ids}
+        raise UsageError(
+            f"{asked.case!r} fits no case of {run.run_id}",
+            place="ortbench accept",
+            hint=did_you_mean(
+                asked.case, case_ids | models, "Write whole parts of an id, or a glob: '*net*'"
+            ),
+        )
+    return [result for result in run.gate if asked.fits(result.case_id, result.runtime, case_ids)]
+
+
+def _bounded(entry: Entry, found: Sequence[tuple[GateResult, GateFinding]]) -> Iterator[Entry]:
+    """The entry with how much is accepted, or of which model file: one entry a file."""
+    shares = [finding.worse_by for _, finding in found]
+    numbers = [
+        finding.worse_by + finding.slack for _, finding in found if finding.worse_by is not None
+    ]
+    if entry.worse_by is None and len(numbers) == len(shares):
+        # Rounded up to a whole percent: a number that people read and edit.
+        entry = replace(entry, worse_by=math.ceil(100 * max(numbers) - 1e-9) / 100)
+    if entry.worse_by is not None:
+        yield entry
+        return
+    digests = {result.model_digest for result, _ in found}
+    if len(digests) == 1:
+        yield replace(entry, model=digests.pop()[:_SHOWN_DIGEST])
+        return
+    for case_id, digest in {(result.case_id, result.model_digest): None for result, _ in found}:
+        yield replace(entry, case=case_id, model=digest[:_SHOWN_DIGEST])
+
+
+#: So many digits of a digest tell the files of a project apart.
+_SHOWN_DIGEST = 16
+
+
+def _write(path: Path, entries: Sequence[Entry]) -> int:
+    from pytest_ortbench.store.accepted import accept
+
+    replaced = {(entry.case, entry.metric) for entry in accept(path, entries)}
+    for entry in entries:
+        again = " again" if (entry.case, entry.metric) in replaced else ""
+        say(f"accepted{again}: {entry.text}{_limits(entry)}: {entry.reason}")
+    say(f"in {path}: commit it with the change that it is about")
+    for entry in entries:
+        if entry.worse_by is None and not entry.model and entry.metric != "removed":
+            what = f"{entry.metric}, however much" if entry.metric else "everything, however much"
+            warn(
+                f"note: no run is here that says how much worse it is, so {entry.case} is accepted "
+                f"in {what}; --worse-by=8% or --run=RUN sets a bound"
+            )
+    return ExitCode.FINE
+
+
+def _limits(entry: Entry) -> str:
+    limits = []
+    if entry.worse_by is not None:
+        limits.append(f"up to {100 * entry.worse_by:g} % worse")
+    if entry.model:
+        limits.append(f"for the model file {entry.model}…")
+    if entry.until is not None:
+        limits.append(f"until {entry.until.isoformat()}")
+    return f" {', '.join(limits)}" if limits else ""
+
+
+def _list(path: Path, *, must_exist: bool) -> int:
+    from pytest_ortbench.acceptances import today
+    from pytest_ortbench.store.accepted import read_accepted
+
+    entries = read_accepted(path, must_exist=must_exist)
+    if not entries:
+        say(f"nothing is accepted in {path}")
+        return ExitCode.FINE
+    say(table(list(_rows(entries, today())), header=_HEADER))
+    return ExitCode.FINE
+
+
+def _rows(entries: Iterable[Entry], day: date) -> Iterator[list[str]]:
+    for entry in entries:
+        is_over = entry.until is not None and entry.until < day
+        what = "any amount"
+        if entry.metric == "removed":
+            what = ""
+        if entry.model:
+            what = f"file {entry.model}…"
+        if entry.worse_by is not None:
+            what = f"{100 * entry.worse_by:g} % worse"
+        yield [
+            entry.case,
+            entry.metric or "everything",
+            what,
+            "" if entry.until is None else entry.until.isoformat(),
+            "expired" if is_over else "holds",
+            entry.reason,
+        ]

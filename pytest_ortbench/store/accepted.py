@@ -1,0 +1,343 @@
+"""The project's file of acceptances: read with every fault named, and written entry by entry.
+
+People edit the file, so what they wrote stays: their comments, their order, their line ends. It is
+read only from where the project or the command line says, never from a run document.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import re
+import stat
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import date, datetime
+from pathlib import Path
+
+import msgspec.toml
+
+from pytest_ortbench.core.acceptance import FILE_NAME, Entry, metric_name
+from pytest_ortbench.core.errors import OrtbenchError, UsageError, did_you_mean
+from pytest_ortbench.core.units import parse_amount
+
+#: The one table of the file, an entry each.
+_TABLE = "accepted"
+
+_KEYS = ("case", "metric", "worse_by", "model", "until", "reason")
+_LEAST_DIGEST = 8
+_HEADER = re.compile(r"^[ \t]*\[\[[ \t]*accepted[ \t]*\]\][ \t]*(#.*)?$", re.MULTILINE)
+_ANY_HEADER = re.compile(r"^[ \t]*\[", re.MULTILINE)
+_MOST_BYTES = 1 << 20
+
+_HEAD = """\
+# What the gate of pytest-ortbench accepts, and why: an entry each, written by 'ortbench accept'.
+# An entry may be edited or deleted by hand. See "Accept a regression" in docs/guides/gating.md.
+"""
+
+
+def read_accepted(path: Path, *, must_exist: bool = False) -> tuple[Entry, ...]:
+    """Return the entries of a file; none where there is no file.
+
+    Args:
+        path: The file.
+        must_exist: Whether somebody named it, so that it has to be there.
+
+    Raises:
+        UsageError: for a file that can't be read, with the first of its faults.
+    """
+    text = _text(path)
+    if text is None:
+        if must_exist:
+            hint = "'ortbench accept CASE --reason=…' makes it"
+            raise UsageError("there is no such file", place=str(path), hint=hint)
+        return ()
+    return _entries(text, path)
+
+
+def accept(path: Path, entries: Sequence[Entry]) -> list[Entry]:
+    """Write entries into a file; each replaces the one of the same case and metric.
+
+    Args:
+        path: The file, made if need be.
+        entries: What is accepted.
+
+    Returns:
+        The entries that were replaced.
+
+    Raises:
+        UsageError: if the file is there and can't be read.
+        OrtbenchError: if it can't be written.
+    """
+    text = _text(path)
+    before = () if text is None else _entries(text, path)
+    kept = [entry for entry in before if not any(_same(entry, new) for new in entries)]
+    replaced = [entry for entry in before if any(_same(entry, new) for new in entries)]
+    text = _HEAD if text is None else text
+    ends = "\r\n" if "\r\n" in text else "\n"
+    text = text.replace("\r\n", "\n")
+    try:
+        for entry in entries:
+            text = _with(text, entry, before)
+            before = _entries(text, path)
+    except UsageError as error:  # it could be read before: our change did not fit in
+        raise _unsafe(path) from error
+    if {replace(entry, line=0) for entry in before} != {
+        replace(entry, line=0) for entry in (*kept, *entries)
+    }:
+        raise _unsafe(path)
+    _write(path, text.replace("\n", ends))
+    return replaced
+
+
+def _same(one: Entry, other: Entry) -> bool:
+    return (one.case, one.metric) == (other.case, other.metric)
+
+
+def _unsafe(path: Path) -> OrtbenchError:
+    """The file is never written so that it would not read back as what is meant."""
+    return OrtbenchError(
+        "the file is laid out in a way that can't be changed safely",
+        place=str(path),
+        hint="Write each entry as a table [[accepted]] of its own, or edit it by hand",
+    )
+
+
+# -- reading ---------------------------------------------------------------------------------------
+
+
+def _text(path: Path) -> str | None:
+    """The file as text; ``None`` where there is none."""
+    try:
+        if path.is_file() and path.stat().st_size > _MOST_BYTES:
+            raise UsageError(
+                "the file is larger than 1 MiB", place=str(path), hint="Is it the right one?"
+            )
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        hint = f"{FILE_NAME} is a file of text, read and written by 'ortbench accept'"
+        raise UsageError(f"it can't be read: {reason}", place=_shown(path), hint=hint) from error
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data[: error.start].count(b"\n") + 1
+        raise UsageError(
+            f"byte {data[error.start]:#04x} is not UTF-8",
+            place=f"{path}, line {line}",
+            hint="Save the file as UTF-8",
+        ) from error
+
+
+def _shown(path: Path) -> str:
+    return str(path).replace("\0", "\\0")
+
+
+def _entries(text: str, path: Path) -> tuple[Entry, ...]:
+    try:
+        document = msgspec.toml.decode(text.replace("\r\n", "\n"), type=dict[str, object])
+    except msgspec.DecodeError as error:
+        # Names line and column.
+        hint = "An entry begins with [[accepted]], and text stands in quotes"
+        raise UsageError(f"it is no TOML: {error}", place=str(path), hint=hint) from error
+    except RecursionError as error:
+        hint = "An entry begins with [[accepted]]"
+        raise UsageError("it is nested too deeply", place=str(path), hint=hint) from error
+    for key in document:
+        if key != _TABLE:
+            raise UsageError(
+                f"{key!r} is no key here",
+                place=str(path),
+                hint=did_you_mean(key, [_TABLE], "An entry begins with [[accepted]]"),
+            )
+    tables = document.get(_TABLE, [])
+    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+        hint = "Write [[accepted]] in double brackets above each entry"
+        raise UsageError("'accepted' is no list of tables", place=str(path), hint=hint)
+    lines = _lines(text, len(tables))
+    entries: list[Entry] = []
+    for number, (table, line) in enumerate(zip(tables, lines, strict=True), start=1):
+        place = f"{path}, line {line}" if line else f"{path}, entry {number}"
+        entry = replace(_entry(table, place), line=line)
+        for other in entries:
+            if _same(entry, other):
+                where = f"line {other.line}" if other.line else "above"
+                raise UsageError(
+                    f"{entry.text} has an entry already, {where}",
+                    place=place,
+                    hint="Delete one of the two",
+                )
+        entries.append(entry)
+    return tuple(entries)
+
+
+def _lines(text: str, count: int) -> list[int]:
+    """The line of each entry; 0 where they can't be told from the text."""
+    text = text.replace("\r\n", "\n")
+    found = [text.count("\n", 0, match.start()) + 1 for match in _HEADER.finditer(text)]
+    return found if len(found) == count else [0] * count
+
+
+def _entry(table: dict[str, object], place: str) -> Entry:
+    for key in table:
+        if key not in _KEYS:
+            raise UsageError(
+                f"{key!r} is no key of an entry", place=place, hint=did_you_mean(key, _KEYS)
+            )
+    metric = _word(table, "metric", place)
+    return Entry(
+        case=_word(table, "case", place, needed="Write the id of a case, or a pattern for several"),
+        metric=metric_name(metric, place=place) if metric else "",
+        reason=_word(table, "reason", place, needed="Say why it is accepted"),
+        until=_day(table, place),
+        worse_by=_share(table, place),
+        model=_digest(table, place),
+    )
+
+
+def _word(table: dict[str, object], key: str, place: str, needed: str = "") -> str:
+    value = table.get(key)
+    if value is None:
+        if needed:
+            raise UsageError(f"the entry has no {key!r}", place=place, hint=needed)
+        return ""
+    if not isinstance(value, str):
+        raise UsageError(
+            f"{key!r} is {value!r}, which is no text", place=place, hint=f'Write {key} = "…"'
+        )
+    if not value.strip():
+        hint = needed or f"Write one, or leave {key!r} out"
+        raise UsageError(f"{key!r} is empty", place=place, hint=hint)
+    return value.strip()
+
+
+def _day(table: dict[str, object], place: str) -> date | None:
+    value = table.get("until")
+    if value is None:
+        return None
+    if isinstance(value, date) and not isinstance(value, datetime):
+        return value
+    if isinstance(value, str):
+        return parse_day(value, place=place)
+    raise UsageError(
+        f"'until' is {value!s}, which is no day", place=place, hint="Write until = 2027-01-31"
+    )
+
+
+def parse_day(written: str, *, place: str) -> date:
+    """Read a day, ISO 8601.
+
+    Raises:
+        UsageError: if it is written in another way, or there is no such day.
+    """
+    hint = "Write year, month and day: 2027-01-31"
+    if not re.fullmatch(r"\d{4}-\d{2}-\d{2}", written.strip(), re.ASCII):
+        raise UsageError(f"{written!r} is no day", place=place, hint=hint)
+    try:
+        return date.fromisoformat(written.strip())
+    except ValueError as error:
+        raise UsageError(
+            f"{written!r} is no day of the calendar", place=place, hint=hint
+        ) from error
+
+
+def _share(table: dict[str, object], place: str) -> float | None:
+    value = table.get("worse_by")
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        raise UsageError(
+            f"'worse_by' is {value!r}", place=place, hint='Write a share as text: worse_by = "8%"'
+        )
+    return parse_share(value, place=place)
+
+
+def parse_share(written: str, *, place: str) -> float:
+    """Read how much worse something may be: ``8%``.
+
+    Raises:
+        UsageError: if it is no finite share of 0 or more.
+    """
+    hint = "Write by how much it may be worse than the baseline, e.g. 8%"
+    if not written.strip().endswith("%"):
+        raise UsageError(f"{written!r} is no share", place=place, hint=hint)
+    share = parse_amount(written, "ratio", place=place)
+    if not 0 <= share < float("inf"):
+        raise UsageError(f"{written!r} is out of range", place=place, hint=hint)
+    return share
+
+
+def _digest(table: dict[str, object], place: str) -> str:
+    digest = _word(table, "model", place)
+    if digest and not re.fullmatch(f"[0-9a-f]{{{_LEAST_DIGEST},64}}", digest):
+        raise UsageError(
+            f"'model' is {digest!r}, which is no digest of a model",
+            place=place,
+            hint=f"Write {_LEAST_DIGEST} or more of its hexadecimal digits, or leave it out",
+        )
+    return digest
+
+
+# -- writing ---------------------------------------------------------------------------------------
+
+
+def _with(text: str, entry: Entry, entries: Sequence[Entry]) -> str:
+    """The text with an entry in place of the one that it replaces, else at its end."""
+    block = _block(entry)
+    for old in entries:
+        if _same(old, entry):
+            if not old.line:
+                raise UsageError("its place is not known")
+            begin, end = _span(text, old.line)
+            return f"{text[:begin]}{block}{text[end:]}"
+    separated = text if not text.strip() or text.endswith("\n") else f"{text}\n"
+    return f"{separated}\n{block}" if separated.strip() else f"{separated}{block}"
+
+
+def _span(text: str, line: int) -> tuple[int, int]:
+    """Where an entry begins and ends, without the comments that stand above the next one."""
+    lines = re.findall(r"[^\n]*\n|[^\n]+", text)
+    last = line - 1
+    for number in range(line, len(lines)):
+        if _ANY_HEADER.match(lines[number]):
+            break
+        if lines[number].strip() and not lines[number].lstrip().startswith("#"):
+            last = number
+    begin = sum(map(len, lines[: line - 1]))
+    return begin, begin + sum(map(len, lines[line - 1 : last + 1]))
+
+
+def _block(entry: Entry) -> str:
+    values: dict[str, str] = {"case": _quoted(entry.case)}
+    if entry.metric:
+        values["metric"] = _quoted(entry.metric)
+    if entry.worse_by is not None:
+        values["worse_by"] = _quoted(f"{100 * entry.worse_by:.10g}%")
+    if entry.model:
+        values["model"] = _quoted(entry.model)
+    if entry.until is not None:
+        values["until"] = entry.until.isoformat()
+    values["reason"] = _quoted(entry.reason)
+    lines = [f"[[{_TABLE}]]", *(f"{key} = {value}" for key, value in values.items())]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _quoted(text: str) -> str:
+    """A basic string of TOML: JSON's escapes are a part of its own."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _write(path: Path, text: str) -> None:
+    from pytest_ortbench.store.journal import replace_file
+
+    try:
+        if path.exists() and not path.stat().st_mode & stat.S_IWUSR:
+            raise PermissionError(errno.EACCES, "it is read-only")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        replace_file(path, text.encode())
+    except OSError as error:
+        hint = "Name another file with --file, or make this one writable"
+        reason = error.strerror or str(error)
+        raise OrtbenchError(f"it can't be written: {reason}", place=str(path), hint=hint) from error

@@ -1,0 +1,228 @@
+"""The project's file of acceptances: every fault has its message, and people's own text stays."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from pytest_ortbench.core.acceptance import Entry
+from pytest_ortbench.core.errors import OrtbenchError, UsageError
+from pytest_ortbench.store.accepted import accept, parse_day, parse_share, read_accepted
+
+ONE = Entry(
+    case="net/native/cpu/b1",
+    metric="model_size",
+    reason='more "classes", größer',
+    until=date(2027, 1, 31),
+    worse_by=0.22,
+)
+TWO = Entry(case="old*", metric="removed", reason="replaced\\gone", model="0123456789abcdef")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "ortbench-accepted.toml"
+
+
+def plain(path: Path) -> list[Entry]:
+    from dataclasses import replace
+
+    return [replace(entry, line=0) for entry in read_accepted(path)]
+
+
+def test_what_is_written_is_read(path: Path):
+    assert read_accepted(path) == ()
+    assert accept(path, [ONE]) == []
+    assert accept(path, [TWO]) == []
+    assert plain(path) == [ONE, TWO]
+
+
+def test_the_same_case_and_metric_replaces_its_entry_and_the_rest_stays(path: Path):
+    path.write_text(
+        """\
+# Kept.
+
+[[accepted]]  # the first
+case = "a"
+reason = "one"  # inside
+
+# Above the second.
+[[accepted]]
+case = "b"
+metric = "latency"
+reason = "two"
+
+# Above the third.
+[[accepted]]
+case = "b"
+reason = "three"
+# The end.
+"""
+    )
+    again = Entry(case="b", metric="latency", reason="two again", worse_by=0.1)
+    (replaced,) = accept(path, [again])
+    assert replaced.reason == "two"
+    assert plain(path) == [
+        Entry(case="a", reason="one"),
+        again,
+        Entry(case="b", reason="three"),
+    ]
+    assert path.read_text() == (
+        """\
+# Kept.
+
+[[accepted]]  # the first
+case = "a"
+reason = "one"  # inside
+
+# Above the second.
+[[accepted]]
+case = "b"
+metric = "latency"
+worse_by = "10%"
+reason = "two again"
+
+# Above the third.
+[[accepted]]
+case = "b"
+reason = "three"
+# The end.
+"""
+    )
+
+
+def test_line_ends_of_windows_and_a_byte_order_mark_are_read_and_line_ends_kept(path: Path):
+    path.write_bytes(b'\xef\xbb\xbf[[accepted]]\r\ncase = "a"\r\nreason = "one"\r\n')
+    accept(path, [TWO])
+    assert plain(path) == [Entry(case="a", reason="one"), TWO]
+    data = path.read_bytes()
+    assert data.count(b"\n") == data.count(b"\r\n") > 6
+
+
+def test_a_file_without_a_last_line_end_and_an_empty_one_are_written_to(path: Path):
+    path.write_text('[[accepted]]\ncase = "a"\nreason = "one"')
+    accept(path, [TWO])
+    assert plain(path) == [Entry(case="a", reason="one"), TWO]
+    path.write_text("")
+    assert read_accepted(path) == ()
+    accept(path, [ONE])
+    assert plain(path) == [ONE]
+
+
+@pytest.mark.parametrize("reason", ["[[accepted]]", 'a """ b', "''' #", "tab\there", "ü…\u2028x"])
+def test_any_reason_reads_back(path: Path, reason: str):
+    accept(path, [Entry(case="a", reason=reason), TWO])
+    accept(path, [Entry(case="a", reason=reason, metric="latency")])
+    accept(path, [Entry(case="a", reason=f"{reason}!")])
+    assert [entry.reason for entry in plain(path)] == [f"{reason}!", TWO.reason, reason]
+
+
+def test_a_text_over_several_lines_is_replaced_whole(path: Path):
+    path.write_text(
+        '[[accepted]]\ncase = "a"\nreason = """\nfirst\n[[accepted]]\nlast"""\n\n'
+        '[[accepted]]\ncase = "b"\nreason = "two"\n'
+    )
+    before = path.read_text()
+    with pytest.raises(OrtbenchError) as raised:
+        accept(path, [Entry(case="a", reason="new")])
+    assert "edit it by hand" in raised.value.hint
+    assert path.read_text() == before
+    # What needs no place of another entry is added at the end.
+    accept(path, [TWO])
+    assert plain(path)[-1] == TWO
+
+
+def test_entries_in_one_line_are_not_changed(path: Path):
+    path.write_text('accepted = [{case = "a", reason = "one"}]\n')
+    before = path.read_text()
+    assert plain(path) == [Entry(case="a", reason="one")]
+    with pytest.raises(OrtbenchError):
+        accept(path, [TWO])
+    assert path.read_text() == before
+
+
+HEAD = '[[accepted]]\ncase = "a"\nreason = "one"\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "hint", "line"),
+    [
+        ("[[accepted]\n", "it is no TOML", "[[accepted]]", ""),
+        ("[accepted]\n", "'accepted' is no list of tables", "double brackets", ""),
+        ("accepted = 3\n", "'accepted' is no list of tables", "double brackets", ""),
+        ("accepted = [1, 2]\n", "'accepted' is no list of tables", "double brackets", ""),
+        ("[[acepted]]\n", "'acepted' is no key here", "Did you mean 'accepted'?", ""),
+        ('[[accepted]]\nreason = "x"\n', "the entry has no 'case'", "the id of a case", "line 1"),
+        ('\n[[accepted]]\ncase = "x"\n', "has no 'reason'", "Say why", "line 2"),
+        (HEAD + '[[accepted]]\ncase = "b"\nreason = " "\n', "'reason' is empty", "Say why", "4"),
+        (HEAD + 'reson = "x"\n', "'reson' is no key", "Did you mean 'reason'?", "line 1"),
+        (HEAD + 'metric = "latenci"\n', "'latenci' is no metric", "'latency'?", "line 1"),
+        (HEAD + "metric = 3\n", "'metric' is 3", 'metric = "…"', "line 1"),
+        (HEAD + 'until = "31.01.2027"\n', "'31.01.2027' is no day", "2027-01-31", "line 1"),
+        (HEAD + 'until = "2026-02-30"\n', "no day of the calendar", "2027-01-31", "line 1"),
+        (HEAD + "until = 2027-01-31T00:00:00\n", "'until' is 2027", "until = 2027-01-31", "1"),
+        (HEAD + "until = 2027\n", "'until' is 2027", "until = 2027-01-31", "line 1"),
+        (HEAD + "worse_by = 8\n", "'worse_by' is 8", 'worse_by = "8%"', "line 1"),
+        (HEAD + 'worse_by = "8"\n', "'8' is no share", "e.g. 8%", "line 1"),
+        (HEAD + 'worse_by = "-8%"\n', "'-8%' is out of range", "e.g. 8%", "line 1"),
+        (HEAD + 'model = "xyz"\n', "no digest of a model", "hexadecimal", "line 1"),
+        (HEAD + HEAD, "a has an entry already, line 1", "Delete one", "line 4"),
+        (HEAD + "until = 2026-02-30\n", "it is no TOML", "", ""),
+        ("a = " + "[" * 5000, "", "[[accepted]]", ""),
+    ],
+)
+def test_each_fault_names_its_place_and_the_next_step(
+    path: Path, text: str, message: str, hint: str, line: str
+):
+    path.write_text(text)
+    for call in (lambda: read_accepted(path), lambda: accept(path, [TWO])):
+        with pytest.raises(UsageError) as raised:
+            call()
+        assert message in raised.value.message
+        assert hint in raised.value.hint
+        assert str(path) in raised.value.place
+        assert line in raised.value.place
+        assert path.read_text() == text
+
+
+def test_a_file_that_is_not_utf_8_a_folder_and_one_that_is_not_there(path: Path):
+    path.write_bytes(b'[[accepted]]\ncase = "\xff"\n')
+    with pytest.raises(UsageError) as raised:
+        read_accepted(path)
+    assert raised.value.place == f"{path}, line 2"
+    assert "UTF-8" in raised.value.hint
+    path.unlink()
+    path.mkdir()
+    for call in (lambda: read_accepted(path), lambda: accept(path, [ONE])):
+        with pytest.raises(UsageError, match="can't be read"):
+            call()
+    with pytest.raises(UsageError, match="there is no such file"):
+        read_accepted(path / "none.toml", must_exist=True)
+
+
+def test_a_file_that_may_not_be_written_stays_as_it_is(path: Path):
+    path.write_text(HEAD)
+    path.chmod(0o444)
+    with pytest.raises(OrtbenchError) as raised:
+        accept(path, [ONE])
+    assert "read-only" in raised.value.message
+    assert path.read_text() == HEAD
+
+
+@pytest.mark.parametrize(
+    "written", ["", "today", "2026-2-3", "26-02-03", "2026-13-01", "٢٠٢٦-٠١-٠١"]
+)
+def test_a_day_is_written_in_one_way(written: str):
+    with pytest.raises(UsageError, match="2027-01-31"):
+        parse_day(written, place="--until")
+    assert parse_day("2028-02-29", place="--until") == date(2028, 2, 29)
+
+
+@pytest.mark.parametrize("written", ["", "8", "nan%", "inf%", "%", "1e999%", "8 MB"])
+def test_a_share_is_finite(written: str):
+    with pytest.raises(UsageError) as raised:
+        parse_share(written, place="--worse-by")
+    assert raised.value.place == "--worse-by"
+    assert parse_share("8 %", place="--worse-by") == pytest.approx(0.08)
