@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from pytest_ortbench.analysis.gate.acceptance import acceptance_text
 from pytest_ortbench.analysis.gate.sentences import interval_text, verdict_line
@@ -61,27 +62,61 @@ def gate_markdown(run: Run) -> str:
     """A table of the verdicts; empty without a gate."""
     if not run.gate:
         return ""
-    head = ["", "### Gate", "", "| case | against | verdict | ratio | launches | why |"]
-    head.append("| --- | --- | --- | --- | --- | --- |")
-    name = gate_naming(run)
-    rows = [_row(result, name(result.case_id, result.runtime)) for result in run.gate]
+    head = ["", "### Gate", "", f"| {' | '.join(HEADINGS)} |", "| --- " * len(HEADINGS) + "|"]
+    rows = []
+    for row in gate_rows(run):
+        case, baseline, verdict, *numbers = map(markdown, row.cells)
+        shown = f"**{verdict}**" if row.fails else verdict
+        cells = [case, baseline, shown, *numbers, markdown("; ".join(row.reasons))]
+        rows.append(f"| {' | '.join(cells)} |")
     return "\n".join([*head, *rows, "", *count_lines(run.gate), ""])
 
 
-def _row(result: GateResult, case: str) -> str:
+#: Columns of a table of verdicts.
+HEADINGS = ("case", "against", "verdict", "ratio", "launches", "why")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateRow:
+    """One verdict as a row.
+
+    Attributes:
+        cells: What stands under all headings but the last.
+        reasons: What stands under the last one.
+        fails: Whether the case fails.
+        is_accepted: Whether something is wrong with it that was accepted.
+    """
+
+    cells: tuple[str, ...]
+    reasons: tuple[str, ...]
+    fails: bool
+    is_accepted: bool
+
+
+def gate_rows(run: Run) -> tuple[GateRow, ...]:
+    """Return the verdicts of a run's gate, a row each."""
+    name = gate_naming(run)
+    return tuple(_row(result, name(result.case_id, result.runtime)) for result in run.gate)
+
+
+def _row(result: GateResult, case: str) -> GateRow:
     contrast = result.contrasts[0] if result.contrasts else None
-    verdict = markdown(result.verdict)
-    accepted = ", accepted" if result.accepted else ""
+    is_accepted = bool(result.accepted)
+    only_accepted = is_accepted and not result.failures
+    verdict = "removed" if result.removed else result.verdict
     reasons = (*result.failures, *result.warnings, *accepted_texts(result))
-    cells = [
-        markdown(case),
-        markdown(result.baseline),
-        f"**{verdict}**" if result.failures else verdict + accepted,
-        "" if contrast is None else markdown(interval_text(contrast)),
-        "" if contrast is None else str(contrast.launches),
-        markdown("; ".join(reasons) or result.reason),
-    ]
-    return "| " + " | ".join(cells) + " |"
+    return GateRow(
+        cells=(
+            case,
+            result.baseline,
+            f"{verdict}, accepted" if only_accepted else verdict,
+            "" if contrast is None else interval_text(contrast),
+            "" if contrast is None else str(contrast.launches),
+        ),
+        reasons=reasons or ((result.reason,) if result.reason else ()),
+        fails=bool(result.failures),
+        is_accepted=is_accepted,
+    )
 
 
 def gate_properties(result: GateResult, name: str = "gate") -> list[tuple[str, str]]:

@@ -6,8 +6,10 @@ from dataclasses import replace
 
 from markdown_it import MarkdownIt
 
-from pytest_ortbench.core.gate import ContrastVerdict, GateResult
-from pytest_ortbench.report.gate import gate_lines, gate_markdown
+from pytest_ortbench.core.gate import Acceptance, ContrastVerdict, GateFinding, GateResult
+from pytest_ortbench.core.run import Run
+from pytest_ortbench.report.gate import gate_lines, gate_markdown, gate_properties
+from pytest_ortbench.report.html import render_html
 from tests.results_factory import make_case, make_result, make_run
 
 CASE = "mobilenet_v2/native/cpu/b1"
@@ -68,3 +70,60 @@ def test_a_failed_verdict_is_bold_in_the_summary_of_a_job() -> None:
         if before.type == "strong_open"
     ]
     assert bold == ["slower"]
+
+
+def judged(*findings: GateFinding) -> GateResult:
+    return verdict("same").with_findings(findings)
+
+
+def finding(about: str, state: str) -> GateFinding:
+    acceptance = Acceptance(
+        state=state, case=CASE, reason="*more* classes", until="2027-01-31", worse_by=0.22
+    )
+    return GateFinding(about=about, text=f"{about} is worse", acceptance=acceptance)
+
+
+def accepted_run(*states: str) -> Run:
+    gates = []
+    for number, state in enumerate(states):
+        result = judged(finding("model_size", state))
+        failures = () if state == "accepted" else result.failures
+        gates.append(replace(result, runtime=f"r{number}", failures=failures))
+    return replace(make_run(), gate=tuple(gates))
+
+
+def test_an_accepted_finding_has_its_reason_and_is_counted_apart() -> None:
+    run = accepted_run("accepted", "expired", "accepted")
+    text = "\n".join(gate_lines(run))
+    assert text.count("model_size accepted up to 22 % worse, until 2027-01-31: *more* classes") == 2
+    assert text.endswith("\ngate: 1 failed, 2 accepted")
+    first, second, _ = rows(gate_markdown(run))
+    assert " | same, accepted | " in first
+    assert "&#42;more&#42; classes" in first
+    assert " | **same** | " in second
+    assert gate_markdown(run).endswith("gate: 1 failed, 2 accepted\n")
+    names = dict(gate_properties(run.gate[0]))
+    assert names["gate_accepted"].endswith("*more* classes")
+    assert "gate_accepted" not in dict(gate_properties(run.gate[1]))
+
+
+def test_the_page_shows_the_gate_and_what_was_accepted() -> None:
+    page = render_html(accepted_run("accepted", "expired"))
+    assert 'id="gate"' in page
+    assert "*more* classes" in page
+    assert '<td class="bad">same</td>' in page
+    assert "<td>same, accepted</td>" in page
+    assert 'id="gate"' not in render_html(make_run())
+
+
+def test_a_reason_of_somebody_else_is_inert_on_the_page() -> None:
+    hostile = replace(
+        finding("latency", "accepted"),
+        acceptance=Acceptance(state="accepted", case=CASE, reason="<script>\u202eevil\x1b[31m"),
+    )
+    run = replace(make_run(), gate=(replace(judged(hostile), failures=()),))
+    page = render_html(run)
+    assert "<script>\u202e" not in page
+    assert "\x1b" not in page
+    assert "\x1b" not in "".join(gate_lines(run))
+    assert "\x1b" not in dict(gate_properties(run.gate[0]))["gate_accepted"]

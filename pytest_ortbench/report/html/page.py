@@ -5,18 +5,19 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pytest_ortbench.analysis.answers import ModelAnswer, answers
 from pytest_ortbench.analysis.sentences import sentences
 from pytest_ortbench.core.run import Run
-from pytest_ortbench.report import legend
+from pytest_ortbench.report import gate, legend
 from pytest_ortbench.report.blocks import pass_sentences, pass_tables
 from pytest_ortbench.report.cells import COLUMNS, Column, texts
 from pytest_ortbench.report.entries import Entry, ModelGroup, by_model, entries
 from pytest_ortbench.report.escape import lines, one_line
 from pytest_ortbench.report.figures import DESCRIPTIONS, figures, render
 from pytest_ortbench.report.figures.slo import Slo
+from pytest_ortbench.report.gate import GateRow
 from pytest_ortbench.report.html.details import Facts, environment, log_tail, origin
 from pytest_ortbench.report.html.profiles import OPEN, PROFILES, ProfileBlock, profile_blocks
 from pytest_ortbench.report.pass_table import PassTable
@@ -116,6 +117,9 @@ class Page:
     subtitle: tuple[str, ...]
     answers: tuple[tuple[Sentence, ...], ...]
     answers_open: int
+    gate_headings: tuple[str, ...]
+    gate: tuple[GateRow, ...]
+    gate_counts: tuple[str, ...]
     precision_headings: tuple[str, ...]
     precisions: tuple[PrecisionTable, ...]
     passes: tuple[PassTable, ...]
@@ -154,6 +158,9 @@ def build_page(run: Run, *, slo: Slo | None = None, shown: Sequence[Entry] | Non
             _answer(answer, flagged) for answer in answers(run, [entry.summary for entry in shown])
         ),
         answers_open=ANSWERS_OPEN,
+        gate_headings=gate.HEADINGS,
+        gate=_gate_rows(run),
+        gate_counts=tuple(gate.count_lines(run.gate)),
         precision_headings=HEADINGS,
         precisions=precision_tables(run, [entry.summary for entry in shown]),
         passes=pass_tables(run),
@@ -190,6 +197,17 @@ def build_page(run: Run, *, slo: Slo | None = None, shown: Sequence[Entry] | Non
             f"pytest-ortbench {run.ortbench_version} · run {run.run_id} · "
             f"document version {run.schema_version}"
         ),
+    )
+
+
+def _gate_rows(run: Run) -> tuple[GateRow, ...]:
+    return tuple(
+        replace(
+            row,
+            cells=tuple(one_line(cell) for cell in row.cells),
+            reasons=tuple(one_line(reason) for reason in row.reasons),
+        )
+        for row in gate.gate_rows(run)
     )
 
 
