@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pytest_ortbench.core.run import Canary, Run
     from pytest_ortbench.engine.engine import Engine
     from pytest_ortbench.gating import Gating
+    from pytest_ortbench.judging import Judging
     from pytest_ortbench.marker import Rejected
     from pytest_ortbench.options import Options
     from pytest_ortbench.plan.matrix import Plan, Planned
@@ -39,6 +40,7 @@ class Bench:
     """State of one pytest run; :meth:`of` makes it at the first call."""
 
     def __init__(self, config: pytest.Config) -> None:
+        from pytest_ortbench.fates import Fates
         from pytest_ortbench.options import read_options
 
         self.config = config
@@ -52,14 +54,18 @@ class Bench:
         self.left_out: list[str] = []
         self.shield = Shield()
         self.errors: list[str] = []
+        self.remarks: list[str] = []
+        self.fates = Fates()
+        self.ran = False
         self._ended: set[tuple[str, str]] = set()
 
     @classmethod
     def of(cls, config: pytest.Config) -> Bench:
         """Return the run's state."""
         if _KEY not in config.stash:
-            config.stash[_KEY] = cls(config)
-            config.pluginmanager.register(config.stash[_KEY].shield, "ortbench-interrupts")
+            config.stash[_KEY] = made = cls(config)
+            config.pluginmanager.register(made.shield, "ortbench-interrupts")
+            config.pluginmanager.register(made.fates, "ortbench-fates")
         return config.stash[_KEY]
 
     @classmethod
@@ -93,12 +99,14 @@ class Bench:
 
         self.collection.refuse_unused_options()
         ours = [(item, planned) for item in items if (planned := planned_of(item)) is not None]
-        self.asked_limits.assign(ours)
+        self.asked_limits.assign(dict.fromkeys(planned.case.key[0] for _, planned in ours))
         if self.gating is not None:
             self.gating.assign(ours)
+        self.judging.assign(ours)
         for item, planned in ours:
+            asked = () if planned.case.key in self.planned else self.asked_limits.of(planned)
             self.planned.setdefault(planned.case.key, planned)
-            limits = self.limits_of(item)
+            limits = (*self.collection.limits_of(item), *asked)
             self.limits += limits
             if self.gating is not None:
                 limits += self.gating.limits_of(planned)
@@ -156,17 +164,27 @@ class Bench:
             passes.add("task")
         return passes
 
-    def limits_of(self, item: pytest.Item) -> tuple[Limit, ...]:
-        """Limits that a test is held to: those of its markers, and those that it carries."""
-        return (*self.collection.limits_of(item), *self.asked_limits.of(item))
-
     @cached_property
     def asked_limits(self) -> AskedLimits:
         """Limits of option and ini key."""
         from pytest_ortbench.asked_limits import AskedLimits
 
-        place = self.options.places.get("limits", "--ort-limits")
-        return AskedLimits(self.options.limits, place=place)
+        flag = "--ort-limits"
+        written = (str(text).partition("=")[0] for text in self.config.invocation_params.args)
+        return AskedLimits(
+            self,
+            self.options.limits,
+            place=self.options.places.get("limits", flag),
+            insisting=flag in written,
+        )
+
+    @cached_property
+    def judging(self) -> Judging:
+        """Has each case held to what was asked for it."""
+        from pytest_ortbench.judging import Judging
+
+        gates = () if self.gating is None else (self.gating,)
+        return Judging(self, (self.asked_limits, *gates))
 
     def name_of(self, planned: Planned) -> str:
         """The case in messages: as in the tables, where each runtime of several is named."""
@@ -176,7 +194,7 @@ class Bench:
         """Metrics of a measured case for JUnit; nothing for one that was not tried."""
         from pytest_ortbench.report.junit import properties
 
-        result = self.engine.known(planned) if self.started else None
+        result = self.known(planned)
         found = properties(result) if result is not None else []
         judged = [] if self.gating is None else self.gating.results_of(planned)
         if judged:
@@ -206,6 +224,10 @@ class Bench:
             self.collection.close()
         if self.gating is not None:
             self.gating.close()
+
+    def known(self, planned: Planned) -> CaseResult | None:
+        """Return the result of one case if it was measured already."""
+        return self.engine.known(planned) if self.started else None
 
     def result(self, planned: Planned, *passes: str) -> CaseResult:
         """Return the result of one case, measuring it at the first call."""

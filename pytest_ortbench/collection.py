@@ -41,6 +41,7 @@ class Collection:
         skips: What was left out of all plans.
         usage_errors: What is wrong with options, each once.
         rejected: Number of tests whose own marker is wrong.
+        complete: Whether pytest came to the end of it.
     """
 
     def __init__(
@@ -55,6 +56,7 @@ class Collection:
         self.skips: dict[Skip, None] = {}
         self.usage_errors: dict[str, None] = {}
         self.rejected = 0
+        self.complete = False
         self._config = config
         self._options = options
         self._say = say
@@ -230,6 +232,25 @@ class Collection:
     def collected(self) -> int | None:
         """Number of cases of all tests, deselected ones too; ``None`` if no test made a plan."""
         return len(self._ids) if self._plans else None
+
+    @property
+    def empty(self) -> bool:
+        """Whether no test takes the fixture at all."""
+        return self.collected is None and not self.rejected
+
+    @property
+    def why_no_case(self) -> str:
+        """Why there is no case to measure, if there is none."""
+        if self.empty:
+            return "no test here takes the ortbench fixture"
+        reasons = []
+        if self.collected:
+            cases = f"{self.collected} case{'s' if self.collected != 1 else ''}"
+            reasons.append(f"{cases} collected, all deselected")
+        if self.rejected:
+            tests = f"{self.rejected} test{'s' if self.rejected != 1 else ''}"
+            reasons.append(f"{tests} with a wrong marker")
+        return ", ".join(reasons) or "everything was left out"
 
     def name_of(self, planned: Planned) -> str:
         """The case in messages: as in the tables, where each runtime of several is named."""

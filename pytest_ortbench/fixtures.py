@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NoReturn
 import pytest
 
 if TYPE_CHECKING:
+    from pytest_ortbench.analysis.limits import LimitOutcome
     from pytest_ortbench.analysis.summary import Summary
     from pytest_ortbench.bench import Bench
     from pytest_ortbench.core.case import Case
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from pytest_ortbench.core.quantity import Quantity
     from pytest_ortbench.core.task import TaskAccuracy
     from pytest_ortbench.plan.matrix import Planned
+
+
+_TAKEN = pytest.StashKey["OrtBench"]()
 
 
 class View:
@@ -272,65 +276,67 @@ class OrtBench:
         """What was scored, or why nothing could be; ``None`` without labelled data."""
         return self.result.task
 
-    def check_limits(self) -> None:
-        """Fail the test if a limit is exceeded: of its marker, or of the case that it carries."""
-        if not self._limits:
-            return
+    def hold(self, limits: Sequence[Limit]) -> list[LimitOutcome]:
+        """Hold the case to limits; passes that they need are carried out."""
+        from pytest_ortbench.analysis.limits import check
         from pytest_ortbench.core.metrics import ENERGY_METRICS, STARTUP_METRICS
 
-        named = {limit.metric.name for limit in self._limits}
+        named = {limit.metric.name for limit in limits}
         if named & set(ENERGY_METRICS):
             self._need("energy")
         if named & set(STARTUP_METRICS):
             self._need("startup")
-        from pytest_ortbench.analysis.limits import check
+        return check(limits, self.summary)
 
-        broken = [outcome for outcome in check(self._limits, self.summary) if not outcome.holds]
-        if broken:
-            lines = "\n".join(f"  {outcome.message}" for outcome in broken)
-            pytest.fail(f"{self.name}: limits exceeded\n{lines}", pytrace=False)
+    def finish(self, item: pytest.Item) -> None:
+        """Measure the case if the test did not ask for anything, and check what holds for it.
 
-    def check_stages(self) -> None:
+        Everything that is wrong is said in one failure: limits of the test's markers, placement,
+        and what the case is held to, unless another test carries that.
+        """
+        _ = self.result
+        self._check_stages()
+        outcomes = self.hold(self._limits) if self._limits else []
+        broken = [each.judgement.reason for each in outcomes if not each.judgement.is_good]
+        problems = ["\n".join(("limits exceeded", *(f"  {line}" for line in broken)))]
+        problems = (problems if broken else []) + self._misplaced()
+        self._fail(problems + self._bench.judging.at_end(item, self._planned))
+
+    def skipped(self, item: pytest.Item) -> None:
+        """Judge the case of a test that was skipped since it can't run here."""
+        known = self._bench.known(self._planned)
+        if known is not None and known.failure is not None:
+            self._fail(self._bench.judging.at_end(item, self._planned))
+
+    def _fail(self, problems: Sequence[str]) -> None:
+        fail(self.name, problems)
+
+    def _check_stages(self) -> None:
         """Fail the test if the user's stages are wrong, whatever it asked for."""
-        known = self._bench.engine.known(self._planned) if self._bench.started else None
-        stages = known.stages if known is not None else None
+        stages = self.result.stages
         if stages is not None and stages.faulty:
             pytest.fail(f"{self.name}: stages: {stages.reason}", pytrace=False)
 
-    def check_placement(self) -> None:
-        """With ``--ort-fallback=strict``: fail unless the provider ran all that computes."""
+    def _misplaced(self) -> list[str]:
+        """With ``--ort-fallback=strict``: what is wrong if it ran less than all."""
         if self._bench.options.fallback != "strict":
-            return
+            return []
         from pytest_ortbench.core.placement import judge_placement, nodes_elsewhere
 
         placement = self.result.placement
         count = 0 if placement is None else nodes_elsewhere(placement)
         if placement is not None and count:
             ops = ", ".join(f"{op} ({n})" for op, n in sorted(placement.ops_elsewhere.items()))
-            pytest.fail(
-                f"{self.name}: {count} computing nodes did not run on "
-                f"{self.case.provider.name}: {ops} (--ort-fallback=strict)",
-                pytrace=False,
-            )
+            return [
+                f"{count} computing nodes did not run on {self.case.provider.name}: {ops} "
+                "(--ort-fallback=strict)"
+            ]
         judgement = judge_placement(placement)
-        if not judgement.is_good:
-            pytest.fail(
-                f"{self.name}: placement is {judgement.outcome.value}: {judgement.reason} "
-                "(--ort-fallback=strict)",
-                pytrace=False,
-            )
-
-    def check_gate(self, item: pytest.Item) -> None:
-        """Fail the test if it carries the verdict of its case, and the case got worse."""
-        gating = self._bench.gating
-        if gating is not None and gating.carries(item, self._planned):
-            gating.check(item, self._planned)
-
-    def check_skipped(self, item: pytest.Item) -> None:
-        """Likewise where the case can't run here but its baseline can."""
-        gating = self._bench.gating
-        if gating is not None and gating.carries(item, self._planned):
-            gating.check_skipped(self._planned)
+        if judgement.is_good:
+            return []
+        return [
+            f"placement is {judgement.outcome.value}: {judgement.reason} (--ort-fallback=strict)"
+        ]
 
     def _need(self, name: str) -> None:
         """Have a pass carried out now if it was not yet."""
@@ -374,4 +380,17 @@ def ortbench(request: pytest.FixtureRequest) -> OrtBench:
             "Add 'ortbench' to the test's arguments"
         )
     bench = Bench.of(request.config)
-    return OrtBench(bench, planned, bench.limits_of(request.node))
+    made = OrtBench(bench, planned, bench.collection.limits_of(request.node))
+    request.node.stash[_TAKEN] = made
+    return made
+
+
+def fail(name: str, problems: Sequence[str]) -> None:
+    """Fail the running test with what is wrong with its case, if anything is."""
+    if problems:
+        pytest.fail("\n".join(f"{name}: {text}" for text in problems), pytrace=False)
+
+
+def taken_by(item: pytest.Item) -> OrtBench | None:
+    """Return the case that a running test has taken, by whatever name its fixture goes."""
+    return item.stash.get(_TAKEN, None)

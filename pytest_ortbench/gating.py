@@ -1,26 +1,24 @@
-"""The gate of a pytest run: which test carries the verdict of which case, and what comes of it.
-
-Each case's verdict belongs to one test, whatever tests were selected: to ``test_latency`` of the
-case if it is among them, else to the first one. So a gate is never on without deciding something.
-"""
+"""The gate of a pytest run: what holds for which case, and what comes of it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-import pytest
-
 from pytest_ortbench.core.errors import OrtbenchError
+from pytest_ortbench.core.judgement import Judgement, bad, good, unjudged
 from pytest_ortbench.inconclusive import warn
+from pytest_ortbench.judging import Verdict, is_preferred
 from pytest_ortbench.marker import read_marker
 from pytest_ortbench.other_side import OtherSide
 from pytest_ortbench.stored_baseline import StoredBaseline
 from pytest_ortbench.unfitting import refuse_unfitting
 
 if TYPE_CHECKING:
+    import pytest
+
     from pytest_ortbench.analysis.gate.acceptance import Acceptances
     from pytest_ortbench.analysis.gate.rules import CaseRules, Rule
     from pytest_ortbench.bench import Bench
@@ -31,21 +29,20 @@ if TYPE_CHECKING:
 
 Key = tuple[str, str]
 
-#: The test that carries a case's verdict if it is there.
-_CARRIER = "test_latency"
+#: What these judgements are of.
+_OF = "gate"
 
 
 @dataclass(slots=True)
-class _Carried:
-    """A case and the test that carries its verdict."""
+class _Gated:
+    """A selected case, and what its gate holds it to."""
 
-    nodeid: str
     planned: Planned
     rules: CaseRules
 
 
 class Gating:
-    """Judges each case once, in the test that carries it.
+    """Holds each selected case against its baselines, once.
 
     Args:
         bench: The run.
@@ -54,14 +51,11 @@ class Gating:
     def __init__(self, bench: Bench) -> None:
         self._bench = bench
         self._options = bench.options
-        self._carried: dict[Key, _Carried] = {}
+        self._gated: dict[Key, _Gated] = {}
         self._results: dict[Key, GateResult] = {}
         self._requests: dict[str, tuple[PlanRequest, Plan]] = {}
         self._against = OtherSide(bench) if bench.options.against else None
         self._stored = StoredBaseline(bench) if bench.options.baseline else None
-        self._excused: set[Key] = set()
-        self._skipped: set[str] = set()
-        self._failed: set[str] = set()
         self._refused = False
         self.notes: list[str] = []
 
@@ -76,14 +70,14 @@ class Gating:
         """Remember what a collected test measures: what is deselected later did not vanish."""
         self._requests.setdefault(repr(request), (request, plan))
 
-    def assign(self, carriers: Iterable[tuple[pytest.Item, Planned]]) -> None:
-        """Choose the test that carries each case.
+    def assign(self, ours: Iterable[tuple[pytest.Item, Planned]]) -> None:
+        """Note what holds for each selected case.
 
         What the markers of any of its tests say of the gate holds for the case; where several set
-        the same limit, that of the carrying test.
+        the same limit, that of the preferred test, else of the first.
 
         Args:
-            carriers: The selected tests of ours with their cases.
+            ours: The selected tests of ours with their cases.
 
         Raises:
             UsageError: for a pattern of the command line that fits no case.
@@ -91,25 +85,24 @@ class Gating:
         from pytest_ortbench.analysis.gate.rules import rules_for
 
         tests: dict[Key, list[tuple[pytest.Item, Planned]]] = {}
-        for item, planned in carriers:
+        for item, planned in ours:
             tests.setdefault(planned.case.key, []).append((item, planned))
         case_ids = dict.fromkeys(case_id for case_id, _ in tests)
         self.notes += refuse_unfitting(self._rules, case_ids, place=self._rules_place)
-        for key, found in tests.items():
-            # The carrying test last: later rules replace earlier ones.
-            found.sort(key=lambda test: _name(test[0]) == _CARRIER)
-            if _name(found[-1][0]) != _CARRIER:
-                found.append(found.pop(0))
-            rules = [*self._rules, *(rule for item, _ in found for rule in _marked(item))]
-            item, planned = found[-1]
-            self._carried[key] = _Carried(
-                nodeid=item.nodeid, planned=planned, rules=rules_for(key[0], rules, case_ids)
+        for key, of_case in tests.items():
+            # The test whose marker decides last: later rules replace earlier ones.
+            of_case.sort(key=lambda test: is_preferred(test[0]))
+            if not is_preferred(of_case[-1][0]):
+                of_case.append(of_case.pop(0))
+            rules = [*self._rules, *(rule for item, _ in of_case for rule in _marked(item))]
+            self._gated[key] = _Gated(
+                planned=of_case[-1][1], rules=rules_for(key[0], rules, case_ids)
             )
 
     def limits_of(self, planned: Planned) -> tuple[Limit, ...]:
         """Absolute limits that a case is held to by its gate."""
-        carried = self._carried.get(planned.case.key)
-        return () if carried is None else carried.rules.limits
+        gated = self._gated.get(planned.case.key)
+        return () if gated is None else gated.rules.limits
 
     def prepare(self) -> None:
         """Find the baselines.
@@ -128,14 +121,14 @@ class Gating:
         requests = list(self._requests.values())
         planned = {entry.case.key for _, plan in requests for entry in plan.entries}
         if self._stored is not None:
-            self._results |= self._stored.vanished(requests, self._carried)
+            self._results |= self._stored.vanished(requests, self._gated)
             self.notes += self._stored.notes
         if self._against is not None:
             from pytest_ortbench.engine.resolution import check_margins
 
-            margins = {key[0]: carried.rules.margin for key, carried in self._carried.items()}
+            margins = {key[0]: gated.rules.margin for key, gated in self._gated.items()}
             check_margins(margins, place=self._rules_place)
-            self._results |= self._against.find(requests, planned, self._carried)
+            self._results |= self._against.find(requests, planned, self._gated)
             self.notes += self._against.notes
 
     @property
@@ -148,89 +141,94 @@ class Gating:
 
         return parse_rules(self._options.gate, place=self._rules_place)
 
-    # -- one test -----------------------------------------------------------------------------
+    # -- one case -----------------------------------------------------------------------------
 
-    def carries(self, item: pytest.Item, planned: Planned) -> bool:
-        """Whether the verdict of the case belongs to this test."""
-        carried = self._carried.get(planned.case.key)
-        return carried is not None and carried.nodeid == item.nodeid
+    def owes(self, planned: Planned) -> tuple[str, ...]:
+        """Name the baselines that a case is held against, or its absolute limits."""
+        key = planned.case.key
+        gated = self._gated.get(key)
+        if gated is None:
+            return ()
+        owed = []
+        if self._against is not None and self._against.has(key):
+            owed.append(f"the gate against {self._options.against}")
+        if self._stored is not None and self._stored.result(key) is not None:
+            owed.append(f"the gate against {self._options.baseline}")
+        limits = (f"'{limit.text}' ({self._rules_place})" for limit in self.limits_of(planned))
+        return tuple(owed or limits)
 
-    def check(self, item: pytest.Item, planned: Planned) -> None:
-        """Judge the case of a test that passed; fail it, or warn.
-
-        Raises:
-            pytest.fail.Exception: if the gate says so.
-        """
+    def judge(self, item: pytest.Item, planned: Planned) -> Verdict:
+        """Hold a case against its baselines; launches of the other side are made for it."""
         self._bench.refuse_xdist()
-        results = self._judge(planned)
-        for result in results:
-            self._note(planned.case.key, result)
-        self._store()
-        problems = [text for result in results for text in result.failures]
-        warnings = [text for result in results for text in result.warnings]
-        if self._options.gate_strict:
-            problems += [f"{text} (--ort-gate-strict)" for text in warnings]
-        if problems:
-            lines = "\n".join(f"  {text}" for text in problems)
-            pytest.fail(f"{self._bench.name_of(planned)}: gate failed\n{lines}", pytrace=False)
-        for text in warnings:
-            warn(item, f"{self._bench.name_of(planned)}: {text}")
-
-    def check_skipped(self, planned: Planned) -> None:
-        """Judge a case that can't run here: that is a regression where the baseline can.
-
-        Raises:
-            pytest.fail.Exception: if the baseline can.
-        """
         result = self._bench.result(planned)
-        if result.failure is None:
-            return  # skipped for a reason of the test's own
+        if result.failure is not None:
+            return self._judge_unable(planned, result.status, result.failure.message)
+        sources = [source for source in (self._against, self._stored) if source is not None]
+        results = self._judge_by(planned, sources)
+        for judged in results:
+            self._note(planned.case.key, judged)
+        self._store()
+        if not self._options.gate_strict:
+            for text in (text for judged in results for text in judged.warnings):
+                warn(item, f"{self._bench.name_of(planned)}: {text}")
+        return self._verdict(results)
+
+    def _judge_unable(self, planned: Planned, status: str, reason: str) -> Verdict:
+        """Judge a case that can't run here: that is a regression where the baseline can."""
         key = planned.case.key
         stored = None if self._stored is None else self._stored.result(key)
         runs = stored is not None and stored.status == "measured"
-        if runs or (self._against is not None and self._against.runs(key)):
-            text = f"the baseline runs, the contender does not: {result.failure.message}"
-            judged = self._unjudged(key, f"status: measured → {result.status}", text)
-            self._results[key] = judged
-            if not judged.failures:
-                return
-            text = judged.failures[0]
-            pytest.fail(f"{self._bench.name_of(planned)}: gate failed\n  {text}", pytrace=False)
-        self._excused.add(key)
+        if not runs and not (self._against is not None and self._against.runs(key)):
+            text = f"neither side can be measured: {reason}"
+            return Verdict(judgement=unjudged(_OF, text))
+        text = f"the baseline runs, the contender does not: {reason}"
+        self._results[key] = self._unable(key, f"status: measured → {status}", text)
+        return self._verdict([self._results[key]])
 
-    def note_skipped(self, nodeid: str) -> None:
-        """Remember that a test was skipped: if it carries a verdict, there is none."""
-        self._skipped.add(nodeid)
+    def _verdict(self, results: Sequence[GateResult]) -> Verdict:
+        problems = [text for result in results for text in result.failures]
+        if self._options.gate_strict:
+            warnings = [text for result in results for text in result.warnings]
+            problems += [f"{text} (--ort-gate-strict)" for text in warnings]
+        return Verdict(
+            judgement=judgement_of(results), heading="gate failed", problems=tuple(problems)
+        )
 
-    def note_failed(self, nodeid: str) -> None:
-        """Remember that a test failed, which it may have done before its case was judged."""
-        self._failed.add(nodeid)
-
-    def _judge(self, planned: Planned) -> list[GateResult]:
+    def _judge_by(
+        self, planned: Planned, sources: Iterable[OtherSide | StoredBaseline]
+    ) -> list[GateResult]:
         """Verdicts on one case: against the other side, and against a stored run."""
-        rules = self._carried[planned.case.key].rules
-        sources = (self._against, self._stored)
-        judged = [source.judge(planned, rules) for source in sources if source is not None]
-        found = [result for result in judged if result is not None]
-        if not found and rules.limits:
+        rules = self._gated[planned.case.key].rules
+        judged = [source.judge(planned, rules) for source in sources]
+        results = [result for result in judged if result is not None]
+        if not results and rules.limits:
             from pytest_ortbench.analysis.gate.stored import limits_alone
 
-            found = [limits_alone(self._bench.result(planned), rules)]
-        return [self._with_acceptances(result) for result in found]
+            results = [limits_alone(self._bench.result(planned), rules)]
+        return [self._with_acceptances(result) for result in results]
 
-    def _unjudged(self, key: Key, reason: str, failure: str) -> GateResult:
-        """What stands for the verdict on a case that has none, and fails for that."""
-        from pytest_ortbench.core.gate import GateFinding, GateResult
+    def _unable(self, key: Key, reason: str, failure: str) -> GateResult:
+        """The verdict on a case that can't be measured here, though its baseline can."""
+        from pytest_ortbench.core.gate import GateFinding
 
-        judged = GateResult(
+        finding = GateFinding(about="status", text=failure)
+        baseline = self._options.against or self._options.baseline
+        judged = self._without_verdict(key, reason, baseline)
+        return self._with_acceptances(judged.with_findings([finding]))
+
+    def _without_verdict(
+        self, key: Key, reason: str, baseline: str, failures: tuple[str, ...] = ()
+    ) -> GateResult:
+        from pytest_ortbench.core.gate import GateResult
+
+        return GateResult(
             case_id=key[0],
             runtime=key[1],
-            baseline=self._options.against or self._options.baseline,
+            baseline=baseline,
             verdict="incomparable",
             reason=reason,
+            failures=failures,
         )
-        finding = GateFinding(about="status", text=failure)
-        return self._with_acceptances(judged.with_findings([finding]))
 
     def _with_acceptances(self, result: GateResult) -> GateResult:
         """The verdict with what the project accepts of it."""
@@ -270,44 +268,38 @@ class Gating:
 
     # -- after the last one -------------------------------------------------------------------
 
-    def settle(self) -> None:
-        """Give a verdict to each case whose test failed before it was judged.
+    def settle(self, planned: Planned, why: str) -> Verdict | None:
+        """Give a verdict to a case that no test carried, so that the document has one.
 
         Without one the run would count as one that no gate has anything against, and the next run
         be held against what is worse in it.
         """
-        for key, carried in self._carried.items():
-            if carried.nodeid not in self._failed or key in self._results:
-                continue
-            if self._against is not None and self._against.has(key):
-                text = f"not judged: {carried.nodeid} failed before"
-                self._results[key] = self._unjudged(key, text, text)
-            elif self._stored is not None and self._bench.engine.known(carried.planned):
-                stored = self._stored.judge(carried.planned, carried.rules)
-                self._results |= {} if stored is None else {key: stored}
+        key = planned.case.key
+        # No acceptance covers what was not judged, so it is a failure without a finding.
+        text = f"not judged: {why}"
+        against = self._against is not None and self._against.has(key)
+        if against:
+            self._note(key, self._without_verdict(key, text, self._options.against, (text,)))
+        known = self._bench.known(planned)
+        if known is not None and known.failure is None:
+            results = self._judge_by(planned, [self._stored] if self._stored else [])
+            for result in results:
+                self._note(key, result)
+            return None if against else self._verdict(results)
+        if self._stored is not None and self._stored.result(key) is not None:
+            self._note(key, self._without_verdict(key, text, self._options.baseline, (text,)))
+        return None
 
     def problems(self) -> list[str]:
-        """What fails the run though no test of it failed; nothing where it was refused already."""
+        """What fails the run though no case of it was judged; nothing if it was refused already."""
         if self._refused:
             return []
         gone = [text for result in self.results if result.removed for text in result.failures]
-        gone += [
-            f"{key[0]} was not judged: {carried.nodeid} carries its verdict and was skipped"
-            for key, carried in self._carried.items()
-            if carried.nodeid in self._skipped
-            and key not in self._excused
-            and key not in self._results
-            and self._has_baseline(key)
-        ]
         if self._against is None and self._stored is not None and not self._stored.is_there:
             return gone
         if not any(result.compares for result in self.results):
             gone.append("a gate was asked for, and nothing was compared")
         return gone
-
-    def _has_baseline(self, key: Key) -> bool:
-        stored = self._stored is not None and self._stored.result(key) is not None
-        return stored or (self._against is not None and self._against.has(key))
 
     def results_of(self, planned: Planned) -> list[GateResult]:
         """The verdicts on a case, against the other side before the one against a stored run."""
@@ -324,9 +316,19 @@ class Gating:
             self._against.close()
 
 
-def _name(item: pytest.Item) -> str:
-    """The name of a test without its parameters."""
-    return str(getattr(item, "originalname", item.name))
+def judgement_of(results: Sequence[GateResult]) -> Judgement:
+    """Return one judgement for the verdicts on a case: the worst of them."""
+    failures = [text for result in results for text in result.failures]
+    if failures:
+        return bad(_OF, "; ".join(failures))
+    open_ones = [
+        result.reason or result.verdict
+        for result in results
+        if result.verdict in ("inconclusive", "incomparable") and result.compares
+    ]
+    if open_ones or not results:
+        return unjudged(_OF, "; ".join(open_ones) or "nothing was compared")
+    return good(_OF)
 
 
 def _marked(item: pytest.Item) -> tuple[Rule, ...]:

@@ -18,10 +18,6 @@ if TYPE_CHECKING:
     from pytest_ortbench.bench import Bench
     from pytest_ortbench.core.run import Canary, Run
 
-_NO_ITEMS = (
-    "ortbench: no test here takes the ortbench fixture. Measure a file with "
-    "'pytest MODEL.onnx', or the shipped suites with 'pytest --pyargs pytest_ortbench.suites'"
-)
 _LISTED_SKIPS = 20
 _LOG_WIDTH = 150
 
@@ -30,7 +26,7 @@ def collection_lines(bench: Bench) -> list[str]:
     """How many cases there are, what was left out and why; with ``--collect-only`` every case."""
     if not bench.planned:
         notes = [f"ortbench: {note}" for note in bench.collection.notes]
-        return [_why_no_case(bench), *notes, *_skip_lines(bench)]
+        return [f"ortbench: {_no_case(bench)}", *notes, *_skip_lines(bench)]
     from pytest_ortbench.launch.installed import installed
 
     here = installed()
@@ -62,16 +58,13 @@ def collection_lines(bench: Bench) -> list[str]:
     return lines
 
 
-def _why_no_case(bench: Bench) -> str:
-    collected, rejected = bench.collection.collected, bench.collection.rejected
-    if collected is None and not rejected:
-        return _NO_ITEMS
-    reasons = []
-    if collected:
-        reasons.append(f"{_cases(collected)} collected, all deselected")
-    if rejected:
-        reasons.append(f"{rejected} test{'s' if rejected != 1 else ''} with a wrong marker")
-    return f"ortbench: no case to measure: {', '.join(reasons) or 'everything was left out'}"
+def _no_case(bench: Bench) -> str:
+    if bench.collection.empty:
+        return (
+            "no test here takes the ortbench fixture. Measure a file with 'pytest MODEL.onnx', or "
+            "the shipped suites with 'pytest --pyargs pytest_ortbench.suites'"
+        )
+    return f"no case to measure: {bench.collection.why_no_case}"
 
 
 def _skip_lines(bench: Bench) -> list[str]:
@@ -127,26 +120,41 @@ def finish(bench: Bench, *, interrupted: bool) -> bool:
         Whether the run failed as a whole: cases were tried and none of them gave a number, or the
         run document or a file that the user named could not be written.
     """
-    if not bench.started or bench.finished is not None:
+    if bench.finished is not None:
         return False
-    results = bench.engine.results
-    if not results:
-        return False
+    wrong = _settle(bench)
+    verdicts = bench.gating.results if bench.gating is not None and bench.ran else ()
+    results = bench.engine.results if bench.started else ()
+    if not results and not verdicts:
+        return wrong
     measured = any(result.status == "measured" for result in results)
     canary, stopped = None, interrupted
     if measured:
         canary, stopped = _canary(bench, stopped=interrupted)
-    run = bench.engine.run(canary=canary, interrupted=interrupted)
-    if bench.gating is not None:
-        bench.gating.settle()
-        run = replace(run, gate=bench.gating.results)
+    run = replace(bench.engine.run(canary=canary, interrupted=interrupted), gate=verdicts)
     bench.finished = run
-    failed = not measured
+    failed = wrong or not measured
     for output in _outputs(bench, run):
         outcome = _write(bench, output, stopped=stopped or bench.shield.taken)
         stopped = stopped or outcome == "left out"
         failed = failed or (outcome == "failed" and output.asked_for)
     return failed
+
+
+def _settle(bench: Bench) -> bool:
+    """Judge what no test carried; say what was not judged, and whether that fails the run.
+
+    Nothing is missing in a run of pytest-xdist, whose tests fail, nor where no test was run.
+    """
+    if not bench.ran or bench.collection.usage_errors or hasattr(bench.config, "workerinput"):
+        return False
+    bench.judging.settle()
+    problems = [*bench.judging.problems(), *bench.asked_limits.problems()]
+    if bench.gating is not None:
+        problems += [f"gate: {text}" for text in bench.gating.problems()]
+    bench.errors += problems
+    bench.remarks += [*bench.judging.remarks(), *bench.asked_limits.remarks()]
+    return bool(problems)
 
 
 def _canary(bench: Bench, *, stopped: bool) -> tuple[Canary | None, bool]:
@@ -214,17 +222,6 @@ def _leave_out(bench: Bench, output: _Output) -> None:
     if output.later and document is not None:
         later = f" ({output.later} {_shown(document, bench.collection.root)})"
     bench.left_out.append(f"{output.what}{later}")
-
-
-def gate_problems(bench: Bench) -> list[str]:
-    """What the gate holds against the run as a whole: vanished cases, nothing compared."""
-    if bench.gating is None or bench.collection.usage_errors or bench.config.option.collectonly:
-        return []
-    if hasattr(bench.config, "workerinput"):
-        return []  # the tests themselves failed there
-    problems = bench.gating.problems()
-    bench.errors += [f"gate: {text}" for text in problems]
-    return problems
 
 
 def _outputs(bench: Bench, run: Run) -> list[_Output]:
@@ -365,6 +362,8 @@ def _write_run(bench: Bench, run: Run, reporter: pytest.TerminalReporter) -> Non
 
 
 def _write_errors(bench: Bench, reporter: pytest.TerminalReporter) -> None:
+    for remark in bench.remarks:
+        reporter.write_line(f"ortbench: {remark}", yellow=True)
     for error in bench.errors:
         reporter.write_line(f"ortbench: {error}", red=True)
 

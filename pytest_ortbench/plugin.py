@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from pytest_ortbench.bench import Bench, planned_of
-from pytest_ortbench.fixtures import OrtBench, ortbench
+from pytest_ortbench.fixtures import fail, ortbench, taken_by
 from pytest_ortbench.model_file import SUFFIXES, OnnxFile, is_named
 from pytest_ortbench.option_registration import add_options, is_asked_for
 from pytest_ortbench.option_registry import MARKER_KEYWORDS
@@ -81,19 +81,40 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 @pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Join what the selected tests need of each case, before the first of them runs."""
+def pytest_collection_modifyitems(config: pytest.Config) -> None:
+    """End the run if an option is wrong."""
     bench = Bench.existing(config)
     if bench is None:
         return
     if bench.collection.usage_errors:
         raise pytest.UsageError(*bench.collection.usage_errors)
+    bench.collection.complete = True
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Join what the selected tests need of each case, before the first of them runs.
+
+    Now, when every plugin has taken out what it takes out.
+    """
+    bench = Bench.existing(session.config)
+    if bench is None or not bench.collection.complete:
+        return
     from pytest_ortbench.core.errors import OrtbenchError
 
     try:
-        bench.select(items)
+        bench.select(session.items)
     except OrtbenchError as error:
         raise pytest.UsageError(str(error)) from error
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop(session: pytest.Session) -> None:
+    """Note that tests are run: only then something is missing where nothing was judged."""
+    bench = Bench.existing(session.config)
+    broken = session.testsfailed and not session.config.option.continue_on_collection_errors
+    if bench is not None and not broken and not session.config.option.collectonly:
+        bench.ran = True
 
 
 def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
@@ -108,38 +129,46 @@ def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
-    """Check limits, placement and gate of a test that passed."""
-    bench = getattr(pyfuncitem, "funcargs", {}).get("ortbench")
+    """Measure the case of a test whose body is done, and check what holds for it."""
+    case = taken_by(pyfuncitem)
     try:
         outcome = yield
+        if case is not None:
+            case.finish(pyfuncitem)
     except pytest.skip.Exception:
-        if isinstance(bench, OrtBench):
-            bench.check_skipped(pyfuncitem)
+        if case is not None:
+            case.skipped(pyfuncitem)
         raise
-    if isinstance(bench, OrtBench):
-        bench.check_stages()
-        bench.check_limits()
-        bench.check_placement()
-        bench.check_gate(pyfuncitem)
     return outcome
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
+    """Check what holds for the case of a test that is over, if no test that is left can."""
+    bench = Bench.existing(item.config)
+    planned = None if bench is None else planned_of(item)
+    if bench is None or planned is None:
+        return (yield)
+    try:
+        yield
+    except BaseException:
+        bench.judging.left(item, planned)
+        raise
+    fail(bench.name_of(planned), bench.judging.over(item, planned))
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Put the metrics of the case into the test's JUnit properties; note what was skipped."""
+    """Put the metrics of the case and the verdicts on it into the test's JUnit properties."""
     bench = Bench.existing(item.config)
-    planned = planned_of(item) if bench is not None and call.when == "call" else None
+    planned = planned_of(item) if bench is not None and call.when != "setup" else None
     if bench is not None and planned is not None:
-        item.user_properties.extend(bench.properties_of(planned))
-    report = yield
-    if bench is not None and bench.gating is not None:
-        if report.skipped:
-            bench.gating.note_skipped(item.nodeid)
-        elif report.failed:
-            bench.gating.note_failed(item.nodeid)
-    return report
+        known = set(item.user_properties)
+        properties = bench.properties_of(planned)
+        item.user_properties.extend(entry for entry in properties if entry not in known)
+    return (yield)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -148,11 +177,10 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     bench = Bench.existing(session.config)
     if bench is None:
         return
-    from pytest_ortbench.outputs import finish, gate_problems
+    from pytest_ortbench.outputs import finish
 
     interrupted = session.exitstatus == pytest.ExitCode.INTERRUPTED
     failed = finish(bench, interrupted=interrupted)
-    failed = bool(gate_problems(bench)) or failed
     if failed and session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 

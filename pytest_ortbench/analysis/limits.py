@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from pytest_ortbench.analysis.order import samples_needed
 from pytest_ortbench.analysis.summary import Summary
+from pytest_ortbench.core.judgement import Judgement, bad, good, unjudged
 from pytest_ortbench.core.limits import Limit
 from pytest_ortbench.core.quantity import Quantity
 
@@ -17,6 +18,9 @@ _PERCENTILES |= {
     for stage in ("preprocess", "frame_inference", "postprocess", "frame")
     for name, percent in (("p50", 50.0), ("p90", 90.0), ("p99", 99.0))
 }
+
+#: What these judgements are of.
+_OF = "limit"
 
 #: How much longer to measure than the rate of samples asks for, since the rate varies.
 _MARGIN = 1.2
@@ -28,15 +32,13 @@ class LimitOutcome:
 
     Attributes:
         limit: The limit.
-        holds: ``None`` if it could not be measured.
+        judgement: Whether it is kept; its reason is one line for people, whatever the outcome.
         measured: The number, if there is one.
-        message: One line for people, whatever the outcome.
     """
 
     limit: Limit
-    holds: bool | None
+    judgement: Judgement
     measured: Quantity | None
-    message: str
 
 
 def samples_for_limits(limits: Sequence[Limit]) -> int:
@@ -53,36 +55,30 @@ def check(limits: Sequence[Limit], summary: Summary) -> list[LimitOutcome]:
 
 
 def _outcome(limit: Limit, summary: Summary) -> LimitOutcome:
+    measured = summary.quantities.get(limit.metric.name)
+    return LimitOutcome(limit=limit, judgement=_judge(limit, summary), measured=measured)
+
+
+def _judge(limit: Limit, summary: Summary) -> Judgement:
+    """Whether the case keeps the limit; a number that is missing or none can't be judged."""
     name = limit.metric.name
     measured = summary.quantities.get(name)
+    if measured is not None and math.isnan(measured.value):
+        return unjudged(_OF, f"{name} is not a number, so '{limit.text}' can't be judged")
     if measured is not None:
-        holds = limit.holds(measured)
-        kept = f"{name} is {measured}, within '{limit.text}'"
-        return LimitOutcome(
-            limit=limit,
-            holds=holds,
-            measured=measured,
-            message=kept if holds else limit.explain(measured) + _behind(name, summary),
-        )
+        if limit.holds(measured):
+            return good(_OF, f"{name} is {measured}, within '{limit.text}'")
+        return bad(_OF, limit.explain(measured) + _behind(name, summary))
     reason = summary.missing.get(name, "not measured")
     if name == "accuracy_sqnr" and summary.exact:
         # No difference at all is a signal to noise ratio beyond every number.
-        holds = limit.holds(math.inf)
-        word = "keeps" if holds else "breaks"
-        return LimitOutcome(
-            limit=limit,
-            holds=holds,
-            measured=None,
-            message=f"{name} is infinite ({reason}), which {word} '{limit.text}'",
-        )
-    message = f"{name} is not measurable ({reason}), so '{limit.text}' can't be judged"
+        text = f"{name} is infinite ({reason}), which"
+        if limit.holds(math.inf):
+            return good(_OF, f"{text} keeps '{limit.text}'")
+        return bad(_OF, f"{text} breaks '{limit.text}'")
+    text = f"{name} is not measurable ({reason}), so '{limit.text}' can't be judged"
     advice = _advice(limit, summary)
-    return LimitOutcome(
-        limit=limit,
-        holds=None,
-        measured=None,
-        message=f"{message}. {advice}" if advice else message,
-    )
+    return unjudged(_OF, f"{text}. {advice}" if advice else text)
 
 
 def _behind(name: str, summary: Summary) -> str:

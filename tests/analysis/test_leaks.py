@@ -92,8 +92,8 @@ def test_growth_below_what_an_allocator_does_is_left_open() -> None:
     assert summary.missing["leaks"] == found.verdict
     assert "leaks" not in summary.quantities
     [outcome] = check([parse_limit("leaks <= 0", place="here")], summary)
-    assert outcome.holds is None
-    assert found.verdict in outcome.message
+    assert outcome.judgement.is_unjudged
+    assert found.verdict in outcome.judgement.reason
 
 
 def in_order(*ranks: int) -> list[tuple[float, float]]:

@@ -20,24 +20,26 @@ def one(text: str, summary: Summary) -> LimitOutcome:
 
 def test_a_limit_that_is_kept():
     outcome = one("latency_p90 <= 30 ms", summarise(make_result()))
-    assert outcome.holds is True
+    assert outcome.judgement.is_good
     assert outcome.measured is not None
-    assert outcome.message.startswith("latency_p90 is 3.0")
-    assert outcome.message.endswith("within 'latency_p90 <= 30 ms'")
+    assert outcome.judgement.reason.startswith("latency_p90 is 3.0")
+    assert outcome.judgement.reason.endswith("within 'latency_p90 <= 30 ms'")
 
 
 def test_a_limit_that_is_broken_shows_measured_interval_and_limit():
     outcome = one("latency_p50: 2 ms", summarise(make_result()))
-    assert outcome.holds is False
-    assert outcome.message == ("latency_p50 is 3.00 ms [3.00 ms, 3.00 ms], the limit is <= 2.00 ms")
+    assert outcome.judgement.is_bad
+    assert outcome.judgement.reason == (
+        "latency_p50 is 3.00 ms [3.00 ms, 3.00 ms], the limit is <= 2.00 ms"
+    )
 
 
 def test_a_tail_without_enough_samples_is_not_measurable_and_says_what_it_takes():
     # 3 × 100 samples of 3 ms: 0.9 s give 300, so 368 take 1.11 s, and a fifth more to be sure.
     outcome = one("latency_p99 <= 30 ms", summarise(make_result(count=100)))
-    assert outcome.holds is None
+    assert outcome.judgement.is_unjudged
     assert outcome.measured is None
-    assert outcome.message == (
+    assert outcome.judgement.reason == (
         "latency_p99 is not measurable (n<368), so 'latency_p99 <= 30 ms' can't be judged. "
         "There are 300 samples, it needs 368: use --ort-time=1.4"
     )
@@ -52,7 +54,7 @@ def test_callers_that_run_side_by_side_take_no_longer_together():
     )
     summary = summarise(replace(alone, measurements=together))
     assert summary.timed_s == pytest.approx(0.9 / 8, rel=0.01)
-    assert one("latency_p99 <= 30 ms", summary).message.endswith("use --ort-time=0.17")
+    assert one("latency_p99 <= 30 ms", summary).judgement.reason.endswith("use --ort-time=0.17")
 
 
 def test_long_measurements_need_a_longer_timeout_too():
@@ -60,27 +62,27 @@ def test_long_measurements_need_a_longer_timeout_too():
         case=make_case(sampling=Sampling(timeout_s=300)), count=3, median_ns=2_000_000_000
     )
     outcome = one("latency_p99 <= 3 s", summarise(slow))
-    assert outcome.message.endswith("use --ort-time=890 with --ort-timeout=2700")
+    assert outcome.judgement.reason.endswith("use --ort-time=890 with --ort-timeout=2700")
 
 
 def test_a_metric_that_could_not_be_measured_gives_its_reason():
     outcome = one("energy_per_inference <= 1 J", summarise(make_result()))
-    assert outcome.holds is None
-    assert "no energy pass was asked for" in outcome.message
-    assert "--ort-time" not in outcome.message
+    assert outcome.judgement.is_unjudged
+    assert "no energy pass was asked for" in outcome.judgement.reason
+    assert "--ort-time" not in outcome.judgement.reason
 
 
 def test_a_failed_case_keeps_no_limit():
     outcome = one("latency_p99 <= 1 s", summarise(make_result(status="crash")))
-    assert outcome.holds is None
-    assert "crash: the worker died" in outcome.message
-    assert "--ort-time" not in outcome.message
+    assert outcome.judgement.is_unjudged
+    assert "crash: the worker died" in outcome.judgement.reason
+    assert "--ort-time" not in outcome.judgement.reason
 
 
 def test_exact_outputs_keep_every_floor():
     exact = summarise(make_result(accuracy=make_accuracy(sqnr_db=None)))
-    assert one("accuracy_sqnr >= 60 dB", exact).holds is True
-    assert one("accuracy_sqnr <= 60 dB", exact).holds is False
+    assert one("accuracy_sqnr >= 60 dB", exact).judgement.is_good
+    assert one("accuracy_sqnr <= 60 dB", exact).judgement.is_bad
 
 
 def test_outcomes_come_in_the_order_of_the_limits():
@@ -88,7 +90,7 @@ def test_outcomes_come_in_the_order_of_the_limits():
     limits = [parse_limit(text, place="test") for text in texts]
     outcomes = check(limits, summarise(make_result()))
     assert [outcome.limit.text for outcome in outcomes] == texts
-    assert [outcome.holds for outcome in outcomes] == [True, False, True]
+    assert [outcome.judgement.is_good for outcome in outcomes] == [True, False, True]
 
 
 @pytest.mark.parametrize(
@@ -106,4 +108,4 @@ def test_samples_that_limits_need(texts: list[str], needed: int):
 
 def test_enough_samples_never_ask_for_more_time():
     summary = replace(summarise(make_result()), quantities={}, missing={"latency_p99": "odd"})
-    assert "--ort-time" not in one("latency_p99 <= 1 s", summary).message
+    assert "--ort-time" not in one("latency_p99 <= 1 s", summary).judgement.reason

@@ -11,6 +11,7 @@ from pytest_ortbench.analysis.limits import check
 from pytest_ortbench.analysis.load import main_reason
 from pytest_ortbench.analysis.rows import COLUMNS, row
 from pytest_ortbench.analysis.summary import Summary, summarise
+from pytest_ortbench.core.judgement import Outcome
 from pytest_ortbench.core.limits import parse_limit
 from pytest_ortbench.core.load import Load, LoadTest
 from pytest_ortbench.core.load_spec import parse_load
@@ -105,20 +106,20 @@ def test_without_a_load_every_metric_says_so() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "holds"),
+    ("text", "outcome"),
     [
-        ("load_p99 <= 20 ms", True),
-        ("load_p99 <= 11 ms", False),
-        ("load_rate >= 49 /s", True),
-        ("load_rate >= 50 /s", False),
-        ("load_valid >= 1", True),
-        ("load_peak >= 10 /s", None),
+        ("load_p99 <= 20 ms", Outcome.GOOD),
+        ("load_p99 <= 11 ms", Outcome.BAD),
+        ("load_rate >= 49 /s", Outcome.GOOD),
+        ("load_rate >= 50 /s", Outcome.BAD),
+        ("load_valid >= 1", Outcome.GOOD),
+        ("load_peak >= 10 /s", Outcome.UNJUDGED),
     ],
 )
-def test_limits_work_on_them(text: str, holds: bool | None) -> None:
+def test_limits_work_on_them(text: str, outcome: Outcome) -> None:
     limit = parse_limit(text, place="")
-    (outcome,) = check([limit], summary(load("server:50:20ms", GOOD)))
-    assert outcome.holds is holds
+    (found,) = check([limit], summary(load("server:50:20ms", GOOD)))
+    assert found.judgement.outcome is outcome
 
 
 def test_a_row_has_the_numbers_of_an_only_load() -> None:
@@ -164,8 +165,8 @@ def test_a_broken_limit_on_the_verdict_names_the_loads_and_their_main_reasons() 
     late = replace(BAD, percentiles_ns={"99": 180_000_000})
     loads = (load("server:50:20ms", GOOD), load("server:200:20ms", late), load("offline", BAD))
     [outcome] = check([parse_limit("load_valid >= 1", place="")], summary(*loads))
-    assert outcome.holds is False
-    assert outcome.message == (
+    assert outcome.judgement.is_bad
+    assert outcome.judgement.reason == (
         "load_valid is 0, the limit is >= 1.00: server:200:20ms is INVALID: Performance "
         "constraints satisfied: NO (p99 is 180 ms, the bound is 20.0 ms); offline is INVALID: "
         "Performance constraints satisfied: NO"

@@ -99,8 +99,8 @@ def test_a_limit_is_judged_by_the_value_as_ever():
         ],
         summary,
     )
-    assert (kept.holds, broken.holds) == (True, False)
-    assert "inside the interval" in broken.message
+    assert (kept.judgement.is_good, broken.judgement.is_bad) == (True, True)
+    assert "inside the interval" in broken.judgement.reason
 
 
 def test_rows_csv_and_badge_have_the_same_ends():

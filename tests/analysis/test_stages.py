@@ -101,14 +101,14 @@ def test_a_limit_on_a_frame() -> None:
         parse_limit(text, place="here") for text in ("frame_p90 <= 14.9 ms", "frame_p90 <= 15.1 ms")
     )
     outcomes = check([broken, kept], summarise(result))
-    assert [outcome.holds for outcome in outcomes] == [False, True]
-    assert outcomes[0].message.startswith("frame_p90 is 15")
+    assert [outcome.judgement.is_good for outcome in outcomes] == [False, True]
+    assert outcomes[0].judgement.reason.startswith("frame_p90 is 15")
 
 
 def test_a_limit_on_the_tail_of_a_frame_says_how_long_it_takes() -> None:
     limit = parse_limit("frame_p99 <= 30 ms", place="here")
     assert samples_for_limits([limit]) == 368
     [outcome] = check([limit], summarise(staged()))
-    assert outcome.holds is None
+    assert outcome.judgement.is_unjudged
     # 120 frames took 1.848 s; a fifth more than what 368 need.
-    assert "There are 120 samples, it needs 368: use --ort-time=6.9" in outcome.message
+    assert "There are 120 samples, it needs 368: use --ort-time=6.9" in outcome.judgement.reason

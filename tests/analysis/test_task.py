@@ -210,11 +210,14 @@ def test_limits_hold_against_the_metric_and_against_what_is_kept() -> None:
         "task_ratio >= 99 %",
         "task_kept >= 99 %",
     )
-    found = [outcome.holds for outcome in check([parse_limit(t, place="") for t in texts], summary)]
+    found = [
+        outcome.judgement.is_good
+        for outcome in check([parse_limit(t, place="") for t in texts], summary)
+    ]
     assert found == [True, False, True, False]
     strict = summarise(noisy(120, counted(40_000, 30_000, 30_000)))
     (outcome,) = check([parse_limit("task_kept >= 99.9 %", place="")], strict)
-    assert outcome.holds
+    assert outcome.judgement.is_good
 
 
 def test_without_labels_there_is_a_reason() -> None:

@@ -101,7 +101,7 @@ def test_a_session_that_keeps_its_outputs_is_found(tmp_path: Path) -> None:
     result = replace(make_result(case=case), soak=soak)
     limits = [parse_limit(text, place="here") for text in ("leaks <= 0", "memory_growth <= 1 MB")]
     outcomes = check(limits, summarise(result))
-    assert [outcome.holds for outcome in outcomes] == [False, False]
+    assert [outcome.judgement.is_good for outcome in outcomes] == [False, False]
 
 
 def test_a_soak_that_says_nothing_breaks_a_limit_on_it() -> None:
@@ -111,8 +111,8 @@ def test_a_soak_that_says_nothing_breaks_a_limit_on_it() -> None:
         (Soak(seconds=1, at=(1, 2), resident_bytes=(1, 1)), "2 readings in 1 s, 64 needed"),
     ):
         [outcome] = check([limit], summarise(replace(make_result(), soak=soak)))
-        assert outcome.holds is None
-        assert reason in outcome.message
+        assert outcome.judgement.is_unjudged
+        assert reason in outcome.judgement.reason
 
 
 def test_a_model_without_symbols_has_no_shapes() -> None:

@@ -185,12 +185,12 @@ def limit_verdicts(rules: CaseRules, summary: Summary) -> list[MetricVerdict]:
     return [
         MetricVerdict(
             metric=outcome.limit.metric.name,
-            verdict="same" if outcome.holds else "worse",
+            verdict="same" if outcome.judgement.is_good else "worse",
             contender=None if outcome.measured is None else outcome.measured.value,
             bound=outcome.limit.value,
             allowed=f"{outcome.limit.op} "
             f"{format_amount(outcome.limit.value, outcome.limit.metric.unit)}",
-            reason="" if outcome.holds else outcome.message,
+            reason="" if outcome.judgement.is_good else outcome.judgement.reason,
         )
         for outcome in check(rules.limits, summary)
     ]
