@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
     from pytest_ortbench.plan.request import PlanRequest
 
 Key = tuple[str, str]
+
+#: Verdicts that decide nothing.
+_OPEN = ("inconclusive", "incomparable")
 
 #: What these judgements are of.
 _OF = "gate"
@@ -324,11 +328,15 @@ def judgement_of(results: Sequence[GateResult]) -> Judgement:
     open_ones = [
         result.reason or result.verdict
         for result in results
-        if result.verdict in ("inconclusive", "incomparable") and result.compares
+        if result.compares and (result.verdict in _OPEN or _is_no_number(result))
     ]
     if open_ones or not results:
         return unjudged(_OF, "; ".join(open_ones) or "nothing was compared")
     return good(_OF)
+
+
+def _is_no_number(result: GateResult) -> bool:
+    return any(math.isnan(contrast.effect) for contrast in result.contrasts)
 
 
 def _marked(item: pytest.Item) -> tuple[Rule, ...]:

@@ -28,6 +28,9 @@ import pytest
 
 import pytest_ortbench
 from pytest_ortbench.analysis.judgements import judgements_of
+from pytest_ortbench.analysis.limits import LimitOutcome, check
+from pytest_ortbench.analysis.summary import Summary, summarise
+from pytest_ortbench.core.gate import ContrastVerdict, GateResult
 from pytest_ortbench.core.judgement import Judgement
 from pytest_ortbench.core.limits import Limit, parse_limit
 from pytest_ortbench.core.outcome import (
@@ -37,6 +40,7 @@ from pytest_ortbench.core.outcome import (
     OutputCheck,
     Placement,
 )
+from pytest_ortbench.core.quantity import Quantity
 from pytest_ortbench.core.task import TaskAccuracy
 from tests.results_factory import make_case, make_measurement, make_placement, make_result
 
@@ -52,6 +56,18 @@ _OF_THE_TYPE = ("pytest_ortbench.core.judgement",)
 
 #: Functions that hand out a judgement that another one made, and why they are not fed here.
 HANDED_ON = {
+    "pytest_ortbench.asked_limits.AskedLimits.judge": "hands on what its limits come to",
+    "pytest_ortbench.asked_limits.AskedLimits.settle": "likewise",
+    "pytest_ortbench.asked_limits.AskedLimits._unable": "has no evidence by its very meaning",
+    "pytest_ortbench.asked_limits.AskedLimits._verdict": "hands on what its limits come to",
+    "pytest_ortbench.gating.Gating.judge": "hands on what the sides come to",
+    "pytest_ortbench.gating.Gating.settle": "likewise",
+    "pytest_ortbench.gating.Gating._judge_unable": "likewise",
+    "pytest_ortbench.gating.Gating._verdict": "likewise",
+    "pytest_ortbench.judging.Judge.judge": "declares what the two above do",
+    "pytest_ortbench.judging.Judge.settle": "likewise",
+    "pytest_ortbench.judging.Judging._settled_of": "looks up what a judge said",
+    "pytest_ortbench.fixtures.OrtBench.hold": "holds limits against the summary of its case",
     "pytest_ortbench.fixtures.OrtBench.judgement": "looks it up in the summary of its case",
 }
 
@@ -100,6 +116,40 @@ def _cut_result() -> CaseResult:
     return _result(Accuracy(samples=8, outputs=(output,)), 0, _cut_task())
 
 
+def _summary_with(p50: Quantity | None) -> Summary:
+    """A measured case whose median is another number, or was taken of too few samples."""
+    summary = summarise(make_result())
+    rest = {name: each for name, each in summary.quantities.items() if name != "latency_p50"}
+    if p50 is None:
+        return replace(summary, quantities=rest, missing={"latency_p50": "n<6"})
+    return replace(summary, quantities={**rest, "latency_p50": p50})
+
+
+def _outcome(summary: Summary) -> LimitOutcome:
+    (outcome,) = check([parse_limit("latency_p50 <= 1 s", place="")], summary)
+    return outcome
+
+
+def _gate(verdict: str, *, effect: float = 0.0) -> GateResult:
+    contrast = ContrastVerdict(
+        statistic="floor",
+        verdict=verdict,
+        effect=effect,
+        low=None,
+        high=None,
+        margin=0.03,
+        p=1.0,
+        launches=8,
+    )
+    return GateResult(
+        case_id="m/native/cpu/b1",
+        runtime="current",
+        baseline="model:old.onnx",
+        verdict=verdict,
+        contrasts=(contrast,),
+    )
+
+
 #: Evidence by type: a builder for each kind. Types that can't hold NaN have none for it.
 EVIDENCE: dict[object, Mapping[str, Callable[[], object]]] = {
     CaseResult: {
@@ -117,7 +167,22 @@ EVIDENCE: dict[object, Mapping[str, Callable[[], object]]] = {
         "nan": lambda: replace(_cut_task(), score_sum=math.nan),
         "cut": _cut_task,
     },
-    Limit: {kind: lambda: parse_limit("latency_p50 <= 1 s") for kind in KINDS},
+    Limit: {kind: lambda: parse_limit("latency_p50 <= 1 s", place="") for kind in KINDS},
+    Summary: {
+        "nothing": lambda: summarise(make_result(status="crash")),
+        "nan": lambda: _summary_with(Quantity(value=math.nan, unit="s")),
+        "cut": lambda: _summary_with(None),
+    },
+    LimitOutcome: {
+        "nothing": lambda: _outcome(summarise(make_result(status="crash"))),
+        "nan": lambda: _outcome(_summary_with(Quantity(value=math.nan, unit="s"))),
+        "cut": lambda: _outcome(_summary_with(None)),
+    },
+    GateResult: {
+        "nothing": lambda: _gate("incomparable"),
+        "nan": lambda: _gate("same", effect=math.nan),
+        "cut": lambda: _gate("inconclusive"),
+    },
 }
 
 
@@ -165,6 +230,10 @@ def _names(module: ModuleType) -> dict[str, object]:
                 except ImportError:
                     continue  # an optional package, whose types no judge takes
                 found.setdefault(alias.asname or alias.name, getattr(source, alias.name, None))
+        elif isinstance(node, ast.Import):
+            for alias in node.names:
+                if alias.name == "pytest":
+                    found.setdefault(alias.name, importlib.import_module(alias.name))
     return found
 
 
