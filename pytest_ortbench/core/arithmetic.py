@@ -16,6 +16,9 @@ from dataclasses import dataclass, field
 
 Shape = tuple[int, ...]
 
+#: No count is larger: documents and those who read them hold integers of 64 bits.
+LARGEST_COUNT = 2**63 - 1
+
 #: Bits of an element, by ONNX Runtime's spelling. Strings have no size that could be counted.
 ELEMENT_BITS: dict[str, int] = {
     **dict.fromkeys(("double", "int64", "uint64", "complex64"), 64),
@@ -130,24 +133,52 @@ class ModelWork:
     def macs(self) -> int | None:
         """Multiply-accumulates of all nodes that could be counted.
 
-        ``None`` if that is nothing: every node without a count may hold everything.
+        ``None`` if that is nothing (every node without a count may hold everything), or more than
+        can be counted.
         """
         counted = sum(node.macs for node in self.nodes if node.macs is not None)
-        return counted if counted or self.complete else None
+        return countable(counted) if counted or self.complete else None
 
     @property
     def activation_bytes(self) -> int | None:
         """Bytes of activations that the nodes read and write, those of unknown size left out.
 
-        ``None`` if the size of none is known.
+        ``None`` if the size of none is known, or they are more than can be counted.
         """
         known = [node.activation_bytes for node in self.nodes if node.activation_bytes is not None]
-        return sum(known) if known else None
+        return countable(sum(known)) if known else None
 
     @property
     def complete(self) -> bool:
         """Whether every node was counted, so that ``macs`` is the whole."""
         return bool(self.nodes) and not self.uncounted
+
+
+def countable(count: int | None) -> int | None:
+    """Return a count, ``None`` for one that is negative or beyond :data:`LARGEST_COUNT`.
+
+    Shape inference multiplies whatever sizes a file states, and its 64 bits wrap around.
+    """
+    return count if count is not None and 0 <= count <= LARGEST_COUNT else None
+
+
+def element_count(sizes: Sequence[int]) -> int | None:
+    """Return the number of elements of a tensor.
+
+    Args:
+        sizes: Its sizes, as a file states them.
+
+    Returns:
+        ``None`` if one of them is negative, or if the elements are more than can be counted.
+    """
+    if 0 in sizes:
+        return 0 if min(sizes) == 0 else None
+    count = 1
+    for size in sizes:
+        count *= size
+        if not 0 < count <= LARGEST_COUNT:
+            return None
+    return count
 
 
 def multiply_accumulates(op: str, inputs: _Shapes, outputs: _Shapes) -> int | None:
@@ -163,8 +194,10 @@ def multiply_accumulates(op: str, inputs: _Shapes, outputs: _Shapes) -> int | No
     count = _PRODUCTS.get(op)
     if count is None:
         return None
+    if any(element_count(shape) is None for shape in (*inputs, *outputs)):
+        return None
     try:
-        return count(inputs, outputs)
+        return countable(count(inputs, outputs))
     except (IndexError, ZeroDivisionError):
         return None  # an input is not listed, or has another rank than the operator takes
 
@@ -192,7 +225,7 @@ def einsum_products(equation: str, inputs: _Shapes) -> int | None:
             return None
         for label, size in zip(labels, shape, strict=True):
             sizes[label] = max(sizes.get(label, 1), size)
-    return math.prod(sizes.values())
+    return countable(math.prod(sizes.values()))
 
 
 def _labels(term: str, rank: int) -> list[str]:
@@ -205,14 +238,15 @@ def _labels(term: str, rank: int) -> list[str]:
 
 
 def tensor_bytes(element: str, shape: Sequence[int]) -> int | None:
-    """Return the bytes of a tensor, ``None`` for strings and unknown types.
+    """Return the bytes of a tensor, ``None`` for strings, unknown types and sizes beyond counting.
 
     Args:
         element: ONNX Runtime's spelling of the type of an element (``float``).
         shape: Its sizes.
     """
     bits = ELEMENT_BITS.get(element)
-    return None if bits is None else (math.prod(shape) * bits + 7) // 8
+    count = element_count(shape)
+    return None if bits is None or count is None else countable((count * bits + 7) // 8)
 
 
 def moved_bytes(op: str, inputs: Sequence[int], outputs: Sequence[int]) -> tuple[list[int], int]:

@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pytest_ortbench.analysis.validity import flags_of
+from pytest_ortbench.core.arithmetic import countable
 from pytest_ortbench.core.case import Case, Sampling
 from pytest_ortbench.core.energy import Energy
 from pytest_ortbench.core.errors import ModelError, WorkerError
@@ -179,7 +180,7 @@ def _with_work_of_file(case: Case, profile: OperatorProfile) -> OperatorProfile:
     return replace(
         profile,
         macs=work.macs,
-        moved_bytes=work.weight_bytes + work.activation_bytes,
+        moved_bytes=countable(work.weight_bytes + work.activation_bytes),
         work_source="file",
     )
 

@@ -8,11 +8,11 @@ of :mod:`~pytest_ortbench.plan.default_sizes`.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from pytest_ortbench.core.arithmetic import element_count
 from pytest_ortbench.core.case import InputSpec
 from pytest_ortbench.core.errors import UsageError, did_you_mean
 from pytest_ortbench.core.model import Model, TensorInfo, ValueHint
@@ -36,6 +36,8 @@ __all__ = [
     "workloads",
 ]
 
+#: No array of numpy has more axes.
+_MOST_AXES = 64
 #: One drawn input larger than this is a mistake in the sizes, not a workload.
 _MOST_BYTES = 8 * 2**30
 _ITEM_BYTES = {"double": 8, "int64": 8, "uint64": 8, "float": 4, "int32": 4, "uint32": 4}
@@ -280,6 +282,10 @@ def _check_derived(
 def _check_size(
     info: TensorInfo, shape: tuple[int | str, ...], fed: tuple[int, ...], sizes: Sizes
 ) -> None:
+    if len(fed) > _MOST_AXES:
+        raise refusal(
+            f"input {info.name!r} has {len(fed)} axes, and no array has more than {_MOST_AXES}"
+        )
     for axis, size in enumerate(fed):
         symbol = shape[axis]
         how = "" if isinstance(symbol, int) else sizes.how.get(symbol, "computed")
@@ -292,9 +298,11 @@ def _check_size(
                 hint="Give it a size, or real inputs with --ort-inputs",
             )
     element = info.type.rsplit("(", 1)[-1].rstrip(")")
-    total = math.prod(fed) * _ITEM_BYTES.get(element, 2)
-    if total > _MOST_BYTES:
+    count = element_count(fed)
+    total = None if count is None else count * _ITEM_BYTES.get(element, 2)
+    if total is None or total > _MOST_BYTES:
+        amount = "more memory than can be counted" if total is None else f"{total / 2**30:.1f} GiB"
         raise refusal(
-            f"input {info.name!r} of shape {list(fed)} would take {total / 2**30:.1f} GiB",
+            f"input {info.name!r} of shape {list(fed)} would take {amount}",
             hint="Set smaller sizes with --ort-dims",
         )

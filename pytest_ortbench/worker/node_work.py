@@ -6,7 +6,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from pytest_ortbench.core.arithmetic import moved_bytes, multiply_accumulates, tensor_bytes
+from pytest_ortbench.core.arithmetic import (
+    countable,
+    moved_bytes,
+    multiply_accumulates,
+    tensor_bytes,
+)
 from pytest_ortbench.worker.profile_events import CONTROL_FLOW, NodeEvent, Tensor
 
 Key = tuple[str, ...]
@@ -49,7 +54,7 @@ def work_of_nodes(events: Iterable[NodeEvent]) -> dict[Key, Work]:
 
 
 def total(works: Iterable[Work]) -> Work:
-    """Add up; what is not known of one is not known of all."""
+    """Add up; what is not known of one, or beyond counting, is not known of all."""
     listed = list(works)
     return Work(
         macs=_sum(work.macs for work in listed),
@@ -89,7 +94,7 @@ def _work_of(event: NodeEvent) -> Work:
     moved = None
     if len(known) == len(inputs) + len(outputs) and known:
         read, written = moved_bytes(event.op, known[: len(inputs)], known[len(inputs) :])
-        moved = sum(read) + written
+        moved = countable(sum(read) + written)
     macs = multiply_accumulates(
         event.op,
         [tensor.shape for tensor in event.inputs],
@@ -105,4 +110,4 @@ def _bytes(tensor: Tensor) -> int | None:
 def _sum(values: Iterable[int | None]) -> int | None:
     listed = list(values)
     known = [value for value in listed if value is not None]
-    return sum(known) if len(known) == len(listed) else None
+    return countable(sum(known)) if len(known) == len(listed) else None

@@ -8,7 +8,6 @@ it run.
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,6 +20,7 @@ from pytest_ortbench.core.arithmetic import (
     NodeWork,
     Shape,
     einsum_products,
+    element_count,
     is_counted,
     moved_bytes,
     multiply_accumulates,
@@ -140,7 +140,7 @@ class _Counting:
             stored = [tensor_bytes(_element(part), part.dims) or 0 for part in parts]
             self.values[name] = _Value(_element(sparse.values), tuple(sparse.dims))
             self.weights[name] = _Weight(
-                sum(stored), math.prod(sparse.values.dims), frozenset({name})
+                sum(stored), element_count(sparse.values.dims) or 0, frozenset({name})
             )
         for node in graph.node:  # what is only quantised travels in its quantised form
             if node.op_type in _QUANTISERS and node.input[0] not in self._quantised:
@@ -171,12 +171,13 @@ class _Counting:
             return False
         if not all(name in self.weights for name in inputs):
             return False
-        behind = [self.weights[name] for name in inputs]
+        stored = frozenset().union(*(self.weights[name].stored for name in inputs))
+        behind = [self.weights[name] for name in stored]
         for name in node.output:
             self.weights[name] = _Weight(
                 sum(each.bytes for each in behind),
                 sum(each.parameters for each in behind),
-                frozenset().union(*(each.stored for each in behind)),
+                stored,
             )
         return True
 
@@ -254,7 +255,9 @@ class _Counting:
     def _add_constant(self, name: str, tensor: onnx.TensorProto) -> None:
         value = _Value(_element(tensor), tuple(tensor.dims))
         self.values[name] = value
-        self.weights[name] = _Weight(value.bytes or 0, math.prod(tensor.dims), frozenset({name}))
+        self.weights[name] = _Weight(
+            value.bytes or 0, element_count(tensor.dims) or 0, frozenset({name})
+        )
 
 
 def _inlined(proto: onnx.ModelProto) -> onnx.ModelProto:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_ortbench.core.errors import ModelError
+from pytest_ortbench.zoo.claims import claimed_bytes
 
 if TYPE_CHECKING:
     import onnx
@@ -52,7 +53,8 @@ def external_files(proto: onnx.ModelProto, model_path: Path) -> tuple[ExternalFi
     for tensor in _external_tensors(proto):
         entries = {entry.key: entry.value for entry in tensor.external_data}
         location = _checked_location(entries.get("location", ""), tensor.name, model_path)
-        end = _number(entries.get("offset", "0")) + _number(entries.get("length", "0"))
+        length = max(_number(entries.get("length", "0")), claimed_bytes(tensor))
+        end = _number(entries.get("offset", "0")) + length
         needed[location] = max(needed.get(location, 0), end)
     return tuple(_file(model_path, location, end) for location, end in sorted(needed.items()))
 

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from pytest_ortbench.core.arithmetic import element_count
 from pytest_ortbench.core.model import TensorInfo
 
 if TYPE_CHECKING:
@@ -110,9 +111,16 @@ def all_tensors(proto: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
             if attribute.HasField("t"):
                 yield attribute.t
             yield from attribute.tensors
-            if attribute.HasField("sparse_tensor"):
-                yield attribute.sparse_tensor.values
-                yield attribute.sparse_tensor.indices
+            for sparse in sparse_tensors(attribute):
+                yield sparse.values
+                yield sparse.indices
+
+
+def sparse_tensors(attribute: onnx.AttributeProto) -> Iterator[onnx.SparseTensorProto]:
+    """Yield the sparse tensors of an attribute."""
+    if attribute.HasField("sparse_tensor"):
+        yield attribute.sparse_tensor
+    yield from attribute.sparse_tensors
 
 
 def all_names(proto: onnx.ModelProto) -> Iterator[str | bytes]:
@@ -187,10 +195,7 @@ def _classical_parameters(node: onnx.NodeProto) -> int:
 def _elements(tensor: onnx.TensorProto) -> int:
     if ELEMENT_TYPES.get(tensor.data_type, "string") in _NOT_PARAMETERS:
         return 0
-    count = 1
-    for size in tensor.dims:
-        count *= size
-    return count
+    return element_count(tensor.dims) or 0
 
 
 def random_ops(proto: onnx.ModelProto) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_ortbench.core.errors import ModelError
+from pytest_ortbench.zoo.claims import refuse_false_claims
 from pytest_ortbench.zoo.external_data import ExternalFile, external_files
 from pytest_ortbench.zoo.inspection import all_names
 
@@ -76,12 +77,14 @@ def read_model_file(path: Path) -> ModelFile:
 
     Raises:
         ModelError: if it is missing, no regular file, empty, truncated, something else than an
-            ONNX model, larger than protobuf allows, or if its external data is missing, too short
-            or lies outside the model's folder. One line that starts with the path.
+            ONNX model, larger than protobuf allows, or if its weights claim more than there is:
+            inside of it, or in external data, which may also be missing or lie outside the model's
+            folder. One line that starts with the path.
     """
     path = Path(os.path.abspath(path))  # noqa: PTH100  # resolve() would follow a link away from its data
     size = regular_size(path)
     proto = _parse(path, size)
+    refuse_false_claims(proto, path)
     external = external_files(proto, path)
     digest = file_digest(path, tuple((item.location, item.path) for item in external))
     total = size + sum(item.size_bytes for item in external)

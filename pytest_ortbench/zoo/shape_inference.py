@@ -16,14 +16,24 @@ if TYPE_CHECKING:
 
 Shape = tuple[int | str | None, ...]
 
-#: Reads a model from standard input and writes it back with shapes; an argument has it follow the
-#: values of shape computations too.
-_PROGRAM = (
-    "import sys, onnx; model = onnx.load_model_from_string(sys.stdin.buffer.read()); "
-    "model = onnx.shape_inference.infer_shapes(model, data_prop=len(sys.argv) > 1); "
-    "sys.stdout.buffer.write(model.SerializeToString())"
-)
+#: Reads a model from standard input and writes it back with shapes. Arguments: the most memory that
+#: it may take, and whether it follows the values of shape computations too.
+_PROGRAM = """
+import sys
+try:
+    import resource
+    resource.setrlimit(resource.RLIMIT_AS, (int(sys.argv[1]),) * 2)
+except (ImportError, ValueError, OSError):
+    pass
+import onnx
+model = onnx.load_model_from_string(sys.stdin.buffer.read())
+model = onnx.shape_inference.infer_shapes(model, data_prop=sys.argv[2] == "values")
+sys.stdout.buffer.write(model.SerializeToString())
+"""
 _TIMEOUT_S = 60
+#: A graph without its weights needs a few megabytes, but inference spells out every value of a
+#: Range whose end the file may have set to 2^62.
+_MOST_BYTES = 2 * 2**30
 
 
 def inferred_shapes(proto: onnx.ModelProto) -> dict[str, Shape]:
@@ -64,9 +74,11 @@ def with_shapes(proto: onnx.ModelProto, *, values: bool = False) -> onnx.ModelPr
     import onnx
 
     try:
+        data = proto.SerializeToString()
+        room = _MOST_BYTES + 8 * len(data)
         done = subprocess.run(
-            [sys.executable, "-c", _PROGRAM, *(["values"] if values else [])],
-            input=proto.SerializeToString(),
+            [sys.executable, "-c", _PROGRAM, str(room), "values" if values else "shapes"],
+            input=data,
             capture_output=True,
             timeout=_TIMEOUT_S,
             check=False,

@@ -21,6 +21,15 @@ if TYPE_CHECKING:
 
 #: Values with more elements than this are no sizes.
 _SMALL = 1024
+#: Operators that make more of a few numbers than these are: they are computed only where inference
+#: tells the size of what comes out.
+_GENERATORS = frozenset(
+    {
+        *("AffineGrid", "BlackmanWindow", "CenterCropPad", "Col2Im", "ConstantOfShape", "Expand"),
+        *("EyeLike", "HammingWindow", "HannWindow", "MaxUnpool", "OneHot", "Pad", "Range"),
+        *("Resize", "Tile", "Upsample"),
+    }
+)
 #: Each round costs a process; a chain of shape computations is as long as there are reshapes
 #: behind one another whose sizes come from the one before.
 _MOST_ROUNDS = 12
@@ -106,7 +115,7 @@ def _value_of(
     output = types.get(node.output[0])
     shape = None if output is None else value_shape(output)
     sizes = tuple(size for size in shape or () if isinstance(size, int))
-    if math.prod(sizes) > _SMALL:
+    if math.prod(sizes) > _SMALL or (node.op_type in _GENERATORS and not _is_whole(output)):
         return None
     feeds = {name: values[name] for name in node.input if name}
     try:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from pytest_ortbench.core.arithmetic import element_count
 from pytest_ortbench.zoo.inspection import ELEMENT_TYPES, all_tensors
 
 if TYPE_CHECKING:
@@ -19,5 +19,5 @@ def weight_types(proto: onnx.ModelProto) -> dict[str, int]:
     """
     counts: Counter[str] = Counter()
     for tensor in all_tensors(proto):
-        counts[ELEMENT_TYPES.get(tensor.data_type, "unknown")] += math.prod(tensor.dims)
+        counts[ELEMENT_TYPES.get(tensor.data_type, "unknown")] += element_count(tensor.dims) or 0
     return dict(sorted(counts.items()))

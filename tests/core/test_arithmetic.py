@@ -11,6 +11,7 @@ from pytest_ortbench.core.arithmetic import (
     ModelWork,
     NodeWork,
     einsum_products,
+    element_count,
     is_counted,
     moved_bytes,
     multiply_accumulates,
@@ -185,3 +186,37 @@ def test_totals():
     assert (nothing.macs, nothing.complete) == (None, False)
     assert ModelWork(nodes=(node(0),)).macs == 0
     assert (ModelWork().macs, ModelWork().activation_bytes) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "count"),
+    [
+        ((), 1),
+        ((3, 4), 12),
+        ((0, 2**62), 0),
+        ((2**62, 2**62, 0), 0),
+        ((2**32, 2**31 - 1), 2**63 - 2**32),
+        ((2**32, 2**31), None),
+        ((2**62,) * 300, None),
+        ((-1, 4), None),
+        ((-2, -2), None),
+        ((-1, 0), None),
+    ],
+)
+def test_elements_are_counted_up_to_what_a_document_can_hold(sizes, count):
+    assert element_count(sizes) == count
+
+
+@pytest.mark.parametrize("op", ["MatMul", "Conv", "Gemm", "LSTM", "Attention"])
+@pytest.mark.parametrize("size", [2**40, -4])
+def test_products_of_sizes_beyond_counting_are_unknown(op, size):
+    shapes = [(size, size, size, size)] * 3
+    assert multiply_accumulates(op, shapes, shapes) is None
+
+
+def test_sums_beyond_counting_are_unknown():
+    node = NodeWork(name="n", op="MatMul", macs=2**62, activation_bytes=2**62)
+    work = ModelWork(nodes=(node, node, node))
+    assert (work.macs, work.activation_bytes) == (None, None)
+    assert einsum_products("ij,jk->ik", [(2**40, 2**40), (2**40, 2**40)]) is None
+    assert tensor_bytes("float", (2**62,)) is None

@@ -351,3 +351,44 @@ def test_published_networks_at_224(name: str, macs: float, parameters: float):
     again = count_file(Path(found.path), {spec.name: spec.shape for spec in eight})
     assert again.macs == 8 * (work.macs or 0)
     assert again.weight_bytes == work.weight_bytes
+
+
+def test_a_constant_that_is_read_twice_counts_once(tmp_path):
+    nodes = [node("Add", ["w", "w"], ["c0"])]
+    nodes += [node("Add", [f"c{i}", f"c{i}"], [f"c{i + 1}"]) for i in range(80)]
+    proto = model(
+        [*nodes, node("MatMul", ["x", "c80"], ["y"])],
+        [value("x", [1, 4])],
+        [value("y", None)],
+        [weight("w", 4, 4)],
+    )
+    work = count_proto(proto, {"x": (1, 4)})
+    assert work.nodes[-1].parameters == 16
+    assert work.nodes[-1].weight_bytes == 64
+
+
+def test_what_inference_makes_too_large_to_count_is_unknown():
+    proto = model(
+        [node("Expand", ["x", "sizes"], ["e"]), node("MatMul", ["e", "w"], ["y"])],
+        [value("x", [1, 4])],
+        [value("y", None)],
+        [constant("sizes", [2**40, 2**40, 1, 4]), weight("w", 4, 1)],
+    )
+    work = count_proto(proto, {"x": (1, 4)})
+    assert work.macs is None
+    assert [entry.macs for entry in work.nodes] == [0, None]
+
+
+def test_a_range_without_end_costs_the_shapes_only(monkeypatch):
+    monkeypatch.setattr("pytest_ortbench.zoo.shape_inference._MOST_BYTES", 700 * 2**20)
+    proto = model(
+        [
+            node("Range", ["from", "to", "step"], ["r"]),
+            node("Cast", ["r"], ["f"], to=1),
+            node("Add", ["x", "f"], ["y"]),
+        ],
+        [value("x", [1, 4])],
+        [value("y", None)],
+        [constant("from", 0), constant("to", 2**62), constant("step", 1)],
+    )
+    assert count_proto(proto, {"x": (1, 4)}).reason

@@ -107,7 +107,7 @@ def test_an_offset_that_is_no_number(tmp_path: Path) -> None:
 def test_an_offset_of_thousands_of_digits(tmp_path: Path) -> None:
     (tmp_path / "w.bin").write_bytes(bytes(64))
     text = _message(_external(location="w.bin", offset="9" * 5000), tmp_path)
-    assert "'w.bin' is truncated: 64 bytes of 99,999,999,999,999,999,999" in text
+    assert "'w.bin' is truncated: 64 bytes of 100,000,000,000,000,000,063" in text
 
 
 def test_zeros_in_front_of_an_offset_say_nothing(tmp_path: Path) -> None:
