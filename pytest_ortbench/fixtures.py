@@ -328,8 +328,8 @@ class OrtBench:
         if placement is not None and count:
             ops = ", ".join(f"{op} ({n})" for op, n in sorted(placement.ops_elsewhere.items()))
             return [
-                f"{count} computing nodes did not run on {self.case.provider.name}: {ops} "
-                "(--ort-fallback=strict)"
+                f"{count} computing node{'s' * (count > 1)} did not run on "
+                f"{self.case.provider.name}: {ops} (--ort-fallback=strict)"
             ]
         judgement = judge_placement(placement)
         if judgement.is_good:

@@ -167,7 +167,8 @@ class Placement:
         provider: The provider that was asked for, by ONNX Runtime's name.
         executed: Number of computing node events by provider.
         shape_only: Number of shape-only node events by provider (all inputs and outputs int64,
-            int32 or bool of rank 1 at most, or the operator Shape or Size).
+            int32 or bool of rank 1 at most, or the operator Shape or Size), without those that
+            compute an output of the model or come from another domain than the default one.
         time_ns: Time in node events by provider.
         partitions: Fused subgraphs on the asked provider.
         ops_elsewhere: Count by operator type of computing nodes on other providers.

@@ -39,6 +39,11 @@ class Assignment:
         """Number of nodes that ``provider`` was given."""
         return sum(node.provider == provider for node in self.nodes)
 
+    def foreign_operators(self) -> frozenset[str]:
+        """Operator types of nodes from other domains than ONNX's default one, and only those."""
+        default = {node.op for node in self.nodes if node.domain in ("", "ai.onnx")}
+        return frozenset(node.op for node in self.nodes) - default
+
     def ops_outside(self, provider: str) -> frozenset[str]:
         """Operator types of the nodes that other providers were given."""
         return frozenset(node.op for node in self.nodes if node.provider != provider)

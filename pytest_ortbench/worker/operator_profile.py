@@ -13,6 +13,7 @@ from pytest_ortbench.core.case import Case, SessionConfig
 from pytest_ortbench.core.graph_capture import without_capture
 from pytest_ortbench.core.profile import NodeTime, OperatorProfile, OperatorTime
 from pytest_ortbench.worker.calling import call_of
+from pytest_ortbench.worker.node_kinds import COPIES
 from pytest_ortbench.worker.node_work import (
     UNPACKED,
     Key,
@@ -22,7 +23,6 @@ from pytest_ortbench.worker.node_work import (
     work_of_nodes,
 )
 from pytest_ortbench.worker.peak import peak_of
-from pytest_ortbench.worker.placement import COPIES
 from pytest_ortbench.worker.profile_events import NodeEvent, Profile, Tensor, read_events
 from pytest_ortbench.worker.session import CPU, create, session_options
 from pytest_ortbench.worker.timing import median

@@ -9,14 +9,8 @@ from pathlib import Path
 from pytest_ortbench.core.arithmetic import WITHOUT_PRODUCTS, is_counted
 from pytest_ortbench.core.outcome import Placement
 from pytest_ortbench.worker.assignment import Assignment, read_assignment, witness
-from pytest_ortbench.worker.profile_events import CONTROL_FLOW, NodeEvent, Tensor, read_events
-
-#: Nodes that carry data between devices; ONNX Runtime puts them in itself.
-COPIES = frozenset({"MemcpyFromHost", "MemcpyToHost"})
-
-#: Types of values that describe shapes, positions and conditions where their rank is 1 at most.
-_SHAPE_TYPES = frozenset({"int64", "int32", "bool"})
-_SHAPE_OPS = frozenset({"Shape", "Size"})
+from pytest_ortbench.worker.node_kinds import COMPUTING, CONTROL, COPY, SHAPE, sort_nodes
+from pytest_ortbench.worker.profile_events import CONTROL_FLOW, NodeEvent, read_events
 
 #: Nodes that change the precision instead of computing in one.
 _CONVERSIONS = frozenset(
@@ -51,6 +45,7 @@ def read_profile(
     profile: Path,
     provider: str,
     *,
+    model: str | bytes | None = None,
     session: object | None = None,
     assignment: Assignment | None = None,
 ) -> Placement:
@@ -63,8 +58,9 @@ def read_profile(
     Args:
         profile: File that ``end_profiling`` returned.
         provider: ONNX Runtime's name of the provider that was asked for.
-        session: The profiled session, asked for its provider list and, without ``assignment``, for
-            its graph assignment.
+        model: What was profiled, path or bytes: tells which nodes compute its outputs.
+        session: The profiled session, asked for its providers and outputs and, without
+            ``assignment``, for its graph assignment.
         assignment: The graph assignment, where it was read before.
 
     Raises:
@@ -73,9 +69,6 @@ def read_profile(
     recorded = read_events(profile)
     cut = recorded.cut_after is not None
     nodes = {event.key: event for event in recorded.events}
-    kinds: dict[str, list[NodeEvent]] = {"computing": [], "shape": [], "copy": [], "control": []}
-    for node in nodes.values():
-        kinds[_kind(node)].append(node)
     timed = [event for event in recorded.events if event.run > 0 or recorded.runs == 1]
     timed_runs = max(recorded.runs - 1, 1)
 
@@ -85,24 +78,26 @@ def read_profile(
             if session is not None
             else Assignment(reason="no witness: the assignment was not read")
         )
+    kinds = sort_nodes(nodes.values(), model=model, session=session, assignment=assignment)
     outside = {
-        node.op for node in kinds["computing"] + kinds["shape"] if node.provider != provider
-    } | {node.op for node in kinds["control"] if node.provider != provider}
+        node.op
+        for node in kinds[COMPUTING] + kinds[SHAPE] + kinds[CONTROL]
+        if node.provider != provider
+    }
     known = bool(assignment.nodes)
     return Placement(
         provider=provider,
-        executed=_per_provider(kinds["computing"]),
-        shape_only=_per_provider(kinds["shape"]),
+        executed=_per_provider(kinds[COMPUTING]),
+        shape_only=_per_provider(kinds[SHAPE]),
         time_ns=_time_ns(timed, timed_runs),
         partitions=sum(
-            node.partition and node.provider == provider
-            for node in kinds["computing"] + kinds["shape"]
+            node.partition and node.provider == provider for node in kinds[COMPUTING] + kinds[SHAPE]
         ),
         ops_elsewhere=dict(
-            sorted(Counter(n.op for n in kinds["computing"] if n.provider != provider).items())
+            sorted(Counter(n.op for n in kinds[COMPUTING] if n.provider != provider).items())
         ),
-        copies=len(kinds["copy"]),
-        precision_executed=None if cut else _precision(kinds["computing"], provider),
+        copies=len(kinds[COPY]),
+        precision_executed=None if cut else _precision(kinds[COMPUTING], provider),
         nodes_on_provider=assignment.on(provider) if known else None,
         nodes_total=len(assignment.nodes) if known else None,
         witness=(
@@ -113,21 +108,6 @@ def read_profile(
         session_providers=_session_providers(session),
         cut_after=recorded.cut_after,
     )
-
-
-def _kind(node: NodeEvent) -> str:
-    """``computing``, ``shape``, ``copy`` or ``control``."""
-    if node.op in COPIES:
-        return "copy"
-    if node.op in CONTROL_FLOW:
-        return "control"
-    values = node.inputs + node.outputs
-    describes_shapes = bool(values) and all(_is_shape_value(value) for value in values)
-    return "shape" if node.op in _SHAPE_OPS or describes_shapes else "computing"
-
-
-def _is_shape_value(value: Tensor) -> bool:
-    return value.type in _SHAPE_TYPES and len(value.shape) <= 1
 
 
 def _per_provider(nodes: Iterable[NodeEvent]) -> dict[str, int]:

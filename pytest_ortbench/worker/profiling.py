@@ -61,5 +61,5 @@ def profile(
             if time.perf_counter_ns() - started > _CHEAP_NS:
                 break
         file = Path(session.end_profiling())
-        placement = read_profile(file, provider.name, session=session)
+        placement = read_profile(file, provider.name, model=model, session=session)
     return placement, session

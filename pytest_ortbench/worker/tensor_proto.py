@@ -7,12 +7,12 @@ Field numbers are those of onnx.proto.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.worker.element_types import NUMPY_NAMES, PROTO_ELEMENTS, input_error
+from pytest_ortbench.worker.protobuf import Malformed, fields, varint
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -22,12 +22,6 @@ _RAW, _DOUBLES, _UINT64S, _EXTERNAL, _LOCATION = 9, 10, 11, 13, 14
 
 _SEQUENCE_TYPE, _SEQUENCE_TENSORS = 2, 3
 _SEQUENCE_OF_TENSORS = 1
-
-_Field = tuple[int, int, "int | bytes"]
-
-
-class MalformedTensor(ValueError):
-    """The bytes are no tensor; the message says where they break off."""
 
 
 def read_tensor(path: Path) -> NDArray[Any]:
@@ -54,9 +48,9 @@ def read_tensors(path: Path) -> list[NDArray[Any]]:
     content = _content(path)
     try:
         tensors = []
-        for number, _, value in _fields(content):
+        for number, _, value in fields(content):
             if number == _SEQUENCE_TYPE and value != _SEQUENCE_OF_TENSORS:
-                raise MalformedTensor("its elements are not tensors")
+                raise Malformed("its elements are not tensors")
             if number == _SEQUENCE_TENSORS and isinstance(value, bytes):
                 tensors.append(parse_tensor(value))
         return tensors
@@ -68,32 +62,32 @@ def parse_tensor(content: bytes) -> NDArray[Any]:
     """Parse the bytes of a TensorProto.
 
     Raises:
-        MalformedTensor: if they are none, or one that only external data completes.
+        Malformed: if they are none, or one that only external data completes.
     """
     dims: list[int] = []
     element = 0
     blocks: dict[int, list[tuple[int, int | bytes]]] = {}
-    for number, wire, value in _fields(content):
+    for number, wire, value in fields(content):
         if number == _DIMS:
             dims += _integers(wire, value)
         elif number == _DATA_TYPE and isinstance(value, int):
             element = value
         elif number == _SEGMENT:
-            raise MalformedTensor("it is a segment of a larger tensor")
+            raise Malformed("it is a segment of a larger tensor")
         elif number == _EXTERNAL or (number == _LOCATION and value == 1):
-            raise MalformedTensor("its values lie in another file")
+            raise Malformed("its values lie in another file")
         else:
             blocks.setdefault(number, []).append((wire, value))
     name = PROTO_ELEMENTS.get(element, f"number {element}")
     if name not in NUMPY_NAMES:
-        raise MalformedTensor(f"its elements are of type {name}, which numpy can't hold")
+        raise Malformed(f"its elements are of type {name}, which numpy can't hold")
     shape = tuple(_signed(size) for size in dims)
     values = _values(name, blocks)
     count = 1
     for size in shape:
         count *= size
     if min(shape, default=0) < 0 or values.size != count:
-        raise MalformedTensor(f"it holds {values.size} values for the shape {list(shape)}")
+        raise Malformed(f"it holds {values.size} values for the shape {list(shape)}")
     return values.reshape(shape)
 
 
@@ -111,7 +105,7 @@ def _values(name: str, blocks: dict[int, list[tuple[int, int | bytes]]]) -> NDAr
     if _RAW in blocks:
         raw = b"".join(value for _, value in blocks[_RAW] if isinstance(value, bytes))
         if len(raw) % dtype.itemsize:
-            raise MalformedTensor(f"its {len(raw)} bytes are no whole number of {name} values")
+            raise Malformed(f"its {len(raw)} bytes are no whole number of {name} values")
         return np.frombuffer(raw, dtype=dtype.newbyteorder("<")).astype(dtype)
     if name in ("float", "complex64", "double", "complex128"):
         width, number = (4, _FLOATS) if name in ("float", "complex64") else (8, _DOUBLES)
@@ -125,60 +119,22 @@ def _values(name: str, blocks: dict[int, list[tuple[int, int | bytes]]]) -> NDAr
     return unsigned.astype(dtype)
 
 
-def _fields(content: bytes) -> Iterator[_Field]:
-    """Yield field number, wire type and value of a protobuf message."""
-    position = 0
-    while position < len(content):
-        tag, position = _varint(content, position)
-        number, wire = tag >> 3, tag & 7
-        value: int | bytes
-        if number == 0:
-            raise MalformedTensor(f"no protobuf field begins at byte {position - 1}")
-        if wire == 0:
-            value, position = _varint(content, position)
-        else:
-            if wire == 2:
-                length, position = _varint(content, position)
-            elif wire in (1, 5):
-                length = 8 if wire == 1 else 4
-            else:
-                raise MalformedTensor(f"unknown wire type {wire} before byte {position}")
-            end = position + length
-            if end > len(content):
-                raise MalformedTensor(f"it ends at byte {len(content)} instead of {end}")
-            value, position = content[position:end], end
-        yield number, wire, value
-
-
-def _varint(content: bytes, position: int) -> tuple[int, int]:
-    result = shift = 0
-    while True:
-        if position >= len(content) or shift > 63:
-            raise MalformedTensor(f"the number at byte {position} breaks off")
-        byte = content[position]
-        position += 1
-        result |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return result & 0xFFFF_FFFF_FFFF_FFFF, position
-        shift += 7
-
-
 def _integers(wire: int, value: int | bytes) -> list[int]:
     """Integers of a repeated field, packed into one block or one by one."""
     if isinstance(value, int):
         return [value]
     if wire != 2:
-        raise MalformedTensor("a field of integers holds something else")
+        raise Malformed("a field of integers holds something else")
     numbers, position = [], 0
     while position < len(value):
-        number, position = _varint(value, position)
+        number, position = varint(value, position)
         numbers.append(number)
     return numbers
 
 
 def _fixed(value: int | bytes, width: int) -> bytes:
     if isinstance(value, int) or len(value) % width:
-        raise MalformedTensor("a field of floats holds something else")
+        raise Malformed("a field of floats holds something else")
     return value
 
 
