@@ -9,20 +9,23 @@ Where the labelled samples are too few to tell, the floors judge.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from pytest_ortbench.analysis.order import proportion_interval
+from pytest_ortbench.analysis.floors import miss
+from pytest_ortbench.analysis.reference_spread import (
+    differs_when_repeated,
+    is_as_near_as_itself,
+    is_plain,
+    self_difference,
+    was_run,
+)
 from pytest_ortbench.analysis.task import judge_task
+from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.judgement import Judgement, bad, good, unjudged
 from pytest_ortbench.core.outcome import Accuracy, CaseResult, OutputAccuracy, OutputCheck
 from pytest_ortbench.core.precision import FLOOR, Floor, floor_of
 
 ACCURACY = "accuracy"
-
-#: Outputs of these types are quantised numbers, not names of classes: a difference of one step is
-#: rounding.
-_QUANTISED_TYPES = ("tensor(uint8)", "tensor(int8)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,24 +66,64 @@ def evidence_of(result: CaseResult) -> Evidence:
     labels = judge_task(result.task)
     own_floor = FLOOR in result.case.variant.recipe
     missing = _why_not_compared(result)
-    reasons: list[str] = []
+    wrong: list[str] = []
     if result.accuracy is not None and not missing:
-        floor = floor_of(result.case)
-        if labels.is_good and not own_floor:
-            floor = replace(floor, sqnr_db=-math.inf, agreement=0.0)
-        reasons += _below_floors(result, result.accuracy, floor)
-        if result.accuracy.repeatable is False and not any(
-            check.nonfinite for check in _checks(result)
-        ):
-            reasons.append(result.accuracy.repeat_note)
+        floor = _floor(result.case, by_labels=labels.is_good)
+        wrong, doubts = _against_reference(result, result.accuracy, floor)
+        if not wrong and doubts:
+            missing = "; ".join(dict.fromkeys(doubts))
     if labels.is_bad:
-        reasons.append(labels.reason)
+        wrong.append(labels.reason)
     return Evidence(
         nonfinite=nonfinite,
-        wrong="; ".join(reason for reason in reasons if reason),
+        wrong="; ".join(wrong),
         missing=missing,
         by_labels=labels.is_good and not own_floor,
     )
+
+
+def needs_spread(result: CaseResult) -> bool:
+    """Whether a case would be called inaccurate by a reference that nobody has run again yet."""
+    accuracy = result.accuracy
+    if result.status != "measured" or accuracy is None or accuracy.spread is not None:
+        return False
+    if _nonfinite(result) or _why_not_compared(result):
+        return False
+    floor = _floor(result.case, by_labels=judge_task(result.task).is_good)
+    return bool(_against_reference(result, accuracy, floor)[0])
+
+
+def _floor(case: Case, *, by_labels: bool) -> Floor:
+    """The floor that holds: none but the user's own where labels say that the task is done."""
+    floor = floor_of(case)
+    if by_labels and FLOOR not in case.variant.recipe:
+        return replace(floor, sqnr_db=-math.inf, agreement=0.0)
+    return floor
+
+
+def _against_reference(
+    result: CaseResult, accuracy: Accuracy, floor: Floor
+) -> tuple[list[str], list[str]]:
+    """What is wrong by the reference, and why the reference can't tell, a sentence each."""
+    types = {output.name: output.type for output in result.case.model.outputs}
+    spread = accuracy.spread
+    wrong: list[str] = []
+    doubts: list[str] = []
+    for output in accuracy.outputs:
+        type_name = types.get(output.name, "")
+        missed = miss(output, type_name, floor)
+        if not missed:
+            continue
+        doubt = self_difference(spread, output, type_name, floor)
+        if not doubt and is_as_near_as_itself(result.case, spread, output):
+            continue
+        if not doubt and spread is not None and not was_run(spread) and is_plain(result.case):
+            doubt = f"{missed}, and the reference could not be run again: {spread.reason}"
+        (doubts if doubt else wrong).append(doubt or missed)
+    if accuracy.repeatable is False and not any(check.nonfinite for check in _checks(result)):
+        doubt = differs_when_repeated(spread, floor)
+        (doubts if doubt else wrong).append(doubt or accuracy.repeat_note)
+    return [reason for reason in wrong if reason], doubts
 
 
 def _checks(result: CaseResult) -> list[OutputCheck]:
@@ -145,39 +188,3 @@ def _is_compared(output: OutputAccuracy) -> bool:
             or any(figure is not None for figure in figures)
         )
     return output.compared > 0 or output.sqnr_db is not None or not output.finite
-
-
-def _below_floors(result: CaseResult, accuracy: Accuracy, floor: Floor) -> Iterator[str]:
-    types = {output.name: output.type for output in result.case.model.outputs}
-    for output in accuracy.outputs:
-        if not (types.get(output.name) in _QUANTISED_TYPES and _is_within_a_step(output)):
-            yield _below_floor(output, floor)
-
-
-def _is_within_a_step(output: OutputAccuracy) -> bool:
-    return output.max_abs is not None and output.max_abs <= 1
-
-
-def _below_floor(output: OutputAccuracy, floor: Floor) -> str:
-    """How one output misses its floor; empty if it does not.
-
-    Agreement of whole values is held against its floor only where even the upper end of its exact
-    interval lies below: eight rows with one flip prove nothing.
-    """
-    if not output.finite:
-        return f"{output.name}: {output.nan_count} NaN, {output.inf_count} infinite"
-    if output.sqnr_db is not None:
-        if output.sqnr_db >= floor.sqnr_db:
-            return ""
-        return (
-            f"{output.name}: SQNR {output.sqnr_db:.1f} dB, floor of {floor.of} {floor.sqnr_db:g} dB"
-        )
-    if output.exact or output.agree is None or not output.rows:
-        return ""
-    _, at_most = proportion_interval(output.agree, output.rows, tail=0.05)
-    if at_most >= floor.agreement:
-        return ""
-    return (
-        f"{output.name}: {output.agree} of {output.rows} rows agree, "
-        f"floor of {floor.of} {100 * floor.agreement:.0f} %"
-    )

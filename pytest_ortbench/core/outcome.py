@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from pytest_ortbench.core.accuracy import Accuracy as Accuracy
+from pytest_ortbench.core.accuracy import OutputAccuracy as OutputAccuracy
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.energy import Energy as Energy
 from pytest_ortbench.core.energy import EnergyWindow as EnergyWindow
@@ -200,75 +202,6 @@ class Placement:
     session_providers: tuple[str, ...] = ()
     cut_after: int | None = None
     reason: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OutputAccuracy:
-    """One output against its reference, over all samples.
-
-    Attributes:
-        name: Output name.
-        kind: ``float``, ``class`` (last axis read as logits), ``integer``, ``string``.
-        finite: Whether no NaN or infinity appeared that the reference lacks.
-        nan_count: NaN values where the reference has none.
-        inf_count: Infinite values where the reference has another value.
-        max_abs: Largest absolute error over finite pairs.
-        max_rel: Largest error relative to the largest magnitude of the reference.
-        cosine: Smallest cosine similarity over the samples.
-        sqnr_db: Smallest signal to quantisation noise ratio over the samples, 20·log10 of
-            ‖reference‖ ÷ ‖reference − output‖, not below -200; ``None`` where there is no error at
-            all (or no finite pair). An output of another shape or none counts as zeros: 0 dB.
-        exact: Whether all samples agree bit for bit.
-        agree: Rows whose class (or whole value, for integers and strings) agrees.
-        rows: Rows compared.
-        compared: Values that were compared: pairs that are finite on both sides, or whole values;
-            ``None`` in older documents.
-        nonfinite: NaN and infinite values of the output at the measured magnitude, whatever the
-            reference has.
-        reference_nonfinite: Those of the reference, likewise.
-    """
-
-    name: str
-    kind: str
-    finite: bool
-    nan_count: int = 0
-    inf_count: int = 0
-    max_abs: float | None = None
-    max_rel: float | None = None
-    cosine: float | None = None
-    sqnr_db: float | None = None
-    exact: bool = False
-    agree: int | None = None
-    rows: int | None = None
-    compared: int | None = None
-    nonfinite: int = 0
-    reference_nonfinite: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Accuracy:
-    """Outputs compared with a reference on the same inputs.
-
-    Attributes:
-        reference: What was compared with: ``fp32 on CPUExecutionProvider, no optimisation``.
-        samples: Number of input sets.
-        magnitudes: Factors applied to drawn float inputs.
-        outputs: One entry an output.
-        reason: Why nothing could be compared; empty otherwise.
-        repeatable: Whether first, middle and last run of the measured loop gave finite outputs
-            that agree with each other; ``None`` if not checked.
-        repeat_note: How they differ, if they do.
-        note: What the figures leave out: samples whose reference is not finite, shapes that differ.
-    """
-
-    reference: str = ""
-    samples: int = 0
-    magnitudes: tuple[float, ...] = ()
-    outputs: tuple[OutputAccuracy, ...] = ()
-    reason: str = ""
-    repeatable: bool | None = None
-    repeat_note: str = ""
-    note: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -38,6 +38,7 @@ from pytest_ortbench.core.outcome import Accuracy, CaseResult, Flag, Memory
 from pytest_ortbench.core.placement import is_fallback
 from pytest_ortbench.core.run import Machine
 from pytest_ortbench.core.task import TaskAccuracy
+from pytest_ortbench.engine.own_spread import with_spread
 from pytest_ortbench.engine.pair import (
     BASELINE,
     CONTENDER,
@@ -332,6 +333,8 @@ class _Measuring:
         )
         if facts.placement is not None and is_fallback(facts.placement):
             result = replace(result, status="fallback")
+        gate = self.gate
+        result = with_spread(result, self.pair.side(name), gate.launcher, gate.scratch)
         result = replace(result, flags=flags_of_case(result))
         memories = self._memories[name]
         numbers = {

@@ -31,6 +31,7 @@ from pytest_ortbench.core.outcome import (
 )
 from pytest_ortbench.core.placement import is_fallback
 from pytest_ortbench.engine.evidence import accuracy_afresh, accuracy_of, memory_of, placement_of
+from pytest_ortbench.engine.own_spread import with_spread
 from pytest_ortbench.engine.time_share import TimeShare, typical_ns
 from pytest_ortbench.engine.warm_up_budget import warm_up_budget_s
 from pytest_ortbench.launch.launcher import Launcher, Worker
@@ -66,8 +67,7 @@ def measure(
     measurements: list[Measurement] = []
     failure: Failure | None = None
     try:
-        asked = case if reference_runtime is None else replace(case, runtime=reference_runtime)
-        reference = _reference(asked, launcher, scratch)
+        reference = _reference(_asked(case, reference_runtime), launcher, scratch)
         # From here on: the reference has a limit of its own, and serves other cases, too.
         deadline = time.monotonic() + case.sampling.timeout_s
         for index in range(case.sampling.workers):
@@ -97,7 +97,13 @@ def measure(
         started_at=started_at.isoformat(timespec="seconds"),
         wall_s=time.monotonic() - started,
     )
+    result = with_spread(result, _asked(case, reference_runtime), launcher, scratch)
     return replace(result, flags=flags_of(result))
+
+
+def _asked(case: Case, runtime: Runtime | None) -> Case:
+    """The case whose reference is asked for, in the runtime where that runs."""
+    return case if runtime is None else replace(case, runtime=runtime)
 
 
 def _reference(case: Case, launcher: Launcher, scratch: Path) -> Path | Accuracy:

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from pytest_ortbench.core.accuracy import ReferenceSpread
 from pytest_ortbench.core.case import Case, Provider, Runtime
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.node_error import NodeErrors
@@ -32,6 +33,7 @@ from pytest_ortbench.schema.protocol import (
     DescribeModel,
     Done,
     Inspect,
+    MeasureSpread,
     ModelInterface,
     Open,
     Opened,
@@ -73,6 +75,7 @@ class ProcessLauncher:
         self._inspected: dict[str, RuntimeInfo] = {}
         self._current_refers = True
         self._failed: dict[tuple[Path, str, float], Failure] = {}
+        self._spreads: dict[tuple[Path, tuple[float, ...]], ReferenceSpread] = {}
 
     def open(self, case: Case, *, worker: int, deadline: float | None) -> ProcessWorker:
         """Start a fresh process, create the session, run the first inference."""
@@ -145,10 +148,40 @@ class ProcessLauncher:
             self._in_reference_runtime(case, path, self._write_scores)
         return path
 
+    def reference_spread(
+        self, case: Case, reference: Path, magnitudes: tuple[float, ...] = ()
+    ) -> ReferenceSpread:
+        """Say how far the reference behind a file of :meth:`reference` differs from itself."""
+        key = (reference, magnitudes)
+        if key not in self._spreads:
+            case = reference_case(case)
+
+            def look(case: Case, path: Path) -> None:
+                self._spreads[key] = self._measure_spread(case, path, magnitudes)
+
+            self._in_reference_runtime(case, reference, look)
+        return self._spreads[key]
+
+    def _measure_spread(
+        self, case: Case, reference: Path, magnitudes: tuple[float, ...]
+    ) -> ReferenceSpread:
+        deadline = time.monotonic() + case.sampling.timeout_s
+        process = self._start(case.runtime, f"{case.case_id}-spread")
+        try:
+            files = _files(process, deadline, case)
+            question = MeasureSpread(
+                case=files.source(case),
+                reference=files.send(reference, reference.name),
+                magnitudes=magnitudes,
+            )
+            return ask(process, question, ReferenceSpread, deadline, case)
+        finally:
+            process.close()
+
     def _in_reference_runtime(
         self, case: Case, path: Path, write: Callable[[Case, Path], None]
     ) -> None:
-        """Write it in the interpreter that runs pytest if that can, else in the case's own."""
+        """Do it in the interpreter that runs pytest if that can, else in the case's own."""
         own = case.runtime
         if own.label != _CURRENT.label and not case.session.custom_ops and self._current_refers:
             try:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
+from pytest_ortbench.core.accuracy import ReferenceSpread
 from pytest_ortbench.core.case import Case, InputSpec, Provider, Runtime
 from pytest_ortbench.core.energy import Energy
 from pytest_ortbench.core.errors import WorkerError
@@ -214,6 +215,16 @@ class ReplayLauncher:
     def reference(self, case: Case, folder: Path) -> Path:
         """Return a path; nothing is written, since accuracy is recorded too."""
         return folder / f"replayed-{case.model.digest[:16]}.npz"
+
+    def reference_spread(
+        self, case: Case, reference: Path, magnitudes: tuple[float, ...] = ()
+    ) -> ReferenceSpread:
+        """Return the recorded spread."""
+        del reference, magnitudes
+        result = self._results.get(case.key)
+        recorded = result.accuracy if result is not None else None
+        spread = recorded.spread if recorded is not None else None
+        return spread or ReferenceSpread(reason="the recording holds no spread of the reference")
 
     def reference_scores(self, case: Case) -> Path:
         """Return a path; nothing is written, since scores are recorded too."""

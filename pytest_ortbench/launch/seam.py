@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from pytest_ortbench.core.accuracy import ReferenceSpread
 from pytest_ortbench.core.case import Case, InputSpec, Provider, Runtime
 from pytest_ortbench.core.energy import Energy
 from pytest_ortbench.core.load import LoadTest
@@ -164,6 +165,17 @@ class Launcher(Protocol):
 
     def reference(self, case: Case, folder: Path) -> Path:
         """Return a file of feeds and reference outputs for the case, tried once a folder."""
+
+    def reference_spread(
+        self, case: Case, reference: Path, magnitudes: tuple[float, ...] = ()
+    ) -> ReferenceSpread:
+        """Say how far the reference behind a file of :meth:`reference` differs from itself.
+
+        Args:
+            case: The case that the file was made for.
+            reference: The file.
+            magnitudes: Only input sets of these magnitudes count; empty for all.
+        """
 
     def reference_scores(self, case: Case) -> Path:
         """Return a file of what the reference scores on the case's labelled data, tried once."""

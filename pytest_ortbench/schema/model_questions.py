@@ -40,3 +40,18 @@ class CompareNodes:
     case: Case
     reference: str
     samples: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasureSpread:
+    """Run the case's source model again, in ways that don't change what is right.
+
+    Attributes:
+        case: The case of the reference.
+        reference: File of its feeds and first outputs.
+        magnitudes: Only input sets of these magnitudes count; empty for all.
+    """
+
+    case: Case
+    reference: str
+    magnitudes: tuple[float, ...] = ()

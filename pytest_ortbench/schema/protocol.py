@@ -14,6 +14,7 @@ question                  answer
 :class:`DescribeModel`    :class:`ModelInterface`
 :class:`Convert`          :class:`~pytest_ortbench.core.recipe.Converted`
 :class:`CompareNodes`     :class:`~pytest_ortbench.core.node_error.NodeErrors`
+:class:`MeasureSpread`    :class:`~pytest_ortbench.core.accuracy.ReferenceSpread`
 :class:`ImportRuntime`    :class:`Done`
 :class:`Open`             :class:`Opened`
 :class:`WarmUpFor`        :class:`~pytest_ortbench.core.outcome.WarmUp`
@@ -39,6 +40,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from pytest_ortbench.core.accuracy import ReferenceSpread
 from pytest_ortbench.core.case import Case, Provider
 from pytest_ortbench.core.energy import Energy
 from pytest_ortbench.core.load import LoadTest
@@ -63,6 +65,7 @@ from pytest_ortbench.core.task import TaskAccuracy
 from pytest_ortbench.schema.model_questions import CompareNodes as CompareNodes
 from pytest_ortbench.schema.model_questions import Convert as Convert
 from pytest_ortbench.schema.model_questions import DescribeModel as DescribeModel
+from pytest_ortbench.schema.model_questions import MeasureSpread as MeasureSpread
 from pytest_ortbench.schema.model_questions import ModelInterface as ModelInterface
 from pytest_ortbench.schema.pass_questions import LoadStages as LoadStages
 from pytest_ortbench.schema.pass_questions import MeasureEnergy as MeasureEnergy
@@ -303,6 +306,7 @@ Question = (
     | DescribeModel
     | Convert
     | CompareNodes
+    | MeasureSpread
     | ImportRuntime
     | Open
     | WarmUpFor
@@ -338,6 +342,7 @@ Answer = (
     | ModelInterface
     | Converted
     | NodeErrors
+    | ReferenceSpread
     | Energy
     | OperatorProfile
     | Soak

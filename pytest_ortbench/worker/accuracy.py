@@ -126,6 +126,7 @@ def compare(
     run: Run | None = None,
     reason: str = "",
     magnitudes: Sequence[float] | None = None,
+    budget_s: float = math.inf,
 ) -> Accuracy:
     """Run the stored input sets and compare with the stored outputs.
 
@@ -135,6 +136,7 @@ def compare(
         run: How to run it, instead of ``session.run(None, feeds)``.
         reason: Why outputs can't be compared (operators that draw random numbers); then nothing is.
         magnitudes: Only sets of these magnitudes are compared; ``None`` for all.
+        budget_s: Seconds after which no further set is begun, once there is one.
 
     Returns:
         Figures by output, or the reason why there are none.
@@ -149,7 +151,10 @@ def compare(
     if order is None:
         return Accuracy(reference=stored.reference, reason=order_note)
     collected = _Collected()
+    started = time.monotonic()
     for sample in stored.samples():
+        if collected.magnitudes and time.monotonic() - started > budget_s:
+            break
         if magnitudes is not None and sample.magnitude not in magnitudes:
             continue
         feeds, missing = fitting(session, sample.feeds)

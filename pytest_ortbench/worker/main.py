@@ -26,6 +26,7 @@ from pytest_ortbench.schema.protocol import (
     Inspect,
     LoadStages,
     MeasureEnergy,
+    MeasureSpread,
     Open,
     PhaseEntered,
     ProbeProvider,
@@ -150,6 +151,8 @@ class Conversation:
 
                 self._check_entries(question.case.session.entries)
                 return start_up(question, self._enter)
+            case MeasureSpread():
+                return self._measure_spread(question)
             case ImportRuntime():
                 self._import()
                 return Done()
@@ -246,6 +249,27 @@ class Conversation:
         )
         return Done()
 
+    def _measure_spread(self, question: MeasureSpread) -> Answer:
+        from pytest_ortbench.worker import accuracy  # needs numpy
+        from pytest_ortbench.worker.recorded import recorded_outputs
+        from pytest_ortbench.worker.spread import spread_of
+
+        self._import()
+        self._enter("reference")
+        case, path = question.case, Path(question.reference)
+        if not case.model.reference and recorded_outputs(case.inputs, case.model.outputs):
+            # What was recorded elsewhere may differ for other reasons than those looked for here.
+            path = path.with_name(f"{path.name}.own")
+            accuracy.write_reference(
+                path, session=_reference_session(case), specs=case.inputs, seed=case.seed
+            )
+        return spread_of(
+            path,
+            lambda threads: _reference_session(case, threads),
+            lambda: _wide_session(case),
+            magnitudes=question.magnitudes,
+        )
+
     def _write_scores(self, question: WriteScores) -> Done:
         from pytest_ortbench.worker.task import score, write_scores  # needs numpy
 
@@ -311,15 +335,24 @@ class Conversation:
         )
 
 
-def _reference_session(case: Case) -> InferenceSession:
+def _reference_session(
+    case: Case, threads: int | None = None, model: str | bytes = b""
+) -> InferenceSession:
     """What is right: the case's source model on the CPU, without optimisation."""
     config = SessionConfig(graph_optimization_level="disable", custom_ops=case.session.custom_ops)
     session, _ = create(
-        case.model.path,
+        model or case.model.path,
         Provider(alias="cpu", name=CPU),
-        session_options(config, threads=allowance().threads),
+        session_options(config, threads=allowance().threads if threads is None else threads),
     )
     return session
+
+
+def _wide_session(case: Case) -> InferenceSession:
+    """The reference with every float32 number widened to float64."""
+    from pytest_ortbench.worker.convert.double import to_float64  # needs onnx
+
+    return _reference_session(case, model=to_float64(Path(case.model.path)))
 
 
 def _reference_label(case: Case) -> str:

@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
+from pytest_ortbench.core.accuracy import ReferenceSpread
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.outcome import (
@@ -115,6 +116,8 @@ class FakeLauncher:
         self.opened: list[FakeWorker] = []
         self.fails: dict[str, Failure] = {}
         self.fails_from = 0
+        self.spread = ReferenceSpread(reason="nobody said")
+        self.spreads_asked: list[str] = []
         self.peak_of: Callable[[Case], int] = lambda case: 60_000_000
         self.placement_of: Callable[[Case], Placement] = lambda case: make_placement()
         self.accuracy_of: Callable[[Case], Accuracy] = lambda case: make_accuracy()
@@ -136,6 +139,12 @@ class FakeLauncher:
 
     def reference(self, case: Case, folder: Path) -> Path:
         return folder / "reference.npz"
+
+    def reference_spread(
+        self, case: Case, reference: Path, magnitudes: tuple[float, ...] = ()
+    ) -> ReferenceSpread:
+        self.spreads_asked.append(case.case_id)
+        return self.spread
 
     def close(self) -> None:
         for worker in self.opened:

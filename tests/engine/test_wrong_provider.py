@@ -16,6 +16,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from pytest_ortbench.analysis.answers import answers
+from pytest_ortbench.core.accuracy import ReferenceSpread
 from pytest_ortbench.core.case import Case, InputSpec, Provider, Sampling, SessionConfig
 from pytest_ortbench.core.model import Model, Reference, Variant
 from pytest_ortbench.core.outcome import CaseResult
@@ -25,8 +26,10 @@ from pytest_ortbench.engine.standard import measure
 from pytest_ortbench.launch.reference import reference_case
 from pytest_ortbench.plan.feeds import resolve_inputs
 from pytest_ortbench.worker import accuracy, measured, profiling, task
+from pytest_ortbench.worker.convert.double import to_float64
 from pytest_ortbench.worker.measured import MeasuredCase
 from pytest_ortbench.worker.recorded import recorded_outputs, write_recorded
+from pytest_ortbench.worker.spread import spread_of
 from pytest_ortbench.zoo.graph import read_model
 from tests.results_factory import make_run
 from tests.worker.graphs import serialised, value, weights
@@ -74,6 +77,21 @@ class InProcess:
         session = cpu_session(Path(case.model.path).read_bytes(), optimise=False)
         task.write_scores(path, task.score(session, case.dataset, case.batch, "as it is"))
         return path
+
+    def reference_spread(
+        self, case: Case, reference: Path, magnitudes: tuple[float, ...] = ()
+    ) -> ReferenceSpread:
+        right = reference_case(case)
+        model = Path(right.model.path)
+        own = reference.with_name("own.npz")  # where it was recorded, it is no run of the model
+        session = cpu_session(model.read_bytes(), optimise=False)
+        accuracy.write_reference(own, session=session, specs=right.inputs, seed=0)
+        return spread_of(
+            own,
+            lambda _: cpu_session(model.read_bytes(), optimise=False),
+            lambda: cpu_session(to_float64(model), optimise=False),
+            magnitudes=magnitudes,
+        )
 
     def reference(self, case: Case, folder: Path) -> Path:
         case = reference_case(case)

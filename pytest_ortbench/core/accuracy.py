@@ -1,0 +1,116 @@
+"""Outputs compared with a reference, and the reference compared with itself: raw figures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+#: Ways in which a reference is run again, none of which changes what is right; for people.
+TRIALS: dict[str, str] = {
+    "again": "run a second time",
+    "one-thread": "run with one thread",
+    "moved": "fed inputs moved by one unit in the last place",
+    "moved-back": "fed inputs moved by one unit in the last place, the other way",
+    "float64": "run in float64",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputAccuracy:
+    """One output against its reference, over all samples.
+
+    Attributes:
+        name: Output name.
+        kind: ``float``, ``class`` (last axis read as logits), ``integer``, ``string``.
+        finite: Whether no NaN or infinity appeared that the reference lacks.
+        nan_count: NaN values where the reference has none.
+        inf_count: Infinite values where the reference has another value.
+        max_abs: Largest absolute error over finite pairs.
+        max_rel: Largest error relative to the largest magnitude of the reference.
+        cosine: Smallest cosine similarity over the samples.
+        sqnr_db: Smallest signal to quantisation noise ratio over the samples, 20·log10 of
+            ‖reference‖ ÷ ‖reference − output‖, not below -200; ``None`` where there is no error at
+            all (or no finite pair). An output of another shape or none counts as zeros: 0 dB.
+        exact: Whether all samples agree bit for bit.
+        agree: Rows whose class (or whole value, for integers and strings) agrees.
+        rows: Rows compared.
+        compared: Values that were compared: pairs that are finite on both sides, or whole values;
+            ``None`` in older documents.
+        nonfinite: NaN and infinite values of the output at the measured magnitude, whatever the
+            reference has.
+        reference_nonfinite: Those of the reference, likewise.
+    """
+
+    name: str
+    kind: str
+    finite: bool
+    nan_count: int = 0
+    inf_count: int = 0
+    max_abs: float | None = None
+    max_rel: float | None = None
+    cosine: float | None = None
+    sqnr_db: float | None = None
+    exact: bool = False
+    agree: int | None = None
+    rows: int | None = None
+    compared: int | None = None
+    nonfinite: int = 0
+    reference_nonfinite: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpreadTrial:
+    """A reference that was run again in another way, against its own first outputs.
+
+    Attributes:
+        name: A key of :data:`TRIALS`.
+        samples: Number of input sets.
+        outputs: How far each output is from the first ones.
+        reason: Why it was not run; empty if it was.
+    """
+
+    name: str
+    samples: int = 0
+    outputs: tuple[OutputAccuracy, ...] = ()
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReferenceSpread:
+    """How far a reference differs from itself.
+
+    Attributes:
+        trials: One entry a way of running it again.
+        reason: Why it was not run again at all; empty otherwise.
+    """
+
+    trials: tuple[SpreadTrial, ...] = ()
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accuracy:
+    """Outputs compared with a reference on the same inputs.
+
+    Attributes:
+        reference: What was compared with: ``fp32 on CPUExecutionProvider, no optimisation``.
+        samples: Number of input sets.
+        magnitudes: Factors applied to drawn float inputs.
+        outputs: One entry an output.
+        reason: Why nothing could be compared; empty otherwise.
+        repeatable: Whether first, middle and last run of the measured loop gave finite outputs
+            that agree with each other; ``None`` if not checked.
+        repeat_note: How they differ, if they do.
+        spread: How far the reference differs from itself; ``None`` where nobody had to know, since
+            the outputs are as near to it as they must be.
+        note: What the figures leave out: samples whose reference is not finite, shapes that differ.
+    """
+
+    reference: str = ""
+    samples: int = 0
+    magnitudes: tuple[float, ...] = ()
+    outputs: tuple[OutputAccuracy, ...] = ()
+    reason: str = ""
+    repeatable: bool | None = None
+    repeat_note: str = ""
+    note: str = ""
+    spread: ReferenceSpread | None = None

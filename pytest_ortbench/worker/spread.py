@@ -1,0 +1,85 @@
+"""How far a reference differs from itself: run again in ways that don't change what is right.
+
+An optimised session adds up in another order than the reference, which is as right. What such an
+order changes shows in the reference alone: with another number of threads, in float64, and on
+inputs that no one could tell from the given ones.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from pytest_ortbench.core.accuracy import ReferenceSpread, SpreadTrial
+from pytest_ortbench.worker.accuracy import Run, Session, compare
+
+#: Seconds after which a trial takes no further input set.
+_TRIAL_S = 10.0
+
+_SEED = 20
+
+#: Makes a session of the reference with so many threads; ``None`` for the usual number.
+MakeSession = Callable[[int | None], Session]
+
+
+def spread_of(
+    path: Path,
+    make: MakeSession,
+    make_wide: Callable[[], Session],
+    *,
+    magnitudes: Sequence[float] = (),
+) -> ReferenceSpread:
+    """Run a reference again and compare with its own outputs.
+
+    Args:
+        path: File of its feeds and outputs.
+        make: Makes its session.
+        make_wide: Makes a session of it in float64; whatever it raises is the reason why not.
+        magnitudes: Only input sets of these magnitudes; empty for all.
+    """
+    session = make(None)
+
+    def trial(name: str, session: Session, run: Run | None = None) -> SpreadTrial:
+        found = compare(session, path, run=run, magnitudes=magnitudes or None, budget_s=_TRIAL_S)
+        return SpreadTrial(
+            name=name, samples=found.samples, outputs=found.outputs, reason=found.reason
+        )
+
+    trials = [
+        trial("again", session),
+        trial("one-thread", make(1)),
+        trial("moved", session, lambda feeds: session.run(None, moved(feeds, ways=1))),
+        trial("moved-back", session, lambda feeds: session.run(None, moved(feeds, ways=-1))),
+    ]
+    try:
+        trials.append(trial("float64", make_wide()))
+    except Exception as error:  # noqa: BLE001 - onnx, protobuf and ONNX Runtime raise their own
+        lines = str(error).strip().splitlines() or [type(error).__name__]
+        trials.append(SpreadTrial(name="float64", reason=lines[0]))
+    return ReferenceSpread(trials=tuple(trials))
+
+
+def moved(feeds: Mapping[str, object], *, ways: int) -> dict[str, object]:
+    """Return feeds whose float values are one unit in the last place away, up or down by chance.
+
+    Whole numbers stay, since they stand for sizes, counts or indices, where the next number is
+    another one.
+
+    Args:
+        feeds: Value of every input by name.
+        ways: 1, or -1 for the opposite direction of each value.
+    """
+    import numpy as np
+
+    found: dict[str, object] = {}
+    for name, value in feeds.items():
+        if isinstance(value, np.ndarray) and value.dtype.kind == "f" and value.size:
+            draw = np.random.default_rng(random.Random(f"{_SEED} {name}").getrandbits(32))
+            up = draw.integers(0, 2, size=value.shape, dtype=np.int8) * 2 - 1
+            towards = np.where(up * ways > 0, np.inf, -np.inf).astype(value.dtype)
+            whole = (value == np.rint(value)) | ~np.isfinite(value)
+            found[name] = np.where(whole, value, np.nextafter(value, towards))
+        else:
+            found[name] = value
+    return found
