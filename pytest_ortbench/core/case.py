@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import lru_cache
@@ -196,6 +197,8 @@ class Case:
         added_work: Numbers whose sine is taken after each inference, inside the timed region: the
             known slowdown by which the gate tests itself. 0 for every real case.
         dataset: Labelled data that it is scored on; ``None`` for none.
+        file_contents: What further files held when it was planned, by path: SHA-256, or size and
+            time of large ones. Inputs, libraries, stages, labelled data, as far as they are here.
     """
 
     model: Model
@@ -216,6 +219,22 @@ class Case:
     stages: str = ""
     added_work: int = 0
     dataset: Dataset | None = None
+    file_contents: dict[str, str] = field(default_factory=dict)
+
+    def further_files(self) -> Iterator[str]:
+        """Paths of what it reads besides models; those of libraries may be of another machine."""
+        yield from dict.fromkeys(
+            path
+            for path in (
+                *(spec.path for spec in self.inputs),
+                *self.session.custom_ops,
+                *self.runtime.plugins.values(),
+                self.provider.library,
+                self.stages,
+                "" if self.dataset is None else self.dataset.path,
+            )
+            if path
+        )
 
     @property
     def callers(self) -> int:

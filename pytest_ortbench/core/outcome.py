@@ -35,10 +35,15 @@ FAILURE_KINDS: dict[str, str] = {
     "error": "anything else",
 }
 
+#: The phase in which a file turns out to be another one than was planned; nothing that was
+#: measured before is kept.
+CHANGED_FILE = "digest"
+
 #: What a worker is doing, as it stands after "while"; a failure names the phase it happened in.
 PHASES: dict[str, str] = {
     "start": "starting the interpreter",
     "files": "copying files to the runtime",
+    CHANGED_FILE: "checking its files",
     "import": "importing ONNX Runtime",
     "convert": "converting the model",
     "plug-ins": "loading plug-in providers",

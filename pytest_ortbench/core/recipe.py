@@ -146,6 +146,7 @@ class Conversion:
         calibration: Stored input sets; empty where they are drawn.
         seed: Seed of drawn values.
         custom_ops: Custom operator libraries that the model needs.
+        external_files: External data files of the source, relative to its folder.
     """
 
     recipe: Recipe
@@ -157,6 +158,7 @@ class Conversion:
     calibration: tuple[tuple[InputSpec, ...], ...] = ()
     seed: int = 0
     custom_ops: tuple[str, ...] = ()
+    external_files: tuple[str, ...] = ()
 
     @property
     def widened(self) -> bool:

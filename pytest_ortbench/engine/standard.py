@@ -20,6 +20,7 @@ from pytest_ortbench.core.case import Case, Runtime, Sampling
 from pytest_ortbench.core.energy import Energy
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.outcome import (
+    CHANGED_FILE,
     Accuracy,
     Block,
     CaseResult,
@@ -86,6 +87,10 @@ def measure(
     if failure is not None and failure.kind == "fallback":
         # Durations of another provider must never stand under this one's name.
         measurements.clear()
+    if failure is not None and failure.phase == CHANGED_FILE:
+        # Nor those of one file beside another's digest.
+        measurements.clear()
+        findings = _Findings()
     result = CaseResult(
         case=case,
         status="measured" if failure is None else failure.kind,
@@ -114,6 +119,8 @@ def _reference(case: Case, launcher: Launcher, scratch: Path) -> Path | Accuracy
     try:
         return launcher.reference(case, scratch)
     except WorkerError as error:
+        if error.failure.phase == CHANGED_FILE:
+            raise
         # The case itself may still run (and if it doesn't, its own failure tells more).
         return Accuracy(reason=f"no reference: {error.failure.message}")
 

@@ -17,8 +17,9 @@ from pathlib import Path
 
 from pytest_ortbench.core.case import Case, InputSpec
 from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.core.file_digest import file_digest
 from pytest_ortbench.core.model import Variant
-from pytest_ortbench.core.outcome import Failure
+from pytest_ortbench.core.outcome import CHANGED_FILE, Failure
 from pytest_ortbench.core.recipe import TIED_LEVELS, Conversion, Converted
 from pytest_ortbench.launch.installed import installed
 from pytest_ortbench.launch.launcher import Launcher
@@ -97,17 +98,23 @@ class Variants:
             )
 
     def _stored(self, key: str) -> Converted | None:
-        """What an earlier conversion left, if all of it is still there."""
+        """What an earlier conversion left, if all of it is still there and still the same.
+
+        The record is a file that anybody may have changed: files outside of its folder are none of
+        it, whatever it says, and neither are those that links lead to.
+        """
         folder = self.folder / key
         try:
             plain = json.loads((folder / _RECORD).read_text(encoding="utf-8"))
             record = from_plain(Converted, plain)
-            sizes = [
-                (folder / name).stat().st_size for name in (record.file, *record.external_files)
-            ]
+            names = (record.file, *record.external_files)
+            if not all(_is_within(folder, name) for name in names):
+                return None
+            external = tuple((name, folder / name) for name in sorted(record.external_files))
+            digest = file_digest(folder / record.file, external)
         except (OSError, ValueError):
             return None
-        return record if sum(sizes) == record.size_bytes else None
+        return record if digest == record.digest else None
 
     def _make(self, key: str, conversion: Conversion, deadline: float) -> Converted:
         for left in self.folder.glob(f".{key}-*"):
@@ -116,10 +123,14 @@ class Variants:
         draft = Path(tempfile.mkdtemp(prefix=f".{key}-", dir=self.folder))
         try:
             made = self.launcher.convert(conversion, draft, deadline=deadline)
+            if cache_key(conversion) != key:
+                raise WorkerError(_other_calibration())
             record = json.dumps(to_plain(made), indent=1)
             (draft / _RECORD).write_text(record, encoding="utf-8")
             target = self.folder / key
-            if target.exists():
+            if target.is_symlink():
+                target.unlink()
+            elif target.exists():
                 shutil.rmtree(target)
             draft.chmod(0o755)
             draft.rename(target)
@@ -143,6 +154,21 @@ class Variants:
                     hint="Raise --ort-timeout",
                 )
             ) from None
+
+
+def _is_within(folder: Path, name: str) -> bool:
+    """Whether a name of a record is that of a file in its own folder, reached without a link."""
+    path = folder / name
+    return path.is_file() and path.resolve() == folder.parent.resolve() / folder.name / name
+
+
+def _other_calibration() -> Failure:
+    return Failure(
+        kind="error",
+        phase=CHANGED_FILE,
+        message="the calibration data changed while the variant was made of it",
+        hint="Run it again when the data is complete",
+    )
 
 
 def cache_key(conversion: Conversion) -> str:

@@ -26,6 +26,7 @@ from pytest_ortbench.core.task import TaskAccuracy
 from pytest_ortbench.launch.diagnose import Evidence, diagnose, graph_refused, left_device
 from pytest_ortbench.launch.ending import tail
 from pytest_ortbench.launch.process import Refused, WorkerProcess
+from pytest_ortbench.launch.seal import Seal
 from pytest_ortbench.launch.staging import Files, dataset_for
 from pytest_ortbench.schema.protocol import (
     CheckOutputs,
@@ -60,13 +61,21 @@ class ProcessWorker:
         opened: What it said when it opened.
         deadline: Until when it must be done, of ``time.monotonic()``.
         files: How it gets the host's files.
+        sealed: What its files were.
     """
 
     def __init__(
-        self, process: WorkerProcess, case: Case, opened: Opened, deadline: float, files: Files
+        self,
+        process: WorkerProcess,
+        case: Case,
+        opened: Opened,
+        deadline: float,
+        files: Files,
+        sealed: Seal,
     ) -> None:
         self._process = process
         self._files = files
+        self._sealed = sealed
         self._case = case
         self.deadline = deadline
         self.info = opened.info
@@ -166,7 +175,10 @@ class ProcessWorker:
         self._process.close()
 
     def _ask(self, question: Question, answer: type[_T]) -> _T:
-        return ask(self._process, question, answer, self.deadline, self._case)
+        given = ask(self._process, question, answer, self.deadline, self._case)
+        # An answer counts if it is about the files that the case names.
+        self._sealed.check()
+        return given
 
 
 def require_device(process: WorkerProcess, provider: Provider) -> None:

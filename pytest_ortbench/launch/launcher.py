@@ -18,6 +18,7 @@ from pytest_ortbench.core.node_error import NodeErrors
 from pytest_ortbench.core.outcome import Failure, RuntimeInfo
 from pytest_ortbench.core.recipe import Conversion, Converted
 from pytest_ortbench.core.start_up import StartTrial
+from pytest_ortbench.launch import seal
 from pytest_ortbench.launch.ahead import Ahead
 from pytest_ortbench.launch.case_worker import ProcessWorker, ask, require_device
 from pytest_ortbench.launch.diagnose import graph_refused
@@ -83,14 +84,17 @@ class ProcessLauncher:
             deadline = time.monotonic() + case.sampling.timeout_s
         process = self._ahead.take(case) or self._start_for(case, worker)
         try:
+            sealed = seal.measured(case)
+            sealed.check()
             files = _files(process, deadline, case)
             question = Open(case=files.case(case), engines=self._engines(case))
             opened = ask(process, question, Opened, deadline, case)
             require_device(process, case.provider)
+            sealed.check()
         except BaseException:
             process.close()
             raise
-        return ProcessWorker(process, case, opened, deadline, files)
+        return ProcessWorker(process, case, opened, deadline, files, sealed)
 
     @contextmanager
     def ahead(self, cases: Sequence[Case], *, worker: int, deadline: float) -> Iterator[None]:
@@ -106,9 +110,12 @@ class ProcessLauncher:
         case = question.case
         process = self._start(case.runtime, f"{case.case_id}-start-up")
         try:
+            sealed = seal.measured(case)
+            sealed.check()
             there = _files(process, deadline, case).case(case)
             trial = ask(process, replace(question, case=there), StartTrial, deadline, case)
             require_device(process, case.provider)
+            sealed.check()
             return trial
         finally:
             process.close()
@@ -213,10 +220,11 @@ class ProcessLauncher:
         try:
             # The file appears when it is complete, so a killed worker leaves none.
             files = _files(process, deadline, case)
-            there = files.source(case)
-            written = files.place_of(path, there.model.path)
-            ask(process, WriteReference(case=there, path=written), Done, deadline, case)
-            files.fetch(written, path)
+            with _unchanged(seal.source(case), path):
+                there = files.source(case)
+                written = files.place_of(path, there.model.path)
+                ask(process, WriteReference(case=there, path=written), Done, deadline, case)
+                files.fetch(written, path)
         finally:
             process.close()
 
@@ -225,11 +233,12 @@ class ProcessLauncher:
         process = self._start(case.runtime, f"{case.case_id}-scores")
         try:
             files = _files(process, deadline, case)
-            there, dataset = files.source(case), dataset_for(files, case)
-            written = files.place_of(path, there.model.path)
-            question = WriteScores(case=there, dataset=dataset, path=written)
-            ask(process, question, Done, deadline, case)
-            files.fetch(written, path)
+            with _unchanged(seal.source(case), path):
+                there, dataset = files.source(case), dataset_for(files, case)
+                written = files.place_of(path, there.model.path)
+                question = WriteScores(case=there, dataset=dataset, path=written)
+                ask(process, question, Done, deadline, case)
+                files.fetch(written, path)
         finally:
             process.close()
 
@@ -256,8 +265,12 @@ class ProcessLauncher:
         name = f"convert-{Path(conversion.source).stem}-{conversion.recipe.name}"
         process = self._start(Runtime(command=(sys.executable,)), name)
         try:
+            sealed = seal.converted(conversion)
+            sealed.check()
             question = Convert(conversion=conversion, folder=str(folder))
-            return ask(process, question, Converted, deadline)
+            made = ask(process, question, Converted, deadline)
+            sealed.check()
+            return made
         finally:
             process.close()
 
@@ -267,6 +280,8 @@ class ProcessLauncher:
         deadline = time.monotonic() + case.sampling.timeout_s
         process = self._start(_CURRENT, f"{case.case_id}-nodes")
         try:
+            for sealed in (seal.measured(case), seal.source(right)):
+                sealed.check()
             question = CompareNodes(
                 case=replace(case, inputs=right.inputs), reference=right.model.path, samples=samples
             )
@@ -368,6 +383,18 @@ class ProcessLauncher:
 def _folder(kind: str) -> tempfile.TemporaryDirectory[str]:
     """A folder of the run's own; what a worker on Windows holds open still is left behind."""
     return tempfile.TemporaryDirectory(prefix=f"ortbench-{kind}-", ignore_cleanup_errors=True)
+
+
+@contextmanager
+def _unchanged(sealed: seal.Seal, path: Path) -> Iterator[None]:
+    """Hold files against what they were, before and after what is written of them to ``path``."""
+    sealed.check()
+    yield
+    try:
+        sealed.check()
+    except WorkerError:
+        path.unlink(missing_ok=True)
+        raise
 
 
 def _files(process: WorkerProcess, deadline: float, case: Case) -> Files:

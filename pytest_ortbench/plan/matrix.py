@@ -13,6 +13,7 @@ from pathlib import Path
 
 from pytest_ortbench.core.case import Case, InputSpec, Provider, Runtime, SessionConfig
 from pytest_ortbench.core.errors import UsageError, did_you_mean
+from pytest_ortbench.core.file_digest import content_of
 from pytest_ortbench.core.graph_capture import captures_graph
 from pytest_ortbench.core.model import Model, Variant
 from pytest_ortbench.core.outcome import Failure
@@ -158,7 +159,14 @@ def with_inputs(planned: Planned, path: Path) -> Planned:
     feed = feeding.from_files(planned.case, path)
     if isinstance(feed, Failure):
         return replace(planned, refusal=feed)
-    return replace(planned, case=replace(planned.case, inputs=feed), refusal=None)
+    case = with_contents(replace(planned.case, inputs=feed))
+    return replace(planned, case=case, refusal=None)
+
+
+def with_contents(case: Case) -> Case:
+    """Return the case with what its further files hold now."""
+    contents = {path: content_of(path) for path in case.further_files()}
+    return replace(case, file_contents={path: held for path, held in contents.items() if held})
 
 
 def _points(request: PlanRequest) -> Iterator[_Point]:
@@ -261,7 +269,7 @@ def _cases_of(
                 seed=request.seed,
                 dataset=request.dataset,
             )
-            case = with_stages(case, request.stages)
+            case = with_contents(with_stages(case, request.stages))
             standing = (
                 target.refusal
                 or made.refusal

@@ -141,6 +141,7 @@ def variant_of(
         calibration=calibration,
         seed=seed,
         custom_ops=custom_ops,
+        external_files=model.external_files,
     )
     return PlannedVariant(variant=variant, conversion=conversion, refusal=refusal)
 

@@ -7,8 +7,7 @@ and from then on only the planned one stands in it.
 from __future__ import annotations
 
 import hashlib
-import stat
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -16,11 +15,9 @@ import msgspec
 
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.errors import DocumentError
+from pytest_ortbench.core.file_digest import content_of
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.store.documents import list_runs, load
-
-#: Files above this are told by size and time: reading gigabytes takes longer than many a case.
-_READ_BYTES = 64 * 2**20
 
 
 def plan_fingerprint(
@@ -42,9 +39,9 @@ def plan_fingerprint(
     cases = list(cases)
     lines = sorted(_canonical(case) for case in cases)
     lines.append(msgspec.json.encode(environment or {}, order="sorted"))
-    read = {path for case in cases for path in _files_of(case)}.union(files)
+    read = {path for case in cases for path in case.further_files()}.union(files)
     lines += [
-        f"{path}\0{_content(path)}".encode("utf-8", "backslashreplace")
+        f"{path}\0{content_of(path)}".encode("utf-8", "backslashreplace")
         for path in sorted(read)
         if path
     ]
@@ -151,26 +148,3 @@ def _canonical(case: Case) -> bytes:
         return msgspec.json.encode(placeless, order="sorted")
     except UnicodeEncodeError:  # a file name that is not UTF-8
         return repr(placeless).encode("utf-8", "backslashreplace")
-
-
-def _files_of(case: Case) -> Iterator[str]:
-    """Files that a case reads and that have no digest in it; some of them may be empty."""
-    yield from (spec.path for spec in case.inputs)
-    yield from case.session.custom_ops
-    yield from case.runtime.plugins.values()
-    yield case.provider.library
-    yield case.stages
-    if case.dataset is not None:
-        yield case.dataset.path
-
-
-def _content(path: str) -> str:
-    """What tells a file from an earlier one at the same place."""
-    try:
-        found = Path(path).stat()
-        if stat.S_ISREG(found.st_mode) and found.st_size <= _READ_BYTES:
-            return hashlib.sha256(Path(path).read_bytes()).hexdigest()
-    except (OSError, ValueError):
-        # Libraries of another runtime need not be here.
-        return "absent"
-    return f"{found.st_size} bytes of {found.st_mtime_ns}"

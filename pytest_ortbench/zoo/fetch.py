@@ -12,10 +12,10 @@ from pathlib import Path, PurePosixPath
 from typing import IO
 
 from pytest_ortbench.core.errors import ModelError
+from pytest_ortbench.core.file_digest import file_digest
 from pytest_ortbench.core.units import format_amount
 from pytest_ortbench.zoo.catalogue import Entry
 from pytest_ortbench.zoo.installer import InstallerError, download_package
-from pytest_ortbench.zoo.model_file import file_digest
 
 Notify = Callable[[str], None]
 

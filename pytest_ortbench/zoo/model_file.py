@@ -6,15 +6,14 @@ pieces, so that a model of many gigabytes costs a few megabytes here.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import stat
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_ortbench.core.errors import ModelError
+from pytest_ortbench.core.file_digest import file_digest, stamp_of
 from pytest_ortbench.zoo.claims import refuse_false_claims
 from pytest_ortbench.zoo.external_data import ExternalFile, external_files
 from pytest_ortbench.zoo.inspection import all_names
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 
 #: A protobuf message can't be larger; a bigger model needs external data.
 _PROTOBUF_LIMIT = 2**31 - 1
-_CHUNK = 1 << 20
 
 #: First bytes (with their offset) of files that often carry the wrong suffix, and what to do.
 _SIGNATURES: tuple[tuple[int, bytes, str, str], ...] = (
@@ -59,8 +57,8 @@ class ModelFile:
     Attributes:
         path: Absolute path, links not resolved (external data lies beside the link).
         proto: The parsed model; external weights not loaded.
-        digest: SHA-256 of the file; with external data, over the file and then, for each external
-            file in order of its location, the location, a zero byte and its content.
+        digest: SHA-256 of the file and its external data, see
+            :func:`~pytest_ortbench.core.file_digest.file_digest`.
         size_bytes: File plus external files.
         external: External data files, in order of their location.
     """
@@ -83,44 +81,25 @@ def read_model_file(path: Path) -> ModelFile:
     """
     path = Path(os.path.abspath(path))  # noqa: PTH100  # resolve() would follow a link away from its data
     size = regular_size(path)
+    stamp = stamp_of(path)
     proto = _parse(path, size)
     refuse_false_claims(proto, path)
     external = external_files(proto, path)
-    digest = file_digest(path, tuple((item.location, item.path) for item in external))
+    digest = _digest(path, external)
+    if stamp_of(path) != stamp:
+        raise ModelError(
+            "changed while it was read", place=str(path), hint="Try again when it is complete"
+        )
     total = size + sum(item.size_bytes for item in external)
     return ModelFile(path=path, proto=proto, digest=digest, size_bytes=total, external=external)
 
 
-def file_digest(path: Path, external: tuple[tuple[str, Path], ...] = ()) -> str:
-    """Return the SHA-256 of a model file and its external data, see :class:`ModelFile`."""
-    stamps = tuple(_stamp(item) for item in (path, *(file for _, file in external)))
-    return _digest(path, external, stamps)
-
-
-@lru_cache(maxsize=256)
-def _digest(path: Path, external: tuple[tuple[str, Path], ...], stamps: tuple[object, ...]) -> str:
-    """Hash in pieces. ``stamps`` only makes the cache forget a file that changed."""
-    del stamps
-    hasher = hashlib.sha256()
-    _feed(hasher, path)
-    for location, file in external:
-        hasher.update(location.encode() + b"\0")
-        _feed(hasher, file)
-    return hasher.hexdigest()
-
-
-def _feed(hasher: hashlib._Hash, path: Path) -> None:
+def _digest(path: Path, external: tuple[ExternalFile, ...]) -> str:
     try:
-        with path.open("rb") as stream:
-            while chunk := stream.read(_CHUNK):
-                hasher.update(chunk)
+        return file_digest(path, tuple((item.location, item.path) for item in external))
     except OSError as error:
-        raise ModelError(f"can't be read ({_reason(error)})", place=str(path)) from None
-
-
-def _stamp(path: Path) -> tuple[int, int, int]:
-    status = path.stat()
-    return (status.st_ino, status.st_size, status.st_mtime_ns)
+        place = str(error.filename or path)
+        raise ModelError(f"can't be read ({_reason(error)})", place=place) from None
 
 
 def regular_size(path: Path) -> int:

@@ -12,10 +12,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from pytest_ortbench.core.errors import ModelError
+from pytest_ortbench.core.file_digest import file_digest
 from pytest_ortbench.core.model import Model, TensorInfo
 from pytest_ortbench.zoo.dataflow import Dataflow
 from pytest_ortbench.zoo.hints import hint_inputs
-from pytest_ortbench.zoo.model_file import file_digest, regular_size
+from pytest_ortbench.zoo.model_file import regular_size
 
 SUFFIX = ".ort"
 

@@ -12,12 +12,13 @@ from pytest_ortbench.analysis.summary import summarise
 from pytest_ortbench.core.case import Case, InputSpec, Sampling
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.model import ValueHint
-from pytest_ortbench.core.outcome import CaseResult, Failure, OutputCheck, Placement
+from pytest_ortbench.core.outcome import CHANGED_FILE, CaseResult, Failure, OutputCheck, Placement
 from pytest_ortbench.core.placement import judge_placement
 from pytest_ortbench.engine import standard
 from tests.results_factory import make_case
 
 from .clocked import ClockedLauncher, ClockedWorker
+from .fakes import FakeLauncher
 
 
 def measure(case: Case, launcher: Any, folder: Path) -> CaseResult:
@@ -209,3 +210,15 @@ def test_nothing_is_timed_where_empty_inputs_give_empty_outputs(
     spec = InputSpec(name="x", type="tensor(float)", shape=(size, 4), hint=ValueHint(kind="normal"))
     result = measure(replace(make_case(), inputs=(spec,)), launcher, tmp_path)
     assert result.status == status
+
+
+def test_what_was_measured_before_a_file_changed_is_not_kept(tmp_path: Path) -> None:
+    launcher = FakeLauncher(lambda *_: 1e6)
+    case = make_case()
+    failure = Failure(kind="error", phase=CHANGED_FILE, message="m.onnx changed")
+    launcher.fails, launcher.fails_from = {case.model.name: failure}, 1
+    result = measure(case, launcher, tmp_path)
+    assert len(launcher.opened) == 1
+    assert (result.status, result.failure) == ("error", failure)
+    assert result.measurements == ()
+    assert (result.placement, result.accuracy, result.energy) == (None, None, None)

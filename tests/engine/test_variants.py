@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 import time
 from dataclasses import dataclass, field, replace
@@ -15,6 +16,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from pytest_ortbench.core.case import Case, InputSpec
 from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.core.file_digest import file_digest
 from pytest_ortbench.core.model import ValueHint
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.recipe import Conversion, Converted, Recipe
@@ -65,10 +67,11 @@ class FakeLauncher:
         time.sleep(self.wait_s)
         (folder / "model.onnx").write_bytes(b"model")
         (folder / "model.onnx.data").write_bytes(b"weights")
+        data = "model.onnx.data"
         return Converted(
             file="model.onnx",
-            external_files=("model.onnx.data",),
-            digest="a" * 64,
+            external_files=(data,),
+            digest=file_digest(folder / "model.onnx", ((data, folder / data),)),
             size_bytes=12,
             facts={"weights": "99 %"},
             notes=("clamped",),
@@ -158,9 +161,18 @@ def test_a_failure_is_remembered_and_leaves_nothing(tmp_path: Path) -> None:
     assert [item for item in tmp_path.iterdir() if item.is_dir()] == []
 
 
-@pytest.mark.parametrize("damage", ["truncated", "no record", "no data", "garbage"])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "truncated", "no record", "no data", "garbage", "edited", "data edited", "a link outside",
+        "a linked folder", "absolute", "above",
+    ],
+)  # fmt: skip
 def test_a_damaged_one_is_made_again(tmp_path: Path, damage: str) -> None:
     launcher = FakeLauncher()
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    tmp_path = tmp_path / "cache"
     first = Variants(launcher=launcher, folder=tmp_path).prepare(planned(), conversion())  # type: ignore[arg-type]  # a launcher as far as it is asked
     folder = Path(first.variant.path).parent
     if damage == "truncated":
@@ -169,12 +181,32 @@ def test_a_damaged_one_is_made_again(tmp_path: Path, damage: str) -> None:
         (folder / "variant.json").unlink()
     elif damage == "no data":
         (folder / "model.onnx.data").unlink()
-    else:
+    elif damage == "garbage":
         (folder / "variant.json").write_text(json.dumps([1]))
+    elif damage in ("edited", "data edited"):
+        file = folder / ("model.onnx" if damage == "edited" else "model.onnx.data")
+        kept = file.stat()
+        file.write_bytes(b"x" * kept.st_size)
+        os.utime(file, ns=(kept.st_atime_ns, kept.st_mtime_ns))
+    elif damage == "a link outside":
+        (folder / "model.onnx").rename(outside / "model.onnx")
+        (folder / "model.onnx").symlink_to(outside / "model.onnx")
+    elif damage == "a linked folder":
+        folder.rename(outside / "variant")
+        folder.symlink_to(outside / "variant")
+    else:
+        for file in folder.iterdir():
+            (outside / file.name).write_bytes(file.read_bytes())
+        start = {"absolute": f"{outside}/", "above": "../../outside/"}
+        record = json.loads((folder / "variant.json").read_text())
+        record["file"] = f"{start[damage]}{record['file']}"
+        record["external_files"] = [f"{start[damage]}{name}" for name in record["external_files"]]
+        (folder / "variant.json").write_text(json.dumps(record))
     again = Variants(launcher=launcher, folder=tmp_path).prepare(planned(), conversion())  # type: ignore[arg-type]  # a launcher as far as it is asked
     assert again == first
     assert len(launcher.calls) == 2
     assert Path(again.variant.path).read_bytes() == b"model"
+    assert Path(again.variant.path).resolve().is_relative_to(tmp_path.resolve())
 
 
 def test_the_draft_of_a_killed_process_is_removed(tmp_path: Path) -> None:
@@ -245,6 +277,7 @@ def test_a_worker_makes_four_bit_weights_and_nothing_is_written_beside_the_model
     wanted = conversion(
         Recipe(name="int4", base="int4"),
         source=str(path),
+        digest=file_digest(path),
         size_bytes=path.stat().st_size,
         inputs=(spec,),
     )

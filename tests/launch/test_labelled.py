@@ -12,6 +12,7 @@ from onnx import helper, numpy_helper
 
 from pytest_ortbench.core.case import Case, Runtime
 from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.core.file_digest import file_digest
 from pytest_ortbench.core.outcome import CaseResult, Failure
 from pytest_ortbench.core.task import Dataset
 from pytest_ortbench.engine.passes import carry_out, due
@@ -125,8 +126,8 @@ def test_a_model_of_onnx_runtimes_own_format_travels_too(
     path = str(tmp_path / "m.ort")
     ort = replace(
         case,
-        model=replace(case.model, path=path),
-        variant=replace(case.variant, path=path),
+        model=replace(case.model, path=path, digest=file_digest(Path(path))),
+        variant=replace(case.variant, path=path, digest=file_digest(Path(path))),
         runtime=ELSEWHERE,
     )
     result = scored(ort, launcher)

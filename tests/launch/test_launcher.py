@@ -15,7 +15,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from pytest_ortbench.core.case import Provider, Runtime, SessionConfig
 from pytest_ortbench.core.errors import WorkerError
-from pytest_ortbench.core.outcome import Failure
+from pytest_ortbench.core.outcome import CHANGED_FILE, Failure
 from pytest_ortbench.launch.launcher import ProcessLauncher
 from tests.launch.cases import case_of, relu, save, x_input
 
@@ -302,7 +302,8 @@ def test_a_file_that_is_no_model(
     if content is not None:
         path.write_bytes(content)
     failure = failure_of(launcher, path)
-    assert (failure.kind, failure.phase) == ("error", "session")
+    phase = CHANGED_FILE if content is None else "session"
+    assert (failure.kind, failure.phase) == ("error", phase)
     assert str(path) in failure.message
     assert "\n" not in failure.message
 

@@ -19,7 +19,9 @@ from onnx import helper, numpy_helper
 
 from pytest_ortbench.core.case import Case, InputSpec, Runtime
 from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.core.file_digest import file_digest
 from pytest_ortbench.core.model import ValueHint
+from pytest_ortbench.core.outcome import CHANGED_FILE
 from pytest_ortbench.launch.launcher import ProcessLauncher
 from pytest_ortbench.launch.remote_shell import for_remote_shell
 from tests.launch.cases import case_of, relu, save
@@ -53,7 +55,13 @@ def external(folder: Path) -> Case:
     )
     (folder / "inline.onnx").unlink()
     case = case_of(folder / "m.onnx")
-    return replace(case, model=replace(case.model, external_files=("data/w ü.bin",)))
+    data = "data/w ü.bin"
+    digest = file_digest(folder / "m.onnx", ((data, folder / data),))
+    return replace(
+        case,
+        model=replace(case.model, digest=digest, external_files=(data,)),
+        variant=replace(case.variant, digest=digest),
+    )
 
 
 def measured_alike(launcher: ProcessLauncher, case: Case, folder: Path) -> None:
@@ -156,8 +164,11 @@ def test_a_file_that_is_gone_is_a_failure_of_that_phase(
     with pytest.raises(WorkerError) as caught:
         launcher.open(case, worker=0, deadline=None)
     failure = caught.value.failure
-    assert (failure.kind, failure.phase) == ("error", "files")
-    assert failure.message == f"{tmp_path / 'gone.onnx'} can't be read: No such file or directory"
+    assert (failure.kind, failure.phase) == ("error", CHANGED_FILE)
+    assert failure.message == (
+        f"{tmp_path / 'gone.onnx'} changed since it was collected: it can't be read any more: "
+        "No such file or directory"
+    )
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no such locks")

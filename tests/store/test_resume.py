@@ -5,8 +5,8 @@ import os
 
 import pytest
 
+from pytest_ortbench.core import file_digest
 from pytest_ortbench.core.task import Dataset
-from pytest_ortbench.store import resume
 from pytest_ortbench.store.folder import RunFolder
 from pytest_ortbench.store.resume import plan_fingerprint, resumable, taken_over
 from tests.schema.full_run import CASE, CRASHED, MEASURED, RUN
@@ -224,7 +224,7 @@ def test_a_file_with_another_content_is_another_plan(field, tmp_path):
 
 
 def test_a_file_that_is_too_large_to_read_is_told_by_size_and_time(tmp_path, monkeypatch):
-    monkeypatch.setattr(resume, "_READ_BYTES", 2)
+    monkeypatch.setattr(file_digest, "READ_BYTES", 2)
     file = tmp_path / "photos.npz"
     case = reading(str(file), "inputs")
     file.write_bytes(b"one")

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib.metadata
 import re
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,7 +20,6 @@ from pytest_ortbench.worker.session import CPU, create, session_options
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
 
-_CHUNK = 1 << 20
 _PREAMBLE = re.compile(r"\[ONNXRuntimeError\] : \d+ : [A-Z_]+ : |Load model from \S+ failed: ?")
 
 
@@ -103,22 +100,6 @@ def _line(error: Exception) -> str:
     text = _PREAMBLE.sub("", str(error))
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return f"{type(error).__name__}: {lines[0] if lines else 'no message'}"
-
-
-def digest(path: Path, external: Sequence[str]) -> str:
-    """SHA-256 over a model file and then location, a zero byte and content of its data files."""
-    hasher = hashlib.sha256()
-    _feed(hasher, path)
-    for name in sorted(external):
-        hasher.update(name.encode() + b"\0")
-        _feed(hasher, path.parent / name)
-    return hasher.hexdigest()
-
-
-def _feed(hasher: hashlib._Hash, path: Path) -> None:
-    with path.open("rb") as stream:
-        while chunk := stream.read(_CHUNK):
-            hasher.update(chunk)
 
 
 def tools() -> str:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.core.file_digest import file_digest
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.recipe import GRAPH_BASES, Conversion, Converted
 from pytest_ortbench.worker.convert.failure import as_failure
@@ -91,7 +92,9 @@ def _convert(conversion: Conversion, target: Path, scratch: Path) -> Converted:
     return Converted(
         file=target.name,
         external_files=external,
-        digest=check.digest(target, external),
+        digest=file_digest(
+            target, tuple((name, target.parent / name) for name in sorted(external))
+        ),
         size_bytes=sum((target.parent / name).stat().st_size for name in files),
         facts={
             **({} if changed is None else changed.facts),

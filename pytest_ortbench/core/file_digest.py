@@ -1,0 +1,123 @@
+"""The digest of a file, computed again only where the file may have changed since.
+
+A file that was hashed some seconds after its last change, and has the same identity, size and
+times since, is the same: on POSIX systems no program can set the time of change. On others a
+small file is hashed every time, and a large one is told by what the system says of it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+_CHUNK = 1 << 20
+#: Coarsest step of the times of a file system (FAT): a change within it may leave no trace.
+_COARSEST_NS = 2 * 10**9
+#: Further files above this (inputs, labelled data) are told by size and time: reading gigabytes
+#: takes longer than many a case.
+READ_BYTES = 64 * 2**20
+
+#: Device, file, size, time of the last write, time of the last change of anything.
+Stamp = tuple[int, int, int, int, int]
+#: A file and those that lie beside it, by their location in it.
+_Key = tuple[Path, tuple[tuple[str, Path], ...]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Hashed:
+    """What was hashed, and whether equal stamps prove that it is still the same."""
+
+    digest: str
+    stamps: tuple[Stamp, ...]
+    settled: bool
+
+
+_known: dict[_Key, _Hashed] = {}
+#: So many are remembered.
+_MOST = 4096
+
+
+def file_digest(path: Path, external: Sequence[tuple[str, Path]] = ()) -> str:
+    """Return the SHA-256 of a model file and its external data.
+
+    Args:
+        path: The file.
+        external: Its external data: location as it stands in the model, and file. Hashed behind
+            it in this order: the location, a zero byte, the content.
+
+    Raises:
+        OSError: if one can't be read.
+    """
+    key = (path, tuple(external))
+    began = time.time_ns()
+    stamps = _stamps(key)
+    known = _known.pop(key, None)
+    if known is not None and known.settled and known.stamps == stamps:
+        _known[key] = known
+        return known.digest
+    hasher = hashlib.sha256()
+    _feed(hasher, path)
+    for location, file in external:
+        hasher.update(location.encode() + b"\0")
+        _feed(hasher, file)
+    digest = hasher.hexdigest()
+    settled = stamps == _stamps(key) and all(_is_settled(each, began) for each in stamps)
+    if len(_known) >= _MOST:
+        del _known[next(iter(_known))]
+    _known[key] = _Hashed(digest=digest, stamps=stamps, settled=settled)
+    return digest
+
+
+def content_of(path: str) -> str:
+    """Return what tells the content of a file from an earlier one; empty if it is not here.
+
+    The SHA-256 of what is not too large to be read for that; of others size and time.
+    """
+    try:
+        status = Path(path).stat()
+        if stat.S_ISREG(status.st_mode) and status.st_size <= READ_BYTES:
+            return file_digest(Path(path))
+    except (OSError, ValueError):
+        return ""
+    return f"{status.st_size} bytes of {status.st_mtime_ns}"
+
+
+def stamp_of(path: Path) -> Stamp:
+    """Return what the system says of a file, links followed.
+
+    Raises:
+        OSError: if there is none.
+    """
+    status = path.stat()
+    return (
+        status.st_dev,
+        status.st_ino,
+        status.st_size,
+        status.st_mtime_ns,
+        status.st_ctime_ns,
+    )
+
+
+def _stamps(key: _Key) -> tuple[Stamp, ...]:
+    path, external = key
+    return tuple(stamp_of(file) for file in (path, *(file for _, file in external)))
+
+
+def _is_settled(stamp: Stamp, now_ns: int) -> bool:
+    """Whether a later change would show in the stamp."""
+    _, _, size, written_ns, changed_ns = stamp
+    if os.name == "posix":
+        return changed_ns < now_ns - _COARSEST_NS
+    # There the last time is that of making it, and the other one can be set.
+    return size > READ_BYTES and written_ns < now_ns - _COARSEST_NS
+
+
+def _feed(hasher: hashlib._Hash, path: Path) -> None:
+    with path.open("rb") as stream:
+        while chunk := stream.read(_CHUNK):
+            hasher.update(chunk)

@@ -1,0 +1,115 @@
+"""Files that a worker reads, held against what they were when the case was planned.
+
+A result stands under the digests of its case. So the files are looked at before a session is made
+of them and after every answer; what was measured on another file fails, and is not kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pytest_ortbench.core.case import Case
+from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.core.file_digest import content_of, file_digest
+from pytest_ortbench.core.outcome import CHANGED_FILE, Failure
+from pytest_ortbench.core.recipe import Conversion
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ModelFile:
+    """A model file with its external data, and the digest that it had."""
+
+    path: Path
+    external: tuple[str, ...]
+    digest: str
+
+    def now(self) -> str:
+        """The digest that it has.
+
+        Raises:
+            OSError: if it can't be read.
+        """
+        return file_digest(
+            self.path, tuple((name, self.path.parent / name) for name in sorted(self.external))
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seal:
+    """The files of one case.
+
+    Attributes:
+        models: Model files.
+        contents: What further files held, by path.
+    """
+
+    models: tuple[_ModelFile, ...] = ()
+    contents: tuple[tuple[str, str], ...] = ()
+
+    def check(self) -> None:
+        """Hold every file against what it was; where nothing was touched this reads no file.
+
+        Raises:
+            WorkerError: for the first one that is gone or has another content.
+        """
+        for model in self.models:
+            try:
+                now = model.now()
+            except (OSError, ValueError) as error:
+                reason = error.strerror if isinstance(error, OSError) else None
+                raise _changed(model.path, f"can't be read any more: {reason or error}") from error
+            if now != model.digest:
+                raise _changed(model.path, _told(model.digest, now, bool(model.external)))
+        for path, before in self.contents:
+            now = content_of(path)
+            if now != before:
+                raise _changed(Path(path), _told(before, now) if now else "is gone")
+
+
+def measured(case: Case) -> Seal:
+    """Return the seal of a case that is measured: its variant, inputs, libraries, stages, data."""
+    variant, model = case.variant, case.model
+    external = variant.external_files or (
+        model.external_files if variant.path == model.path else ()
+    )
+    return _seal(variant.path, external, variant.digest, case)
+
+
+def source(case: Case) -> Seal:
+    """Return the seal of a case whose reference is computed: the model as the user named it."""
+    model = case.model
+    return _seal(model.path, model.external_files, model.digest, case)
+
+
+def converted(conversion: Conversion) -> Seal:
+    """Return the seal of what a variant is made from."""
+    return _seal(conversion.source, conversion.external_files, conversion.digest, None)
+
+
+def _seal(path: str, external: Sequence[str], digest: str, case: Case | None) -> Seal:
+    model = _ModelFile(path=Path(path), external=tuple(external), digest=digest)
+    contents = () if case is None else tuple(case.file_contents.items())
+    # A stand-in that nothing is known of has no digest.
+    return Seal(models=(model,) if digest else (), contents=contents)
+
+
+def _told(before: str, now: str, external: bool = False) -> str:
+    where = " (external data included)" if external else ""
+    return f"has another content{where}: {_short(now)}, it was {_short(before)}"
+
+
+def _short(content: str) -> str:
+    return content if " " in content else f"SHA-256 {content[:12]}…"
+
+
+def _changed(path: Path, how: str) -> WorkerError:
+    return WorkerError(
+        Failure(
+            kind="error",
+            phase=CHANGED_FILE,
+            message=f"{path} changed since it was collected: it {how}",
+            hint="Run it again when the file is complete; nothing measured on the other is kept",
+        )
+    )
