@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.errors import WorkerError
-from pytest_ortbench.core.outcome import Accuracy, Failure, Memory, Placement
+from pytest_ortbench.core.outcome import CHANGED_FILE, Accuracy, Failure, Memory, Placement
 from pytest_ortbench.launch.launcher import Launcher, Worker
 
 #: Failures that say that something else was measured than was asked for.
@@ -20,11 +20,15 @@ _NOT_AS_ASKED = ("unsupported", "unavailable", "fallback")
 
 
 def memory_of(worker: Worker) -> Memory:
-    """Ask what session and runs took; without an answer the source says why."""
+    """Ask what session and runs took; without an answer the source says why.
+
+    Raises:
+        WorkerError: here and below, if a file of the case turns out to be another one by now.
+    """
     try:
         return worker.memory()
     except WorkerError as error:
-        return Memory(source=told(error.failure))
+        return Memory(source=_reason(error))
 
 
 def placement_of(worker: Worker, case: Case) -> Placement:
@@ -38,7 +42,7 @@ def placement_of(worker: Worker, case: Case) -> Placement:
     except WorkerError as error:
         if error.failure.kind in _NOT_AS_ASKED:
             raise
-        return Placement(provider=case.provider.name, executed={}, reason=told(error.failure))
+        return Placement(provider=case.provider.name, executed={}, reason=_reason(error))
 
 
 def accuracy_of(worker: Worker, reference: Path | Accuracy) -> Accuracy:
@@ -48,7 +52,7 @@ def accuracy_of(worker: Worker, reference: Path | Accuracy) -> Accuracy:
     try:
         return worker.accuracy(reference)
     except WorkerError as error:
-        return Accuracy(reason=told(error.failure))
+        return Accuracy(reason=_reason(error))
 
 
 def accuracy_afresh(
@@ -61,7 +65,14 @@ def accuracy_afresh(
         with closing(launcher.open(case, worker=0, deadline=deadline)) as worker:
             return worker.accuracy(reference)
     except WorkerError as error:
-        return Accuracy(reason=told(error.failure))
+        return Accuracy(reason=_reason(error))
+
+
+def _reason(error: WorkerError) -> str:
+    """Why there is nothing, where the durations stand; raises the error where they don't."""
+    if error.failure.phase == CHANGED_FILE:
+        raise error
+    return told(error.failure)
 
 
 def told(failure: Failure) -> str:

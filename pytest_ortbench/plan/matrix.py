@@ -13,7 +13,6 @@ from pathlib import Path
 
 from pytest_ortbench.core.case import Case, InputSpec, Provider, Runtime, SessionConfig
 from pytest_ortbench.core.errors import UsageError, did_you_mean
-from pytest_ortbench.core.file_digest import content_of
 from pytest_ortbench.core.graph_capture import captures_graph
 from pytest_ortbench.core.model import Model, Variant
 from pytest_ortbench.core.outcome import Failure
@@ -27,6 +26,7 @@ from pytest_ortbench.plan.feeds import (
     symbols_of,
     workloads,
 )
+from pytest_ortbench.plan.file_contents import with_contents
 from pytest_ortbench.plan.provider_options import (
     refuse_capture,
     refuse_session,
@@ -161,12 +161,6 @@ def with_inputs(planned: Planned, path: Path) -> Planned:
         return replace(planned, refusal=feed)
     case = with_contents(replace(planned.case, inputs=feed))
     return replace(planned, case=case, refusal=None)
-
-
-def with_contents(case: Case) -> Case:
-    """Return the case with what its further files hold now."""
-    contents = {path: content_of(path) for path in case.further_files()}
-    return replace(case, file_contents={path: held for path, held in contents.items() if held})
 
 
 def _points(request: PlanRequest) -> Iterator[_Point]:

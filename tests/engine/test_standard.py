@@ -18,7 +18,7 @@ from pytest_ortbench.engine import standard
 from tests.results_factory import make_case
 
 from .clocked import ClockedLauncher, ClockedWorker
-from .fakes import FakeLauncher
+from .fakes import FakeLauncher, FakeWorker
 
 
 def measure(case: Case, launcher: Any, folder: Path) -> CaseResult:
@@ -222,3 +222,19 @@ def test_what_was_measured_before_a_file_changed_is_not_kept(tmp_path: Path) -> 
     assert (result.status, result.failure) == ("error", failure)
     assert result.measurements == ()
     assert (result.placement, result.accuracy, result.energy) == (None, None, None)
+
+
+@pytest.mark.parametrize("phase", ["check", "block", "memory", "profile", "accuracy"])
+def test_a_file_that_changed_fails_the_case_whenever_it_is_found_out(
+    phase: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Other trouble behind the timed blocks leaves the durations, this one does not."""
+    failure = Failure(kind="error", phase=CHANGED_FILE, message="m.onnx changed")
+
+    def fails(*_: object) -> None:
+        raise WorkerError(failure)
+
+    monkeypatch.setattr(FakeWorker, phase, fails)
+    result = measure(make_case(), FakeLauncher(lambda *_: 1e6), tmp_path)
+    assert (result.status, result.failure) == ("error", failure)
+    assert (result.measurements, result.placement, result.accuracy) == ((), None, None)
