@@ -110,12 +110,10 @@ class ProcessLauncher:
         case = question.case
         process = self._start(case.runtime, f"{case.case_id}-start-up")
         try:
-            sealed = seal.measured(case)
-            sealed.check()
-            there = _files(process, deadline, case).case(case)
-            trial = ask(process, replace(question, case=there), StartTrial, deadline, case)
-            require_device(process, case.provider)
-            sealed.check()
+            with seal.measured(case).held():
+                there = _files(process, deadline, case).case(case)
+                trial = ask(process, replace(question, case=there), StartTrial, deadline, case)
+                require_device(process, case.provider)
             return trial
         finally:
             process.close()
@@ -220,7 +218,7 @@ class ProcessLauncher:
         try:
             # The file appears when it is complete, so a killed worker leaves none.
             files = _files(process, deadline, case)
-            with _unchanged(seal.source(case), path):
+            with seal.source(case).held(path):
                 there = files.source(case)
                 written = files.place_of(path, there.model.path)
                 ask(process, WriteReference(case=there, path=written), Done, deadline, case)
@@ -233,7 +231,7 @@ class ProcessLauncher:
         process = self._start(case.runtime, f"{case.case_id}-scores")
         try:
             files = _files(process, deadline, case)
-            with _unchanged(seal.source(case), path):
+            with seal.source(case).held(path):
                 there, dataset = files.source(case), dataset_for(files, case)
                 written = files.place_of(path, there.model.path)
                 question = WriteScores(case=there, dataset=dataset, path=written)
@@ -265,12 +263,9 @@ class ProcessLauncher:
         name = f"convert-{Path(conversion.source).stem}-{conversion.recipe.name}"
         process = self._start(Runtime(command=(sys.executable,)), name)
         try:
-            sealed = seal.converted(conversion)
-            sealed.check()
-            question = Convert(conversion=conversion, folder=str(folder))
-            made = ask(process, question, Converted, deadline)
-            sealed.check()
-            return made
+            with seal.converted(conversion).held():
+                question = Convert(conversion=conversion, folder=str(folder))
+                return ask(process, question, Converted, deadline)
         finally:
             process.close()
 
@@ -383,18 +378,6 @@ class ProcessLauncher:
 def _folder(kind: str) -> tempfile.TemporaryDirectory[str]:
     """A folder of the run's own; what a worker on Windows holds open still is left behind."""
     return tempfile.TemporaryDirectory(prefix=f"ortbench-{kind}-", ignore_cleanup_errors=True)
-
-
-@contextmanager
-def _unchanged(sealed: seal.Seal, path: Path) -> Iterator[None]:
-    """Hold files against what they were, before and after what is written of them to ``path``."""
-    sealed.check()
-    yield
-    try:
-        sealed.check()
-    except WorkerError:
-        path.unlink(missing_ok=True)
-        raise
 
 
 def _files(process: WorkerProcess, deadline: float, case: Case) -> Files:

@@ -6,7 +6,8 @@ of them and after every answer; what was measured on another file fails, and is 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -66,6 +67,25 @@ class Seal:
             now = content_of(path)
             if now != before:
                 raise _changed(Path(path), _told(before, now) if now else "is gone")
+
+    @contextmanager
+    def held(self, written: Path | None = None) -> Iterator[None]:
+        """Check before and after what is done of them.
+
+        Args:
+            written: A file that is made of them: it does not stay if they changed meanwhile.
+
+        Raises:
+            WorkerError: as :meth:`check`.
+        """
+        self.check()
+        yield
+        try:
+            self.check()
+        except WorkerError:
+            if written is not None:
+                written.unlink(missing_ok=True)
+            raise
 
 
 def measured(case: Case) -> Seal:
