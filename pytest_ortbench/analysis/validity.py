@@ -66,6 +66,11 @@ def _nonfinite(result: CaseResult) -> str:
     return evidence_of(result).nonfinite
 
 
+def _nan_inputs(result: CaseResult) -> str:
+    fed = max((check.nonfinite_inputs for check in _checks(result)), default=0)
+    return f"{fed} of their values" if fed else ""
+
+
 def _inaccurate(result: CaseResult) -> str:
     return evidence_of(result).wrong
 
@@ -326,5 +331,6 @@ _RULES: dict[str, Callable[[CaseResult], str]] = {
     "ENERGY-DISAGREE": _energy,
     "SUBNORMAL": _subnormal,
     "CONSTANT": _constant,
+    "NAN-INPUTS": _nan_inputs,
     "NONFINITE": _nonfinite,
 }

@@ -65,7 +65,7 @@ def command(model: str, precision: str, top: int, samples: int, inputs: Path | N
             warn(f"ortbench: {error}")
             return ExitCode.NOTHING
     _show(case, found, top)
-    return ExitCode.FINE if found.nodes else ExitCode.NOTHING
+    return ExitCode.FINE if any(node.compared for node in found.nodes) else ExitCode.NOTHING
 
 
 def _prepared(
@@ -117,7 +117,7 @@ def _show(case: Case, found: NodeErrors, top: int) -> None:
             node.node,
             node.op_type,
             _ratio(node),
-            f"{node.max_abs:.3g}",
+            f"{node.max_abs:.3g}" if node.compared else "",
             str(node.nonfinite or ""),
         ]
         for node in ordered[:top]
@@ -172,9 +172,12 @@ def _extent(case: Case) -> str:
 def _ratio(node: NodeError) -> str:
     if node.sqnr_db is not None:
         return f"{node.sqnr_db:.1f} dB"
-    return "" if node.nonfinite else "exact"
+    if node.nonfinite:
+        return ""
+    return "exact" if node.compared else "not compared"
 
 
-def _badness(node: NodeError) -> tuple[bool, float]:
-    """Nodes with NaN first, then by noise; exact ones last."""
-    return (not node.nonfinite, 1e9 if node.sqnr_db is None else node.sqnr_db)
+def _badness(node: NodeError) -> tuple[bool, bool, float]:
+    """Nodes with NaN first, then those without a pair of numbers, by noise, and exact ones."""
+    noise = 1e9 if node.sqnr_db is None else node.sqnr_db
+    return (not node.nonfinite, node.compared > 0, noise)

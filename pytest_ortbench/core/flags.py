@@ -161,6 +161,12 @@ FLAGS: dict[str, FlagKind] = dict(
             "Check the inputs; the measured work may not be the model's real work.",
         ),
         _kind(
+            "NAN-INPUTS",
+            "notes",
+            "the inputs of the measured runs hold NaN or infinity",
+            "Look at how they were made, unless the model takes NaN for a missing value.",
+        ),
+        _kind(
             "NONFINITE",
             "bars",
             "outputs hold NaN or infinity",

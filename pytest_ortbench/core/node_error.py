@@ -17,6 +17,7 @@ class NodeError:
         max_abs: Largest difference.
         nonfinite: NaN and infinite values where the reference has none.
         reference_nan: NaN of the reference itself; they are left out of the comparison.
+        compared: Pairs of values that are finite on both sides.
     """
 
     node: str
@@ -26,6 +27,7 @@ class NodeError:
     max_abs: float
     nonfinite: int = 0
     reference_nan: int = 0
+    compared: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

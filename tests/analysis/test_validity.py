@@ -596,3 +596,11 @@ def test_a_device_that_slows_down_is_throttled_and_its_clock_changes():
     full = windows_with(throttled=("power cap",), clock_mhz=(1700.0, 1755.0))
     assert detail(full, "THROTTLED") is None
     assert detail(full, "CLOCK") is None
+
+
+def test_nan_in_the_inputs_is_said_even_where_the_outputs_are_numbers():
+    looked_at = [replace(check, nonfinite_inputs=2) for check in checks(0, 0, 0)]
+    result = make_result(measurements=[make_measurement(output_checks=looked_at)])
+    assert detail(result, "NAN-INPUTS") == "2 of their values"
+    assert detail(make_result(), "NAN-INPUTS") is None
+    assert FLAGS["NAN-INPUTS"].severity == "notes"

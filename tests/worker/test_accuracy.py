@@ -549,3 +549,85 @@ class TestRepeatability:
     def test_too_few(self) -> None:
         assert repeatability([self.looked(1)])[0] is None
         assert repeatability([])[0] is None
+
+
+def spoilt_weights(kind: str, value: float, *, opset: int = 13) -> bytes:
+    """A product in any float type whose first column is ``value``, for the reference as well."""
+    types = {"float16": graphs.TensorProto.FLOAT16, "float64": graphs.TensorProto.DOUBLE}
+    w = graphs.weights(16, 3, dtype=kind)
+    w[0, 0] = value
+    cast = graphs.helper.make_node(
+        "Cast", ["x"], ["c"], to=types.get(kind, graphs.TensorProto.FLOAT)
+    )
+    product = graphs.helper.make_node("MatMul", ["c", "w"], ["y"])
+    return graphs.serialised(
+        [cast, product],
+        [graphs.value("x", graphs.TensorProto.FLOAT, ["N", 16])],
+        [graphs.value("y", types.get(kind, graphs.TensorProto.FLOAT), ["N", 3])],
+        {"w": w},
+        opset=opset,
+    )
+
+
+class TestNotFinite:
+    """NaN and infinity are counted whatever the reference gives."""
+
+    @pytest.mark.parametrize("kind", ["float16", "float32", "float64"])
+    @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+    def test_what_both_sides_give(self, tmp_path: Path, kind: str, value: float) -> None:
+        model = spoilt_weights(kind, value)
+        path = reference_of(model, tmp_path)
+        output = only(compare(cpu_session(model), path))
+        # Four rows in each of the three sets at the measured magnitude.
+        assert output.nonfinite == output.reference_nonfinite == 12
+        assert output.compared == 8 * 8
+        assert output.finite  # none that the reference lacks
+
+    def test_every_value(self, tmp_path: Path) -> None:
+        def nothing(_: int, outputs: list[Any]) -> list[Any]:
+            return [np.full_like(values, np.nan) for values in outputs]
+
+        session = Spoiled(cpu_session(graphs.mlp(), optimise=False), nothing)
+        path = tmp_path / "reference.npz"
+        write_reference(path, session=session, specs=drawn(session), seed=0)
+        output = only(compare(Spoiled(cpu_session(graphs.mlp()), nothing), path))
+        assert output.compared == 0
+        assert output.nonfinite == output.reference_nonfinite > 0
+        assert output.sqnr_db is None
+
+    def test_one_set_of_several(self, tmp_path: Path) -> None:
+        def later(call: int, outputs: list[Any]) -> list[Any]:
+            return [values * np.nan for values in outputs] if call == 3 else outputs
+
+        # Magnitudes take turns: the sets 0, 3 and 6 are those of the measured one.
+        output = only(against_reference(graphs.mlp(), tmp_path, later))
+        assert output.nonfinite > 0
+        assert output.reference_nonfinite == 0
+        assert output.nan_count == output.nonfinite
+
+    def test_another_magnitude_is_told_apart(self, tmp_path: Path) -> None:
+        def overflow(call: int, outputs: list[Any]) -> list[Any]:
+            return [values * np.inf for values in outputs] if call % 3 == 2 else outputs
+
+        session = cpu_session(graphs.mlp(), optimise=False)
+        path = tmp_path / "reference.npz"
+        write_reference(path, session=Spoiled(session, overflow), specs=drawn(session), seed=0)
+        result = compare(Spoiled(cpu_session(graphs.mlp()), overflow), path)
+        output = only(result)
+        assert (output.nonfinite, output.reference_nonfinite) == (0, 0)
+        assert "not finite in 2 of 8 samples" in result.note
+
+    def test_one_of_several_outputs(self, tmp_path: Path) -> None:
+        def second(_: int, outputs: list[Any]) -> list[Any]:
+            label, table = outputs
+            return [label, [dict.fromkeys(row, math.nan) for row in table]]
+
+        result = against_reference(graphs.classifier(), tmp_path, second)
+        label, table = result.outputs
+        assert (label.nonfinite, label.exact) == (0, True)
+        assert table.nonfinite > 0
+
+    def test_whole_values_are_counted(self, tmp_path: Path) -> None:
+        path = reference_of(graphs.classifier(), tmp_path)
+        label = compare(cpu_session(graphs.classifier()), path).outputs[0]
+        assert (label.compared, label.nonfinite) == (32, 0)

@@ -128,3 +128,21 @@ class TestFlatten:
         with pytest.raises(WorkerError, match="output 'x' is a object") as caught:
             flatten([object()], ["x"])
         assert caught.value.failure.kind == "unsupported"
+
+
+class TestInputs:
+    def test_nan_and_infinity_that_were_fed_are_counted(self) -> None:
+        feeds = {
+            "x": floats(1, np.nan, np.inf),
+            "half": floats(np.nan, 1, kind="float16"),
+            "double": floats(-np.inf, kind="float64"),
+            "ids": np.arange(3),
+            "words": np.array(["nan"], dtype=object),
+            "seq": [floats(np.nan), floats(1)],
+            "absent": None,
+        }
+        looked = check("first", [floats(1)], feeds)
+        assert (looked.nonfinite, looked.nonfinite_inputs) == (0, 5)
+
+    def test_what_was_not_told_is_none(self) -> None:
+        assert check("first", [floats(1)]).nonfinite_inputs == 0

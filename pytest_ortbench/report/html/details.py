@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from statistics import median
 
+from pytest_ortbench.core.accuracy import TRIALS
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.outcome import Accuracy, CaseResult, Placement
 from pytest_ortbench.core.placement import is_whole, missing_evidence
@@ -103,6 +104,14 @@ def _accuracy(accuracy: Accuracy) -> list[str]:
     facts = [f"accuracy: {accuracy.samples} input sets against {accuracy.reference}"]
     if accuracy.repeatable is False:
         facts.append(f"not repeatable: {accuracy.repeat_note}")
+    if accuracy.note:
+        facts.append(f"accuracy: {accuracy.note}")
+    if accuracy.spread is not None:
+        ran = [
+            TRIALS.get(trial.name, trial.name) for trial in accuracy.spread.trials if trial.outputs
+        ]
+        again = ", ".join(ran) or f"could not be run again: {accuracy.spread.reason}"
+        facts.append(f"the reference against itself: {again}")
     return facts
 
 

@@ -44,6 +44,7 @@ class _Sums:
     max_abs: float = 0.0
     nonfinite: int = 0
     reference_nan: int = 0
+    compared: int = 0
 
     def add(self, expected: NDArray[Any], found: NDArray[Any]) -> None:
         import numpy as np
@@ -53,6 +54,7 @@ class _Sums:
         self.nonfinite += int(np.count_nonzero(np.isfinite(right) & ~np.isfinite(got)))
         self.reference_nan += int(np.count_nonzero(np.isnan(right)))
         error = right[both] - got[both]
+        self.compared += int(error.size)
         self.signal += float(np.sum(right[both] ** 2))
         self.noise += float(np.sum(error**2))
         if error.size:
@@ -130,6 +132,7 @@ def compare_nodes(
                 max_abs=sums[name].max_abs,
                 nonfinite=sums[name].nonfinite,
                 reference_nan=sums[name].reference_nan,
+                compared=sums[name].compared,
             )
             for name in names
         ),
