@@ -6,8 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from pytest_ortbench.analysis.gate.rules import Allowance, CaseRules
+from pytest_ortbench.analysis.inaccuracy import ACCURACY
+from pytest_ortbench.analysis.judgements import judgements_of
 from pytest_ortbench.analysis.limits import check
 from pytest_ortbench.analysis.summary import Summary, summarise
+from pytest_ortbench.analysis.task import TASK
+from pytest_ortbench.analysis.validity import flags_of
 from pytest_ortbench.core.flags import FLAGS
 from pytest_ortbench.core.gate import GateFinding, MetricVerdict
 from pytest_ortbench.core.metrics import METRICS
@@ -22,8 +26,13 @@ _BY_WORKER = {
     "device_memory": "device_bytes",
 }
 
-#: Flags under which a number is never gated, since the case does not do what was asked.
-_WRONG = tuple(name for name, kind in FLAGS.items() if kind.severity == "bars" and name != "SHAPES")
+#: Flags under which a number is never gated, since the case does not do what was asked. What could
+#: not be judged is asked of the judgements, one by one.
+_WRONG = tuple(
+    name
+    for name, kind in FLAGS.items()
+    if kind.severity == "bars" and name not in ("SHAPES", "UNJUDGED")
+)
 
 
 #: So much may a number that was accepted differ when it is measured again: what the defaults allow.
@@ -106,25 +115,29 @@ def _status(baseline: CaseResult, contender: CaseResult) -> MetricVerdict:
 
 
 def _accuracy(baseline: CaseResult, contender: CaseResult) -> MetricVerdict:
-    """Whether the contender does something that bars its number, which the baseline does not."""
-    had = {flag.name for flag in baseline.flags}
+    """Whether the contender is wrong, or can't be judged, where the baseline is and can.
+
+    What can be judged on neither side is no sameness, and neither is a fault of both.
+    """
+    had = {flag.name for flag in (*baseline.flags, *flags_of(baseline))}
     wrong = [flag for flag in contender.flags if flag.name in _WRONG]
-    new = [flag for flag in wrong if flag.name not in had]
-    if new:
-        reason = "; ".join(f"{flag.name}: {flag.detail}" for flag in new)
-        return MetricVerdict(metric="accuracy", verdict="worse", reason=reason)
-    if _was_compared(baseline) and not _was_compared(contender):
-        why = contender.accuracy.reason if contender.accuracy else ""
-        reason = f"outputs were compared in the baseline and are not now{why and f': {why}'}"
-        return MetricVerdict(metric="accuracy", verdict="worse", reason=reason)
-    if wrong:
-        names = ", ".join(flag.name for flag in wrong)
-        return MetricVerdict(metric="accuracy", verdict="informs", reason=f"both sides are {names}")
+    new = [f"{flag.name}: {flag.detail}" for flag in wrong if flag.name not in had]
+    known = {one.of for one in judgements_of(baseline) if not one.is_unjudged}
+    unknown = [
+        one for one in judgements_of(contender) if one.is_unjudged and one.of in (ACCURACY, TASK)
+    ]
+    lost = [
+        f"{one.of} could be judged in the baseline and can't be now: {one.reason}"
+        for one in unknown
+        if one.of in known
+    ]
+    if new or lost:
+        return MetricVerdict(metric="accuracy", verdict="worse", reason="; ".join([*new, *lost]))
+    shared = [f"both sides are {flag.name}" for flag in wrong]
+    shared += [f"{one.of} can be judged on neither side: {one.reason}" for one in unknown]
+    if shared:
+        return MetricVerdict(metric="accuracy", verdict="informs", reason="; ".join(shared))
     return MetricVerdict(metric="accuracy", verdict="same")
-
-
-def _was_compared(result: CaseResult) -> bool:
-    return result.accuracy is not None and bool(result.accuracy.outputs)
 
 
 def _relative(

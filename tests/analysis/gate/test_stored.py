@@ -6,10 +6,12 @@ import dataclasses
 
 import pytest
 
-from pytest_ortbench.analysis.gate.rules import parse_rules
+from pytest_ortbench.analysis.gate.metrics import Side, judge_metrics
+from pytest_ortbench.analysis.gate.rules import CaseRules, parse_rules
 from pytest_ortbench.analysis.gate.stored import gate_runs
-from pytest_ortbench.core.gate import GateResult
-from pytest_ortbench.core.outcome import Accuracy, Flag
+from pytest_ortbench.analysis.validity import flags_of
+from pytest_ortbench.core.gate import GateResult, MetricVerdict
+from pytest_ortbench.core.outcome import Accuracy, CaseResult, Flag, OutputCheck
 from pytest_ortbench.core.run import Canary, Machine
 from tests.results_factory import (
     make_accuracy,
@@ -208,9 +210,61 @@ def test_placement_and_accuracy_that_got_lost_are_worse():
     )
     result = judged(result_of(3_000_000), after)
     assert result.failures == (
-        "accuracy: outputs were compared in the baseline and are not now: no reference: it died",
+        "accuracy: accuracy could be judged in the baseline and can't be now: "
+        "no reference: it died",
         "placement: the contender has no number",
     )
+
+
+def _accuracy_verdict(before: CaseResult, after: CaseResult) -> MetricVerdict:
+    flagged = [dataclasses.replace(one, flags=flags_of(one)) for one in (before, after)]
+    verdicts = judge_metrics(Side(result=flagged[0]), Side(result=flagged[1]), CaseRules())
+    (verdict,) = (one for one in verdicts if one.metric == "accuracy")
+    return verdict
+
+
+def with_accuracy(accuracy: Accuracy | None, nonfinite: int = 0) -> CaseResult:
+    check = OutputCheck(run="first", nonfinite=nonfinite, constant=False, digest="d")
+    measured = make_measurement(output_checks=[check])
+    return dataclasses.replace(make_result(measurements=[measured]), accuracy=accuracy)
+
+
+@pytest.mark.parametrize(
+    ("accuracy", "nonfinite", "reason"),
+    [
+        (make_accuracy(sqnr_db=None), 7, "both sides are NONFINITE"),
+        (make_accuracy(sqnr_db=9.0), 0, "both sides are INACCURATE"),
+        (
+            Accuracy(reason="the graph draws random numbers (RandomNormal)"),
+            0,
+            "accuracy can be judged on neither side: the graph draws random numbers (RandomNormal)",
+        ),
+        (
+            None,
+            0,
+            "accuracy can be judged on neither side: outputs were not compared with a reference",
+        ),
+    ],
+)
+def test_what_is_wrong_or_unknown_on_both_sides_is_not_the_same(accuracy, nonfinite, reason):
+    side = with_accuracy(accuracy, nonfinite)
+    verdict = _accuracy_verdict(side, side)
+    assert (verdict.verdict, verdict.reason) == ("informs", reason)
+
+
+def test_nan_on_the_new_side_is_worse():
+    fine = with_accuracy(make_accuracy(sqnr_db=None))
+    verdict = _accuracy_verdict(fine, with_accuracy(make_accuracy(sqnr_db=None), 7))
+    assert (verdict.verdict, verdict.reason) == ("worse", "NONFINITE: 7 values in the first run")
+    assert _accuracy_verdict(fine, fine).verdict == "same"
+
+
+def test_a_cut_warm_up_is_no_matter_of_answers():
+    fine = with_accuracy(make_accuracy(sqnr_db=None))
+    short = make_measurement([3_000_000])
+    cold = dataclasses.replace(short.warm_up, steady=False, rule="cut off")
+    slow = dataclasses.replace(fine, measurements=(dataclasses.replace(short, warm_up=cold),))
+    assert _accuracy_verdict(fine, slow).verdict == "same"
 
 
 def test_other_numbers_that_got_lost_are_warned_of_and_fail_if_they_were_asked_for():
