@@ -170,9 +170,7 @@ class Engine:
                     hint="Measure it again, without --ort-resume",
                 )
             )
-        return replace(
-            earlier, case=replace(case, variant=replace(case.variant, extent=timed.extent))
-        )
+        return replace(earlier, case=self._counted(case) if self.counted else case)
 
     def _counted(self, case: Case) -> Case:
         """The case with the extent of its file, counted once for each set of shapes."""

@@ -7,6 +7,7 @@ configuration and the command line. What the stored case needs and nobody gives 
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -20,6 +21,8 @@ from pytest_ortbench.plan.session_options import GRAPH_LEVELS, SPINNING
 
 #: The label of the interpreter that runs the command.
 _CURRENT = "current"
+#: A plug-in may have a name that nobody here has heard of, but no other characters.
+_PROVIDER = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,6 +127,12 @@ def request_of(
                 place=stored.case_id,
                 hint="The document was changed by hand or by another program",
             )
+    if not _PROVIDER.fullmatch(stored.provider.alias):
+        raise UsageError(
+            f"{stored.provider.alias!r} is no name of an execution provider",
+            place=stored.case_id,
+            hint="The document was changed by hand or by another program",
+        )
     return PlanRequest(
         models=(given.model or _model_spec(stored, root, catalogue),),
         providers=(stored.provider.label,),

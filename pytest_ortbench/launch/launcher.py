@@ -174,12 +174,13 @@ class ProcessLauncher:
         process = self._start(case.runtime, f"{case.case_id}-spread")
         try:
             files = _files(process, deadline, case)
-            question = MeasureSpread(
-                case=files.source(case),
-                reference=files.send(reference, reference.name),
-                magnitudes=magnitudes,
-            )
-            return ask(process, question, ReferenceSpread, deadline, case)
+            with seal.source(case).held():
+                question = MeasureSpread(
+                    case=files.source(case),
+                    reference=files.send(reference, reference.name),
+                    magnitudes=magnitudes,
+                )
+                return ask(process, question, ReferenceSpread, deadline, case)
         finally:
             process.close()
 

@@ -1,0 +1,279 @@
+"""Nothing that a run document says is started, loaded, opened or written, in whatever field."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, ClassVar
+
+import matplotlib.figure
+import pytest
+
+from pytest_ortbench.cli.application import run
+from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.core.outcome import CaseResult, Failure
+from pytest_ortbench.engine import engine as engine_module
+from pytest_ortbench.engine import planned_again
+from pytest_ortbench.engine.engine import Engine
+from pytest_ortbench.engine.planned_again import PlannedAgain
+from pytest_ortbench.launch import launcher as launcher_module
+from pytest_ortbench.launch.launcher import ProcessLauncher
+from pytest_ortbench.plan.matrix import Planned
+from pytest_ortbench.schema.wire import to_plain
+from tests.canaries import (
+    CANARY,
+    KEY,
+    Place,
+    decoded,
+    deeds,
+    document_of,
+    grown,
+    planted,
+    planted_alone,
+)
+from tests.engine.test_passes import Listener
+from tests.launch.cases import case_of, relu
+from tests.results_factory import make_result, make_run
+
+#: Imported before anything is heard.
+DRAWS = matplotlib.figure
+
+
+class Recorder:
+    """Stands for a worker's process: keeps what would be started and sent, and fails."""
+
+    seen: ClassVar[list[str]] = []
+
+    def __init__(self, runtime: object, **others: object) -> None:
+        del others
+        self.seen.append(json.dumps(to_plain(runtime)))
+        self.closed = False
+
+    def begin(self, question: object, deadline: float) -> None:
+        del deadline
+        self.seen.append(json.dumps(to_plain(question)))
+
+    def finish(self, *_: object) -> object:
+        raise WorkerError(Failure(kind="error", phase="start", message="nothing was started"))
+
+    def read_log(self) -> str:
+        return ""
+
+    def close(self) -> None:
+        self.closed = True
+
+
+@pytest.fixture
+def sent(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What workers would be started with and asked."""
+    Recorder.seen = []
+    monkeypatch.setattr(launcher_module, "WorkerProcess", Recorder)
+    return Recorder.seen
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a model, where commands run."""
+    folder = tmp_path / "project"
+    folder.mkdir()
+    relu(folder / "m.onnx")
+    monkeypatch.chdir(folder)
+    return folder
+
+
+@pytest.fixture
+def document(project: Path) -> dict[str, Any]:
+    """A valid document of a run of that model."""
+    return document_of(make_run([make_result(case=case_of(project / "m.onnx"))]))
+
+
+def _in_case(places: list[Place]) -> list[Place]:
+    """The places that are in what was asked for, where commands, libraries and paths stand."""
+    return [place for place in places if place[:3] == ("cases", 0, "case")]
+
+
+def test_the_places_are_those_of_the_types(document: dict[str, Any]) -> None:
+    """Some of them named here, so that a walk that finds none does not pass for a proof."""
+    made = grown(document)
+    places = made.places
+    assert decoded(made.document) is not None
+    named = {".".join(str(part) for part in place[3:]) for place in _in_case(places)}
+    assert named >= {
+        "runtime.command.0", f"runtime.environment.{KEY}", "runtime.environment.key",
+        "runtime.plugins.key", "runtime.requirements.0", "provider.library",
+        "provider.options.key", "session.custom_ops.0", "session.entries.key", "stages",
+        "dataset.path", "dataset.function", "sampling.load_logs", "inputs.0.path", "model.path",
+        "model.reference.path", "model.external_files.0", "variant.path",
+        "variant.external_files.0",
+    }  # fmt: skip
+    assert len(places) > 150
+
+
+def _each(document: dict[str, Any]) -> Iterator[tuple[Place, CaseResult, dict[str, Any]]]:
+    """Each place of a case with a canary in it and the rest valid; refused documents left out."""
+    made = grown(document)
+    for place in _in_case(made.places):
+        # Alone, so that nothing else ends it earlier.
+        changed = planted_alone(document, made, place)
+        read = decoded(changed)
+        if read is not None:
+            yield place, read.cases[0], changed
+
+
+def _profile_each(document: dict[str, Any], sent: list[str]) -> list[str]:
+    """What profiles of stored cases did with canaries, one place after the other."""
+    leaks: list[str] = []
+    file = Path.cwd().parent / "theirs.json"
+    tried = 0
+    for place, result, changed in _each(document):
+        file.write_text(json.dumps(changed))
+        sent.clear()
+        case_id = result.case.case_id
+        with deeds() as found:
+            run(["profile", case_id, f"--run={file}"])
+            run(["profile", case_id, f"--run={file}", "--model=m.onnx", "--runtimes=current"])
+        tried += bool(sent)
+        leaks += [f"{place}: {each}" for each in (*found, *sent) if CANARY in each]
+    # Not all are refused before anything would start.
+    assert tried > 10
+    return leaks
+
+
+def test_a_profile_of_a_stored_case_uses_none_of_it(
+    document: dict[str, Any], sent: list[str]
+) -> None:
+    assert _profile_each(document, sent) == []
+
+
+def test_a_leak_of_profile_would_be_seen(
+    document: dict[str, Any], sent: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        planned_again, "choose", lambda stored, *_: PlannedAgain(planned=Planned(case=stored))
+    )
+    leaks = "\n".join(_profile_each(document, sent))
+    for place in ("'command', 0", "'custom_ops', 0", "'library'"):
+        assert place in leaks
+
+
+def _resume_each(document: dict[str, Any], sent: list[str]) -> list[str]:
+    """What passes on results of a journal would start and ask."""
+    leaks: list[str] = []
+    for place, stored, _ in _each(document):
+        planned = Planned(case=case_of(Path("m.onnx").absolute()))
+        listener, key = Listener(), planned.case.key
+        sent.clear()
+        with deeds() as found:
+            engine = Engine(
+                launcher=ProcessLauncher(),
+                header=make_run(),
+                listener=listener,
+                finished={key: stored},
+                passes={key: {"profile", "soak", "stages", "task", "load:offline"}},
+            )
+            result = engine.result(planned)
+            engine.close()
+        leaks += [f"{place}: {each}" for each in (*found, *sent) if CANARY in each]
+        if engine.resumed and CANARY in repr(result.case.runtime):
+            leaks.append(f"{place}: stands in the result")
+    return leaks
+
+
+def test_a_journal_gives_numbers_and_nothing_to_start(
+    document: dict[str, Any], sent: list[str]
+) -> None:
+    assert _resume_each(document, sent) == []
+
+
+def test_a_leak_of_a_resumed_run_would_be_seen(
+    document: dict[str, Any], sent: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine_module, "taken_over", lambda result, planned: result)  # noqa: ARG005
+    monkeypatch.setattr(
+        Engine,
+        "_with_file",
+        lambda engine, earlier, planned: earlier,  # noqa: ARG005
+    )
+    leaks = "\n".join(_resume_each(document, sent))
+    for place in ("'command', 0", "'custom_ops', 0", "'stages'", "'dataset', 'path'"):
+        assert place in leaks
+
+
+def _model_in(run: str) -> str:
+    name: str = json.loads(Path(run).read_text())["cases"][0]["case"]["model"]["name"]
+    return name
+
+
+#: Every command that reads a run document.
+READERS: dict[str, Callable[[str], list[str]]] = {
+    "show": lambda run: ["show", run],
+    "report": lambda run: ["report", run, "--output=out/page.html"],
+    "report beside": lambda run: ["report", run],
+    "compare": lambda run: ["compare", f"one={run}", "other.json", "--plots=out/plots"],
+    "compare page": lambda run: ["compare", run, "other.json", "--format=html", "-oout/c.html"],
+    "export": lambda run: ["export", run, "--format=json", "--output=out/rows.json"],
+    "plot": lambda run: ["plot", run, "--format=svg"],
+    "merge": lambda run: ["merge", run, "--output=out/merged.json"],
+    "merge into results": lambda run: ["merge", run, "--any-host"],
+    "trend": lambda run: ["trend", "results", "--plot=out/trend.svg"],  # noqa: ARG005
+    "gate": lambda run: ["gate", "other.json", run],
+    "badge": lambda run: ["badge", run, _model_in(run), "--output=out/badge.svg"],
+    "schema": lambda run: ["schema", run],
+}
+
+
+def _full_of_canaries(document: dict[str, Any], start: str) -> dict[str, Any]:
+    """The document with a canary wherever a document may hold one."""
+    made = grown(document)
+    full, places = made.document, made.places
+    accepted: list[Place] = []
+    # Keys last, and inner ones first: they rename what other places go through.
+    for place in sorted(places, key=lambda place: (place[-1] == KEY, -len(place))):
+        if decoded(planted(full, *accepted, place)) is not None:
+            accepted.append(place)
+    assert len(accepted) > 50
+    return planted(full, *accepted, start=start)
+
+
+@pytest.mark.parametrize("start", ["/", "../"])
+def test_no_reader_does_anything_with_what_a_document_says(
+    project: Path, document: dict[str, Any], sent: list[str], start: str
+) -> None:
+    (project / "out").mkdir()
+    theirs = project / "results" / "theirs"
+    theirs.mkdir(parents=True)
+    (project / "other.json").write_text(json.dumps(document))
+    full = _full_of_canaries(document, start)
+    (theirs / "run.json").write_text(json.dumps(full))
+    codes: dict[str, int] = {}
+    for name, arguments in READERS.items():
+        with deeds() as found:
+            codes[name] = run(arguments(str(theirs / "run.json")))
+        assert found == [], name
+    # Each got through the whole document.
+    assert {name for name, code in codes.items() if code != 0} == {"gate"}
+    assert sent == []
+    assert list(project.parent.rglob(CANARY)) == []
+
+
+DEEDS: dict[str, Callable[[str], object]] = {
+    "write": lambda path: Path(path).write_bytes(b""),
+    "read": lambda path: Path(path).read_bytes(),
+    "start": lambda path: subprocess.run([path], check=True),
+    "load": ctypes.CDLL,
+    "make a folder": lambda path: Path(path).mkdir(),
+    "rename": lambda path: Path("there").rename(path),
+    "execute": lambda path: exec(compile("", path, "exec"), {}),
+}
+
+
+@pytest.mark.parametrize("deed", sorted(DEEDS))
+def test_a_deed_would_be_heard(deed: str) -> None:
+    path = f"/{CANARY}/0/it"
+    with deeds() as found, suppress(OSError):
+        DEEDS[deed](path)
+    assert found
