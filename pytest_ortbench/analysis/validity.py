@@ -156,6 +156,11 @@ def _threads(result: CaseResult) -> str:
     return ""
 
 
+def _unconfirmed(result: CaseResult) -> str:
+    doubts = {name: why for each in result.measurements for name, why in each.unconfirmed.items()}
+    return "; ".join(f"{name}: {why}" for name, why in doubts.items())
+
+
 def _resolution(result: CaseResult) -> str:
     shares = [
         samples.clock_pair_ns / max(1, statistic_of(samples, 50).value_ns)
@@ -318,6 +323,7 @@ _RULES: dict[str, Callable[[CaseResult], str]] = {
     "THROTTLED": _throttled,
     "THREADS>CPUS": _threads,
     "PARTIAL": _partial,
+    "UNCONFIRMED": _unconfirmed,
     "RESOLUTION": _resolution,
     "LOW-N": _low_n,
     "WARM-UP": _warm_up,

@@ -71,7 +71,7 @@ def did_you_mean(value: str, known: Iterable[str], more: str = "") -> str:
         more: A further sentence of the hint.
     """
     words = sorted(set(known))
-    near = _nearest(value, words)
+    near = nearest(value, words)
     if near:
         return f"Did you mean {near!r}? {more}".rstrip()
     listed = "Known: " + ", ".join(words) if words else "None is known"
@@ -81,13 +81,13 @@ def did_you_mean(value: str, known: Iterable[str], more: str = "") -> str:
 def near_and_known(value: str, known: Iterable[str]) -> str:
     """Return the nearest known word, if one is near, and the list of all, in their order."""
     words = list(dict.fromkeys(known))
-    near = _nearest(value, words)
+    near = nearest(value, words)
     guess = f"Did you mean {near!r}? " if near else ""
     return f"{guess}Known: {', '.join(words)}" if words else "None is known"
 
 
-def _nearest(value: str, words: Iterable[str]) -> str:
-    """The nearest word, empty if none is near."""
+def nearest(value: str, words: Iterable[str]) -> str:
+    """Return the nearest word, empty if none is near."""
     lowered = {word.lower(): word for word in words}
     near = difflib.get_close_matches(value.lower(), lowered, n=1, cutoff=0.6)
     return lowered[near[0]] if near else ""

@@ -87,6 +87,13 @@ FLAGS: dict[str, FlagKind] = dict(
             "See ops_elsewhere for the operators that the provider did not take.",
         ),
         _kind(
+            "UNCONFIRMED",
+            "notes",
+            "an option was given of which nothing proves that it does something",
+            "The HTML report and the document name it; take the number as that of the case without "
+            "it, unless you know better.",
+        ),
+        _kind(
             "RESOLUTION",
             "notes",
             "reading the clock costs more than 1 % of the median",

@@ -288,7 +288,10 @@ class Measurement:
         threads: Intra-op threads in force.
         threads_source: Why that number: ``option``, ``affinity``, ``cgroup v2 quota``, ….
         cpus: CPUs that the process may use (a quota counts as its ceiling).
-        options_in_force: Provider options that the session reads back.
+        options_in_force: Provider options that the session reads back, as far as that confirms
+            anything.
+        unconfirmed: Options of session and provider of which nothing proves that they do
+            something, and why.
         output_checks: First, middle and last run.
         stop: Why the measuring ended: ``target``, ``budget`` or ``timeout``.
         overhead_ns: Wall time of this worker outside warm-up and timed blocks.
@@ -304,6 +307,7 @@ class Measurement:
     threads_source: str = ""
     cpus: int = 0
     options_in_force: dict[str, str] = field(default_factory=dict)
+    unconfirmed: dict[str, str] = field(default_factory=dict)
     output_checks: tuple[OutputCheck, ...] = ()
     stop: str = "budget"
     overhead_ns: int = 0

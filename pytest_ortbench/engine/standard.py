@@ -169,6 +169,7 @@ def _one_worker(
             threads_source=worker.threads_source,
             cpus=worker.cpus,
             options_in_force=worker.options_in_force,
+            unconfirmed=worker.unconfirmed,
             output_checks=tuple(checks),
             stop=stop,
             overhead_ns=time.monotonic_ns() - began - timed_ns,

@@ -84,6 +84,7 @@ class ProcessWorker:
         self.threads_source = opened.threads_source
         self.cpus = opened.cpus
         self.options_in_force = opened.options_in_force
+        self.unconfirmed = opened.unconfirmed
         self.clock_pair_ns = opened.clock_pair_ns
         self.no_energy = opened.no_energy
 

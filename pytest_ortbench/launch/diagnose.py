@@ -120,9 +120,6 @@ def _options(evidence: Evidence) -> Failure | None:
         return failure_of(
             evidence, "error", readable(text), "Correct --ort-provider-option, or leave it out"
         )
-    if evidence.refusal.error == "EntryUnknown":
-        hint = "Correct --ort-session-option, or use an ONNX Runtime that has it"
-        return failure_of(evidence, "error", readable(text), hint)
     if evidence.refusal.error == "LevelMissing":
         return failure_of(evidence, "unsupported", readable(text), "Choose another --ort-graph-opt")
     if evidence.refusal.error == "NotBindable":

@@ -57,6 +57,7 @@ class ReplayWorker:
         self.threads_source = measurement.threads_source
         self.cpus = measurement.cpus
         self.options_in_force = measurement.options_in_force
+        self.unconfirmed = measurement.unconfirmed
         self.clock_pair_ns = measurement.samples.clock_pair_ns
         energy = result.energy
         self.no_energy = energy.reason if energy is not None and not energy.windows else ""

@@ -65,6 +65,10 @@ class Worker(Protocol):
         """Provider options that the session reads back."""
 
     @property
+    def unconfirmed(self) -> dict[str, str]:
+        """Options of session and provider that nothing confirms, and why not."""
+
+    @property
     def clock_pair_ns(self) -> int:
         """Cost of a pair of clock readings."""
 

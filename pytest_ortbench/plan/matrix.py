@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pytest_ortbench.core.case import Case, InputSpec, Provider, Runtime, SessionConfig
-from pytest_ortbench.core.errors import UsageError, did_you_mean
 from pytest_ortbench.core.graph_capture import captures_graph
 from pytest_ortbench.core.model import Model, Variant
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.recipe import BASES, Conversion, Recipe
 from pytest_ortbench.core.run import Skip
+from pytest_ortbench.plan.dimensions import check_dims
 from pytest_ortbench.plan.feeding import Feeding, feed_of
 from pytest_ortbench.plan.feeds import (
     Workload,
@@ -28,6 +28,7 @@ from pytest_ortbench.plan.feeds import (
 )
 from pytest_ortbench.plan.file_contents import with_contents
 from pytest_ortbench.plan.provider_options import (
+    check_allowed,
     refuse_capture,
     refuse_session,
     with_options,
@@ -131,9 +132,13 @@ def build_plan(
             does not exist.
     """
     readable = [model for model in models if isinstance(model, Model)]
-    _check_dims(request.dims, readable)
-    _check_dims(request.sampling.soak_dims, readable, place="--ort-soak-dims")
+    check_dims(request.dims, readable)
+    check_dims(request.sampling.soak_dims, readable, place="--ort-soak-dims")
     points = list(_points(request))
+    check_allowed(
+        [provider for target in targets for provider in target.providers],
+        [point.session for point in points],
+    )
     makers = _Makers(recipes=_shipped() if recipes is None else recipes, own=own or {})
     left_out = [*skips, *makers.absent(readable, request.precisions)]
     entries: list[Planned] = []
@@ -373,27 +378,3 @@ def _unreadable(
                 sampling=request.sampling,
             )
             yield Planned(case=case, refusal=failure)
-
-
-def _check_dims(
-    dims: Mapping[str, tuple[int, ...]], models: Sequence[Model], *, place: str = "--ort-dims"
-) -> None:
-    known: set[str] = set()
-    for model in models:
-        known |= set(symbols_of(model))
-    unknown = [name for name in dims if name not in known]
-    if unknown and models:
-        raise UsageError(
-            f"no model has a dimension named {unknown[0]!r}",
-            place=place,
-            hint=did_you_mean(unknown[0], known),
-        )
-    for model in models:
-        for name in batch_symbols(model):
-            if 0 in dims.get(name, ()):
-                raise UsageError(
-                    f"{name}:0 is too small: {name!r} is the batch axis of model {model.name!r}, "
-                    "the least is 1",
-                    place=place,
-                    hint=f"Write e.g. {name}:1, or --ort-batch-sizes=1",
-                )

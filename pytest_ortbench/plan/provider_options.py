@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from pytest_ortbench.core.case import Provider, SessionConfig
@@ -127,11 +127,40 @@ def refuse_capture(provider: Provider, io: str, callers: int = 1) -> Failure | N
     return None
 
 
-def refuse_session(provider: Provider, session: SessionConfig) -> Failure | None:
-    """Say what DirectML would change about a session by itself, ``None`` where it changes nothing.
+#: Config entry that makes nodes on the CPU an error; naming the CPU provider is one as well then.
+NO_CPU = "session.disable_cpu_ep_fallback"
 
-    ONNX Runtime runs it without memory patterns and sequentially, whatever was asked for.
+
+def forbids(provider: Provider, session: SessionConfig) -> bool:
+    """Whether a session option forbids the provider that was asked for."""
+    return provider.alias == "cpu" and session.entries.get(NO_CPU) == "1"
+
+
+def check_allowed(providers: Sequence[Provider], sessions: Sequence[SessionConfig]) -> None:
+    """Refuse a run whose session options forbid the only provider that it asks for.
+
+    Raises:
+        UsageError: if they do.
     """
+    if providers and all(forbids(each, session) for each in providers for session in sessions):
+        raise UsageError(
+            f"{NO_CPU}=1 forbids the CPU, and cpu is the only provider asked for",
+            place="--ort-session-option",
+            hint="Name the provider that is meant with --ort-providers, or leave the option out",
+        )
+
+
+def refuse_session(provider: Provider, session: SessionConfig) -> Failure | None:
+    """Say why a session can't be as asked on a provider, ``None`` where it can.
+
+    DirectML changes some options by itself: ONNX Runtime runs it without memory patterns and
+    sequentially, whatever was asked for.
+    """
+    if forbids(provider, session):
+        return _refused(
+            f"{NO_CPU}=1 forbids the CPU, and cpu is the provider asked for",
+            "Leave cpu out, or use --ort-fallback=strict, which proves the same and allows cpu",
+        )
     if provider.alias != "dml":
         return None
     if session.execution_mode == "parallel":

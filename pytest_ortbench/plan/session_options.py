@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from pytest_ortbench.core.case import SessionConfig
 from pytest_ortbench.core.errors import UsageError, did_you_mean
+from pytest_ortbench.core.session_entries import DOCUMENTED
 
 _PLACE = "--ort-session-option"
 _BOOLS = {"1": True, "true": True, "0": False, "false": False}
@@ -34,7 +35,7 @@ def apply_session_options(config: SessionConfig, options: Mapping[str, str]) -> 
     entries = dict(config.entries)
     for key, value in options.items():
         if "." in key:
-            entries[key] = value
+            entries[key] = _documented(key, value)
         elif key in _INTEGERS:
             fields[key] = _positive(key, value)
         elif key in _FLAGS:
@@ -60,6 +61,19 @@ def with_spinning(config: SessionConfig, spinning: str) -> SessionConfig:
     """
     value = "1" if spinning == "on" else "0"
     return replace(config, entries={**config.entries, SPINNING: value})
+
+
+def _documented(key: str, value: str) -> str:
+    """The value of an entry; one that ONNX Runtime would take for the default is refused."""
+    values = DOCUMENTED.get(key, ())
+    if values and value not in values:
+        known = ", ".join(repr(word) for word in values)
+        raise UsageError(
+            f"{key}={value!r} means nothing to ONNX Runtime, which knows {known}",
+            place=_PLACE,
+            hint="Write one of them",
+        )
+    return value
 
 
 def _positive(key: str, value: str) -> int:

@@ -243,6 +243,7 @@ class Opened:
         options_in_force: What the session reads back for the asked provider.
         clock_pair_ns: Cost of a pair of clock readings.
         no_energy: Why the energy of the device can't be measured; empty if it can.
+        unconfirmed: Options of session and provider that nothing confirms, and why not.
     """
 
     info: RuntimeInfo
@@ -253,6 +254,7 @@ class Opened:
     options_in_force: dict[str, str]
     clock_pair_ns: int
     no_energy: str = ""
+    unconfirmed: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

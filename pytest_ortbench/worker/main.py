@@ -6,6 +6,7 @@ import os
 import sys
 import traceback
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -149,7 +150,7 @@ class Conversation:
             case StartUp():
                 from pytest_ortbench.worker.start_up import start_up  # most workers never need it
 
-                self._check_entries(question.case.session.entries)
+                self._check_entries(question.case)
                 return start_up(question, self._enter)
             case MeasureSpread():
                 return self._measure_spread(question)
@@ -157,9 +158,10 @@ class Conversation:
                 self._import()
                 return Done()
             case Open():
-                self._check_entries(question.case.session.entries)
+                unconfirmed = self._check_entries(question.case)
                 self._measured = MeasuredCase(question.case, self._enter, engines=question.engines)
-                return self._measured.open()
+                opened = self._measured.open()
+                return replace(opened, unconfirmed={**unconfirmed, **opened.unconfirmed})
         measured = self._measured
         if measured is None:
             raise RuntimeError(f"{type(question).__name__} before any case was opened")
@@ -196,14 +198,15 @@ class Conversation:
         self._enter("import")
         runtime.load()
 
-    def _check_entries(self, entries: Mapping[str, str]) -> None:
+    def _check_entries(self, case: Case) -> dict[str, str]:
         """Before anything is measured, since looking into the library takes memory."""
-        if entries:
-            from pytest_ortbench.worker.session_entries import require_known  # seldom needed
+        if not case.session.entries:
+            return {}
+        from pytest_ortbench.worker.session_entries import unconfirmed_entries  # seldom needed
 
-            self._import()
-            self._enter("session")
-            require_known(entries)
+        self._import()
+        self._enter("session")
+        return unconfirmed_entries(case)
 
     def _inspect(self, question: Inspect) -> Answer:
         from pytest_ortbench.worker.inspection import inspect  # imports packages of plug-ins

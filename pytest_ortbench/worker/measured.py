@@ -50,8 +50,9 @@ from pytest_ortbench.worker.inspection import describe_measured
 from pytest_ortbench.worker.memory import MemoryWatch, best_source
 from pytest_ortbench.worker.probe import initialise
 from pytest_ortbench.worker.profiling import profile
+from pytest_ortbench.worker.provider_options import OptionEvidence
 from pytest_ortbench.worker.runtime import allowed, load
-from pytest_ortbench.worker.session import create, options_in_force, session_options
+from pytest_ortbench.worker.session import create, session_options
 from pytest_ortbench.worker.timing import clock_pair_ns, median
 from pytest_ortbench.worker.warm_up import least_seconds, warm_up
 
@@ -82,6 +83,7 @@ class MeasuredCase:
         self.session: InferenceSession | None = None
         self.feeds: Mapping[str, object] = {}
         self._enter = enter
+        self._options = OptionEvidence(case.provider)
         self._provider, self._cache = with_cache(case, engines)
         self._uncaptured = without_capture(self._provider)
         self._others: list[InferenceSession] = []
@@ -113,6 +115,7 @@ class MeasuredCase:
         self.feeds = make_feeds(self.case.inputs, seed=self.case.seed)
         self._enter("session")
         provider_ns = initialise(self.case.provider, threads=self._threads)
+        self._options.try_out(threads=self._threads)
         self._device.note_context()
         gc.collect()
         self._watch = MemoryWatch(best_source())
@@ -147,6 +150,7 @@ class MeasuredCase:
             threads_source=self._threads_source,
             cpus=self._cpus,
             options_in_force=self._options_in_force(self.session),
+            unconfirmed=self._options.unconfirmed,
             clock_pair_ns=clock_pair_ns(),
             no_energy=why_no_meter(self.case.provider),
         )
@@ -214,12 +218,9 @@ class MeasuredCase:
         self._enter("profile")
         self._release()
         self._provider = self._uncaptured
+        file, config = self.case.variant.path, self.case.session
         placement, self.session = profile(
-            self.case.variant.path,
-            self._provider,
-            self.case.session,
-            self.feeds,
-            threads=self._threads,
+            file, self._provider, config, self.feeds, threads=self._threads
         )
         return placement
 
@@ -363,7 +364,7 @@ class MeasuredCase:
         gc.collect()
 
     def _options_in_force(self, session: InferenceSession) -> dict[str, str]:
-        options = options_in_force(session, self.case.provider.name)
+        options = self._options.in_force(session)
         if self.case.io == "device":
             device, index = device_of(self.case.provider)
             options["io_binding"] = f"{device}:{index}"

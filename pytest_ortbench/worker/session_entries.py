@@ -6,41 +6,123 @@ Which ones it knows is nowhere to be asked; but each stands as a constant in its
 from __future__ import annotations
 
 import mmap
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
+from pytest_ortbench.core.case import Case, Provider
+from pytest_ortbench.core.errors import WorkerError, nearest
+from pytest_ortbench.core.outcome import Failure
+from pytest_ortbench.core.session_entries import is_documented
+from pytest_ortbench.worker.plugins import is_bundled, plugin_of
 from pytest_ortbench.worker.runtime import load
 
 #: Beginnings of the keys that ONNX Runtime itself reads. Others belong to custom operators and
-#: providers (``ep.``), whose libraries may be anywhere.
-_OWN = ("session.", "optimization.")
-_LIBRARIES = ("onnxruntime_pybind11_state*", "libonnxruntime.*", "onnxruntime.dll")
+#: providers, whose libraries may be anywhere.
+_OWN = ("session.", "optimization.", "mlas.", "ep.context_", "ep.share_ep_", "ep.stop_share_ep_")
+_LIBRARIES = (
+    *("onnxruntime_pybind11_state*", "libonnxruntime.*", "onnxruntime.dll"),
+    *("libonnxruntime_providers_*", "onnxruntime_providers_*.dll"),
+)
+_CPU = "CPUExecutionProvider"
+_KEY = re.compile(rb"((?:session|optimization|mlas|ep)\.[A-Za-z0-9_.]{2,80})\0")
 
 
-class EntryUnknown(Exception):
-    """This ONNX Runtime does not know a session config entry, and would drop it silently."""
+def unconfirmed_entries(case: Case) -> dict[str, str]:
+    """Return the entries of a case of which nothing proves that they do something, and why.
 
-
-def require_known(keys: Iterable[str]) -> None:
-    """Refuse an entry that would be dropped.
+    An entry is confirmed where this ONNX Runtime knows the key, the value is one of those that it
+    documents, and the key is no other provider's.
 
     Raises:
-        EntryUnknown: for the first one.
+        WorkerError: for the first entry that nothing in this process could read.
     """
+    entries = case.session.entries
+    if not entries:
+        return {}
     ort, _ = load()
-    own = [key for key in keys if key.startswith(_OWN)]
-    if not own:
-        return
     folder = Path(ort.__path__[0]) / "capi"
-    libraries = [file for pattern in _LIBRARIES for file in folder.glob(pattern) if file.is_file()]
-    for key in own:
-        if libraries and not any(_holds(file, key) for file in libraries):
-            raise EntryUnknown(
-                f"ONNX Runtime {ort.__version__} does not know the session option {key!r}"
+    own = [file for pattern in _LIBRARIES for file in folder.glob(pattern) if file.is_file()]
+    others = _other_libraries(case)
+    found: dict[str, str] = {}
+    for key, value in entries.items():
+        if not own:
+            found[key] = "the libraries of this ONNX Runtime can't be looked into"
+        elif any(_holds(file, key) for file in own):
+            found[key] = _why_unconfirmed(key, value, case.provider)
+        elif key.startswith(_OWN) or not (others or _may_be_read_elsewhere(case)):
+            raise _unknown(key, ort.__version__, own)
+        else:
+            names = ", ".join(file.name for file in others if _holds(file, key))
+            found[key] = (
+                f"it stands in {names}, which says nothing when it reads it"
+                if names
+                else "ONNX Runtime does not know it, and whoever else reads it does not say so"
             )
+    return {key: why for key, why in found.items() if why}
+
+
+def _why_unconfirmed(key: str, value: str, provider: Provider) -> str:
+    owner = re.match(r"ep\.([A-Za-z0-9]+)\.", key)
+    names = {provider.alias.lower(), provider.name.lower()}
+    names.add(provider.name.lower().removesuffix("executionprovider"))
+    if owner is not None and owner[1].lower() not in names:
+        return f"it is an option of {owner[1]}, and the provider is {provider.alias}"
+    if owner is None and key.startswith("ep.") and provider.name == _CPU:
+        return "it is for providers that compile a part of the graph, and cpu compiles none"
+    if is_documented(key, value):
+        return ""
+    return f"ONNX Runtime knows the key; whether {value!r} means something to it is not documented"
+
+
+def _may_be_read_elsewhere(case: Case) -> bool:
+    """Whether libraries that are not at hand here may read entries: those of a plug-in."""
+    return is_bundled(case.provider.name)
+
+
+def _other_libraries(case: Case) -> list[Path]:
+    """Libraries of the case that may read entries of their own."""
+    libraries = [*case.session.custom_ops, case.provider.library]
+    try:
+        plugin = plugin_of(case.provider) if case.provider.library else None
+    except Exception:  # noqa: BLE001 - creating the session tells what is wrong with it
+        plugin = None
+    libraries.append(plugin.library if plugin is not None else "")
+    return [Path(library) for library in dict.fromkeys(libraries) if library]
+
+
+def _unknown(key: str, version: str, libraries: Sequence[Path]) -> WorkerError:
+    near = nearest(key, _known_keys(libraries))
+    guess = f"Did you mean {near!r}? " if near else ""
+    return WorkerError(
+        Failure(
+            kind="error",
+            phase="session",
+            message=f"ONNX Runtime {version} does not know the session option {key!r}",
+            hint=f"{guess}Correct --ort-session-option, or use an ONNX Runtime that has it",
+        )
+    )
+
+
+def _known_keys(libraries: Iterable[Path]) -> list[str]:
+    keys: dict[str, None] = {}
+    for library in libraries:
+        with _content(library) as data:
+            keys.update((match[1].decode("ascii"), None) for match in _KEY.finditer(data))
+    return list(keys)
 
 
 def _holds(file: Path, key: str) -> bool:
     """Whether the key is a whole constant of a library: a zero ends it."""
+    try:
+        with _content(file) as data:
+            return data.find(key.encode("utf-8", "replace") + b"\0") >= 0
+    except (OSError, ValueError):  # gone, or empty
+        return False
+
+
+@contextmanager
+def _content(file: Path) -> Iterator[mmap.mmap]:
     with file.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as data:
-        return data.find(key.encode("utf-8") + b"\0") >= 0
+        yield data

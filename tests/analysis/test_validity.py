@@ -604,3 +604,12 @@ def test_nan_in_the_inputs_is_said_even_where_the_outputs_are_numbers():
     assert detail(result, "NAN-INPUTS") == "2 of their values"
     assert detail(make_result(), "NAN-INPUTS") is None
     assert FLAGS["NAN-INPUTS"].severity == "notes"
+
+
+def test_options_that_nothing_confirms_are_named_with_their_reason() -> None:
+    result = make_result()
+    doubtful = replace(result.measurements[0], unconfirmed={"acme.speed": "nobody says so"})
+    told = replace(result, measurements=(doubtful, *result.measurements[1:]))
+    flags = {flag.name: flag.detail for flag in flags_of(told)}
+    assert flags["UNCONFIRMED"] == "acme.speed: nobody says so"
+    assert "UNCONFIRMED" not in {flag.name for flag in flags_of(result)}

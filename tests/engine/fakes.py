@@ -43,6 +43,7 @@ class FakeWorker:
         self.info, self.startup = RECORDED.runtime, RECORDED.startup
         self.threads, self.threads_source, self.cpus = owner.threads, "affinity", 2
         self.options_in_force: dict[str, str] = {}
+        self.unconfirmed: dict[str, str] = {}
         self.clock_pair_ns = 100
         self.no_energy = ""
 

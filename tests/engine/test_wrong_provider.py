@@ -59,7 +59,8 @@ class InProcess:
         facts = opened.open()
         for name in ("info", "startup", "threads", "threads_source", "cpus", "no_energy"):
             setattr(opened, name, getattr(facts, name))
-        opened.options_in_force, opened.clock_pair_ns = {}, facts.clock_pair_ns
+        opened.options_in_force, opened.unconfirmed = {}, {}
+        opened.clock_pair_ns = facts.clock_pair_ns
         opened.profile = opened.placement
         if case.dataset is not None:
             score = functools.partial(opened.task, case.dataset)

@@ -270,3 +270,33 @@ def test_a_captured_graph_is_a_label_of_its_own_and_needs_bound_inputs() -> None
         (4, 1, False),
         (4, 2, False),
     ]
+
+
+NO_CPU = {"session.disable_cpu_ep_fallback": "1"}
+
+
+def test_a_run_that_forbids_its_only_provider_is_refused() -> None:
+    with pytest.raises(UsageError) as raised:
+        build_plan(PlanRequest(models=(), session_options=NO_CPU), [make_model()], [CURRENT])
+    assert str(raised.value).startswith(
+        "--ort-session-option: session.disable_cpu_ep_fallback=1 forbids the CPU, and cpu is the "
+        "only provider asked for."
+    )
+
+
+def test_beside_another_provider_the_cpu_is_a_row_that_can_t_run() -> None:
+    target = Target(runtime=Runtime(), providers=(CPU, CUDA))
+    plan = build_plan(PlanRequest(models=(), session_options=NO_CPU), [make_model()], [target])
+    cpu, cuda = plan.entries
+    assert cpu.refusal is not None
+    assert (cpu.refusal.kind, cuda.refusal) == ("unsupported", None)
+    off = {"session.disable_cpu_ep_fallback": "0"}
+    request = PlanRequest(models=(), session_options=off)
+    assert build_plan(request, [make_model()], [CURRENT]).entries[0].refusal is None
+
+
+@pytest.mark.parametrize("value", ["yes", "true", "2", "on", ""])
+def test_a_value_that_onnx_runtime_would_ignore_is_refused(value: str) -> None:
+    request = PlanRequest(models=(), session_options={"session.disable_prepacking": value})
+    with pytest.raises(UsageError, match="means nothing to ONNX Runtime, which knows '0', '1'"):
+        build_plan(request, [make_model()], [CURRENT])

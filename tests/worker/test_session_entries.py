@@ -1,35 +1,135 @@
-"""Session config entries that ONNX Runtime would drop."""
+"""Session config entries: dropped ones are refused, and doubtful ones told."""
 
 from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
 
 import onnxruntime
 import pytest
 
-from pytest_ortbench.worker.session_entries import EntryUnknown, require_known
+from pytest_ortbench.core.case import Case, Provider, SessionConfig
+from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.core.session_entries import DOCUMENTED, is_documented
+from pytest_ortbench.worker import session_entries
+from pytest_ortbench.worker.session_entries import unconfirmed_entries
+from tests.results_factory import make_case
+
+CUDA = Provider(alias="cuda", name="CUDAExecutionProvider")
+
+
+def case_of(
+    *, provider: Provider | None = None, custom_ops: tuple[str, ...] = (), **entries: str
+) -> Case:
+    case = make_case()
+    return replace(
+        case,
+        provider=case.provider if provider is None else provider,
+        session=SessionConfig(
+            entries={key.replace("__", "."): value for key, value in entries.items()},
+            custom_ops=custom_ops,
+        ),
+    )
+
+
+def with_entry(key: str, value: str = "1", **more: object) -> Case:
+    case = case_of(**more)  # type: ignore[arg-type]
+    return replace(case, session=replace(case.session, entries={key: value}))
 
 
 @pytest.mark.parametrize(
-    "key",
+    ("key", "value"),
     [
-        "session.intra_op.allow_spinning",
-        "session.disable_prepacking",
-        "session.force_spinning_stop",
-        "optimization.enable_gelu_approximation",
-        # Of custom operators and providers, whose libraries may be anywhere.
-        "acme.speed",
-        "ep.acme.speed",
+        ("session.intra_op.allow_spinning", "0"),
+        ("session.disable_prepacking", "1"),
+        ("session.force_spinning_stop", "1"),
+        ("optimization.enable_gelu_approximation", "1"),
+        ("optimization.disable_specified_optimizers", "ConstantFolding"),
+        ("session.qdq_matmulnbits_accuracy_level", "4"),
     ],
 )
-def test_what_it_reads_passes(key: str) -> None:
-    require_known([key])
+def test_what_it_reads_is_confirmed(key: str, value: str) -> None:
+    assert is_documented(key, value)
+    assert unconfirmed_entries(with_entry(key, value)) == {}
 
 
 @pytest.mark.parametrize(
-    "key", ["session.foo", "session.intra_op", "session.disable_prepackin", "optimization.fast"]
+    ("key", "near"),
+    [
+        ("session.foo", ""),
+        ("session.intra_op", ""),
+        ("session.disable_prepackin", "session.disable_prepacking"),
+        ("Session.Disable_Prepacking", "session.disable_prepacking"),
+        ("optimization.fast", ""),
+        ("ep.contextt_enable", "ep.context_enable"),
+        ("ep.context_enabled", "ep.context_enable"),
+        ("foo.bar", ""),
+        ("acme.speed", ""),
+        ("ep.acme.speed", ""),
+        ("mlas.use_lut_gem", "mlas.use_lut_gemm"),
+        ("session.disable_prepacking ", "session.disable_prepacking"),
+        ("session.of_a_later_version", ""),
+    ],
 )
-def test_what_it_does_not_read_is_refused(key: str) -> None:
-    with pytest.raises(EntryUnknown) as caught:
-        require_known(["session.disable_prepacking", key])
-    assert str(caught.value) == (
+def test_what_nobody_reads_is_refused(key: str, near: str) -> None:
+    case = with_entry(key)
+    entries = {"session.disable_prepacking": "1", **case.session.entries}
+    with pytest.raises(WorkerError) as caught:
+        unconfirmed_entries(replace(case, session=replace(case.session, entries=entries)))
+    failure = caught.value.failure
+    assert (failure.kind, failure.phase) == ("error", "session")
+    assert failure.message == (
         f"ONNX Runtime {onnxruntime.__version__} does not know the session option {key!r}"
     )
+    if near:
+        assert failure.hint.startswith(f"Did you mean {near!r}?")
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        # A value that it takes for the default, and a key whose values nobody documents.
+        ("session.disable_prepacking", "yes"),
+        ("mlas.use_lut_gemm", "1"),
+        # Of providers that compile, and of another provider.
+        ("ep.context_enable", "1"),
+        ("ep.cuda.fpa_intb_gemm", "1"),
+    ],
+)
+def test_what_it_knows_and_may_ignore_is_unconfirmed(key: str, value: str) -> None:
+    assert list(unconfirmed_entries(with_entry(key, value))) == [key]
+
+
+def test_an_option_of_the_own_provider_is_only_undocumented() -> None:
+    [why] = unconfirmed_entries(with_entry("ep.cuda.fpa_intb_gemm", provider=CUDA)).values()
+    assert "not documented" in why
+    assert unconfirmed_entries(with_entry("ep.context_enable", provider=CUDA)) == {}
+
+
+def test_custom_operators_may_read_what_nobody_knows(tmp_path: Path) -> None:
+    library = tmp_path / "libacme.so"
+    library.write_bytes(b"\0acme.speed\0")
+    for key, said in (("acme.speed", "libacme.so"), ("acme.colour", "does not say so")):
+        found = unconfirmed_entries(with_entry(key, custom_ops=(str(library),)))
+        assert said in found[key]
+    with pytest.raises(WorkerError):
+        unconfirmed_entries(with_entry("session.foo", custom_ops=(str(library),)))
+
+
+def test_a_library_that_can_t_be_looked_into_confirms_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(session_entries, "_LIBRARIES", ("no_such_library",))
+    assert list(unconfirmed_entries(with_entry("session.disable_prepacking"))) == [
+        "session.disable_prepacking"
+    ]
+
+
+def test_no_entry_needs_no_look() -> None:
+    assert unconfirmed_entries(case_of()) == {}
+
+
+def test_documented_keys_are_known_to_some_onnx_runtime() -> None:
+    assert not [key for key in DOCUMENTED if key != key.strip() or "." not in key]
+    assert not is_documented("session.disable_prepacking", "true")
+    assert not is_documented("session.foo", "1")
