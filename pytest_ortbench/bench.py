@@ -5,7 +5,7 @@ Nothing here exists until a test of ours is collected.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from pytest_ortbench.engine.engine import Engine
     from pytest_ortbench.gating import Gating
     from pytest_ortbench.judging import Judging
-    from pytest_ortbench.marker import Rejected
     from pytest_ortbench.options import Options
     from pytest_ortbench.plan.matrix import Plan, Planned
     from pytest_ortbench.plan.request import PlanRequest
@@ -93,7 +92,7 @@ class Bench:
         if self.gating is not None:
             self.gating.note_plan(request, plan)
 
-    def select(self, items: Iterable[pytest.Item]) -> None:
+    def select(self, items: Sequence[pytest.Item]) -> None:
         """Note the cases of the tests that will run, and what those tests need of them."""
         from pytest_ortbench.analysis.limits import samples_for_limits
 
@@ -125,7 +124,7 @@ class Bench:
             refuse_unwritable(self.options)
             self._announce_loads()
         if self.gating is not None and not hasattr(self.config, "workerinput"):
-            self.gating.prepare()
+            self.gating.prepare(items)
 
     def _announce_loads(self) -> None:
         """Say how long the loads will take, before anything is measured."""
@@ -387,11 +386,10 @@ def _distributions() -> str:
 def planned_of(item: pytest.Item) -> Planned | None:
     """The case that a test is parametrised with, ``None`` for a test that has none."""
     callspec = getattr(item, "callspec", None)
-    planned: Planned | Rejected | None = (
-        callspec.params.get("ortbench") if callspec is not None else None
-    )
-    if planned is None:
+    parameter: object = callspec.params.get("ortbench") if callspec is not None else None
+    if parameter is None:
         return None
-    from pytest_ortbench.marker import Rejected
+    from pytest_ortbench.plan.matrix import Planned
 
-    return None if isinstance(planned, Rejected) else planned
+    # A wrong marker has another one, and a plan without a case has pytest's own.
+    return parameter if isinstance(parameter, Planned) else None

@@ -41,6 +41,8 @@ class Collection:
         skips: What was left out of all plans.
         usage_errors: What is wrong with options, each once.
         rejected: Number of tests whose own marker is wrong.
+        without_models: What stands for no model that is there, in a run with a gate: an error
+            unless the gate misses something.
         complete: Whether pytest came to the end of it.
     """
 
@@ -56,6 +58,7 @@ class Collection:
         self.skips: dict[Skip, None] = {}
         self.usage_errors: dict[str, None] = {}
         self.rejected = 0
+        self.without_models: dict[str, None] = {}
         self.complete = False
         self._config = config
         self._options = options
@@ -181,11 +184,28 @@ class Collection:
         self._provider_specs.update(dict.fromkeys(request.providers))
         key = repr(request)
         if key not in self._plans:
-            plan = self.with_offered_inputs(self.planner.plan(request))
+            plan = self.with_offered_inputs(self._plan_of_models_there(request))
             self._plans[key] = plan
             self.skips.update(dict.fromkeys(plan.skips))
         self._on_plan(request, self._plans[key])
         return self._plans[key]
+
+    def _plan_of_models_there(self, request: PlanRequest) -> Plan:
+        """The plan of a request; where a gate may miss models, without those that are not there."""
+        from pytest_ortbench.core.errors import NoModelError
+        from pytest_ortbench.plan.matrix import Plan
+
+        is_gated = bool(self._options.against or self._options.baseline)
+        models = request.models
+        while models or not request.models:
+            try:
+                return self.planner.plan(replace(request, models=models))
+            except NoModelError as error:
+                if not is_gated or error.spec not in models:
+                    raise
+                self.without_models.setdefault(str(error))
+                models = tuple(spec for spec in models if spec != error.spec)
+        return Plan(entries=())
 
     def entries_for(self, definition: pytest.Item) -> Sequence[Planned | Rejected]:
         """Return the cases of one test function.

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pytest_ortbench.core.limits import Limit
     from pytest_ortbench.plan.matrix import Plan, Planned
     from pytest_ortbench.plan.request import PlanRequest
+    from pytest_ortbench.removed import Removal, RemovedItem
 
 Key = tuple[str, str]
 
@@ -61,6 +62,8 @@ class Gating:
         self._against = OtherSide(bench) if bench.options.against else None
         self._stored = StoredBaseline(bench) if bench.options.baseline else None
         self._refused = False
+        self._gone: dict[Key, GateResult] = {}
+        self.items: tuple[RemovedItem, ...] = ()
         self.notes: list[str] = []
 
     @property
@@ -108,32 +111,73 @@ class Gating:
         gated = self._gated.get(planned.case.key)
         return () if gated is None else gated.rules.limits
 
-    def prepare(self) -> None:
-        """Find the baselines.
+    def look(self) -> None:
+        """Find the baselines, and what of them this run lost, before any test is deselected.
 
         Raises:
-            OrtbenchError: if there is no such side or baseline, or a margin can't be resolved.
+            OrtbenchError: if there is no such side or baseline, or a file has a fault.
         """
         try:
-            self._find_sides()
+            _ = self._acceptances  # a fault of the file is known before anything is measured
+            requests = list(self._requests.values())
+            if self._stored is not None:
+                self._gone |= self._stored.vanished(requests)
+            if self._against is not None:
+                planned = {entry.case.key for _, plan in requests for entry in plan.entries}
+                self._gone |= self._against.find(requests, planned)
         except OrtbenchError:
             self._refused = True
             raise
 
-    def _find_sides(self) -> None:
-        _ = self._acceptances  # a fault of the file is known before anything is measured
-        requests = list(self._requests.values())
-        planned = {entry.case.key for _, plan in requests for entry in plan.entries}
+    def prepare(self, selected: Iterable[pytest.Item]) -> None:
+        """Tell the baselines which cases will be judged.
+
+        Args:
+            selected: The tests that will run.
+
+        Raises:
+            OrtbenchError: if a margin can't be resolved.
+        """
         if self._stored is not None:
-            self._results |= self._stored.vanished(requests, self._gated)
+            self._stored.note_new(self._gated)
             self.notes += self._stored.notes
         if self._against is not None:
             from pytest_ortbench.engine.resolution import check_margins
 
             margins = {key[0]: gated.rules.margin for key, gated in self._gated.items()}
-            check_margins(margins, place=self._rules_place)
-            self._results |= self._against.find(requests, planned, self._gated)
+            try:
+                check_margins(margins, place=self._rules_place)
+            except OrtbenchError:
+                self._refused = True
+                raise
+            self._against.carried = self._gated
             self.notes += self._against.notes
+        kept = set(selected)
+        self.notes += [
+            f"gate: deselected, so not judged: {item.removal.reason}"
+            for item in self.items
+            if item not in kept
+        ]
+
+    @cached_property
+    def removals(self) -> tuple[Removal, ...]:
+        """What the baselines have and this run lost."""
+        from pytest_ortbench.removed import removals
+
+        cases = [entry.case for _, plan in self._requests.values() for entry in plan.entries]
+        labels = {case.runtime.label for case in cases}
+        labels |= {result.runtime for result in self._gone.values()}
+        models = {case.model.name for case in cases}
+        return removals(self._gone.values(), models, several_runtimes=len(labels) > 1)
+
+    def judge_removal(self, removal: Removal) -> list[GateResult]:
+        """Give the verdicts on what is gone, with what the project accepts of it."""
+        self._bench.refuse_xdist()
+        judged = [self._with_acceptances(result) for result in removal.results]
+        for result in judged:
+            self._note((result.case_id, result.runtime), result)
+        self._store()
+        return judged
 
     @property
     def _rules_place(self) -> str:
@@ -186,8 +230,9 @@ class Gating:
             text = f"neither side can be measured: {reason}"
             return Verdict(judgement=unjudged(_OF, text))
         text = f"the baseline runs, the contender does not: {reason}"
-        self._results[key] = self._unable(key, f"status: measured → {status}", text)
-        return self._verdict([self._results[key]])
+        judged = self._unable(planned, f"status: measured → {status}", text)
+        self._results[key] = judged
+        return self._verdict([judged])
 
     def _verdict(self, results: Sequence[GateResult]) -> Verdict:
         problems = [text for result in results for text in result.failures]
@@ -211,13 +256,14 @@ class Gating:
             results = [limits_alone(self._bench.result(planned), rules)]
         return [self._with_acceptances(result) for result in results]
 
-    def _unable(self, key: Key, reason: str, failure: str) -> GateResult:
+    def _unable(self, planned: Planned, reason: str, failure: str) -> GateResult:
         """The verdict on a case that can't be measured here, though its baseline can."""
         from pytest_ortbench.core.gate import GateFinding
 
         finding = GateFinding(about="status", text=failure)
         baseline = self._options.against or self._options.baseline
-        judged = self._without_verdict(key, reason, baseline)
+        judged = self._without_verdict(planned.case.key, reason, baseline)
+        judged = replace(judged, model_digest=planned.case.model.digest)
         return self._with_acceptances(judged.with_findings([finding]))
 
     def _without_verdict(
@@ -249,9 +295,9 @@ class Gating:
     @cached_property
     def _case_ids(self) -> frozenset[str]:
         """Ids of every case of the run, selected or not."""
-        return frozenset(
-            entry.case.case_id for _, plan in self._requests.values() for entry in plan.entries
-        )
+        plans = (plan for _, plan in self._requests.values())
+        planned = {entry.case.case_id for plan in plans for entry in plan.entries}
+        return frozenset(planned | {case_id for case_id, _ in self._gone})
 
     def _note(self, key: Key, result: GateResult) -> None:
         earlier = self._results.get(key)
@@ -298,12 +344,11 @@ class Gating:
         """What fails the run though no case of it was judged; nothing if it was refused already."""
         if self._refused:
             return []
-        gone = [text for result in self.results if result.removed for text in result.failures]
         if self._against is None and self._stored is not None and not self._stored.is_there:
-            return gone
-        if not any(result.compares for result in self.results):
-            gone.append("a gate was asked for, and nothing was compared")
-        return gone
+            return []
+        if any(result.compares or result.removed for result in self.results):
+            return []
+        return ["a gate was asked for, and nothing was compared"]
 
     def results_of(self, planned: Planned) -> list[GateResult]:
         """The verdicts on a case, against the other side before the one against a stored run."""

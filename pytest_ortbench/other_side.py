@@ -31,6 +31,7 @@ class OtherSide:
         bench: The run.
 
     Attributes:
+        carried: The cases that will be judged.
         notes: What a reader must know of cases that have no counterpart.
     """
 
@@ -38,22 +39,20 @@ class OtherSide:
         self._bench = bench
         self._options = bench.options
         self._pairs: dict[Key, PlannedPair] = {}
-        self._carried: Collection[Key] = ()
         self._planners: list[Planner] = []
+        self.carried: Collection[Key] = ()
         self.notes: list[str] = []
 
     def find(
         self,
         requests: Iterable[tuple[PlanRequest, Plan]],
         planned: Collection[Key],
-        carried: Collection[Key],
     ) -> dict[Key, GateResult]:
         """Find the counterparts.
 
         Args:
             requests: What the tests asked for, with the plans of it.
             planned: All cases of the plans, selected or not.
-            carried: Those that will be judged.
 
         Returns:
             Verdicts on cases that only the other side has.
@@ -64,7 +63,6 @@ class OtherSide:
         from pytest_ortbench.analysis.gate.stored import vanished
 
         label = self._options.against
-        self._carried = carried
         pairings = [self._against.pairing(request, plan) for request, plan in requests]
         self._against.require_any(pairings)
         found: dict[Key, GateResult] = {}
@@ -73,7 +71,7 @@ class OtherSide:
                 self._pairs.setdefault(pair.contender.case.key, pair)
             if self._against.side.kind in ("git", "model"):
                 gone = [key for key in pairing.vanished if key not in planned]
-                found |= {key: vanished(key, label) for key in gone}
+                found |= {key: vanished(key, label, pairing.models[key]) for key in gone}
             if pairing.added:
                 new = [key[0] for key in pairing.added]
                 self.notes.append(f"gate: without a counterpart on {label}: {listed(new)}")
@@ -141,7 +139,7 @@ class OtherSide:
         return Gate(
             launcher=self._bench.engine.launcher,
             machine=self._bench.engine.header.machine,
-            cases=len([key for key in self._pairs if key in self._carried]),
+            cases=len([key for key in self._pairs if key in self.carried]),
             scratch=self._scratch,
             on_launch=self._show_launch,
         )

@@ -25,7 +25,8 @@ _LOG_WIDTH = 150
 def collection_lines(bench: Bench) -> list[str]:
     """How many cases there are, what was left out and why; with ``--collect-only`` every case."""
     if not bench.planned:
-        notes = [f"ortbench: {note}" for note in bench.collection.notes]
+        gate_notes = bench.gating.notes if bench.gating is not None else []
+        notes = [f"ortbench: {note}" for note in (*bench.collection.notes, *gate_notes)]
         return [f"ortbench: {_no_case(bench)}", *notes, *_skip_lines(bench)]
     from pytest_ortbench.launch.installed import installed
 
@@ -133,7 +134,8 @@ def finish(bench: Bench, *, interrupted: bool) -> bool:
         canary, stopped = _canary(bench, stopped=interrupted)
     run = replace(bench.engine.run(canary=canary, interrupted=interrupted), gate=verdicts)
     bench.finished = run
-    failed = wrong or not measured
+    # Where nothing was tried, only verdicts on what is gone are there to tell.
+    failed = wrong or (bool(results) and not measured)
     for output in _outputs(bench, run):
         outcome = _write(bench, output, stopped=stopped or bench.shield.taken)
         stopped = stopped or outcome == "left out"

@@ -80,15 +80,26 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     )
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(config: pytest.Config) -> None:
-    """End the run if an option is wrong."""
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection_modifyitems(
+    session: pytest.Session, config: pytest.Config, items: list[pytest.Item]
+) -> Generator[None, object, object]:
+    """End the run if an option is wrong; add what the gate misses, before anything is selected."""
     bench = Bench.existing(config)
     if bench is None:
-        return
+        return (yield)
     if bench.collection.usage_errors:
         raise pytest.UsageError(*bench.collection.usage_errors)
+    from pytest_ortbench.core.errors import OrtbenchError
+    from pytest_ortbench.removed import removed_items
+
+    try:
+        items[:0] = removed_items(bench, session, items)
+    except OrtbenchError as error:
+        raise pytest.UsageError(str(error)) from error
+    outcome = yield
     bench.collection.complete = True
+    return outcome
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -95,21 +95,11 @@ class StoredBaseline:
         """Whether anything was recorded yet."""
         return bool(self._paths)
 
-    def vanished(
-        self, requests: Iterable[tuple[PlanRequest, Plan]], carried: Iterable[Key]
-    ) -> dict[Key, GateResult]:
-        """Verdicts on cases that the newest run has and the plans lost; new ones are noted.
-
-        Args:
-            requests: What the tests asked for, with the plans of it: selected or not.
-            carried: Those that will be judged.
-        """
-        from pytest_ortbench.analysis.gate.stored import vanished
-        from pytest_ortbench.plan.asked import Asked
-
+    def note_new(self, carried: Iterable[Key]) -> None:
+        """Note which of the cases that will be judged are new, or in an older run only."""
         if not self._paths:
-            return {}
-        newest, cases = self._run(0)
+            return
+        newest, _ = self._run(0)
         by_run: dict[str, list[str]] = {}
         new: list[str] = []
         for key in carried:
@@ -122,6 +112,19 @@ class StoredBaseline:
             self.notes.append(f"gate: held against {run_id}, the newest that has it: {listed(ids)}")
         if new:
             self.notes.append(f"gate: new against {newest.run_id}: {listed(new)}")
+
+    def vanished(self, requests: Iterable[tuple[PlanRequest, Plan]]) -> dict[Key, GateResult]:
+        """Verdicts on cases that the newest run has and the plans lost.
+
+        Args:
+            requests: What the tests asked for, with the plans of it: selected or not.
+        """
+        from pytest_ortbench.analysis.gate.stored import vanished
+        from pytest_ortbench.plan.asked import Asked
+
+        if not self._paths:
+            return {}
+        newest, cases = self._run(0)
         pairs = list(requests)
         planned = {entry.case.key for _, plan in pairs for entry in plan.entries}
         asked = [Asked.of(request, plan, self._bench.collection.root) for request, plan in pairs]
@@ -130,7 +133,7 @@ class StoredBaseline:
         more = [key[0] for key in left if key not in gone]
         if more:
             self.notes.append(f"gate: only in {newest.run_id}, nobody asked for it: {listed(more)}")
-        return {key: vanished(key, newest.run_id) for key in gone}
+        return {key: vanished(key, newest.run_id, left[key].model.name) for key in gone}
 
     def _found(self, key: Key) -> tuple[Run, CaseResult] | None:
         """A case as the newest run has it that measured it, else the newest that has it."""

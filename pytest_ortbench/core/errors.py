@@ -4,6 +4,7 @@
 
     OrtbenchError                 something a user can act on
     ├── UsageError                an option, marker, limit or configuration is wrong (exit status 2)
+    │   └── NoModelError          a specification of models stands for none that is there
     ├── ModelError                a model file can't be read, fetched or built
     ├── DocumentError             a run document can't be read or written
     └── WorkerError               the measured process failed; carries a Failure
@@ -44,6 +45,21 @@ class OrtbenchError(Exception):
 
 class UsageError(OrtbenchError):
     """An option, marker, limit or configuration value is wrong."""
+
+
+class NoModelError(UsageError):
+    """A specification of models stands for none that is there.
+
+    Args:
+        message: As of every error.
+        spec: The specification.
+        place: As of every error.
+        hint: As of every error.
+    """
+
+    def __init__(self, message: str, *, spec: str, place: str = "", hint: str = "") -> None:
+        self.spec = spec
+        super().__init__(message, place=place, hint=hint)
 
 
 class ModelError(OrtbenchError):

@@ -206,6 +206,7 @@ class GateResult:
         model_digest: Digest of the contender's model; empty where there is none.
         wall_s: Seconds that it took.
         removed: Whether the baseline has the case and the plan of this run has not.
+        model: Name of the model of a case that was removed.
     """
 
     case_id: str
@@ -227,6 +228,7 @@ class GateResult:
     removed: bool = False
     findings: tuple[GateFinding, ...] = ()
     model_digest: str = ""
+    model: str = ""
 
     @property
     def compares(self) -> bool:

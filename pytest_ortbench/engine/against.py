@@ -182,6 +182,9 @@ class Against:
                 anywhere = "**" in pattern
                 if fnmatch(str(file), pattern) if anywhere else file.match(pattern):
                     yield file
+        elif not path.exists() and not spec.startswith(("zoo:", "builtin:")):
+            # A file, or a folder that git keeps no longer since all of it is gone.
+            yield from found.models_below(path)
 
 
 def _called(entry: Planned) -> tuple[str, str]:

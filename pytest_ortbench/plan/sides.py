@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.errors import UsageError, did_you_mean
@@ -60,6 +60,7 @@ class Pairing:
         itself: Cases of the contender that are the baseline itself: nothing to compare.
         added: Cases of the contender without a baseline.
         vanished: Cases of the baseline without a contender.
+        models: Names of the models of all cases without a contender.
         unasked: Those of them that this run would not have measured: nobody asked for them.
     """
 
@@ -68,6 +69,7 @@ class Pairing:
     added: tuple[Key, ...] = ()
     vanished: tuple[Key, ...] = ()
     unasked: tuple[Key, ...] = ()
+    models: dict[Key, str] = field(default_factory=dict)
 
 
 def parse_side(text: str, *, place: str) -> SideSpec:
@@ -137,9 +139,13 @@ def pair_cases(
             itself.append(contender.case.key)
         else:
             pairs.append(PlannedPair(baseline=baseline, contender=contender))
-    left = [entry.case.key for reduced, entry in index.items() if reduced not in used]
+    left = [entry.case for reduced, entry in index.items() if reduced not in used]
     return Pairing(
-        pairs=tuple(pairs), itself=tuple(itself), added=tuple(added), vanished=tuple(left)
+        pairs=tuple(pairs),
+        itself=tuple(itself),
+        added=tuple(added),
+        vanished=tuple(case.key for case in left),
+        models={case.key: case.model.name for case in left},
     )
 
 

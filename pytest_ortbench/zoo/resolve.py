@@ -12,7 +12,13 @@ from functools import partial
 from pathlib import Path
 
 from pytest_ortbench.core.case import escape_part
-from pytest_ortbench.core.errors import ModelError, OrtbenchError, UsageError, did_you_mean
+from pytest_ortbench.core.errors import (
+    ModelError,
+    NoModelError,
+    OrtbenchError,
+    UsageError,
+    did_you_mean,
+)
 from pytest_ortbench.core.model import Model
 from pytest_ortbench.zoo.builders.registry import BUILDERS
 from pytest_ortbench.zoo.cache import cache_folder
@@ -167,8 +173,9 @@ class _Resolver:
         elif glob.has_magic(spec):
             yield from self._matching(spec, path)
         else:
-            raise UsageError(
+            raise NoModelError(
                 f"{spec!r} is no file, folder or model name",
+                spec=spec,
                 place=self._place,
                 hint=_advice(spec, path, self._project),
             )
@@ -176,7 +183,8 @@ class _Resolver:
     def _in_folder(self, spec: str, folder: Path) -> Iterator[_Found]:
         files = [file for file in sorted(folder.rglob(f"*{_SUFFIX}")) if not _hidden(file, folder)]
         if not files:
-            raise UsageError(f"the folder {spec!r} holds no {_SUFFIX} file", place=self._place)
+            message = f"the folder {spec!r} holds no {_SUFFIX} file"
+            raise NoModelError(message, spec=spec, place=self._place)
         for file in files:
             yield _from_file(file)
 
@@ -185,7 +193,8 @@ class _Resolver:
         files = [file for file in matches if file.lower().endswith((_SUFFIX, ORT_SUFFIX))]
         if not files:
             other = f" (it matches {len(matches)} other files)" if matches else ""
-            raise UsageError(f"{spec!r} matches no {_SUFFIX} file{other}", place=self._place)
+            message = f"{spec!r} matches no {_SUFFIX} file{other}"
+            raise NoModelError(message, spec=spec, place=self._place)
         for file in files:
             yield _from_file(Path(file))
 

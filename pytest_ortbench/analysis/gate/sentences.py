@@ -60,11 +60,11 @@ def latency_warning(result: GateResult) -> str:
 
 def verdict_line(result: GateResult) -> str:
     """One line on a case, for tables and logs."""
-    text = result.verdict
+    text = "removed" if result.removed else result.verdict
     if result.contrasts:
         text += f"  {interval_text(result.contrasts[0])}"
         text += f"  {result.contrasts[0].launches} launches"
-    elif result.reason:
+    elif result.reason and not result.removed:
         text += f"  {result.reason}"
     worse = [verdict.metric for verdict in result.metrics if verdict.verdict == "worse"]
     if worse:

@@ -62,7 +62,7 @@ def gate_runs(baseline: Run, contender: Run, rules: Sequence[Rule]) -> tuple[Gat
                 )
             )
         else:
-            results.append(vanished(key, baseline.run_id))
+            results.append(vanished(key, baseline.run_id, result.case.model.name))
     for key, result in after.items():
         case_rules = rules_for(key[0], rules, case_ids)
         if key not in known and case_rules.limits and result.status == "measured":
@@ -128,8 +128,8 @@ def limits_alone(result: CaseResult, rules: CaseRules) -> GateResult:
     return judged.with_findings(findings_of(metrics))
 
 
-def vanished(key: Key, baseline: str) -> GateResult:
-    """A case that the baseline has and the contender's plan has not."""
+def vanished(key: Key, baseline: str, model: str) -> GateResult:
+    """A case, of a model, that the baseline has and the contender's plan has not."""
     case_id, runtime = key
     reason = f"{case_id} was removed: {baseline} has it"
     judged = GateResult(
@@ -139,6 +139,7 @@ def vanished(key: Key, baseline: str) -> GateResult:
         verdict="incomparable",
         reason=reason,
         removed=True,
+        model=model,
     )
     return judged.with_findings([GateFinding(about="removed", text=reason)])
 

@@ -1,0 +1,209 @@
+"""Removed models and cases, each an item of pytest: the baseline has them, this run lost them.
+
+They are items like any other, so that they fail by name in every report, and so that ``-k``,
+``-m``, ``--deselect``, ``-x``, ``--lf`` and ``--collect-only`` treat them as any other test.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_ortbench.bench import planned_of
+from pytest_ortbench.core.errors import OrtbenchError
+from pytest_ortbench.stored_baseline import listed
+
+if TYPE_CHECKING:
+    from pytest_ortbench.bench import Bench
+    from pytest_ortbench.core.gate import GateResult
+    from pytest_ortbench.gating import Gating
+
+#: What the node ids of the items begin with.
+_NAME = "ortbench"
+
+#: Marks that would change what becomes of an item; others only select it.
+_ACTING = frozenset({"parametrize", "skip", "skipif", "xfail", "usefixtures", "filterwarnings"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Removal:
+    """One model that is gone, or one case of a model that is still there.
+
+    Attributes:
+        name: The model, or the case with its runtime where the run has several.
+        results: The verdicts on its cases.
+        is_model: Whether no case of the model is left.
+    """
+
+    name: str
+    results: tuple[GateResult, ...]
+    is_model: bool
+
+    @property
+    def reason(self) -> str:
+        """What is gone, and who has it."""
+        baselines = listed(list(dict.fromkeys(result.baseline for result in self.results)))
+        if not self.is_model:
+            return f"{self.name} was removed: {baselines} has it"
+        cases = listed(list(dict.fromkeys(result.case_id for result in self.results)))
+        return f"the model {self.name} was removed: {baselines} has it, as {cases}"
+
+    @property
+    def mend(self) -> str:
+        """What to do if it was meant."""
+        return f"If it was meant: ortbench accept {shlex.quote(self.name)} --reason=TEXT"
+
+
+def removals(
+    results: Iterable[GateResult], models: Iterable[str], *, several_runtimes: bool
+) -> tuple[Removal, ...]:
+    """Return what is gone: a model of which nothing is left, else each of its cases.
+
+    Args:
+        results: The verdicts on cases that are gone.
+        models: Names of the models of which this run has a case.
+        several_runtimes: Whether cases are told apart by their runtime.
+    """
+    left = set(models)
+    by_name: dict[tuple[str, bool], list[GateResult]] = {}
+    for result in results:
+        is_model = bool(result.model) and result.model not in left
+        case = f"{result.case_id}+{result.runtime}" if several_runtimes else result.case_id
+        by_name.setdefault((result.model if is_model else case, is_model), []).append(result)
+    return tuple(
+        Removal(name=name, results=tuple(of_name), is_model=is_model)
+        for (name, is_model), of_name in by_name.items()
+    )
+
+
+class RemovedItem(pytest.Item):
+    """Fails, as a test, what a run lost; passes what the project accepts.
+
+    Args:
+        removal: What is gone.
+        gating: The gate of the run, which the verdicts go to.
+    """
+
+    def __init__(self, *, removal: Removal, gating: Gating, **rest: object) -> None:
+        super().__init__(**rest)  # type: ignore[arg-type]
+        self.removal = removal
+        self._gating = gating
+
+    def runtest(self) -> None:
+        """Judge what is gone.
+
+        Raises:
+            pytest.fail.Exception: if nobody accepts it.
+        """
+        from pytest_ortbench.analysis.gate.acceptance import why_not
+        from pytest_ortbench.report.gate import gate_properties
+
+        judged = self._gating.judge_removal(self.removal)
+        self.user_properties += gate_properties(judged[0])
+        if any(result.failures for result in judged):
+            told = [
+                f"  {result.case_id}: {why_not(finding)}"
+                for result in judged
+                for finding in result.findings
+                if finding.acceptance is not None and not finding.is_accepted
+            ]
+            lines = [self.removal.reason, *told, self.removal.mend]
+            pytest.fail("\n".join(lines), pytrace=False)
+
+    def reportinfo(self) -> tuple[str, None, str]:
+        """Say where it stands: in no file."""
+        return _NAME, None, self.name
+
+
+class RemovedCases(pytest.Collector):
+    """Holds the items of everything that is gone.
+
+    Args:
+        gone: What is gone.
+        gating: The gate of the run.
+        asking: The tests that asked for it: what selects one of them selects the items, too.
+    """
+
+    def __init__(
+        self,
+        *,
+        gone: Sequence[Removal],
+        gating: Gating,
+        asking: Sequence[pytest.Item],
+        **rest: object,
+    ) -> None:
+        super().__init__(**rest)  # type: ignore[arg-type]
+        self._gone = gone
+        self._gating = gating
+        self._asking = asking
+
+    def collect(self) -> Iterator[RemovedItem]:
+        """Make the items."""
+        words = set(_words(self._asking))
+        marks = {mark.name: mark for item in self._asking for mark in item.iter_markers()}
+        for removal in self._gone:
+            name = f"removed[{removal.name}]"
+            item = RemovedItem.from_parent(
+                self,
+                name=name,
+                # Written out, so that pytest reads the brackets as it does when it is told one.
+                nodeid=f"{self.nodeid}::{name}",
+                removal=removal,
+                gating=self._gating,
+            )
+            item.extra_keyword_matches.update(words)
+            item.own_markers += [mark for name, mark in marks.items() if name not in _ACTING]
+            yield item
+
+
+def _words(asking: Iterable[pytest.Item]) -> Iterator[str]:
+    """Names that ``-k`` may select the tests by, without their cases."""
+    for item in asking:
+        yield str(getattr(item, "originalname", None) or item.name.partition("[")[0])
+        yield from (node.name for node in item.listchain()[1:-1])
+
+
+def removed_items(
+    bench: Bench, session: pytest.Session, collected: Iterable[pytest.Item]
+) -> list[pytest.Item]:
+    """Find what the gate compares with; return an item for everything that is gone.
+
+    Args:
+        bench: The run.
+        session: pytest's.
+        collected: All tests, before any is deselected.
+
+    Raises:
+        OrtbenchError: if the gate has nothing to compare with, or models that were asked for are
+            not there and were not there before either.
+    """
+    gating = bench.gating
+    if gating is None or hasattr(bench.config, "workerinput"):
+        return []
+    missing = bench.collection.without_models
+    try:
+        gating.look()
+    except OrtbenchError:
+        if missing:
+            raise pytest.UsageError(*missing) from None
+        raise
+    if missing and not gating.removals:
+        raise pytest.UsageError(*missing)
+    bench.collection.notes += missing
+    if gating.removals and not _is_narrowed(bench.config):
+        asking = [item for item in collected if planned_of(item) is not None]
+        collector = RemovedCases.from_parent(
+            session, name=_NAME, nodeid=_NAME, gone=gating.removals, gating=gating, asking=asking
+        )
+        items = session.genitems(collector)
+        gating.items = tuple(item for item in items if isinstance(item, RemovedItem))
+    return list(gating.items)
+
+
+def _is_narrowed(config: pytest.Config) -> bool:
+    """Whether the command line names single cases of tests only: what is gone is none of them."""
+    return bool(config.args) and all("[" in str(arg).partition("::")[2] for arg in config.args)
