@@ -252,18 +252,13 @@ class OrtBench:
         """Errors by output, and what they were compared with."""
         return self.result.accuracy
 
-    def judgement(self, of: str) -> Judgement:
-        """What became of one judgement: ``accuracy``, ``placement``, ``warm-up`` or ``task``.
+    def judgements(self) -> dict[str, Judgement]:
+        """What could be judged of the case, and what could not, by what is judged.
 
-        It is good, bad or not judged (``is_good``, ``is_bad``, ``is_unjudged``), with its
-        ``reason``.
+        ``accuracy``, ``placement``, ``warm-up``, and ``task`` where labelled data was named. Each
+        is good, bad or not judged (``is_good``, ``is_bad``, ``is_unjudged``), with its ``reason``.
         """
-        known = {judgement.of: judgement for judgement in self.summary.judgements}
-        if of not in known:
-            pytest.fail(
-                f"{self.name}: no judgement {of!r} here; known: {', '.join(known)}", pytrace=False
-            )
-        return known[of]
+        return {judgement.of: judgement for judgement in self.summary.judgements}
 
     def task(self) -> View:
         """``metric``, ``ratio`` and ``kept`` on labelled data (``--ort-dataset``).

@@ -68,7 +68,7 @@ HANDED_ON = {
     "pytest_ortbench.judging.Judge.settle": "likewise",
     "pytest_ortbench.judging.Judging._settled_of": "looks up what a judge said",
     "pytest_ortbench.fixtures.OrtBench.hold": "holds limits against the summary of its case",
-    "pytest_ortbench.fixtures.OrtBench.judgement": "looks it up in the summary of its case",
+    "pytest_ortbench.fixtures.OrtBench.judgements": "those in the summary of its case",
 }
 
 

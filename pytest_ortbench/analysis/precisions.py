@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from pytest_ortbench.analysis.answers import is_tie
+from pytest_ortbench.analysis.inaccuracy import ACCURACY
 from pytest_ortbench.analysis.summary import Summary, summarise
 from pytest_ortbench.core.model import Variant
 from pytest_ortbench.core.outcome import CaseResult
@@ -64,6 +65,8 @@ class PrecisionRow:
         memory_ratio: Likewise, of the peak resident memory.
         sqnr_db: Smallest signal to noise ratio against the reference outputs.
         exact: Whether outputs are the reference's, bit for bit.
+        finite: Whether outputs hold numbers only; ``None`` if they were not compared.
+        judged: Whether it is known how good the answers are.
         top1: Share of rows whose class agrees, with its exact interval.
         task: Scores on labelled data, ``None`` without any.
         flags: Names of the validity flags.
@@ -85,6 +88,8 @@ class PrecisionRow:
     memory_ratio: Ratio | None = None
     sqnr_db: float | None = None
     exact: bool = False
+    finite: bool | None = None
+    judged: bool = True
     top1: Quantity | None = None
     task: TaskAccuracy | None = None
     flags: tuple[str, ...] = ()
@@ -174,7 +179,7 @@ def _row(result: CaseResult, summary: Summary, on_provider: Mapping[str, Summary
     measured = summary.status == "measured"
     compared = reference if measured and not itself else None
     found = summary.quantities
-    sqnr = found.get("accuracy_sqnr")
+    sqnr, finite = found.get("accuracy_sqnr"), found.get("accuracy_finite")
     return PrecisionRow(
         precision=result.case.variant.precision,
         provider=result.case.provider.label,
@@ -187,6 +192,8 @@ def _row(result: CaseResult, summary: Summary, on_provider: Mapping[str, Summary
         memory_ratio=_ratio(compared, summary, "peak_rss"),
         sqnr_db=None if sqnr is None else sqnr.value,
         exact=summary.exact,
+        finite=None if finite is None else bool(finite.value),
+        judged=not any(one.of == ACCURACY and one.is_unjudged for one in summary.judgements),
         top1=found.get("accuracy_top1"),
         task=result.task,
         flags=tuple(flag.name for flag in summary.flags),

@@ -41,7 +41,7 @@ FLAGS: dict[str, FlagKind] = dict(
             "UNJUDGED",
             "bars",
             "a judgement lacks its evidence: accuracy, placement, warm-up or the labelled task",
-            "Read its reason (ortbench show, HTML report); it names what is missing.",
+            "The last lines say which one, and why.",
         ),
         _kind("SHAPES", "bars", "inputs differ between the two sides", "Compare equal shapes."),
         _kind(

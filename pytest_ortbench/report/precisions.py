@@ -165,9 +165,13 @@ def plain_words(ratio: Ratio | None, less: str, more: str) -> str:
 
 def accuracy_words(row: PrecisionRow) -> str:
     """Say how near the outputs are: ``34.1 dB, top-1 8/8 (≥63 %)``, ``exact``,
-    ``34.1 dB, task 0.912``.
+    ``34.1 dB, task 0.912``, ``NaN/Inf``, ``not judged``.
     """
     parts = ["exact"] if row.exact else []
+    if row.finite is False:
+        parts.append("NaN/Inf")
+    elif not row.judged:
+        parts.append("not judged")
     if row.sqnr_db is not None:
         parts.append(f"{row.sqnr_db:.1f} dB")
     if row.top1 is not None and not row.exact:

@@ -18,7 +18,7 @@ def test_accuracy(ortbench):
     task = ortbench.task_facts()
     if task is not None and task.reason:
         pytest.fail(f"no task metric from {task.dataset}: {task.reason}", pytrace=False)
-    accuracy = ortbench.judgement("accuracy")
+    accuracy = ortbench.judgements()["accuracy"]
     if accuracy.is_unjudged:
         pytest.skip(f"could not be judged: {accuracy.reason}")
     assert accuracy.is_good, accuracy.reason
