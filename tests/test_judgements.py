@@ -368,9 +368,13 @@ def _judgements(value: object) -> Iterator[Judgement]:
 
 # -- tests ------------------------------------------------------------------------------------
 
-JUDGES = [
-    judge for module in _modules() for judge in judges_in(module) if judge.name not in HANDED_ON
-]
+FOUND = [judge for module in _modules() for judge in judges_in(module)]
+JUDGES = [judge for judge in FOUND if judge.name not in HANDED_ON]
+
+
+def test_what_is_not_fed_is_there() -> None:
+    """A name that nothing bears any more would excuse the next function that is called so."""
+    assert set(HANDED_ON) <= {judge.name for judge in FOUND}
 
 
 def test_the_judges_of_a_case_are_found() -> None:
