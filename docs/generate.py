@@ -157,12 +157,13 @@ def _option_row(option: click.Parameter, context: click.Context) -> tuple[str, s
 def metrics_page() -> str:
     """Return the page on metrics and the grammar of limits."""
     from pytest_ortbench.core.limits import OPERATORS
-    from pytest_ortbench.core.metrics import METRICS
+    from pytest_ortbench.core.metrics import METRICS, SIDE_METRICS
     from pytest_ortbench.core.units import FACTORS
 
     rows = [
         (f"`{m.name}`", f"`{m.column}`", m.unit, m.better, m.description) for m in METRICS.values()
     ]
+    of_sides = [(f"`{m.name}`", m.unit, m.better, m.description) for m in SIDE_METRICS.values()]
     units = [
         (unit, ", ".join(f"`{name}`" for name in written if name))
         for unit, written in FACTORS.items()
@@ -173,6 +174,9 @@ def metrics_page() -> str:
         "A metric has one name wherever it is written: in limits, in `ortbench show --sort`, in "
         "the `ortbench` fixture. Its column is the one of `ortbench export`.",
         table(("metric", "column", "unit", "better", "what it is"), rows),
+        "Only a gate of two sides in one run (`--ort-against`) has these, and only `--ort-gate` "
+        "and the marker's `gate` name them:",
+        table(("metric", "unit", "better", "what it is"), of_sides),
         "In `ortbench export` the columns of a load hold numbers only where the case has one load. "
         "With several they are empty, since a row can't say which load they are of: `load` names "
         "them all, `load_valid` is 1 only if all are VALID, and `loads` holds the verdict and the "

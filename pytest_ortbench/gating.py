@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 Key = tuple[str, str]
 
 #: Verdicts that decide nothing.
-_OPEN = ("inconclusive", "incomparable")
+_OPEN = ("inconclusive", "incomparable", "unjudged")
 
 #: What these judgements are of.
 _OF = "gate"

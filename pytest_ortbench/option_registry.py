@@ -435,6 +435,14 @@ OPTIONS: tuple[OptionSpec, ...] = (
         filled_by=("gate",),
     ),
     OptionSpec(
+        field="gate_remeasure",
+        flag="--ort-gate-remeasure",
+        kind="flag",
+        metavar="",
+        help="measure both sides of --ort-against even if they are identical, file and settings",
+        filled_by=("gate",),
+    ),
+    OptionSpec(
         field="resume",
         flag="--ort-resume",
         kind="flag",

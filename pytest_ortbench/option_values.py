@@ -92,7 +92,7 @@ def _refuse_idle_gate(options: Options) -> None:
     """Refuse limits of a gate that nothing is held to; those of an ini file wait for one."""
     if options.against or options.baseline:
         return
-    for name in ("gate", "gate_strict", "accepted"):
+    for name in ("gate", "gate_strict", "gate_remeasure", "accepted"):
         place = options.places.get(name, "")
         if place.startswith("-") and getattr(options, name):
             raise UsageError(
@@ -370,6 +370,7 @@ _READERS: dict[str, Callable[[Given], object]] = {
     "gate": _gate,
     "gate_strict": _flag,
     "accepted": lambda given: path_in(given.last, given),
+    "gate_remeasure": _flag,
     "resume": _flag,
     "timeout_s": seconds,
     "collect": _flag,

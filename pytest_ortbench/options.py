@@ -64,6 +64,7 @@ class Options:
         gate: Limits on the comparison.
         gate_strict: Whether an inconclusive comparison fails.
         accepted: File of what the gate accepts; ``None`` for that of pytest's root directory.
+        gate_remeasure: Whether identical sides are measured, too.
         resume: Whether to go on with the last, interrupted run.
         timeout_s: Wall-clock limit of a case.
         collect: Whether model files are collected without being named.
@@ -116,6 +117,7 @@ class Options:
     gate: tuple[str, ...] = ()
     gate_strict: bool = False
     accepted: Path | None = None
+    gate_remeasure: bool = False
     resume: bool = False
     timeout_s: float = 300.0
     collect: bool = False

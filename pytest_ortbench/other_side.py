@@ -129,6 +129,9 @@ class OtherSide:
             )
             return judged.with_findings([GateFinding(about="comparison", text=text)])
         known = self._bench.engine.known(pair.contender)
+        if known is None and rules.limits:
+            # Absolute limits are held against the standard pass, whoever asked for it.
+            known = self._bench.result(pair.contender)
         with self._bench.progress.within(prepared.contender):
             return self._gate.judge(prepared, rules, baseline=self._options.against, standard=known)
 
@@ -142,6 +145,7 @@ class OtherSide:
             cases=len([key for key in self._pairs if key in self.carried]),
             scratch=self._scratch,
             on_launch=self._show_launch,
+            spares_identical=not self._options.gate_remeasure,
         )
 
     def _show_launch(self, made: int, needed: int) -> None:

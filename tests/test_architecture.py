@@ -48,6 +48,7 @@ SHIPPED_TO_WORKERS = (
     "schema/protocol.py",
     "schema/pass_questions.py",
     "schema/model_questions.py",
+    "schema/side_questions.py",
     "worker/",
 )
 

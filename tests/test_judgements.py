@@ -30,7 +30,7 @@ import pytest_ortbench
 from pytest_ortbench.analysis.judgements import judgements_of
 from pytest_ortbench.analysis.limits import LimitOutcome, check
 from pytest_ortbench.analysis.summary import Summary, summarise
-from pytest_ortbench.core.gate import ContrastVerdict, GateResult
+from pytest_ortbench.core.gate import Answers, ContrastVerdict, GateResult
 from pytest_ortbench.core.judgement import Judgement
 from pytest_ortbench.core.limits import Limit, parse_limit
 from pytest_ortbench.core.outcome import (
@@ -40,6 +40,7 @@ from pytest_ortbench.core.outcome import (
     OutputCheck,
     Placement,
 )
+from pytest_ortbench.core.precision import floor_of
 from pytest_ortbench.core.quantity import Quantity
 from pytest_ortbench.core.task import TaskAccuracy
 from tests.results_factory import make_case, make_measurement, make_placement, make_result
@@ -150,6 +151,15 @@ def _gate(verdict: str, *, effect: float = 0.0) -> GateResult:
     )
 
 
+def _answers(**figures: Any) -> Answers:
+    output = OutputAccuracy(name="y", kind="float", finite=True, exact=True, **figures)
+    return Answers(
+        floor=floor_of(make_case()),
+        compared=Accuracy(samples=8, outputs=(output,)),
+        task=_cut_task(),
+    )
+
+
 #: Evidence by type: a builder for each kind. Types that can't hold NaN have none for it.
 EVIDENCE: dict[object, Mapping[str, Callable[[], object]]] = {
     CaseResult: {
@@ -182,6 +192,11 @@ EVIDENCE: dict[object, Mapping[str, Callable[[], object]]] = {
         "nothing": lambda: _gate("incomparable"),
         "nan": lambda: _gate("same", effect=math.nan),
         "cut": lambda: _gate("inconclusive"),
+    },
+    Answers: {
+        "nothing": lambda: Answers(floor=floor_of(make_case()), compared=Accuracy()),
+        "nan": lambda: _answers(sqnr_db=math.nan, compared=80),
+        "cut": lambda: _answers(compared=0),
     },
 }
 

@@ -58,8 +58,11 @@ def is_as_near_as_itself(
 
     That of other precisions and providers is never excused by it: they compute something else.
     """
-    if not is_plain(case):
-        return False
+    return is_plain(case) and is_within_spread(spread, output)
+
+
+def is_within_spread(spread: ReferenceSpread | None, output: OutputAccuracy) -> bool:
+    """Whether an output is no further off than ten times what the reference is from itself."""
     return any(_is_within(output, again) for _, again in _again(spread, output.name))
 
 

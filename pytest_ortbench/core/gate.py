@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
-from pytest_ortbench.core.outcome import Flag
+from pytest_ortbench.core.outcome import Accuracy, Flag
+from pytest_ortbench.core.precision import Floor
+from pytest_ortbench.core.task import TaskAccuracy
 
-#: What a gate may say of the latency of a case.
+#: What a gate may say of a case: of its answers if these are not good, else of its latency.
 VERDICTS: dict[str, str] = {
     "faster": "the contender takes less time, by the margin or more",
     "slower": "the contender takes more time, by the margin or more",
     "same": "a slowdown of the margin is excluded",
     "inconclusive": "nothing can be said at this margin",
     "incomparable": "the two sides are no measurement of the same thing",
+    "less accurate": "the contender's answers are not the baseline's, by more than is allowed",
+    "unjudged": "the answers of the two sides could not be compared",
 }
 
 #: The other side of a case that has none: only its absolute limits are held.
@@ -25,6 +29,8 @@ METRIC_VERDICTS: dict[str, str] = {
     "worse": "the contender's value is worse by more than is allowed",
     "same": "within what is allowed",
     "informs": "shown, not gated",
+    "less accurate": "the contender's answers are not the baseline's, by more than is allowed",
+    "unjudged": "the evidence is missing, cut short or not a number",
 }
 
 
@@ -181,6 +187,38 @@ class GateFinding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Answers:
+    """What both sides answered on the same inputs: raw facts.
+
+    Attributes:
+        floor: What the outputs must keep: the looser one of the two sides' precisions.
+        compared: The contender's outputs with the baseline's as the reference, or why there are
+            none.
+        baseline_outputs: Type by name of each output of the baseline, in order.
+        contender_outputs: Likewise of the contender.
+        baseline_accuracy: The baseline's outputs against its own reference; where the sides differ
+            by more than the floor, with how far that reference differs from itself.
+        contender_accuracy: Likewise of the contender.
+        task: The contender's scores on labelled data, with the baseline's as the reference;
+            ``None`` where no data was named.
+        random_ops: Operators that draw random numbers, so that no two answers are alike.
+        retyped: Whether the precisions of the sides differ, and so may the width of their floats.
+        plain: Whether both sides run an fp32 file on the CPU, in fp32.
+    """
+
+    floor: Floor
+    compared: Accuracy
+    baseline_outputs: dict[str, str] = field(default_factory=dict)
+    contender_outputs: dict[str, str] = field(default_factory=dict)
+    baseline_accuracy: Accuracy | None = None
+    contender_accuracy: Accuracy | None = None
+    task: TaskAccuracy | None = None
+    random_ops: tuple[str, ...] = ()
+    retyped: bool = False
+    plain: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GateResult:
     """One case against its baseline.
 
@@ -189,7 +227,8 @@ class GateResult:
         runtime: Label of its runtime.
         baseline: The other side: ``model:old.onnx``, the id of a stored run, or
             :data:`NO_BASELINE`.
-        verdict: A key of :data:`VERDICTS`: of the latency.
+        verdict: A key of :data:`VERDICTS`: ``less accurate`` or ``unjudged`` where the answers are
+            not good, else that on the latency.
         reason: For ``incomparable`` the field that differs, for ``inconclusive`` why.
         decided_by: ``floor``, ``typical``, ``stored`` (intervals of two runs), or empty.
         baseline_case_id: Case of the baseline, where the sides have different ids.
@@ -207,6 +246,10 @@ class GateResult:
         wall_s: Seconds that it took.
         removed: Whether the baseline has the case and the plan of this run has not.
         model: Name of the model of a case that was removed.
+        identical: Whether both sides are the same files under the same settings, which were
+            therefore not measured.
+        latency: What the latency alone comes to, where the verdict is another; empty otherwise.
+        answers: What both sides answered; ``None`` where nothing was measured in one run.
     """
 
     case_id: str
@@ -229,6 +272,14 @@ class GateResult:
     findings: tuple[GateFinding, ...] = ()
     model_digest: str = ""
     model: str = ""
+    identical: bool = False
+    latency: str = ""
+    answers: Answers | None = None
+
+    @property
+    def latency_verdict(self) -> str:
+        """What the latency alone comes to."""
+        return self.latency or self.verdict
 
     @property
     def compares(self) -> bool:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from pytest_ortbench.core.errors import UsageError, did_you_mean
@@ -70,8 +70,13 @@ class Limit:
         return line
 
 
-def parse_limit(text: str, *, place: str) -> Limit:
+def parse_limit(text: str, *, place: str, metrics: Mapping[str, Metric] = METRICS) -> Limit:
     """Read one limit.
+
+    Args:
+        text: What was written.
+        place: Where it stands.
+        metrics: Which metrics there are.
 
     Raises:
         UsageError: if the form, the metric, the number or the unit is wrong.
@@ -82,10 +87,10 @@ def parse_limit(text: str, *, place: str) -> Limit:
             f"{text!r} is not a limit", place=place, hint="Write e.g. 'latency_p90 <= 30 ms'"
         )
     name = match["metric"]
-    metric = METRICS.get(name)
+    metric = metrics.get(name)
     if metric is None:
         raise UsageError(
-            f"{name!r} in {text!r} is not a metric", place=place, hint=did_you_mean(name, METRICS)
+            f"{name!r} in {text!r} is not a metric", place=place, hint=did_you_mean(name, metrics)
         )
     op = match["op"] or "<="
     value = parse_amount(match["value"], metric.unit, place=place)

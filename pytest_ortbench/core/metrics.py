@@ -354,3 +354,23 @@ STARTUP_METRICS = ("session_create_disk", "session_create_cached", "first_infere
 
 #: Metrics that only a pass over the user's stages gives.
 STAGE_METRICS = tuple(name for name, _ in _stage_metrics())
+
+#: What only a gate of two sides in one run has: how far their answers are apart.
+SIDE_METRICS: dict[str, Metric] = dict(
+    (
+        _metric(
+            "sides_sqnr",
+            "sides_sqnr_db",
+            "dB",
+            "higher",
+            "Smallest signal to noise ratio of the contender's outputs against the baseline's.",
+        ),
+        _metric(
+            "sides_agreement",
+            "sides_agreement",
+            "ratio",
+            "higher",
+            "Share of rows whose class, or whole value, is the baseline's.",
+        ),
+    )
+)

@@ -8,11 +8,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from pytest_ortbench.analysis.gate.answers import judge_answers
 from pytest_ortbench.analysis.gate.family import settle
 from pytest_ortbench.analysis.gate.looks import GO_ON, REGRESSED, Judgement, judge
-from pytest_ortbench.analysis.gate.metrics import Side, findings_of, judge_metrics
+from pytest_ortbench.analysis.gate.metrics import Side, judge_metrics
+from pytest_ortbench.analysis.gate.outcome import is_nonfinite, overall, spared, with_outcome
 from pytest_ortbench.analysis.gate.rules import CaseRules
-from pytest_ortbench.analysis.gate.sentences import latency_finding, unconfirmed
+from pytest_ortbench.analysis.gate.sentences import unconfirmed
 from pytest_ortbench.analysis.gate.verdict import (
     Decided,
     Profile,
@@ -28,8 +30,8 @@ from pytest_ortbench.analysis.validity import flags_of as flags_of_case
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.gate import (
+    Answers,
     ContrastVerdict,
-    GateFinding,
     GateResult,
     MetricVerdict,
     PairedLaunch,
@@ -38,6 +40,8 @@ from pytest_ortbench.core.outcome import Accuracy, CaseResult, Flag, Memory
 from pytest_ortbench.core.placement import is_fallback
 from pytest_ortbench.core.run import Machine
 from pytest_ortbench.core.task import TaskAccuracy
+from pytest_ortbench.engine.answers import Exchange, compare_scores, with_spreads
+from pytest_ortbench.engine.identical import identical
 from pytest_ortbench.engine.own_spread import with_spread
 from pytest_ortbench.engine.pair import (
     BASELINE,
@@ -77,6 +81,8 @@ class Gate:
             record. Drawn anew for each gate unless it is given, so that no order favours one side
             in every run.
         on_launch: Called before each launch with how many were made and may be needed.
+        spares_identical: Whether sides that are the same files under the same settings are called
+            the same without measuring.
         results: Verdicts so far, in the order of measuring.
     """
 
@@ -86,6 +92,7 @@ class Gate:
     scratch: Path
     seed: int = field(default_factory=lambda: random.SystemRandom().getrandbits(31))
     on_launch: Callable[[int, int], None] | None = None
+    spares_identical: bool = False
     results: dict[Key, GateResult] = field(default_factory=dict)
     _judgements: dict[Key, Judgement] = field(default_factory=dict)
 
@@ -128,35 +135,42 @@ class Gate:
         )
         shapes = difference(pair)
         if shapes:
-            return _with_outcome(
+            return with_outcome(
                 replace(result, reason=shapes, flags=(Flag(name="SHAPES", detail=shapes),))
             )
+        if self.spares_identical and not is_nonfinite(standard) and identical(pair):
+            return spared(result, rules, standard)
         measuring = _Measuring(gate=self, pair=without_spinning(pair), profile=profile)
         try:
             decided, confirmed = measuring.run()
         except SideFailed as failed:
-            return _with_outcome(_failed(result, failed, measuring))
+            return with_outcome(_failed(result, failed, measuring))
         # Only the contender's answers were held against labels.
         task = None if standard is None else standard.task
         metrics = judge_metrics(
             measuring.side(BASELINE), measuring.side(CONTENDER, task), rules, standard=standard
         )
+        answers = measuring.answers()
+        judged = judge_answers(answers, rules.answers)
         verdict, reason = decided.verdict, decided.reason
         if verdict == "slower" and confirmed is not None and confirmed.verdict != "slower":
             verdict, reason = "inconclusive", unconfirmed(confirmed)
-        return _with_outcome(
+        return with_outcome(
             replace(
                 result,
-                verdict=verdict,
+                verdict=overall(verdict, judged),
                 reason=reason,
                 decided_by=measuring.profile.decides,
                 contrasts=decided.contrasts,
-                metrics=metrics,
+                metrics=(*metrics, *judged.metrics),
                 launches=tuple(measuring.launches),
                 confirmation=tuple(measuring.confirmation),
                 confirmed=confirmed,
                 flags=decided.flags,
-            )
+                latency=verdict if overall(verdict, judged) != verdict else "",
+                answers=answers,
+            ),
+            judged,
         )
 
     def _family(self, key: Key, judgement: Judgement, profile: Profile) -> int | None:
@@ -175,7 +189,7 @@ class Gate:
         return settled.go_on.get(key)
 
     def _is_lone(self) -> bool:
-        found = sum(result.verdict == "slower" for result in self.results.values())
+        found = sum(result.latency_verdict == "slower" for result in self.results.values())
         return found < _LONE
 
     def _say(self, made: int, needed: int) -> None:
@@ -192,11 +206,15 @@ class _Measuring:
     profile: Profile
     launches: list[PairedLaunch] = field(default_factory=list)
     confirmation: list[PairedLaunch] = field(default_factory=list)
+    _exchange: Exchange = field(init=False)
     _first: Launched | None = None
     _memories: dict[str, list[Memory]] = field(
         default_factory=lambda: {BASELINE: [], CONTENDER: []}
     )
     _deadline: float = 0.0
+
+    def __post_init__(self) -> None:
+        self._exchange = Exchange(pair=self.pair, path=self.gate.scratch / "side-outputs.npz")
 
     def run(self) -> tuple[Decided, ContrastVerdict | None]:
         """Launch until it is decided, then confirm a lone regression.
@@ -277,6 +295,7 @@ class _Measuring:
                     index=index,
                     deadline=self._deadline,
                     references=self._references() if self._first is None else None,
+                    exchange=self._exchange if self._first is None else None,
                 )
             except SideFailed as failed:
                 if failed.failure.kind == "timeout" and self._first is not None:
@@ -291,6 +310,17 @@ class _Measuring:
             self._first = launched
         self._memories[BASELINE].append(launched.baseline.memory)
         self._memories[CONTENDER].append(launched.contender.memory)
+
+    def answers(self) -> Answers | None:
+        """What both sides answered; ``None`` before a launch."""
+        if self._first is None:
+            return None
+        answers = self._exchange.answers(
+            baseline=self._first.baseline.accuracy,
+            contender=self._first.contender.accuracy,
+            task=compare_scores(self.pair, self.gate.launcher, self.gate.scratch),
+        )
+        return with_spreads(answers, self.pair, self.gate.launcher, self.gate.scratch)
 
     def _references(self) -> tuple[Path | Accuracy, Path | Accuracy]:
         return self._reference(self.pair.baseline), self._reference(self.pair.contender)
@@ -366,21 +396,3 @@ def _failed(result: GateResult, failed: SideFailed, measuring: _Measuring) -> Ga
         reason=f"{failed.side}: {failure.kind}: {failure.message}",
     )
     return replace(result, reason=reason, metrics=(verdict,), launches=tuple(measuring.launches))
-
-
-def _with_outcome(result: GateResult) -> GateResult:
-    """Add why the case fails or warns."""
-    findings: list[GateFinding] = []
-    worse = findings_of(result.metrics)
-    if result.verdict == "slower":
-        findings.append(latency_finding(result))
-    elif result.verdict == "incomparable":
-        has_status = any(finding.about == "status" for finding in worse)
-        about = "status" if has_status else "comparison"
-        text = f"nothing was compared: {result.reason}"
-        findings.append(GateFinding(about=about, text=text))
-        # The status is said once.
-        worse = [finding for finding in worse if finding.about != "status"]
-    elif result.verdict == "inconclusive":
-        findings.append(latency_finding(result))
-    return result.with_findings([*findings, *worse])

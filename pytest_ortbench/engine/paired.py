@@ -25,6 +25,7 @@ from pytest_ortbench.analysis.gate.contrasts import (
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.gate import PairedLaunch
 from pytest_ortbench.core.outcome import Accuracy, Failure, Memory, Placement
+from pytest_ortbench.engine.answers import Exchange
 from pytest_ortbench.engine.pair import BASELINE, CONTENDER, Pair
 from pytest_ortbench.launch.launcher import Launcher, Worker
 
@@ -86,6 +87,7 @@ def measure_launch(
     index: int,
     deadline: float,
     references: tuple[Path | Accuracy, Path | Accuracy] | None = None,
+    exchange: Exchange | None = None,
 ) -> Launched:
     """Measure both sides in turns.
 
@@ -97,6 +99,7 @@ def measure_launch(
         deadline: Until when it must be over, of ``time.monotonic()``.
         references: Reference outputs of baseline and contender, or why there are none: placement
             and accuracy of both sides are looked at, too, once their blocks are over.
+        exchange: Compares the outputs of the two sides, after that.
 
     Raises:
         SideFailed: if a worker fails.
@@ -127,6 +130,8 @@ def measure_launch(
         # one, which came later, is gone.
         for side, worker in reversed(workers.items()):
             facts[side] = _look_at(worker, side, references and references[side == CONTENDER])
+            if exchange is not None:
+                exchange.ask(worker, side)
             worker.close()
     return Launched(
         launch=replace(

@@ -64,7 +64,7 @@ def command(runtime: Runtime, token: str) -> list[str]:
 
 
 #: What host and worker have in common of the package ``schema``.
-_SCHEMA = ("wire", "protocol", "pass_questions", "model_questions")
+_SCHEMA = ("wire", "protocol", "pass_questions", "model_questions", "side_questions")
 
 
 @functools.cache

@@ -31,9 +31,13 @@ from pytest_ortbench.launch.staging import Files, dataset_for
 from pytest_ortbench.schema.protocol import (
     CheckOutputs,
     CompareOutputs,
+    CompareSides,
+    Done,
     LoadStages,
     MeasureEnergy,
     Opened,
+    OutputsCompared,
+    OutputsWritten,
     ProfileOperators,
     ProfilePlacement,
     PutUnderLoad,
@@ -44,6 +48,8 @@ from pytest_ortbench.schema.protocol import (
     SoakFor,
     TimeBlock,
     WarmUpFor,
+    WriteOutputs,
+    WriteOwnScores,
 )
 
 _T = TypeVar("_T")
@@ -124,6 +130,21 @@ class ProcessWorker:
         path = self._files.send(reference, reference.name)
         return self._ask(CompareOutputs(reference=path), Accuracy)
 
+    def write_outputs(
+        self, path: Path, inputs: tuple[InputSpec, ...], magnitudes: tuple[float, ...]
+    ) -> OutputsWritten:
+        """Write outputs on drawn inputs to a file, for the other side of a gate."""
+        there = self._files.place_of(path, self._files.case(self._case).variant.path)
+        question = WriteOutputs(path=there, inputs=inputs, magnitudes=magnitudes)
+        written = self._ask(question, OutputsWritten)
+        self._files.fetch(there, path)
+        return written
+
+    def compare_sides(self, path: Path, *, is_baseline: bool) -> OutputsCompared:
+        """Compare outputs with what the other side of a gate wrote."""
+        there = self._files.send(path, path.name)
+        return self._ask(CompareSides(path=there, is_baseline=is_baseline), OutputsCompared)
+
     def energy(self, budget_s: float) -> Energy:
         """Put the session under load and read the device's meter meanwhile."""
         return self._ask(MeasureEnergy(budget_s=budget_s), Energy)
@@ -139,6 +160,13 @@ class ProcessWorker:
             reference="" if reference is None else self._files.send(reference, reference.name),
         )
         return self._ask(question, TaskAccuracy)
+
+    def write_scores(self, path: Path) -> None:
+        """Score the case's labelled data, and write the scores to a file."""
+        there = self._files.place_of(path, self._files.case(self._case).variant.path)
+        dataset = dataset_for(self._files, self._case)
+        self._ask(WriteOwnScores(dataset=dataset, path=there), Done)
+        self._files.fetch(there, path)
 
     def load_stages(self, path: str, budget_s: float) -> StagesReady:
         """Load the user's file of stages, check it, and warm it up."""

@@ -36,7 +36,7 @@ from pytest_ortbench.core.start_up import StartTrial
 from pytest_ortbench.core.task import TaskAccuracy
 from pytest_ortbench.launch.launcher import ProbeOutcome
 from pytest_ortbench.schema.pass_questions import PutUnderLoad, StartUp
-from pytest_ortbench.schema.protocol import ModelInterface
+from pytest_ortbench.schema.protocol import ModelInterface, OutputsCompared, OutputsWritten
 
 
 class ReplayWorker:
@@ -105,6 +105,19 @@ class ReplayWorker:
         """Return the recorded accuracy."""
         return self._result.accuracy or Accuracy(reason="the recording holds no accuracy")
 
+    def write_outputs(
+        self,
+        path: Path,  # noqa: ARG002
+        inputs: tuple[InputSpec, ...],  # noqa: ARG002
+        magnitudes: tuple[float, ...],  # noqa: ARG002
+    ) -> OutputsWritten:
+        """Refuse: outputs are not kept."""
+        raise self._failure("a recording holds no outputs")
+
+    def compare_sides(self, path: Path, *, is_baseline: bool) -> OutputsCompared:  # noqa: ARG002
+        """Refuse, likewise."""
+        raise self._failure("a recording holds no outputs")
+
     def energy(self, budget_s: float) -> Energy:  # noqa: ARG002 - it was measured back then
         """Return the recorded energy."""
         return self._result.energy or Energy(reason="the recording holds no energy")
@@ -144,6 +157,10 @@ class ReplayWorker:
         """Return the recorded scores."""
         recorded = self._result.task
         return recorded or TaskAccuracy(dataset="", reason="the recording holds no scores")
+
+    def write_scores(self, path: Path) -> None:  # noqa: ARG002
+        """Refuse: scores are not kept one by one."""
+        raise self._failure("a recording holds no scores of single samples")
 
     def pause(self) -> None:
         """Note that it is paused."""

@@ -31,7 +31,7 @@ from pytest_ortbench.core.stages import FrameBlock, StagesReady
 from pytest_ortbench.core.start_up import StartTrial
 from pytest_ortbench.core.task import TaskAccuracy
 from pytest_ortbench.schema.pass_questions import PutUnderLoad, StartUp
-from pytest_ortbench.schema.protocol import ModelInterface
+from pytest_ortbench.schema.protocol import ModelInterface, OutputsCompared, OutputsWritten
 
 
 class Worker(Protocol):
@@ -94,6 +94,25 @@ class Worker(Protocol):
     def accuracy(self, reference: Path) -> Accuracy:
         """Compare outputs with a file of :meth:`Launcher.reference`."""
 
+    def write_outputs(
+        self, path: Path, inputs: tuple[InputSpec, ...], magnitudes: tuple[float, ...]
+    ) -> OutputsWritten:
+        """Write outputs on drawn inputs to a file, for the other side of a gate.
+
+        Args:
+            path: The file to make.
+            inputs: What both sides are fed.
+            magnitudes: Factors on drawn float inputs.
+        """
+
+    def compare_sides(self, path: Path, *, is_baseline: bool) -> OutputsCompared:
+        """Compare outputs with what the other side of a gate wrote.
+
+        Args:
+            path: What the other side wrote.
+            is_baseline: Whether this side is the baseline.
+        """
+
     def energy(self, budget_s: float) -> Energy:
         """Put the session under load and read the device's meter, ``budget_s`` at most."""
 
@@ -107,6 +126,9 @@ class Worker(Protocol):
 
     def task(self, reference: Path | None) -> TaskAccuracy:
         """Score the case's labelled data, beside a file of :meth:`Launcher.reference_scores`."""
+
+    def write_scores(self, path: Path) -> None:
+        """Score the case's labelled data, and write the scores to a file for :meth:`task`."""
 
     def load_stages(self, path: str, budget_s: float) -> StagesReady:
         """Load the user's file of stages, check it, and warm it up, ``budget_s`` at most."""

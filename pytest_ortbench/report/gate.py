@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pytest_ortbench.analysis.gate.acceptance import acceptance_text
 from pytest_ortbench.analysis.gate.sentences import interval_text, verdict_line
 from pytest_ortbench.core.gate import GateResult
+from pytest_ortbench.core.metrics import SIDE_METRICS
 from pytest_ortbench.core.run import Run
 from pytest_ortbench.report.escape import encodable, lines, markdown, one_line
 
@@ -104,6 +105,8 @@ def _row(result: GateResult, case: str) -> GateRow:
     is_accepted = bool(result.accepted)
     only_accepted = is_accepted and not result.failures
     verdict = "removed" if result.removed else result.verdict
+    if result.identical:
+        verdict += " (identical files)"
     reasons = (*result.failures, *result.warnings, *accepted_texts(result))
     return GateRow(
         cells=(
@@ -135,5 +138,14 @@ def gate_properties(result: GateResult, name: str = "gate") -> list[tuple[str, s
             found.append((f"{name}_ratio_high", f"{1 + contrast.high:.6g}"))
     if result.reason:
         found.append((f"{name}_reason", result.reason))
+    if result.identical:
+        found.append((f"{name}_identical", "true"))
+    if result.latency:
+        found.append((f"{name}_latency", result.latency))
+    for number in result.metrics:
+        if number.metric in SIDE_METRICS:
+            found.append((f"{name}_{number.metric}_verdict", number.verdict))
+            if number.contender is not None:
+                found.append((f"{name}_{number.metric}", f"{number.contender:.6g}"))
     found += [(f"{name}_accepted", one_line(text)) for text in accepted_texts(result)]
     return found

@@ -43,6 +43,14 @@ class CompareNodes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WriteReference:
+    """Run the case's source model on the CPU without optimisation; write feeds and outputs."""
+
+    case: Case
+    path: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MeasureSpread:
     """Run the case's source model again, in ways that don't change what is right.
 

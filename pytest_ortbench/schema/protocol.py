@@ -67,6 +67,7 @@ from pytest_ortbench.schema.model_questions import Convert as Convert
 from pytest_ortbench.schema.model_questions import DescribeModel as DescribeModel
 from pytest_ortbench.schema.model_questions import MeasureSpread as MeasureSpread
 from pytest_ortbench.schema.model_questions import ModelInterface as ModelInterface
+from pytest_ortbench.schema.model_questions import WriteReference as WriteReference
 from pytest_ortbench.schema.pass_questions import LoadStages as LoadStages
 from pytest_ortbench.schema.pass_questions import MeasureEnergy as MeasureEnergy
 from pytest_ortbench.schema.pass_questions import ProfileOperators as ProfileOperators
@@ -76,6 +77,11 @@ from pytest_ortbench.schema.pass_questions import ScoreTask as ScoreTask
 from pytest_ortbench.schema.pass_questions import SoakFor as SoakFor
 from pytest_ortbench.schema.pass_questions import StartUp as StartUp
 from pytest_ortbench.schema.pass_questions import WriteScores as WriteScores
+from pytest_ortbench.schema.side_questions import CompareSides as CompareSides
+from pytest_ortbench.schema.side_questions import OutputsCompared as OutputsCompared
+from pytest_ortbench.schema.side_questions import OutputsWritten as OutputsWritten
+from pytest_ortbench.schema.side_questions import WriteOutputs as WriteOutputs
+from pytest_ortbench.schema.side_questions import WriteOwnScores as WriteOwnScores
 from pytest_ortbench.schema.wire import Plain, WireError, from_plain, to_plain
 
 
@@ -146,14 +152,6 @@ class ProbeProvider:
     """Run two tiny models on a provider and say what executed them."""
 
     provider: Provider
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WriteReference:
-    """Run the case's source model on the CPU without optimisation; write feeds and outputs."""
-
-    case: Case
-    path: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -317,6 +315,8 @@ Question = (
     | ReadMemory
     | ProfilePlacement
     | CompareOutputs
+    | WriteOutputs
+    | CompareSides
     | MeasureEnergy
     | ProfileOperators
     | SoakFor
@@ -325,6 +325,7 @@ Question = (
     | LoadStages
     | RunFrames
     | WriteScores
+    | WriteOwnScores
     | ScoreTask
     | Close
 )
@@ -341,6 +342,8 @@ Answer = (
     | Memory
     | Placement
     | Accuracy
+    | OutputsWritten
+    | OutputsCompared
     | ModelInterface
     | Converted
     | NodeErrors

@@ -150,7 +150,7 @@ def compare(
     order, order_note = _output_order(session, stored.names)
     if order is None:
         return Accuracy(reference=stored.reference, reason=order_note)
-    collected = _Collected()
+    collected = Collected()
     started = time.monotonic()
     for sample in stored.samples():
         if collected.magnitudes and time.monotonic() - started > budget_s:
@@ -175,7 +175,7 @@ def compare(
     return collected.accuracy(stored, order_note)
 
 
-class _Collected:
+class Collected:
     """Differences of all samples so far, by output."""
 
     def __init__(self) -> None:

@@ -19,6 +19,7 @@ from pytest_ortbench.schema.protocol import (
     Close,
     CompareNodes,
     CompareOutputs,
+    CompareSides,
     Convert,
     DescribeModel,
     Done,
@@ -44,6 +45,8 @@ from pytest_ortbench.schema.protocol import (
     StoreChunk,
     TimeBlock,
     WarmUpFor,
+    WriteOutputs,
+    WriteOwnScores,
     WriteReference,
     WriteScores,
     pack,
@@ -178,6 +181,11 @@ class Conversation:
                 return measured.placement()
             case CompareOutputs():
                 return measured.accuracy(Path(question.reference))
+            case WriteOutputs() | CompareSides() | WriteOwnScores():
+                from pytest_ortbench.worker.sides import answer_side  # most workers never need it
+
+                self._enter("task" if isinstance(question, WriteOwnScores) else "accuracy")
+                return answer_side(measured, question)
             case MeasureEnergy():
                 return measured.energy(question.budget_s)
             case ProfileOperators():

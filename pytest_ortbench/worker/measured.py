@@ -231,7 +231,7 @@ class MeasuredCase:
         self._enter("accuracy")
         # Ranges that were fixed beforehand hold at the magnitude that they were taken at.
         magnitudes = (1.0,) if has_fixed_ranges(self.case) else None
-        return accuracy.compare(self._for_any_input(), reference, magnitudes=magnitudes)
+        return accuracy.compare(self.for_any_input(), reference, magnitudes=magnitudes)
 
     def operators(self, keep: Path | None) -> OperatorProfile:
         """Time the measured session, release it, and profile another one; no block can follow."""
@@ -295,7 +295,7 @@ class MeasuredCase:
         from pytest_ortbench.worker import task  # needs numpy, and most workers never need it
 
         self._enter("task")
-        scores = task.score(self._for_any_input(), dataset, self.case.batch)
+        scores = task.score(self.for_any_input(), dataset, self.case.batch)
         return task.compare(scores, dataset, Path(reference) if reference else None)
 
     def load_stages(self, path: Path, budget_s: float) -> StagesReady:
@@ -381,7 +381,7 @@ class MeasuredCase:
             raise RuntimeError("no measured session: it is not open, or was released to profile")
         return self._loop
 
-    def _for_any_input(self) -> InferenceSession:
+    def for_any_input(self) -> InferenceSession:
         """The measured session, or another one where that replays the graph of one input."""
         if self._uncaptured == self._provider:
             return self._live()

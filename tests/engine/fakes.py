@@ -10,23 +10,31 @@ from pathlib import Path
 from typing import Any
 
 from pytest_ortbench.core.accuracy import ReferenceSpread
-from pytest_ortbench.core.case import Case
+from pytest_ortbench.core.case import Case, InputSpec
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.outcome import (
     Accuracy,
     Block,
     Failure,
     Memory,
+    OutputAccuracy,
     OutputCheck,
     Placement,
     WarmUp,
 )
+from pytest_ortbench.schema.protocol import OutputsCompared, OutputsWritten
 from tests.results_factory import make_accuracy, make_measurement, make_memory, make_placement
 
 #: Takes a case and the number of the launch, gives nanoseconds of one inference.
 TimeOf = Callable[[Case, int], float]
 
 RECORDED = make_measurement()
+
+SAME_ANSWERS = Accuracy(
+    samples=8,
+    magnitudes=(0.1, 1.0, 10.0),
+    outputs=(OutputAccuracy(name="y", kind="float", finite=True, exact=True, compared=80),),
+)
 
 
 class FakeWorker:
@@ -97,6 +105,19 @@ class FakeWorker:
     def accuracy(self, reference: Path) -> Accuracy:
         return self.owner.accuracy_of(self.case)
 
+    def write_outputs(
+        self, path: Path, inputs: tuple[InputSpec, ...], magnitudes: tuple[float, ...]
+    ) -> OutputsWritten:
+        self.owner.wrote.append(self.case)
+        return OutputsWritten(types=self.owner.types_of(self.case))
+
+    def compare_sides(self, path: Path, *, is_baseline: bool) -> OutputsCompared:
+        other = self.owner.wrote[-1]
+        sides = (self.case, other) if is_baseline else (other, self.case)
+        return OutputsCompared(
+            types=self.owner.types_of(self.case), accuracy=self.owner.difference_of(*sides)
+        )
+
     def pause(self) -> None:
         self.paused = True
 
@@ -122,6 +143,11 @@ class FakeLauncher:
         self.peak_of: Callable[[Case], int] = lambda case: 60_000_000
         self.placement_of: Callable[[Case], Placement] = lambda case: make_placement()
         self.accuracy_of: Callable[[Case], Accuracy] = lambda case: make_accuracy()
+        #: Cases whose outputs were written for the other side, in order.
+        self.wrote: list[Case] = []
+        self.types_of: Callable[[Case], dict[str, str]] = lambda case: {"y": "tensor(float)"}
+        #: Takes the cases of baseline and contender.
+        self.difference_of: Callable[[Case, Case], Accuracy] = lambda *_: SAME_ANSWERS
 
     def open(self, case: Case, *, worker: int, deadline: float | None) -> FakeWorker:
         failure = self.fails.get(case.model.name) or self.fails.get(case.runtime.label)

@@ -1,4 +1,4 @@
-"""One launch with real workers: the only live one, since a gate takes half a minute."""
+"""Launches with real workers, one each: a whole gate takes half a minute."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from pytest_ortbench.analysis.gate.answers import judge_answers
 from pytest_ortbench.analysis.gate.contrasts import contrasts_of
 from pytest_ortbench.core.case import Case, Provider, Runtime, SessionConfig
 from pytest_ortbench.core.model import Variant
+from pytest_ortbench.engine.answers import Exchange
 from pytest_ortbench.engine.pair import Pair
 from pytest_ortbench.engine.paired import measure_launch
 from pytest_ortbench.launch.launcher import ProcessLauncher
@@ -22,9 +25,9 @@ from pytest_ortbench.plan.feeds import resolve_inputs
 from pytest_ortbench.zoo.graph import read_model
 
 
-def case_of(folder: Path) -> Case:
+def case_of(folder: Path, name: str = "product", factor: float = 1.0) -> Case:
     """A product of matrices of about a tenth of a millisecond, on one thread."""
-    weight = np.linspace(-1, 1, 256 * 256, dtype=np.float32).reshape(256, 256)
+    weight = np.float32(factor) * np.linspace(-1, 1, 256 * 256, dtype=np.float32).reshape(256, 256)
     graph = helper.make_graph(
         [helper.make_node("MatMul", ["x", "w"], ["y"])],
         "product",
@@ -32,10 +35,10 @@ def case_of(folder: Path) -> Case:
         [helper.make_tensor_value_info("y", TensorProto.FLOAT, [32, 256])],
         [numpy_helper.from_array(weight, "w")],
     )
-    path = folder / "product.onnx"
+    path = folder / f"{name}.onnx"
     opsets = [helper.make_opsetid("", 13)]
     onnx.save(helper.make_model(graph, ir_version=8, opset_imports=opsets), str(path))
-    model = read_model(path, name="product", source="file")
+    model = read_model(path, name=name, source="file")
     return Case(
         model=model,
         variant=Variant(
@@ -56,6 +59,7 @@ def test_work_that_is_really_added_shows_in_both_contrasts(tmp_path: Path):
     # So many sines take many times as long as the product, whatever else runs here.
     slower = dataclasses.replace(plain, added_work=100_000)
     launcher = ProcessLauncher()
+    exchange = Exchange(pair=Pair(baseline=plain, contender=slower), path=tmp_path / "outputs.npz")
     try:
         launched = measure_launch(
             Pair(baseline=plain, contender=slower),
@@ -67,6 +71,7 @@ def test_work_that_is_really_added_shows_in_both_contrasts(tmp_path: Path):
                 launcher.reference(plain, tmp_path),
                 launcher.reference(slower, tmp_path),
             ),
+            exchange=exchange,
         )
     finally:
         launcher.close()
@@ -79,3 +84,29 @@ def test_work_that_is_really_added_shows_in_both_contrasts(tmp_path: Path):
         assert side.threads == 1
         assert side.placement.executed == {"CPUExecutionProvider": 1}
         assert side.accuracy.outputs[0].finite
+    answers = exchange.answers(launched.baseline.accuracy, launched.contender.accuracy, None)
+    (output,) = answers.compared.outputs
+    assert output.exact
+    assert output.compared == 8 * 32 * 256
+    assert answers.baseline_outputs == answers.contender_outputs == {"y": "tensor(float)"}
+    assert judge_answers(answers).judgement.is_good
+
+
+def test_answers_a_hundred_times_as_large_are_found_in_one_launch(tmp_path: Path):
+    pair = Pair(baseline=case_of(tmp_path), contender=case_of(tmp_path, name="wrong", factor=100.0))
+    launcher = ProcessLauncher()
+    exchange = Exchange(pair=pair, path=tmp_path / "outputs.npz")
+    try:
+        measure_launch(
+            pair,
+            launcher,
+            seed=2,
+            index=0,
+            deadline=time.monotonic() + 120,
+            exchange=exchange,
+        )
+    finally:
+        launcher.close()
+    answers = exchange.answers(None, None, None)
+    assert answers.compared.outputs[0].sqnr_db == pytest.approx(-39.9, abs=0.1)
+    assert judge_answers(answers).judgement.is_bad

@@ -30,7 +30,7 @@ def test_the_worker_gets_its_own_sources_and_no_more() -> None:
     tops = {name.split(".")[1] for name in sources if "." in name}
     assert tops == {"core", "schema", "worker"}
     schema = {name for name in sources if name.startswith("pytest_ortbench.schema.")}
-    names = ("wire", "protocol", "pass_questions", "model_questions")
+    names = ("wire", "protocol", "pass_questions", "model_questions", "side_questions")
     assert schema == {f"pytest_ortbench.schema.{name}" for name in names}
 
 

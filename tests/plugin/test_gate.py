@@ -13,7 +13,7 @@ import pytest
 
 from pytest_ortbench.analysis.gate.verdict import profile_of
 from pytest_ortbench.core.case import Case
-from pytest_ortbench.core.outcome import Accuracy
+from pytest_ortbench.core.outcome import Accuracy, OutputAccuracy
 from pytest_ortbench.core.run import Machine
 from pytest_ortbench.engine import gate as engine_gate
 from pytest_ortbench.engine.pair import Pair
@@ -34,7 +34,9 @@ QUICK = (*KEPT, "--ort-no-results", "--ort-json=run.json")
 def launches(monkeypatch: pytest.MonkeyPatch) -> Callable[..., FakeLauncher]:
     """Fake the launches of gates: contenders take ``ratio`` times what ``old`` models take."""
 
-    def fake(ratio: float, *, scatter: float = 0.002, baseline: str = "old") -> FakeLauncher:
+    def fake(
+        ratio: float, *, scatter: float = 0.002, baseline: str = "old", spares: bool = False
+    ) -> FakeLauncher:
         draw = random.Random(0)
 
         def time_of(case: Case, index: int) -> float:
@@ -49,6 +51,9 @@ def launches(monkeypatch: pytest.MonkeyPatch) -> Callable[..., FakeLauncher]:
             return measure_launch(pair, launcher, **options)  # type: ignore[arg-type]
 
         monkeypatch.setattr(engine_gate, "measure_launch", launched)
+        if not spares:
+            # Most models here are the same file on both sides.
+            monkeypatch.setattr(engine_gate, "identical", lambda _: False)
         monkeypatch.setattr(
             engine_gate._Measuring, "_reference", lambda *_: Accuracy(reason="faked")
         )
@@ -708,3 +713,77 @@ def test_a_stored_model_that_is_there_and_was_not_named_is_not_missed(
     again.assert_outcomes(passed=1)
     assert again.ret == pytest.ExitCode.OK
     again.stdout.fnmatch_lines(["ortbench: gate: only in *, nobody asked for it: b/native/cpu/b1"])
+
+
+# Answers of the two sides.
+
+
+@pytest.mark.usefixtures("models")
+def test_other_answers_fail_the_case_as_less_accurate(
+    pytester: pytest.Pytester,
+    launches: Callable[..., FakeLauncher],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    output = OutputAccuracy(name="y", kind="float", finite=True, sqnr_db=-39.9, compared=80)
+    launcher = launches(1.0)
+    launcher.difference_of = lambda *_: Accuracy(samples=8, outputs=(output,))
+    summary = pytester.path / "summary.md"
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
+    arguments = (*QUICK, "--ort-against=model:old.onnx")
+    result = pytester.runpytest(*arguments, "--junitxml=j.xml")
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "*less accurate than model:old.onnx: the sides differ in y: SQNR -39.9 dB, floor of "
+            "native 60 dB*",
+            "gate new/native/cpu/b1 against model:old.onnx: less accurate  answers -39.9 dB*",
+        ]
+    )
+    (entry,) = document(pytester.path)["gate"]
+    assert (entry["verdict"], entry["latency"]) == ("less accurate", "same")
+    assert entry["answers"]["compared"]["outputs"][0]["sqnr_db"] == -39.9
+    assert 'name="gate_verdict" value="less accurate"' in (pytester.path / "j.xml").read_text()
+    assert "**less accurate**" in summary.read_text()
+    allowed = pytester.runpytest(*arguments, "--ort-gate=sides_sqnr >= -40 dB")
+    allowed.assert_outcomes(passed=2)
+
+
+def test_a_marker_may_set_the_floor_of_the_answers(
+    pytester: pytest.Pytester, model_file: ModelFile, launches: Callable[..., FakeLauncher]
+) -> None:
+    output = OutputAccuracy(name="y", kind="float", finite=True, sqnr_db=45.0, compared=80)
+    launches(1.0).difference_of = lambda *_: Accuracy(samples=8, outputs=(output,))
+    for name in ("new.onnx", "old.onnx"):
+        model_file(name)
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.ortbench(models="new.onnx", gate=["sides_sqnr >= 40 dB"])
+        def test_latency(ortbench):
+            assert ortbench.latency().min > 0
+        """
+    )
+    pytester.runpytest(*QUICK, "--ort-against=model:old.onnx").assert_outcomes(passed=1)
+
+
+def test_identical_files_are_the_same_without_a_launch(
+    pytester: pytest.Pytester, model_file: ModelFile, launches: Callable[..., FakeLauncher]
+) -> None:
+    launcher = launches(1.5, spares=True)
+    for name in ("new.onnx", "old.onnx"):
+        model_file(name)
+    arguments = ("new.onnx", *QUICK, "-k", "latency", "--ort-against=model:old.onnx")
+    result = pytester.runpytest(*arguments, "--junitxml=j.xml")
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(
+        ["gate new/native/cpu/b1 against model:old.onnx: same (identical files)"]
+    )
+    assert launcher.opened == []
+    (entry,) = document(pytester.path)["gate"]
+    assert (entry["verdict"], entry["identical"], entry["launches"]) == ("same", True, [])
+    assert 'name="gate_identical" value="true"' in (pytester.path / "j.xml").read_text()
+    limited = pytester.runpytest(*arguments, "--ort-gate=latency:<=1ns")
+    limited.assert_outcomes(failed=1)
+    pytester.runpytest(*arguments, "--ort-gate-remeasure").assert_outcomes(failed=1)
+    assert launcher.opened

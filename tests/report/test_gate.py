@@ -6,7 +6,13 @@ from dataclasses import replace
 
 from markdown_it import MarkdownIt
 
-from pytest_ortbench.core.gate import Acceptance, ContrastVerdict, GateFinding, GateResult
+from pytest_ortbench.core.gate import (
+    Acceptance,
+    ContrastVerdict,
+    GateFinding,
+    GateResult,
+    MetricVerdict,
+)
 from pytest_ortbench.core.run import Run
 from pytest_ortbench.report.gate import gate_lines, gate_markdown, gate_properties
 from pytest_ortbench.report.html import render_html
@@ -127,3 +133,49 @@ def test_a_reason_of_somebody_else_is_inert_on_the_page() -> None:
     assert "\x1b" not in page
     assert "\x1b" not in "".join(gate_lines(run))
     assert "\x1b" not in dict(gate_properties(run.gate[0]))["gate_accepted"]
+
+
+# Answers of the two sides.
+
+
+def with_answers(word: str, ratio: float | None, **facts: str) -> GateResult:
+    number = MetricVerdict(
+        metric="sides_sqnr", verdict=word, contender=ratio, allowed=">= 60 dB", reason="it says so"
+    )
+    return replace(verdict("same"), metrics=(number,), **facts)
+
+
+def test_a_line_says_how_far_the_answers_are_apart() -> None:
+    lines = {
+        "same  ×1.071 [1.062, –]  8 launches  answers exact": with_answers("same", None),
+        "same  ×1.071 [1.062, –]  8 launches  answers 80.0 dB": with_answers("same", 80.0),
+        "same  ×1.071 [1.062, –]  8 launches  answers not judged: it says so": with_answers(
+            "unjudged", None
+        ),
+        "less accurate  answers -39.9 dB, allowed >= 60 dB  latency same  ×1.071 [1.062, –]  "
+        "8 launches": with_answers("less accurate", -39.9, verdict="less accurate", latency="same"),
+    }
+    for text, result in lines.items():
+        assert (
+            gate_lines(replace(make_run(), gate=(result,)))[1] == f"gate {CASE} against old: {text}"
+        )
+
+
+def test_identical_files_are_named_in_line_table_page_and_properties() -> None:
+    result = GateResult(
+        case_id=CASE, runtime="current", baseline="old", verdict="same", identical=True
+    )
+    run = replace(make_run(), gate=(result,))
+    assert gate_lines(run)[1] == f"gate {CASE} against old: same (identical files)"
+    assert rows(gate_markdown(run)) == [f"| {CASE} | old | same (identical files) |  |  |  |"]
+    assert "same (identical files)" in render_html(run)
+    assert ("gate_identical", "true") in gate_properties(result)
+
+
+def test_properties_hold_the_numbers_of_the_answers() -> None:
+    result = with_answers("less accurate", -39.9, verdict="less accurate", latency="same")
+    properties = dict(gate_properties(result))
+    assert properties["gate_verdict"] == "less accurate"
+    assert properties["gate_latency"] == "same"
+    assert properties["gate_sides_sqnr"] == "-39.9"
+    assert properties["gate_sides_sqnr_verdict"] == "less accurate"

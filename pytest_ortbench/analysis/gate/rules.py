@@ -5,6 +5,7 @@
     latency:3%                      slower by 3 % or more is a regression
     peak_rss:2%+1MiB                larger by more than both of them is worse
     accuracy_cosine:>=0.999         an absolute limit, in the grammar of all limits
+    sides_sqnr >= 40 dB             how near the contender's answers must be to the baseline's
     resnet*@latency:5%              only for cases whose id the pattern matches
 """
 
@@ -17,7 +18,7 @@ from dataclasses import dataclass, field, replace
 
 from pytest_ortbench.core.errors import UsageError, did_you_mean
 from pytest_ortbench.core.limits import Limit, parse_limit
-from pytest_ortbench.core.metrics import METRICS
+from pytest_ortbench.core.metrics import METRICS, SIDE_METRICS
 from pytest_ortbench.core.patterned import fitting
 from pytest_ortbench.core.units import FACTORS, format_amount, parse_amount
 
@@ -112,11 +113,13 @@ class CaseRules:
         margin: Smallest slowdown that matters, as the user set it; ``None`` for the profile's.
         allowances: By metric, the defaults among them.
         limits: Absolute ones.
+        answers: How near the answers of the two sides must be, by metric.
     """
 
     margin: float | None = None
     allowances: dict[str, Allowance] = field(default_factory=dict)
     limits: tuple[Limit, ...] = ()
+    answers: dict[str, Limit] = field(default_factory=dict)
 
 
 def parse_rules(texts: Iterable[str], *, place: str) -> tuple[Rule, ...]:
@@ -150,7 +153,8 @@ def rules_for(case_id: str, rules: Sequence[Rule], case_ids: Collection[str] = (
     return CaseRules(
         margin=None if margin is None else margin.share,
         allowances=allowances,
-        limits=tuple(limits.values()),
+        limits=tuple(one for one in limits.values() if one.metric.name not in SIDE_METRICS),
+        answers={name: one for (name, _), one in limits.items() if name in SIDE_METRICS},
     )
 
 
@@ -159,13 +163,15 @@ def _parse(text: str, place: str) -> Rule:
     if match is None or not match["rest"]:
         raise UsageError(f"{text!r} is no limit of a gate", place=place, hint=_EXAMPLE)
     metric, rest = match["metric"], match["rest"].strip()
-    if metric not in METRICS and metric != LATENCY:
+    if metric not in METRICS and metric != LATENCY and metric not in SIDE_METRICS:
         raise UsageError(
             f"{metric!r} in {text!r} is not a metric",
             place=place,
-            hint=did_you_mean(metric, [LATENCY, *METRICS]),
+            hint=did_you_mean(metric, [LATENCY, *METRICS, *SIDE_METRICS]),
         )
     rule = Rule(pattern=(match["pattern"] or "").strip(), metric=metric, text=text)
+    if metric in SIDE_METRICS:
+        return replace(rule, limit=_of_answers(metric, rest, text, place))
     if rest[0] in "<>=":
         name = "latency_p50" if metric == LATENCY else metric
         return replace(rule, limit=parse_limit(f"{name} {rest}", place=place))
@@ -178,6 +184,18 @@ def _parse(text: str, place: str) -> Rule:
             hint=f"Gate latency:3%, or set a limit of its own, {metric}:<=VALUE",
         )
     return replace(rule, allowance=_allowance(metric, rest, text, place))
+
+
+def _of_answers(metric: str, written: str, text: str, place: str) -> Limit:
+    """A floor for the answers of the two sides; nothing else makes sense of them."""
+    limit = parse_limit(f"{metric} {written}", place=place, metrics=SIDE_METRICS)
+    if limit.op not in (">=", ">"):
+        raise UsageError(
+            f"{text!r} is no floor",
+            place=place,
+            hint=f"Write e.g. {metric}:>={'40 dB' if metric == 'sides_sqnr' else '99 %'}",
+        )
+    return limit
 
 
 def _allowance(metric: str, written: str, text: str, place: str) -> Allowance:
