@@ -136,7 +136,10 @@ class Variants:
             draft.rename(target)
         finally:
             shutil.rmtree(draft, ignore_errors=True)
-        return made
+        kept = self._stored(key)
+        if kept is None:
+            raise WorkerError(_not_as_said(target))
+        return kept
 
     @contextmanager
     def _locked(self, key: str, timeout_s: float) -> Iterator[None]:
@@ -160,6 +163,15 @@ def _is_within(folder: Path, name: str) -> bool:
     """Whether a name of a record is that of a file in its own folder, reached without a link."""
     path = folder / name
     return path.is_file() and path.resolve() == folder.parent.resolve() / folder.name / name
+
+
+def _not_as_said(folder: Path) -> Failure:
+    return Failure(
+        kind="error",
+        phase="convert",
+        message=f"what was made in {folder} is not what the conversion says that it made",
+        hint="Run it again; if it happens again, please report it",
+    )
 
 
 def _other_calibration() -> Failure:

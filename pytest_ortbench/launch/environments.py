@@ -34,6 +34,7 @@ from pytest_ortbench.launch.environment_facts import (
 )
 from pytest_ortbench.launch.installer import Installer, InstallError, find_installer, python_of
 from pytest_ortbench.launch.interpreters import Interpreter, find_interpreters
+from pytest_ortbench.launch.ownership import other_writers
 from pytest_ortbench.launch.package_sources import file_digests, from_urls
 from pytest_ortbench.launch.python_choice import failure_without, fitting
 from pytest_ortbench.launch.runtime_specs import RequirementList
@@ -146,6 +147,13 @@ class Environments:
         Raises:
             WorkerError: ``unavailable`` with the reason, if it can't be made.
         """
+        others = other_writers(self.folder.parent) or other_writers(self.folder)
+        if others:
+            raise _unavailable(
+                requirements,
+                f"{others}, and a Python from there would run as yours",
+                "Name a folder of your own in ORTBENCH_CACHE",
+            )
         request = _request(requirements, python)
         named = from_urls(requirements.requirements)
         found = self._find(request, named)
@@ -306,7 +314,7 @@ def _read(folder: Path) -> Environment | None:
     except (OSError, ValueError, WireError):
         return None
     # The interpreter is a link to the Python that made it, which may have been removed since.
-    usable = manifest.format == _FORMAT and python_of(folder).exists()
+    usable = manifest.format == _FORMAT and python_of(folder).exists() and not other_writers(folder)
     return Environment(folder=folder, manifest=manifest) if usable else None
 
 
