@@ -85,6 +85,22 @@ def planted(document: dict[str, Any], *places: Place, start: str = "/") -> dict[
     return document
 
 
+def answer_of(hint: Any) -> Any:
+    """Return a plain value of a type with a canary for every text in it."""
+    hint = _without_none(hint)
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if dataclasses.is_dataclass(hint):
+        hints = typing.get_type_hints(hint)
+        return {field.name: answer_of(hints[field.name]) for field in dataclasses.fields(hint)}
+    if origin is tuple:
+        return [answer_of(each) for each in _items(arguments)]
+    if origin is dict:
+        return {f"/{CANARY}/key/it": answer_of(arguments[1])}
+    if _is_union(hint):
+        return answer_of(typing.get_args(hint)[0])
+    return {bool: False, int: 1, float: 1.0}.get(hint, f"/{CANARY}/0/it")
+
+
 def _grow(made: Grown, hint: Any, place: Place) -> None:
     value = _at(made.document, place)
     hint = _without_none(hint)

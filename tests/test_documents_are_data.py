@@ -7,6 +7,7 @@ import json
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -14,20 +15,27 @@ import matplotlib.figure
 import pytest
 
 from pytest_ortbench.cli.application import run
+from pytest_ortbench.core.case import Runtime, Sampling
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.outcome import CaseResult, Failure
+from pytest_ortbench.core.recipe import Conversion, Recipe
+from pytest_ortbench.core.task import Dataset
 from pytest_ortbench.engine import engine as engine_module
 from pytest_ortbench.engine import planned_again
 from pytest_ortbench.engine.engine import Engine
+from pytest_ortbench.engine.passes import profile_case
 from pytest_ortbench.engine.planned_again import PlannedAgain
+from pytest_ortbench.engine.standard import measure
+from pytest_ortbench.engine.variants import Variants
 from pytest_ortbench.launch import launcher as launcher_module
 from pytest_ortbench.launch.launcher import ProcessLauncher
 from pytest_ortbench.plan.matrix import Planned
-from pytest_ortbench.schema.wire import to_plain
+from pytest_ortbench.schema.wire import from_plain, to_plain
 from tests.canaries import (
     CANARY,
     KEY,
     Place,
+    answer_of,
     decoded,
     deeds,
     document_of,
@@ -258,6 +266,59 @@ def test_no_reader_does_anything_with_what_a_document_says(
     assert {name for name, code in codes.items() if code != 0} == {"gate"}
     assert sent == []
     assert list(project.parent.rglob(CANARY)) == []
+
+
+class Liar(Recorder):
+    """Answers every question with paths of its own, as a worker of somebody else might."""
+
+    def finish(self, answer: Any, deadline: float) -> Any:
+        del deadline
+        return from_plain(answer, answer_of(answer))
+
+
+@pytest.mark.parametrize("shares_files", [True, False])
+def test_no_path_in_an_answer_is_used_here(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shares_files: bool
+) -> None:
+    monkeypatch.setattr(Recorder, "seen", [])
+    monkeypatch.setattr(launcher_module, "WorkerProcess", Liar)
+    runtime = Runtime(label="theirs", command=("theirs",), shares_files=shares_files)
+    case = replace(
+        case_of(project / "m.onnx"),
+        runtime=runtime,
+        sampling=Sampling(time_s=0.01, workers=1, timeout_s=0.3),
+    )
+    launcher = ProcessLauncher(log_folder=tmp_path / "logs")
+    (tmp_path / "variants").mkdir()
+    conversion = Conversion(
+        recipe=Recipe(name="fp16", base="fp16"),
+        source=case.model.path,
+        digest=case.model.digest,
+        size_bytes=case.model.size_bytes,
+        own_precision="fp32",
+        inputs=case.inputs,
+    )
+    variants = Variants(launcher=launcher, folder=tmp_path / "variants")
+    asked: dict[str, Callable[[], object]] = {
+        "inspect": lambda: launcher.inspect(runtime),
+        "probe": lambda: launcher.probe(runtime, [case.provider]),
+        "describe": lambda: launcher.describe(project / "m.onnx"),
+        "reference": lambda: launcher.reference(case, tmp_path / "scratch"),
+        "scores": lambda: launcher.reference_scores(
+            replace(case, dataset=Dataset(path=case.model.path))
+        ),
+        "nodes": lambda: launcher.node_errors(case, samples=1),
+        "convert": lambda: variants.prepare(case, conversion),
+        "measure": lambda: measure(case, launcher, tmp_path / "scratch"),
+        "profile": lambda: profile_case(case, launcher, tmp_path / "trace.json"),
+    }
+    for name, ask in asked.items():
+        with deeds() as found, suppress(WorkerError, OSError):
+            ask()
+        assert found == [], name
+    launcher.close()
+    questions = " ".join(Recorder.seen)
+    assert all(word in questions for word in ("iterations", "budget_s", "reference"))
 
 
 DEEDS: dict[str, Callable[[str], object]] = {
