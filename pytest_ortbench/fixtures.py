@@ -298,10 +298,12 @@ class OrtBench:
         self._fail(problems + self._bench.judging.at_end(item, self._planned))
 
     def skipped(self, item: pytest.Item) -> None:
-        """Judge the case of a test that was skipped since it can't run here."""
+        """Judge the case of a test that was skipped: it can't run here, or can't be judged."""
         known = self._bench.known(self._planned)
-        if known is not None and known.failure is not None:
-            self._fail(self._bench.judging.at_end(item, self._planned))
+        if known is None:
+            return
+        failed = known.failure is not None
+        self._fail(self._bench.judging.at_end(item, self._planned) if failed else self._misplaced())
 
     def _fail(self, problems: Sequence[str]) -> None:
         fail(self.name, problems)

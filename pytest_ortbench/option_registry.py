@@ -199,14 +199,14 @@ OPTIONS: tuple[OptionSpec, ...] = (
         flag="--ort-session-option",
         kind="list",
         metavar="K=V",
-        help="session option or config entry, passed through and recorded",
+        help="session option or config entry, which this ONNX Runtime must know; recorded",
     ),
     OptionSpec(
         field="provider_options",
         flag="--ort-provider-option",
         kind="list",
         metavar="ALIAS.K=V",
-        help="provider option, passed through and recorded",
+        help="provider option, which the provider must document; recorded",
         filled_by=("main job", "providers"),
     ),
     OptionSpec(

@@ -56,11 +56,21 @@ def accuracy_of(worker: Worker, reference: Path | Accuracy) -> Accuracy:
 
 
 def accuracy_afresh(
-    launcher: Launcher, case: Case, reference: Path | Accuracy, deadline: float
+    launcher: Launcher, case: Case, reference: Path | Accuracy, *, deadline: float, left_s: float
 ) -> Accuracy:
-    """Ask a fresh worker how the outputs compare, for a case whose own worker is of no more use."""
+    """Ask a fresh worker how the outputs compare, for a case whose own worker is of no more use.
+
+    Args:
+        launcher: Starts it.
+        case: What was measured.
+        reference: Its reference outputs, or why there are none.
+        deadline: Until when it must be over, of ``time.monotonic()``.
+        left_s: Seconds until then.
+    """
     if isinstance(reference, Accuracy):
         return reference
+    if left_s <= 0:
+        return Accuracy(reason="the time of the case was over before outputs were compared")
     try:
         with closing(launcher.open(case, worker=0, deadline=deadline)) as worker:
             return worker.accuracy(reference)

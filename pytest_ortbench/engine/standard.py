@@ -148,7 +148,13 @@ def _one_worker(
                 findings.energy = Energy(reason=worker.no_energy)
             findings.placement = placement_of(worker, case)
             findings.accuracy = (
-                accuracy_afresh(launcher, case, reference, share.deadline)
+                accuracy_afresh(
+                    launcher,
+                    case,
+                    reference,
+                    deadline=share.deadline,
+                    left_s=share.deadline - time.monotonic(),
+                )
                 if findings.placement.reason
                 else accuracy_of(worker, reference)
             )

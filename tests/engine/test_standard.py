@@ -154,6 +154,22 @@ def test_a_profile_that_fails_leaves_what_was_measured(
     assert result.accuracy.outputs
 
 
+def test_no_worker_is_started_to_compare_when_the_time_is_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    launcher = ClockedLauncher(monkeypatch, each_s=0.01, start_s=1.0)
+
+    def too_long(worker: ClockedWorker) -> Placement:
+        worker.spend(1e9, "profile")
+        raise AssertionError
+
+    monkeypatch.setattr(ClockedWorker, "profile", too_long)
+    result = measure(make_case(), launcher, tmp_path)
+    assert (result.status, len(result.measurements), len(launcher.opened)) == ("measured", 1, 1)
+    assert result.accuracy is not None
+    assert result.accuracy.reason.startswith("the time of the case was over")
+
+
 def test_an_accuracy_that_fails_leaves_what_was_measured(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
