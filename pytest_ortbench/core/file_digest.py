@@ -22,6 +22,9 @@ _COARSEST_NS = 2 * 10**9
 #: takes longer than many a case.
 READ_BYTES = 64 * 2**20
 
+#: So much is read every time where times tell little.
+_ALWAYS_READ_BYTES = 4 * 2**20
+
 #: Device, file, size, time of the last write, time of the last change of anything.
 Stamp = tuple[int, int, int, int, int]
 #: A file and those that lie beside it, by their location in it.
@@ -114,7 +117,7 @@ def _is_settled(stamp: Stamp, now_ns: int) -> bool:
     if os.name == "posix":
         return changed_ns < now_ns - _COARSEST_NS
     # There the last time is that of making it, and the other one can be set.
-    return size > READ_BYTES and written_ns < now_ns - _COARSEST_NS
+    return size > _ALWAYS_READ_BYTES and written_ns < now_ns - _COARSEST_NS
 
 
 def _feed(hasher: hashlib._Hash, path: Path) -> None:
