@@ -41,7 +41,8 @@ FLAGS: dict[str, FlagKind] = dict(
             "UNJUDGED",
             "bars",
             "a judgement lacks its evidence: accuracy, placement, warm-up or the labelled task",
-            "The last lines say which one, and why.",
+            "The last lines say which one, and why; real inputs (--ort-inputs) or labels "
+            "(--ort-dataset) often mend it.",
         ),
         _kind("SHAPES", "bars", "inputs differ between the two sides", "Compare equal shapes."),
         _kind(

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
+
+from pytest_ortbench.analysis.answers import answers
+from pytest_ortbench.core.outcome import Accuracy
 from pytest_ortbench.report.answers import answer_lines
 from tests import results_factory as factory
 from tests.report import sample_runs
@@ -35,3 +39,28 @@ def test_what_the_stream_cannot_write_gets_a_stand_in() -> None:
 
 def test_a_run_without_cases_has_no_answer() -> None:
     assert answer_lines(factory.make_run([])) == []
+
+
+def test_what_could_not_be_judged_is_counted_with_its_reasons() -> None:
+    """Cases of one reason are named together, and each case is counted once."""
+    reason = "the graph draws random numbers (RandomNormal)"
+    results = [
+        factory.make_result(case=factory.make_case(model=name), accuracy=Accuracy(reason=reason))
+        for name in ("one", "other")
+    ]
+    both = dataclasses.replace(results[1], placement=None)
+    run = factory.make_run([factory.make_result(), results[0], both])
+    assert answer_lines(run)[-1] == (
+        "2 of 3 cases could not be judged: accuracy of one/native/cpu/b1, other/native/cpu/b1: "
+        f"{reason}; placement of other/native/cpu/b1: no profiled run"
+    )
+
+
+def test_what_could_not_be_judged_is_never_ranked_even_without_its_flag() -> None:
+    """A document of an earlier version has no such flag."""
+    unknown = dataclasses.replace(factory.make_result(), accuracy=None, flags=())
+    (answer,) = answers(factory.make_run([unknown]))
+    assert answer.ranked == 0
+    assert answer.left_out == (
+        ("native/cpu/b1", "accuracy: outputs were not compared with a reference"),
+    )

@@ -10,10 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from pytest_ortbench.analysis.validity import flags_of
+from pytest_ortbench.core.outcome import Accuracy
 from pytest_ortbench.core.run import Canary
 from pytest_ortbench.report.answers import answer_lines
 from pytest_ortbench.report.html import render_html, write_html
 from pytest_ortbench.report.html.details import environment
+from pytest_ortbench.report.html.page import build_page
 from tests import results_factory as factory
 from tests.report import sample_runs
 from tests.report.page_reader import Reader, html_of, read_page
@@ -182,3 +185,19 @@ def test_the_canary_is_told_by_its_median(durations_ms: tuple[int, ...], shown: 
     run = dataclasses.replace(sample_runs.one_case(), canary=canary)
     (about,) = (facts for heading, facts in environment(run) if heading == "Run")
     assert dict(about)["canary"] == f"builtin:canary@1: median {shown}"
+
+
+def test_what_could_not_be_judged_is_counted_below_the_answers():
+    random = dataclasses.replace(
+        factory.make_result(case=factory.make_case(model="noise")),
+        accuracy=Accuracy(reason="the graph draws random numbers (RandomNormal)"),
+    )
+    run = factory.make_run(
+        [factory.make_result(), dataclasses.replace(random, flags=flags_of(random))]
+    )
+    assert build_page(run).unjudged == (
+        "1 of 2 cases could not be judged: accuracy of noise/native/cpu/b1: the graph draws random "
+        "numbers (RandomNormal)",
+    )
+    assert "1 of 2 cases could not be judged" in render_html(run)
+    assert build_page(factory.make_run([factory.make_result()])).unjudged == ()

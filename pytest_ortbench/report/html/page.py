@@ -11,6 +11,7 @@ from pytest_ortbench.analysis.answers import ModelAnswer, answers
 from pytest_ortbench.analysis.sentences import sentences
 from pytest_ortbench.core.run import Run
 from pytest_ortbench.report import gate, legend
+from pytest_ortbench.report.answers import unjudged_lines
 from pytest_ortbench.report.blocks import pass_sentences, pass_tables
 from pytest_ortbench.report.cells import COLUMNS, Column, texts
 from pytest_ortbench.report.entries import Entry, ModelGroup, by_model, entries
@@ -117,6 +118,7 @@ class Page:
     subtitle: tuple[str, ...]
     answers: tuple[tuple[Sentence, ...], ...]
     answers_open: int
+    unjudged: tuple[str, ...]
     gate_headings: tuple[str, ...]
     gate: tuple[GateRow, ...]
     gate_counts: tuple[str, ...]
@@ -158,6 +160,7 @@ def build_page(run: Run, *, slo: Slo | None = None, shown: Sequence[Entry] | Non
             _answer(answer, flagged) for answer in answers(run, [entry.summary for entry in shown])
         ),
         answers_open=ANSWERS_OPEN,
+        unjudged=tuple(unjudged_lines(run, [entry.summary for entry in shown])),
         gate_headings=gate.HEADINGS,
         gate=_gate_rows(run),
         gate_counts=tuple(gate.count_lines(run.gate)),
