@@ -31,21 +31,23 @@ class BatchAxis:
         fixed: Size that the model fixes, ``None`` if it fixes none.
         where: The input and axis, for people.
         certain: Whether a consumer reads the fixed axis as the batch, and all that do agree.
+        agreed: Whether every input that could have a batch fixes the same size.
     """
 
     symbols: tuple[str, ...] = ()
     fixed: int | None = None
     where: str = ""
     certain: bool = False
+    agreed: bool = False
 
     @property
     def unasked(self) -> int:
         """Batch of a case for which nobody asked for one: what the graph fixes as one, else 1.
 
-        A first size that nothing reads as a batch (rows, heads, states) makes no items: then one
-        inference is one item.
+        A first size that nothing reads as a batch (rows, heads, states), or beside which another
+        input has another one, makes no items: then one inference is one item.
         """
-        return self.fixed if self.certain and self.fixed else 1
+        return self.fixed if self.certain and self.agreed and self.fixed else 1
 
 
 def find_batch(inputs: Sequence[TensorInfo], shapes: Shapes) -> BatchAxis:
@@ -149,4 +151,4 @@ def _fixed(candidates: Sequence[_Candidate]) -> BatchAxis:
     if not sizes:
         return BatchAxis()
     size = next(iter(read)) if len(read) == 1 else sizes.most_common(1)[0][0]
-    return BatchAxis(fixed=size, where=where[size], certain=len(read) == 1)
+    return BatchAxis(fixed=size, where=where[size], certain=len(read) == 1, agreed=len(sizes) == 1)

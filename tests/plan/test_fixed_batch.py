@@ -145,10 +145,15 @@ def test_what_nothing_reads_as_a_batch_is_one_item(proto: object, tmp_path: Path
     assert [spec.shape for spec in case.inputs] == [info.shape for info in found.inputs]
 
 
-def test_an_input_that_nothing_reads_does_not_hide_the_batch(tmp_path: Path) -> None:
+def test_where_first_sizes_differ_one_inference_is_one_item(tmp_path: Path) -> None:
+    """But who asks for the one that a consumer reads is right."""
     found = _convolved(tmp_path, 4, ("anchors", [100, 2]), ("offsets", [100, 2]))
-    assert _only_case(found).batch == 4
-    assert _plan(found, batch_sizes=(4,)).entries[0].refusal is None
+    assert _only_case(found).case_id == "m/native/cpu/b1"
+    assert _only_case(found, batch_sizes=(4,)).case_id == "m/native/cpu/b4"
+
+
+def test_scalars_and_vectors_have_no_say(tmp_path: Path) -> None:
+    assert _only_case(_convolved(tmp_path, 4, ("scale", []), ("bias", [100]))).batch == 4
 
 
 def test_an_open_batch_beside_a_fixed_one_is_as_large(tmp_path: Path) -> None:
@@ -160,9 +165,9 @@ def test_an_open_batch_beside_a_fixed_one_is_as_large(tmp_path: Path) -> None:
 
 
 def test_other_sizes_are_set_as_ever(tmp_path: Path) -> None:
-    case = _only_case(_convolved(tmp_path, 4, ("tokens", [1, "seq"])), dims={"seq": (9,)})
+    case = _only_case(_convolved(tmp_path, 4, ("tokens", [4, "seq"])), dims={"seq": (9,)})
     assert case.case_id == "m/native/cpu/b4/seq:9"
-    assert [spec.shape for spec in case.inputs] == [(4, 3, 8, 8), (1, 9)]
+    assert [spec.shape for spec in case.inputs] == [(4, 3, 8, 8), (4, 9)]
 
 
 @pytest.mark.parametrize(
