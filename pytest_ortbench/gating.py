@@ -235,10 +235,13 @@ class Gating:
         return self._verdict([judged])
 
     def _verdict(self, results: Sequence[GateResult]) -> Verdict:
+        from pytest_ortbench.analysis.gate.acceptance import mends
+
         problems = [text for result in results for text in result.failures]
         if self._options.gate_strict:
             warnings = [text for result in results for text in result.warnings]
             problems += [f"{text} (--ort-gate-strict)" for text in warnings]
+        problems += mends(results, strict=self._options.gate_strict)
         return Verdict(
             judgement=judgement_of(results), heading="gate failed", problems=tuple(problems)
         )
@@ -349,6 +352,12 @@ class Gating:
         if any(result.compares or result.removed for result in self.results):
             return []
         return ["a gate was asked for, and nothing was compared"]
+
+    def remarks(self) -> list[str]:
+        """What the project accepts though nothing of it was found."""
+        if self._refused:
+            return []
+        return self._acceptances.remarks(self.results, self._case_ids)
 
     def results_of(self, planned: Planned) -> list[GateResult]:
         """The verdicts on a case, against the other side before the one against a stored run."""

@@ -154,6 +154,7 @@ def _settle(bench: Bench) -> bool:
     problems = [*bench.judging.problems(), *bench.asked_limits.problems()]
     if bench.gating is not None:
         problems += [f"gate: {text}" for text in bench.gating.problems()]
+        bench.remarks += [f"gate: {text}" for text in bench.gating.remarks()]
     bench.errors += problems
     bench.remarks += [*bench.judging.remarks(), *bench.asked_limits.remarks()]
     return bool(problems)

@@ -6,7 +6,6 @@ They are items like any other, so that they fail by name in every report, and so
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_ortbench.bench import planned_of
+from pytest_ortbench.core.acceptance import accept_command
 from pytest_ortbench.core.errors import OrtbenchError
 from pytest_ortbench.stored_baseline import listed
 
@@ -55,7 +55,7 @@ class Removal:
     @property
     def mend(self) -> str:
         """What to do if it was meant."""
-        return f"If it was meant: ortbench accept {shlex.quote(self.name)} --reason=TEXT"
+        return f"If it was meant: {accept_command(self.name, 'removed')}"
 
 
 def removals(

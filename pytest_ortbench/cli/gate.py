@@ -135,6 +135,8 @@ def _compare(
     gated = replace(contender, gate=tuple(judged))
     for line in gate_lines(gated, encoding=encoding())[1:]:
         say(line)
+    for remark in acceptances.remarks(judged, case_ids):
+        warn(f"note: {remark}")
     name = gate_naming(gated)
     known = {result.case.key for result in baseline.cases}
     for result in contender.cases:

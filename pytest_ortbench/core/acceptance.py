@@ -6,6 +6,7 @@ and anything that is no number is accepted of one model file only.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import date
@@ -22,8 +23,9 @@ FILE_NAME = "ortbench-accepted.toml"
 _PARTS = {"accuracy": ("answers",)}
 _PREFIXES = {"accuracy": "accuracy_"}
 
-#: The gate decides the median by a statistic of its own and calls it the latency.
-_ALIASES = {"latency_p50": "latency"}
+#: The gate decides the median by a statistic of its own and calls it the latency; the numbers of a
+#: difference between two sides are what it says of their answers.
+_ALIASES = {"latency_p50": "latency", "sides_sqnr": "answers", "sides_agreement": "answers"}
 
 _GLOB = "*?["
 
@@ -89,6 +91,12 @@ def _fits(name: str, pattern: str) -> bool:
     if any(mark in pattern for mark in _GLOB):
         return id_fits(name, pattern)
     return f"/{pattern.strip('/')}/" in f"/{name}/"
+
+
+def accept_command(case: str, metric: str = "") -> str:
+    """Return the command that accepts what is wrong with a case, as it is typed."""
+    limited = f" --metric={metric}" if metric else ""
+    return f"ortbench accept {shlex.quote(case)}{limited} --reason=TEXT"
 
 
 def metric_name(written: str, *, place: str) -> str:

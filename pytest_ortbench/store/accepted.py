@@ -263,7 +263,8 @@ def parse_share(written: str, *, place: str) -> float:
     hint = "Write by how much it may be worse than the baseline, e.g. 8%"
     if not written.strip().endswith("%"):
         raise UsageError(f"{written!r} is no share", place=place, hint=hint)
-    share = parse_amount(written, "ratio", place=place)
+    # Rounded, so that 82 % is the number that 82 percent are everywhere else.
+    share = round(parse_amount(written, "ratio", place=place), 12)
     if not 0 <= share < float("inf"):
         raise UsageError(f"{written!r} is out of range", place=place, hint=hint)
     return share
@@ -314,7 +315,7 @@ def _block(entry: Entry) -> str:
     if entry.metric:
         values["metric"] = _quoted(entry.metric)
     if entry.worse_by is not None:
-        values["worse_by"] = _quoted(f"{100 * entry.worse_by:.10g}%")
+        values["worse_by"] = _quoted(f"{100 * entry.worse_by:.12g}%")
     if entry.model:
         values["model"] = _quoted(entry.model)
     if entry.until is not None:

@@ -70,7 +70,7 @@ def test_a_removed_model_is_one_failing_item_in_every_report(pytester: pytest.Py
     result.stdout.fnmatch_lines(
         [
             "the model gone was removed: * has it, as gone/native/cpu/b1",
-            "If it was meant: ortbench accept gone --reason=TEXT",
+            "If it was meant: ortbench accept gone --metric=removed --reason=TEXT",
             f"FAILED {GONE} - *",
         ]
     )

@@ -111,6 +111,15 @@ def test_a_file_without_a_last_line_end_and_an_empty_one_are_written_to(path: Pa
     assert plain(path) == [ONE]
 
 
+def test_every_whole_percent_reads_back(path: Path):
+    entries = [Entry(case=f"c{number}", reason="r", worse_by=number / 100) for number in range(500)]
+    accept(path, entries[:100])
+    assert plain(path) == entries[:100]
+    for entry in entries[100::37]:
+        accept(path, [entry])
+        assert plain(path)[-1] == entry
+
+
 @pytest.mark.parametrize("reason", ["[[accepted]]", 'a """ b', "''' #", "tab\there", "ü…\u2028x"])
 def test_any_reason_reads_back(path: Path, reason: str):
     accept(path, [Entry(case="a", reason=reason), TWO])

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from pytest_ortbench.core.errors import UsageError
-from pytest_ortbench.core.gate import NO_BASELINE, GateResult
+from pytest_ortbench.core.gate import NO_BASELINE, Acceptance, GateFinding, GateResult
 from pytest_ortbench.store.baseline import Found, find_baseline
 from tests.store.test_documents import stored
 
@@ -45,6 +45,19 @@ def test_what_got_worse_does_not_become_the_baseline_for_lack_of_another(tmp_pat
     with pytest.raises(UsageError) as told:
         found("latest", tmp_path / "runs")
     assert f"each failed its gate, the newest is {bad.run_id}" in str(told.value)
+
+
+def test_a_run_whose_regression_was_accepted_is_a_baseline(tmp_path):
+    root = tmp_path / "runs"
+    finding = GateFinding(
+        about="model_size",
+        text="larger",
+        acceptance=Acceptance(state="accepted", case="a", reason="more classes"),
+    )
+    accepted = replace(VERDICT, findings=(finding,))
+    stored(root, 1, gate=(VERDICT,))
+    newest = stored(root, 2, gate=(accepted,))
+    assert found("latest", root).paths[0].parent.name == newest.run_id
 
 
 def test_limits_that_a_first_run_exceeds_hold_nobody_up(tmp_path):

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 
-from pytest_ortbench.core.acceptance import Entry
+from pytest_ortbench.core.acceptance import FILE_NAME, Entry, accept_command
 from pytest_ortbench.core.gate import (
     ACCEPTED,
     EXCEEDED,
@@ -117,6 +117,21 @@ class Acceptances:
             )
         ]
 
+    def remarks(self, results: Iterable[GateResult], case_ids: Collection[str]) -> list[str]:
+        """Say which entries are about nothing that was found, in one sentence."""
+        idle = self.unused(results, case_ids)
+        if not idle:
+            return []
+        named = ", ".join(entry.text for entry in idle[:_LISTED])
+        more = f" and {len(idle) - _LISTED} more" if len(idle) > _LISTED else ""
+        return [
+            f"accepted, and nothing of it was found in this run: {named}{more}. What the baseline "
+            f"has by now needs no entry in {FILE_NAME}"
+        ]
+
+
+#: Entries that are named in one sentence.
+_LISTED = 5
 
 #: Of several entries about one finding the first of these counts.
 _ORDER = (ACCEPTED, EXCEEDED, OTHER_FILE, EXPIRED)
@@ -134,6 +149,25 @@ def _left(texts: Sequence[str], covered: dict[str, GateFinding]) -> tuple[str, .
     return tuple(left)
 
 
+def mends(results: Sequence[GateResult], *, strict: bool) -> list[str]:
+    """Return the command that accepts everything that is wrong with a case, if anything can.
+
+    Args:
+        results: The verdicts on one case.
+        strict: Whether warnings fail, too.
+    """
+    wrong = {
+        finding.about: None
+        for result in results
+        for finding in result.findings
+        if not finding.is_accepted and (finding.fails or strict)
+    }
+    if not wrong:
+        return []
+    metric = next(iter(wrong)) if len(wrong) == 1 else ""
+    return [f"If it is meant: {accept_command(results[0].case_id, metric)}"]
+
+
 def why_not(finding: GateFinding) -> str:
     """Say why an acceptance does not cover a finding."""
     acceptance = finding.acceptance
@@ -144,7 +178,7 @@ def why_not(finding: GateFinding) -> str:
     if acceptance.state == OTHER_FILE:
         return f"It was accepted for another model file {reason}"
     allowed = _percent(acceptance.worse_by or 0.0)
-    now = "" if finding.worse_by is None else f", and is {_percent(finding.worse_by)}"
+    now = "" if finding.worse_by is None else f", and is {_percent(finding.worse_by)} worse"
     return f"It was accepted up to {allowed} worse {reason}{now}"
 
 
