@@ -212,7 +212,7 @@ def _gate(ready: Bench, seed: int) -> str:
         launcher=ready.launcher, machine=fingerprint(), cases=1, scratch=ready.folder, seed=seed
     )
     pair = Pair(baseline=case, contender=case)
-    return gate.judge(pair, rules_for(case.case_id, ()), baseline="itself").verdict
+    return gate.judge(pair, rules_for(case.case_id, ()), baseline="itself").latency_verdict
 
 
 def _stored(test: Path) -> tuple[bool, tuple[float, float]]:

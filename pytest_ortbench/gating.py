@@ -15,7 +15,7 @@ from pytest_ortbench.judging import Verdict, is_preferred
 from pytest_ortbench.marker import read_marker
 from pytest_ortbench.other_side import OtherSide
 from pytest_ortbench.stored_baseline import StoredBaseline
-from pytest_ortbench.unfitting import refuse_unfitting
+from pytest_ortbench.unfitting import refuse_idle_sides, refuse_unfitting
 
 if TYPE_CHECKING:
     import pytest
@@ -120,6 +120,8 @@ class Gating:
         try:
             _ = self._acceptances  # a fault of the file is known before anything is measured
             requests = list(self._requests.values())
+            if self._against is None:
+                self.notes += refuse_idle_sides(self._rules, place=self._rules_place)
             if self._stored is not None:
                 self._gone |= self._stored.vanished(requests)
             if self._against is not None:

@@ -1,4 +1,4 @@
-"""Rules of the user's that no case of the run fits."""
+"""Rules of the user's that nothing in the run is held to."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.patterned import unfitting
 
 if TYPE_CHECKING:
+    from pytest_ortbench.analysis.gate.rules import Rule
     from pytest_ortbench.core.patterned import Patterned
 
 _LISTED = 5
@@ -35,3 +36,27 @@ def refuse_unfitting(
         return [f"{place}: {text}" for text in found]
     shown = ", ".join(list(case_ids)[:_LISTED]) + (", …" if len(case_ids) > _LISTED else "")
     raise UsageError(found[0], place=place, hint=f"Cases: {shown}")
+
+
+def refuse_idle_sides(rules: Iterable[Rule], *, place: str) -> list[str]:
+    """Refuse floors of the command line for answers of two sides that a stored run has not.
+
+    Args:
+        rules: What was asked for.
+        place: Where it stands.
+
+    Returns:
+        What is to be said of rules of an ini file, which may be meant for another run.
+
+    Raises:
+        UsageError: for one of the command line.
+    """
+    from pytest_ortbench.analysis.gate.rules import refuse_rules_of_sides
+
+    try:
+        refuse_rules_of_sides(rules, place=place)
+    except UsageError as error:
+        if place.startswith("-"):
+            raise
+        return [str(error)]
+    return []

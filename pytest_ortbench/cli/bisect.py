@@ -123,7 +123,9 @@ def _case(launcher: object, model: str, threads: int | None) -> Case:
 
 def _undecided(found: Bisected) -> bool:
     """Whether it could not be told that the last runtime is as good as the first."""
-    return found.results[max(found.results)].verdict == "inconclusive"
+    from pytest_ortbench.engine.bisect import is_worse
+
+    return is_worse(found.results[max(found.results)]) is None
 
 
 def _tell(found: Bisected, runtimes: Sequence[Runtime]) -> None:

@@ -116,7 +116,7 @@ def _compare(
     results: Path,
 ) -> int:
     from pytest_ortbench.acceptances import load_acceptances, root_directory
-    from pytest_ortbench.analysis.gate.rules import parse_rules
+    from pytest_ortbench.analysis.gate.rules import parse_rules, refuse_rules_of_sides
     from pytest_ortbench.analysis.gate.stored import gate_runs
     from pytest_ortbench.plan.axes import split_list
     from pytest_ortbench.report.gate import gate_lines, gate_naming
@@ -127,6 +127,7 @@ def _compare(
     baseline, contender = (load_run(spec, results) for spec in runs)
     case_ids = {case.case.case_id: None for run in (contender, baseline) for case in run.cases}
     refuse_unfitting(rules, case_ids, place=place)
+    refuse_rules_of_sides(rules, place=place)
     acceptances = load_acceptances(accepted, root_directory(Path.cwd()))
     judged = [
         acceptances.applied(result, strict=strict, case_ids=case_ids)

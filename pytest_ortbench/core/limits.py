@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from pytest_ortbench.core.errors import UsageError, did_you_mean
-from pytest_ortbench.core.metrics import METRICS, Metric
+from pytest_ortbench.core.metrics import METRICS, SIDE_METRICS, Metric
 from pytest_ortbench.core.quantity import Quantity
 from pytest_ortbench.core.units import format_amount, parse_amount
 
@@ -88,6 +88,12 @@ def parse_limit(text: str, *, place: str, metrics: Mapping[str, Metric] = METRIC
         )
     name = match["metric"]
     metric = metrics.get(name)
+    if metric is None and name in SIDE_METRICS:
+        raise UsageError(
+            f"{name!r} in {text!r} is of the two sides of a gate, and one case has none",
+            place=place,
+            hint=f"Write --ort-gate={name}:>=VALUE beside --ort-against=SIDE",
+        )
     if metric is None:
         raise UsageError(
             f"{name!r} in {text!r} is not a metric", place=place, hint=did_you_mean(name, metrics)

@@ -81,12 +81,17 @@ def bisect(count: int, compare: Callable[[int], GateResult]) -> Bisected:
 def is_worse(result: GateResult) -> bool | None:
     """Whether a contender is slower, larger, less accurate, unplaced or does not run.
 
+    Returns:
+        ``None`` where the gate could not tell, of its time or of its answers.
+
     Raises:
         WorkerError: if it can't be told for want of a baseline.
     """
     worse = any(metric.verdict == "worse" for metric in result.metrics)
     if result.verdict == "incomparable" and not worse:
         raise WorkerError(Failure(kind="error", phase="measure", message=result.reason))
+    if result.verdict == "unjudged" and not worse and result.latency_verdict != "slower":
+        return None
     if result.failures:
         return True
     return None if result.verdict == "inconclusive" else False

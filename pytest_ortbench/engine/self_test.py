@@ -144,7 +144,8 @@ class SelfTest:
             seed=seed,
         )
         result = gate.judge(pair, rules_for(case.case_id, ()), baseline="itself")
-        if result.verdict == "incomparable":
+        # The wider network has other answers, and nothing but its times is on trial.
+        if result.latency_verdict == "incomparable":
             # Nothing was tried, so nothing may be counted.
             raise WorkerError(Failure(kind="error", phase="measure", message=result.reason))
         return _record(
@@ -253,7 +254,7 @@ def _record(
         kind=kind,
         slowdown=slowdown,
         model=model,
-        verdict=result.verdict,
+        verdict=result.latency_verdict,
         effect=None if contrast is None else contrast.effect,
         detectable=None if contrast is None else contrast.detectable,
         launches=len(launches),

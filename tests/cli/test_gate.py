@@ -40,6 +40,16 @@ def test_more_memory_fails_and_a_limit_allows_it(tool, store):
     assert tool("gate", BEFORE.run_id, "latest", "--limits=peak_rss:20%").code == 0
 
 
+def test_a_floor_for_the_answers_of_two_sides_is_refused_since_stored_runs_have_no_outputs(
+    tool, store
+):
+    store(BEFORE)
+    store(after())
+    ended = tool("gate", BEFORE.run_id, "latest", "--limits=sides_sqnr:>=40dB")
+    assert ended.code == 2
+    assert "--ort-against" in ended.err
+
+
 def test_vanished_cases_fail(tool, store):
     store(BEFORE)
     store(after(case=make_case(model="other")))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.gate import GateResult
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.run import Machine
-from pytest_ortbench.engine.bisect import Bisected, bisect, bisect_runtimes
+from pytest_ortbench.engine.bisect import Bisected, bisect, bisect_runtimes, is_worse
 from pytest_ortbench.engine.gate import Gate
 from tests.engine.fakes import FakeLauncher
 from tests.results_factory import make_case
@@ -39,6 +40,15 @@ def test_an_undecided_runtime_is_passed_over():
     verdicts = ["same", "same", "same", "inconclusive", "slower", "slower", "slower"]
     found = bisect(7, lambda index: said(verdicts[index]))
     assert (found.last_good, found.first_bad, found.undecided) == (2, 4, (3,))
+
+
+def test_answers_that_could_not_be_judged_are_passed_over_and_other_ones_are_worse():
+    unjudged = GateResult(
+        case_id="c", runtime="r", baseline="b", verdict="unjudged", latency="same", failures=("?",)
+    )
+    assert is_worse(unjudged) is None
+    assert is_worse(dataclasses.replace(unjudged, latency="slower")) is True
+    assert is_worse(dataclasses.replace(unjudged, verdict="less accurate")) is True
 
 
 def test_a_runtime_that_does_not_run_it_is_worse():

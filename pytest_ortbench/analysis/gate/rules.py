@@ -131,6 +131,21 @@ def parse_rules(texts: Iterable[str], *, place: str) -> tuple[Rule, ...]:
     return tuple(_parse(text.strip(), place) for text in texts if text.strip())
 
 
+def refuse_rules_of_sides(rules: Iterable[Rule], *, place: str) -> None:
+    """Refuse floors for the answers of two sides where no two sides answer in one run.
+
+    Raises:
+        UsageError: for the first.
+    """
+    for rule in rules:
+        if rule.metric in SIDE_METRICS:
+            raise UsageError(
+                f"{rule.text!r} compares the outputs of two sides, and a stored run has none",
+                place=place,
+                hint="Measure both sides: --ort-against=SIDE; or limit accuracy_sqnr instead",
+            )
+
+
 def rules_for(case_id: str, rules: Sequence[Rule], case_ids: Collection[str] = ()) -> CaseRules:
     """Which rules hold for one case; a later one replaces an earlier one of its metric.
 

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_ortbench.analysis.gate.rules import DEFAULTS, parse_rules, rules_for
+from pytest_ortbench.analysis.gate.rules import (
+    DEFAULTS,
+    parse_rules,
+    refuse_rules_of_sides,
+    rules_for,
+)
 from pytest_ortbench.core.errors import UsageError
+from pytest_ortbench.core.limits import parse_limit
 
 CASE = "resnet50/fp16/cuda/b8"
 
@@ -85,3 +91,21 @@ def test_a_pattern_that_is_the_id_of_a_case_means_that_case_only():
     assert [rules_for(case, rules, both).margin for case in both] == [0.06, None]
     # One that is none of them is a part of ids.
     assert rules_for(both[1], rules, both[1:]).margin == 0.06
+
+
+@pytest.mark.parametrize("text", ["sides_sqnr <= 40 dB", "sides_sqnr:40 dB", "sides_agreement:1%"])
+def test_answers_of_two_sides_have_a_floor_and_nothing_else(text: str):
+    with pytest.raises(UsageError, match="is no floor"):
+        parse_rules([text], place="--ort-gate")
+
+
+def test_rules_of_two_sides_are_refused_for_a_stored_run():
+    rules = parse_rules(["latency:3%", "x@sides_sqnr >= 40 dB"], place="p")
+    with pytest.raises(UsageError, match="a stored run has none"):
+        refuse_rules_of_sides(rules, place="--limits")
+    refuse_rules_of_sides(rules[:1], place="--limits")
+
+
+def test_a_limit_of_two_sides_is_none_of_one_case():
+    with pytest.raises(UsageError, match="--ort-gate=sides_sqnr"):
+        parse_limit("sides_sqnr >= 40 dB", place="--ort-limits")
