@@ -7,8 +7,9 @@ inputs that no one could tell from the given ones.
 
 from __future__ import annotations
 
+import functools
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from pytest_ortbench.core.accuracy import ReferenceSpread, SpreadTrial
@@ -38,26 +39,40 @@ def spread_of(
         make_wide: Makes a session of it in float64; whatever it raises is the reason why not.
         magnitudes: Only input sets of these magnitudes; empty for all.
     """
-    session = make(None)
-
-    def trial(name: str, session: Session, run: Run | None = None) -> SpreadTrial:
-        found = compare(session, path, run=run, magnitudes=magnitudes or None, budget_s=_TRIAL_S)
-        return SpreadTrial(
-            name=name, samples=found.samples, outputs=found.outputs, reason=found.reason
-        )
-
+    held_against = functools.partial(_trial, path, magnitudes)
     trials = [
-        trial("again", session),
-        trial("one-thread", make(1)),
-        trial("moved", session, lambda feeds: session.run(None, moved(feeds, ways=1))),
-        trial("moved-back", session, lambda feeds: session.run(None, moved(feeds, ways=-1))),
+        *_usual(make(None), held_against),
+        # One session at a time: a large model may not fit twice.
+        held_against("one-thread", make(1)),
     ]
     try:
-        trials.append(trial("float64", make_wide()))
+        trials.append(held_against("float64", make_wide()))
     except Exception as error:  # noqa: BLE001 - onnx, protobuf and ONNX Runtime raise their own
         lines = str(error).strip().splitlines() or [type(error).__name__]
         trials.append(SpreadTrial(name="float64", reason=lines[0]))
     return ReferenceSpread(trials=tuple(trials))
+
+
+def _usual(session: Session, held_against: Callable[..., SpreadTrial]) -> Iterator[SpreadTrial]:
+    """Run the reference as it was run first: on the same inputs, and on those next to them."""
+    yield held_against("again", session)
+    for name, ways in (("moved", 1), ("moved-back", -1)):
+
+        def run(feeds: Mapping[str, object], ways: int = ways) -> Sequence[object]:
+            return session.run(None, moved(feeds, ways=ways))
+
+        yield held_against(name, session, run)
+
+
+def _trial(
+    path: Path,
+    magnitudes: Sequence[float],
+    name: str,
+    session: Session,
+    run: Run | None = None,
+) -> SpreadTrial:
+    found = compare(session, path, run=run, magnitudes=magnitudes or None, budget_s=_TRIAL_S)
+    return SpreadTrial(name=name, samples=found.samples, outputs=found.outputs, reason=found.reason)
 
 
 def moved(feeds: Mapping[str, object], *, ways: int) -> dict[str, object]:
