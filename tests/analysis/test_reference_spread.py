@@ -16,6 +16,7 @@ from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.judgement import Outcome
 from pytest_ortbench.core.limits import parse_limit
 from pytest_ortbench.core.outcome import Accuracy, CaseResult, OutputAccuracy
+from pytest_ortbench.core.task import TaskAccuracy
 from pytest_ortbench.report.cells import ALL_COLUMNS, texts
 from pytest_ortbench.report.entries import by_model, entries
 from tests.results_factory import make_case, make_model, make_result, make_run
@@ -201,3 +202,24 @@ def test_a_reference_is_run_again_only_where_it_would_condemn(
     result: CaseResult, asked: bool
 ) -> None:
     assert needs_spread(result) is asked
+
+
+def test_labels_that_are_lost_are_the_only_verdict_beside_a_doubtful_reference() -> None:
+    result = result_of(counted(900), known=spread(counted(940)))
+    lost = TaskAccuracy(
+        dataset="d.npz",
+        metric="top-1",
+        samples=2000,
+        score_sum=1200.0,
+        largest=1.0,
+        reference="fp32",
+        reference_sum=1800.0,
+        difference_squares=600.0,
+        worse=600,
+    )
+    result = replace(result, task=lost)
+    result = replace(result, flags=flags_of(result))
+    assert [flag.name for flag in result.flags] == ["INACCURATE"]
+    (group,) = by_model(entries(make_run([result])))
+    (cells,) = texts(group, [ALL_COLUMNS["accuracy"]])
+    assert cells == {"accuracy": "task 0.600"}
