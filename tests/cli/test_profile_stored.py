@@ -13,13 +13,18 @@ from onnx import helper
 
 from pytest_ortbench.cli.application import run
 from pytest_ortbench.core.case import Case, Provider, Runtime
+from pytest_ortbench.core.profile import OperatorProfile
 from pytest_ortbench.core.task import Dataset
+from pytest_ortbench.engine import passes
 from pytest_ortbench.store.folder import write_document
 from tests.launch.cases import case_of, relu, save
 from tests.results_factory import make_result, make_run
 
 #: Makes a file in the current folder that tells that it ran.
 STARTS = ("/bin/sh", "-c", "touch STARTED; exec cat")
+
+#: What a profile without an operator ends with, as of a stand-in.
+NOTHING = 3
 
 
 @pytest.fixture
@@ -34,6 +39,19 @@ def _profile(stored: Case, *arguments: str) -> int:
     document = Path.cwd().parent / "theirs.json"
     write_document(make_run([make_result(case=stored)]), document)
     return run(["profile", stored.case_id, f"--run={document}", *arguments])
+
+
+@pytest.fixture
+def profiled(monkeypatch: pytest.MonkeyPatch) -> list[Case]:
+    """The cases that would be profiled, none of which is started."""
+    found: list[Case] = []
+
+    def note(case: Case, *_: object) -> OperatorProfile:
+        found.append(case)
+        return OperatorProfile(reason="a stand-in")
+
+    monkeypatch.setattr(passes, "profile_case", note)
+    return found
 
 
 def _runtime(**changed: Any) -> dict[str, Any]:
@@ -86,13 +104,12 @@ def test_the_runtime_that_the_project_configures_is_started(
     assert not Path("STARTED").exists()
 
 
-def test_a_runtime_of_the_command_line_is_started(
-    case: Case, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_runtime_of_the_command_line_is_started(case: Case, profiled: list[Case]) -> None:
     stored = replace(case, **_runtime(label="edge", command=STARTS))
-    assert _profile(stored, "--runtimes=current") == 0
-    assert capsys.readouterr().out.startswith("m/native/cpu/b1: ")
-    assert not Path("STARTED").exists()
+    assert _profile(stored, "--runtimes=current") == NOTHING
+    assert [(each.runtime.label, each.runtime.command) for each in profiled] == [
+        ("current", (sys.executable,))
+    ]
 
 
 def test_libraries_and_options_of_the_document_are_not_loaded(
@@ -117,32 +134,37 @@ def test_libraries_and_options_of_the_document_are_not_loaded(
         assert option in error
 
 
-def test_what_a_profile_does_not_need_is_left_alone(
-    case: Case, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_a_profile_does_not_need_is_left_alone(case: Case, profiled: list[Case]) -> None:
     sampling = replace(case.sampling, load_logs="/x/logs", loads=("offline",))
     dataset = Dataset(path="/x/data.py", function="samples")
     stored = replace(case, stages="/x/stages.py", dataset=dataset, sampling=sampling)
-    assert _profile(stored) == 0
-    assert capsys.readouterr().out.startswith("m/native/cpu/b1: ")
+    assert _profile(stored) == NOTHING
+    assert [(each.stages, each.dataset, each.sampling.load_logs) for each in profiled] == [
+        ("", None, "")
+    ]
 
 
 def test_an_option_that_is_given_again_is_used_and_what_differs_is_said(
-    case: Case, capsys: pytest.CaptureFixture[str]
+    case: Case, profiled: list[Case], capsys: pytest.CaptureFixture[str]
 ) -> None:
     entry = "session.disable_prepacking"
     stored = replace(case, session=replace(case.session, entries={entry: "1"}))
     assert _profile(stored) == 2
     assert f"--session-option='{entry}=1'" in capsys.readouterr().err
-    assert _profile(stored, f"--session-option={entry}=1") == 0
+    assert _profile(stored, f"--session-option={entry}=1") == NOTHING
     assert "note: " not in capsys.readouterr().err
-    assert _profile(stored, f"--session-option={entry}=0") == 0
+    assert _profile(stored, f"--session-option={entry}=0") == NOTHING
     assert f"{entry}='0' here was '1' in the run" in capsys.readouterr().err
+    assert [each.session.entries for each in profiled] == [{entry: "1"}, {entry: "0"}]
 
 
 @pytest.mark.parametrize("where", ["outside", "above", "another system"])
 def test_a_path_of_the_document_is_not_followed_out_of_the_folder(
-    case: Case, tmp_path: Path, where: str, capsys: pytest.CaptureFixture[str]
+    case: Case,
+    profiled: list[Case],
+    tmp_path: Path,
+    where: str,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     outside = relu(tmp_path / "outside.onnx")
     Path(case.model.path).unlink()
@@ -155,31 +177,35 @@ def test_a_path_of_the_document_is_not_followed_out_of_the_folder(
     error = capsys.readouterr().err
     assert f"the run has it from {path!r}" in error
     assert "--model=FILE" in error
-    assert _profile(case, f"--model={outside}") == 0
+    assert profiled == []
+    assert _profile(case, f"--model={outside}") == NOTHING
+    assert [each.model.path for each in profiled] == [str(outside)]
 
 
 def test_the_model_of_a_run_of_another_machine_is_found_in_the_project(
-    case: Case, capsys: pytest.CaptureFixture[str]
+    case: Case, profiled: list[Case]
 ) -> None:
     Path("models").mkdir()
     Path(case.model.path).rename("models/m.onnx")
     stored = replace(case, model=replace(case.model, path="/home/ci/build/models/m.onnx"))
-    assert _profile(stored) == 0
-    assert capsys.readouterr().out.startswith("m/native/cpu/b1: ")
+    assert _profile(stored) == NOTHING
+    assert [each.model.path for each in profiled] == [str(Path("models/m.onnx").absolute())]
 
 
 def test_a_file_with_another_content_is_not_taken_for_the_one_that_was_measured(
-    case: Case, capsys: pytest.CaptureFixture[str]
+    case: Case, profiled: list[Case], capsys: pytest.CaptureFixture[str]
 ) -> None:
     other = save(Path(case.model.path), [helper.make_node("Neg", ["x"], ["y"])])
     assert _profile(case) == 2
     assert "is another file than the one that was measured" in capsys.readouterr().err
-    assert _profile(case, f"--model={other}") == 0
+    assert profiled == []
+    assert _profile(case, f"--model={other}") == NOTHING
     assert "is another file than the one that was measured" in capsys.readouterr().err
+    assert len(profiled) == 1
 
 
 def test_the_choices_of_the_document_are_planned_again(
-    case: Case, capsys: pytest.CaptureFixture[str]
+    case: Case, profiled: list[Case], capsys: pytest.CaptureFixture[str]
 ) -> None:
     session = replace(
         case.session,
@@ -190,8 +216,29 @@ def test_the_choices_of_the_document_are_planned_again(
         enable_mem_pattern=False,
     )
     stored = replace(case, batch=3, session=session, knobs={"threads": "1", "opt": "basic"})
-    assert _profile(stored) == 0
-    assert capsys.readouterr().out.startswith("m/native/cpu/b3/threads:1/opt:basic: ")
+    assert _profile(stored) == NOTHING
+    [again] = profiled
+    assert (again.session, again.batch, again.knobs) == (session, 3, stored.knobs)
     odd = replace(stored, session=replace(session, graph_optimization_level="/x/level"))
     assert _profile(odd) == 2
     assert "'/x/level' is none of" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"call": "async", "knobs": {"call": "async"}},
+        {"io": "device", "knobs": {"io": "device"}},
+        {"concurrency": 2, "knobs": {"concurrency": "2"}},
+        {"sessions": 2, "knobs": {"sessions": "2"}},
+        {"seed": 7},
+        {"batch": 5},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_each_choice_stays_what_it_was(
+    case: Case, profiled: list[Case], change: dict[str, Any]
+) -> None:
+    _profile(replace(case, **change))
+    [again] = profiled
+    assert {name: getattr(again, name) for name in change} == change
