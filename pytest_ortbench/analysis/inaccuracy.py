@@ -3,7 +3,8 @@
 Labels go before floors, since they say what the user wants to know: a quantised model of 12 dB
 that answers as well as fp32 is accurate, and one of 20 dB that does not is none. A floor that the
 user set for a recipe holds beside them, and NaN and infinity are wrong whatever the labels say.
-Where the labelled samples are too few to tell, the floors judge.
+Where the labelled samples are too few to tell, the floors judge. Where there is nothing to hold
+outputs against, or only a reference that differs from itself by more than the floor, nothing does.
 """
 
 from __future__ import annotations

@@ -340,7 +340,7 @@ def _against_reference(entry: Entry) -> str:
         return f"top-1 {agreement_words(agreement)}"
     if any(one.of == ACCURACY and one.is_unjudged for one in entry.summary.judgements):
         return "not judged"
-    return _whole_values(entry)
+    return "" if finite is None else _whole_values(entry)
 
 
 def _whole_values(entry: Entry) -> str:
