@@ -100,6 +100,7 @@ def test_the_options_of_the_product_exist() -> None:
         "--ort-against": "string",
         "--ort-baseline": "string",
         "--ort-gate": "linelist",
+        "--ort-gate-remeasure": "bool",
         "--ort-gate-strict": "bool",
         "--ort-accepted": "string",
         "--ort-resume": "bool",

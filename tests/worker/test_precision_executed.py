@@ -38,6 +38,7 @@ class TestPrecisionExecuted:
             node("b", "Relu", duration=500, reads=[{"float": [2]}]),
             node("c", "Relu", duration=500, reads=[{"float": [2]}]),
             node("d", "MatMul", duration=1, reads=[{"float16": [2, 2]}]),
+            END_OF_RUN,
         )
         assert read_profile(file, CPU).precision_executed == "float16"
 
@@ -62,6 +63,7 @@ class TestPrecisionExecuted:
             tmp_path,
             node("a", "MatMul", duration=1, reads=[{"float": [2, 2]}]),
             node("b", "MatMul", duration=9, reads=[{"float16": [2, 2]}]),
+            END_OF_RUN,
         )
         assert read_profile(file, CPU).precision_executed == "float32"
 
@@ -84,6 +86,7 @@ class TestPrecisionExecuted:
             tmp_path,
             node("ggml_part_0", "part", provider="ggml", duration=1),
             node("b", "MatMul", provider="ggml", duration=900),
+            END_OF_RUN,
         )
         assert read_profile(file, "ggml").precision_executed is None
 
@@ -100,5 +103,5 @@ class TestPrecisionExecuted:
     def test_precision_of_an_operator(
         self, op: str, reads: list[dict[str, list[int]]], precision: str, tmp_path: Path
     ) -> None:
-        file = written(tmp_path, node("a", op, reads=reads))
+        file = written(tmp_path, node("a", op, reads=reads), END_OF_RUN)
         assert read_profile(file, CPU).precision_executed == precision
