@@ -125,14 +125,17 @@ class Collection:
 
     def _request(self, item: pytest.Item) -> PlanRequest:
         """The options as a request; a model file's own tests measure that file only."""
+        file = item.getparent(OnnxFile)
+        if file is not None and self._options.models and _MODELS_IGNORED not in self.notes:
+            self.notes.append(_MODELS_IGNORED)
+        return self._request_for((str(file.path),) if file is not None else self._models())
+
+    def _request_for(self, models: tuple[str, ...]) -> PlanRequest:
         from pytest_ortbench.plan.request import PlanRequest
 
         options = self._options
-        file = item.getparent(OnnxFile)
-        if file is not None and options.models and _MODELS_IGNORED not in self.notes:
-            self.notes.append(_MODELS_IGNORED)
         return PlanRequest(
-            models=(str(file.path),) if file is not None else self._models(),
+            models=models,
             providers=options.providers,
             precisions=options.precisions,
             batch_sizes=options.batch_sizes,
@@ -152,6 +155,17 @@ class Collection:
             sampling=self._sampling(),
             dataset=options.dataset,
         )
+
+    def folder_requests(self) -> list[PlanRequest]:
+        """Return what the folders of the command line ask for, where all their models are tests.
+
+        Each model that is there has a request of its own; these are about the others.
+        """
+        if not self._config.getini("ort_collect"):
+            return []
+        named = (str(argument).partition("::")[0] for argument in self._config.args)
+        folders = [self.root / name for name in named if not name.endswith((".onnx", ".ort"))]
+        return [self._request_for((str(folder),)) for folder in folders if folder.is_dir()]
 
     def _models(self) -> tuple[str, ...]:
         if self._options.models:

@@ -15,6 +15,7 @@ import pytest
 from pytest_ortbench.bench import planned_of
 from pytest_ortbench.core.acceptance import accept_command
 from pytest_ortbench.core.errors import OrtbenchError
+from pytest_ortbench.plan.matrix import Plan
 from pytest_ortbench.stored_baseline import listed
 
 if TYPE_CHECKING:
@@ -182,9 +183,13 @@ def removed_items(
             not there and were not there before either.
     """
     gating = bench.gating
-    if gating is None or hasattr(bench.config, "workerinput"):
-        return []
     missing = bench.collection.without_models
+    if gating is None or hasattr(bench.config, "workerinput"):
+        if missing:
+            raise pytest.UsageError(*missing)
+        return []
+    for request in bench.collection.folder_requests():
+        gating.note_plan(request, Plan(entries=()))
     try:
         gating.look()
     except OrtbenchError:

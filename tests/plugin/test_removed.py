@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable
@@ -55,6 +56,12 @@ def lost(pytester: pytest.Pytester, model_file: ModelFile) -> None:
 def verdicts(folder: Path) -> dict[str, dict]:
     run = json.loads((folder / "run.json").read_text())
     return {entry["case_id"]: entry for entry in run["gate"]}
+
+
+def committed(folder: Path) -> None:
+    identity = ("-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false")
+    for call in (("init", "-q"), ("add", "nets"), ("commit", "-qm", "first")):
+        subprocess.run(["git", "-C", folder, *identity, *call], check=True, capture_output=True)
 
 
 def write_acceptance(folder: Path, **values: object) -> None:
@@ -245,17 +252,29 @@ def test_a_folder_of_a_revision_that_is_gone_is_missed(
 ) -> None:
     for name in ("one", "two"):
         model_file(f"nets/{name}.onnx")
-    identity = ("-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false")
-    for call in (
-        ("init", "-q"),
-        ("add", "nets"),
-        ("commit", "-qm", "first"),
-        ("rm", "-rq", "nets"),
-    ):
-        subprocess.run(
-            ["git", "-C", pytester.path, *identity, *call], check=True, capture_output=True
-        )
+    committed(pytester.path)
+    shutil.rmtree(pytester.path / "nets")
     pytester.makepyfile("def test_latency(ortbench): ortbench.result")
     result = pytester.runpytest(*QUICK, "--ort-against=git:HEAD")
     result.assert_outcomes(failed=2, skipped=1)
     result.stdout.fnmatch_lines(["the model one was removed: git:HEAD has it, as *"])
+
+
+@pytest.mark.needs("git")
+def test_a_folder_whose_files_are_all_tests_misses_what_it_lost(
+    pytester: pytest.Pytester, model_file: ModelFile
+) -> None:
+    for name in ("one", "two"):
+        model_file(f"nets/{name}.onnx")
+    committed(pytester.path)
+    (pytester.path / "nets/two.onnx").unlink()
+    pytester.makeini("[pytest]\nort_collect = true\n")
+    arguments = [text for text in QUICK if text != "--ort-models=nets"]
+    for side in ("--ort-against=git:HEAD", "--ort-against=git:HEAD --ort-baseline=latest"):
+        result = pytester.runpytest(*arguments, *side.split(), "nets", "--collect-only", "-q")
+        assert result.stdout.lines.count("ortbench::removed[two]") == 1
+    result = pytester.runpytest(*arguments, "--ort-against=git:HEAD", "nets/one.onnx", "--co", "-q")
+    assert "removed" not in result.stdout.str()
+    (pytester.path / "nets/one.onnx").unlink()
+    result = pytester.runpytest(*arguments, "--ort-against=git:HEAD", "nets")
+    result.assert_outcomes(failed=2)
