@@ -40,6 +40,7 @@ class Bench:
 
     def __init__(self, config: pytest.Config) -> None:
         from pytest_ortbench.fates import Fates
+        from pytest_ortbench.misplaced_marker import MisplacedMarkers
         from pytest_ortbench.options import read_options
 
         self.config = config
@@ -55,6 +56,7 @@ class Bench:
         self.errors: list[str] = []
         self.remarks: list[str] = []
         self.fates = Fates()
+        self.misplaced = MisplacedMarkers()
         self.ran = False
         self._ended: set[tuple[str, str]] = set()
 
@@ -230,9 +232,13 @@ class Bench:
 
     def result(self, planned: Planned, *passes: str) -> CaseResult:
         """Return the result of one case, measuring it at the first call."""
+        from pytest_ortbench.launch.turn import TURN
+
         self.refuse_xdist()
         try:
-            return self.engine.result(planned, *passes)
+            # The engine, too, is made by one thread only.
+            with TURN:
+                return self.engine.result(planned, *passes)
         except BaseException:
             # Whatever ends it, Ctrl-C above all: the status must not stay on the screen.
             self.progress.rest()

@@ -44,6 +44,10 @@ class Fates:
         elif report.when == "call":
             self._outcomes[report.nodeid] = report.outcome
 
+    def expected_to_fail(self, nodeid: str) -> bool:
+        """Whether a test failed and was marked to do so."""
+        return self._outcomes.get(nodeid) == "xfailed"
+
     def told(self, nodeids: list[str]) -> str:
         """Say what became of some tests, those of one fate together."""
         fates: dict[str, list[str]] = {}

@@ -6,18 +6,36 @@ Files are collected only when they are named on the command line (or with the in
 
 from __future__ import annotations
 
+import functools
 import importlib
 import os
 import pkgutil
 from pathlib import Path
-from types import ModuleType
+from types import FunctionType, ModuleType
 
 import pytest
 
 SUFFIXES = (".onnx", ".ort")
 
 
-class OnnxFile(pytest.Module):
+#: The suites as they are installed, and as they lie in the source tree.
+_SHIPPED = Path(__file__).with_name("suites")
+_COPIED = Path(__file__).parents[1] / "suites"
+
+
+class Suite(pytest.Module):
+    """A shipped suite: its tests are what they are, whatever a project calls its own tests."""
+
+    def istestfunction(self, obj: object, name: str) -> bool:
+        """Whether something in the module is a test; ``python_functions`` has no say."""
+        return name.startswith("test_") and callable(obj)
+
+    def istestclass(self, _obj: object, _name: str) -> bool:
+        """Whether something in the module is a class of tests: suites have none."""
+        return False
+
+
+class OnnxFile(Suite):
     """A model file that behaves like a module holding the tests of all shipped suites.
 
     A module and not a bare item, because fixtures, ids, ``-k`` and pytest-benchmark then work as
@@ -26,6 +44,21 @@ class OnnxFile(pytest.Module):
 
     def _getobj(self) -> ModuleType:
         return merged_suites()
+
+    def collect(self) -> list[pytest.Item | pytest.Collector]:
+        """Return the tests of all suites.
+
+        Raises:
+            CollectError: if there are none, which no run may pass over.
+        """
+        self.config.stash.setdefault(_SEEN, set()).add(self.path)
+        tests = list(super().collect())
+        if not tests:
+            raise self.CollectError(
+                f"{self.nodeid}: no test of the shipped suites was collected. A plugin or a "
+                "conftest.py with the hook pytest_pycollect_makeitem keeps them out"
+            )
+        return tests
 
 
 def merged_suites() -> ModuleType:
@@ -37,9 +70,35 @@ def merged_suites() -> ModuleType:
             continue
         suite = importlib.import_module(f"{package.__name__}.{info.name}")
         for name, value in vars(suite).items():
-            if name.startswith("test_") and callable(value):
-                setattr(merged, name, value)
+            if name.startswith("test_") and isinstance(value, FunctionType):
+                setattr(merged, name, _moved(value, merged))
     return merged
+
+
+def _moved(function: FunctionType, module: ModuleType) -> FunctionType:
+    """The same function as one of another module, for projects that collect no imported tests."""
+    moved = FunctionType(function.__code__, function.__globals__, function.__name__)
+    functools.update_wrapper(moved, function)
+    del moved.__dict__["__wrapped__"]
+    moved.__module__ = module.__name__
+    return moved
+
+
+def is_suite(path: Path) -> bool:
+    """Whether a file is one of the shipped suites, installed or in the source tree."""
+    if path.suffix != ".py" or not path.name.startswith("test_"):
+        return False
+    if path.parent == _SHIPPED:
+        return True
+    shipped = _SHIPPED / path.name
+    return path.parent == _COPIED and shipped.is_file() and _same(path, shipped)
+
+
+def _same(path: Path, other: Path) -> bool:
+    try:
+        return path.read_bytes() == other.read_bytes()
+    except OSError:
+        return False
 
 
 def is_named(path: Path, config: pytest.Config) -> bool:
@@ -49,6 +108,40 @@ def is_named(path: Path, config: pytest.Config) -> bool:
     return path in _named_paths(config)
 
 
+def holds_named(folder: Path, config: pytest.Config) -> bool:
+    """Whether a model file was named somewhere below a folder, or all were asked for by ini."""
+    if config.getini("ort_collect"):
+        return True
+    named = [path for path in _named_paths(config) if path.suffix in SUFFIXES]
+    return any(folder in path.parents for path in named)
+
+
+def refuse_uncollected(config: pytest.Config) -> None:
+    """Refuse a run that was given a model file and measures nothing of it.
+
+    Raises:
+        UsageError: with each of them.
+    """
+    seen = {path.resolve() for path in config.stash.get(_SEEN, set())}
+    left = [
+        str(argument)
+        for argument in config.args
+        for path in [config.invocation_params.dir / str(argument).split("::", 1)[0]]
+        if path.suffix in SUFFIXES and path.exists() and path.resolve() not in seen
+    ]
+    if left:
+        raise pytest.UsageError(
+            *(
+                f"{argument}: nothing of this model is collected, though it is named: an option "
+                "such as --ignore or norecursedirs leaves it out, or a folder above it is named "
+                "as well and passes over it. Name it without that folder"
+                for argument in left
+            )
+        )
+
+
+#: Model files that were collected.
+_SEEN = pytest.StashKey[set[Path]]()
 _NAMED = pytest.StashKey[frozenset[Path]]()
 
 

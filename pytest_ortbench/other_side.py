@@ -92,9 +92,12 @@ class OtherSide:
         pair = self._pairs.get(key)
         if pair is None or pair.baseline.refusal is not None:
             return False
+        from pytest_ortbench.launch.turn import TURN
+
         try:
             case = self._bench.engine.prepare(pair.baseline)
-            self._bench.engine.launcher.open(case, worker=0, deadline=None).close()
+            with TURN:
+                self._bench.engine.launcher.open(case, worker=0, deadline=None).close()
         except OrtbenchError:
             return False
         return True
@@ -128,11 +131,13 @@ class OtherSide:
                 model_digest=pair.contender.case.model.digest,
             )
             return judged.with_findings([GateFinding(about="comparison", text=text)])
+        from pytest_ortbench.launch.turn import TURN
+
         known = self._bench.engine.known(pair.contender)
         if known is None and rules.limits:
             # Absolute limits are held against the standard pass, whoever asked for it.
             known = self._bench.result(pair.contender)
-        with self._bench.progress.within(prepared.contender):
+        with TURN, self._bench.progress.within(prepared.contender):
             return self._gate.judge(prepared, rules, baseline=self._options.against, standard=known)
 
     @cached_property

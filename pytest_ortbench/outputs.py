@@ -155,6 +155,7 @@ def _settle(bench: Bench) -> bool:
     if bench.gating is not None:
         problems += [f"gate: {text}" for text in bench.gating.problems()]
         bench.remarks += [f"gate: {text}" for text in bench.gating.remarks()]
+    problems += bench.misplaced.problems(bench.fates)
     bench.errors += problems
     bench.remarks += [*bench.judging.remarks(), *bench.asked_limits.remarks()]
     return bool(problems)

@@ -5,6 +5,7 @@ Nothing heavy is imported until a test of ours is collected.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Generator
 from pathlib import Path
 
@@ -12,7 +13,15 @@ import pytest
 
 from pytest_ortbench.bench import Bench, planned_of
 from pytest_ortbench.fixtures import fail, ortbench, taken_by
-from pytest_ortbench.model_file import SUFFIXES, OnnxFile, is_named
+from pytest_ortbench.model_file import (
+    SUFFIXES,
+    OnnxFile,
+    Suite,
+    holds_named,
+    is_named,
+    is_suite,
+    refuse_uncollected,
+)
 from pytest_ortbench.option_registration import add_options, is_asked_for
 from pytest_ortbench.option_registry import MARKER_KEYWORDS
 
@@ -52,24 +61,66 @@ def pytest_configure(config: pytest.Config) -> None:
         benchmark_stand_in.register(config)
 
 
-def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    """Collect a model file that was named on the command line."""
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file(
+    file_path: Path, parent: pytest.Collector
+) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+    """Collect a model file that was named on the command line, and a shipped suite anyhow."""
+    collectors = yield
     if file_path.suffix in SUFFIXES and is_named(file_path, parent.config):
-        return OnnxFile.from_parent(parent, path=file_path)
-    return None
+        return [*collectors, OnnxFile.from_parent(parent, path=file_path)]
+    if is_suite(file_path):
+        others = [each for each in collectors if not isinstance(each, pytest.Module)]
+        return [Suite.from_parent(parent, path=file_path), *others]
+    return collectors
 
 
-def pytest_collect_directory(path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    """Take a folder that is called like a model file for one, so that its row says what it is."""
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_directory(
+    path: Path, parent: pytest.Collector
+) -> Generator[None, pytest.Collector | None, pytest.Collector | None]:
+    """Take a folder that is called like a model file for one, so that its row says what it is.
+
+    A package that holds a model file is not imported for it.
+    """
+    collector = yield
     if path.suffix in SUFFIXES and is_named(path, parent.config):
         return OnnxFile.from_parent(parent, path=path)
-    return None
+    if type(collector) is pytest.Package and holds_named(path, parent.config):
+        from pytest_ortbench.model_package import ModelPackage
+
+        return ModelPackage.from_parent(parent, path=path)
+    return collector
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Note a test with our marker, which must take the fixture as well."""
+    takes = "ortbench" in getattr(item, "fixturenames", ())
+    if takes or item.get_closest_marker("ortbench") is not None:
+        Bench.of(item.config).misplaced.note(item)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Fail a test whose marker would do nothing; have packages imported for tests of Python."""
+    bench = Bench.existing(item.config)
+    if bench is not None and item.nodeid in bench.misplaced.messages:
+        pytest.fail(bench.misplaced.messages[item.nodeid], pytrace=False)
+    if "pytest_ortbench.model_package" in sys.modules:
+        from pytest_ortbench.model_package import expect
+
+        expect(item)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Make one test of each case of the matrix."""
     if "ortbench" not in metafunc.fixturenames:
-        return
+        from pytest_ortbench.misplaced_marker import asks_while_it_runs
+
+        if metafunc.definition.get_closest_marker("ortbench") is None:
+            return
+        if not asks_while_it_runs(metafunc):
+            return
+        metafunc.fixturenames.append("ortbench")
     from pytest_ortbench import benchmark_bridge
 
     benchmark_bridge.register(metafunc.config)
@@ -85,9 +136,11 @@ def pytest_collection_modifyitems(
     session: pytest.Session, config: pytest.Config, items: list[pytest.Item]
 ) -> Generator[None, object, object]:
     """End the run if an option is wrong; add what the gate misses, before anything is selected."""
+    refuse_uncollected(config)
     bench = Bench.existing(config)
     if bench is None:
         return (yield)
+    bench.misplaced.settle()
     if bench.collection.usage_errors:
         raise pytest.UsageError(*bench.collection.usage_errors)
     from pytest_ortbench.core.errors import OrtbenchError

@@ -19,6 +19,7 @@ from pytest_ortbench.engine.passes import carry_out, due, without
 from pytest_ortbench.engine.standard import measure
 from pytest_ortbench.engine.variants import VARIANTS_FOLDER, Variants
 from pytest_ortbench.launch.launcher import Launcher
+from pytest_ortbench.launch.turn import TURN
 from pytest_ortbench.plan.matrix import Planned
 from pytest_ortbench.store.resume import taken_over
 from pytest_ortbench.zoo.cache import cache_folder
@@ -49,7 +50,7 @@ class Journal(Protocol):
 
 @dataclass(slots=True)
 class Engine:
-    """Measures planned cases lazily, each once, one at a time.
+    """Measures planned cases lazily, each once, one at a time; other threads wait their turn.
 
     Attributes:
         launcher: Starts the workers.
@@ -91,6 +92,10 @@ class Engine:
             planned: The case.
             passes: Passes that only turned out to be needed now.
         """
+        with TURN:
+            return self._measured(planned, passes)
+
+    def _measured(self, planned: Planned, passes: Iterable[str]) -> CaseResult:
         key = planned.case.key
         known = self._results.get(key)
         wanted = {*self.passes.get(key, ()), *passes}

@@ -1,0 +1,109 @@
+"""Tests that carry the ``ortbench`` marker and take no case: the marker would do nothing there."""
+
+from __future__ import annotations
+
+import unittest
+from collections.abc import Iterator
+from types import CodeType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pytest
+
+    from pytest_ortbench.fates import Fates
+
+_NAME = "ortbench"
+
+
+class MisplacedMarkers:
+    """Knows the tests whose marker has no effect.
+
+    A marker of a class or a module is meant for those of its tests that take the fixture; it is
+    misplaced if none of them does.
+
+    Attributes:
+        messages: What to say of each of them, by node id; complete after collection.
+    """
+
+    def __init__(self) -> None:
+        self.messages: dict[str, str] = {}
+        self._idle: dict[pytest.Item, set[object]] = {}
+        self._useful: set[object] = set()
+
+    def note(self, item: pytest.Item) -> None:
+        """Note a collected test, selected or not."""
+        owners: set[object] = {node for node, _ in item.iter_markers_with_node(_NAME)}
+        takes = takes_case(item)
+        if _is_unittest(item) and (takes or item in owners):
+            self.messages[item.nodeid] = _message(item)
+        elif takes:
+            self._useful |= owners
+        elif item in owners:
+            self.messages[item.nodeid] = _message(item)
+        elif owners:
+            self._idle[item] = owners
+
+    def settle(self) -> None:
+        """Find those whose class and module have no test that the marker is for."""
+        for item, owners in self._idle.items():
+            if not self._useful & owners:
+                self.messages[item.nodeid] = _message(item)
+        self._idle.clear()
+
+    def problems(self, fates: Fates) -> list[str]:
+        """Those that were run and not reported as failed: marked xfail, or told otherwise."""
+        return [
+            message
+            for nodeid, message in self.messages.items()
+            if fates.expected_to_fail(nodeid) and nodeid not in fates.failed
+        ]
+
+
+def takes_case(item: pytest.Item) -> bool:
+    """Whether a test takes the fixture: as an argument, through another fixture, or later."""
+    callspec = getattr(item, "callspec", None)
+    asked_later = callspec is not None and _NAME in callspec.params
+    return asked_later or _NAME in getattr(item, "fixturenames", ())
+
+
+def asks_while_it_runs(metafunc: pytest.Metafunc) -> bool:
+    """Whether a marked test, or a fixture of it, names the fixture for ``getfixturevalue``."""
+    if metafunc.definition.get_closest_marker(_NAME) is None:
+        return False
+    found = metafunc.definition._fixtureinfo.name2fixturedefs
+    functions = [metafunc.function]
+    functions += [found[name][-1].func for name in metafunc.fixturenames if found.get(name)]
+    return any(_NAME in _texts(getattr(each, "__code__", None)) for each in functions)
+
+
+def _texts(code: CodeType | None) -> Iterator[str]:
+    """Texts that stand in a function, and in functions inside of it."""
+    for constant in () if code is None else code.co_consts:
+        if isinstance(constant, str):
+            yield constant
+        elif isinstance(constant, CodeType):
+            yield from _texts(constant)
+
+
+def _is_unittest(item: pytest.Item) -> bool:
+    kind = getattr(item, "cls", None)
+    return isinstance(kind, type) and issubclass(kind, unittest.TestCase)
+
+
+def _message(item: pytest.Item) -> str:
+    if _is_unittest(item):
+        return (
+            f"{item.nodeid}: ortbench does not work with unittest.TestCase, whose methods pytest "
+            "runs once and gives no arguments. Write a function, or a method of a plain class, "
+            "with 'ortbench' among its arguments"
+        )
+    if not hasattr(item, "function"):
+        return (
+            f"{item.nodeid}: the ortbench marker works on test functions of Python only, not on "
+            f"a {type(item).__name__}"
+        )
+    return (
+        f"{item.nodeid}: it has the ortbench marker, but does not take the ortbench fixture, so "
+        "nothing would be measured. Add 'ortbench' to its arguments: "
+        f"def {getattr(item, 'originalname', item.name)}(ortbench), or take the marker away"
+    )
