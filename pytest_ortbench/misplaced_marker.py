@@ -104,6 +104,5 @@ def _message(item: pytest.Item) -> str:
         )
     return (
         f"{item.nodeid}: it has the ortbench marker, but does not take the ortbench fixture, so "
-        "nothing would be measured. Add 'ortbench' to its arguments: "
-        f"def {getattr(item, 'originalname', item.name)}(ortbench), or take the marker away"
+        "nothing would be measured. Add 'ortbench' to its arguments, or take the marker away"
     )

@@ -194,12 +194,13 @@ def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
 @pytest.hookimpl(wrapper=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
     """Measure the case of a test whose body is done, and check what holds for it."""
-    case = taken_by(pyfuncitem)
     try:
         outcome = yield
+        case = taken_by(pyfuncitem)  # only now: the body may have asked for it
         if case is not None:
             case.finish(pyfuncitem)
     except pytest.skip.Exception:
+        case = taken_by(pyfuncitem)
         if case is not None:
             case.skipped(pyfuncitem)
         raise

@@ -12,10 +12,8 @@ from pathlib import Path
 import pytest
 
 from pytest_ortbench.core.gate import ContrastVerdict, GateFinding, GateResult
-from pytest_ortbench.engine import engine as engine_module
 from pytest_ortbench.engine.gate import Gate
 from pytest_ortbench.engine.pair import Pair
-from tests.results_factory import make_result
 
 from .conftest import QUICK as KEPT
 
@@ -203,10 +201,12 @@ LIMIT, GATE, BASELINE = "limit", "gate", "baseline"
 
 @pytest.fixture
 def suite(
-    pytester: pytest.Pytester, model_file: ModelFile, monkeypatch: pytest.MonkeyPatch
+    pytester: pytest.Pytester,
+    model_file: ModelFile,
+    drawn_numbers: None,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> Callable[[Way, str], pytest.RunResult]:
     """Run a way with one kind of judgement, which is a bad one."""
-    monkeypatch.setattr(engine_module, "measure", lambda case, *_: make_result(case=case))
     monkeypatch.setattr(Gate, "judge", _slower)
 
     def run(way: Way, kind: str, *arguments: str) -> pytest.RunResult:

@@ -285,3 +285,73 @@ def test_a_link_named_by_a_way_through_the_folder_above_is_collected(
     )
     (test,) = [line for line in result.outlines if "::" in line]
     assert test.endswith("snapshots/model.onnx::test_latency[model/native/cpu/b1]")
+
+
+OWN_NAMES = """
+    [pytest]
+    python_functions = check_*
+    python_classes = Check*
+    python_files = check_*.py
+    collect_imported_tests = false
+    """
+
+
+@pytest.mark.parametrize("argument", ["mlp.onnx", "."])
+def test_the_suites_are_tests_whatever_a_project_calls_its_own(
+    pytester: pytest.Pytester, model_file: ModelFile, argument: str
+) -> None:
+    model_file("mlp.onnx")
+    pytester.makeini(OWN_NAMES)
+    pytester.makepyfile(check_x="def check_it(): pass")
+    result = pytester.runpytest(argument, "mlp.onnx", "--collect-only", "-q", *QUICK)
+    shipped = [line for line in result.outlines if line.startswith("mlp.onnx::test_")]
+    assert len(shipped) == 8
+    assert result.ret == pytest.ExitCode.OK
+
+
+@pytest.mark.parametrize("folder", ["installed", "source tree"])
+def test_the_suites_are_collected_as_modules_too(
+    pytester: pytest.Pytester, model_file: ModelFile, folder: str
+) -> None:
+    import pytest_ortbench
+
+    model_file("mlp.onnx")
+    pytester.makeini(OWN_NAMES)
+    tree = Path(pytest_ortbench.__file__).parents[1] / "suites"
+    arguments = ["--pyargs", "pytest_ortbench.suites"] if folder == "installed" else [tree]
+    result = pytester.runpytest(
+        *arguments, "--rootdir=.", "--ort-models=mlp.onnx", "--collect-only", "-q", *QUICK
+    )
+    assert len([line for line in result.outlines if "::test_" in line]) == 8
+
+
+def test_a_file_of_a_suite_that_a_project_changed_is_its_own(pytester: pytest.Pytester) -> None:
+    pytester.makeini(OWN_NAMES)
+    folder = pytester.mkdir("suites")
+    (folder / "test_latency.py").write_text("def test_latency(ortbench, benchmark): pass")
+    assert pytester.runpytest("suites", *QUICK).ret == pytest.ExitCode.NO_TESTS_COLLECTED
+
+
+@pytest.mark.parametrize(
+    ("path", "arguments", "conftest"),
+    [
+        ("m.onnx", ("--ignore=m.onnx", "."), ""),
+        ("m.onnx", ("--ignore-glob=*.onnx", "."), ""),
+        ("build/m.onnx", (".",), ""),
+        ("m.onnx", (".",), "collect_ignore = ['m.onnx']"),
+        ("m.onnx", (), "def pytest_pycollect_makeitem(collector, name, obj): return []"),
+    ],
+)
+def test_a_named_model_of_which_nothing_is_collected_is_an_error(
+    pytester: pytest.Pytester,
+    model_file: ModelFile,
+    path: str,
+    arguments: tuple[str, ...],
+    conftest: str,
+) -> None:
+    model_file(path)
+    pytester.makeconftest(conftest)
+    pytester.makepyfile(test_other="def test_other(): pass")
+    result = pytester.runpytest(path, "test_other.py", *arguments, *QUICK)
+    assert result.ret not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
+    assert path in result.stdout.str() + result.stderr.str()

@@ -225,6 +225,24 @@ def test_a_provider_that_is_not_here_fails_when_named_and_names_who_has_it(
     assert cases[1]["measurements"] == []
 
 
+def test_a_test_that_asks_for_nothing_needs_its_provider_all_the_same(
+    pytester: pytest.Pytester, model_file: ModelFile
+) -> None:
+    model_file()
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.ortbench(models="mlp.onnx", providers="openvino")
+        def test_it(ortbench): pass
+        """
+    )
+    result = pytester.runpytest("--ort-no-results", "--ort-json=run.json", *QUICK)
+    result.assert_outcomes(failed=1)
+    cases = json.loads((pytester.path / "run.json").read_text())["cases"]
+    assert [case["status"] for case in cases] == ["unavailable"]
+
+
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs signals of POSIX")
 def test_a_worker_killed_from_outside_costs_that_case_only(
     pytester: pytest.Pytester, model_file: ModelFile, monkeypatch: pytest.MonkeyPatch

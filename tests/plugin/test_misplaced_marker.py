@@ -1,0 +1,143 @@
+"""The marker measures, or it is an error that says what to write."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from .conftest import QUICK as KEPT
+
+ModelFile = Callable[..., Path]
+QUICK = (*KEPT, "--ort-no-results", "--ort-json=run.json")
+
+HEAD = """
+import unittest
+import pytest
+M = pytest.mark.ortbench(models="mlp.onnx")
+"""
+
+ARGUMENT = "*Add 'ortbench' to its arguments*"
+UNITTEST = "*ortbench does not work with unittest.TestCase*"
+
+
+@pytest.fixture(autouse=True)
+def _drawn(drawn_numbers: None, model_file: ModelFile) -> None:
+    model_file()
+
+
+@pytest.mark.parametrize(
+    ("body", "errors", "passed", "said"),
+    [
+        ("@M\ndef test_it(): pass", 1, 0, ARGUMENT),
+        ("@M\ndef test_it(tmp_path): pass\ndef test_other(): pass", 1, 1, ARGUMENT),
+        ("@M\n@pytest.mark.parametrize('n', [1, 2])\ndef test_it(n): pass", 2, 0, ARGUMENT),
+        ("@M\nasync def test_it(): pass", 1, 0, ARGUMENT),
+        ("class TestIt:\n    @M\n    def test_it(self): pass", 1, 0, ARGUMENT),
+        ("@M\nclass TestIt:\n    def test_it(self): pass", 1, 0, ARGUMENT),
+        ("pytestmark = M\ndef test_it(): pass\ndef test_other(): pass", 2, 0, ARGUMENT),
+        (
+            "pytestmark = M\ndef test_it(): pass\n@M\ndef test_own(): pass\n"
+            "def test_takes(ortbench): pass",
+            1,
+            2,
+            "*::test_own: *",
+        ),
+        (
+            "pytestmark = M\nclass TestIt(unittest.TestCase):\n    def test_it(self): pass\n"
+            "def test_takes(ortbench): pass",
+            0,
+            2,
+            "*",
+        ),
+        ("class TestIt(unittest.TestCase):\n    @M\n    def test_it(self): pass", 1, 0, UNITTEST),
+        ("@M\nclass TestIt(unittest.TestCase):\n    def test_it(self): pass", 1, 0, UNITTEST),
+        (
+            "@pytest.mark.usefixtures('ortbench')\n@M\nclass TestIt(unittest.TestCase):\n"
+            "    def test_it(self): pass",
+            1,
+            0,
+            UNITTEST,
+        ),
+        (
+            "class TestIt(unittest.IsolatedAsyncioTestCase):\n    @M\n"
+            "    async def test_it(self): pass",
+            1,
+            0,
+            UNITTEST,
+        ),
+        ("@M\n@pytest.mark.skip\ndef test_it(): pass\ndef test_other(): pass", 0, 1, "*"),
+    ],
+)
+def test_a_marker_without_the_fixture(
+    pytester: pytest.Pytester, body: str, errors: int, passed: int, said: str
+) -> None:
+    pytester.makepyfile(test_it=HEAD + body)
+    result = pytester.runpytest(*QUICK)
+    outcomes = result.parseoutcomes()
+    assert (outcomes.get("errors", outcomes.get("error", 0)), outcomes.get("passed", 0)) == (
+        errors,
+        passed,
+    )
+    assert (result.ret != pytest.ExitCode.OK) == bool(errors)
+    result.stdout.fnmatch_lines([said])
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "@M\ndef test_it(ortbench): pass",
+        "@M\n@pytest.mark.usefixtures('ortbench')\ndef test_it(): pass",
+        "@pytest.fixture\ndef mine(ortbench): return 1\n@M\ndef test_it(mine): pass",
+        "@pytest.fixture(autouse=True)\ndef mine(ortbench): return 1\n@M\ndef test_it(): pass",
+        "@M\ndef test_it(request): request.getfixturevalue('ortbench')",
+        "@pytest.fixture\ndef mine(request): return request.getfixturevalue('ortbench')\n"
+        "@M\ndef test_it(mine): pass",
+        "@pytest.fixture\ndef ortbench(ortbench): return 'wrapped'\n"
+        "@M\ndef test_it(ortbench): assert ortbench == 'wrapped'",
+        "@M\nclass TestIt:\n    def test_it(self, ortbench): pass",
+        "pytestmark = [M, pytest.mark.usefixtures('ortbench')]\ndef test_it(): pass",
+    ],
+)
+def test_whoever_takes_the_fixture_measures_and_is_held_to_limits(
+    pytester: pytest.Pytester, body: str
+) -> None:
+    pytester.makepyfile(test_it=HEAD + body)
+    result = pytester.runpytest(*QUICK, "--ort-limits=latency_p50 <= 1 ns")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["mlp/native/cpu/b1: limits exceeded"])
+    cases = json.loads((pytester.path / "run.json").read_text())["cases"]
+    assert [case["status"] for case in cases] == ["measured"]
+
+
+def test_xfail_does_not_excuse_a_misplaced_marker(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(test_it=f"{HEAD}@M\n@pytest.mark.xfail\ndef test_it(): pass")
+    result = pytester.runpytest(*QUICK)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines([f"ortbench: test_it.py::test_it: {ARGUMENT}"])
+
+
+def test_a_marker_on_something_that_is_no_function(pytester: pytest.Pytester) -> None:
+    pytester.makeconftest(
+        """
+        import pytest
+
+        class Item(pytest.Item):
+            def runtest(self): pass
+
+        class File(pytest.File):
+            def collect(self):
+                item = Item.from_parent(self, name="one")
+                item.add_marker(pytest.mark.ortbench(models="mlp.onnx"))
+                return [item]
+
+        def pytest_collect_file(file_path, parent):
+            return File.from_parent(parent, path=file_path) if file_path.suffix == ".x" else None
+        """
+    )
+    (pytester.path / "a.x").touch()
+    result = pytester.runpytest(*QUICK)
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["*works on test functions of Python only, not on a Item"])
