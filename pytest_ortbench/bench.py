@@ -97,6 +97,7 @@ class Bench:
     def select(self, items: Sequence[pytest.Item]) -> None:
         """Note the cases of the tests that will run, and what those tests need of them."""
         from pytest_ortbench.analysis.limits import samples_for_limits
+        from pytest_ortbench.needed_passes import passes_of
 
         self.collection.refuse_unused_options()
         ours = [(item, planned) for item in items if (planned := planned_of(item)) is not None]
@@ -115,7 +116,7 @@ class Bench:
             if least:
                 self.needs[planned.case.key] = max(least, self.needs.get(planned.case.key, 0))
             passes = self.passes.setdefault(planned.case.key, set())
-            passes.update(self._passes_of(item, planned, limits))
+            passes.update(passes_of(item, planned, limits, self.options))
         self.collection.refuse_unused_stages([each.case for each in self.planned.values()])
         if self.planned and not self.config.option.collectonly:
             from pytest_ortbench.destinations import refuse_unwritable
@@ -137,33 +138,6 @@ class Bench:
             for text in self.options.load:
                 spec = parse_load(text, place=self.options.places["load"])
                 self.progress.say(announcement(spec, official=self.options.load_official))
-
-    def _passes_of(self, item: pytest.Item, planned: Planned, limits: Iterable[Limit]) -> set[str]:
-        """Passes that a test needs besides the standard one, as far as it can be seen from here.
-
-        A test that asks for more while it runs gets it then.
-        """
-        from pytest_ortbench.core.metrics import ENERGY_METRICS, STARTUP_METRICS
-
-        code = getattr(getattr(item, "function", None), "__code__", None)
-        named = {limit.metric.name for limit in limits}
-        named.update(code.co_names if code is not None else ())
-        passes = {"energy"} if named & {"energy", *ENERGY_METRICS} else set()
-        if self.options.profile:
-            passes.add("profile")
-        if self.options.soak_s:
-            passes.add("soak")
-        if self.options.processes:
-            passes.add("processes")
-        if self.options.load:
-            passes.add("load")
-        if self.options.startup or named & set(STARTUP_METRICS):
-            passes.add("startup")
-        if planned.case.stages:
-            passes.add("stages")
-        if self.options.dataset is not None:
-            passes.add("task")
-        return passes
 
     @cached_property
     def asked_limits(self) -> AskedLimits:
