@@ -114,10 +114,10 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Make one test of each case of the matrix."""
     if "ortbench" not in metafunc.fixturenames:
-        from pytest_ortbench.misplaced_marker import asks_while_it_runs
-
         if metafunc.definition.get_closest_marker("ortbench") is None:
             return
+        from pytest_ortbench.misplaced_marker import asks_while_it_runs
+
         if not asks_while_it_runs(metafunc):
             return
         metafunc.fixturenames.append("ortbench")
