@@ -116,6 +116,17 @@ def test_custom_operators_may_read_what_nobody_knows(tmp_path: Path) -> None:
         unconfirmed_entries(with_entry("session.foo", custom_ops=(str(library),)))
 
 
+def test_a_documented_key_that_the_library_does_not_show_is_not_condemned(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of a newer version, or taken apart by the compiler."""
+    monkeypatch.setattr(session_entries, "_holds", lambda file, key: False)  # noqa: ARG005
+    [why] = unconfirmed_entries(with_entry("session.load_model_format", "ONNX")).values()
+    assert "another version" in why
+    with pytest.raises(WorkerError):
+        unconfirmed_entries(with_entry("session.foo"))
+
+
 def test_a_library_that_can_t_be_looked_into_confirms_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
