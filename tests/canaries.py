@@ -11,7 +11,7 @@ import json
 import sys
 import types
 import typing
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -83,6 +83,26 @@ def planted(document: dict[str, Any], *places: Place, start: str = "/") -> dict[
     for number, place in enumerate(places):
         _put(document, place, f"{start}{CANARY}/{number}/it")
     return document
+
+
+def full_of_canaries(
+    document: dict[str, Any], *, start: str = "/", keep: Callable[[Place], bool] = lambda _: False
+) -> dict[str, Any]:
+    """Return the document with a canary wherever a document may hold one.
+
+    Args:
+        document: What is changed.
+        start: As of :func:`planted`.
+        keep: Says which places stay what they are.
+    """
+    made = grown(document)
+    accepted: list[Place] = []
+    # Keys last, and inner ones first: they rename what other places go through.
+    for place in sorted(made.places, key=lambda place: (place[-1] == KEY, -len(place))):
+        if not keep(place) and decoded(planted(made.document, *accepted, place)) is not None:
+            accepted.append(place)
+    assert len(accepted) > 50
+    return planted(made.document, *accepted, start=start)
 
 
 def answer_of(hint: Any) -> Any:

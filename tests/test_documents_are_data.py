@@ -40,8 +40,8 @@ from tests.canaries import (
     decoded,
     deeds,
     document_of,
+    full_of_canaries,
     grown,
-    planted,
     planted_alone,
 )
 from tests.engine.test_passes import Listener
@@ -247,19 +247,6 @@ def test_every_command_that_reads_a_document_is_among_them() -> None:
     assert reading - {"arguments"} == tried | {"profile", "badge"}
 
 
-def _full_of_canaries(document: dict[str, Any], start: str) -> dict[str, Any]:
-    """The document with a canary wherever a document may hold one."""
-    made = grown(document)
-    full, places = made.document, made.places
-    accepted: list[Place] = []
-    # Keys last, and inner ones first: they rename what other places go through.
-    for place in sorted(places, key=lambda place: (place[-1] == KEY, -len(place))):
-        if decoded(planted(full, *accepted, place)) is not None:
-            accepted.append(place)
-    assert len(accepted) > 50
-    return planted(full, *accepted, start=start)
-
-
 @pytest.mark.parametrize("start", ["/", "../"])
 def test_no_reader_does_anything_with_what_a_document_says(
     project: Path, document: dict[str, Any], sent: list[str], start: str
@@ -268,7 +255,7 @@ def test_no_reader_does_anything_with_what_a_document_says(
     theirs = project / "results" / "theirs"
     theirs.mkdir(parents=True)
     (project / "other.json").write_text(json.dumps(document))
-    full = _full_of_canaries(document, start)
+    full = full_of_canaries(document, start=start)
     (theirs / "run.json").write_text(json.dumps(full))
     codes: dict[str, int] = {}
     for name, arguments in READERS.items():

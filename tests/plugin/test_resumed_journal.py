@@ -1,4 +1,4 @@
-"""``--ort-resume`` with a journal that somebody else wrote: nothing that it says is started."""
+"""Journals and baselines that somebody else wrote: nothing that they say is started."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from pytest_ortbench.store.documents import load
+from tests.canaries import CANARY, deeds, full_of_canaries
 
 from .conftest import QUICK
 
@@ -86,3 +87,26 @@ def test_a_journal_of_the_same_case_is_taken_and_the_pass_runs_the_planned_one(
     assert measured.profile is not None
     assert measured.profile.reason == ""
     assert measured.case.variant.path == str(pytester.path / "mlp.onnx")
+
+
+def test_a_baseline_of_others_is_compared_and_nothing_else(
+    pytester: pytest.Pytester, model_file: Callable[..., Path]
+) -> None:
+    model_file()
+    # Without pytest-benchmark, whose warning about its unused fixture is an error in this process.
+    arguments = ("mlp.onnx", "-k", "latency", "-p", "no:benchmark", *QUICK)
+    assert pytester.runpytest_inprocess(*arguments).ret == 0
+    (document,) = pytester.path.glob("results/*/run.json")
+    named = {"model", "variant", "provider", "runtime"}
+    theirs = full_of_canaries(
+        json.loads(document.read_text()),
+        # What its id is made of stays, so that the case has a counterpart.
+        keep=lambda place: len(place) == 5 and place[3] in named and place[4] != "path",
+    )
+    theirs["cases"][0]["case"].update(dims={}, knobs={})
+    assert CANARY in json.dumps(theirs["cases"][0]["case"]["session"])
+    (pytester.path / "theirs.json").write_text(json.dumps(theirs))
+    with deeds() as found:
+        result = pytester.runpytest_inprocess(*arguments, "--ort-baseline=theirs.json")
+    assert found == []
+    result.stdout.fnmatch_lines(["*gate mlp/native/cpu/b1 against *"])
