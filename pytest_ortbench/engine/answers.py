@@ -51,6 +51,9 @@ class Exchange:
                 self._compared = found.accuracy
         except WorkerError as error:
             self._compared = Accuracy(reason=f"{side}: {error.failure.message}")
+        except OSError as error:
+            # Outputs of a runtime elsewhere are brought here, where the disk may be full.
+            self._compared = Accuracy(reason=f"{side}: its outputs could not be stored: {error}")
 
     def answers(
         self,

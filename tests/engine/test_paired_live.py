@@ -15,9 +15,11 @@ from onnx import TensorProto, helper, numpy_helper
 
 from pytest_ortbench.analysis.gate.answers import judge_answers
 from pytest_ortbench.analysis.gate.contrasts import contrasts_of
+from pytest_ortbench.analysis.task import judge_task
 from pytest_ortbench.core.case import Case, Provider, Runtime, SessionConfig
 from pytest_ortbench.core.model import Variant
-from pytest_ortbench.engine.answers import Exchange
+from pytest_ortbench.core.task import Dataset
+from pytest_ortbench.engine.answers import Exchange, compare_scores
 from pytest_ortbench.engine.pair import Pair
 from pytest_ortbench.engine.paired import measure_launch
 from pytest_ortbench.launch.launcher import ProcessLauncher
@@ -110,3 +112,25 @@ def test_answers_a_hundred_times_as_large_are_found_in_one_launch(tmp_path: Path
     answers = exchange.answers(None, None, None)
     assert answers.compared.outputs[0].sqnr_db == pytest.approx(-39.9, abs=0.1)
     assert judge_answers(answers).judgement.is_bad
+
+
+def test_labelled_data_is_scored_on_both_sides(tmp_path: Path):
+    inputs = np.random.default_rng(0).standard_normal((384, 256)).astype(np.float32)
+    plain, wrong = case_of(tmp_path), case_of(tmp_path, name="wrong", factor=-1.0)
+    weight = numpy_helper.to_array(onnx.load(plain.model.path).graph.initializer[0])
+    path = tmp_path / "labelled.npz"
+    np.savez(path, x=inputs, labels=(inputs @ weight).argmax(axis=1))
+    dataset = Dataset(path=str(path))
+    sides = [dataclasses.replace(case, dataset=dataset, batch=32) for case in (plain, wrong)]
+    launcher = ProcessLauncher()
+    try:
+        same = compare_scores(Pair(baseline=sides[0], contender=sides[0]), launcher, tmp_path)
+        lost = compare_scores(Pair(baseline=sides[0], contender=sides[1]), launcher, tmp_path)
+        none = compare_scores(Pair(baseline=plain, contender=sides[0]), launcher, tmp_path)
+    finally:
+        launcher.close()
+    assert (same.samples, same.score_sum, same.reference_sum) == (384, 384.0, 384.0)
+    assert (lost.score_sum, lost.reference_sum, lost.worse) == (0.0, 384.0, 384)
+    assert judge_task(same).is_good
+    assert judge_task(lost).is_bad
+    assert none is None

@@ -787,3 +787,14 @@ def test_identical_files_are_the_same_without_a_launch(
     limited.assert_outcomes(failed=1)
     pytester.runpytest(*arguments, "--ort-gate-remeasure").assert_outcomes(failed=1)
     assert launcher.opened
+
+
+@pytest.mark.usefixtures("models")
+def test_a_floor_for_the_answers_of_two_sides_needs_two_sides(pytester: pytest.Pytester) -> None:
+    rule = "sides_sqnr >= 40 dB"
+    result = pytester.runpytest(*QUICK, "--ort-baseline=latest", f"--ort-gate={rule}")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*compares the outputs of two sides, and a stored run has none*"])
+    limited = pytester.runpytest(*QUICK, f"--ort-limits={rule}")
+    assert limited.ret == pytest.ExitCode.USAGE_ERROR
+    limited.stderr.fnmatch_lines(["*--ort-gate=sides_sqnr:>=VALUE*"])

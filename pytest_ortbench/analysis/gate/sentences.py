@@ -46,8 +46,7 @@ def _answers_failure(result: GateResult, judged: AnswersJudged) -> str:
             f"say so: {_allowing(result, _ANYTHING_DB)}"
         )
     return (
-        f"less accurate than {result.baseline}: {reason}. If the answers are meant to change: "
-        f"ortbench accept {result.case_id} --metric=answers --reason=…, or a floor of its own, "
+        f"less accurate than {result.baseline}: {reason}. A floor of its own: "
         f"{_allowing(result, _floor_below(result))}"
     )
 
