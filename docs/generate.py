@@ -239,7 +239,7 @@ def options_page() -> str:
 
 
 #: Of the fixture, what is for the plugin itself and for no test.
-_NOT_FOR_TESTS = re.compile(r"_|check_|need_for|found")
+_NOT_FOR_TESTS = re.compile(r"_|need_for|found|hold|finish|skipped")
 
 
 def fixture_page() -> str:
@@ -251,10 +251,14 @@ def fixture_page() -> str:
     keywords = [(f"`{name}`", _markdown(text)) for name, text in MARKER_KEYWORDS.items()]
     return page(
         "Fixture and marker",
-        "A test that takes the fixture `ortbench` becomes one item for each case of the matrix.",
+        "A test that takes the fixture `ortbench` becomes one item for each case of the matrix. "
+        "The case is measured at the end of the test at the latest, whatever the test asks for.",
         _markdown(_doc(OrtBench)),
         "## Marker",
-        "`@pytest.mark.ortbench(…)` wins over options and ini keys for what it names.",
+        "`@pytest.mark.ortbench(…)` wins over options and ini keys for what it names. The "
+        "test must take the fixture: as an argument, by `usefixtures`, or through another fixture; "
+        "else it is an error. A marker of a class or a module is for those of its tests that take "
+        "it. `unittest.TestCase` is not supported.",
         table(("keyword", "meaning"), keywords),
         "## What a test reads",
         table(("of `ortbench`", "what it is"), [_member(OrtBench, name) for name in members]),

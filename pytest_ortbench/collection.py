@@ -273,6 +273,11 @@ class Collection:
         return self.collected is None and not self.rejected
 
     @property
+    def left_out(self) -> bool:
+        """Whether tests take the fixture, and no case of theirs is left to be tried."""
+        return bool(self._plans) and not self._ids and not self.rejected
+
+    @property
     def why_no_case(self) -> str:
         """Why there is no case to measure, if there is none."""
         if self.empty:

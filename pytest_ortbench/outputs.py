@@ -156,6 +156,8 @@ def _settle(bench: Bench) -> bool:
         problems += [f"gate: {text}" for text in bench.gating.problems()]
         bench.remarks += [f"gate: {text}" for text in bench.gating.remarks()]
     problems += bench.misplaced.problems(bench.fates)
+    if bench.collection.left_out:
+        problems.append(f"no case was measured: {bench.collection.why_no_case}")
     bench.errors += problems
     bench.remarks += [*bench.judging.remarks(), *bench.asked_limits.remarks()]
     return bool(problems)

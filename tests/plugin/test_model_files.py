@@ -355,3 +355,19 @@ def test_a_named_model_of_which_nothing_is_collected_is_an_error(
     result = pytester.runpytest(path, "test_other.py", *arguments, *QUICK)
     assert result.ret not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
     assert path in result.stdout.str() + result.stderr.str()
+
+
+def test_a_run_whose_every_combination_was_left_out_is_red(
+    pytester: pytest.Pytester, model_file: ModelFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pytest_ortbench.core.run import Skip
+    from pytest_ortbench.engine.planning import Planner
+    from pytest_ortbench.plan.matrix import Plan
+
+    nothing = Plan(entries=(), skips=(Skip(what="cuda", reason="not here"),))
+    monkeypatch.setattr(Planner, "plan", lambda *_: nothing)
+    model_file("m.onnx")
+    result = pytester.runpytest("m.onnx", *QUICK)
+    result.assert_outcomes(skipped=8)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["ortbench: no case was measured: everything was left out"])
