@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from statistics import median
 
 from pytest_ortbench.core.judgement import Judgement, bad, good, unjudged
-from pytest_ortbench.core.outcome import CaseResult, Samples
+from pytest_ortbench.core.outcome import CaseResult, Measurement, Samples
 
 #: The thirds of a worker differ by more than this share and by more than this many times the
 #: scatter of segments inside a third.
 UNSTEADY_SHARE = 0.03
 UNSTEADY_SCATTERS = 3
+
+#: Too few samples for thirds: the later half of at least so many warm-up runs is held against at
+#: least so many samples, and their medians may differ by this share. An inference of 200 ms gets 16
+#: warm-up runs and 8 samples a worker by default; ranking nothing of its kind would help nobody.
+LEAST_WARM_UP_RUNS = 3
+LEAST_SAMPLES = 3
+WARM_UP_SHARE = 0.10
 
 WARM_UP = "warm-up"
 
@@ -55,9 +63,9 @@ def unsteady(result: CaseResult) -> str:
 def judge_warm_up(result: CaseResult) -> Judgement:
     """Judge whether the workers were warm when they were timed.
 
-    A worker was if its warm-up ended by its own rule, or if its samples are steady. One whose
-    warm-up was cut off and that has too few samples to tell can't be judged, and neither can a case
-    that has no majority of others.
+    A worker was warm if its warm-up ended by its own rule, if its samples are steady, or, where
+    these are too few for thirds, if they take as long as the later warm-up runs did. A worker that
+    shows none of these can't be judged, and neither can a case in which such workers are half.
     """
     measured = [entry for entry in result.measurements if entry.samples.count > 0]
     if not measured:
@@ -68,7 +76,9 @@ def judge_warm_up(result: CaseResult) -> Judgement:
     unknown = [
         entry
         for entry in measured
-        if not entry.warm_up.steady and change_over_time(entry.samples) is None
+        if not entry.warm_up.steady
+        and change_over_time(entry.samples) is None
+        and not _continues_warm_up(entry)
     ]
     if 2 * len(unknown) < len(measured):
         return good(WARM_UP)
@@ -79,3 +89,12 @@ def judge_warm_up(result: CaseResult) -> Judgement:
         f"cut off in {len(unknown)} of {len(measured)} workers ({unknown[0].warm_up.rule}), and "
         f"{few} can't tell whether they are steady; raise --ort-time",
     )
+
+
+def _continues_warm_up(entry: Measurement) -> bool:
+    """Whether the few samples of a worker take as long as the later half of its warm-up runs."""
+    runs_ns, timed_ns = entry.warm_up.durations_ns, entry.samples.durations_ns
+    if len(runs_ns) < LEAST_WARM_UP_RUNS or len(timed_ns) < LEAST_SAMPLES:
+        return False
+    later_ns = median(runs_ns[len(runs_ns) // 2 :])
+    return later_ns > 0 and abs(median(timed_ns) / later_ns - 1) <= WARM_UP_SHARE

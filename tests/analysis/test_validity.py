@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from statistics import median
 
 import pytest
 
 from pytest_ortbench.analysis.samples import reduce_blocks
+from pytest_ortbench.analysis.steadiness import judge_warm_up
 from pytest_ortbench.analysis.validity import flags_of
 from pytest_ortbench.core.case import Sampling
 from pytest_ortbench.core.flags import FLAGS
@@ -321,6 +323,32 @@ def test_a_cut_warm_up_with_too_few_samples_to_tell_is_not_judged():
     assert detail(warmed(False, False, False, count=12), "UNJUDGED") is None
     assert detail(warmed(True, True, False, count=1), "UNJUDGED") is None
     assert detail(warmed(True, False, False, count=1), "UNJUDGED") is not None
+
+
+@pytest.mark.parametrize(
+    ("count", "runs_ns", "judged"),
+    [
+        (3, (150, 104, 100), True),
+        (8, (300, 200, 109, 108), True),
+        (8, (300, 200, 120, 115), False),  # still falling: the samples are faster than its end
+        (8, (100, 80, 70), False),
+        (8, (150, 100), False),
+        (2, (150, 104, 100), False),
+        (8, (), False),
+    ],
+)
+def test_few_samples_are_held_against_the_later_warm_up_runs(
+    count: int, runs_ns: tuple[int, ...], judged: bool
+):
+    result = warmed(False, False, False, count=count)
+    measurements = []
+    for entry in result.measurements:
+        timed_ns = median(entry.samples.durations_ns)
+        runs = tuple(round(timed_ns * run / 100) for run in runs_ns)
+        warm_up = replace(entry.warm_up, durations_ns=runs, count=len(runs))
+        measurements.append(replace(entry, warm_up=warm_up))
+    result = replace(result, measurements=tuple(measurements))
+    assert judge_warm_up(result).is_unjudged is not judged
 
 
 def test_a_failed_case_has_no_judgement():
