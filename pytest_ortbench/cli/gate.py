@@ -116,6 +116,7 @@ def _compare(
     results: Path,
 ) -> int:
     from pytest_ortbench.acceptances import load_acceptances, root_directory
+    from pytest_ortbench.analysis.gate.acceptance import mends
     from pytest_ortbench.analysis.gate.rules import parse_rules, refuse_rules_of_sides
     from pytest_ortbench.analysis.gate.stored import gate_runs
     from pytest_ortbench.plan.axes import split_list
@@ -136,6 +137,9 @@ def _compare(
     gated = replace(contender, gate=tuple(judged))
     for line in gate_lines(gated, encoding=encoding())[1:]:
         say(line)
+    for result in judged:
+        for mend in mends([result], strict=strict):
+            warn(f"note: {result.case_id}: {mend}")
     for remark in acceptances.remarks(judged, case_ids):
         warn(f"note: {remark}")
     name = gate_naming(gated)

@@ -79,3 +79,14 @@ def test_names_of_metrics():
         metric_name("latenci", place="--metric")
     assert raised.value.place == "--metric"
     assert "Did you mean 'latency'?" in raised.value.hint
+
+
+def test_names_in_any_script_fit():
+    assert entry("größe").fits("netze/größe/native/cpu/b1", "current")
+    assert entry("模型*").fits("模型一/native/cpu/b1", "current")
+    assert not entry("groesse").fits("netze/größe/native/cpu/b1", "current")
+
+
+def test_the_numbers_of_two_sides_are_what_is_said_of_their_answers():
+    assert metric_name("sides_sqnr", place="--metric") == "answers"
+    assert entry(metric="answers").is_about("sides_agreement")
