@@ -137,9 +137,9 @@ def _compare(
     gated = replace(contender, gate=tuple(judged))
     for line in gate_lines(gated, encoding=encoding())[1:]:
         say(line)
-    for result in judged:
-        for mend in mends([result], strict=strict):
-            warn(f"note: {result.case_id}: {mend}")
+    for verdict in judged:
+        for mend in mends([verdict], strict=strict):
+            warn(f"note: {verdict.case_id}: {mend}")
     for remark in acceptances.remarks(judged, case_ids):
         warn(f"note: {remark}")
     name = gate_naming(gated)
