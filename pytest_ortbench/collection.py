@@ -280,6 +280,8 @@ class Collection:
     @property
     def why_no_case(self) -> str:
         """Why there is no case to measure, if there is none."""
+        if not self.complete:
+            return "no test was collected in this process, as under pytest-xdist"
         if self.empty:
             return "no test here takes the ortbench fixture"
         reasons = []

@@ -299,3 +299,31 @@ def test_a_good_case_is_only_red_for_what_was_not_judged(
     failed = result.parseoutcomes().keys() & {"failed", "failures", "errors", "error"}
     green = way.judged and not failed
     assert (result.ret == pytest.ExitCode.OK) == green
+
+
+def test_a_limit_that_no_process_could_judge_is_red_under_xdist(
+    pytester: pytest.Pytester, model_file: ModelFile
+) -> None:
+    model_file("new.onnx")
+    pytester.makepyfile(test_it=f"{MODULE}{BOTH.format(first=_SKIP, second=_SKIP)}")
+    result = pytester.runpytest_subprocess(*QUICK, "-n1", "--ort-limits=latency_p50 <= 1 s")
+    result.assert_outcomes(skipped=2)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(
+        ["ortbench: --ort-limits: no case was held to 'latency_p50 <= 1 s': *pytest-xdist"]
+    )
+
+
+@pytest.mark.parametrize("where", ["ini", "addopts"])
+def test_limits_of_a_project_are_said_and_not_insisted_on_in_a_run_of_other_tests(
+    suite: Callable[..., pytest.RunResult], pytester: pytest.Pytester, where: str
+) -> None:
+    limit = "latency_p50 <= 1 ns"
+    lines = {"ini": f"ort_limits = {limit}", "addopts": f'addopts = "--ort-limits={limit}"'}
+    pytester.makeini(f"[pytest]\n{lines[where]}")
+    result = suite(Way("others", _both() + _OTHER), LIMIT, "-k", "other")
+    result.assert_outcomes(passed=1, deselected=2)
+    assert result.ret == pytest.ExitCode.OK
+    result.stdout.fnmatch_lines(
+        [f"ortbench: *: no case was held to '{limit}': 1 case collected, all deselected"]
+    )

@@ -100,7 +100,6 @@ def test_its_own_tests_import_the_package_whichever_come_first(
     for arguments in (
         ("src/pkg/data/m.onnx", "src/pkg/test_own.py"),
         ("src/pkg/test_own.py", "src/pkg/data/m.onnx"),
-        ("src/pkg/data/m.onnx", "src/pkg"),
     ):
         result = pytester.runpytest(*arguments, *QUICK)
         assert result.parseoutcomes()["passed"] == 2
