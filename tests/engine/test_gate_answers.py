@@ -57,6 +57,7 @@ def test_other_answers_are_less_accurate_whatever_the_times_say():
     (finding,) = result.findings
     assert (finding.about, finding.fails) == ("answers", True)
     assert "the sides differ in y: SQNR -39.9 dB, floor of native 60 dB" in result.failures[0]
+    assert "--ort-gate=new/native/cpu/b1@sides_sqnr >= -40 dB" in result.failures[0]
     assert result.answers.compared.outputs[0].sqnr_db == -39.9
     assert "less accurate  answers -39.9 dB" in verdict_line(result)
 

@@ -59,7 +59,7 @@ def _floor_below(result: GateResult) -> int:
     """A whole number of decibels that the present answers keep."""
     ratios = [one.contender for one in result.metrics if one.metric == "sides_sqnr"]
     ratio = ratios[0] if ratios else None
-    return _ANYTHING_DB if ratio is None or ratio <= 0 else math.floor(ratio)
+    return _ANYTHING_DB if ratio is None else math.floor(ratio)
 
 
 def latency_failure(result: GateResult) -> str:
