@@ -73,6 +73,18 @@ class Collection:
         """Folder that relative paths of the user start from."""
         return self._config.invocation_params.dir
 
+    @property
+    def named_from(self) -> Path:
+        """Folder that names of models start from.
+
+        pytest's root directory; or where pytest was started, if no configuration file is found:
+        pytest then takes the folder that all its arguments lie in.
+        """
+        config = self._config
+        root = config.rootpath
+        chosen = config.getoption("rootdir") is not None or config.inipath is not None
+        return root if chosen or (root / "setup.py").is_file() else self.root
+
     @cached_property
     def planner(self) -> Planner:
         """Makes the plans; its launcher starts workers only to ask runtimes what they have."""
@@ -92,6 +104,7 @@ class Collection:
             runtimes=chosen.runtimes,
             notify=self.notes.append,
             failures=chosen.failures,
+            named_from=self.named_from,
         )
 
     @cached_property

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from pytest_ortbench.core.run import LATEST
@@ -13,7 +14,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_ortbench.analysis.gate.rules import CaseRules
+    from pytest_ortbench.analysis.same_models import Twin, Twins
     from pytest_ortbench.bench import Bench
+    from pytest_ortbench.core.case import Case
     from pytest_ortbench.core.gate import GateResult
     from pytest_ortbench.core.outcome import CaseResult
     from pytest_ortbench.core.run import Canary, Run
@@ -21,6 +24,15 @@ if TYPE_CHECKING:
     from pytest_ortbench.plan.request import PlanRequest
 
 Key = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stored:
+    """What is stored of a case: in which run, and how its model is related to that of now."""
+
+    run: Run
+    result: CaseResult
+    twin: Twin
 
 
 class StoredBaseline:
@@ -36,7 +48,8 @@ class StoredBaseline:
     def __init__(self, bench: Bench) -> None:
         self._bench = bench
         self._runs: dict[int, tuple[Run, dict[Key, CaseResult]]] = {}
-        self._cases: dict[Key, tuple[Run, CaseResult] | None] = {}
+        self._cases: dict[Key, Stored | None] = {}
+        self._planned: Mapping[Key, Case] = {}
         self.notes: list[str] = []
 
     @cached_property
@@ -95,7 +108,7 @@ class StoredBaseline:
         """Whether anything was recorded yet."""
         return bool(self._paths)
 
-    def note_new(self, carried: Iterable[Key]) -> None:
+    def note_new(self, carried: Collection[Key]) -> None:
         """Note which of the cases that will be judged are new, or in an older run only."""
         if not self._paths:
             return
@@ -106,12 +119,27 @@ class StoredBaseline:
             found = self._found(key)
             if found is None:
                 new.append(key[0])
-            elif found[0] is not newest:
-                by_run.setdefault(found[0].run_id, []).append(key[0])
+            elif found.run is not newest:
+                by_run.setdefault(found.run.run_id, []).append(key[0])
         for run_id, ids in by_run.items():
             self.notes.append(f"gate: held against {run_id}, the newest that has it: {listed(ids)}")
         if new:
             self.notes.append(f"gate: new against {newest.run_id}: {listed(new)}")
+        same = self._twins()
+        names = {self._planned[key].model.name for key in carried if self._found(key) is None}
+        for name, reason in same.doubtful.items():
+            if name in names:
+                self.notes.append(f"gate: {name} was not found in {newest.run_id}: {reason}")
+        for name, earlier in same.moved_from.items():
+            if name in names:
+                self.notes.append(f"gate: {name} is the file that {earlier} was, at another place")
+
+    def _twins(self) -> Twins:
+        """The models of the plans as the newest run has them."""
+        from pytest_ortbench.analysis.same_models import models_of, twins
+
+        models = {case.model.name: case.model for case in self._planned.values()}
+        return twins(models_of(self._run(0)[0]).values(), models.values())
 
     def vanished(self, requests: Iterable[tuple[PlanRequest, Plan]]) -> dict[Key, GateResult]:
         """Verdicts on cases that the newest run has and the plans lost.
@@ -122,41 +150,60 @@ class StoredBaseline:
         from pytest_ortbench.analysis.gate.stored import vanished
         from pytest_ortbench.plan.asked import Asked
 
+        pairs = list(requests)
+        self._planned = {entry.case.key: entry.case for _, plan in pairs for entry in plan.entries}
         if not self._paths:
             return {}
         newest, cases = self._run(0)
-        pairs = list(requests)
-        planned = {entry.case.key for _, plan in pairs for entry in plan.entries}
-        asked = [Asked.of(request, plan, self._bench.collection.root) for request, plan in pairs]
-        left = {key: result.case for key, result in cases.items() if key not in planned}
-        gone = [key for key, case in left.items() if any(one.misses(case) for one in asked)]
+        same = self._twins()
+        there = {same.key_of(case) for case in self._planned.values()}
+        left = {key: result.case for key, result in cases.items() if key not in there}
+        base, root = self._bench.collection.root, self._bench.collection.named_from
+        asked = [Asked.of(request, plan, base) for request, plan in pairs]
+        gone = [
+            key
+            for key, case in left.items()
+            if any(one.misses(_as_now(case, same, root)) for one in asked)
+        ]
         more = [key[0] for key in left if key not in gone]
         if more:
             self.notes.append(f"gate: only in {newest.run_id}, nobody asked for it: {listed(more)}")
-        return {key: vanished(key, newest.run_id, left[key].model.name) for key in gone}
+        return {
+            key: vanished(key, newest.run_id, same.later_name(name), moved_to=same.moved_to(name))
+            for key in gone
+            for name in (left[key].model.name,)
+        }
 
-    def _found(self, key: Key) -> tuple[Run, CaseResult] | None:
+    def _found(self, key: Key) -> Stored | None:
         """A case as the newest run has it that measured it, else the newest that has it."""
         if key not in self._cases:
             self._cases[key] = self._search(key)
         return self._cases[key]
 
-    def _search(self, key: Key) -> tuple[Run, CaseResult] | None:
-        best = None
+    def _search(self, key: Key) -> Stored | None:
+        from pytest_ortbench.analysis.same_models import models_of, twins
+
+        best: Stored | None = None
+        case = self._planned.get(key)
+        if case is None:
+            return None
         for number in range(len(self._paths)):
             run, cases = self._run(number)
-            result = cases.get(key)
+            same = twins(models_of(run).values(), [case.model])
+            earlier = same.key_of(case)
+            result = None if earlier is None else cases.get(earlier)
             if result is None:
                 continue
+            stored = Stored(run=run, result=result, twin=same.earlier[case.model.name])
             if result.status == "measured":
-                return run, result
-            best = best or (run, result)
+                return stored
+            best = best or stored
         return best
 
     def result(self, key: Key) -> CaseResult | None:
         """What is stored of a case."""
         found = self._found(key)
-        return None if found is None else found[1]
+        return None if found is None else found.result
 
     def judge(self, planned: Planned, rules: CaseRules) -> GateResult | None:
         """The verdict on a case; ``None`` for one of which nothing is stored."""
@@ -165,14 +212,14 @@ class StoredBaseline:
         found = self._found(planned.case.key)
         if found is None:
             return None
-        run, stored = found
         return gate_case(
-            stored,
+            found.result,
             self._bench.result(planned),
             rules,
-            baseline=run,
+            baseline=found.run,
             machine=self._bench.engine.header.machine,
-            canary=self._canary_ratio(run),
+            canary=self._canary_ratio(found.run),
+            twin=found.twin,
         )
 
     def _canary_ratio(self, run: Run) -> float | None:
@@ -190,6 +237,21 @@ class StoredBaseline:
         from pytest_ortbench.engine.canary import measure_canary
 
         return measure_canary(self._bench.engine.launcher)
+
+
+def _as_now(case: Case, same: Twins, root: Path) -> Case:
+    """A stored case as this run would have it: under its model's name of now, at its place here.
+
+    Where a document says no place, the file may lie wherever its path ends alike.
+    """
+    model = case.model
+    place, path = PurePath(model.place), PurePath(model.path)
+    ends = [path.parts[start:] for start in range(1, len(path.parts))]
+    places = [root / place] if model.place else [root.joinpath(*end) for end in ends]
+    here = next((str(place) for place in places if place.exists()), "")
+    if not here:
+        here = str(root / place) if model.place else model.path
+    return replace(case, model=replace(model, name=same.later_name(model.name), path=here))
 
 
 def listed(ids: Sequence[str]) -> str:

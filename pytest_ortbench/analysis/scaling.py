@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pytest_ortbench.analysis.summary import Summary, summarise
 from pytest_ortbench.core.case import Case
@@ -87,8 +87,9 @@ def total_threads(result: CaseResult) -> int:
 
 
 def _name(case: Case) -> str:
-    parts = case.case_id.split("/")
-    return "/".join(part for part in parts if part.partition(":")[0] not in _AXES)
+    return replace(
+        case, knobs={name: value for name, value in case.knobs.items() if name not in _AXES}
+    ).case_id
 
 
 def _points(pairs: Iterable[tuple[CaseResult, Summary]]) -> tuple[ScalingPoint, ...]:

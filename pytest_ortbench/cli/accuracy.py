@@ -74,6 +74,7 @@ def _prepared(
     """The case with its file, or why there is none."""
     import sys
 
+    from pytest_ortbench.acceptances import root_directory
     from pytest_ortbench.core.case import Runtime, Sampling
     from pytest_ortbench.engine.planning import Planner
     from pytest_ortbench.engine.variants import VARIANTS_FOLDER, Variants
@@ -83,7 +84,13 @@ def _prepared(
     from pytest_ortbench.zoo.ort_file import is_ort_file
 
     current = Runtime(label="current", command=(sys.executable,))
-    planner = Planner(launcher, Path.cwd(), runtimes=[current], notify=step)
+    planner = Planner(
+        launcher,
+        Path.cwd(),
+        runtimes=[current],
+        notify=step,
+        named_from=root_directory(Path.cwd()),
+    )
     plan = planner.plan(
         PlanRequest(
             models=(model,),

@@ -103,6 +103,7 @@ def _chosen(text: str) -> tuple[Runtime, ...]:
 
 
 def _case(launcher: object, model: str, threads: int | None) -> Case:
+    from pytest_ortbench.acceptances import root_directory
     from pytest_ortbench.core.case import Runtime
     from pytest_ortbench.engine.planning import Planner
     from pytest_ortbench.launch.launcher import ProcessLauncher
@@ -110,7 +111,13 @@ def _case(launcher: object, model: str, threads: int | None) -> Case:
 
     assert isinstance(launcher, ProcessLauncher)
     runtime = Runtime(command=(sys.executable,))
-    planner = Planner(launcher, Path.cwd(), runtimes=[runtime], notify=warn)
+    planner = Planner(
+        launcher,
+        Path.cwd(),
+        runtimes=[runtime],
+        notify=warn,
+        named_from=root_directory(Path.cwd()),
+    )
     request = PlanRequest(models=(model,), threads=() if threads is None else (threads,))
     entries = planner.plan(request).entries
     if len(entries) != 1:

@@ -119,6 +119,7 @@ def _compare(
     from pytest_ortbench.analysis.gate.acceptance import mends
     from pytest_ortbench.analysis.gate.rules import parse_rules, refuse_rules_of_sides
     from pytest_ortbench.analysis.gate.stored import gate_runs
+    from pytest_ortbench.analysis.same_models import models_of, twins
     from pytest_ortbench.plan.axes import split_list
     from pytest_ortbench.report.gate import gate_lines, gate_naming
     from pytest_ortbench.unfitting import refuse_unfitting
@@ -143,12 +144,15 @@ def _compare(
     for remark in acceptances.remarks(judged, case_ids):
         warn(f"note: {remark}")
     name = gate_naming(gated)
-    known = {result.case.key for result in baseline.cases}
-    for result in contender.cases:
-        if result.case.key not in known:
-            say(f"new: {name(*result.case.key)}")
-    both = {case.case.key for case in baseline.cases if case.status == "measured"}
-    both &= {case.case.key for case in contender.cases if case.status == "measured"}
+    same = twins(models_of(baseline).values(), models_of(contender).values())
+    measured = {result.case.key: result.status == "measured" for result in baseline.cases}
+    both = 0
+    for case in contender.cases:
+        key = same.key_of(case.case)
+        both += bool(key and measured.get(key) and case.status == "measured")
+        if key not in measured:
+            doubt = same.doubtful.get(case.case.model.name, "")
+            say(f"new: {name(*case.case.key)}{f' ({doubt})' if doubt else ''}")
     found = any(result.failures or result.accepted for result in judged)
     if not both and not found:
         warn("ortbench: nothing was compared: no case was measured in both runs")
@@ -229,6 +233,7 @@ def _line(trial: Trial) -> str:
 def _prepared(models: Sequence[str], threads: int | None) -> Iterator[SelfTest]:
     """The self-test with its models resolved; ends every process that is left."""
     from pytest_ortbench import __version__
+    from pytest_ortbench.acceptances import root_directory
     from pytest_ortbench.core.case import Runtime
     from pytest_ortbench.engine.planning import Planner
     from pytest_ortbench.engine.self_test import SelfTest
@@ -240,7 +245,13 @@ def _prepared(models: Sequence[str], threads: int | None) -> Iterator[SelfTest]:
     with tempfile.TemporaryDirectory(prefix="ortbench-self-test-") as name:
         folder = Path(name)
         runtime = Runtime(command=(sys.executable,))
-        planner = Planner(launcher, Path.cwd(), runtimes=[runtime], notify=warn)
+        planner = Planner(
+            launcher,
+            Path.cwd(),
+            runtimes=[runtime],
+            notify=warn,
+            named_from=root_directory(Path.cwd()),
+        )
         try:
             narrow, wide = write_widened(folder / "widened")
             yield SelfTest(

@@ -203,6 +203,7 @@ def _planned_again(stored: Case, given: Given, launcher: Launcher) -> list[Plann
 
 def _planner(runtime: str, launcher: Launcher) -> Planner:
     """Plans for one runtime, which is made if it is not there yet."""
+    from pytest_ortbench.acceptances import root_directory
     from pytest_ortbench.engine.planning import Planner
     from pytest_ortbench.launch.environments import Environments
     from pytest_ortbench.launch.runtimes import RUNTIMES_FOLDER, choose_runtimes
@@ -216,7 +217,12 @@ def _planner(runtime: str, launcher: Launcher) -> Planner:
         place="--runtimes",
     )
     return Planner(
-        launcher, Path.cwd(), runtimes=chosen.runtimes, notify=warn, failures=chosen.failures
+        launcher,
+        Path.cwd(),
+        runtimes=chosen.runtimes,
+        notify=warn,
+        failures=chosen.failures,
+        named_from=root_directory(Path.cwd()),
     )
 
 

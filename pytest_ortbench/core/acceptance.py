@@ -11,9 +11,9 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import date
 
-from pytest_ortbench.core.case import id_fits
 from pytest_ortbench.core.errors import UsageError, did_you_mean
 from pytest_ortbench.core.gate import SUBJECTS
+from pytest_ortbench.core.ids import id_fits, is_whole
 from pytest_ortbench.core.metrics import METRICS
 
 #: The one file, in pytest's root directory.
@@ -90,6 +90,8 @@ def _fits(name: str, pattern: str) -> bool:
     """
     if any(mark in pattern for mark in _GLOB):
         return id_fits(name, pattern)
+    if is_whole(pattern):  # of that model, not of one whose path ends so
+        return name.startswith((f"{pattern}/", f"{pattern}+"))
     return f"/{pattern.strip('/')}/" in f"/{name}/"
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from fnmatch import fnmatchcase
-from functools import lru_cache
 
+from pytest_ortbench.core.ids import escape_part, model_part
 from pytest_ortbench.core.model import Model, ValueHint, Variant
 from pytest_ortbench.core.task import Dataset
 
@@ -245,7 +244,7 @@ class Case:
     def case_id(self) -> str:
         """``model/precision/provider/b<batch>[/dim:value…][/knob:value…]``, no host, no commit."""
         parts = [
-            escape_part(self.model.name),
+            model_part(self.model.name),
             escape_part(self.variant.precision),
             escape_part(self.provider.label),
             f"b{self.batch}",
@@ -258,20 +257,3 @@ class Case:
     def key(self) -> tuple[str, str]:
         """What identifies the case in a document: (case id, runtime label)."""
         return (self.case_id, self.runtime.label)
-
-
-def id_fits(case_id: str, pattern: str) -> bool:
-    """Whether a pattern is about a case: empty for all, a part of its id, or a glob over it."""
-    if any(mark in pattern for mark in "*?["):
-        return fnmatchcase(case_id, pattern)
-    return pattern in case_id
-
-
-#: Characters that break ``-k`` expressions, shells or ids, and what stands for them.
-_ESCAPES = {ord(character): "_" for character in "=@|/\\[]() \t\n\r'\"<>&;$`*?!#%^~{}"}
-
-
-@lru_cache(maxsize=4096)
-def escape_part(text: str) -> str:
-    """Make ``text`` fit for one part of an id: characters that break ``-k`` become ``_``."""
-    return text.translate(_ESCAPES)

@@ -23,6 +23,15 @@ VERDICTS: dict[str, str] = {
 #: The other side of a case that has none: only its absolute limits are held.
 NO_BASELINE = "no baseline"
 
+MODEL_SAME, MODEL_CHANGED, MODEL_UNPROVEN = "same", "changed", "unproven"
+
+#: How the model files of the two sides of a case are related.
+MODEL_RELATIONS: dict[str, str] = {
+    MODEL_SAME: "the content is the same",
+    MODEL_CHANGED: "it is the same model, and its file changed",
+    MODEL_UNPROVEN: "the content differs, and only names and folders say that it is the same model",
+}
+
 #: What it may say of any other metric; and ``inconclusive`` and ``incomparable`` as above.
 METRIC_VERDICTS: dict[str, str] = {
     "better": "the contender's value is better",
@@ -250,6 +259,11 @@ class GateResult:
             therefore not measured.
         latency: What the latency alone comes to, where the verdict is another; empty otherwise.
         answers: What both sides answered; ``None`` where nothing was measured in one run.
+        model_relation: How the model files of the sides are related, a key of
+            :data:`MODEL_RELATIONS`; empty where that is not looked at.
+        baseline_digest: Digest of the baseline's model, where it is another one.
+        moved_to: What the model of a removed case is called now, if its content is there under
+            another name.
     """
 
     case_id: str
@@ -275,6 +289,9 @@ class GateResult:
     identical: bool = False
     latency: str = ""
     answers: Answers | None = None
+    model_relation: str = ""
+    baseline_digest: str = ""
+    moved_to: str = ""
 
     @property
     def latency_verdict(self) -> str:

@@ -84,7 +84,9 @@ class Model:
     """One model file.
 
     Attributes:
-        name: Short and unique within a run; the first part of every case id.
+        name: What every case id begins with. That of a file is its path relative to the run's root,
+            without the suffix; other models are called as the catalogue or the configuration says.
+            It does not depend on what else is measured.
         path: Absolute path of the file.
         source: Where it comes from: ``file``, ``builtin:NAME``, ``zoo:NAME``, or ``project:NAME``
             for what a project's catalogue fetches or builds.
@@ -109,6 +111,8 @@ class Model:
             compared.
         notes: What a reader should know (``optimised offline: tied to the machine that did it``).
         reference: The model that accuracy is compared with; ``None`` for this file itself.
+        place: Path of a user's file relative to the run's root, with slashes. Empty for other
+            models, and in documents of versions that called files by their last part only.
     """
 
     name: str
@@ -131,6 +135,7 @@ class Model:
     random_ops: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     reference: Reference | None = None
+    place: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

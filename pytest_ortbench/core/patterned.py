@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import Protocol, TypeVar
 
-from pytest_ortbench.core.case import id_fits
+from pytest_ortbench.core.ids import id_fits
 
 
 class Patterned(Protocol):

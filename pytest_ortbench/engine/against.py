@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import glob
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatch
 from pathlib import Path
 
+from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.model import Model
 from pytest_ortbench.core.provider_kinds import BY_NAME, KINDS
@@ -18,6 +19,7 @@ from pytest_ortbench.plan.providers import check_specs
 from pytest_ortbench.plan.request import PlanRequest
 from pytest_ortbench.plan.session_options import apply_session_options
 from pytest_ortbench.plan.sides import Pairing, SideSpec, pair_cases
+from pytest_ortbench.plan.stand_ins import stand_ins
 from pytest_ortbench.zoo.revisions import Revision, revision
 
 _PLACE = "--ort-against"
@@ -69,10 +71,17 @@ class Against:
         else:
             baselines = self._planned(request, kind, value)
             by_name = kind == "model" and self._is_group(value)
-            pairing = pair_cases(plan.entries, baselines, kind, by_name=by_name)
+            stands_for = self._stand_ins(plan.entries, baselines) if by_name else {}
+            pairing = pair_cases(
+                plan.entries, baselines, kind, by_name=by_name, stand_ins=stands_for
+            )
             asked = Asked.of(request, plan, self.root)
             missed = by_name and kind == "model"
-            pairing = without_unasked(pairing, baselines, lambda case: missed and asked.names(case))
+            pairing = without_unasked(
+                pairing,
+                baselines,
+                lambda case: missed and asked.names(_standing(case, stands_for)),
+            )
         return pairing
 
     def require_any(self, pairings: Iterable[Pairing]) -> None:
@@ -104,6 +113,19 @@ class Against:
         """Whether a specification of models stands for as many as there happen to be."""
         path = self.root / spec
         return path.is_dir() or (glob.has_magic(spec) and not path.exists())
+
+    def _stand_ins(
+        self, entries: Sequence[Planned], baselines: Sequence[Planned]
+    ) -> dict[str, str]:
+        """The models that the files of a folder, or of a pattern, stand against."""
+        folder = self.root / self.side.value
+        if not folder.is_dir():
+            folder = next(above for above in folder.parents if not glob.has_magic(str(above)))
+        return stand_ins(
+            (entry.case.model for entry in entries),
+            (entry.case.model for entry in baselines),
+            self.planner.place_of(folder),
+        )
 
     def _planned(self, request: PlanRequest, kind: str, value: str) -> tuple[Planned, ...]:
         if kind == "model":
@@ -151,11 +173,12 @@ class Against:
             for path, model in files.items()
             if found.has(Path(path))
         }
-        gone = [found.extract(path, self.folder) for path in self._gone(request, found)]
-        specs = (*earlier, *map(str, gone))
+        gone = {str(found.extract(path, self.folder)): path for path in self._gone(request, found)}
+        originals = {**{path: Path(model.path) for path, model in earlier.items()}, **gone}
+        specs = tuple(originals)
         baselines: tuple[Planned, ...] = ()
         if specs:
-            planned = self.planner.plan(replace(request, models=specs), earlier)
+            planned = self.planner.plan(replace(request, models=specs), earlier, originals)
             baselines = self.offered(planned).entries
         pairing = pair_cases(plan.entries, baselines, "git", by_name=True)
         # Models that are gone were looked for in the folders and patterns of the request.
@@ -185,6 +208,12 @@ class Against:
         elif not path.exists() and not spec.startswith(("zoo:", "builtin:")):
             # A file, or a folder that git keeps no longer since all of it is gone.
             yield from found.models_below(path)
+
+
+def _standing(case: Case, stand_ins: Mapping[str, str]) -> Case:
+    """A case of the other side under the name of the model that its file stands against."""
+    name = stand_ins.get(case.model.path, case.model.name)
+    return replace(case, model=replace(case.model, name=name))
 
 
 def _called(entry: Planned) -> tuple[str, str]:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from pytest_ortbench.core.model import Model, TensorInfo
-from pytest_ortbench.plan.matrix import UnreadableModel
+from pytest_ortbench.plan.unreadable import UnreadableModel
 
 
 def named_alike(

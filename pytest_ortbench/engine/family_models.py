@@ -11,8 +11,9 @@ from pytest_ortbench.core.errors import ModelError, OrtbenchError, UsageError
 from pytest_ortbench.core.model import Model, Reference
 from pytest_ortbench.core.precision import precision_of
 from pytest_ortbench.plan.families import Family, Member
-from pytest_ortbench.plan.matrix import UnreadableModel
+from pytest_ortbench.plan.unreadable import UnreadableModel
 from pytest_ortbench.plan.variants import OwnVariant
+from pytest_ortbench.zoo.naming import Naming
 from pytest_ortbench.zoo.ort_file import hinted_by, is_ort_file
 from pytest_ortbench.zoo.resolve import BrokenModel, resolve_models
 
@@ -39,7 +40,7 @@ def resolve(
     *,
     root: Path,
     notify: Callable[[str], None],
-    names: dict[str, str] | None = None,
+    naming: Naming | None = None,
     describe: Describe | None = None,
 ) -> Resolved:
     """Find the models that specifications stand for, families among them.
@@ -51,13 +52,12 @@ def resolve(
         known: The project's families.
         root: Folder that paths start at.
         notify: Told what is fetched.
-        names: Names that the models of this run have, by path; the new ones are added.
+        naming: Gives names to files; ``None`` for names that start at ``root``.
         describe: Completes a model that only ONNX Runtime can read; ``None`` leaves it as it is.
 
     Raises:
         UsageError: if a specification stands for nothing.
     """
-    names = {} if names is None else names
     asked = [
         known[spec].file
         if spec in known and not known[spec].listed and not (root / spec).exists()
@@ -66,31 +66,30 @@ def resolve(
     ]
     models: list[Model | UnreadableModel] = []
     own: dict[str, list[OwnVariant]] = {}
-    for read in resolve_models(asked, root=root, notify=notify, names=names):
+    for read in resolve_models(asked, root=root, notify=notify, naming=naming):
         found = _described(read, describe)
         if isinstance(found, BrokenModel):
-            models.append(
-                UnreadableModel(name=found.name, path=found.path, message=str(found.error))
-            )
+            models.append(_unreadable(found, found.name, found.error))
             continue
         family = _family_of(found, known)
         if family is None:
             models.append(found)
             continue
-        others = {name for path, name in names.items() if path != found.path}
-        name = found.name if family.name in others else family.name
-        names[found.path] = name
         try:
-            named = replace(found, name=name)
+            named = replace(found, name=family.name)
             models.append(_with_reference(named, family, root, notify, describe))
         except OrtbenchError as error:
-            models.append(UnreadableModel(name=name, path=found.path, message=str(error)))
+            models.append(_unreadable(found, family.name, error))
             continue
-        own[name] = [
+        own[family.name] = [
             _own(key, member, family, root, notify, describe)
             for key, member in family.variants.items()
         ]
     return Resolved(models=models, own=own)
+
+
+def _unreadable(model: Model | BrokenModel, name: str, error: OrtbenchError) -> UnreadableModel:
+    return UnreadableModel(name=name, path=model.path, message=str(error), place=model.place)
 
 
 def _family_of(model: Model, known: Mapping[str, Family]) -> Family | None:
@@ -145,7 +144,7 @@ def _described(found: Model | BrokenModel, describe: Describe | None) -> Model |
     try:
         return describe(found)
     except ModelError as error:
-        return BrokenModel(name=found.name, path=found.path, error=error)
+        return BrokenModel(name=found.name, path=found.path, error=error, place=found.place)
 
 
 def _one(

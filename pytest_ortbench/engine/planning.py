@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from pytest_ortbench.core.case import Runtime
+from pytest_ortbench.core.errors import UsageError
+from pytest_ortbench.core.ids import model_part
 from pytest_ortbench.core.model import Model
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.run import Skip
@@ -19,7 +22,11 @@ from pytest_ortbench.plan.families import families
 from pytest_ortbench.plan.matrix import Plan, Target, build_plan
 from pytest_ortbench.plan.recipes import check_precisions, recipes
 from pytest_ortbench.plan.request import PlanRequest
+from pytest_ortbench.plan.unreadable import UnreadableModel
 from pytest_ortbench.zoo.cache import cache_folder
+from pytest_ortbench.zoo.catalogue import project_catalogue
+from pytest_ortbench.zoo.naming import Naming
+from pytest_ortbench.zoo.resolve import shipped_names
 
 
 class Planner:
@@ -28,6 +35,7 @@ class Planner:
     Args:
         launcher: Asks the runtimes.
         root: Folder that paths of models start at.
+        named_from: Folder that names of models start at; by default ``root``.
         runtimes: Where to measure.
         notify: Told what is fetched.
         failures: Why some of the runtimes can't be started, by label: their cases are refused.
@@ -44,6 +52,7 @@ class Planner:
         notify: Callable[[str], None],
         failures: Mapping[str, Failure] | None = None,
         candidates: Candidates | None = None,
+        named_from: Path | None = None,
     ) -> None:
         self._launcher = launcher
         self._root = root
@@ -55,25 +64,35 @@ class Planner:
         self._failures = failures or {}
         self._custom_ops: tuple[str, ...] = ()
         self._models: dict[tuple[str, ...], Resolved] = {}
-        self._names: dict[str, str] = {}
+        self._paths: dict[str, str] = {}
         self._recipes = recipes(root)
         self._families = families(root)
+        self._naming = Naming(
+            root=named_from or root,
+            taken={*shipped_names(), *project_catalogue(root), *self._families},
+        )
         self._targets: dict[tuple[str, ...], tuple[list[Target], list[Skip]]] = {}
 
-    def plan(self, request: PlanRequest, later: Mapping[str, Model] | None = None) -> Plan:
+    def plan(
+        self,
+        request: PlanRequest,
+        later: Mapping[str, Model] | None = None,
+        originals: Mapping[str, Path] | None = None,
+    ) -> Plan:
         """Build the plan of ``request``.
 
         Args:
             request: The axes.
             later: What earlier states of files became, by their paths: these bear the names of
                 those, and are fed as they are.
+            originals: Files that copies stand for, by the path of the copy.
 
         Raises:
             UsageError: if a specification or a provider option can't be understood.
         """
         self._candidates.check(request.provider_options)
         self._custom_ops = request.custom_ops
-        resolved = self._resolve(request.models)
+        resolved = self._resolve(request.models, originals or {})
         targets, skips = self._expand(request.providers)
         check_precisions(
             request.precisions,
@@ -90,6 +109,10 @@ class Planner:
             own=resolved.own,
         )
 
+    def place_of(self, path: Path) -> str:
+        """Return where a file or folder lies, as the places of models say it."""
+        return self._naming.place_of(path)
+
     def check_options(self, options: Mapping[str, Mapping[str, str]], *, place: str) -> None:
         """Check provider options by alias.
 
@@ -98,17 +121,31 @@ class Planner:
         """
         self._candidates.check(options, place=place)
 
-    def _resolve(self, specs: tuple[str, ...]) -> Resolved:
+    def _resolve(self, specs: tuple[str, ...], originals: Mapping[str, Path]) -> Resolved:
         if specs not in self._models:
-            self._models[specs] = resolve(
+            resolved = resolve(
                 specs,
                 self._families,
                 root=self._root,
                 notify=self._notify,
-                names=self._names,
+                naming=replace(self._naming, originals=originals),
                 describe=self._describe,
             )
+            for model in resolved.models:
+                self._refuse_namesake(model)
+            self._models[specs] = resolved
         return self._models[specs]
+
+    def _refuse_namesake(self, model: Model | UnreadableModel) -> None:
+        """Refuse a model that is called as another one: only names of the configuration can be."""
+        spelling = model_part(model.name)
+        other = self._paths.setdefault(spelling, model.path)
+        if other != model.path:
+            raise UsageError(
+                f"{other} and {model.path} are both called {model.name!r}",
+                place="the models asked for",
+                hint="Give one of them another name in the catalogue or the configuration",
+            )
 
     def _describe(self, model: Model) -> Model:
         return described(model, self._launcher, self._custom_ops)

@@ -11,8 +11,8 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from pytest_ortbench.core.case import escape_part
 from pytest_ortbench.core.errors import UsageError, did_you_mean
+from pytest_ortbench.core.ids import escape_part
 from pytest_ortbench.core.provider_kinds import KINDS
 
 PLACE = "--ort-runtimes"

@@ -37,6 +37,7 @@ from pytest_ortbench.plan.recipes import shipped
 from pytest_ortbench.plan.request import PlanRequest
 from pytest_ortbench.plan.session_options import apply_session_options, with_spinning
 from pytest_ortbench.plan.stage_files import with_stages
+from pytest_ortbench.plan.unreadable import UnreadableModel
 from pytest_ortbench.plan.variants import (
     OwnVariant,
     PlannedVariant,
@@ -59,15 +60,6 @@ class Target:
     runtime: Runtime
     providers: tuple[Provider, ...]
     refusal: Failure | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnreadableModel:
-    """A model that was asked for but can't be read; it becomes one failed row a target."""
-
-    name: str
-    path: str
-    message: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -365,12 +357,11 @@ def _with_options(provider: Provider, request: PlanRequest) -> Provider:
 def _unreadable(
     model: UnreadableModel, targets: Sequence[Target], request: PlanRequest
 ) -> Iterator[Planned]:
-    stand_in = Model(name=model.name, path=model.path, source="file", digest="", size_bytes=0)
     failure = Failure(kind="error", phase="inputs", message=model.message)
     for target in targets:
         for provider, precision in itertools.product(target.providers, request.precisions):
             case = Case(
-                model=stand_in,
+                model=model.stand_in,
                 variant=Variant(precision=precision, path=model.path, digest="", size_bytes=0),
                 provider=provider,
                 runtime=target.runtime,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from pytest_ortbench.core.case import Case
@@ -60,7 +60,7 @@ class Pairing:
         itself: Cases of the contender that are the baseline itself: nothing to compare.
         added: Cases of the contender without a baseline.
         vanished: Cases of the baseline without a contender.
-        models: Names of the models of all cases without a contender.
+        models: Names of the models of all cases without a contender, as the contender has them.
         unasked: Those of them that this run would not have measured: nobody asked for them.
     """
 
@@ -101,6 +101,7 @@ def pair_cases(
     kind: str,
     *,
     by_name: bool = False,
+    stand_ins: Mapping[str, str] | None = None,
 ) -> Pairing:
     """Pair the cases of two plans by their ids without the axis that differs.
 
@@ -110,14 +111,19 @@ def pair_cases(
         kind: The axis that differs.
         by_name: Whether models pair by name, as those of a folder or a revision do; so they do
             wherever the other side has several. A single file stands against all.
+        stand_ins: Names of the models that files of the other side stand against, by the files'
+            paths; others go by their own names.
 
     Raises:
         UsageError: if two cases of the other side stand for the same one.
     """
     by_name = by_name or len({entry.case.model.name for entry in baselines}) > 1
     index: dict[tuple[str, ...], Planned] = {}
+    models = {entry.case.model.path: entry.case.model.name for entry in baselines}
+    models |= stand_ins or {}
     for entry in baselines:
-        one = index.setdefault(_reduced(entry.case, kind, by_name), entry)
+        model = models[entry.case.model.path] if by_name else ""
+        one = index.setdefault(_reduced(entry.case, kind, model), entry)
         if one is not entry:
             raise UsageError(
                 f"{one.case.case_id} and {entry.case.case_id} stand for the same baseline",
@@ -129,7 +135,7 @@ def pair_cases(
     added: list[Key] = []
     used: set[tuple[str, ...]] = set()
     for contender in contenders:
-        reduced = _reduced(contender.case, kind, by_name)
+        reduced = _reduced(contender.case, kind, contender.case.model.name if by_name else "")
         baseline = index.get(reduced)
         if baseline is None:
             added.append(contender.case.key)
@@ -145,7 +151,7 @@ def pair_cases(
         itself=tuple(itself),
         added=tuple(added),
         vanished=tuple(case.key for case in left),
-        models={case.key: case.model.name for case in left},
+        models={case.key: models[case.model.path] for case in left},
     )
 
 
@@ -154,15 +160,21 @@ def _however_named(case: Case) -> Case:
     return replace(case, provider=replace(case.provider, named=True))
 
 
-def _reduced(case: Case, kind: str, by_name: bool) -> tuple[str, ...]:
-    """The parts of a case's id, that of the differing axis emptied."""
+def _reduced(case: Case, kind: str, model: str) -> tuple[str, ...]:
+    """The parts of a case's id, that of the differing axis emptied.
+
+    Args:
+        case: The case.
+        kind: The axis that differs.
+        model: What its model goes by; empty where models do not pair by name.
+    """
     parts = {
-        "model": case.model.name,
+        "model": model or case.model.name,
         "precision": case.variant.precision,
         "provider": case.provider.label,
         "runtime": case.runtime.label,
     }
-    if kind in parts and not (kind == "model" and by_name):
+    if kind in parts and not (kind == "model" and model):
         parts[kind] = ""
     rest = [f"b{case.batch}"]
     rest += [f"{name}:{value}" for name, value in {**case.dims, **case.knobs}.items()]

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pytest_ortbench.core.case import Case, id_fits
+from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.errors import UsageError
+from pytest_ortbench.core.ids import id_fits
 
 #: Functions of which a file must define one.
 _STAGES = frozenset({"preprocess", "postprocess"})

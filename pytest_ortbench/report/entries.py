@@ -15,6 +15,7 @@ from pytest_ortbench.analysis.rows import Cell, row
 from pytest_ortbench.analysis.summary import Summary, summarise
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.flags import FLAGS
+from pytest_ortbench.core.ids import model_part
 from pytest_ortbench.core.metrics import METRICS
 from pytest_ortbench.core.model import Model
 from pytest_ortbench.core.outcome import CaseResult
@@ -113,5 +114,5 @@ def case_label(case: Case, *, runtime: bool) -> str:
         case: The case.
         runtime: Whether to name the runtime too (where a run has several).
     """
-    _, _, label = case.case_id.partition("/")
+    label = case.case_id.removeprefix(f"{model_part(case.model.name)}/")
     return f"{label}+{case.runtime.label}" if runtime else label

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pytest_ortbench.analysis.gate.acceptance import acceptance_text
-from pytest_ortbench.analysis.gate.sentences import interval_text, verdict_line
+from pytest_ortbench.analysis.gate.sentences import interval_text, model_note, verdict_line
 from pytest_ortbench.core.gate import GateResult
 from pytest_ortbench.core.metrics import SIDE_METRICS
 from pytest_ortbench.core.run import Run
@@ -35,7 +35,8 @@ def gate_lines(run: Run, *, encoding: str = "utf-8") -> list[str]:
     for result in run.gate:
         case = name(result.case_id, result.runtime)
         found += lines(f"gate {case} against {result.baseline}: {verdict_line(result)}")
-        for text in (*result.failures, *result.warnings, *accepted_texts(result)):
+        texts = (*result.failures, *result.warnings, *accepted_texts(result), model_note(result))
+        for text in filter(None, texts):
             found += lines(f"  {text}")
     found += count_lines(run.gate)
     return [encodable(line, encoding) for line in found]
@@ -116,7 +117,7 @@ def _row(result: GateResult, case: str) -> GateRow:
             "" if contrast is None else interval_text(contrast),
             "" if contrast is None else str(contrast.launches),
         ),
-        reasons=reasons or ((result.reason,) if result.reason else ()),
+        reasons=tuple(filter(None, (*(reasons or (result.reason,)), model_note(result)))),
         fails=bool(result.failures),
         is_accepted=is_accepted,
     )
@@ -148,4 +149,6 @@ def gate_properties(result: GateResult, name: str = "gate") -> list[tuple[str, s
             if number.contender is not None:
                 found.append((f"{name}_{number.metric}", f"{number.contender:.6g}"))
     found += [(f"{name}_accepted", one_line(text)) for text in accepted_texts(result)]
+    if result.model_relation:
+        found.append((f"{name}_model_relation", result.model_relation))
     return found

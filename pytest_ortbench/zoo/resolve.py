@@ -1,17 +1,14 @@
-"""From what a user typed to models with unique names."""
+"""From what a user typed to models."""
 
 from __future__ import annotations
 
 import glob
-import itertools
 import os
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from pytest_ortbench.core.case import escape_part
 from pytest_ortbench.core.errors import (
     ModelError,
     NoModelError,
@@ -30,6 +27,7 @@ from pytest_ortbench.zoo.catalogue import (
 )
 from pytest_ortbench.zoo.fetch import Notify, fetch
 from pytest_ortbench.zoo.graph import read_model
+from pytest_ortbench.zoo.naming import Naming
 from pytest_ortbench.zoo.ort_file import SUFFIX as ORT_SUFFIX
 from pytest_ortbench.zoo.ort_file import is_ort_file, read_ort_file
 
@@ -47,14 +45,16 @@ class BrokenModel:
     """A model that was asked for and can't be had. The others go on.
 
     Attributes:
-        name: The name it would have; unique among all models that were asked for.
+        name: The name it would have.
         path: Its file, or ``zoo:NAME`` for one that could not be fetched.
         error: What is wrong; one line that names the file.
+        place: As that of a model.
     """
 
     name: str
     path: str
     error: ModelError
+    place: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +64,7 @@ class _Found:
     name: str
     path: str
     read: Callable[[], Model]
+    place: str = ""
 
 
 def resolve_models(
@@ -71,7 +72,7 @@ def resolve_models(
     *,
     root: Path,
     notify: Notify | None = None,
-    names: dict[str, str] | None = None,
+    naming: Naming | None = None,
     place: str = _OPTION,
 ) -> list[Model | BrokenModel]:
     """Find and read the models that specifications stand for.
@@ -85,25 +86,30 @@ def resolve_models(
             lstm_tagger, and what the project's ``models/`` holds.
         root: Folder that relative paths start from, and whose ``models/`` is the project's.
         notify: Told before anything is downloaded; ``None`` tells nobody.
-        names: Names given by earlier calls of the same run, by path; the new ones are added. A
-            path keeps its name, and no other path gets it.
+        naming: Gives names to files; ``None`` for names that start at ``root``.
         place: Where the specifications were typed, for messages.
 
     Returns:
-        One entry a model, in the order asked, each file once. Names are unique even after
-        :func:`~pytest_ortbench.core.case.escape_part`: where two files share one, the name of the
-        folder is put in front, else a short digest behind.
+        One entry a model, in the order asked, each file once. A file is called by its path, an
+        entry of a catalogue by its name there; what else was asked for changes neither.
 
     Raises:
         UsageError: if a specification stands for nothing: no such file, an empty glob or folder, an
             unknown name.
     """
-    resolver = _Resolver(root=root, notify=notify or _silent, place=place)
+    if naming is None:
+        naming = Naming(root=root, taken=(*shipped_names(), *project_catalogue(root)))
+    resolver = _Resolver(root=root, notify=notify or _silent, place=place, naming=naming)
     found: dict[str, _Found] = {}
     for spec in specs or resolver.defaults():
         for item in resolver.find(spec):
             found.setdefault(item.path, item)
-    return _distinct([_read(item) for item in found.values()], {} if names is None else names)
+    return [_read(item) for item in found.values()]
+
+
+def shipped_names() -> tuple[str, ...]:
+    """Return the names of all models that come with this package."""
+    return (*BUILDERS, *shipped_catalogue())
 
 
 def _silent(_text: str) -> None:
@@ -113,8 +119,9 @@ def _silent(_text: str) -> None:
 class _Resolver:
     """Knows the catalogues and the folder that paths start from."""
 
-    def __init__(self, *, root: Path, notify: Notify, place: str) -> None:
+    def __init__(self, *, root: Path, notify: Notify, place: str, naming: Naming) -> None:
         self._root = root
+        self._naming = naming
         self._place = place
         self._notify = notify
         self._project = project_catalogue(root)
@@ -166,7 +173,7 @@ class _Resolver:
         if exists and path.is_dir() and path.suffix.lower() != _SUFFIX:
             yield from self._in_folder(spec, path)
         elif exists:
-            yield _from_file(path)
+            yield self._from_file(path)
         elif spec in self._project:
             entry = self._project[spec]
             yield self._from_entry(entry, "file" if entry.file else f"project:{spec}")
@@ -186,7 +193,7 @@ class _Resolver:
             message = f"the folder {spec!r} holds no {_SUFFIX} file"
             raise NoModelError(message, spec=spec, place=self._place)
         for file in files:
-            yield _from_file(file)
+            yield self._from_file(file)
 
     def _matching(self, spec: str, path: Path) -> Iterator[_Found]:
         matches = sorted(glob.glob(str(path), recursive=True))  # noqa: PTH207  # absolute patterns too
@@ -196,14 +203,29 @@ class _Resolver:
             message = f"{spec!r} matches no {_SUFFIX} file{other}"
             raise NoModelError(message, spec=spec, place=self._place)
         for file in files:
-            yield _from_file(Path(file))
+            yield self._from_file(Path(file))
 
     def _from_entry(self, entry: Entry, source: str) -> _Found:
-        path = source
+        path, place = source, ""
         if entry.file:
             path = os.path.abspath(Path(entry.place).parent / entry.file)  # noqa: PTH100
+            place = self._naming.place_of(Path(path))
         return _Found(
-            name=entry.name, path=path, read=partial(_read_entry, entry, source, self._notify)
+            name=entry.name,
+            path=path,
+            read=partial(_read_entry, entry, source, self._notify),
+            place=place,
+        )
+
+    def _from_file(self, path: Path) -> _Found:
+        absolute = Path(os.path.abspath(path))  # noqa: PTH100  # resolve() would follow links
+        name = self._naming.name_of(absolute)
+        reader = read_ort_file if is_ort_file(path) else read_model
+        return _Found(
+            name=name,
+            path=str(absolute),
+            read=partial(reader, absolute, name=name, source="file"),
+            place=self._naming.place_of(absolute),
         )
 
 
@@ -235,14 +257,6 @@ def _advice(spec: str, path: Path, project: Mapping[str, Entry]) -> str:
         advice = did_you_mean(path.name, names)
         return advice if advice.startswith("Did you mean") else f"There is: {', '.join(names)}"
     return "Name a file, a folder, a glob, zoo:NAME or builtin:NAME (see 'ortbench models')"
-
-
-def _from_file(path: Path) -> _Found:
-    absolute = os.path.abspath(path)  # noqa: PTH100  # resolve() would follow links
-    name = path.stem if path.suffix.lower() == _SUFFIX else path.name
-    reader = read_ort_file if is_ort_file(path) else read_model
-    read = partial(reader, Path(absolute), name=name, source="file")
-    return _Found(name=name, path=absolute, read=read)
 
 
 def _builtin_entries() -> dict[str, Entry]:
@@ -297,7 +311,7 @@ def _read_ort_entry(entry: Entry, path: Path, source: str) -> Model:
 
 def _read(found: _Found) -> Model | BrokenModel:
     try:
-        return found.read()
+        return replace(found.read(), place=found.place)
     except ModelError as error:
         broken = error
     except OrtbenchError:
@@ -306,50 +320,4 @@ def _read(found: _Found) -> Model | BrokenModel:
         first = (str(error).strip().splitlines() or [""])[0]
         reason = f"{type(error).__name__}: {first}" if first else type(error).__name__
         broken = ModelError(f"is no valid graph ({reason})", place=found.path)
-    return BrokenModel(name=found.name, path=found.path, error=broken)
-
-
-def _distinct(
-    models: Iterable[Model | BrokenModel], given: dict[str, str]
-) -> list[Model | BrokenModel]:
-    """Give models that share a name distinct ones, and note them in ``given``, by path."""
-    items = list(models)
-    new = [item for item in items if item.path not in given]
-    names = [item.name for item in new]
-    for better in (_with_folder, _with_digest):
-        for index in _clashing(names, given.values()):
-            names[index] = better(new[index])
-    for index in _clashing(names, given.values()):  # the same content in folders of the same name
-        taken = {_folded(name) for name in (*names[:index], *given.values())}
-        numbers = (f"{names[index]}-{number}" for number in itertools.count(2))
-        if _folded(names[index]) in taken:
-            names[index] = next(name for name in numbers if _folded(name) not in taken)
-    given.update(zip((item.path for item in new), names, strict=True))
-    return [
-        item if item.name == given[item.path] else replace(item, name=given[item.path])
-        for item in items
-    ]
-
-
-def _clashing(names: Sequence[str], taken: Iterable[str]) -> list[int]:
-    """Positions of names that stand for something else too."""
-    counts = Counter(_folded(name) for name in (*names, *taken))
-    return [index for index, name in enumerate(names) if counts[_folded(name)] > 1]
-
-
-def _folded(name: str) -> str:
-    """What a name becomes in a case id, and on file systems that do not tell capitals."""
-    return escape_part(name).casefold()
-
-
-def _with_folder(item: Model | BrokenModel) -> str:
-    folder = Path(item.path).parent.name
-    return f"{folder}-{item.name}" if folder and os.sep in item.path else item.name
-
-
-def _with_digest(item: Model | BrokenModel) -> str:
-    import hashlib
-
-    # A broken model has no content to go by; its path tells it from the others.
-    digest = item.digest if isinstance(item, Model) else ""
-    return f"{item.name}-{(digest or hashlib.sha256(item.path.encode()).hexdigest())[:6]}"
+    return BrokenModel(name=found.name, path=found.path, error=broken, place=found.place)

@@ -9,7 +9,7 @@ import pytest
 
 from pytest_ortbench.core.model import Model, TensorInfo, ValueHint
 from pytest_ortbench.engine.earlier_models import named_alike
-from pytest_ortbench.plan.matrix import UnreadableModel
+from pytest_ortbench.plan.unreadable import UnreadableModel
 
 HINT = ValueHint(kind="integers", low=0, high=9)
 

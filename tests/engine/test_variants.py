@@ -25,7 +25,7 @@ from pytest_ortbench.engine.variants import Variants, cache_key
 from pytest_ortbench.launch.launcher import ProcessLauncher
 from pytest_ortbench.launch.reference import reference_case
 from pytest_ortbench.plan.families import Family, Member
-from pytest_ortbench.plan.matrix import UnreadableModel
+from pytest_ortbench.plan.unreadable import UnreadableModel
 from tests.results_factory import make_case
 
 DYNAMIC = Recipe(name="int8-dynamic", base="int8-dynamic", weight_type="uint8")

@@ -12,8 +12,9 @@ from pytest_ortbench.core.case import Provider, Runtime
 from pytest_ortbench.core.model import Model, TensorInfo
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.recipe import Recipe
-from pytest_ortbench.plan.matrix import Planned, Target, UnreadableModel, build_plan, with_inputs
+from pytest_ortbench.plan.matrix import Planned, Target, build_plan, with_inputs
 from pytest_ortbench.plan.request import PlanRequest
+from pytest_ortbench.plan.unreadable import UnreadableModel
 from pytest_ortbench.plan.variants import OwnVariant
 
 CPU = Provider(alias="cpu", name="CPUExecutionProvider")

@@ -7,8 +7,9 @@ from pytest_ortbench.core.case import Provider, Runtime, Sampling
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.model import Model, TensorInfo
 from pytest_ortbench.core.run import Skip
-from pytest_ortbench.plan.matrix import Plan, Target, UnreadableModel, build_plan, with_inputs
+from pytest_ortbench.plan.matrix import Plan, Target, build_plan, with_inputs
 from pytest_ortbench.plan.request import PlanRequest
+from pytest_ortbench.plan.unreadable import UnreadableModel
 
 CPU = Provider(alias="cpu", name="CPUExecutionProvider")
 CUDA = Provider(alias="cuda", name="CUDAExecutionProvider", device="1")

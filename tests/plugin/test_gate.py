@@ -505,7 +505,7 @@ def test_a_baseline_that_can_not_be_read_is_one_line_and_stays_as_it_is(
 def test_models_of_a_revision_are_called_as_what_became_of_them(
     pytester: pytest.Pytester, model_file: ModelFile, launches: Callable[..., FakeLauncher]
 ) -> None:
-    """A second model of the same file name gives both of them longer names."""
+    """By their paths, whatever else is there now, or was there."""
     launches(1.07, baseline="ortbench-gate-")
     model_file("nets/detector/model.onnx")
     model_file("nets/gone/net.onnx")
@@ -517,11 +517,17 @@ def test_models_of_a_revision_are_called_as_what_became_of_them(
         result = pytester.runpytest(*QUICK, f"--ort-models={models}", "--ort-against=git:HEAD")
         result.assert_outcomes(passed=1, failed=2)
         entries = {entry["case_id"]: entry for entry in document(pytester.path)["gate"]}
-        assert set(entries) == {"detector-model/native/cpu/b1", "net/native/cpu/b1"}
-        assert entries["detector-model/native/cpu/b1"]["verdict"] == "slower"
-        assert entries["net/native/cpu/b1"]["removed"] is True
+        assert set(entries) == {
+            "nets/detector/model/native/cpu/b1",
+            "nets/gone/net/native/cpu/b1",
+        }
+        assert entries["nets/detector/model/native/cpu/b1"]["verdict"] == "slower"
+        assert entries["nets/gone/net/native/cpu/b1"]["removed"] is True
         result.stdout.fnmatch_lines(
-            ["ortbench: gate: without a counterpart on git:HEAD: classifier-model/native/cpu/b1"]
+            [
+                "ortbench: gate: without a counterpart on git:HEAD: "
+                "nets/classifier/model/native/cpu/b1"
+            ]
         )
 
 
@@ -670,7 +676,7 @@ def test_a_folder_may_hold_more_files_than_were_asked_for(
     result.assert_outcomes(passed=1)
     assert result.ret == pytest.ExitCode.OK
     result.stdout.fnmatch_lines(
-        ["ortbench: gate: only on model:old, nobody asked for it: b/native/cpu/b1"]
+        ["ortbench: gate: only on model:old, nobody asked for it: old/b/native/cpu/b1"]
     )
 
 
@@ -684,7 +690,7 @@ def test_what_a_folder_against_a_folder_lacks_was_removed(
     arguments = (*QUICK, "--ort-models=new", "--ort-against=model:old")
     assert pytester.runpytest(*arguments).ret == pytest.ExitCode.TESTS_FAILED
     removed = [entry["case_id"] for entry in document(pytester.path)["gate"] if entry["removed"]]
-    assert removed == ["b/native/cpu/b1"]
+    assert removed == ["old/b/native/cpu/b1"]
 
 
 @pytest.mark.needs("git")

@@ -51,7 +51,7 @@ def test_the_ini_key_collects_every_model_file(
     model_file("models/m.onnx")
     pytester.makeini("[pytest]\nort_collect = true")
     result = pytester.runpytest("--collect-only", "-q", "-k", "latency")
-    result.stdout.fnmatch_lines(["models/m.onnx::test_latency[[]m/native/cpu/b1[]]"])
+    result.stdout.fnmatch_lines(["models/m.onnx::test_latency[[]models/m/native/cpu/b1[]]"])
 
 
 def test_one_measurement_serves_all_suites_and_leaves_one_document(
@@ -198,8 +198,8 @@ def test_two_files_of_one_name_that_are_named_themselves_are_two_cases(
     cases = json.loads(document.read_text())["cases"]
     measured = {case["case"]["model"]["name"]: case["case"]["model"]["path"] for case in cases}
     assert measured == {
-        "m": str(pytester.path / "a/m.onnx"),
-        "b-m": str(pytester.path / "b/m.onnx"),
+        "a/m": str(pytester.path / "a/m.onnx"),
+        "b/m": str(pytester.path / "b/m.onnx"),
     }
 
 
@@ -223,7 +223,7 @@ def test_two_tests_with_models_of_one_file_name_measure_their_own(
     )
     result = pytester.runpytest("--collect-only", "-q")
     ids = [line.split("[")[1] for line in result.outlines if "::" in line]
-    assert ids == ["m/native/cpu/b1]", "b-m/native/cpu/b1]"]
+    assert ids == ["a/m/native/cpu/b1]", "b/m/native/cpu/b1]"]
 
 
 def test_a_run_says_which_sizes_it_measured(
@@ -284,7 +284,7 @@ def test_a_link_named_by_a_way_through_the_folder_above_is_collected(
         "../snapshots/model.onnx", "--collect-only", "-q", "-k", "latency", *QUICK
     )
     (test,) = [line for line in result.outlines if "::" in line]
-    assert test.endswith("snapshots/model.onnx::test_latency[model/native/cpu/b1]")
+    assert test.endswith("snapshots/model.onnx::test_latency[../snapshots/model/native/cpu/b1]")
 
 
 OWN_NAMES = """

@@ -24,7 +24,7 @@ QUICK = (*KEPT, "--ort-no-results", "--ort-json=run.json", "--ort-models=nets")
 STORED = "--ort-baseline=before.json"
 #: The baseline, by the folder that it was measured in: once for all tests.
 MEASURED: dict[str, str] = {}
-GONE = "ortbench::removed[[]gone[]]"
+GONE = "ortbench::removed[[]nets/gone[]]"
 
 
 @pytest.fixture(autouse=True)
@@ -76,33 +76,35 @@ def test_a_removed_model_is_one_failing_item_in_every_report(pytester: pytest.Py
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(
         [
-            "the model gone was removed: * has it, as gone/native/cpu/b1",
-            "If it was meant: ortbench accept gone --metric=removed --reason=TEXT",
+            "the model nets/gone was removed: * has it, as nets/gone/native/cpu/b1",
+            "If it was meant: ortbench accept nets/gone --metric=removed --reason=TEXT",
             f"FAILED {GONE} - *",
         ]
     )
     (case,) = ElementTree.parse(pytester.path / "j.xml").iterfind(".//testcase[failure]")
-    assert (case.get("classname"), case.get("name")) == ("ortbench", "removed[gone]")
-    assert verdicts(pytester.path)["gone/native/cpu/b1"]["removed"] is True
+    assert (case.get("classname"), case.get("name")) == ("ortbench", "removed[nets/gone]")
+    assert verdicts(pytester.path)["nets/gone/native/cpu/b1"]["removed"] is True
 
 
 @pytest.mark.usefixtures("lost")
 def test_a_removed_case_of_a_model_that_is_there_is_named_with_its_case(
     pytester: pytest.Pytester,
 ) -> None:
-    text = (pytester.path / "before.json").read_text().replace("gone/native", "kept/other")
+    text = (
+        (pytester.path / "before.json").read_text().replace("nets/gone/native", "nets/kept/other")
+    )
     run = json.loads(text)
     for case in run["cases"]:
-        if case["case"]["model"]["name"] == "gone":
+        if case["case"]["model"]["name"] == "nets/gone":
             case["case"]["model"] = next(
                 other["case"]["model"]
                 for other in run["cases"]
-                if other["case"]["model"]["name"] == "kept"
+                if other["case"]["model"]["name"] == "nets/kept"
             )
             case["case"]["dims"] = {"more": 2}
     (pytester.path / "before.json").write_text(json.dumps(run))
     result = pytester.runpytest(*QUICK, STORED, "--collect-only", "-q")
-    result.stdout.fnmatch_lines(["ortbench::removed[[]kept/native/cpu/b1/more:2[]]"])
+    result.stdout.fnmatch_lines(["ortbench::removed[[]nets/kept/native/cpu/b1/more:2[]]"])
 
 
 @pytest.mark.usefixtures("lost")
@@ -114,10 +116,10 @@ def test_a_removed_case_of_a_model_that_is_there_is_named_with_its_case(
         (["-k", "memory"], True),
         (["-k", "kept"], False),
         (["-k", "not gone"], False),
-        (["--deselect=ortbench::removed[gone]"], False),
+        (["--deselect=ortbench::removed[nets/gone]"], False),
         (["-m", "slow"], False),
         (["test_{name}.py::test_latency"], True),
-        (["test_{name}.py::test_latency[kept/native/cpu/b1]"], False),
+        (["test_{name}.py::test_latency[nets/kept/native/cpu/b1]"], False),
     ],
 )
 def test_it_is_selected_like_any_test(
@@ -126,9 +128,9 @@ def test_it_is_selected_like_any_test(
     (path,) = pytester.path.glob("test_*.py")
     arguments = [text.replace("test_{name}.py", path.name) for text in arguments]
     result = pytester.runpytest(*QUICK, STORED, "--collect-only", "-q", *arguments)
-    listed = "ortbench::removed[gone]" in result.stdout.lines
+    listed = "ortbench::removed[nets/gone]" in result.stdout.lines
     assert listed is is_selected
-    told = "deselected, so not judged: the model gone was removed" in result.stdout.str()
+    told = "deselected, so not judged: the model nets/gone was removed" in result.stdout.str()
     assert told is (not is_selected and "::test" not in arguments[0])
 
 
@@ -137,7 +139,7 @@ def test_a_mark_of_the_tests_that_asked_for_it_selects_it(pytester: pytest.Pytes
     (path,) = pytester.path.glob("test_*.py")
     path.write_text(f"import pytest\npytestmark = pytest.mark.ortbench()\n{path.read_text()}")
     result = pytester.runpytest(*QUICK, STORED, "--collect-only", "-q", "-m", "ortbench")
-    assert "ortbench::removed[gone]" in result.stdout.lines
+    assert "ortbench::removed[nets/gone]" in result.stdout.lines
 
 
 @pytest.mark.usefixtures("lost")
@@ -159,7 +161,7 @@ def test_where_nothing_else_is_left_it_is_there_all_the_same(pytester: pytest.Py
     (pytester.path / "nets/kept.onnx").unlink()
     result = pytester.runpytest(*QUICK, STORED)
     result.assert_outcomes(failed=2, skipped=2)
-    assert set(verdicts(pytester.path)) == {"gone/native/cpu/b1", "kept/native/cpu/b1"}
+    assert set(verdicts(pytester.path)) == {"nets/gone/native/cpu/b1", "nets/kept/native/cpu/b1"}
     write_acceptance(pytester.path, case="*/native/*", metric="removed", reason="a new start")
     result = pytester.runpytest(*QUICK, STORED)
     result.assert_outcomes(passed=2, skipped=2)
@@ -190,12 +192,12 @@ def test_an_accepted_removal_passes_with_its_reason_until_its_day(
     assert result.ret == pytest.ExitCode.OK
     result.stdout.fnmatch_lines(
         [
-            "gate gone/native/cpu/b1 against *: removed",
+            "gate nets/gone/native/cpu/b1 against *: removed",
             "  removed accepted until 2026-11-28: replaced by kept",
             "gate: 1 accepted, 1 passed",
         ]
     )
-    (entry,) = verdicts(pytester.path)["gone/native/cpu/b1"]["findings"]
+    (entry,) = verdicts(pytester.path)["nets/gone/native/cpu/b1"]["findings"]
     assert entry["acceptance"]["state"] == "accepted"
     assert entry["acceptance"]["reason"] == "replaced by kept"
     assert "replaced by kept" in (pytester.path / "j.xml").read_text()
@@ -257,7 +259,7 @@ def test_a_folder_of_a_revision_that_is_gone_is_missed(
     pytester.makepyfile("def test_latency(ortbench): ortbench.result")
     result = pytester.runpytest(*QUICK, "--ort-against=git:HEAD")
     result.assert_outcomes(failed=2, skipped=1)
-    result.stdout.fnmatch_lines(["the model one was removed: git:HEAD has it, as *"])
+    result.stdout.fnmatch_lines(["the model nets/one was removed: git:HEAD has it, as *"])
 
 
 @pytest.mark.needs("git")
@@ -272,7 +274,7 @@ def test_a_folder_whose_files_are_all_tests_misses_what_it_lost(
     arguments = [text for text in QUICK if text != "--ort-models=nets"]
     for side in ("--ort-against=git:HEAD", "--ort-against=git:HEAD --ort-baseline=latest"):
         result = pytester.runpytest(*arguments, *side.split(), "nets", "--collect-only", "-q")
-        assert result.stdout.lines.count("ortbench::removed[two]") == 1
+        assert result.stdout.lines.count("ortbench::removed[nets/two]") == 1
     result = pytester.runpytest(*arguments, "--ort-against=git:HEAD", "nets/one.onnx", "--co", "-q")
     assert "removed" not in result.stdout.str()
     (pytester.path / "nets/one.onnx").unlink()

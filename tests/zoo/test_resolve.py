@@ -1,4 +1,4 @@
-"""From what a user typed to models with unique names."""
+"""From what a user typed to models."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from pathlib import Path
 import onnx
 import pytest
 
-from pytest_ortbench.core.case import escape_part
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.model import Model
 from pytest_ortbench.plan.feeds import resolve_inputs, workloads
 from pytest_ortbench.zoo.builders import BUILDERS
+from pytest_ortbench.zoo.naming import Naming
 from pytest_ortbench.zoo.resolve import BrokenModel, resolve_models
 from tests.zoo.graphs import model, node, relu, value
 
@@ -42,22 +42,25 @@ def test_file_relative_and_absolute_is_one_model(tmp_path: Path) -> None:
     path = save(tmp_path / "a" / "m.onnx")
     (found,) = resolve_models(["a/m.onnx", str(path), "./a/../a/m.onnx"], root=tmp_path)
     assert isinstance(found, Model)
-    assert (found.name, found.path, found.source) == ("m", str(path), "file")
+    assert (found.name, found.path, found.source) == ("a/m", str(path), "file")
 
 
 def test_folder_is_sorted_and_deep(tmp_path: Path) -> None:
     for name in ("zoo/b.onnx", "zoo/a.onnx", "zoo/sub/c.onnx", "zoo/.hidden/d.onnx"):
         save(tmp_path / name)
     (tmp_path / "zoo" / "notes.txt").write_text("x")
-    assert names(resolve_models(["zoo"], root=tmp_path)) == ["a", "b", "c"]
+    assert names(resolve_models(["zoo"], root=tmp_path)) == ["zoo/a", "zoo/b", "zoo/sub/c"]
 
 
 def test_globs(tmp_path: Path) -> None:
     for name in ("m1.onnx", "m2.onnx", "sub/m3.onnx", "m1.onnx.data"):
         save(tmp_path / name)
     assert names(resolve_models(["m*"], root=tmp_path)) == ["m1", "m2"]
-    assert names(resolve_models(["**/*.onnx"], root=tmp_path)) == ["m1", "m2", "m3"]
-    assert names(resolve_models([str(tmp_path / "*" / "*.onnx")], root=Path("/"))) == ["m3"]
+    assert names(resolve_models(["**/*.onnx"], root=tmp_path)) == ["m1", "m2", "sub/m3"]
+    naming = Naming(root=tmp_path)
+    assert names(
+        resolve_models([str(tmp_path / "*" / "*.onnx")], root=Path("/"), naming=naming)
+    ) == ["sub/m3"]
 
 
 def test_name_that_looks_like_a_glob(tmp_path: Path) -> None:
@@ -113,34 +116,52 @@ def test_dangling_link_is_an_error_of_that_model(tmp_path: Path) -> None:
     assert "no such file" in str(found.error)
 
 
-def test_same_file_name_in_two_folders(tmp_path: Path) -> None:
+def test_files_of_one_name_are_called_by_their_folders(tmp_path: Path) -> None:
     save(tmp_path / "a" / "model.onnx", 4)
     save(tmp_path / "b" / "model.onnx", 5)
     first, second = resolve_models(["a", "b"], root=tmp_path)
-    assert (first.name, second.name) == ("a-model", "b-model")
+    assert (first.name, second.name) == ("a/model", "b/model")
+    assert (first.place, second.place) == ("a/model.onnx", "b/model.onnx")
     assert isinstance(first, Model)
     assert isinstance(second, Model)
     assert first.digest != second.digest
 
 
-def test_same_file_and_folder_name(tmp_path: Path) -> None:
+def test_a_name_does_not_depend_on_what_else_is_asked_for(tmp_path: Path) -> None:
     for place, size in (("x", 4), ("y", 5), ("z", 5)):
         save(tmp_path / place / "onnx" / "model.onnx", size)
-    found = names(resolve_models(["x", "y", "z"], root=tmp_path))
-    assert len(set(found)) == 3
-    assert all(name.startswith("model-") for name in found)
-    # The same content twice has the same digest, so a number tells them apart.
-    assert found[2] == f"{found[1]}-2"
+    together = names(resolve_models(["z", "x", "y"], root=tmp_path))
+    alone = [names(resolve_models([place], root=tmp_path))[0] for place in "zxy"]
+    assert together == alone == ["z/onnx/model", "x/onnx/model", "y/onnx/model"]
 
 
-@pytest.mark.parametrize(
-    ("first", "second"), [("a b", "a_b"), ("m(1)", "m_1_"), ("Model", "model")]
-)
-def test_names_stay_distinct_in_case_ids(tmp_path: Path, first: str, second: str) -> None:
-    save(tmp_path / "p" / f"{first}.onnx", 4)
-    save(tmp_path / "q" / f"{second}.onnx", 5)
-    found = resolve_models(["p", "q"], root=tmp_path)
-    assert len({escape_part(item.name).casefold() for item in found}) == 2
+def test_a_broken_file_is_called_as_a_whole_one_would_be(tmp_path: Path) -> None:
+    save(tmp_path / "a" / "model.onnx")
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "model.onnx").write_text("no model")
+    _, broken = resolve_models(["a", "b"], root=tmp_path)
+    assert isinstance(broken, BrokenModel)
+    assert (broken.name, broken.place) == ("b/model", "b/model.onnx")
+
+
+def test_a_file_that_is_called_like_a_model_that_ships_keeps_its_suffix(tmp_path: Path) -> None:
+    save(tmp_path / "linear.onnx")
+    save(tmp_path / "nets" / "linear.onnx")
+    specs = ["builtin:linear", "linear.onnx", "nets"]
+    assert names(resolve_models(specs, root=tmp_path)) == ["linear", "linear.onnx", "nets/linear"]
+    assert names(resolve_models(["linear.onnx"], root=tmp_path)) == ["linear.onnx"]
+
+
+def test_a_listed_file_is_called_as_its_catalogue_says_and_no_other_file_is(tmp_path: Path) -> None:
+    save(tmp_path / "mine.onnx", 4)
+    save(tmp_path / "models" / "listed.onnx", 5)
+    project(tmp_path, '[mine]\nfile = "listed.onnx"\n')
+    found = resolve_models(["mine", "mine.onnx"], root=tmp_path)
+    # A path that exists wins over a name.
+    assert [(item.name, item.place) for item in found] == [
+        ("mine", "models/listed.onnx"),
+        ("mine.onnx", "mine.onnx"),
+    ]
 
 
 def test_same_graph_name_in_two_files(tmp_path: Path) -> None:
@@ -156,7 +177,8 @@ def test_same_graph_name_in_two_files(tmp_path: Path) -> None:
 
 def test_spaces_unicode_and_long_paths(tmp_path: Path) -> None:
     path = save(tmp_path / "mon modèle" / ("d" * 200) / "größe 模型.onnx")
-    (found,) = resolve_models([str(path)], root=Path("/"))
+    naming = Naming(root=path.parent)
+    (found,) = resolve_models([str(path)], root=Path("/"), naming=naming)
     assert isinstance(found, Model)
     assert found.name == "größe 模型"
     assert list(path.parent.iterdir()) == [path]
@@ -218,7 +240,7 @@ def test_default_set_and_the_project_own_models(
         '[mine]\nfile = "listed.onnx"\n[other]\nfile = "other.onnx"\ndefault = false\n',
     )
     # A file that the catalogue lists is measured once, under its name there.
-    assert names(resolve_models([], root=tmp_path)) == ["linear", "mine", "own"]
+    assert names(resolve_models([], root=tmp_path)) == ["linear", "mine", "models/own"]
 
 
 def test_project_catalogue_brings_sizes_names_and_values(tmp_path: Path) -> None:

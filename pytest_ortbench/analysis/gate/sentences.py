@@ -5,7 +5,13 @@ from __future__ import annotations
 import math
 
 from pytest_ortbench.analysis.gate.answers import AGREEMENT, SQNR, AnswersJudged
-from pytest_ortbench.core.gate import ContrastVerdict, GateFinding, GateResult
+from pytest_ortbench.core.gate import (
+    MODEL_RELATIONS,
+    MODEL_SAME,
+    ContrastVerdict,
+    GateFinding,
+    GateResult,
+)
 from pytest_ortbench.core.units import format_amount
 
 #: A floor that every answer keeps.
@@ -141,6 +147,21 @@ def answers_text(result: GateResult) -> str:
     if share is not None and share.contender is not None and share.contender < 1:
         return f"{100 * share.contender:.4g} % agree"
     return "exact"
+
+
+def model_note(result: GateResult) -> str:
+    """Say how the model files of the sides are related, where they are not the same; or nothing.
+
+    Of a removed case: where its file is now, if it is there.
+    """
+    if result.moved_to:
+        return f"model: the same file is {result.moved_to} now"
+    if result.model_relation in ("", MODEL_SAME):
+        return ""
+    text = f"model: {MODEL_RELATIONS[result.model_relation]}"
+    if result.baseline_digest:
+        text += f" (SHA-256 of the baseline's: {result.baseline_digest[:12]}…)"
+    return text
 
 
 def unconfirmed(again: ContrastVerdict) -> str:

@@ -23,9 +23,16 @@ from pytest_ortbench.analysis.gate.metrics import (
 from pytest_ortbench.analysis.gate.rules import CaseRules, Rule, rules_for
 from pytest_ortbench.analysis.gate.sentences import latency_finding
 from pytest_ortbench.analysis.gate.verdict import profile_of
+from pytest_ortbench.analysis.same_models import Twin, models_of, twins
 from pytest_ortbench.analysis.summary import summarise
 from pytest_ortbench.core.flags import FLAGS
-from pytest_ortbench.core.gate import NO_BASELINE, ContrastVerdict, GateFinding, GateResult
+from pytest_ortbench.core.gate import (
+    MODEL_SAME,
+    NO_BASELINE,
+    ContrastVerdict,
+    GateFinding,
+    GateResult,
+)
 from pytest_ortbench.core.outcome import CaseResult, Flag
 from pytest_ortbench.core.quantity import Quantity
 from pytest_ortbench.core.run import Machine, Run
@@ -44,28 +51,33 @@ def gate_runs(baseline: Run, contender: Run, rules: Sequence[Rule]) -> tuple[Gat
         contender: The later one.
         rules: Items of ``--ort-gate``.
     """
-    after = {result.case.key: result for result in contender.cases}
-    known = {result.case.key for result in baseline.cases}
-    case_ids = {case_id for case_id, _ in (*after, *known)}
+    same = twins(models_of(baseline).values(), models_of(contender).values())
+    before = {result.case.key: result for result in baseline.cases}
+    later: dict[Key | None, list[CaseResult]] = {}
+    for result in contender.cases:
+        later.setdefault(same.key_of(result.case), []).append(result)
+    case_ids = {result.case.case_id for result in (*baseline.cases, *contender.cases)}
     results = []
-    for result in baseline.cases:
-        key = result.case.key
-        if key in after:
-            results.append(
-                gate_case(
-                    result,
-                    after[key],
-                    rules_for(key[0], rules, case_ids),
-                    baseline=baseline,
-                    machine=contender.machine,
-                    canary=canary_ratio(baseline, contender),
-                )
+    for key, result in before.items():
+        results += [
+            gate_case(
+                result,
+                after,
+                rules_for(after.case.case_id, rules, case_ids),
+                baseline=baseline,
+                machine=contender.machine,
+                canary=canary_ratio(baseline, contender),
+                twin=same.earlier[after.case.model.name],
             )
-        else:
-            results.append(vanished(key, baseline.run_id, result.case.model.name))
-    for key, result in after.items():
-        case_rules = rules_for(key[0], rules, case_ids)
-        if key not in known and case_rules.limits and result.status == "measured":
+            for after in later.get(key, ())
+        ]
+        if key not in later:
+            name = result.case.model.name
+            results.append(vanished(key, baseline.run_id, name, moved_to=same.moved_to(name)))
+    for result in contender.cases:
+        case_rules = rules_for(result.case.case_id, rules, case_ids)
+        is_new = same.key_of(result.case) not in before
+        if is_new and case_rules.limits and result.status == "measured":
             results.append(limits_alone(result, case_rules))
     return tuple(results)
 
@@ -77,6 +89,7 @@ def gate_case(
     *,
     baseline: Run,
     machine: Machine,
+    twin: Twin,
     canary: float | None = None,
 ) -> GateResult:
     """Judge one case against what a run stored of it.
@@ -87,6 +100,7 @@ def gate_case(
         rules: What holds for the case.
         baseline: The run of ``before``.
         machine: Where ``after`` was measured.
+        twin: The model as the baseline has it.
         canary: Canary of the new run ÷ that of the baseline; ``None`` unless both measured it,
             and then latency decides nothing.
     """
@@ -100,6 +114,9 @@ def gate_case(
         metrics=metrics,
         flags=after.flags,
         model_digest=after.case.model.digest,
+        baseline_case_id=before.case.case_id if before.case.case_id != case_id else "",
+        model_relation=twin.relation,
+        baseline_digest="" if twin.relation == MODEL_SAME else twin.model.digest,
     )
     reason = _why_incomparable(before, after, rules, baseline.machine, machine, canary)
     if reason:
@@ -128,8 +145,15 @@ def limits_alone(result: CaseResult, rules: CaseRules) -> GateResult:
     return judged.with_findings(findings_of(metrics))
 
 
-def vanished(key: Key, baseline: str, model: str) -> GateResult:
-    """A case, of a model, that the baseline has and the contender's plan has not."""
+def vanished(key: Key, baseline: str, model: str, *, moved_to: str = "") -> GateResult:
+    """A case that the baseline has and the contender's plan has not.
+
+    Args:
+        key: The case.
+        baseline: What has it.
+        model: Name of its model there.
+        moved_to: What its model is called now, if its content is there under another name.
+    """
     case_id, runtime = key
     reason = f"{case_id} was removed: {baseline} has it"
     judged = GateResult(
@@ -140,6 +164,7 @@ def vanished(key: Key, baseline: str, model: str) -> GateResult:
         reason=reason,
         removed=True,
         model=model,
+        moved_to=moved_to,
     )
     return judged.with_findings([GateFinding(about="removed", text=reason)])
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pytest_ortbench.analysis.history import Series, series_names
+from pytest_ortbench.core.ids import model_of
 from pytest_ortbench.report.figures import style
 from pytest_ortbench.report.figures.titles import headings
 
@@ -26,8 +27,12 @@ def trend(series: Sequence[Series]) -> Figure | None:
     shown = sorted(named, key=lambda pair: not pair[0].steps)[:PANELS]
     made = style.figure(1.1 + PANEL_IN * len(shown))
     grid = made.subplots(len(shown), 1, squeeze=False)
-    parts = [name.partition("/") for _, name in shown]
-    titles = headings([(model, rest) for model, _, rest in parts], between="/", limit=TITLE)
+    models = [model_of(entry.key[0]) for entry, _ in shown]
+    parts = [
+        (model, name.removeprefix(f"{model}/"))
+        for model, (_, name) in zip(models, shown, strict=True)
+    ]
+    titles = headings(parts, between="/", limit=TITLE)
     for axes, (entry, _), name in zip(grid[:, 0], shown, titles, strict=True):
         style.dress(axes, grid="y")
         style.title(axes, name, limit=TITLE)

@@ -1,0 +1,70 @@
+"""What a model file is called: by its path, never by what else is measured."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path, PurePath
+
+_SUFFIX = ".onnx"
+_ORT_SUFFIX = ".ort"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Naming:
+    """Gives names to model files.
+
+    Attributes:
+        root: Folder that names start at.
+        taken: Names that do not come from a path: of models that ship, and of the project's
+            configuration. A file of such a name is called with its suffix.
+        originals: Files that copies stand for, by the path of the copy: a file as it was at a
+            revision is called as it is in the working tree.
+    """
+
+    root: Path
+    taken: Collection[str] = ()
+    originals: Mapping[str, Path] = field(default_factory=dict)
+
+    def place_of(self, path: Path) -> str:
+        """Return where a file lies, relative to the root, with slashes.
+
+        A file outside begins with ``../``; one that no relative path leads to, on another drive,
+        has its whole path.
+        """
+        path = self.originals.get(str(path), path)
+        relative = _below(path, self.root)
+        if relative is None:
+            # Links on the way to it, or to the root, may hide that it lies below.
+            real = path.parent.resolve() / path.name
+            relative = _below(real, self.root.resolve())
+        if relative is not None:
+            return relative.as_posix()
+        try:
+            return PurePath(os.path.relpath(path, self.root)).as_posix()
+        except ValueError:
+            return path.absolute().as_posix()
+
+    def name_of(self, path: Path) -> str:
+        """Return the name of a model file: where it lies, without the suffix ``.onnx``.
+
+        The suffix stays where another path would have the same name without it; a file without a
+        suffix is called as a folder, which can't lie there as well.
+        """
+        place = self.place_of(path)
+        if not place.lower().endswith((_SUFFIX, _ORT_SUFFIX)):
+            return f"{place}/"
+        name = place.removesuffix(_SUFFIX)
+        inner = name.lower().endswith((_SUFFIX, _ORT_SUFFIX)) or name.endswith("/") or not name
+        return place if inner or name in self.taken else name
+
+
+def _below(path: Path, folder: Path) -> PurePath | None:
+    """The path relative to a folder that it lies in; ``None`` for one outside."""
+    folder_text = os.path.abspath(folder)  # noqa: PTH100  # resolve() would follow links
+    text = os.path.abspath(path)  # noqa: PTH100
+    try:
+        return PurePath(text).relative_to(folder_text)
+    except ValueError:
+        return None
