@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from pytest_ortbench.core.errors import OrtbenchError
+from pytest_ortbench.settling import DEFECT, keep, settle
 
 if TYPE_CHECKING:
     import pytest
@@ -123,7 +124,8 @@ def finish(bench: Bench, *, interrupted: bool) -> bool:
     """
     if bench.finished is not None:
         return False
-    wrong = _settle(bench)
+    keep(bench)
+    wrong = settle(bench)
     verdicts = bench.gating.results if bench.gating is not None and bench.ran else ()
     results = bench.engine.results if bench.started else ()
     if not results and not verdicts:
@@ -141,27 +143,6 @@ def finish(bench: Bench, *, interrupted: bool) -> bool:
         stopped = stopped or outcome == "left out"
         failed = failed or (outcome == "failed" and output.asked_for)
     return failed
-
-
-def _settle(bench: Bench) -> bool:
-    """Judge what no test carried; say what was not judged, and whether that fails the run.
-
-    Nothing is missing in a run of pytest-xdist, whose tests fail, nor where no test was run.
-    """
-    if not bench.ran or bench.collection.usage_errors or hasattr(bench.config, "workerinput"):
-        return False
-    bench.judging.settle()
-    problems = [*bench.judging.problems(), *bench.asked_limits.problems()]
-    if bench.gating is not None:
-        problems += [f"gate: {text}" for text in bench.gating.problems()]
-        bench.remarks += [f"gate: {text}" for text in bench.gating.remarks()]
-    problems += bench.misplaced.problems(bench.fates)
-    # Where all that was asked for is gone, the verdicts on that are what the run says.
-    if bench.collection.left_out and not (bench.gating and bench.gating.items):
-        problems.append(f"no case was measured: {bench.collection.why_no_case}")
-    bench.errors += problems
-    bench.remarks += [*bench.judging.remarks(), *bench.asked_limits.remarks()]
-    return bool(problems)
 
 
 def _canary(bench: Bench, *, stopped: bool) -> tuple[Canary | None, bool]:
@@ -218,7 +199,7 @@ def _write(
     except Exception as error:  # noqa: BLE001 - a defect, of ours or of what we draw with
         said = next(iter(str(error).splitlines()), "")
         text = f"{output.what}: {type(error).__name__}: {said}".removesuffix(": ")
-        bench.errors.append(f"{text}. This is a defect of pytest-ortbench, please report it")
+        bench.errors.append(f"{text}. {DEFECT}")
         return "failed"
     return "written"
 

@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
+from pytest_ortbench.core.errors import DocumentError
 from pytest_ortbench.core.run import LATEST
 
 if TYPE_CHECKING:
@@ -93,13 +94,21 @@ class StoredBaseline:
     def _run(self, number: int) -> tuple[Run, dict[Key, CaseResult]]:
         """One of the runs, by its place among them, and its cases; read when first needed.
 
+        An older one that can't be read is left out with a note: it has no case then.
+
         Raises:
-            OrtbenchError: if it can't be read.
+            OrtbenchError: if the newest can't be read.
         """
         if number not in self._runs:
             from pytest_ortbench.store.documents import load
 
-            run = load(self._paths[number])
+            try:
+                run = load(self._paths[number])
+            except DocumentError as error:
+                if number == 0:
+                    raise
+                self.notes.append(f"gate: left out {error.place}: {error.message}")
+                run = replace(self._run(0)[0], cases=())
             self._runs[number] = run, {result.case.key: result for result in run.cases}
         return self._runs[number]
 

@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-#: Percentiles that are kept of every worker.
-PERCENTS: tuple[float, ...] = (50, 90, 95, 99, 99.9)
-
 #: Probability that may lie beyond each end of an equal-tailed 95 % interval.
 TAIL = 0.025
 

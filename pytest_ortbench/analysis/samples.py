@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, TypeVar
 
 from pytest_ortbench.analysis.between_processes import OfProcess, over_processes
 from pytest_ortbench.analysis.order import (
-    PERCENTS,
     interval_ranks,
     nearest_rank,
     order_statistic,
 )
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.outcome import Block, OrderStatistic, Samples
+from pytest_ortbench.core.samples import PERCENTS
 
 if TYPE_CHECKING:
     import numpy as np
@@ -187,15 +187,14 @@ def elapsed_ns(case: Case, samples: Samples) -> int:
 
 
 def statistic_of(samples: Samples, percent: float) -> OrderStatistic:
-    """The stored exact percentile of one worker.
+    """The stored exact percentile of one worker; one that was not stored is told from what is.
 
-    Raises:
-        KeyError: if this percentile was not kept.
+    Every worker of ours stores all of :data:`~pytest_ortbench.core.samples.PERCENTS`.
     """
     for statistic in samples.order_statistics:
         if statistic.percent == percent:
             return statistic
-    raise KeyError(f"percentile {percent} was not kept")
+    return order_statistic(sorted(samples.durations_ns), percent)
 
 
 def pooled_percentile(workers: Sequence[Samples], percent: float) -> OrderStatistic:

@@ -58,11 +58,10 @@ def load_run(spec: str, results: Path) -> Run:
         DocumentError: if it can't be read.
     """
     from pytest_ortbench.cli.terminal import warn
-    from pytest_ortbench.store.documents import read, resolve_run
+    from pytest_ortbench.store.documents import read_run
 
-    path = resolve_run(spec, results)
     with _uncollected():
-        loaded = read(path)
+        loaded = read_run(spec, results)
     for note in loaded.notes:
         warn(f"note: {note}")
     if loaded.run.finished_at is None:

@@ -10,6 +10,9 @@ from pytest_ortbench.cli.arguments import epilog, results_option
 from pytest_ortbench.cli.terminal import ExitCode, say, warn, write
 from pytest_ortbench.core.errors import OrtbenchError
 
+#: Faults of one document that are spelt out.
+MOST_LINES = 50
+
 
 @click.command(
     epilog=epilog(
@@ -20,10 +23,11 @@ from pytest_ortbench.core.errors import OrtbenchError
 @click.argument("runs", metavar="[RUN]...", nargs=-1)
 @results_option
 def command(runs: tuple[str, ...], results: Path) -> int:
-    """Print the JSON Schema of run documents, or check each RUN against it.
+    """Print the JSON Schema of run documents, or check each RUN: its types, and its sense.
 
-    A document of an older version is checked as it reads after its migration. Exit code 2 if one
-    of them can't be read.
+    Each fault is named with its place: $.cases[0].measurements[1].samples.count. A document of an
+    older version is checked as it reads after its migration. Exit code 2 if one of them can't be
+    read.
     """
     if not runs:
         import json
@@ -37,10 +41,20 @@ def command(runs: tuple[str, ...], results: Path) -> int:
 
 
 def _is_valid(spec: str, results: Path) -> bool:
-    from pytest_ortbench.store.documents import read, resolve_run
+    from pytest_ortbench.schema.meaning import MOST_FAULTS
+    from pytest_ortbench.store.documents import faults_of_file, read, resolve_run
 
     try:
-        loaded = read(resolve_run(spec, results))
+        path = resolve_run(spec, results)
+        faults = faults_of_file(path)
+        if len(faults) > 1:  # of a single one, reading it says where it stands and what to do
+            for fault in faults[:MOST_LINES]:
+                warn(f"ortbench: {path}: {fault}")
+            if len(faults) > MOST_LINES:
+                more = "" if len(faults) < MOST_FAULTS else " or more"
+                warn(f"ortbench: {path}: {len(faults) - MOST_LINES}{more} further faults")
+            return False
+        loaded = read(path)
     except OrtbenchError as error:
         warn(f"ortbench: {' '.join(str(error).split())}")
         return False

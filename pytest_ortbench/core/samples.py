@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+#: Percentiles that are kept of every worker.
+PERCENTS: tuple[float, ...] = (50, 90, 95, 99, 99.9)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:

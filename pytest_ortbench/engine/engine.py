@@ -21,6 +21,7 @@ from pytest_ortbench.engine.variants import VARIANTS_FOLDER, Variants
 from pytest_ortbench.launch.launcher import Launcher
 from pytest_ortbench.launch.turn import TURN
 from pytest_ortbench.plan.matrix import Planned
+from pytest_ortbench.schema.meaning import faults_of
 from pytest_ortbench.store.resume import taken_over
 from pytest_ortbench.zoo.cache import cache_folder
 from pytest_ortbench.zoo.extent import extent_of
@@ -123,6 +124,7 @@ class Engine:
             raise
         finally:
             # An interrupt in a later pass costs nothing of an earlier one.
+            self._results[key] = sound(self._results[key])
             self._store(self._results[key])
         self.listener.end(self._results[key])
         return self._results[key]
@@ -245,6 +247,28 @@ def refused(case: Case, failure: Failure) -> CaseResult:
         status=failure.kind,
         failure=failure,
         started_at=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+    )
+
+
+def sound(result: CaseResult) -> CaseResult:
+    """Return the result; one that no reader of the document could believe, as a failure.
+
+    One such number would make the whole document unreadable, and with it all other cases.
+    """
+    fault = next(faults_of(result), None)
+    if fault is None:
+        return result
+    return CaseResult(
+        case=result.case,
+        status="error",
+        failure=Failure(
+            kind="error",
+            phase="measure",
+            message=f"what came out makes no sense: {fault}",
+            hint="This is a defect of what measured it, please report it",
+        ),
+        started_at=result.started_at,
+        wall_s=result.wall_s,
     )
 
 

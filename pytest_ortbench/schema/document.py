@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import TypeVar, cast
 
 import msgspec
@@ -22,7 +23,9 @@ from pytest_ortbench.schema.layout import (
     one_line,
     to_utf8,
 )
+from pytest_ortbench.schema.meaning import MOST_FAULTS, Fault, faults_of, refuse_nonsense
 from pytest_ortbench.schema.migrations import MIGRATIONS, Migrations, PlainObject
+from pytest_ortbench.schema.wrong_types import wrong_types
 
 __all__ = [
     "RunHead",
@@ -33,6 +36,7 @@ __all__ = [
     "encode_header",
     "encode_result",
     "encode_run",
+    "faults_in",
     "json_schema",
 ]
 
@@ -80,8 +84,8 @@ def encode_run(run: Run) -> bytes:
     """Return the run document, UTF-8, indented, with a final newline.
 
     Raises:
-        DocumentError: if the run holds NaN, infinity or a value of a wrong type; nothing that
-            :func:`decode_run` would refuse is ever returned.
+        DocumentError: if the run holds NaN, infinity, a value of a wrong type or one that can't be;
+            nothing that :func:`decode_run` would refuse is ever returned.
     """
     return to_utf8(lay_out(_plain(run, f"run {run.run_id}")) + "\n")
 
@@ -115,14 +119,36 @@ def decode_run(data: bytes, place: str, *, migrations: Migrations = MIGRATIONS) 
         migrations: The way from older versions.
 
     Raises:
-        DocumentError: if it is empty, cut off, not JSON, no run document, or from a newer version.
+        DocumentError: if it is empty, cut off, not JSON, no run document, from a newer version, or
+            says what can't be.
     """
     run = _decode_present(data, migrations)
-    if run is not None:
-        return run
+    if run is None:
+        document = _parse_object(data, place)
+        version = migrations.check(_version_of(document, place), place)
+        run = _convert(migrations.apply(document, version), Run, place)
+    refuse_nonsense(run, place)
+    return run
+
+
+def faults_in(data: bytes, place: str, *, migrations: Migrations = MIGRATIONS) -> list[Fault]:
+    """Return everything that is wrong with the values of a run document, in its order.
+
+    Wrong types hide what else may be wrong: without any, values that can't be are returned.
+
+    Args:
+        data: The whole file, of any readable version.
+        place: Where it lies, for messages.
+        migrations: The way from older versions.
+
+    Raises:
+        DocumentError: if it is no run document at all, see :func:`decode_run`.
+    """
     document = _parse_object(data, place)
     version = migrations.check(_version_of(document, place), place)
-    return _convert(migrations.apply(document, version), Run, place)
+    document = migrations.apply(document, version)
+    faults = list(islice(wrong_types(document), MOST_FAULTS))
+    return faults or list(islice(faults_of(_convert(document, Run, place)), MOST_FAULTS))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,7 +195,9 @@ def decode_result(data: bytes, place: str) -> CaseResult:
     Raises:
         DocumentError: as :func:`decode_run`.
     """
-    return _convert(_parse_object(data, place), CaseResult, place)
+    result = _convert(_parse_object(data, place), CaseResult, place)
+    refuse_nonsense(result, place)
+    return result
 
 
 def decode_lines(
@@ -210,7 +238,9 @@ def decode_lines(
             cases.append(entry)
     run = _convert(migrations.apply({**header, "cases": cases}, version), Run, place)
     latest = {result.case.key: result for result in run.cases}
-    return replace(run, cases=tuple(latest.values())), tuple(notes)
+    run = replace(run, cases=tuple(latest.values()))
+    refuse_nonsense(run, place)
+    return run, tuple(notes)
 
 
 def _plain(value: Run | CaseResult, place: str) -> PlainObject:
@@ -225,7 +255,14 @@ def _plain(value: Run | CaseResult, place: str) -> PlainObject:
                 hint="This is a defect of what measured it, please report it",
             )
         msgspec.convert(plain, type(value), strict=True)
-    except (TypeError, msgspec.ValidationError) as error:
+        fault = next(faults_of(value), None)
+        if fault is not None:
+            raise DocumentError(
+                f"can't be written: {fault}",
+                place=place,
+                hint="This is a defect of what measured it, please report it",
+            )
+    except (TypeError, OverflowError, msgspec.ValidationError) as error:
         raise DocumentError(
             f"can't be written: {error}",
             place=place,

@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pytest_ortbench.core.errors import DocumentError, UsageError, did_you_mean
 from pytest_ortbench.core.gate import NO_BASELINE
 from pytest_ortbench.core.run import LATEST, Run
-from pytest_ortbench.schema.document import RunHead, decode_head, decode_lines, decode_run
+from pytest_ortbench.schema.document import (
+    RunHead,
+    decode_head,
+    decode_lines,
+    decode_run,
+    faults_in,
+)
+from pytest_ortbench.schema.meaning import Fault
 from pytest_ortbench.store.folder import DOCUMENT, JOURNAL, RunFolder, new_run_id, write_document
 
 __all__ = [
     "Loaded",
     "RunFolder",
     "StoredRun",
+    "faults_of_file",
     "list_runs",
     "load",
     "new_run_id",
     "read",
+    "read_run",
     "resolve_run",
     "write_document",
 ]
@@ -113,18 +122,40 @@ def list_runs(root: Path) -> list[StoredRun]:
     return sorted(runs, key=lambda run: (run.age_key, run.run_id), reverse=True)
 
 
+def read_run(spec: str, root: Path) -> Loaded:
+    """Load a run by what a user calls it, see :func:`resolve_run`.
+
+    Raises:
+        UsageError: if there is no such run.
+        DocumentError: if it can't be read.
+    """
+    return _latest(root) if spec == LATEST else read(resolve_run(spec, root))
+
+
+def faults_of_file(path: Path) -> list[Fault]:
+    """Return everything that is wrong with the values of a run document.
+
+    Of a journal, and of a file that is no document at all, :func:`read` tells what is wrong.
+
+    Raises:
+        DocumentError: if it is no run document.
+    """
+    return [] if path.suffix == Path(JOURNAL).suffix else faults_in(_bytes_of(path), str(path))
+
+
 def resolve_run(spec: str, root: Path) -> Path:
     """Find the file of a run by what a user calls it.
 
     Args:
-        spec: ``latest`` (the newest finished one), a run id, a run's folder, or a file.
+        spec: ``latest`` (the newest finished one that can be read), a run id, a run's folder, or a
+            file.
         root: The results folder.
 
     Raises:
         UsageError: if there is no such run; it names the nearest one.
     """
     if spec == LATEST:
-        return _latest(root)
+        return _latest(root).path
     try:
         found = _named(spec, root)
         is_folder = Path(spec).is_dir()
@@ -158,13 +189,20 @@ def _no_run_but_a_folder(spec: str) -> UsageError:
     )
 
 
-def _latest(root: Path) -> Path:
+def _latest(root: Path) -> Loaded:
+    """The newest finished run that can be read, with a note on each newer one that can't be."""
     runs = list_runs(root)
+    notes: list[str] = []
     for run in runs:
         if run.state == "finished":
-            return run.path
+            try:
+                return replace(read(run.path), notes=tuple(notes))
+            except DocumentError as error:
+                notes.append(f"{error.place} was passed over: {error.message}")
     hint = _MEASURE
-    if runs:
+    if notes:
+        hint = f"Of those that are, none can be read: {notes[0]}"
+    elif runs:
         hint = f"The newest that is not: {runs[0].run_id} ({runs[0].problem or runs[0].state})"
     raise UsageError("there is no finished run", place=str(root), hint=hint)
 

@@ -136,6 +136,17 @@ class RunFolder:
         self._journal.remove()
         return self.document
 
+    def keep(self, run: Run) -> None:
+        """Write the document as far as it is known; the journal stays until :meth:`finish`.
+
+        Raises:
+            DocumentError: if it can't be written.
+        """
+        try:
+            replace_file(self.document, encode_run(run))
+        except OSError as error:
+            raise _refused(self.document, _CANT_WRITE, error, _ELSEWHERE) from error
+
     def _write(self, what: str, *lines: bytes) -> None:
         try:
             self._journal.write(*lines)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pytest_ortbench.core.errors import ModelError, did_you_mean
 from pytest_ortbench.core.model import Model, TensorInfo, ValueHint
+from pytest_ortbench.schema.meaning import faults_of
 from pytest_ortbench.zoo import inspection
 from pytest_ortbench.zoo.dataflow import Dataflow
 from pytest_ortbench.zoo.hints import hint_inputs
@@ -37,8 +38,8 @@ def read_model(
         hints: Values that the catalogue prescribes for inputs, in place of what the graph tells.
 
     Raises:
-        ModelError: in one line with the path, if it can't be read, or if ``axes`` and ``hints``
-            don't fit it.
+        ModelError: in one line with the path, if it can't be read, says what no document can hold,
+            or if ``axes`` and ``hints`` don't fit it.
     """
     file = read_model_file(path)
     proto = file.proto
@@ -64,11 +65,15 @@ def read_model(
     )
     # From here on the parsed model is changed: large weights are dropped from memory.
     hinted = hint_inputs(inputs, Dataflow(proto, inputs))
-    return replace(
+    model = replace(
         facts,
         inputs=_with_hints(hinted.inputs, hints or {}, path),
         implied_dims=hinted.implied_dims,
     )
+    fault = next(faults_of(model, name), None)
+    if fault is not None:
+        raise ModelError(f"says what can't be: {fault}", place=str(path))
+    return model
 
 
 def _with_axes(

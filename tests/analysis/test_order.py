@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_ortbench.analysis.order import (
-    PERCENTS,
     TAIL,
     interval_ranks,
     nearest_rank,
@@ -18,6 +17,7 @@ from pytest_ortbench.analysis.order import (
     proportion_interval,
     samples_needed,
 )
+from pytest_ortbench.core.samples import PERCENTS
 
 samples_lists = st.lists(st.integers(1, 10**12), min_size=1, max_size=300).map(sorted)
 

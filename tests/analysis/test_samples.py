@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ortbench.analysis.order import PERCENTS, percentile
+from pytest_ortbench.analysis.order import percentile
 from pytest_ortbench.analysis.samples import (
     pooled_percentile,
     reduce_blocks,
@@ -19,6 +19,7 @@ from pytest_ortbench.analysis.samples import (
     thinned,
     thirds,
 )
+from pytest_ortbench.core.samples import PERCENTS
 from tests.results_factory import draw_durations, make_block, make_samples
 
 durations_lists = st.lists(st.integers(1, 10**9), min_size=1, max_size=200)

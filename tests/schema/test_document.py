@@ -7,10 +7,12 @@ import typing
 from pathlib import Path
 
 import jsonschema
+import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from pytest_ortbench.analysis.samples import reduce_blocks
 from pytest_ortbench.core.errors import DocumentError
 from pytest_ortbench.core.outcome import CaseResult, Memory, Samples
 from pytest_ortbench.core.run import SCHEMA_VERSION, Machine, Run
@@ -24,7 +26,9 @@ from pytest_ortbench.schema.document import (
     json_schema,
 )
 from pytest_ortbench.schema.json_schema import describe, document_types
+from pytest_ortbench.schema.meaning import NonsenseError, faults_of
 from pytest_ortbench.schema.migrations import Migrations
+from tests.results_factory import make_block
 from tests.schema.full_run import CRASHED, MEASURED, RUN
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -79,19 +83,36 @@ def test_a_full_run_survives():
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 @given(values(Samples) | values(Memory), values(CaseResult))
-def test_any_result_survives(part, result):
+def test_any_result_survives_or_is_refused_on_writing_and_on_reading(part, result):
     if isinstance(part, Samples):
         part = changed(RUN, **{f.name: getattr(part, f.name) for f in dataclasses.fields(part)})
-        assert decode_run(encode_run(part), "x") == part
-    assert decode_result(encode_result(result), "x") == result
+        agrees_about(part, encode_run, decode_run)
+    agrees_about(result, encode_result, decode_result)
+
+
+def agrees_about(value, encode, decode):
+    """The writer and the reader refuse the same."""
+    if not list(faults_of(value)):
+        assert decode(encode(value), "x") == value
+        return
+    with pytest.raises(DocumentError, match="can't be written"):
+        encode(value)
+    plain = json.dumps(msgspec.to_builtins(value)).encode()
+    with pytest.raises(NonsenseError) as caught:
+        decode(plain, "x")
+    assert [str(fault) for fault in caught.value.faults] == [str(f) for f in faults_of(value)]
 
 
 def test_the_document_is_one_object_with_a_final_newline_and_durations_on_one_line():
-    data = encode_run(changed(RUN, durations_ns=tuple(range(3000))))
+    kept = tuple(range(1_000_000, 1_003_000))
+    samples = reduce_blocks([make_block(kept)], keep=3000, clock_pair_ns=100)
+    fields = {field.name: getattr(samples, field.name) for field in dataclasses.fields(samples)}
+    data = encode_run(changed(RUN, **fields))
     text = data.decode()
     assert text.endswith("}\n")
     assert json.loads(text)["schema_version"] == SCHEMA_VERSION
-    [line] = [line for line in text.splitlines() if line.strip().startswith('"durations_ns": [0,')]
+    start = '"durations_ns": [1000000, 1000001,'
+    [line] = [line for line in text.splitlines() if line.strip().startswith(start)]
     assert line.count(",") == 3000
 
 

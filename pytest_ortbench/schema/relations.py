@@ -1,0 +1,200 @@
+"""How the fields of one type hang together: what a sum, a count and an order must agree on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from itertools import pairwise
+from typing import Any
+
+from pytest_ortbench.core.gate import ContrastVerdict
+from pytest_ortbench.core.load import Load, LoadTest
+from pytest_ortbench.core.outcome import (
+    CaseResult,
+    Measurement,
+    OutputAccuracy,
+    Placement,
+    WarmUp,
+)
+from pytest_ortbench.core.processes import ProcessPoint
+from pytest_ortbench.core.run import Run
+from pytest_ortbench.core.samples import PERCENTS, OrderStatistic, Samples
+from pytest_ortbench.core.soak import Soak
+from pytest_ortbench.core.task import TaskAccuracy
+
+#: A field, and the rule that its value breaks.
+Broken = tuple[str, str]
+
+#: Sums of floats are exact to a millionth whatever the order in which they were added.
+_ROUNDING = 1e-6
+
+
+def _samples(samples: Samples) -> Iterator[Broken]:
+    kept = len(samples.durations_ns)
+    if not kept:
+        yield "durations_ns", "must hold a duration at least"
+        return
+    if samples.count < kept:
+        yield "count", f"must be {kept} at least, as many as there are in durations_ns"
+    elif -(-samples.count // kept) != samples.stride:
+        yield "stride", f"must be {samples.count} by {kept}, rounded up"
+    low, high = samples.min_ns, samples.max_ns
+    if low > high:
+        yield "min_ns", "must not be above max_ns"
+        return
+    if min(samples.durations_ns) < low or max(samples.durations_ns) > high:
+        yield "durations_ns", "must lie between min_ns and max_ns"
+    if not samples.count * low <= samples.sum_ns <= samples.count * high:
+        yield "sum_ns", "must lie between count times min_ns and count times max_ns"
+        return
+    total_s = samples.sum_ns * 1e-9
+    least, most = total_s * total_s / samples.count, total_s * high * 1e-9
+    if not least * (1 - _ROUNDING) <= samples.sum_of_squares_s2 <= most * (1 + _ROUNDING):
+        yield "sum_of_squares_s2", f"must lie between {least:g} and {most:g}, by sum and maximum"
+    yield from _ordered(samples)
+    if samples.starved_blocks > samples.blocks:
+        yield "starved_blocks", "must not be above blocks"
+
+
+def _ordered(samples: Samples) -> Iterator[Broken]:
+    """Percentiles rise, and lie among the samples."""
+    statistics = samples.order_statistics
+    if not any(statistic.percent == 50 for statistic in statistics):
+        yield "order_statistics", "must hold the median"
+    if any(one.percent >= other.percent for one, other in pairwise(statistics)):
+        yield "order_statistics", "must be in ascending order of percent, each once"
+    elif any(one.value_ns > other.value_ns for one, other in pairwise(statistics)):
+        yield "order_statistics", "must not fall from one percentile to the next"
+    for statistic in statistics:
+        if not samples.min_ns <= statistic.value_ns <= samples.max_ns:
+            yield "order_statistics", "must lie between min_ns and max_ns"
+            return
+
+
+def _order_statistic(statistic: OrderStatistic) -> Iterator[Broken]:
+    if statistic.percent not in PERCENTS:
+        yield "percent", f"must be one of {', '.join(f'{percent:g}' for percent in PERCENTS)}"
+    if statistic.low_ns is not None and statistic.low_ns > statistic.value_ns:
+        yield "low_ns", "must not be above value_ns"
+    if statistic.high_ns is not None and statistic.high_ns < statistic.value_ns:
+        yield "high_ns", "must not be below value_ns"
+
+
+def _warm_up(warm_up: WarmUp) -> Iterator[Broken]:
+    if len(warm_up.durations_ns) > warm_up.count:
+        yield "count", f"must be {len(warm_up.durations_ns)} at least, as many as in durations_ns"
+
+
+def _measurement(measurement: Measurement) -> Iterator[Broken]:
+    if measurement.samples.min_ns == 0:
+        yield "samples.min_ns", "must be above 0: no inference takes no time"
+
+
+def _result(result: CaseResult) -> Iterator[Broken]:
+    if result.status == "measured":
+        if not result.measurements:
+            yield "measurements", "must not be empty: the case counts as measured"
+    elif result.failure is None:
+        yield "failure", f"must not be missing: the case counts as {result.status!r}"
+    elif result.failure.kind != result.status:
+        yield "failure.kind", f"must be the status, {result.status!r}"
+    workers = [measurement.worker for measurement in result.measurements]
+    if len(set(workers)) < len(workers):
+        yield "measurements", "must be of a worker each"
+
+
+def _run(run: Run) -> Iterator[Broken]:
+    if run.resumed > len(run.cases):
+        yield "resumed", f"must be {len(run.cases)} at most, as many as there are cases"
+    keys = [result.case.key for result in run.cases]
+    if len(set(keys)) < len(keys):
+        twice = next(key for key in keys if keys.count(key) > 1)
+        yield "cases", f"must be of a case each: {' in '.join(twice)} is there twice"
+    # The end may stand before the start: a clock that was put right meanwhile is no nonsense.
+    if not _is_time(run.started_at):
+        yield "started_at", "must be a time of ISO 8601"
+    if run.finished_at is not None and not _is_time(run.finished_at):
+        yield "finished_at", "must be a time of ISO 8601"
+
+
+def _is_time(text: str) -> bool:
+    try:
+        # Python 3.10 does not read the Z.
+        datetime.fromisoformat(text.replace("Z", "+00:00"))
+    except ValueError:
+        return False
+    return True
+
+
+def _placement(placement: Placement) -> Iterator[Broken]:
+    ours, everything = placement.nodes_on_provider, placement.nodes_total
+    if ours is not None and everything is not None and ours > everything:
+        yield "nodes_on_provider", "must not be above nodes_total"
+
+
+def _output(output: OutputAccuracy) -> Iterator[Broken]:
+    if output.agree is not None and output.rows is not None and output.agree > output.rows:
+        yield "agree", "must not be above rows"
+
+
+def _soak(soak: Soak) -> Iterator[Broken]:
+    if len(soak.at) != len(soak.resident_bytes):
+        yield "resident_bytes", "must have an entry for each of at"
+    if any(one > other for one, other in pairwise(soak.at)):
+        yield "at", "must be in ascending order"
+
+
+def _load(load: Load) -> Iterator[Broken]:
+    if load.answer is not None and load.answer >= len(load.tests):
+        yield "answer", f"must be the index of one of {len(load.tests)} tests"
+
+
+def _load_test(test: LoadTest) -> Iterator[Broken]:
+    if test.min_ns is not None and test.max_ns is not None and test.min_ns > test.max_ns:
+        yield "min_ns", "must not be above max_ns"
+    for percent in test.percentiles_ns:
+        if not _is_percent(percent):
+            yield "percentiles_ns", f"{percent[:40]!r} is no percentile"
+
+
+def _is_percent(text: str) -> bool:
+    try:
+        return 0 <= float(text) <= 100
+    except ValueError:
+        return False
+
+
+def _process_point(point: ProcessPoint) -> Iterator[Broken]:
+    if len(point.processes) > point.asked:
+        yield "asked", f"must be {len(point.processes)} at least, as many as there are processes"
+
+
+def _task(task: TaskAccuracy) -> Iterator[Broken]:
+    if task.better + task.worse > task.samples:
+        yield "samples", "must not be below better and worse together"
+    if (task.reference_sum is None) != (task.difference_squares is None):
+        yield "difference_squares", "must be there exactly if reference_sum is"
+
+
+def _contrast(contrast: ContrastVerdict) -> Iterator[Broken]:
+    if contrast.low is not None and contrast.high is not None and contrast.low > contrast.high:
+        yield "low", "must not be above high"
+
+
+#: What is checked of each type beside its single values.
+RELATIONS: dict[type, Callable[[Any], Iterator[Broken]]] = {
+    CaseResult: _result,
+    ContrastVerdict: _contrast,
+    Load: _load,
+    LoadTest: _load_test,
+    Measurement: _measurement,
+    OrderStatistic: _order_statistic,
+    OutputAccuracy: _output,
+    Placement: _placement,
+    ProcessPoint: _process_point,
+    Run: _run,
+    Samples: _samples,
+    Soak: _soak,
+    TaskAccuracy: _task,
+    WarmUp: _warm_up,
+}

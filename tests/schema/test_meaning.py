@@ -1,0 +1,215 @@
+"""Documents that fit the types and can't be true: each value is named with its rule."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import msgspec
+import pytest
+
+from pytest_ortbench.schema.bounds import BOUNDS, Numbers, Words, bound_of
+from pytest_ortbench.schema.document import (
+    decode_lines,
+    decode_run,
+    encode_header,
+    encode_run,
+    faults_in,
+    json_schema,
+)
+from pytest_ortbench.schema.json_schema import document_types
+from pytest_ortbench.schema.meaning import NonsenseError, faults_of
+from pytest_ortbench.schema.relations import RELATIONS
+from tests.mutations.bases import everything
+from tests.results_factory import make_run
+from tests.schema.full_run import RUN
+
+EXAMPLES = Path(__file__).parents[2] / "results" / "example"
+PLAIN = json.loads(encode_run(everything()))
+
+_FIRST = "cases.0.measurements.0"
+_SAMPLES = f"{_FIRST}.samples"
+
+
+def _put(document: Any, path: str, value: object) -> None:
+    *above, last = (int(step) if step.isdigit() else step for step in path.split("."))
+    for step in above:
+        document = document[step]
+    document[last] = value
+
+
+def _changed(changes: dict[str, object]) -> bytes:
+    document = copy.deepcopy(PLAIN)
+    for path, value in changes.items():
+        _put(document, path, value)
+    return json.dumps(document).encode()
+
+
+def _said(path: str) -> str:
+    steps = [f"[{step}]" if step.isdigit() else f".{step}" for step in path.split(".")]
+    return "$" + "".join(steps)
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.json")), ids=lambda path: path.stem)
+def test_real_documents_make_sense(path: Path) -> None:
+    assert faults_in(path.read_bytes(), str(path)) == []
+
+
+def test_built_documents_make_sense() -> None:
+    for run in (RUN, everything(), make_run()):
+        assert list(faults_of(run)) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (f"{_SAMPLES}.sum_ns", -1),
+        (f"{_SAMPLES}.sum_ns", 1),
+        (f"{_SAMPLES}.count", -5),
+        (f"{_SAMPLES}.count", 0),
+        (f"{_SAMPLES}.count", 7),
+        (f"{_SAMPLES}.count", 2**63 - 1),
+        (f"{_SAMPLES}.count", 2**63),
+        (f"{_SAMPLES}.stride", 2),
+        (f"{_SAMPLES}.durations_ns", []),
+        (f"{_SAMPLES}.min_ns", 10**12),
+        (f"{_SAMPLES}.sum_of_squares_s2", 1e-30),
+        (f"{_SAMPLES}.sum_of_squares_s2", 1e3),
+        (f"{_SAMPLES}.order_statistics", []),
+        (f"{_SAMPLES}.order_statistics.0.percent", 37.5),
+        (f"{_SAMPLES}.order_statistics.0.value_ns", -4),
+        (f"{_SAMPLES}.order_statistics.0.low_ns", 10**12),
+        (f"{_SAMPLES}.order_statistics.0.high_ns", 1),
+        (f"{_SAMPLES}.steal_ratio", 1.5),
+        (f"{_SAMPLES}.thirds_ns", [-1, 5, 2**63]),
+        (f"{_SAMPLES}.starved_blocks", 10**6),
+        (f"{_SAMPLES}.wall_ns", 2**54),
+        (f"{_FIRST}.memory.process_peak_bytes", -1),
+        (f"{_FIRST}.warm_up.total_ns", -3),
+        (f"{_FIRST}.startup.import_ns", -3),
+        ("cases.0.status", "fine"),
+        ("cases.0.status", "crash"),
+        ("cases.0.measurements", []),
+        ("cases.3.failure", None),
+        ("cases.3.failure.kind", "timeout"),
+        ("cases.3.failure.phase", "lunch"),
+        ("cases.0.wall_s", -1.0),
+        ("cases.0.case.model.parameters", 2**63),
+        ("cases.0.case.model.size_bytes", -1),
+        ("cases.0.case.model.name", "n" * 5000),
+        ("cases.0.case.batch", -1),
+        ("cases.0.placement.executed", {"CPUExecutionProvider": -1}),
+        ("cases.0.placement.nodes_on_provider", 10**6),
+        ("cases.0.accuracy.outputs.0.cosine", 7.0),
+        ("cases.0.accuracy.outputs.0.agree", 9),
+        ("cases.0.energy.windows.0.duration_ns", 0),
+        ("cases.0.energy.windows.0.energy_j", -1.0),
+        ("cases.0.profile.run_ns", 2**63 - 1),
+        ("cases.0.profile.operators.0.macs", -1),
+        ("cases.0.soak.resident_bytes", [1]),
+        ("cases.0.loads.0.answer", 1),
+        ("cases.0.loads.0.spec.percent", 101.0),
+        ("cases.0.loads.0.tests.0.percentiles_ns", {"most": 1}),
+        ("cases.0.processes.1.asked", 1),
+        ("cases.0.start_ups.trials.0.resident", 2.0),
+        ("cases.0.task.better", 101),
+        ("cases.0.task.reference_sum", None),
+        ("cases.1", PLAIN["cases"][0]),
+        ("gate.0.verdict", "fast"),
+        ("gate.0.contrasts.0.p", 1.1),
+        ("gate.0.contrasts.0.low", 0.2),
+        ("canary.durations_ns", [0]),
+        ("started_at", "yesterday"),
+        ("resumed", 9),
+        ("expected", -1),
+    ],
+)  # fmt: skip
+def test_what_can_not_be_is_refused_with_its_place(path: str, value: object) -> None:
+    data = _changed({path: value})
+    if not isinstance(value, str):
+        # The types are right, so the JSON Schema has nothing against it.
+        jsonschema.Draft202012Validator(json_schema()).validate(json.loads(data))
+    with pytest.raises(NonsenseError) as caught:
+        decode_run(data, "run.json")
+    assert caught.value.place == "run.json"
+    field = _said(path)
+    holder = field.rpartition(".")[0]
+    assert any(fault.path.startswith(holder or "$") for fault in caught.value.faults)
+    assert all(fault.rule.startswith("must") or "no percentile" in fault.rule
+               for fault in caught.value.faults)  # fmt: skip
+    assert caught.value.faults[0].path in caught.value.message
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 600
+
+
+def test_every_fault_is_named_and_the_first_stands_in_the_message() -> None:
+    changes = {f"{_SAMPLES}.sum_ns": -1, "cases.1.wall_s": -2.0, "gate.0.wall_s": -3.0}
+    with pytest.raises(NonsenseError) as caught:
+        decode_run(_changed(changes), "run.json")
+    assert [fault.path for fault in caught.value.faults] == [_said(path) for path in changes]
+    assert caught.value.message == (
+        f"makes no sense: {_said(f'{_SAMPLES}.sum_ns')} is -1, and must lie between 0 and 2^53 "
+        "(and 2 more such values)"
+    )
+
+
+def test_wrong_types_are_all_named_before_the_sense_is_looked_at() -> None:
+    document = copy.deepcopy(PLAIN)
+    document["cases"][0]["wall_s"] = "long"
+    document["cases"][0]["measurements"][0]["samples"]["thirds_ns"] = [1, 2]
+    document["gate"][0]["flags"] = {}
+    document["machine"]["stable"]["cpu"] = 3
+    document["expected"] = -1
+    del document["cases"][1]["case"]["model"]["digest"]
+    found = faults_in(json.dumps(document).encode(), "run.json")
+    assert [fault.path for fault in found] == [
+        "$.machine.stable.cpu",
+        "$.cases[0].measurements[0].samples.thirds_ns",
+        "$.cases[0].wall_s",
+        "$.cases[1].case.model.digest",
+        "$.gate[0].flags",
+    ]
+
+
+def test_a_journal_that_makes_no_sense_is_refused_and_a_torn_line_is_not() -> None:
+    run = everything()
+    lines = [encode_header(run).rstrip()]
+    lines += [msgspec.json.encode(result) for result in run.cases]
+    read, notes = decode_lines([*lines, lines[1][:500]], "journal.jsonl")
+    assert (len(read.cases), len(notes)) == (4, 1)
+    broken = json.loads(lines[1])
+    broken["measurements"][0]["samples"]["sum_ns"] = -1
+    with pytest.raises(NonsenseError, match=r"samples.sum_ns is -1"):
+        decode_lines([*lines[:1], json.dumps(broken).encode()], "journal.jsonl")
+
+
+def test_numbers_that_no_reader_takes_are_refused() -> None:
+    text = _changed({f"{_SAMPLES}.sum_ns": 123_456_789_101}).decode()
+    for token in ("NaN", "Infinity", "1e999", "1" * 5000, "1e308", "-0"):
+        with pytest.raises(Exception, match=r"run\.json: ") as caught:
+            decode_run(text.replace("123456789101", token).encode(), "run.json")
+        assert type(caught.value).__name__ in ("DocumentError", "NonsenseError")
+
+
+# The tables.
+
+
+def test_bounds_are_of_fields_that_exist() -> None:
+    kinds = document_types()
+    for kind, field in BOUNDS:
+        assert kind in kinds
+        assert field in kind.__dataclass_fields__
+    assert set(RELATIONS) <= set(kinds)
+
+
+def test_numbers_follow_their_unit() -> None:
+    kinds = {kind.__name__: kind for kind in document_types()}
+    assert bound_of(kinds["Samples"], "wall_ns", int) == Numbers(0, 2**53)
+    assert bound_of(kinds["Memory"], "process_peak_bytes", int) == Numbers(0, 2**60)
+    assert bound_of(kinds["Memory"], "peak_bytes", int) == Numbers(-(2**60), 2**60)
+    assert bound_of(kinds["Peak"], "macs_per_s", float) == Numbers(0, 1e18)
+    assert bound_of(kinds["Model"], "nodes", int) == Numbers(0, 2**63 - 1)
+    assert isinstance(bound_of(kinds["CaseResult"], "status", str), Words)
