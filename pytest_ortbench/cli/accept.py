@@ -188,7 +188,8 @@ def _judged(asked: Entry, run: Run) -> list[GateResult]:
     names |= {(result.case_id, result.runtime) for result in run.gate}
     case_ids = {case_id for case_id, _ in names}
     if not any(asked.fits(case_id, runtime, case_ids) for case_id, runtime in names):
-        models = {case_id.split("/", 1)[0] for case_id in case_ids}
+        models = {result.case.model.name for result in run.cases}
+        models |= {result.model for result in run.gate if result.model}
         raise UsageError(
             f"{asked.case!r} fits no case of {run.run_id}",
             place="ortbench accept",
