@@ -70,7 +70,36 @@ def document_page() -> str:
         ]
         fields = table(("field", "type", "may be left out", "what it is"), rows)
         blocks += [f"## {kind.__name__}", described.summary, fields]
-    return page("The run document", *blocks)
+    return page("The run document", *blocks, *_bounds())
+
+
+def _bounds() -> list[str]:
+    """What the values of a document may be, beyond their types."""
+    from pytest_ortbench.schema.bounds import BOUNDS, COUNT, LONGEST_NAME, LONGEST_TEXT, UNITS
+
+    units = [(f"`…{end}`", str(numbers)) for end, numbers in UNITS.items()]
+    own = sorted(
+        (f"`{kind.__name__}.{field}`", str(bound)) for (kind, field), bound in BOUNDS.items()
+    )
+    return [
+        "## What the values may be",
+        "A document is data, and may come from anybody. Its types alone would let it say that "
+        "minus five inferences took no time, so every reader checks what it says before it "
+        "computes with it, and refuses a document with one value that can't be: in one line that "
+        "names the place, the value and the rule. `ortbench schema RUN` names every such value. "
+        "The same rules hold on writing; a case whose result breaks one becomes a failed case.",
+        "The unit in a field's name decides, the first that fits. Other whole numbers "
+        f"{str(COUNT).removeprefix('must ')}, other numbers are any finite ones. A text has "
+        f"{LONGEST_TEXT:,} characters at most, a name {LONGEST_NAME:,}.",
+        table(("field", "rule"), units),
+        "Some fields have a rule of their own:",
+        table(("field", "rule"), own),
+        "What stands together must agree: the count, the sum, the sum of squares, the extremes "
+        "and the percentiles of samples with each other and with the durations that were kept; "
+        "the lower end of an interval lies below its upper end; a case that was measured has a "
+        "measurement, another one has a failure of its kind; each case is there once, and each of "
+        "its workers; times of day are ISO 8601.",
+    ]
 
 
 def _is_required(field: dataclasses.Field[object]) -> bool:

@@ -168,7 +168,7 @@ BOUNDS: dict[tuple[type, str], Bound] = {
     (ContrastVerdict, "margin"): Numbers(0, 1e6),
     (ContrastVerdict, "detectable"): Numbers(0, 1e12),
     (ContrastVerdict, "p"): _SHARE,
-    (MetricVerdict, "verdict"): Words((*METRIC_VERDICTS, *VERDICTS)),
+    (MetricVerdict, "verdict"): Words(tuple({**METRIC_VERDICTS, **VERDICTS})),
     (GateFinding, "slack"): Numbers(0, LARGEST_FLOAT),
     (PairedLaunch, "seed"): _WHOLE,
 }
@@ -197,7 +197,9 @@ def bound_of(kind: type, field: str, value: type) -> Bound:
 
 
 def _spelt(number: float) -> str:
-    names = {LARGEST_FLOAT: "1.8e308", -LARGEST_FLOAT: "-1.8e308", LARGEST_INT: "2^63 − 1"}
+    if number < 0:
+        return f"-{_spelt(-number)}"
+    names = {LARGEST_FLOAT: "1.8e308", LARGEST_INT: "2^63 − 1"}
     if number in names:
         return names[number]
     if isinstance(number, int) and number > 9999 and number & (number - 1) == 0:

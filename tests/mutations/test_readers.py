@@ -23,9 +23,9 @@ _SLOW = ("report", "report, of two", "plot")
 
 
 def _readers_of(seed: int) -> list[str]:
-    if _ASKED:
-        return list(READERS)
     fast = [name for name in READERS if name not in _SLOW]
+    if _ASKED:
+        return [*fast, "report", *(_SLOW[1:] if seed % 10 == 0 else [])]
     # Each of them gets at least ten documents.
     chosen = [fast[(seed + step) % len(fast)] for step in range(3)]
     return [*chosen, *(["report"] if seed % 5 == 0 else [])]
