@@ -94,26 +94,37 @@ def twins(earlier: Iterable[Model], later: Iterable[Model]) -> Twins:
     return Twins(earlier=found, doubtful=doubtful, moved_from=moved)
 
 
-def named_alike(run: Run, like: Run) -> Run:
-    """Return an older run whose models are called as in a newer one."""
-    same = twins(models_of(run).values(), models_of(like).values())
-    names = {name: same.later_name(name) for name in models_of(run)}
-    taken = {other for name, other in names.items() if other != name}
-    if not taken:
-        return run
+def later_names(earlier: Mapping[str, Model], newest: Mapping[str, Model]) -> dict[str, str]:
+    """Return what the models of a run are called in the newest of several runs, by their names.
+
+    Args:
+        earlier: Models of any of the runs.
+        newest: Models of the newest one.
+    """
+    same = twins(earlier.values(), newest.values())
+    names = {name: same.later_name(name) for name in earlier}
+    taken = {later for name, later in names.items() if later != name}
+    # Where another model of that run has the name now, one of which nothing is known has its path.
+    return {
+        name: earlier[name].path if later == name and name in taken else later
+        for name, later in names.items()
+    }
+
+
+def named_alike(run: Run, newest: Mapping[str, Model]) -> Run:
+    """Return a run whose models are called as in the newest of several runs."""
+    names = later_names(models_of(run), newest)
     return replace(
         run,
         cases=tuple(
-            replace(
-                result,
-                case=replace(
-                    result.case,
-                    model=replace(result.case.model, name=names[result.case.model.name]),
-                ),
-            )
+            replace(result, case=_called(result.case, names[result.case.model.name]))
             for result in run.cases
         ),
     )
+
+
+def _called(case: Case, name: str) -> Case:
+    return case if name == case.model.name else replace(case, model=replace(case.model, name=name))
 
 
 def _earlier(model: Model, before: Iterable[Model]) -> tuple[Twin | None, str]:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from pytest_ortbench.analysis.fleet.facts import RunFacts
     from pytest_ortbench.analysis.procurement.machines import Terms
+    from pytest_ortbench.core.model import Model
     from pytest_ortbench.report.fleet.procurement import Procurement
     from pytest_ortbench.report.fleet.view import View
 
@@ -231,7 +232,8 @@ def load_facts(
         UsageError: if one is not found, there are too many, or several names mean one run.
         DocumentError: if one can't be read.
     """
-    from pytest_ortbench.analysis.fleet.facts import reduce_run
+    from pytest_ortbench.analysis.fleet.facts import called_alike, reduce_run
+    from pytest_ortbench.analysis.same_models import later_names, models_of
     from pytest_ortbench.cli.arguments import load_run
     from pytest_ortbench.cli.selection import parse_condition, select
     from pytest_ortbench.core.errors import UsageError
@@ -244,6 +246,7 @@ def load_facts(
         )
     conditions = [parse_condition(text) for text in filters]
     found: dict[str, RunFacts] = {}
+    models: dict[str, dict[str, Model]] = {}
     for named in runs:
         name, spec = machine_and_run(named)
         run = load_run(spec, results)
@@ -252,6 +255,7 @@ def load_facts(
         if run.run_id in found:
             warn(f"note: {run.run_id} is named twice and counts once")
             continue
+        models[run.run_id] = models_of(run)
         facts = reduce_run(run, percentiles=percentiles, service=service)
         found[run.run_id] = dataclasses.replace(facts, host=name) if name else facts
     if len(found) == 1 < len(runs):
@@ -261,7 +265,10 @@ def load_facts(
             hint="Name another run; cases within one are compared by naming it once "
             "(--by=provider, --by=precision)",
         )
-    return list(found.values())
+    newest = models[max(found.values(), key=lambda facts: facts.started_at).run_id]
+    return [
+        called_alike(facts, later_names(models[run_id], newest)) for run_id, facts in found.items()
+    ]
 
 
 def machine_and_run(text: str) -> tuple[str, str]:

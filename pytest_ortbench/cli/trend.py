@@ -35,6 +35,7 @@ def command(folder: Path, plot: Path | None) -> int:
     code is 0 whatever is found.
     """
     from pytest_ortbench.analysis.history import histories, series_names
+    from pytest_ortbench.analysis.same_models import models_of, named_alike
     from pytest_ortbench.store.documents import list_runs, load
 
     runs = []
@@ -45,7 +46,8 @@ def command(folder: Path, plot: Path | None) -> int:
             runs.append(load(stored.path))
         except OrtbenchError as error:
             warn(f"note: {error}")
-    series = histories(runs)
+    newest = models_of(max(runs, key=lambda run: run.started_at)) if runs else {}
+    series = histories(named_alike(run, newest) for run in runs)
     if not series:
         warn(f"note: {folder} holds no finished run with a canary yet")
         return ExitCode.FINE

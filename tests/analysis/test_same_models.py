@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_ortbench.analysis.same_models import twins
+from pytest_ortbench.analysis.same_models import later_names, twins
 from pytest_ortbench.core.model import Model
 
 
@@ -140,3 +140,17 @@ def test_two_old_documents_pair_by_path_or_content() -> None:
 def test_a_windows_path_ends_like_any_other() -> None:
     before = old("model", "C:\\ci\\a\\model.onnx", "1")
     assert relation(before, at("a/model.onnx", "2")) == (before.path, "unproven")
+
+
+def test_older_runs_call_their_models_as_the_newest_one_does() -> None:
+    newest = {model.name: model for model in (at("a/model.onnx"), at("b/model.onnx", "2"))}
+    before = [old("model", "/ci/proj/b/model.onnx", "1"), old("gone", "/ci/proj/gone.onnx", "9")]
+    names = later_names({model.name: model for model in before}, newest)
+    assert names == {"model": "b/model", "gone": "gone"}
+
+
+def test_two_models_of_a_run_never_get_one_name() -> None:
+    before = [old("model", "/ci/p/b/model.onnx", "1"), old("p-model", "/ci/p/model.onnx", "2")]
+    newest = {"model": at("model.onnx", "2", root="/home/me")}
+    names = later_names({model.name: model for model in before}, newest)
+    assert names == {"model": "/ci/p/b/model.onnx", "p-model": "model"}

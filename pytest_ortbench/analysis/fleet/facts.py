@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from statistics import median
 
 from pytest_ortbench.analysis.judgements import barring_words
 from pytest_ortbench.analysis.summary import Summary, summarise
 from pytest_ortbench.core.case import WORKLOAD_KNOBS
 from pytest_ortbench.core.flags import FLAGS
+from pytest_ortbench.core.ids import model_part
 from pytest_ortbench.core.outcome import CaseResult, RuntimeInfo
 from pytest_ortbench.core.quantity import Quantity
 from pytest_ortbench.core.run import Run
@@ -164,6 +165,25 @@ def reduce_run(run: Run, *, percentiles: bool = False, service: bool = False) ->
             _case_facts(result, percentiles=percentiles, service=service) for result in run.cases
         ),
     )
+
+
+def called_alike(facts: RunFacts, names: Mapping[str, str]) -> RunFacts:
+    """Return a run whose models have the names that another run has for them.
+
+    Args:
+        facts: The run.
+        names: The other run's names, by those of this one.
+    """
+    cases = tuple(
+        replace(
+            case,
+            model=names[case.model],
+            case_id=model_part(names[case.model])
+            + case.case_id.removeprefix(model_part(case.model)),
+        )
+        for case in facts.cases
+    )
+    return replace(facts, cases=cases)
 
 
 def runtime_name(info: RuntimeInfo) -> str:
