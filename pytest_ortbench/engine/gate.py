@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pytest_ortbench.analysis.gate.answers import judge_answers
 from pytest_ortbench.analysis.gate.family import settle
-from pytest_ortbench.analysis.gate.looks import GO_ON, REGRESSED, Judgement, judge
+from pytest_ortbench.analysis.gate.looks import GO_ON, REGRESSED, LookVerdict, judge
 from pytest_ortbench.analysis.gate.metrics import Side, judge_metrics
 from pytest_ortbench.analysis.gate.outcome import is_nonfinite, overall, spared, with_outcome
 from pytest_ortbench.analysis.gate.rules import CaseRules
@@ -94,7 +94,7 @@ class Gate:
     on_launch: Callable[[int, int], None] | None = None
     spares_identical: bool = False
     results: dict[Key, GateResult] = field(default_factory=dict)
-    _judgements: dict[Key, Judgement] = field(default_factory=dict)
+    _judgements: dict[Key, LookVerdict] = field(default_factory=dict)
 
     def judge(
         self,
@@ -173,7 +173,7 @@ class Gate:
             judged,
         )
 
-    def _family(self, key: Key, judgement: Judgement, profile: Profile) -> int | None:
+    def _family(self, key: Key, judgement: LookVerdict, profile: Profile) -> int | None:
         """What the other cases leave of a flagged one.
 
         Returns:
@@ -181,7 +181,7 @@ class Gate:
         """
         unmeasured = max(0, self.cases - len({*self._judgements, key}))
         quiet = replace(judgement, verdict=GO_ON, p=1.0)
-        everyone: dict[Key, Judgement] = {**self._judgements, key: judgement}
+        everyone: dict[Key, LookVerdict] = {**self._judgements, key: judgement}
         everyone |= {("", str(index)): quiet for index in range(unmeasured)}
         settled = settle(everyone, profile.plan)
         if key in settled.confirmed:

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from pytest_ortbench.analysis.gate.looks import REGRESSED, Judgement, LookPlan
+from pytest_ortbench.analysis.gate.looks import REGRESSED, LookPlan, LookVerdict
 from pytest_ortbench.analysis.gate.signed_rank import smallest_p
 
 #: Probability of one false regression or more in a suite without any. At 1 % a case, 24 cases
@@ -73,7 +73,7 @@ def deciding_look(cases: int, plan: LookPlan, alpha: float = FAMILY_ALPHA) -> in
 
 
 def settle(
-    judgements: Mapping[Key, Judgement], plan: LookPlan, alpha: float = FAMILY_ALPHA
+    judgements: Mapping[Key, LookVerdict], plan: LookPlan, alpha: float = FAMILY_ALPHA
 ) -> Settled[Key]:
     """Decide about the flagged cases of a suite.
 

@@ -78,7 +78,7 @@ DEDICATED = LookPlan(margin=0.02)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judgement:
+class LookVerdict:
     """What one statistic of one case comes to.
 
     All effects are shares: 0.05 means that the contender takes 5 % longer.
@@ -108,7 +108,7 @@ class Judgement:
     next_look: int | None = None
 
 
-def judge(contrasts: Sequence[float], plan: LookPlan, *, not_before: int = 0) -> Judgement:
+def judge(contrasts: Sequence[float], plan: LookPlan, *, not_before: int = 0) -> LookVerdict:
     """Judge the launches made so far.
 
     Looks are taken in their order on the launches that each would have seen, and the first that
@@ -128,7 +128,7 @@ def judge(contrasts: Sequence[float], plan: LookPlan, *, not_before: int = 0) ->
     looks = [look for look in plan.looks if look.launches >= not_before]
     if not looks:
         raise ValueError(f"no look is left at {not_before} launches or more")
-    judgement: Judgement | None = None
+    judgement: LookVerdict | None = None
     for look in looks:
         if look.launches > len(contrasts):
             # Between looks only the estimate is told, and it decides nothing.
@@ -141,7 +141,7 @@ def judge(contrasts: Sequence[float], plan: LookPlan, *, not_before: int = 0) ->
     raise AssertionError("unreachable: the last look always decides")
 
 
-def _at_look(contrasts: Sequence[float], look: Look, plan: LookPlan) -> Judgement:
+def _at_look(contrasts: Sequence[float], look: Look, plan: LookPlan) -> LookVerdict:
     margin = math.log1p(plan.margin)
     estimate = hodges_lehmann(contrasts)
     if lower_bound(contrasts, look.alpha) > 0 and estimate >= margin:
@@ -161,12 +161,12 @@ def _describe(
     *,
     verdict: str,
     next_look: int | None = None,
-) -> Judgement:
+) -> LookVerdict:
     estimate = hodges_lehmann(contrasts)
     # By the bound that is shown: nothing depends on it but the word, and an interval wholly below
     # 1 beside "same" would contradict itself.
     improved = upper_bound(contrasts, plan.pass_alpha) < 0 and estimate <= -math.log1p(plan.margin)
-    return Judgement(
+    return LookVerdict(
         verdict=verdict,
         estimate=math.expm1(estimate),
         low=_share(lower_bound(contrasts, look.alpha)),

@@ -20,9 +20,9 @@ from pytest_ortbench.analysis.gate.looks import (
     REGRESSED,
     SHARED_FLOOR,
     SHARED_TYPICAL,
-    Judgement,
     Look,
     LookPlan,
+    LookVerdict,
     judge,
     launch_deviation,
     smallest_margin,
@@ -249,7 +249,7 @@ def _blurs(profile: Profile) -> frozenset[str]:
 
 
 def _contradicts(
-    first: Judgement, second: Judgement, name: str, profile: Profile, flags: Sequence[Flag]
+    first: LookVerdict, second: LookVerdict, name: str, profile: Profile, flags: Sequence[Flag]
 ) -> bool:
     """Whether the statistic that does not decide says the opposite, and can be believed."""
     if not profile.floor_counts:
@@ -266,7 +266,7 @@ def _contradicts(
     )
 
 
-def _word(judgement: Judgement) -> str:
+def _word(judgement: LookVerdict) -> str:
     if judgement.verdict == REGRESSED:
         return "slower"
     if judgement.verdict == PASS:
@@ -274,7 +274,7 @@ def _word(judgement: Judgement) -> str:
     return "inconclusive"
 
 
-def _why_inconclusive(judgement: Judgement, contrasts: Sequence[float], plan: LookPlan) -> str:
+def _why_inconclusive(judgement: LookVerdict, contrasts: Sequence[float], plan: LookPlan) -> str:
     deviation = launch_deviation(contrasts)
     if deviation is not None and judgement.verdict == INCONCLUSIVE:
         least = smallest_margin(deviation, plan.last.launches)
@@ -286,7 +286,7 @@ def _why_inconclusive(judgement: Judgement, contrasts: Sequence[float], plan: Lo
     return f"{judgement.launches} launches neither show nor exclude a slowdown of the margin"
 
 
-def _contrast(name: str, judgement: Judgement, margin: float) -> ContrastVerdict:
+def _contrast(name: str, judgement: LookVerdict, margin: float) -> ContrastVerdict:
     return ContrastVerdict(
         statistic=name,
         verdict=_word(judgement),

@@ -14,13 +14,13 @@ from pytest_ortbench.analysis.gate.looks import (
     DEDICATED,
     REGRESSED,
     SHARED_FLOOR,
-    Judgement,
+    LookVerdict,
     judge,
 )
 
 
-def regressed(launches: int, p: float, verdict: str = REGRESSED) -> Judgement:
-    return Judgement(verdict=verdict, estimate=0.07, low=0.02, high=0.1, p=p, launches=launches)
+def regressed(launches: int, p: float, verdict: str = REGRESSED) -> LookVerdict:
+    return LookVerdict(verdict=verdict, estimate=0.07, low=0.02, high=0.1, p=p, launches=launches)
 
 
 def test_holm_steps_down():
