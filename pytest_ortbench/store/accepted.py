@@ -7,15 +7,16 @@ read only from where the project or the command line says, never from a run docu
 from __future__ import annotations
 
 import errno
-import json
 import re
 import stat
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime
 from pathlib import Path
 
 import msgspec.toml
+import tomlkit
+from tomlkit.items import AoT, Comment, Table, Whitespace
 
 from pytest_ortbench.core.acceptance import FILE_NAME, Entry, metric_name
 from pytest_ortbench.core.errors import OrtbenchError, UsageError, did_you_mean
@@ -27,7 +28,6 @@ _TABLE = "accepted"
 _KEYS = ("case", "metric", "worse_by", "model", "until", "reason")
 _LEAST_DIGEST = 8
 _HEADER = re.compile(r"^[ \t]*\[\[[ \t]*accepted[ \t]*\]\][ \t]*(#.*)?$", re.MULTILINE)
-_ANY_HEADER = re.compile(r"^[ \t]*\[", re.MULTILINE)
 _MOST_BYTES = 1 << 20
 
 _HEAD = """\
@@ -77,12 +77,11 @@ def accept(path: Path, entries: Sequence[Entry]) -> list[Entry]:
     ends = "\r\n" if "\r\n" in text else "\n"
     text = text.replace("\r\n", "\n")
     try:
-        for entry in entries:
-            text = _with(text, entry, before)
-            before = _entries(text, path)
-    except UsageError as error:  # it could be read before: our change did not fit in
+        text = _with(text, entries)
+        after = _entries(text, path)
+    except ValueError as error:
         raise _unsafe(path) from error
-    if {replace(entry, line=0) for entry in before} != {
+    if {replace(entry, line=0) for entry in after} != {
         replace(entry, line=0) for entry in (*kept, *entries)
     }:
         raise _unsafe(path)
@@ -284,50 +283,72 @@ def _digest(table: dict[str, object], place: str) -> str:
 # -- writing ---------------------------------------------------------------------------------------
 
 
-def _with(text: str, entry: Entry, entries: Sequence[Entry]) -> str:
-    """The text with an entry in place of the one that it replaces, else at its end."""
-    block = _block(entry)
-    for old in entries:
-        if _same(old, entry):
-            if not old.line:
-                raise UsageError("its place is not known")
-            begin, end = _span(text, old.line)
-            return f"{text[:begin]}{block}{text[end:]}"
-    separated = text if not text.strip() or text.endswith("\n") else f"{text}\n"
-    return f"{separated}\n{block}" if separated.strip() else f"{separated}{block}"
+def _with(text: str, entries: Sequence[Entry]) -> str:
+    """The text with each entry in place of the one that it replaces, else at its end.
+
+    Raises:
+        ValueError: if the entries are no tables of their own.
+    """
+    document = tomlkit.parse(text if not text or text.endswith("\n") else f"{text}\n")
+    tables = document.get(_TABLE)
+    if tables is None:
+        tables = tomlkit.aot()
+        document.append(_TABLE, tables)
+        tables = document[_TABLE]
+    if not isinstance(tables, AoT):
+        raise ValueError(f"{_TABLE!r} is no array of tables")
+    for entry in entries:
+        place = next(
+            (number for number, old in enumerate(tables) if _is_about(old, entry)), len(tables)
+        )
+        written = tomlkit.table()
+        for key, value in _values(entry).items():
+            written.add(key, value)
+        if place == len(tables):
+            tables.append(written)
+            continue
+        # Blank lines and comments above the next entry belong to this table's body.
+        for item in _behind_last_key(tables[place]):
+            written.add(item)
+        header = tables[place].trivia
+        written.trivia.comment_ws, written.trivia.comment = header.comment_ws, header.comment
+        tables[place] = written
+    return document.as_string()
 
 
-def _span(text: str, line: int) -> tuple[int, int]:
-    """Where an entry begins and ends, without the comments that stand above the next one."""
-    lines = re.findall(r"[^\n]*\n|[^\n]+", text)
-    last = line - 1
-    for number in range(line, len(lines)):
-        if _ANY_HEADER.match(lines[number]):
-            break
-        if lines[number].strip() and not lines[number].lstrip().startswith("#"):
-            last = number
-    begin = sum(map(len, lines[: line - 1]))
-    return begin, begin + sum(map(len, lines[line - 1 : last + 1]))
+def _behind_last_key(table: Table) -> list[Whitespace | Comment]:
+    """The blank lines and comments behind the last key of a table."""
+    items: list[Whitespace | Comment] = []
+    for key, item in table.value.body:
+        if key is not None:
+            items = []
+        elif isinstance(item, (Whitespace, Comment)):
+            items.append(item)
+    return items
 
 
-def _block(entry: Entry) -> str:
-    values: dict[str, str] = {"case": _quoted(entry.case)}
+def _is_about(table: Mapping[str, object], entry: Entry) -> bool:
+    """Whether a table of the file is about the same case and metric as an entry."""
+    case, metric = table.get("case"), table.get("metric", "")
+    return isinstance(metric, str) and (case, metric and metric_name(metric, place="")) == (
+        entry.case,
+        entry.metric,
+    )
+
+
+def _values(entry: Entry) -> dict[str, str | date]:
+    """An entry as keys and values of its table."""
+    values: dict[str, str | date] = {"case": entry.case}
     if entry.metric:
-        values["metric"] = _quoted(entry.metric)
+        values["metric"] = entry.metric
     if entry.worse_by is not None:
-        values["worse_by"] = _quoted(f"{100 * entry.worse_by:.12g}%")
+        values["worse_by"] = f"{100 * entry.worse_by:.12g}%"
     if entry.model:
-        values["model"] = _quoted(entry.model)
+        values["model"] = entry.model
     if entry.until is not None:
-        values["until"] = entry.until.isoformat()
-    values["reason"] = _quoted(entry.reason)
-    lines = [f"[[{_TABLE}]]", *(f"{key} = {value}" for key, value in values.items())]
-    return "".join(f"{line}\n" for line in lines)
-
-
-def _quoted(text: str) -> str:
-    """A basic string of TOML: JSON's escapes are a part of its own."""
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+        values["until"] = entry.until
+    values["reason"] = entry.reason
+    return values
 
 
 def _write(path: Path, text: str) -> None:

@@ -133,14 +133,8 @@ def test_a_text_over_several_lines_is_replaced_whole(path: Path):
         '[[accepted]]\ncase = "a"\nreason = """\nfirst\n[[accepted]]\nlast"""\n\n'
         '[[accepted]]\ncase = "b"\nreason = "two"\n'
     )
-    before = path.read_text()
-    with pytest.raises(OrtbenchError) as raised:
-        accept(path, [Entry(case="a", reason="new")])
-    assert "edit it by hand" in raised.value.hint
-    assert path.read_text() == before
-    # What needs no place of another entry is added at the end.
-    accept(path, [TWO])
-    assert plain(path)[-1] == TWO
+    accept(path, [Entry(case="a", reason="new")])
+    assert plain(path) == [Entry(case="a", reason="new"), Entry(case="b", reason="two")]
 
 
 def test_entries_in_one_line_are_not_changed(path: Path):
