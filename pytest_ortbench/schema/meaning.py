@@ -14,7 +14,7 @@ from functools import lru_cache
 from itertools import islice
 
 from pytest_ortbench.core.errors import DocumentError
-from pytest_ortbench.schema.bounds import ANY, Bound, Numbers, Text, Words, bound_of
+from pytest_ortbench.schema.bounds import ANY, LONGEST_NAME, Bound, Numbers, Text, Words, bound_of
 from pytest_ortbench.schema.relations import RELATIONS
 
 #: So many faults are looked for; a reader of more has seen enough.
@@ -22,7 +22,8 @@ MOST_FAULTS = 1000
 #: A value is shown up to here.
 _SHOWN = 60
 
-_NAMES = Text(4096)
+_NAMES = Text(LONGEST_NAME)
+_SINGLE = frozenset({int, float, str})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +54,7 @@ class NonsenseError(DocumentError):
     def __init__(self, faults: tuple[Fault, ...], *, place: str) -> None:
         self.faults = faults
         others = len(faults) - 1
-        more = f" (and {others} more such values)" if others else ""
+        more = f" (and {others} more such value{'s' if others > 1 else ''})" if others else ""
         super().__init__(
             f"makes no sense: {faults[0]}{more}",
             place=place,
@@ -85,7 +86,12 @@ def faults_of(value: object, path: str = "$") -> Iterator[Fault]:
     kind: type = type(value)
     sound = True
     for name in _fields(kind):
-        for fault in _of_field(getattr(value, name), f"{path}.{name}", kind, name):
+        held = getattr(value, name)
+        of: type = type(held)
+        # Most values are single and within their bounds: nothing is spelt out for them.
+        if held is None or of is bool or (of in _SINGLE and _keeps(held, bound_of(kind, name, of))):
+            continue
+        for fault in _of_field(held, f"{path}.{name}", kind, name):
             sound = False
             yield fault
     relation = RELATIONS.get(kind)
@@ -100,8 +106,8 @@ def _fields(kind: type) -> tuple[str, ...]:
 
 
 def _of_field(value: object, path: str, owner: type, name: str) -> Iterator[Fault]:
-    kind = type(value)
-    if kind is int or kind is float or kind is str:
+    kind: type = type(value)
+    if kind in _SINGLE:
         bound = bound_of(owner, name, kind)
         if not _keeps(value, bound):
             yield Fault(path=path, value=shown(value), rule=str(bound))

@@ -32,7 +32,7 @@ _ROUNDING = 1e-6
 def _samples(samples: Samples) -> Iterator[Broken]:
     kept = len(samples.durations_ns)
     if not kept:
-        yield "durations_ns", "must hold a duration at least"
+        yield "durations_ns", "must hold at least one duration"
         return
     if samples.count < kept:
         yield "count", f"must be {kept} at least, as many as there are in durations_ns"
