@@ -16,6 +16,7 @@ from pytest_ortbench.core.energy import EnergyWindow
 from pytest_ortbench.core.flags import FLAGS
 from pytest_ortbench.core.gate import (
     METRIC_VERDICTS,
+    MODEL_RELATIONS,
     VERDICTS,
     ContrastVerdict,
     GateFinding,
@@ -161,6 +162,7 @@ BOUNDS: dict[tuple[type, str], Bound] = {
     (TaskAccuracy, "largest"): Numbers(0, LARGEST_FLOAT),
     (TaskAccuracy, "difference_squares"): Numbers(0, LARGEST_FLOAT),
     (GateResult, "verdict"): Words(tuple(VERDICTS)),
+    (GateResult, "model_relation"): Words(("", *MODEL_RELATIONS)),
     (ContrastVerdict, "verdict"): Words(tuple(VERDICTS)),
     (ContrastVerdict, "effect"): Numbers(-1, 1e12),
     (ContrastVerdict, "low"): Numbers(-1, 1e12),

@@ -82,7 +82,7 @@ def test_an_older_run_that_makes_no_sense_is_left_out_of_a_folder_of_them(
         if name == "old":
             _first_samples(document).update(sum_ns=-1)
         else:
-            document["cases"][0]["case"]["model"]["name"] = "other"
+            document["cases"][0]["case"]["batch"] = 2
         (folder / "run.json").write_text(json.dumps(document))
     result = pytester.runpytest(*QUICK, "mlp.onnx", "-k", "latency", "--ort-baseline=runs/")
     assert "INTERNALERROR" not in result.stdout.str()
