@@ -153,7 +153,7 @@ def below(each): print("below")
     result.stdout.fnmatch_lines(
         [
             "*hook of the package",
-            "each of test_latency[[]m/native/cpu/b1] in package",
+            "each of test_latency[[]*m/native/cpu/b1] in package",
             "below",
             "*package is over",
         ]
