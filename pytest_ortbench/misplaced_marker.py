@@ -29,9 +29,16 @@ class MisplacedMarkers:
         self.messages: dict[str, str] = {}
         self._idle: dict[pytest.Item, set[object]] = {}
         self._useful: set[object] = set()
+        self._is_settled = False
 
     def note(self, item: pytest.Item) -> None:
-        """Note a collected test, selected or not."""
+        """Note a collected test, selected or not.
+
+        What is made when collection is over is no test of the user: the item of a removed model
+        has the marks of those that asked for it, to be selected by.
+        """
+        if self._is_settled:
+            return
         owners: set[object] = {node for node, _ in item.iter_markers_with_node(_NAME)}
         takes = takes_case(item)
         if _is_unittest(item) and (takes or item in owners):
@@ -49,6 +56,7 @@ class MisplacedMarkers:
             if not self._useful & owners:
                 self.messages[item.nodeid] = _message(item)
         self._idle.clear()
+        self._is_settled = True
 
     def problems(self, fates: Fates) -> list[str]:
         """Those that were run and not reported as failed: marked xfail, or told otherwise."""

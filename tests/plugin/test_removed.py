@@ -143,6 +143,26 @@ def test_a_mark_of_the_tests_that_asked_for_it_selects_it(pytester: pytest.Pytes
 
 
 @pytest.mark.usefixtures("lost")
+@pytest.mark.parametrize(
+    "before",
+    ["pytestmark = pytest.mark.ortbench(limits=['latency_p50 <= 1 s'])", "pytestmark = MARKS"],
+)
+def test_a_marker_of_the_tests_that_asked_for_it_does_not_make_it_an_error(
+    pytester: pytest.Pytester, before: str
+) -> None:
+    (path,) = pytester.path.glob("test_*.py")
+    marks = "MARKS = [pytest.mark.ortbench(), pytest.mark.filterwarnings('ignore')]"
+    path.write_text(f"import pytest\n{marks}\n{before}\n{path.read_text()}")
+    result = pytester.runpytest(*QUICK, STORED)
+    result.assert_outcomes(passed=2, failed=1)
+    result.stdout.fnmatch_lines(["the model nets/gone was removed: *"])
+    write_acceptance(pytester.path, case="gone", reason="replaced by kept")
+    result = pytester.runpytest(*QUICK, STORED)
+    result.assert_outcomes(passed=3)
+    assert result.ret == pytest.ExitCode.OK
+
+
+@pytest.mark.usefixtures("lost")
 def test_the_last_failures_are_run_again_and_nothing_else(pytester: pytest.Pytester) -> None:
     arguments = [text for text in QUICK if text not in ("-p", "no:cacheprovider")]
     pytester.runpytest(*arguments, STORED).assert_outcomes(passed=2, failed=1)
