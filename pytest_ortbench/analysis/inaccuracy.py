@@ -132,7 +132,10 @@ def _checks(result: CaseResult) -> list[OutputCheck]:
 
 
 def _nonfinite(result: CaseResult) -> str:
-    """How many values are NaN or infinite: in the measured loop, else in the compared outputs."""
+    """How many values are NaN or infinite: in the measured loop, else in the compared outputs.
+
+    Else in those of the labelled samples.
+    """
     checks = _checks(result)
     worst = max(checks, key=lambda check: check.nonfinite, default=None)
     if worst is not None and worst.nonfinite:
@@ -145,6 +148,9 @@ def _nonfinite(result: CaseResult) -> str:
             if output.nonfinite
         )
     fed = max((check.nonfinite_inputs for check in checks), default=0)
+    if not text and result.task is not None and result.task.nonfinite:
+        text = f"{result.task.nonfinite} values on the {result.task.samples} labelled samples"
+        fed = result.task.nonfinite_inputs
     if not text or not fed:
         return text
     return f"{text}; the inputs hold {fed} NaN or infinite values themselves"

@@ -26,6 +26,12 @@ def _kind(name: str, severity: str, meaning: str, advice: str) -> tuple[str, Fla
 FLAGS: dict[str, FlagKind] = dict(
     (
         _kind(
+            "NONFINITE",
+            "bars",
+            "outputs hold NaN or infinity",
+            "Check the model, its inputs and the provider; nothing can be said of its accuracy.",
+        ),
+        _kind(
             "EMULATED",
             "bars",
             "kernels ran in another precision than asked",
@@ -173,12 +179,6 @@ FLAGS: dict[str, FlagKind] = dict(
             "notes",
             "the inputs of the measured runs hold NaN or infinity",
             "Look at how they were made, unless the model takes NaN for a missing value.",
-        ),
-        _kind(
-            "NONFINITE",
-            "bars",
-            "outputs hold NaN or infinity",
-            "Check the model, its inputs and the provider; nothing can be said of its accuracy.",
         ),
     )
 )

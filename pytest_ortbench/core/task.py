@@ -43,6 +43,8 @@ class TaskAccuracy:
         difference_squares: Sum of the squares of score − reference's score; likewise ``None``.
         better: Samples that scored higher than in the reference.
         worse: Samples that scored lower.
+        nonfinite: NaN and infinite values in all float outputs of the case, over all samples.
+        nonfinite_inputs: Those in all float inputs that were fed.
         reason: Why there is no score; empty otherwise.
         reference_reason: Why there is nothing to compare with; empty otherwise.
     """
@@ -57,5 +59,7 @@ class TaskAccuracy:
     difference_squares: float | None = None
     better: int = 0
     worse: int = 0
+    nonfinite: int = 0
+    nonfinite_inputs: int = 0
     reason: str = ""
     reference_reason: str = ""

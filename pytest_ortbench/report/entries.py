@@ -46,8 +46,15 @@ class Entry:
 
     @property
     def flags(self) -> tuple[str, ...]:
-        """Names of its validity flags."""
-        return tuple(flag.name for flag in self.result.flags)
+        """Names of its validity flags, those first that say most: a narrow cell cuts the others.
+
+        An earlier version may have stored them in another order.
+        """
+        names = [flag.name for flag in self.result.flags]
+        order = list(FLAGS)
+        return tuple(
+            sorted(names, key=lambda name: order.index(name) if name in FLAGS else len(order))
+        )
 
     @property
     def barred(self) -> bool:

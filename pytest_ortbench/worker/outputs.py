@@ -91,11 +91,22 @@ def check(
 
 def _nonfinite_inputs(feeds: Mapping[str, object]) -> int:
     """NaN and infinite values of the inputs that are arrays, or lists of them."""
+    return nonfinite_in(list(feeds.values()))
+
+
+def nonfinite_in(values: Sequence[object], rows: int | None = None) -> int:
+    """Count NaN and infinite values; what is no array, list or map has none that can be seen.
+
+    Args:
+        values: Outputs or inputs, as ``InferenceSession.run`` gives or takes them.
+        rows: How many leading rows of an array count, the rest being filling; ``None`` for all.
+    """
     import numpy as np
 
-    fed = [value for value in feeds.values() if isinstance(value, np.ndarray | list)]
-    floats = [leaf.values for leaf in flatten(fed) if leaf.values.dtype.kind in "fc"]
-    return sum(_look(part)[0] for values in floats for part in real_parts(values))
+    seen = [value for value in values if isinstance(value, np.ndarray | list | dict)]
+    floats = [leaf.values for leaf in flatten(seen) if leaf.values.dtype.kind in "fc"]
+    counted = [array[:rows] if array.ndim else array for array in floats]
+    return sum(_look(part)[0] for array in counted for part in real_parts(array))
 
 
 def digest(leaves: Sequence[Leaf]) -> str:

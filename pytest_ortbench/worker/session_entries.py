@@ -100,7 +100,8 @@ def _other_libraries(case: Case) -> list[Path]:
 
 
 def _unknown(key: str, version: str, libraries: Sequence[Path]) -> WorkerError:
-    near = nearest(key, _known_keys(libraries))
+    # What ends in a dot is only the beginning of keys.
+    near = nearest(key, [known for known in _known_keys(libraries) if not known.endswith(".")])
     guess = f"Did you mean {near!r}? " if near else ""
     return WorkerError(
         Failure(

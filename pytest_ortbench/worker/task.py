@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from pytest_ortbench.core.task import Dataset, TaskAccuracy
 from pytest_ortbench.worker.accuracy import Session, fitting
 from pytest_ortbench.worker.data_error import bad_data
 from pytest_ortbench.worker.labelled import Batch, Metric, digest_of, open_dataset
+from pytest_ortbench.worker.outputs import nonfinite_in
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,12 +27,16 @@ class Scores:
         values: One score a sample, in order.
         digests: Digest of each batch that was fed.
         label: What was scored, for people.
+        nonfinite: NaN and infinite values in all float outputs.
+        nonfinite_inputs: Those in all float inputs.
     """
 
     metric: str
     values: tuple[float, ...]
     digests: tuple[str, ...]
     label: str = ""
+    nonfinite: int = 0
+    nonfinite_inputs: int = 0
 
 
 def score(session: Session, dataset: Dataset, batch: int, label: str = "") -> Scores:
@@ -52,10 +57,13 @@ def score(session: Session, dataset: Dataset, batch: int, label: str = "") -> Sc
     values: list[float] = []
     digests: list[str] = []
     finite: dict[str, bool] = {}
+    nonfinite = nonfinite_inputs = 0
     for given in labelled.batches:
         digests.append(digest_of(given.feeds))
         _note_finite(finite, given.feeds)
         outputs = _run(session, given, dataset, len(values))
+        nonfinite += nonfinite_in(outputs, rows=given.samples)
+        nonfinite_inputs += nonfinite_in(list(given.feeds.values()), rows=given.samples)
         values += _scores(labelled.metric, dict(zip(names, outputs, strict=True)), given, values)
     if not values:
         raise bad_data(f"{dataset.label} gave no batch", "Give at least one labelled sample")
@@ -66,7 +74,14 @@ def score(session: Session, dataset: Dataset, batch: int, label: str = "") -> Sc
             "Look at how it was written: a mean or a scale of 0 divides by zero",
         )
     metric = labelled.name or str(getattr(labelled.metric, "name", ""))
-    return Scores(metric=metric, values=tuple(values), digests=tuple(digests), label=label)
+    return Scores(
+        metric=metric,
+        values=tuple(values),
+        digests=tuple(digests),
+        label=label,
+        nonfinite=nonfinite,
+        nonfinite_inputs=nonfinite_inputs,
+    )
 
 
 def write_scores(path: Path, scores: Scores) -> None:
@@ -99,6 +114,8 @@ def compare(scores: Scores, dataset: Dataset, reference: Path | None) -> TaskAcc
         samples=len(values),
         score_sum=math.fsum(values),
         largest=float(np.abs(values).max()),
+        nonfinite=scores.nonfinite,
+        nonfinite_inputs=scores.nonfinite_inputs,
     )
     if reference is None:
         return found
@@ -118,11 +135,8 @@ def compare(scores: Scores, dataset: Dataset, reference: Path | None) -> TaskAcc
             "It must give the same samples in the same order each time: seed what it draws",
         )
     difference = values - before
-    return TaskAccuracy(
-        dataset=found.dataset,
-        metric=found.metric,
-        samples=found.samples,
-        score_sum=found.score_sum,
+    return replace(
+        found,
         largest=max(found.largest, float(np.abs(before).max())),
         reference=label,
         reference_sum=math.fsum(before),

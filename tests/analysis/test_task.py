@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_ortbench.analysis.inaccuracy import evidence_of
+from pytest_ortbench.analysis.inaccuracy import evidence_of, judge_accuracy
 from pytest_ortbench.analysis.limits import check
 from pytest_ortbench.analysis.summary import summarise
 from pytest_ortbench.analysis.task import (
@@ -17,6 +17,7 @@ from pytest_ortbench.analysis.task import (
     paired_difference,
     student_t,
 )
+from pytest_ortbench.analysis.validity import flags_of
 from pytest_ortbench.core.judgement import Outcome
 from pytest_ortbench.core.limits import parse_limit
 from pytest_ortbench.core.outcome import Accuracy, CaseResult, OutputAccuracy
@@ -199,6 +200,19 @@ def test_a_floor_of_the_users_own_and_nan_hold_beside_labels() -> None:
     own = replace(result, case=replace(result.case, variant=variant))
     assert "floor of mine 20 dB" in evidence_of(own).wrong
     assert "3 NaN" in evidence_of(noisy(12, counted(2000, 1800, 1800), finite=False)).wrong
+
+
+def test_nan_on_labelled_samples_is_nonfinite_however_well_the_rest_is_answered() -> None:
+    task = replace(counted(2000, 1800, 1800), nonfinite=40)
+    result = noisy(120, task)
+    assert evidence_of(result).nonfinite == "40 values on the 2000 labelled samples"
+    assert judge_accuracy(result).is_bad
+    assert summarise(result).quantities["accuracy_finite"].value == 0
+    assert "NONFINITE" in {flag.name for flag in flags_of(result)}
+    given = replace(result, task=replace(task, nonfinite_inputs=3))
+    assert evidence_of(given).nonfinite.endswith(
+        "; the inputs hold 3 NaN or infinite values themselves"
+    )
 
 
 def test_limits_hold_against_the_metric_and_against_what_is_kept() -> None:

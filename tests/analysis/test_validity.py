@@ -12,7 +12,7 @@ from pytest_ortbench.analysis.samples import reduce_blocks
 from pytest_ortbench.analysis.steadiness import judge_warm_up
 from pytest_ortbench.analysis.validity import flags_of
 from pytest_ortbench.core.case import Sampling
-from pytest_ortbench.core.flags import FLAGS
+from pytest_ortbench.core.flags import FLAGS, SEVERITIES
 from pytest_ortbench.core.outcome import (
     Accuracy,
     CaseResult,
@@ -107,6 +107,13 @@ def test_flags_come_in_the_order_of_the_registry():
     result = make_result(count=5, accuracy=make_accuracy(sqnr_db=10.0))
     names = [flag.name for flag in flags_of(result)]
     assert names == ["INACCURATE", "LOW-N"]
+
+
+def test_what_bars_a_case_comes_before_what_only_informs():
+    # A narrow table shows the first flag and how many more there are.
+    order = [SEVERITIES.index(kind.severity) for kind in FLAGS.values()]
+    assert order == sorted(order)
+    assert next(iter(FLAGS)) == "NONFINITE"
 
 
 # -- precision and accuracy -------------------------------------------------------------------

@@ -83,12 +83,41 @@ def test_three_of_four_in_document_table_and_limits(pytester: pytest.Pytester, n
     assert case["case"]["dataset"] == {"path": str(pytester.path / "data.npz"), "function": ""}
 
 
-def test_the_suite_passes_with_few_labels_when_nothing_changed(
+def test_the_suite_is_skipped_where_labels_are_too_few_to_tell(
     pytester: pytest.Pytester, net: Path
 ) -> None:
     command = (net.name, "-k", "test_accuracy", *QUICK, "--ort-dataset=data.npz")
-    result = pytester.runpytest(*command, "--ort-batch-sizes=1,8")
-    result.assert_outcomes(passed=2)
+    result = pytester.runpytest(*command, "--ort-batch-sizes=1,8", "-rs")
+    result.assert_outcomes(skipped=2)
+    result.stdout.fnmatch_lines(["SKIPPED*could not be judged on labelled data: between*"])
+
+
+def test_the_suite_passes_with_enough_labels_when_nothing_changed(
+    pytester: pytest.Pytester, net: Path
+) -> None:
+    np.savez(pytester.path / "many.npz", x=np.tile(X, (150, 1)), labels=np.tile(LABELS, 150))
+    command = (net.name, "-k", "test_accuracy", *QUICK, "--ort-dataset=many.npz")
+    pytester.runpytest(*command, "--ort-batch-sizes=8").assert_outcomes(passed=1)
+
+
+def test_nan_on_a_few_labelled_samples_fails_the_suite_and_the_limit(
+    pytester: pytest.Pytester, net: Path
+) -> None:
+    rows = np.tile(X, (150, 1))
+    rows[::20, 0] = np.nan
+    np.savez(pytester.path / "many.npz", x=rows, labels=np.tile(LABELS, 150))
+    result = pytester.runpytest(
+        *(net.name, "-k", "test_accuracy or test_latency", *QUICK, "--ort-dataset=many.npz"),
+        "--ort-limits=accuracy_finite >= 1",
+    )
+    result.assert_outcomes(failed=2)
+    (case,) = cases(pytester.path).values()
+    (flag,) = [flag for flag in case["flags"] if flag["name"] == "NONFINITE"]
+    # Each NaN of a row makes the whole row of a matrix product NaN.
+    assert flag["detail"] == (
+        "90 values on the 600 labelled samples; "
+        "the inputs hold 30 NaN or infinite values themselves"
+    )
 
 
 def test_a_variant_that_answers_worse_fails_whatever_its_signal_to_noise_ratio(
@@ -154,7 +183,7 @@ def test_an_entry_point_is_scored_in_the_worker(pytester: pytest.Pytester, net: 
     result = pytester.runpytest_subprocess(
         net.name, "-k", "test_accuracy", *QUICK, "--ort-dataset=labelled.py:validation"
     )
-    result.assert_outcomes(passed=1)
+    result.assert_outcomes(skipped=1)  # four samples tell nothing
     task = cases(pytester.path)["native"]["task"]
     assert (task["metric"], task["samples"], task["score_sum"]) == ("right", 4, 3.0)
     # Once for the reference and once for the case, each in a process of its own.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 
 import pytest
@@ -225,3 +226,13 @@ def test_the_shapes_that_a_model_was_fed_are_never_cut(width: int) -> None:
 def test_what_was_left_out_can_be_left_out() -> None:
     assert "left out" in plain()
     assert "left out" not in plain(skips=False)
+
+
+def test_the_gravest_flag_is_named_in_a_narrow_cell() -> None:
+    names = ("CPU-SHARE", "RESOLUTION", "ONE-WORKER", "NONFINITE")
+    result = dataclasses.replace(
+        factory.make_result(), flags=tuple(Flag(name=name) for name in names)
+    )
+    assert "NONFINITE" in line_with(
+        render_table(factory.make_run([result]), width=80, color=False), "native/cpu/b1 "
+    )

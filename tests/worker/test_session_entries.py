@@ -67,6 +67,8 @@ def test_what_it_reads_is_confirmed(key: str, value: str) -> None:
         ("acme.speed", ""),
         ("ep.acme.speed", ""),
         ("mlas.use_lut_gem", "mlas.use_lut_gemm"),
+        ("ep.cuda.foo", "-"),
+        ("ep.cuda", "-"),
         ("session.disable_prepacking ", "session.disable_prepacking"),
         ("session.of_a_later_version", ""),
     ],
@@ -81,7 +83,10 @@ def test_what_nobody_reads_is_refused(key: str, near: str) -> None:
     assert failure.message == (
         f"ONNX Runtime {onnxruntime.__version__} does not know the session option {key!r}"
     )
-    if near:
+    if near == "-":
+        # The beginning of keys, as ``ep.cuda.``, is none.
+        assert ".'?" not in failure.hint
+    elif near:
         assert failure.hint.startswith(f"Did you mean {near!r}?")
 
 

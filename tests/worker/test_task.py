@@ -133,6 +133,27 @@ def test_a_row_with_nan_is_no_class(npz: Save) -> None:
     assert score(identity(), npz(x=x, labels=LABELS), 4).values == (0.0, 1.0, 1.0, 0.0)
 
 
+def test_nan_and_infinity_on_labelled_samples_are_counted(npz: Save, script: Save) -> None:
+    x = X.copy()
+    x[0, 0], x[3] = np.nan, np.inf
+    found = score(identity(), npz(x=x, labels=LABELS), 2)
+    assert (found.nonfinite, found.nonfinite_inputs) == (4, 4)
+    # What only fills the last batch up is no sample.
+    assert score(identity(3), npz(x=x, labels=LABELS), 3).nonfinite == 4
+    roots = cpu_session(
+        serialised(
+            [helper.make_node("Sqrt", ["x"], ["logits"])],
+            [value("x", FLOAT, ["N", 3])],
+            [value("logits", FLOAT, ["N", 3])],
+            {},
+        )
+    )
+    compared = compare(score(roots, npz(x=-X, labels=LABELS), 4), npz(x=-X, labels=LABELS), None)
+    assert (compared.nonfinite, compared.nonfinite_inputs) == (9, 0)
+    own_metric = script("return [({'x': X}, Y)], lambda outputs, labels: 1.0")
+    assert score(identity(), own_metric, 4).nonfinite == 0
+
+
 def test_floats_and_integers_are_fed_in_the_widths_of_the_model(npz: Save) -> None:
     found = score(identity(), npz(x=X.astype(np.float64), labels=LABELS.astype(np.int32)), 2)
     assert sum(found.values) == 3
