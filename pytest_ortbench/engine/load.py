@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import time
 from collections.abc import Callable, Sequence
@@ -12,6 +13,7 @@ from pytest_ortbench.analysis.load_plan import FIRST_PROBE, LoadPlan, plan_load
 from pytest_ortbench.analysis.summary import summarise
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.errors import UsageError, WorkerError
+from pytest_ortbench.core.ids import model_of
 from pytest_ortbench.core.load import Load, LoadSpec, LoadTest
 from pytest_ortbench.core.load_spec import parse_load
 from pytest_ortbench.core.outcome import CaseResult
@@ -25,6 +27,9 @@ from pytest_ortbench.schema.pass_questions import PutUnderLoad
 #: bound, and so much of the test: whatever came later, no percentile from p90 on could be kept.
 _BACKLOG_S, _BACKLOG_BOUNDS, _BACKLOG_SHARE = 2.0, 10.0, 0.2
 
+
+#: Characters of the name of a folder of logs.
+_LONGEST_NAME = 120
 
 #: The reason of what Ctrl-C ended: it is measured when the run is resumed.
 INTERRUPTED = "interrupted before it was over"
@@ -113,7 +118,12 @@ def _capacity(result: CaseResult) -> float | None:
 
 
 def _file_name(text: str) -> str:
-    return "".join(c if c.isalnum() or c in "-.+" else "_" for c in text)[:120]
+    name = "".join(c if c.isalnum() or c in "-.+" else "_" for c in text)
+    if len(name) <= _LONGEST_NAME and "/" not in model_of(text):
+        return name
+    # Without slashes, or cut, two models may read alike.
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    return f"{name[9 - _LONGEST_NAME :]}-{digest}"
 
 
 def _single(load: Load, plan: LoadPlan, worker: Worker, logs: str) -> Load:

@@ -152,7 +152,8 @@ class _Table:
         title = self._plain(group.model.name)
         about = self._plain(legend.model_line(group.entries))
         line = Text()
-        line.append(_shortened(title, self.width, self.mark), "bold cyan")
+        # A path differs from others at its end.
+        line.append(_shortened(title, self.width, self.mark, middle=True), "bold cyan")
         beside = line.cell_len + GAP + cell_len(about) <= self.width
         if about and beside:
             line.append(" " * GAP + about, "dim")

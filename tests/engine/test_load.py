@@ -247,6 +247,22 @@ def test_logs_of_each_test_get_a_folder_of_their_own() -> None:
     assert folders[0].endswith("/peak_p99_50ms/1")
 
 
+def test_logs_of_models_that_read_alike_are_kept_apart() -> None:
+    folders = set()
+    for name in ("a/net", "a_net", "b/a/net", f"{'x' * 200}/net", f"{'y' * 200}/net"):
+        launcher = Loaded(up_to(83.0))
+        result = result_of()
+        case = replace(
+            result.case,
+            model=replace(result.case.model, name=name),
+            sampling=replace(result.case.sampling, load_logs="/kept"),
+        )
+        measure_loads(replace(result, case=case), ("offline",), launcher)
+        folders |= {asked.keep_logs.split("/")[2] for asked in launcher.asked}
+    assert len(folders) == 5
+    assert all(len(folder) <= 120 for folder in folders)
+
+
 def matrix_product(path: Path) -> Case:
     """A product of some ten milliseconds on one thread."""
     weight = np.linspace(-1, 1, 1024 * 1024, dtype=np.float32).reshape(1024, 1024)
