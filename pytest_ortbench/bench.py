@@ -40,6 +40,7 @@ class Bench:
 
     def __init__(self, config: pytest.Config) -> None:
         from pytest_ortbench.fates import Fates
+        from pytest_ortbench.marked_limits import MarkedLimits
         from pytest_ortbench.misplaced_marker import MisplacedMarkers
         from pytest_ortbench.options import read_options
 
@@ -57,6 +58,7 @@ class Bench:
         self.remarks: list[str] = []
         self.fates = Fates()
         self.misplaced = MisplacedMarkers()
+        self.marked_limits = MarkedLimits()
         self.ran = False
         self._ended: set[tuple[str, str]] = set()
 
@@ -108,7 +110,9 @@ class Bench:
         for item, planned in ours:
             asked = () if planned.case.key in self.planned else self.asked_limits.of(planned)
             self.planned.setdefault(planned.case.key, planned)
-            limits = (*self.collection.limits_of(item), *asked)
+            marked = self.collection.limits_of(item)
+            self.marked_limits.note(item.nodeid, marked)
+            limits = (*marked, *asked)
             self.limits += limits
             if self.gating is not None:
                 limits += self.gating.limits_of(planned)

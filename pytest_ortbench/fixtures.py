@@ -292,6 +292,7 @@ class OrtBench:
         _ = self.result
         self._check_stages()
         outcomes = self.hold(self._limits) if self._limits else []
+        self._bench.marked_limits.held(item.nodeid)
         broken = [each.judgement.reason for each in outcomes if not each.judgement.is_good]
         problems = ["\n".join(("limits exceeded", *(f"  {line}" for line in broken)))]
         problems = (problems if broken else []) + self._misplaced()

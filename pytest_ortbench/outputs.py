@@ -28,6 +28,8 @@ def collection_lines(bench: Bench) -> list[str]:
     if not bench.planned:
         gate_notes = bench.gating.notes if bench.gating is not None else []
         notes = [f"ortbench: {note}" for note in (*bench.collection.notes, *gate_notes)]
+        if not bench.collection.complete:
+            return notes  # an error ended it, which is what pytest says
         return [f"ortbench: {_no_case(bench)}", *notes, *_skip_lines(bench)]
     from pytest_ortbench.launch.installed import installed
 

@@ -47,4 +47,5 @@ def settle(bench: Bench) -> bool:
         problems.append(f"no case was measured: {bench.collection.why_no_case}")
     bench.errors += problems
     bench.remarks += [*bench.judging.remarks(), *bench.asked_limits.remarks()]
+    bench.remarks += bench.marked_limits.remarks(bench.fates)
     return bool(problems)

@@ -245,7 +245,7 @@ def _write(path: Path, entries: Sequence[Entry]) -> int:
 def _limits(entry: Entry) -> str:
     limits = []
     if entry.worse_by is not None:
-        limits.append(f"up to {100 * entry.worse_by:g} % worse")
+        limits.append(f"up to {100 * entry.worse_by:.12g} % worse")
     if entry.model:
         limits.append(f"for the model file {entry.model}…")
     if entry.until is not None:
@@ -274,7 +274,7 @@ def _rows(entries: Iterable[Entry], day: date) -> Iterator[list[str]]:
         if entry.model:
             what = f"file {entry.model}…"
         if entry.worse_by is not None:
-            what = f"{100 * entry.worse_by:g} % worse"
+            what = f"{100 * entry.worse_by:.12g} % worse"
         yield [
             entry.case,
             entry.metric or "everything",

@@ -136,7 +136,12 @@ class Against:
             check_specs((value,), place=_PLACE)
             request = replace(request, providers=(value,))
         planner = self.planner_of(value) if kind == "runtime" else self.planner
-        entries = self.offered(planner.plan(request)).entries
+        try:
+            plan = planner.plan(request)
+        except UsageError as error:
+            # All else was planned already, for the contender: what is wrong is what differs.
+            raise UsageError(error.message, place=_PLACE, hint=error.hint) from error
+        entries = self.offered(plan).entries
         if kind == "precision":
             # Beside ``native`` a plan holds the variants that a model has of its own.
             entries = tuple(entry for entry in entries if entry.case.variant.precision == value)

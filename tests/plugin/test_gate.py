@@ -241,7 +241,9 @@ def test_option_and_provider_sides(
         ("--ort-against=model:", "'model:' names none"),
         ("--ort-against=option:x", "'option:x' has no value"),
         ("--ort-against=git:nowhere", "there is no revision 'nowhere' here"),
-        ("--ort-against=model:gone.onnx", "gone.onnx"),
+        ("--ort-against=model:gone.onnx", "--ort-against: 'gone.onnx' is no file"),
+        ("--ort-against=provider:gpuu", "--ort-against: 'gpuu' is not a known"),
+        ("--ort-against=precision:fp61", "--ort-against: 'fp61'"),
         ("--ort-gate=latency:zzz", "--ort-gate: 'zzz'"),
         ("--ort-gate=latenzy:3%", "Did you mean 'latency'?"),
         ("--ort-gate=latency_p99:3%", "can't be gated by how much worse it got"),
@@ -256,6 +258,7 @@ def test_wrong_values_are_one_line(pytester: pytest.Pytester, argument: str, mes
     text = result.stderr.str() + result.stdout.str()
     assert message in text
     assert "Traceback" not in text
+    assert "no case to measure" not in text
 
 
 def git(folder: Path, *arguments: str) -> None:

@@ -327,3 +327,35 @@ def test_limits_of_a_project_are_said_and_not_insisted_on_in_a_run_of_other_test
     result.stdout.fnmatch_lines(
         [f"ortbench: *: no case was held to '{limit}': 1 case collected, all deselected"]
     )
+
+
+@pytest.mark.parametrize(
+    ("body", "options", "fate"),
+    [
+        ("@pytest.mark.skip\n{test} pass", (), "skipped"),
+        ("{test} pytest.skip('no')", (), "skipped"),
+        ("@pytest.mark.xfail(run=False)\n{test} pass", (), "failed as expected (xfail)"),
+        ("@pytest.mark.xfail\n{test} assert 0", (), "failed as expected (xfail)"),
+        ("def test_before(): assert 0\n{test} pass", ("-x",), "did not run"),
+        ("{test} assert 0", (), ""),
+        ("{test} pass", (), ""),
+    ],
+)
+def test_limits_of_a_marker_that_were_not_judged_are_said(
+    pytester: pytest.Pytester,
+    model_file: ModelFile,
+    drawn_numbers: None,
+    body: str,
+    options: tuple[str, ...],
+    fate: str,
+) -> None:
+    model_file("new.onnx")
+    mark = "pytest.mark.ortbench(models='new.onnx', limits=['latency_p50 <= 1 s'])"
+    test = "def test_marked(ortbench):"
+    path = pytester.makepyfile(f"import pytest\npytestmark = {mark}\n{body.format(test=test)}")
+    result = pytester.runpytest_inprocess(*QUICK, *options)
+    left = [line for line in result.outlines if line.startswith("ortbench: limits of a marker")]
+    nodeid = f"{path.name}::test_marked[new/native/cpu/b1]"
+    assert left == (
+        [f"ortbench: limits of a marker were not judged: {nodeid} {fate}"] if fate else []
+    )

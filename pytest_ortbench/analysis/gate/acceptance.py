@@ -197,4 +197,5 @@ def acceptance_text(finding: GateFinding) -> str:
 
 def _percent(share: float) -> str:
     """``22 %``, as people write it into the file."""
-    return f"{100 * share:.3g} %"
+    percent = 100 * share
+    return f"{percent:.0f} %" if percent >= 1000 else f"{percent:.3g} %"

@@ -6,7 +6,7 @@ from datetime import date
 
 import pytest
 
-from pytest_ortbench.analysis.gate.acceptance import Acceptances
+from pytest_ortbench.analysis.gate.acceptance import Acceptances, acceptance_text
 from pytest_ortbench.analysis.gate.rules import parse_rules
 from pytest_ortbench.analysis.gate.stored import gate_runs
 from pytest_ortbench.core.acceptance import Entry
@@ -140,3 +140,8 @@ def test_every_metric_that_a_gate_judges_can_be_accepted():
     entries = [entry(metric) for metric in about]
     assert len(accepted(judged, *entries[:2]).failures) == 1
     assert accepted(judged, *entries).failures == ()
+
+
+def test_a_large_share_is_written_out() -> None:
+    (finding,) = accepted(result(SIZE), entry(worse_by=13.69)).findings
+    assert acceptance_text(finding).startswith("model_size accepted up to 1369 % worse")
