@@ -187,10 +187,12 @@ def _minimal(hint: Any) -> Any:
 
 def _fill(made: Grown, place: Place, value: Any) -> bool:
     """Put a value there if the document stays valid."""
-    before = _at(made.document, place)
+    holder = _at(made.document, place[:-1])
+    before = copy.deepcopy(holder)
     _put(made.document, place, value)
     if decoded(made.document) is None:
-        _put(made.document, place, before)
+        holder.clear()
+        holder.update(before) if isinstance(holder, dict) else holder.extend(before)
         return False
     made.fillings[place] = copy.deepcopy(value)
     return True
