@@ -143,7 +143,13 @@ def _show(case: Case, found: NodeErrors, top: int) -> None:
     if broken:
         say(
             f"the reference itself gives NaN, first at {broken[0]!r} (in {len(broken)} of "
-            f"{len(found.nodes)} nodes): only its numbers are compared; look at its weights"
+            f"{len(found.nodes)} nodes): only its numbers are compared; look at its weights "
+            "and at what is fed"
+        )
+    if case.model.random_ops:
+        say(
+            f"the graph draws random numbers ({', '.join(case.model.random_ops)}): what these nodes "
+            "make, and what is computed from it, says nothing of the precision"
         )
     if found.unmatched:
         have = "1 node has" if found.unmatched == 1 else f"{found.unmatched} nodes have"

@@ -64,6 +64,22 @@ def test_weights_that_are_no_numbers_are_said(model: Path) -> None:
     assert "the reference itself gives NaN, first at 'clamped' (in 1 of 2 nodes)" in text
 
 
+def test_a_graph_that_draws_random_numbers_does_not_blame_the_precision() -> None:
+    graph = helper.make_graph(
+        [
+            helper.make_node("RandomNormalLike", ["x"], ["n"], name="noise"),
+            helper.make_node("Add", ["x", "n"], ["y"], name="add"),
+        ],
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N", 32])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["N", 32])],
+    )
+    opsets = [helper.make_opsetid("", 13)]
+    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), "noisy.onnx")
+    _, text, _ = call("noisy.onnx", "--precision=fp16")
+    assert "the graph draws random numbers (RandomNormalLike)" in text
+
+
 def test_nodes_in_branches_are_said_not_to_be_compared(tmp_path: Path) -> None:
     weight = np.random.default_rng(0).standard_normal((32, 32)).astype(np.float32)
     branches = [
