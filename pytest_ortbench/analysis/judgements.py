@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pytest_ortbench.analysis.inaccuracy import judge_accuracy
 from pytest_ortbench.analysis.steadiness import WARM_UP, judge_warm_up
 from pytest_ortbench.analysis.task import judge_task
+from pytest_ortbench.core.flags import FLAGS
 from pytest_ortbench.core.judgement import Judgement
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.placement import judge_placement
@@ -40,6 +41,13 @@ def barring_words(judgements: Sequence[Judgement]) -> str:
         f"{one.of}: {one.reason}"
         for one in judgements
         if one.is_unjudged or (one.is_bad and one.of != WARM_UP)
+    )
+
+
+def is_barred(result: CaseResult, judgements: Sequence[Judgement]) -> bool:
+    """Whether a judgement or a flag keeps a case out of every ranking."""
+    return bool(barring_words(judgements)) or any(
+        flag.name in FLAGS and FLAGS[flag.name].severity == "bars" for flag in result.flags
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from pytest_ortbench.analysis.judgements import is_barred
 from pytest_ortbench.analysis.summary import Summary, summarise
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.outcome import CaseResult
@@ -31,6 +32,7 @@ class ScalingPoint:
         peak_rss: Rise of the resident size at its peak, in bytes; ``None`` if not read.
         efficiency: Throughput over that of the first point, divided by how many times more callers
             there are: 1 is perfect.
+        barred: Whether a judgement or a flag keeps the case out of every ranking.
     """
 
     sessions: int
@@ -43,6 +45,7 @@ class ScalingPoint:
     cpu_s: float | None
     peak_rss: float | None
     efficiency: float
+    barred: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +117,7 @@ def _points(pairs: Iterable[tuple[CaseResult, Summary]]) -> tuple[ScalingPoint, 
             cpu_s=_value(summary, "cpu_per_inference"),
             peak_rss=_value(summary, "peak_rss"),
             efficiency=rate.value / first / (result.case.callers / fewest),
+            barred=is_barred(result, summary.judgements),
         )
         for result, summary, rate in rated
     )

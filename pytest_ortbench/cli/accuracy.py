@@ -148,8 +148,8 @@ def _show(case: Case, found: NodeErrors, top: int) -> None:
         )
     if case.model.random_ops:
         say(
-            f"the graph draws random numbers ({', '.join(case.model.random_ops)}): what these nodes "
-            "make, and what is computed from it, says nothing of the precision"
+            f"the graph draws random numbers ({', '.join(case.model.random_ops)}): what these "
+            "nodes make, and what is computed from it, says nothing of the precision"
         )
     if found.unmatched:
         have = "1 node has" if found.unmatched == 1 else f"{found.unmatched} nodes have"

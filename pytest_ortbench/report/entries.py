@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from pytest_ortbench.analysis.judgements import barring_words
+from pytest_ortbench.analysis.judgements import is_barred
 from pytest_ortbench.analysis.peaks import with_shared_peaks
 from pytest_ortbench.analysis.rows import Cell, row
 from pytest_ortbench.analysis.summary import Summary, summarise
@@ -59,9 +59,7 @@ class Entry:
     @property
     def barred(self) -> bool:
         """Whether a flag keeps it out of every ranking."""
-        return bool(barring_words(self.summary.judgements)) or any(
-            name in FLAGS and FLAGS[name].severity == "bars" for name in self.flags
-        )
+        return is_barred(self.result, self.summary.judgements)
 
     def quantity(self, metric: str) -> Quantity | None:
         """Return the number of a metric, ``None`` where it was not measured."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pytest_ortbench.analysis.judgements import is_barred, judgements_of
 from pytest_ortbench.analysis.processes import ProcessScaling, process_scaling
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.run import Run
@@ -35,7 +36,9 @@ def _table(result: CaseResult, case: str) -> PassTable:
     points = process_scaling(result)
     measured = [point for point in points if not point.reason]
     title = one_line(f"processes of {case}")
-    if measured:
+    if measured and is_barred(result, judgements_of(result)):
+        title += ": not ranked"
+    elif measured:
         best = max(measured, key=lambda point: point.rate)
         count = f"{best.processes} process{'es' if best.processes != 1 else ''}"
         title += f": highest throughput {format_amount(best.rate, '1/s')} with {count}"

@@ -36,8 +36,11 @@ def scaling_lines(run: Run, *, encoding: str = "utf-8") -> list[str]:
 
 
 def _heading(scaling: Scaling, *, runtime: bool) -> str:
-    best = max(scaling.points, key=lambda point: point.throughput.value)
     where = f"+{scaling.runtime}" if runtime else ""
+    ranked = [point for point in scaling.points if not point.barred]
+    if not ranked:
+        return f"{one_line(scaling.name)}{where}: nothing can be ranked"
+    best = max(ranked, key=lambda point: point.throughput.value)
     return (
         f"{one_line(scaling.name)}{where}: highest throughput {_rate(best)} with "
         f"{_count(best.sessions, 'session')} of {_count(best.concurrency, 'caller')}{_how(best)}"

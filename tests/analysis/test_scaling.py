@@ -9,7 +9,7 @@ import pytest
 from pytest_ortbench.analysis.rows import row
 from pytest_ortbench.analysis.scaling import scalings, total_threads
 from pytest_ortbench.analysis.summary import summarise
-from pytest_ortbench.core.outcome import CaseResult
+from pytest_ortbench.core.outcome import CaseResult, Flag
 from pytest_ortbench.report.scaling import scaling_lines
 from tests.results_factory import make_case, make_result, make_run
 
@@ -52,6 +52,16 @@ def test_efficiency_is_of_what_as_many_single_callers_would_do() -> None:
     )
     assert [point.total_threads for point in scaling.points] == [2, 3, 5]
     assert [point.cpu_s for point in scaling.points] == pytest.approx([1e-4] * 3, rel=1e-3)
+
+
+def test_what_may_not_be_ranked_has_no_highest_throughput() -> None:
+    nan = (Flag(name="NONFINITE", detail="64 values in the first run"),)
+    broken = [replace(result, flags=nan) for result in SEEN]
+    assert scaling_lines(make_run(broken))[1].endswith(": nothing can be ranked")
+    one_broken = [broken[0], *SEEN[1:]]
+    assert scaling_lines(make_run(one_broken))[1].endswith(
+        ": highest throughput 5.17 k/s with 1 session of 2 callers"
+    )
 
 
 def test_sessions_have_their_own_threads() -> None:

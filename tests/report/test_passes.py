@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pytest_ortbench.core.case import Runtime
-from pytest_ortbench.core.outcome import CaseResult
+from pytest_ortbench.core.outcome import CaseResult, Flag
 from pytest_ortbench.core.processes import OneOfSeveral, ProcessPoint
 from pytest_ortbench.core.samples import Samples
 from pytest_ortbench.core.soak import Soak
@@ -112,6 +112,14 @@ def test_processes_at_a_time() -> None:
     [row] = table.rows
     assert (row[0], row[1], row[2], row[3], row[6]) == ("2", "4", "500", "100 %", "6.00 MB")
     assert table.remarks == ("4 processes: out_of_memory: it is full",)
+
+
+def test_processes_of_a_case_that_may_not_be_ranked() -> None:
+    nan = (Flag(name="NONFINITE", detail="64 values in the first run"),)
+    run = replace(RUN, cases=tuple(replace(result, flags=nan) for result in RUN.cases))
+    [table] = [table for table in pass_tables(run) if table.title.startswith("processes of")]
+    assert table.title.endswith(": not ranked")
+    assert [row[2] for row in table.rows] == ["500"]
 
 
 def test_rates_of_processes_have_one_unit() -> None:
