@@ -112,6 +112,7 @@ class Bench:
             self.planned.setdefault(planned.case.key, planned)
             marked = self.collection.limits_of(item)
             self.marked_limits.note(item.nodeid, marked)
+            self.misplaced.check_axes(item)
             limits = (*marked, *asked)
             self.limits += limits
             if self.gating is not None:

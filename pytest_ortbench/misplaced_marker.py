@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
 _NAME = "ortbench"
 
+#: Keywords of the marker that are read when a test runs; all others make its cases.
+_READ_LATE = frozenset({"limits", "gate"})
+
 
 class MisplacedMarkers:
     """Knows the tests whose marker has no effect.
@@ -30,6 +33,7 @@ class MisplacedMarkers:
         self._idle: dict[pytest.Item, set[object]] = {}
         self._useful: set[object] = set()
         self._is_settled = False
+        self._written: dict[str, list[pytest.Mark]] = {}
 
     def note(self, item: pytest.Item) -> None:
         """Note a collected test, selected or not.
@@ -45,6 +49,7 @@ class MisplacedMarkers:
             self.messages[item.nodeid] = _message(item)
         elif takes:
             self._useful |= owners
+            self._written[item.nodeid] = _written_on(item)
         elif item in owners:
             self.messages[item.nodeid] = _message(item)
         elif owners:
@@ -58,6 +63,21 @@ class MisplacedMarkers:
         self._idle.clear()
         self._is_settled = True
 
+    def check_axes(self, item: pytest.Item) -> None:
+        """Note a selected test whose marker names axes where its cases were made already."""
+        written = self._written.get(item.nodeid)
+        if written is None:
+            return
+        late = [mark for mark in _own_marks(item) if mark not in written]
+        axes = sorted({name for mark in late for name in mark.kwargs} - _READ_LATE)
+        if axes:
+            self.messages[item.nodeid] = (
+                f"{item.nodeid}: {', '.join(axes)} of an ortbench marker that stands on a "
+                "parameter, or was added after collection, count for nothing: the cases were made "
+                "before. "
+                "Set the marker on the function, its class or its module"
+            )
+
     def problems(self, fates: Fates) -> list[str]:
         """Those that were run and not reported as failed: marked xfail, or told otherwise."""
         return [
@@ -65,6 +85,17 @@ class MisplacedMarkers:
             for nodeid, message in self.messages.items()
             if fates.expected_to_fail(nodeid) and nodeid not in fates.failed
         ]
+
+
+def _own_marks(item: pytest.Item) -> list[pytest.Mark]:
+    return [mark for mark in item.own_markers if mark.name == _NAME]
+
+
+def _written_on(item: pytest.Item) -> list[pytest.Mark]:
+    """The markers of a test's function, without those of its parameters."""
+    callspec = getattr(item, "callspec", None)
+    of_parameters = () if callspec is None else callspec.marks
+    return [mark for mark in _own_marks(item) if mark not in of_parameters]
 
 
 def takes_case(item: pytest.Item) -> bool:

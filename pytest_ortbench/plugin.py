@@ -199,6 +199,12 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
         case = taken_by(pyfuncitem)  # only now: the body may have asked for it
         if case is not None:
             case.finish(pyfuncitem)
+        elif planned_of(pyfuncitem) is not None:
+            pytest.fail(
+                f"{pyfuncitem.nodeid}: nothing was measured: another fixture is called 'ortbench', "
+                "and does not take the plugin's. Give it another name",
+                pytrace=False,
+            )
     except pytest.skip.Exception:
         case = taken_by(pyfuncitem)
         if case is not None:

@@ -141,3 +141,51 @@ def test_a_marker_on_something_that_is_no_function(pytester: pytest.Pytester) ->
     result = pytester.runpytest(*QUICK)
     result.assert_outcomes(errors=1)
     result.stdout.fnmatch_lines(["*works on test functions of Python only, not on a Item"])
+
+
+ON_A_PARAMETER = """
+@pytest.mark.parametrize("n", [pytest.param(1, marks=pytest.mark.ortbench({keyword})), 2])
+@M
+def test_it(ortbench, n): pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("keyword", "errors"),
+    [("models='other.onnx'", 1), ("batch_sizes=[4]", 1), ("limits=['latency_p50 <= 1 s']", 0)],
+)
+def test_axes_on_a_parameter_are_an_error_and_limits_count(
+    pytester: pytest.Pytester, keyword: str, errors: int
+) -> None:
+    pytester.makepyfile(HEAD + ON_A_PARAMETER.replace("{keyword}", keyword))
+    result = pytester.runpytest(*QUICK)
+    result.assert_outcomes(passed=2 - errors, errors=errors)
+    if errors:
+        axis = keyword.partition("=")[0]
+        result.stdout.fnmatch_lines([f"*{axis} of an ortbench marker that stands on a parameter*"])
+
+
+def test_axes_that_are_added_after_collection_are_an_error(pytester: pytest.Pytester) -> None:
+    pytester.makeconftest(
+        """
+        import pytest
+
+        def pytest_collection_modifyitems(items):
+            for item in items:
+                item.add_marker(pytest.mark.ortbench(models="other.onnx"))
+        """
+    )
+    pytester.makepyfile(f"{HEAD}@M\ndef test_it(ortbench): pass")
+    pytester.runpytest(*QUICK).assert_outcomes(errors=1)
+
+
+def test_another_fixture_of_the_same_name_measures_nothing_and_fails(
+    pytester: pytest.Pytester,
+) -> None:
+    body = "@pytest.fixture\ndef ortbench({}): return 5\n@M\ndef test_it(ortbench): pass"
+    pytester.makepyfile(HEAD + body.format(""))
+    result = pytester.runpytest(*QUICK)
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*nothing was measured: another fixture is called 'ortbench'*"])
+    pytester.makepyfile(HEAD + body.format("ortbench"))
+    pytester.runpytest(*QUICK).assert_outcomes(passed=1)
