@@ -74,8 +74,7 @@ class MisplacedMarkers:
             self.messages[item.nodeid] = (
                 f"{item.nodeid}: {', '.join(axes)} of an ortbench marker that stands on a "
                 "parameter, or was added after collection, count for nothing: the cases were made "
-                "before. "
-                "Set the marker on the function, its class or its module"
+                "before. Set the marker on the function, its class or its module"
             )
 
     def problems(self, fates: Fates) -> list[str]:
