@@ -287,8 +287,8 @@ def fixture_page() -> str:
         "`@pytest.mark.ortbench(…)` wins over options and ini keys for what it names. The "
         "test must take the fixture: as an argument, by `usefixtures`, or through another fixture; "
         "else it is an error. A marker of a class or a module is for those of its tests that take "
-        "it. On a parameter (`pytest.param(…, marks=…)`) only `limits` and `gate` count; axes there "
-        "are an error. `unittest.TestCase` is not supported.",
+        "it. On a parameter (`pytest.param(…, marks=…)`) only `limits` and `gate` count; axes "
+        "there are an error. `unittest.TestCase` is not supported.",
         table(("keyword", "meaning"), keywords),
         "## What a test reads",
         table(("of `ortbench`", "what it is"), [_member(OrtBench, name) for name in members]),
