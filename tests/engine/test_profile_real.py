@@ -17,6 +17,7 @@ from pytest_ortbench.core.profile import OperatorProfile
 from pytest_ortbench.engine.passes import profile_case
 from pytest_ortbench.engine.planning import Planner
 from pytest_ortbench.launch.launcher import ProcessLauncher
+from pytest_ortbench.launch.machine import fingerprint
 from pytest_ortbench.plan.request import PlanRequest
 from pytest_ortbench.worker.inputs import make_feeds
 from pytest_ortbench.zoo.arithmetic import count_file
@@ -143,7 +144,10 @@ def test_the_top_three_and_their_shares_are_those_of_its_own_raw_profile(
 def test_nothing_of_it_is_uncounted_and_the_file_agrees(
     detector: Profiled, once: tuple[OperatorProfile, Path]
 ) -> None:
-    """Channels are padded to the width of the CPU's registers, so a little more is executed."""
+    """Channels are padded to the width of the CPU's registers, so a little more is executed.
+
+    With registers of 16 floats 24 channels become 32; with those of 8 they stay as they are.
+    """
     profile, _ = once
     assert profile.work_source == "nodes"
     assert all(each.macs is not None for each in profile.operators)
@@ -152,7 +156,8 @@ def test_nothing_of_it_is_uncounted_and_the_file_agrees(
     assert work.complete
     assert work.macs is not None
     assert profile.macs is not None
-    assert 1.0 <= profile.macs / work.macs < 1.1
+    padding = 1.15 if "avx512f" in fingerprint().stable["cpu_flags"].split() else 1.1
+    assert 1.0 <= profile.macs / work.macs < padding
     assert profile.peak is not None
     assert profile.peak.reason == ""
     assert profile.cpu_ns is not None
