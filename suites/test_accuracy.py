@@ -18,7 +18,11 @@ def test_accuracy(ortbench):
     task = ortbench.task_facts()
     if task is not None and task.reason:
         pytest.fail(f"no task metric from {task.dataset}: {task.reason}", pytrace=False)
-    accuracy = ortbench.judgements()["accuracy"]
+    judgements = ortbench.judgements()
+    accuracy = judgements["accuracy"]
     if accuracy.is_unjudged:
         pytest.skip(f"could not be judged: {accuracy.reason}")
     assert accuracy.is_good, accuracy.reason
+    labelled = judgements.get("task", accuracy)
+    if labelled.is_unjudged:
+        pytest.skip(f"could not be judged on labelled data: {labelled.reason}")
