@@ -66,7 +66,7 @@ def _scaled(point: ProcessPoint, result: CaseResult, base: float) -> ProcessScal
         latency_s=median_latency(samples).value_ns * 1e-9,
         cpu_s=sum(one.cpu_ns for one in samples) * 1e-9 / sum(one.count for one in samples),
         peak_bytes=sum(peaks) if len(peaks) == len(point.processes) else None,
-        efficiency=rate / point.asked / base,
+        efficiency=rate / point.asked / base if base else 0.0,
     )
 
 

@@ -95,6 +95,8 @@ _FROM_ONE = Numbers(1, LARGEST_INT)
 _SHARE = Numbers(0, 1)
 #: Inferences of one worker. Their order statistics take the root of that many steps.
 _SAMPLES = Numbers(1, 10**10)
+#: Sums of scores, whose squares are computed.
+_SCORES = Numbers(-1e150, 1e150)
 #: Longest time in nanoseconds: 104 days, and exact in the numbers of every JSON reader.
 _NS = Numbers(0, 2**53)
 
@@ -159,8 +161,10 @@ BOUNDS: dict[tuple[type, str], Bound] = {
     (StartTrial, "page_cache"): Words(("cold", "warm")),
     (StartTrial, "engines"): Words(("none", "cold", "warm")),
     (StartTrial, "resident"): _SHARE,
-    (TaskAccuracy, "largest"): Numbers(0, LARGEST_FLOAT),
-    (TaskAccuracy, "difference_squares"): Numbers(0, LARGEST_FLOAT),
+    (TaskAccuracy, "largest"): Numbers(0, 1e150),
+    (TaskAccuracy, "score_sum"): _SCORES,
+    (TaskAccuracy, "reference_sum"): _SCORES,
+    (TaskAccuracy, "difference_squares"): Numbers(0, 1e300),
     (GateResult, "verdict"): Words(tuple(VERDICTS)),
     (GateResult, "model_relation"): Words(("", *MODEL_RELATIONS)),
     (ContrastVerdict, "verdict"): Words(tuple(VERDICTS)),

@@ -94,6 +94,8 @@ def _result(result: CaseResult) -> Iterator[Broken]:
     if result.status == "measured":
         if not result.measurements:
             yield "measurements", "must not be empty: the case counts as measured"
+        if not result.case.variant.size_bytes:
+            yield "case.variant.size_bytes", "must be above 0: the case counts as measured"
     elif result.failure is None:
         yield "failure", f"must not be missing: the case counts as {result.status!r}"
     elif result.failure.kind != result.status:
@@ -167,6 +169,10 @@ def _is_percent(text: str) -> bool:
 def _process_point(point: ProcessPoint) -> Iterator[Broken]:
     if len(point.processes) > point.asked:
         yield "asked", f"must be {len(point.processes)} at least, as many as there are processes"
+    if not point.processes and not point.reason:
+        yield "processes", "must not be empty where no reason says why"
+    if any(process.samples.wall_ns == 0 for process in point.processes):
+        yield "processes", "must have a wall time each"
 
 
 def _task(task: TaskAccuracy) -> Iterator[Broken]:

@@ -114,6 +114,11 @@ def test_built_documents_make_sense() -> None:
         ("cases.0.loads.0.spec.percent", 101.0),
         ("cases.0.loads.0.tests.0.percentiles_ns", {"most": 1}),
         ("cases.0.processes.1.asked", 1),
+        ("cases.0.processes.1.processes", []),
+        ("cases.0.processes.0.processes.0.samples.wall_ns", 0),
+        ("cases.0.case.variant.size_bytes", 0),
+        ("cases.0.task.score_sum", -1e308),
+        ("gate.0.model_relation", "cousins"),
         ("cases.0.start_ups.trials.0.resident", 2.0),
         ("cases.0.task.better", 101),
         ("cases.0.task.reference_sum", None),
@@ -137,7 +142,10 @@ def test_what_can_not_be_is_refused_with_its_place(path: str, value: object) -> 
     assert caught.value.place == "run.json"
     field = _said(path)
     holder = field.rpartition(".")[0]
-    assert any(fault.path.startswith(holder or "$") for fault in caught.value.faults)
+    assert any(
+        fault.path.startswith(holder or "$") or field.startswith(fault.path)
+        for fault in caught.value.faults
+    )
     assert all(fault.rule.startswith("must") or "no percentile" in fault.rule
                for fault in caught.value.faults)  # fmt: skip
     assert caught.value.faults[0].path in caught.value.message
