@@ -9,6 +9,9 @@ from typing import Any
 
 import pytest
 
+from pytest_ortbench.schema.document import encode_run
+from tests.mutations.bases import everything
+
 from .conftest import QUICK
 
 ModelFile = Callable[..., Path]
@@ -57,11 +60,14 @@ def baseline(pytester: pytest.Pytester, model_file: ModelFile) -> Path:
 )
 def test_it_is_refused_before_anything_is_measured(
     pytester: pytest.Pytester,
-    baseline: Path,
+    model_file: ModelFile,
     change: Callable[[dict[str, Any]], None],
     place: str,
 ) -> None:
-    _changed(baseline, change)
+    model_file()
+    path = pytester.path / "base.json"
+    path.write_bytes(encode_run(everything()))
+    _changed(path, change)
     result = pytester.runpytest(*QUICK, "mlp.onnx", "-k", "latency", "--ort-baseline=base.json")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     text = result.stderr.str()
