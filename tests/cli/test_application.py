@@ -96,7 +96,7 @@ def test_an_interrupt_ends_it_without_a_traceback(tool, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("pytest_ortbench.store.documents.resolve_run", interrupt)
-    ended = tool("show")
+    ended = tool("show", "a.json")
     assert (ended.code, ended.out) == (130, "")
 
 

@@ -319,7 +319,8 @@ def test_the_suites_are_collected_as_modules_too(
     pytester.makeini(OWN_NAMES)
     tree = Path(pytest_ortbench.__file__).parents[1] / "suites"
     arguments = ["--pyargs", "pytest_ortbench.suites"] if folder == "installed" else [tree]
-    result = pytester.runpytest(
+    # A process of its own: this one may have imported another test_load.py already.
+    result = pytester.runpytest_subprocess(
         *arguments, "--rootdir=.", "--ort-models=mlp.onnx", "--collect-only", "-q", *QUICK
     )
     assert len([line for line in result.outlines if "::test_" in line]) == 8
