@@ -40,10 +40,10 @@ import numpy as np
 import scipy.stats
 from paired_cases import Bench, bench
 
-from pytest_ortbench.analysis.gate.rules import rules_for
 from pytest_ortbench.analysis.order import proportion_interval
-from pytest_ortbench.engine.gate import Gate
-from pytest_ortbench.engine.pair import Pair
+from pytest_ortbench.gate.measuring.gate import Gate
+from pytest_ortbench.gate.measuring.pair import Pair
+from pytest_ortbench.gate.numbers.rules import rules_for
 from pytest_ortbench.launch.machine import fingerprint
 from pytest_ortbench.worker.inputs import make_feeds
 

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_ortbench.analysis.order import proportion_interval
-from pytest_ortbench.zoo.widened import CHANNELS, multiply_accumulates, write_widened
+from pytest_ortbench.models.widened import CHANNELS, multiply_accumulates, write_widened
 
 #: pytest's own exit statuses.
 _FINE, _FAILED = 0, 1

@@ -26,11 +26,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from paired_cases import Bench, bench, bootstrap
 
-from pytest_ortbench.analysis.gate.contrasts import contrasts_of
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.gate import PairedLaunch
-from pytest_ortbench.engine.pair import Pair
-from pytest_ortbench.engine.paired import measure_launch
+from pytest_ortbench.gate.measuring.pair import Pair
+from pytest_ortbench.gate.measuring.paired import measure_launch
+from pytest_ortbench.gate.numbers.contrasts import contrasts_of
 
 if TYPE_CHECKING:
     from pytest_ortbench.launch.launcher import Launcher, Worker

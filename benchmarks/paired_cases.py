@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_ortbench.core.case import Case, Runtime
-from pytest_ortbench.engine.planning import Planner
 from pytest_ortbench.launch.launcher import Launcher, ProcessLauncher
-from pytest_ortbench.plan.request import PlanRequest
+from pytest_ortbench.planning.planner import Planner
+from pytest_ortbench.planning.request import PlanRequest
 
 #: Resamples of a bootstrap interval.
 _RESAMPLES = 4000

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from pytest_ortbench.core.acceptance import FILE_NAME
 
 if TYPE_CHECKING:
-    from pytest_ortbench.analysis.gate.acceptance import Acceptances
+    from pytest_ortbench.gate.numbers.acceptance import Acceptances
 
 #: Files that make their folder pytest's root directory, even if they are empty.
 _ALWAYS = ("pytest.toml", ".pytest.toml", "pytest.ini", ".pytest.ini")
@@ -35,7 +35,7 @@ def load_acceptances(named: Path | None, root: Path) -> Acceptances:
     Raises:
         UsageError: if the file has a fault.
     """
-    from pytest_ortbench.analysis.gate.acceptance import Acceptances
+    from pytest_ortbench.gate.numbers.acceptance import Acceptances
     from pytest_ortbench.store.accepted import read_accepted
 
     path = root / FILE_NAME if named is None else named

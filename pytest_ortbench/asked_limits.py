@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pytest_ortbench.analysis.limits import LimitOutcome
     from pytest_ortbench.bench import Bench
     from pytest_ortbench.core.limits import CaseLimit, Limit
-    from pytest_ortbench.plan.matrix import Planned
+    from pytest_ortbench.planning.matrix import Planned
 
 _OF = "limit"
 

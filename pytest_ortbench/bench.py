@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from pytest_ortbench.gating import Gating
     from pytest_ortbench.judging import Judging
     from pytest_ortbench.options import Options
-    from pytest_ortbench.plan.matrix import Plan, Planned
-    from pytest_ortbench.plan.request import PlanRequest
+    from pytest_ortbench.planning.matrix import Plan, Planned
+    from pytest_ortbench.planning.request import PlanRequest
     from pytest_ortbench.store.folder import RunFolder
     from pytest_ortbench.store.resume import Resumable
 
@@ -178,7 +178,7 @@ class Bench:
         found = properties(result) if result is not None else []
         judged = [] if self.gating is None else self.gating.results_of(planned)
         if judged:
-            from pytest_ortbench.report.gate import gate_properties
+            from pytest_ortbench.gate.report.lines import gate_properties
 
             for name, verdict in zip(("gate", "gate_stored"), judged, strict=False):
                 found += gate_properties(verdict, name)
@@ -363,7 +363,7 @@ def _calibration_files(planned: Iterable[Planned]) -> Iterator[str]:
 
 def _distributions() -> str:
     """The distributions of ONNX Runtime beside pytest: another one means another plan."""
-    from pytest_ortbench.launch.installed import installed
+    from pytest_ortbench.runtimes.installed import installed
 
     return " ".join(sorted(found.requirement for found in installed().distributions))
 
@@ -374,7 +374,7 @@ def planned_of(item: pytest.Item) -> Planned | None:
     parameter: object = callspec.params.get("ortbench") if callspec is not None else None
     if parameter is None:
         return None
-    from pytest_ortbench.plan.matrix import Planned
+    from pytest_ortbench.planning.matrix import Planned
 
     # A wrong marker has another one, and a plan without a case has pytest's own.
     return parameter if isinstance(parameter, Planned) else None

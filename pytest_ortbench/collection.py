@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from pytest_ortbench.core.case import Case, Sampling
     from pytest_ortbench.core.limits import Limit
     from pytest_ortbench.core.run import Skip
-    from pytest_ortbench.engine.planning import Planner
-    from pytest_ortbench.launch.runtimes import ChosenRuntimes
-    from pytest_ortbench.plan.matrix import Plan, Planned
-    from pytest_ortbench.plan.request import PlanRequest
+    from pytest_ortbench.planning.matrix import Plan, Planned
+    from pytest_ortbench.planning.planner import Planner
+    from pytest_ortbench.planning.request import PlanRequest
+    from pytest_ortbench.runtimes.resolve import ChosenRuntimes
 
 _MODELS_IGNORED = "--ort-models does not count for model files that are named themselves"
 
@@ -95,8 +95,8 @@ class Collection:
         return self._planner_in(self._choose(specs, place=place) if specs else self.runtimes)
 
     def _planner_in(self, chosen: ChosenRuntimes) -> Planner:
-        from pytest_ortbench.engine.planning import Planner
         from pytest_ortbench.launch.launcher import ProcessLauncher
+        from pytest_ortbench.planning.planner import Planner
 
         return Planner(
             ProcessLauncher(on_phase=None, log_folder=None),
@@ -119,9 +119,9 @@ class Collection:
         return chosen
 
     def _choose(self, specs: Sequence[str], *, place: str) -> ChosenRuntimes:
-        from pytest_ortbench.launch.environments import Environments
-        from pytest_ortbench.launch.runtimes import RUNTIMES_FOLDER, choose_runtimes
-        from pytest_ortbench.zoo.cache import cache_folder
+        from pytest_ortbench.models.cache import cache_folder
+        from pytest_ortbench.runtimes.environments import Environments
+        from pytest_ortbench.runtimes.resolve import RUNTIMES_FOLDER, choose_runtimes
 
         chosen = choose_runtimes(
             specs,
@@ -144,7 +144,7 @@ class Collection:
         return self._request_for((str(file.path),) if file is not None else self._models())
 
     def _request_for(self, models: tuple[str, ...]) -> PlanRequest:
-        from pytest_ortbench.plan.request import PlanRequest
+        from pytest_ortbench.planning.request import PlanRequest
 
         options = self._options
         return PlanRequest(
@@ -220,7 +220,7 @@ class Collection:
     def _plan_of_models_there(self, request: PlanRequest) -> Plan:
         """The plan of a request; where a gate may miss models, without those that are not there."""
         from pytest_ortbench.core.errors import NoModelError
-        from pytest_ortbench.plan.matrix import Plan
+        from pytest_ortbench.planning.matrix import Plan
 
         is_gated = bool(self._options.against or self._options.baseline)
         models = request.models
@@ -253,7 +253,7 @@ class Collection:
 
     def with_offered_inputs(self, plan: Plan) -> Plan:
         """Ask plugins for real inputs of each case, if any plugin offers some."""
-        from pytest_ortbench.plan.matrix import with_inputs
+        from pytest_ortbench.planning.matrix import with_inputs
 
         hook = self._config.hook.pytest_ortbench_inputs
         if not hook.get_hookimpls():
@@ -317,7 +317,7 @@ class Collection:
 
     def refuse_unused_options(self) -> None:
         """Refuse options of a provider that no test and no other side of a gate asks for."""
-        from pytest_ortbench.plan.providers import refuse_unused_options
+        from pytest_ortbench.planning.providers import refuse_unused_options
 
         kind, _, value = self._options.against.partition(":")
         other = (value,) if kind == "provider" else ()
@@ -330,7 +330,7 @@ class Collection:
     def refuse_unused_stages(self, cases: Sequence[Case]) -> None:
         """Refuse a file of stages that no case goes with."""
         if self._options.stages:
-            from pytest_ortbench.plan.stage_files import refuse_unused_stages
+            from pytest_ortbench.planning.stage_files import refuse_unused_stages
 
             place = self._options.places.get("stages", "--ort-stages")
             refuse_unused_stages(self._options.stages, cases, place=place)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pytest_ortbench.core.outcome import Accuracy, CaseResult, Placement
     from pytest_ortbench.core.quantity import Quantity
     from pytest_ortbench.core.task import TaskAccuracy
-    from pytest_ortbench.plan.matrix import Planned
+    from pytest_ortbench.planning.matrix import Planned
 
 
 _TAKEN = pytest.StashKey["OrtBench"]()

@@ -20,13 +20,13 @@ from pytest_ortbench.unfitting import refuse_idle_sides, refuse_unfitting
 if TYPE_CHECKING:
     import pytest
 
-    from pytest_ortbench.analysis.gate.acceptance import Acceptances
-    from pytest_ortbench.analysis.gate.rules import CaseRules, Rule
     from pytest_ortbench.bench import Bench
     from pytest_ortbench.core.gate import GateResult
     from pytest_ortbench.core.limits import Limit
-    from pytest_ortbench.plan.matrix import Plan, Planned
-    from pytest_ortbench.plan.request import PlanRequest
+    from pytest_ortbench.gate.numbers.acceptance import Acceptances
+    from pytest_ortbench.gate.numbers.rules import CaseRules, Rule
+    from pytest_ortbench.planning.matrix import Plan, Planned
+    from pytest_ortbench.planning.request import PlanRequest
     from pytest_ortbench.removed import Removal, RemovedItem
 
 Key = tuple[str, str]
@@ -89,7 +89,7 @@ class Gating:
         Raises:
             UsageError: for a pattern of the command line that fits no case.
         """
-        from pytest_ortbench.analysis.gate.rules import rules_for
+        from pytest_ortbench.gate.numbers.rules import rules_for
 
         tests: dict[Key, list[tuple[pytest.Item, Planned]]] = {}
         for item, planned in ours:
@@ -144,7 +144,7 @@ class Gating:
             self._stored.note_new(self._gated)
             self.notes += self._stored.notes
         if self._against is not None:
-            from pytest_ortbench.engine.resolution import check_margins
+            from pytest_ortbench.gate.measuring.resolution import check_margins
 
             margins = {key[0]: gated.rules.margin for key, gated in self._gated.items()}
             try:
@@ -187,7 +187,7 @@ class Gating:
 
     @cached_property
     def _rules(self) -> tuple[Rule, ...]:
-        from pytest_ortbench.analysis.gate.rules import parse_rules
+        from pytest_ortbench.gate.numbers.rules import parse_rules
 
         return parse_rules(self._options.gate, place=self._rules_place)
 
@@ -237,7 +237,7 @@ class Gating:
         return self._verdict([judged])
 
     def _verdict(self, results: Sequence[GateResult]) -> Verdict:
-        from pytest_ortbench.analysis.gate.acceptance import mends
+        from pytest_ortbench.gate.numbers.acceptance import mends
 
         problems = [text for result in results for text in result.failures]
         if self._options.gate_strict:
@@ -256,7 +256,7 @@ class Gating:
         judged = [source.judge(planned, rules) for source in sources]
         results = [result for result in judged if result is not None]
         if not results and rules.limits:
-            from pytest_ortbench.analysis.gate.stored import limits_alone
+            from pytest_ortbench.gate.numbers.stored import limits_alone
 
             results = [limits_alone(self._bench.result(planned), rules)]
         return [self._with_acceptances(result) for result in results]

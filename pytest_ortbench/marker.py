@@ -13,8 +13,8 @@ from pytest_ortbench.option_registry import MARKER_KEYWORDS
 if TYPE_CHECKING:
     import pytest
 
-    from pytest_ortbench.analysis.gate.rules import Rule
-    from pytest_ortbench.plan.request import PlanRequest
+    from pytest_ortbench.gate.numbers.rules import Rule
+    from pytest_ortbench.planning.request import PlanRequest
 
 _TEXTS = ("models", "providers", "precisions")
 _NUMBERS = ("batch_sizes", "threads")
@@ -79,7 +79,7 @@ def read_marker(marks: Iterable[pytest.Mark], *, place: str) -> MarkerValues:
 
 def _gate(texts: tuple[str, ...], place: str) -> tuple[Rule, ...]:
     # Only where a marker has some: most runs have no gate.
-    from pytest_ortbench.analysis.gate.rules import parse_rules
+    from pytest_ortbench.gate.numbers.rules import parse_rules
 
     return parse_rules(texts, place=f"{place}, gate")
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from pytest_ortbench.core.limits import Limit
     from pytest_ortbench.options import Options
-    from pytest_ortbench.plan.matrix import Planned
+    from pytest_ortbench.planning.matrix import Planned
 
 
 def passes_of(

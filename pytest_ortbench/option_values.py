@@ -8,12 +8,12 @@ from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_ortbench.analysis.gate.rules import parse_rules
 from pytest_ortbench.analysis.load_plan import check_loads
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.limits import CaseLimit, parse_case_limit
 from pytest_ortbench.core.precision import PRECISIONS
 from pytest_ortbench.core.run import LATEST
+from pytest_ortbench.gate.numbers.rules import parse_rules
 from pytest_ortbench.given import (
     Given,
     exists,
@@ -28,7 +28,7 @@ from pytest_ortbench.given import (
 )
 from pytest_ortbench.option_registry import OPTIONS, OptionSpec
 from pytest_ortbench.options import Options
-from pytest_ortbench.plan.axes import (
+from pytest_ortbench.planning.axes import (
     parse_choices,
     parse_dims,
     parse_int,
@@ -36,13 +36,13 @@ from pytest_ortbench.plan.axes import (
     parse_settings,
     split_list,
 )
-from pytest_ortbench.plan.datasets import parse_dataset
-from pytest_ortbench.plan.families import variant_names
-from pytest_ortbench.plan.providers import check_specs, parse_provider_options, split_specs
-from pytest_ortbench.plan.recipes import check_precisions, recipes
-from pytest_ortbench.plan.session_options import GRAPH_LEVELS
-from pytest_ortbench.plan.sides import parse_side
-from pytest_ortbench.plan.stage_files import parse_stage_files
+from pytest_ortbench.planning.datasets import parse_dataset
+from pytest_ortbench.planning.families import variant_names
+from pytest_ortbench.planning.providers import check_specs, parse_provider_options, split_specs
+from pytest_ortbench.planning.recipes import check_precisions, recipes
+from pytest_ortbench.planning.session_options import GRAPH_LEVELS
+from pytest_ortbench.planning.sides import parse_side
+from pytest_ortbench.planning.stage_files import parse_stage_files
 
 if TYPE_CHECKING:
     import pytest

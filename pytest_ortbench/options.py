@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from pytest_ortbench.core.limits import CaseLimit
     from pytest_ortbench.core.task import Dataset
-    from pytest_ortbench.plan.stage_files import StageFile
+    from pytest_ortbench.planning.stage_files import StageFile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

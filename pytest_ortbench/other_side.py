@@ -11,15 +11,15 @@ from pytest_ortbench.core.errors import OrtbenchError, WorkerError
 from pytest_ortbench.stored_baseline import listed
 
 if TYPE_CHECKING:
-    from pytest_ortbench.analysis.gate.rules import CaseRules
     from pytest_ortbench.bench import Bench
     from pytest_ortbench.core.gate import GateResult
-    from pytest_ortbench.engine.against import Against
-    from pytest_ortbench.engine.gate import Gate
-    from pytest_ortbench.engine.planning import Planner
-    from pytest_ortbench.plan.matrix import Plan, Planned
-    from pytest_ortbench.plan.request import PlanRequest
-    from pytest_ortbench.plan.sides import PlannedPair
+    from pytest_ortbench.gate.measuring.gate import Gate
+    from pytest_ortbench.gate.numbers.rules import CaseRules
+    from pytest_ortbench.planning.against import Against
+    from pytest_ortbench.planning.matrix import Plan, Planned
+    from pytest_ortbench.planning.planner import Planner
+    from pytest_ortbench.planning.request import PlanRequest
+    from pytest_ortbench.planning.sides import PlannedPair
 
 Key = tuple[str, str]
 
@@ -60,7 +60,7 @@ class OtherSide:
         Raises:
             OrtbenchError: if there is no such side, or it leaves nothing to compare.
         """
-        from pytest_ortbench.analysis.gate.stored import vanished
+        from pytest_ortbench.gate.numbers.stored import vanished
 
         label = self._options.against
         pairings = [self._against.pairing(request, plan) for request, plan in requests]
@@ -105,7 +105,7 @@ class OtherSide:
     def judge(self, planned: Planned, rules: CaseRules) -> GateResult | None:
         """The verdict on a case; ``None`` for one without a counterpart."""
         from pytest_ortbench.core.gate import GateFinding, GateResult
-        from pytest_ortbench.engine.pair import Pair
+        from pytest_ortbench.gate.measuring.pair import Pair
 
         pair = self._pairs.get(planned.case.key)
         if pair is None:
@@ -142,7 +142,7 @@ class OtherSide:
 
     @cached_property
     def _gate(self) -> Gate:
-        from pytest_ortbench.engine.gate import Gate
+        from pytest_ortbench.gate.measuring.gate import Gate
 
         return Gate(
             launcher=self._bench.engine.launcher,
@@ -158,8 +158,8 @@ class OtherSide:
 
     @cached_property
     def _against(self) -> Against:
-        from pytest_ortbench.engine.against import Against
-        from pytest_ortbench.plan.sides import parse_side
+        from pytest_ortbench.planning.against import Against
+        from pytest_ortbench.planning.sides import parse_side
 
         place = self._options.places.get("against", "--ort-against")
         return Against(

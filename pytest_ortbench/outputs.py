@@ -31,7 +31,7 @@ def collection_lines(bench: Bench) -> list[str]:
         if not bench.collection.complete:
             return notes  # an error ended it, which is what pytest says
         return [f"ortbench: {_no_case(bench)}", *notes, *_skip_lines(bench)]
-    from pytest_ortbench.launch.installed import installed
+    from pytest_ortbench.runtimes.installed import installed
 
     here = installed()
     repair = [f"repair: {command}" for command in here.repair()]
@@ -285,7 +285,7 @@ def _write_html(bench: Bench, run: Run, path: Path) -> None:
 
 
 def _write_job_summary(run: Run, path: Path) -> None:
-    from pytest_ortbench.report.gate import gate_markdown
+    from pytest_ortbench.gate.report.lines import gate_markdown
     from pytest_ortbench.report.markdown import job_summary
 
     with path.open("a", encoding="utf-8") as file:
@@ -313,9 +313,9 @@ def write_summary(bench: Bench, reporter: pytest.TerminalReporter) -> None:
 
 
 def _write_run(bench: Bench, run: Run, reporter: pytest.TerminalReporter) -> None:
+    from pytest_ortbench.gate.report.lines import gate_lines
     from pytest_ortbench.report.answers import answer_lines
     from pytest_ortbench.report.blocks import block_lines
-    from pytest_ortbench.report.gate import gate_lines
     from pytest_ortbench.report.operator_profile import run_profile_lines
     from pytest_ortbench.report.precisions import precision_lines
     from pytest_ortbench.report.table import render_table

@@ -15,7 +15,7 @@ import pytest
 from pytest_ortbench.bench import planned_of
 from pytest_ortbench.core.acceptance import accept_command
 from pytest_ortbench.core.errors import OrtbenchError
-from pytest_ortbench.plan.matrix import Plan
+from pytest_ortbench.planning.matrix import Plan
 from pytest_ortbench.stored_baseline import listed
 
 if TYPE_CHECKING:
@@ -100,8 +100,8 @@ class RemovedItem(pytest.Item):
         Raises:
             pytest.fail.Exception: if nobody accepts it.
         """
-        from pytest_ortbench.analysis.gate.acceptance import why_not
-        from pytest_ortbench.report.gate import gate_properties
+        from pytest_ortbench.gate.numbers.acceptance import why_not
+        from pytest_ortbench.gate.report.lines import gate_properties
 
         judged = self._gating.judge_removal(self.removal)
         self.user_properties += gate_properties(judged[0])

@@ -14,15 +14,15 @@ from pytest_ortbench.core.run import LATEST
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pytest_ortbench.analysis.gate.rules import CaseRules
-    from pytest_ortbench.analysis.same_models import Twin, Twins
     from pytest_ortbench.bench import Bench
     from pytest_ortbench.core.case import Case
     from pytest_ortbench.core.gate import GateResult
     from pytest_ortbench.core.outcome import CaseResult
     from pytest_ortbench.core.run import Canary, Run
-    from pytest_ortbench.plan.matrix import Plan, Planned
-    from pytest_ortbench.plan.request import PlanRequest
+    from pytest_ortbench.gate.numbers.rules import CaseRules
+    from pytest_ortbench.gate.numbers.same_models import Twin, Twins
+    from pytest_ortbench.planning.matrix import Plan, Planned
+    from pytest_ortbench.planning.request import PlanRequest
 
 Key = tuple[str, str]
 
@@ -145,7 +145,7 @@ class StoredBaseline:
 
     def _twins(self) -> Twins:
         """The models of the plans as the newest run has them."""
-        from pytest_ortbench.analysis.same_models import models_of, twins
+        from pytest_ortbench.gate.numbers.same_models import models_of, twins
 
         models = {case.model.name: case.model for case in self._planned.values()}
         return twins(models_of(self._run(0)[0]).values(), models.values())
@@ -156,8 +156,8 @@ class StoredBaseline:
         Args:
             requests: What the tests asked for, with the plans of it: selected or not.
         """
-        from pytest_ortbench.analysis.gate.stored import vanished
-        from pytest_ortbench.plan.asked import Asked
+        from pytest_ortbench.gate.numbers.stored import vanished
+        from pytest_ortbench.planning.asked import Asked
 
         pairs = list(requests)
         self._planned = {entry.case.key: entry.case for _, plan in pairs for entry in plan.entries}
@@ -190,7 +190,7 @@ class StoredBaseline:
         return self._cases[key]
 
     def _search(self, key: Key) -> Stored | None:
-        from pytest_ortbench.analysis.same_models import models_of, twins
+        from pytest_ortbench.gate.numbers.same_models import models_of, twins
 
         best: Stored | None = None
         case = self._planned.get(key)
@@ -216,7 +216,7 @@ class StoredBaseline:
 
     def judge(self, planned: Planned, rules: CaseRules) -> GateResult | None:
         """The verdict on a case; ``None`` for one of which nothing is stored."""
-        from pytest_ortbench.analysis.gate.stored import gate_case
+        from pytest_ortbench.gate.numbers.stored import gate_case
 
         found = self._found(planned.case.key)
         if found is None:
@@ -233,8 +233,8 @@ class StoredBaseline:
 
     def _canary_ratio(self, run: Run) -> float | None:
         """How the pinned model fares against a stored run, where that decides anything."""
-        from pytest_ortbench.analysis.gate.stored import canary_ratio
-        from pytest_ortbench.analysis.gate.verdict import profile_of
+        from pytest_ortbench.gate.numbers.stored import canary_ratio
+        from pytest_ortbench.gate.numbers.verdict import profile_of
 
         header = self._bench.engine.header
         if run.canary is None or profile_of(header.machine).name == "shared":

@@ -9,8 +9,8 @@ from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.patterned import unfitting
 
 if TYPE_CHECKING:
-    from pytest_ortbench.analysis.gate.rules import Rule
     from pytest_ortbench.core.patterned import Patterned
+    from pytest_ortbench.gate.numbers.rules import Rule
 
 _LISTED = 5
 
@@ -51,7 +51,7 @@ def refuse_idle_sides(rules: Iterable[Rule], *, place: str) -> list[str]:
     Raises:
         UsageError: for one of the command line.
     """
-    from pytest_ortbench.analysis.gate.rules import refuse_rules_of_sides
+    from pytest_ortbench.gate.numbers.rules import refuse_rules_of_sides
 
     try:
         refuse_rules_of_sides(rules, place=place)

@@ -16,21 +16,21 @@ import pytest
 
 from pytest_ortbench.cli import application
 from pytest_ortbench.cli.application import run
+from pytest_ortbench.convert.variants import Variants
 from pytest_ortbench.core.case import Runtime, Sampling
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.outcome import CaseResult, Failure
 from pytest_ortbench.core.recipe import Conversion, Recipe
 from pytest_ortbench.core.task import Dataset
 from pytest_ortbench.engine import engine as engine_module
-from pytest_ortbench.engine import planned_again
 from pytest_ortbench.engine.engine import Engine
 from pytest_ortbench.engine.passes import profile_case
-from pytest_ortbench.engine.planned_again import PlannedAgain
 from pytest_ortbench.engine.standard import measure
-from pytest_ortbench.engine.variants import Variants
 from pytest_ortbench.launch import launcher as launcher_module
 from pytest_ortbench.launch.launcher import ProcessLauncher
-from pytest_ortbench.plan.matrix import Planned
+from pytest_ortbench.planning import planned_again
+from pytest_ortbench.planning.matrix import Planned
+from pytest_ortbench.planning.planned_again import PlannedAgain
 from pytest_ortbench.schema.wire import from_plain, to_plain
 from tests.canaries import (
     CANARY,

@@ -8,8 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from pytest_ortbench.analysis.gate.self_test import EQUAL, tally
-from pytest_ortbench.store.self_test import TrialLog
+from pytest_ortbench.gate.measuring.trial_log import TrialLog
+from pytest_ortbench.gate.numbers.self_test import EQUAL, tally
 
 ROOT = Path(__file__).resolve().parents[1]
 TRIALS = ROOT / "results" / "self-test" / "two-threads.jsonl"

@@ -28,7 +28,20 @@ HEAVY = (
     "tomllib",
 )
 #: Packages of ours that belong to measuring; the front ends import them when they need them.
-LATER = ("analysis", "engine", "launch", "report", "schema", "store", "worker", "zoo")
+LATER = (
+    "analysis",
+    "convert",
+    "engine",
+    "fleet",
+    "gate",
+    "launch",
+    "models",
+    "report",
+    "runtimes",
+    "schema",
+    "store",
+    "worker",
+)
 
 #: Modules of ours that a project without tests of ours loads: hooks, options, and no more.
 FOR_EVERY_PROJECT = (

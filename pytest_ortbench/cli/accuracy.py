@@ -75,13 +75,13 @@ def _prepared(
     import sys
 
     from pytest_ortbench.acceptances import root_directory
+    from pytest_ortbench.convert.variants import VARIANTS_FOLDER, Variants
     from pytest_ortbench.core.case import Runtime, Sampling
-    from pytest_ortbench.engine.planning import Planner
-    from pytest_ortbench.engine.variants import VARIANTS_FOLDER, Variants
     from pytest_ortbench.launch.reference import reference_case
-    from pytest_ortbench.plan.request import PlanRequest
-    from pytest_ortbench.zoo.cache import cache_folder
-    from pytest_ortbench.zoo.ort_file import is_ort_file
+    from pytest_ortbench.models.cache import cache_folder
+    from pytest_ortbench.models.ort_file import is_ort_file
+    from pytest_ortbench.planning.planner import Planner
+    from pytest_ortbench.planning.request import PlanRequest
 
     current = Runtime(label="current", command=(sys.executable,))
     planner = Planner(
@@ -171,8 +171,8 @@ def _extent(case: Case) -> str:
     """Size and counts of the model's own file, and of the variant."""
     from dataclasses import replace
 
+    from pytest_ortbench.models.extent import extent_of
     from pytest_ortbench.report.extent import extent_words
-    from pytest_ortbench.zoo.extent import extent_of
 
     sizes = {spec.name: spec.shape for spec in case.inputs}
     made, own = case.variant, case.model

@@ -24,11 +24,11 @@ from pytest_ortbench.cli.terminal import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytest_ortbench.analysis.fleet.facts import RunFacts
-    from pytest_ortbench.analysis.procurement.machines import Terms
     from pytest_ortbench.core.model import Model
-    from pytest_ortbench.report.fleet.procurement import Procurement
-    from pytest_ortbench.report.fleet.view import View
+    from pytest_ortbench.fleet.numbers.facts import RunFacts
+    from pytest_ortbench.fleet.procurement.machines import Terms
+    from pytest_ortbench.fleet.report.procurement import Procurement
+    from pytest_ortbench.fleet.report.view import View
 
 #: More documents than this are compared with a tool for tables: ortbench export.
 MOST_RUNS = 50
@@ -127,7 +127,7 @@ def command(
     With --machines the columns are machines, and the answer says what each costs: per million
     items, and, with --rate and --p99, how many are needed and their cost over the years.
     """
-    from pytest_ortbench.report.fleet.view import build_view
+    from pytest_ortbench.fleet.report.view import build_view
 
     terms = _terms(machines, rate, p99, years)
     percentiles = terms is not None or metric in ("latency_p90", "latency_p95", "latency_p99")
@@ -138,13 +138,13 @@ def command(
         return ExitCode.NOTHING
     costs = None
     if terms is not None:
-        from pytest_ortbench.report.fleet.procurement import procure
+        from pytest_ortbench.fleet.report.procurement import procure
 
         costs = procure(facts, terms)
         axis = axis or "machine"
     view = build_view(facts, axis=axis or "", metric=metric, baseline=baseline)
     if costs is not None:
-        from pytest_ortbench.report.fleet.procurement import with_costs
+        from pytest_ortbench.fleet.report.procurement import with_costs
 
         view = with_costs(view, costs, all_columns=form != "table")
     text = _render(view, costs, form, rows, to_file=output is not None)
@@ -165,7 +165,7 @@ def command(
 def _draw(view: View, costs: Procurement | None, folder: Path) -> None:
     """Write the figures; the comparison has been printed, whatever happens here."""
     from pytest_ortbench.cli.files import writing
-    from pytest_ortbench.report.figures.fleet import write_figures
+    from pytest_ortbench.fleet.report.figures import write_figures
 
     with writing(folder, option="--plots", what="the figures"):
         written = write_figures(view, folder, costs)
@@ -188,7 +188,7 @@ def _terms(
                 hint="Name the table of their prices: --machines=machines.toml",
             )
         return None
-    from pytest_ortbench.analysis.procurement.machines import parse_machines
+    from pytest_ortbench.fleet.procurement.machines import parse_machines
 
     try:
         text = machines.read_text(encoding="utf-8")
@@ -232,11 +232,11 @@ def load_facts(
         UsageError: if one is not found, there are too many, or several names mean one run.
         DocumentError: if one can't be read.
     """
-    from pytest_ortbench.analysis.fleet.facts import called_alike, reduce_run
-    from pytest_ortbench.analysis.same_models import later_names, models_of
     from pytest_ortbench.cli.arguments import load_run
     from pytest_ortbench.cli.selection import parse_condition, select
     from pytest_ortbench.core.errors import UsageError
+    from pytest_ortbench.fleet.numbers.facts import called_alike, reduce_run
+    from pytest_ortbench.gate.numbers.same_models import later_names, models_of
 
     if len(runs) > MOST_RUNS:
         raise UsageError(
@@ -281,19 +281,19 @@ def machine_and_run(text: str) -> tuple[str, str]:
 
 def _render(view: View, costs: Procurement | None, form: str, rows: int, *, to_file: bool) -> str:
     if form == "csv":
-        from pytest_ortbench.report.fleet import csv, procurement
+        from pytest_ortbench.fleet.report import csv, procurement
 
         return csv.render_csv(view) if costs is None else procurement.render_csv(costs)
     if form == "html":
-        from pytest_ortbench.report.figures.fleet import pictures
-        from pytest_ortbench.report.fleet.html import render_html
+        from pytest_ortbench.fleet.report.figures import pictures
+        from pytest_ortbench.fleet.report.html import render_html
 
         return render_html(view, pictures=pictures(view, costs))
     if form == "md":
-        from pytest_ortbench.report.fleet.markdown import render_markdown
+        from pytest_ortbench.fleet.report.markdown import render_markdown
 
         return render_markdown(view)
-    from pytest_ortbench.report.fleet.table import render_table
+    from pytest_ortbench.fleet.report.table import render_table
 
     return render_table(
         view,

@@ -11,8 +11,8 @@ import click
 from pytest_ortbench.cli.arguments import epilog
 from pytest_ortbench.cli.survey import ProviderState, Survey, survey
 from pytest_ortbench.cli.terminal import ExitCode, inert, say, step, width
-from pytest_ortbench.launch.installed import Installed, installed
 from pytest_ortbench.launch.noise import Finding, cpu_ticks, noise
+from pytest_ortbench.runtimes.installed import Installed, installed
 
 #: Width of the names in front of the text.
 _COLUMN = 15
@@ -30,12 +30,12 @@ def command() -> int:
     from pathlib import Path
 
     from pytest_ortbench.core.case import Runtime
-    from pytest_ortbench.engine.candidates import PROBES_FOLDER
     from pytest_ortbench.launch.launcher import ProcessLauncher
     from pytest_ortbench.launch.machine import fingerprint
-    from pytest_ortbench.launch.plugin_config import configured_plugins
     from pytest_ortbench.launch.probe_memory import ProbeMemory
-    from pytest_ortbench.zoo.cache import cache_folder
+    from pytest_ortbench.models.cache import cache_folder
+    from pytest_ortbench.planning.candidates import PROBES_FOLDER
+    from pytest_ortbench.runtimes.plugin_config import configured_plugins
 
     before = cpu_ticks()
     quiet = noise(since=before)

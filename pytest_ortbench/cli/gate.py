@@ -19,13 +19,13 @@ from pytest_ortbench.core.acceptance import FILE_NAME
 from pytest_ortbench.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from pytest_ortbench.analysis.gate.self_test import Trial
     from pytest_ortbench.core.case import Case
-    from pytest_ortbench.engine.pair import Pair
-    from pytest_ortbench.engine.planning import Planner
-    from pytest_ortbench.engine.self_test import SelfTest
+    from pytest_ortbench.gate.measuring.pair import Pair
+    from pytest_ortbench.gate.measuring.self_test import SelfTest
+    from pytest_ortbench.gate.measuring.trial_log import TrialLog
+    from pytest_ortbench.gate.numbers.self_test import Trial
     from pytest_ortbench.launch.launcher import Launcher
-    from pytest_ortbench.store.self_test import TrialLog
+    from pytest_ortbench.planning.planner import Planner
 
 #: Small, middling and large, as far as two CPUs go.
 _MODELS = ("zoo:silero-vad", "builtin:mobilenet_v2", "zoo:nudenet-320n")
@@ -116,12 +116,12 @@ def _compare(
     results: Path,
 ) -> int:
     from pytest_ortbench.acceptances import load_acceptances, root_directory
-    from pytest_ortbench.analysis.gate.acceptance import mends
-    from pytest_ortbench.analysis.gate.rules import parse_rules, refuse_rules_of_sides
-    from pytest_ortbench.analysis.gate.stored import gate_runs
-    from pytest_ortbench.analysis.same_models import models_of, twins
-    from pytest_ortbench.plan.axes import split_list
-    from pytest_ortbench.report.gate import gate_lines, gate_naming
+    from pytest_ortbench.gate.numbers.acceptance import mends
+    from pytest_ortbench.gate.numbers.rules import parse_rules, refuse_rules_of_sides
+    from pytest_ortbench.gate.numbers.same_models import models_of, twins
+    from pytest_ortbench.gate.numbers.stored import gate_runs
+    from pytest_ortbench.gate.report.lines import gate_lines, gate_naming
+    from pytest_ortbench.planning.axes import split_list
     from pytest_ortbench.unfitting import refuse_unfitting
 
     place = "--limits"
@@ -164,15 +164,15 @@ def _compare(
 def _self_test(
     minutes: float, resume: bool, models: Sequence[str], threads: int | None, file: Path | None
 ) -> int:
-    from pytest_ortbench.launch.machine import fingerprint
-    from pytest_ortbench.report.self_test import (
+    from pytest_ortbench.gate.measuring.trial_log import TrialLog
+    from pytest_ortbench.gate.report.self_test import (
         HEADER,
         MODEL_HEADER,
         model_rows,
         self_test_rows,
         self_test_sentences,
     )
-    from pytest_ortbench.store.self_test import TrialLog
+    from pytest_ortbench.launch.machine import fingerprint
 
     machine = fingerprint()
     log = TrialLog.of(machine) if file is None else TrialLog(file)
@@ -235,11 +235,11 @@ def _prepared(models: Sequence[str], threads: int | None) -> Iterator[SelfTest]:
     from pytest_ortbench import __version__
     from pytest_ortbench.acceptances import root_directory
     from pytest_ortbench.core.case import Runtime
-    from pytest_ortbench.engine.planning import Planner
-    from pytest_ortbench.engine.self_test import SelfTest
+    from pytest_ortbench.gate.measuring.self_test import SelfTest
     from pytest_ortbench.launch.launcher import ProcessLauncher
     from pytest_ortbench.launch.machine import fingerprint
-    from pytest_ortbench.zoo.widened import write_widened
+    from pytest_ortbench.models.widened import write_widened
+    from pytest_ortbench.planning.planner import Planner
 
     launcher: Launcher = ProcessLauncher()
     with tempfile.TemporaryDirectory(prefix="ortbench-self-test-") as name:
@@ -269,7 +269,7 @@ def _prepared(models: Sequence[str], threads: int | None) -> Iterator[SelfTest]:
 
 
 def _cases(planner: Planner, models: Sequence[str], threads: int | None) -> list[Case]:
-    from pytest_ortbench.plan.request import PlanRequest
+    from pytest_ortbench.planning.request import PlanRequest
 
     request = PlanRequest(models=tuple(models), threads=() if threads is None else (threads,))
     cases = []
@@ -282,7 +282,7 @@ def _cases(planner: Planner, models: Sequence[str], threads: int | None) -> list
 
 
 def _pair(planner: Planner, narrow: Path, wide: Path, threads: int | None) -> Pair:
-    from pytest_ortbench.engine.pair import Pair
+    from pytest_ortbench.gate.measuring.pair import Pair
 
     baseline, contender = _cases(planner, (str(narrow), str(wide)), threads)
     return Pair(baseline=baseline, contender=contender)

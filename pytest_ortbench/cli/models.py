@@ -83,8 +83,8 @@ def inspect(names: tuple[str, ...]) -> int:
 
 
 def _list() -> int:
-    from pytest_ortbench.zoo.builders.registry import BUILDERS
-    from pytest_ortbench.zoo.catalogue import DEFAULT_SET, project_catalogue, shipped_catalogue
+    from pytest_ortbench.models.builders.registry import BUILDERS
+    from pytest_ortbench.models.catalogue import DEFAULT_SET, project_catalogue, shipped_catalogue
 
     rows = []
     for info in BUILDERS.values():
@@ -123,7 +123,7 @@ def _short(licence: str) -> str:
 
 def _licence(source: str) -> str:
     """Licence of a model of the catalogue, as its source states it; empty for others."""
-    from pytest_ortbench.zoo.catalogue import shipped_catalogue
+    from pytest_ortbench.models.catalogue import shipped_catalogue
 
     kind, _, name = source.partition(":")
     entry = shipped_catalogue().get(name) if kind == "zoo" else None
@@ -141,7 +141,7 @@ def _count(number: int) -> str:
 
 def _resolve(names: tuple[str, ...]) -> Iterator[Model | None]:
     """Each model that the names stand for; ``None``, and a line, for one that can't be had."""
-    from pytest_ortbench.zoo.resolve import resolve_models
+    from pytest_ortbench.models.resolve import resolve_models
 
     specs = [_full_name(name) for name in names]
     for model in resolve_models(specs, root=Path.cwd(), notify=warn, place="models"):
@@ -157,8 +157,8 @@ def _with_interface(model: Model) -> Model | None:
     from contextlib import closing
 
     from pytest_ortbench.core.errors import ModelError
-    from pytest_ortbench.engine.described import described
     from pytest_ortbench.launch.launcher import ProcessLauncher
+    from pytest_ortbench.planning.described import described
 
     try:
         with closing(ProcessLauncher()) as launcher:
@@ -170,8 +170,8 @@ def _with_interface(model: Model) -> Model | None:
 
 def _full_name(name: str) -> str:
     """Put ``zoo:`` or ``builtin:`` in front where it was left out."""
-    from pytest_ortbench.zoo.builders.registry import BUILDERS
-    from pytest_ortbench.zoo.catalogue import project_catalogue, shipped_catalogue
+    from pytest_ortbench.models.builders.registry import BUILDERS
+    from pytest_ortbench.models.catalogue import project_catalogue, shipped_catalogue
 
     if Path(name).exists() or name in project_catalogue(Path.cwd()):
         return name
@@ -181,7 +181,7 @@ def _full_name(name: str) -> str:
 
 
 def _facts(model: Model) -> Iterator[tuple[str, str]]:
-    from pytest_ortbench.zoo.ort_file import is_ort_file
+    from pytest_ortbench.models.ort_file import is_ort_file
 
     yield "file", model.path
     yield "source", model.source
@@ -217,7 +217,7 @@ def _facts(model: Model) -> Iterator[tuple[str, str]]:
 def _fed(model: Model) -> Iterator[str]:
     """What one inference would be fed by default, and how each size came about."""
     from pytest_ortbench.core.errors import OrtbenchError
-    from pytest_ortbench.plan.feeds import Refused, resolve_inputs
+    from pytest_ortbench.planning.feeds import Refused, resolve_inputs
 
     try:
         specs = resolve_inputs(model, batch=None, dims={})
@@ -236,9 +236,9 @@ def _fed(model: Model) -> Iterator[str]:
 def _work(model: Model) -> Iterator[tuple[str, str]]:
     """What one inference has to do, at the sizes that it would be fed."""
     from pytest_ortbench.core.errors import OrtbenchError
-    from pytest_ortbench.plan.feeds import Refused, resolve_inputs
+    from pytest_ortbench.models.arithmetic import count_file
+    from pytest_ortbench.planning.feeds import Refused, resolve_inputs
     from pytest_ortbench.report.arithmetic import work_facts
-    from pytest_ortbench.zoo.arithmetic import count_file
 
     try:
         specs = resolve_inputs(model, batch=None, dims={})

@@ -89,8 +89,8 @@ def _draw(
 ) -> list[Path]:
     if len(runs) > 1:
         from pytest_ortbench.cli.compare import load_facts
-        from pytest_ortbench.report.figures import fleet
-        from pytest_ortbench.report.fleet.view import build_view
+        from pytest_ortbench.fleet.report import figures as fleet
+        from pytest_ortbench.fleet.report.view import build_view
 
         folder = output or Path(COMPARISON)
         view = build_view(load_facts(runs, results))

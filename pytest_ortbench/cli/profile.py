@@ -14,10 +14,10 @@ from pytest_ortbench.core.errors import DocumentError, UsageError, WorkerError, 
 
 if TYPE_CHECKING:
     from pytest_ortbench.core.case import Case
-    from pytest_ortbench.engine.planned_again import Given
-    from pytest_ortbench.engine.planning import Planner
     from pytest_ortbench.launch.launcher import Launcher
-    from pytest_ortbench.plan.matrix import Planned
+    from pytest_ortbench.planning.matrix import Planned
+    from pytest_ortbench.planning.planned_again import Given
+    from pytest_ortbench.planning.planner import Planner
 
 
 @click.command(
@@ -101,11 +101,11 @@ def command(
     what is started, loaded or read. What it was measured with besides (a runtime, custom operators,
     options, inputs) is given here again.
     """
-    from pytest_ortbench.engine.planned_again import Given
     from pytest_ortbench.launch.launcher import ProcessLauncher
-    from pytest_ortbench.plan.axes import parse_dims, parse_int_list, parse_settings, split_list
-    from pytest_ortbench.plan.providers import parse_provider_options, split_specs
-    from pytest_ortbench.plan.request import PlanRequest
+    from pytest_ortbench.planning.axes import parse_dims, parse_int_list, parse_settings, split_list
+    from pytest_ortbench.planning.planned_again import Given
+    from pytest_ortbench.planning.providers import parse_provider_options, split_specs
+    from pytest_ortbench.planning.request import PlanRequest
 
     if trace is not None and not trace.absolute().parent.is_dir():
         raise UsageError(
@@ -187,10 +187,10 @@ def _planned_again(stored: Case, given: Given, launcher: Launcher) -> list[Plann
     Raises:
         UsageError: if it needs what neither the project nor the command line gives.
     """
-    from pytest_ortbench.engine.planned_again import choose, request_of, runtime_of
-    from pytest_ortbench.launch.runtime_config import configured_runtimes
-    from pytest_ortbench.plan.families import families
-    from pytest_ortbench.zoo.catalogue import project_catalogue
+    from pytest_ortbench.models.catalogue import project_catalogue
+    from pytest_ortbench.planning.families import families
+    from pytest_ortbench.planning.planned_again import choose, request_of, runtime_of
+    from pytest_ortbench.runtimes.config import configured_runtimes
 
     root = Path.cwd()
     runtime = runtime_of(stored, given, configured_runtimes(root))
@@ -204,10 +204,10 @@ def _planned_again(stored: Case, given: Given, launcher: Launcher) -> list[Plann
 def _planner(runtime: str, launcher: Launcher) -> Planner:
     """Plans for one runtime, which is made if it is not there yet."""
     from pytest_ortbench.acceptances import root_directory
-    from pytest_ortbench.engine.planning import Planner
-    from pytest_ortbench.launch.environments import Environments
-    from pytest_ortbench.launch.runtimes import RUNTIMES_FOLDER, choose_runtimes
-    from pytest_ortbench.zoo.cache import cache_folder
+    from pytest_ortbench.models.cache import cache_folder
+    from pytest_ortbench.planning.planner import Planner
+    from pytest_ortbench.runtimes.environments import Environments
+    from pytest_ortbench.runtimes.resolve import RUNTIMES_FOLDER, choose_runtimes
 
     chosen = choose_runtimes(
         (runtime,),
@@ -228,10 +228,10 @@ def _planner(runtime: str, launcher: Launcher) -> Planner:
 
 def _profile(planned: Planned, launcher: Launcher, top: int, trace: Path | None) -> bool:
     """Print the profile of one case; return whether there is one."""
+    from pytest_ortbench.convert.variants import VARIANTS_FOLDER, Variants
     from pytest_ortbench.engine.passes import profile_case
-    from pytest_ortbench.engine.variants import VARIANTS_FOLDER, Variants
+    from pytest_ortbench.models.cache import cache_folder
     from pytest_ortbench.report.operator_profile import profile_lines
-    from pytest_ortbench.zoo.cache import cache_folder
 
     case = planned.case
     step(case.case_id)

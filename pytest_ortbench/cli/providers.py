@@ -34,9 +34,9 @@ def command(known: bool, again: bool, runtimes: tuple[str, ...]) -> int:
     """
     from pathlib import Path
 
-    from pytest_ortbench.launch.environments import Environments
-    from pytest_ortbench.launch.runtimes import RUNTIMES_FOLDER, choose_runtimes
-    from pytest_ortbench.zoo.cache import cache_folder
+    from pytest_ortbench.models.cache import cache_folder
+    from pytest_ortbench.runtimes.environments import Environments
+    from pytest_ortbench.runtimes.resolve import RUNTIMES_FOLDER, choose_runtimes
 
     chosen = choose_runtimes(
         runtimes,
@@ -61,11 +61,11 @@ def command(known: bool, again: bool, runtimes: tuple[str, ...]) -> int:
 def _list(runtime: Runtime, *, known: bool, again: bool) -> int:
     from pathlib import Path
 
-    from pytest_ortbench.engine.candidates import PROBES_FOLDER
     from pytest_ortbench.launch.launcher import ProcessLauncher
-    from pytest_ortbench.launch.plugin_config import configured_plugins
     from pytest_ortbench.launch.probe_memory import ProbeMemory
-    from pytest_ortbench.zoo.cache import cache_folder
+    from pytest_ortbench.models.cache import cache_folder
+    from pytest_ortbench.planning.candidates import PROBES_FOLDER
+    from pytest_ortbench.runtimes.plugin_config import configured_plugins
 
     memory = ProbeMemory(cache_folder() / PROBES_FOLDER)
     with closing(ProcessLauncher()) as launcher:

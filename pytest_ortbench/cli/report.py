@@ -45,9 +45,9 @@ def command(runs: tuple[str, ...], output: Path | None, results: Path) -> int:
         return _one(runs[0] if runs else "latest", output, results)
     from pytest_ortbench.cli.compare import load_facts
     from pytest_ortbench.cli.files import save
-    from pytest_ortbench.report.figures.fleet import pictures
-    from pytest_ortbench.report.fleet.html import render_html
-    from pytest_ortbench.report.fleet.view import build_view
+    from pytest_ortbench.fleet.report.figures import pictures
+    from pytest_ortbench.fleet.report.html import render_html
+    from pytest_ortbench.fleet.report.view import build_view
 
     view = build_view(load_facts(runs, results))
     path = output or Path(COMPARISON)

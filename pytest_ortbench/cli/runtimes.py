@@ -11,7 +11,7 @@ from pytest_ortbench.cli.arguments import epilog
 from pytest_ortbench.cli.terminal import ExitCode, say, table, warn
 
 if TYPE_CHECKING:
-    from pytest_ortbench.launch.environments import Environment, Environments
+    from pytest_ortbench.runtimes.environments import Environment, Environments
 
 
 @click.group(
@@ -53,7 +53,7 @@ def create(specs: tuple[str, ...]) -> int:
 
     SPEC is what --ort-runtimes takes: requirements joined by +, a configured name, or auto.
     """
-    from pytest_ortbench.launch.runtimes import choose_runtimes
+    from pytest_ortbench.runtimes.resolve import choose_runtimes
 
     chosen = choose_runtimes(
         specs, root=Path.cwd(), environments=_environments(), notify=warn, place="SPEC"
@@ -104,15 +104,15 @@ def remove(labels: tuple[str, ...], everything: bool) -> int:
 
 
 def _environments() -> Environments:
-    from pytest_ortbench.launch.environments import Environments
-    from pytest_ortbench.launch.runtimes import RUNTIMES_FOLDER
-    from pytest_ortbench.zoo.cache import cache_folder
+    from pytest_ortbench.models.cache import cache_folder
+    from pytest_ortbench.runtimes.environments import Environments
+    from pytest_ortbench.runtimes.resolve import RUNTIMES_FOLDER
 
     return Environments(cache_folder() / RUNTIMES_FOLDER, notify=warn)
 
 
 def _list() -> int:
-    from pytest_ortbench.launch.runtime_config import configured_runtimes
+    from pytest_ortbench.runtimes.config import configured_runtimes
 
     environments = _environments()
     rows = [_current()]
@@ -130,7 +130,7 @@ def _current() -> list[str]:
     import platform
     import sys
 
-    from pytest_ortbench.launch.installed import installed
+    from pytest_ortbench.runtimes.installed import installed
 
     there = ", ".join(each.requirement for each in installed().runtimes)
     return ["current", there or "none", platform.python_version(), "-", sys.executable]

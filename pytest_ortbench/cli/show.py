@@ -42,9 +42,9 @@ def command(run: str, sort: str, filters: tuple[str, ...], columns: str, results
     """
     from pytest_ortbench.analysis.summary import summarise
     from pytest_ortbench.cli.selection import parse_condition, select, table_columns
+    from pytest_ortbench.gate.report.lines import gate_lines
     from pytest_ortbench.report.answers import answer_lines, unjudged_lines
     from pytest_ortbench.report.blocks import block_lines
-    from pytest_ortbench.report.gate import gate_lines
     from pytest_ortbench.report.operator_profile import run_profile_lines
     from pytest_ortbench.report.precisions import precision_lines
     from pytest_ortbench.report.table import render_table

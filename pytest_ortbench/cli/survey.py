@@ -9,10 +9,10 @@ from pytest_ortbench.core.case import Runtime
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.outcome import Failure, RuntimeInfo
 from pytest_ortbench.core.provider_kinds import BY_NAME, KINDS, ProviderKind
-from pytest_ortbench.engine.candidates import Candidates
 from pytest_ortbench.launch.launcher import Launcher
-from pytest_ortbench.launch.plugin_config import ConfiguredPlugin
 from pytest_ortbench.launch.probe_memory import ProbeMemory, Remembered
+from pytest_ortbench.planning.candidates import Candidates
+from pytest_ortbench.runtimes.plugin_config import ConfiguredPlugin
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -35,7 +35,7 @@ def command(folder: Path, plot: Path | None) -> int:
     code is 0 whatever is found.
     """
     from pytest_ortbench.analysis.history import histories, series_names
-    from pytest_ortbench.analysis.same_models import models_of, named_alike
+    from pytest_ortbench.gate.numbers.same_models import models_of, named_alike
     from pytest_ortbench.store.documents import list_runs, load
 
     runs = []

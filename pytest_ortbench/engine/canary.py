@@ -16,8 +16,8 @@ from pytest_ortbench.core.errors import OrtbenchError
 from pytest_ortbench.core.model import Variant
 from pytest_ortbench.core.run import Canary
 from pytest_ortbench.launch.launcher import Launcher
-from pytest_ortbench.plan.feeds import resolve_inputs
-from pytest_ortbench.zoo.resolve import BrokenModel, resolve_models
+from pytest_ortbench.models.resolve import BrokenModel, resolve_models
+from pytest_ortbench.planning.feeds import resolve_inputs
 
 #: Seconds of timed blocks; start, warm-up and these stay below three seconds together.
 _TIMED_S = 1.0

@@ -9,6 +9,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Protocol
 
+from pytest_ortbench.convert.variants import VARIANTS_FOLDER, Variants
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.errors import DocumentError, WorkerError
 from pytest_ortbench.core.extent import Extent
@@ -17,14 +18,13 @@ from pytest_ortbench.core.run import Canary, Run
 from pytest_ortbench.engine.load import INTERRUPTED
 from pytest_ortbench.engine.passes import carry_out, due, without
 from pytest_ortbench.engine.standard import measure
-from pytest_ortbench.engine.variants import VARIANTS_FOLDER, Variants
 from pytest_ortbench.launch.launcher import Launcher
 from pytest_ortbench.launch.turn import TURN
-from pytest_ortbench.plan.matrix import Planned
+from pytest_ortbench.models.cache import cache_folder
+from pytest_ortbench.models.extent import extent_of
+from pytest_ortbench.planning.matrix import Planned
 from pytest_ortbench.schema.meaning import faults_of
 from pytest_ortbench.store.resume import taken_over
-from pytest_ortbench.zoo.cache import cache_folder
-from pytest_ortbench.zoo.extent import extent_of
 
 Key = tuple[str, str]
 

@@ -167,7 +167,7 @@ def profile_case(case: Case, launcher: Launcher, trace: Path | None = None) -> O
 
 def _with_work_of_file(case: Case, profile: OperatorProfile) -> OperatorProfile:
     """Where nodes could not be counted, as in a provider's own subgraphs, the file may be."""
-    from pytest_ortbench.zoo.arithmetic import count_file  # imports onnx
+    from pytest_ortbench.models.arithmetic import count_file  # imports onnx
 
     if profile.reason:
         return profile

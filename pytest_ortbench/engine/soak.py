@@ -15,7 +15,7 @@ from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.soak import Soak
 from pytest_ortbench.engine.warm_up_budget import warm_up_budget_s
 from pytest_ortbench.launch.launcher import Launcher
-from pytest_ortbench.plan.feeds import (
+from pytest_ortbench.planning.feeds import (
     Refused,
     batch_symbols,
     resolve_inputs,

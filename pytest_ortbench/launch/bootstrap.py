@@ -63,6 +63,8 @@ def command(runtime: Runtime, token: str) -> list[str]:
     return [*start, "-c", LOADER, token]
 
 
+#: What prepares conversions on the host, beside what makes them.
+_ON_THE_HOST = (_ROOT / "convert" / "variants.py",)
 #: What host and worker have in common of the package ``schema``.
 _SCHEMA = ("wire", "protocol", "pass_questions", "model_questions", "side_questions")
 
@@ -86,7 +88,8 @@ def modules_line(*, compiled: bool) -> bytes:
 def _files() -> dict[str, Path]:
     files = [_ROOT / "__init__.py", _ROOT / "schema" / "__init__.py"]
     files += [_ROOT / "schema" / f"{name}.py" for name in _SCHEMA]
-    files += [*(_ROOT / "core").rglob("*.py"), *(_ROOT / "worker").rglob("*.py")]
+    for room in ("core", "worker", "convert"):
+        files += [path for path in (_ROOT / room).rglob("*.py") if path not in _ON_THE_HOST]
     return {_dotted(path.relative_to(_ROOT)): path for path in files}
 
 

@@ -302,12 +302,12 @@ class Conversation:
 
     def _convert(self, question: Convert) -> Answer:
         # Here and not above: it needs onnx, which a measured interpreter need not have.
-        from pytest_ortbench.worker.convert.make import convert
+        from pytest_ortbench.convert.make import convert
 
         return convert(question.conversion, Path(question.folder), self._enter)
 
     def _compare_nodes(self, question: CompareNodes) -> Answer:
-        from pytest_ortbench.worker.convert.by_node import compare_nodes  # needs onnx
+        from pytest_ortbench.convert.by_node import compare_nodes  # needs onnx
 
         self._import()
         self._enter("accuracy")
@@ -361,7 +361,7 @@ def _reference_session(
 
 def _wide_session(case: Case) -> InferenceSession:
     """The reference with every float32 number widened to float64."""
-    from pytest_ortbench.worker.convert.double import to_float64  # needs onnx
+    from pytest_ortbench.convert.double import to_float64  # needs onnx
 
     return _reference_session(case, model=to_float64(Path(case.model.path)))
 

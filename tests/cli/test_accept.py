@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from pytest_ortbench import acceptances
-from pytest_ortbench.analysis.gate.stored import gate_runs
 from pytest_ortbench.core.acceptance import FILE_NAME, Entry
 from pytest_ortbench.core.gate import GateFinding
 from pytest_ortbench.core.outcome import Flag
+from pytest_ortbench.gate.numbers.stored import gate_runs
 from pytest_ortbench.store.accepted import read_accepted
 from tests.results_factory import make_accuracy, make_case, make_result, make_run
 

@@ -13,9 +13,9 @@ import pytest
 from pytest_ortbench.core.case import Case, Runtime
 from pytest_ortbench.core.gate import GateResult
 from pytest_ortbench.core.run import Machine
-from pytest_ortbench.engine import gate as engine_gate
-from pytest_ortbench.engine.pair import Pair
-from pytest_ortbench.engine.paired import Launched, measure_launch
+from pytest_ortbench.gate.measuring import gate as engine_gate
+from pytest_ortbench.gate.measuring.pair import Pair
+from pytest_ortbench.gate.measuring.paired import Launched, measure_launch
 from tests.engine.fakes import FakeLauncher
 from tests.launch.cases import relu
 

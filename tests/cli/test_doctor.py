@@ -9,9 +9,9 @@ from pytest_ortbench.cli.survey import ProviderState, Survey, survey
 from pytest_ortbench.core.case import Runtime
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.outcome import Failure
-from pytest_ortbench.launch.installed import Installed, InstalledDistribution
 from pytest_ortbench.launch.launcher import ProbeOutcome
 from pytest_ortbench.launch.noise import Finding
+from pytest_ortbench.runtimes.installed import Installed, InstalledDistribution
 from tests.results_factory import make_runtime_info
 
 CPU_WHEEL = InstalledDistribution(name="onnxruntime", version="1.32.0", brings_package=True)

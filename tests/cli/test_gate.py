@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 
-from pytest_ortbench.analysis.gate.self_test import Trial
 from pytest_ortbench.cli.terminal import ExitCode
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.run import Machine
-from pytest_ortbench.store.self_test import TrialLog
+from pytest_ortbench.gate.measuring.trial_log import TrialLog
+from pytest_ortbench.gate.numbers.self_test import Trial
 from tests.results_factory import make_case, make_measurement, make_memory, make_result, make_run
 
 BEFORE = make_run([make_result()], run_id="20260102T030405Z-a-0001")
@@ -106,7 +106,7 @@ def test_the_self_test_counts_stores_and_goes_on(tool, monkeypatch, tmp_path):
         if len(seen) == 2:
             raise WorkerError(Failure(kind="crash", phase="measure", message="it died"))
 
-    monkeypatch.setattr("pytest_ortbench.engine.self_test.SelfTest.run", run)
+    monkeypatch.setattr("pytest_ortbench.gate.measuring.self_test.SelfTest.run", run)
     monkeypatch.setattr("pytest_ortbench.cli.gate._cases", lambda *_: [make_case()] * 2)
     ended = tool("gate", "--self-test", "--minutes=1")
     assert ended.code == 0
@@ -132,7 +132,7 @@ def test_trials_are_kept_in_a_file_of_ones_own_and_a_torn_line_is_made_good(
     def run(self, until, *, done: int = 0):
         yield trial("equal", "same" if done else "inconclusive")
 
-    monkeypatch.setattr("pytest_ortbench.engine.self_test.SelfTest.run", run)
+    monkeypatch.setattr("pytest_ortbench.gate.measuring.self_test.SelfTest.run", run)
     call = ("gate", "--self-test", "--minutes=1", f"--file={path}")
     assert f"stored: {path}" in tool(*call).out
     # As a process leaves it that was killed while it wrote.

@@ -9,8 +9,8 @@ from onnx import TensorProto, helper
 
 from pytest_ortbench.cli.models import _count, _facts
 from pytest_ortbench.core.model import TensorInfo
-from pytest_ortbench.zoo.builders.registry import BUILDERS
-from pytest_ortbench.zoo.catalogue import shipped_catalogue
+from pytest_ortbench.models.builders.registry import BUILDERS
+from pytest_ortbench.models.catalogue import shipped_catalogue
 from tests.schema.full_run import MODEL
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ortbench.launch.environments import Environments
+from pytest_ortbench.runtimes.environments import Environments
 from tests.launch.fake_installer import HERE, FakeInstaller, stand_in_check
 
 
@@ -64,7 +64,7 @@ def test_what_the_project_configures_is_listed(tool, installer, tmp_path):
 
 
 def test_what_can_not_be_made_is_said(tool, installer):
-    from pytest_ortbench.launch.installer import InstallError
+    from pytest_ortbench.runtimes.installer import InstallError
 
     installer.refuse[HERE.minor[1]] = InstallError("there is no version 99", hint="Look again")
     ended = tool("runtimes", "create", "onnxruntime==99")

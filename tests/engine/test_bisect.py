@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ortbench.analysis.gate.rules import rules_for
 from pytest_ortbench.core.case import Case, Runtime
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.gate import GateResult
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.run import Machine
-from pytest_ortbench.engine.bisect import Bisected, bisect, bisect_runtimes, is_worse
-from pytest_ortbench.engine.gate import Gate
+from pytest_ortbench.gate.measuring.bisect import Bisected, bisect, bisect_runtimes, is_worse
+from pytest_ortbench.gate.measuring.gate import Gate
+from pytest_ortbench.gate.numbers.rules import rules_for
 from tests.engine.fakes import FakeLauncher
 from tests.results_factory import make_case
 

@@ -10,10 +10,10 @@ import pytest
 from pytest_ortbench.core.case import Provider, Runtime
 from pytest_ortbench.core.errors import UsageError, WorkerError
 from pytest_ortbench.core.outcome import Failure, RuntimeInfo
-from pytest_ortbench.engine.candidates import Candidates
 from pytest_ortbench.launch.launcher import ProbeOutcome
-from pytest_ortbench.launch.plugin_config import ConfiguredPlugin
 from pytest_ortbench.launch.probe_memory import ProbeMemory
+from pytest_ortbench.planning.candidates import Candidates
+from pytest_ortbench.runtimes.plugin_config import ConfiguredPlugin
 
 HERE = Runtime()
 INFO = RuntimeInfo(

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from pytest_ortbench.core.model import Model, TensorInfo, ValueHint
-from pytest_ortbench.engine.earlier_models import named_alike
-from pytest_ortbench.plan.unreadable import UnreadableModel
+from pytest_ortbench.planning.earlier_models import named_alike
+from pytest_ortbench.planning.unreadable import UnreadableModel
 
 HINT = ValueHint(kind="integers", low=0, high=9)
 

@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
-from pytest_ortbench.analysis.gate.rules import parse_rules, rules_for
 from pytest_ortbench.core.case import Case, InputSpec, Runtime, Sampling
 from pytest_ortbench.core.gate import GateResult
 from pytest_ortbench.core.model import ValueHint
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.run import Machine
-from pytest_ortbench.engine.gate import Gate
-from pytest_ortbench.engine.pair import Pair, difference
-from pytest_ortbench.engine.paired import measure_launch
+from pytest_ortbench.gate.measuring.gate import Gate
+from pytest_ortbench.gate.measuring.pair import Pair, difference
+from pytest_ortbench.gate.measuring.paired import measure_launch
+from pytest_ortbench.gate.numbers.rules import parse_rules, rules_for
 from tests.analysis.test_task import counted
 from tests.engine.fakes import FakeLauncher, FakeWorker
 from tests.results_factory import make_accuracy, make_case, make_placement, make_result
@@ -78,7 +78,7 @@ def test_a_launch_runs_one_side_at_a_time_with_equal_counts_and_seeded_order():
 def test_rounds_that_take_too_long_end_early_but_not_before_there_are_enough(
     monkeypatch: pytest.MonkeyPatch,
 ):
-    monkeypatch.setattr("pytest_ortbench.engine.paired.ROUNDS_S", -1.0)
+    monkeypatch.setattr("pytest_ortbench.gate.measuring.paired.ROUNDS_S", -1.0)
     deadline = time.monotonic() + 60
     launcher = FakeLauncher(times(1.0))
     launched = measure_launch(PAIR, launcher, seed=7, index=0, deadline=deadline)

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ortbench.analysis.gate.rules import parse_rules, rules_for
-from pytest_ortbench.analysis.gate.sentences import verdict_line
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.gate import GateResult
 from pytest_ortbench.core.outcome import Accuracy, Failure, Flag, OutputAccuracy
 from pytest_ortbench.core.run import Machine
-from pytest_ortbench.engine.answers import looser_floor
-from pytest_ortbench.engine.gate import Gate
-from pytest_ortbench.engine.pair import Pair
+from pytest_ortbench.gate.measuring.answers import looser_floor
+from pytest_ortbench.gate.measuring.gate import Gate
+from pytest_ortbench.gate.measuring.pair import Pair
+from pytest_ortbench.gate.numbers.rules import parse_rules, rules_for
+from pytest_ortbench.gate.numbers.sentences import verdict_line
 from tests.engine.fakes import FakeLauncher, FakeWorker
 from tests.results_factory import make_case, make_result
 

@@ -11,8 +11,8 @@ import pytest
 from pytest_ortbench.core.case import Case, InputSpec, Runtime
 from pytest_ortbench.core.model import ValueHint
 from pytest_ortbench.core.task import Dataset
-from pytest_ortbench.engine.identical import identical
-from pytest_ortbench.engine.pair import Pair
+from pytest_ortbench.gate.measuring.identical import identical
+from pytest_ortbench.gate.measuring.pair import Pair
 from tests.results_factory import make_case
 
 SPEC = InputSpec(name="x", type="tensor(float)", shape=(1, 8), hint=ValueHint(kind="normal"))

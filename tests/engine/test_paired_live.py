@@ -13,18 +13,18 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from pytest_ortbench.analysis.gate.answers import judge_answers
-from pytest_ortbench.analysis.gate.contrasts import contrasts_of
 from pytest_ortbench.analysis.task import judge_task
 from pytest_ortbench.core.case import Case, Provider, Runtime, SessionConfig
 from pytest_ortbench.core.model import Variant
 from pytest_ortbench.core.task import Dataset
-from pytest_ortbench.engine.answers import Exchange, compare_scores
-from pytest_ortbench.engine.pair import Pair
-from pytest_ortbench.engine.paired import measure_launch
+from pytest_ortbench.gate.measuring.answers import Exchange, compare_scores
+from pytest_ortbench.gate.measuring.pair import Pair
+from pytest_ortbench.gate.measuring.paired import measure_launch
+from pytest_ortbench.gate.numbers.answers import judge_answers
+from pytest_ortbench.gate.numbers.contrasts import contrasts_of
 from pytest_ortbench.launch.launcher import ProcessLauncher
-from pytest_ortbench.plan.feeds import resolve_inputs
-from pytest_ortbench.zoo.graph import read_model
+from pytest_ortbench.models.graph import read_model
+from pytest_ortbench.planning.feeds import resolve_inputs
 
 
 def case_of(folder: Path, name: str = "product", factor: float = 1.0) -> Case:

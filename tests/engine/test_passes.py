@@ -20,7 +20,7 @@ from pytest_ortbench.engine import passes
 from pytest_ortbench.engine.engine import Engine
 from pytest_ortbench.engine.load import INTERRUPTED, missing_loads
 from pytest_ortbench.engine.passes import due, without
-from pytest_ortbench.plan.matrix import Planned
+from pytest_ortbench.planning.matrix import Planned
 from pytest_ortbench.report.blocks import block_lines
 from tests.results_factory import make_case, make_result, make_run
 

@@ -11,10 +11,10 @@ import pytest
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.profile import NodeTime, OperatorProfile, OperatorTime
 from pytest_ortbench.engine.passes import carry_out, profile_case
-from pytest_ortbench.plan.feeds import resolve_inputs
+from pytest_ortbench.planning.feeds import resolve_inputs
 from pytest_ortbench.schema.document import encode_run
+from tests.models.graphs import model, node, read, value, weight
 from tests.results_factory import make_case, make_result, make_run
-from tests.zoo.graphs import model, node, read, value, weight
 
 from .fakes import FakeLauncher, FakeWorker
 

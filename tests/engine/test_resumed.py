@@ -10,7 +10,7 @@ import pytest
 
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.engine.engine import Engine
-from pytest_ortbench.plan.matrix import Planned
+from pytest_ortbench.planning.matrix import Planned
 from tests.results_factory import make_case, make_result, make_run
 
 from .fakes import FakeLauncher, FakeWorker

@@ -14,10 +14,10 @@ from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.run import Machine
-from pytest_ortbench.engine.pair import Pair
-from pytest_ortbench.engine.self_test import SelfTest
+from pytest_ortbench.gate.measuring.pair import Pair
+from pytest_ortbench.gate.measuring.self_test import SelfTest
+from pytest_ortbench.models.widened import CHANNELS, multiply_accumulates, write_widened
 from pytest_ortbench.worker.added_work import with_added_work
-from pytest_ortbench.zoo.widened import CHANNELS, multiply_accumulates, write_widened
 from tests.engine.fakes import FakeLauncher
 from tests.results_factory import make_case
 

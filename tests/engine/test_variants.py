@@ -14,18 +14,18 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from pytest_ortbench.convert.variants import Variants, cache_key
 from pytest_ortbench.core.case import Case, InputSpec
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.file_digest import file_digest
 from pytest_ortbench.core.model import ValueHint
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.recipe import Conversion, Converted, Recipe
-from pytest_ortbench.engine.family_models import resolve
-from pytest_ortbench.engine.variants import Variants, cache_key
 from pytest_ortbench.launch.launcher import ProcessLauncher
 from pytest_ortbench.launch.reference import reference_case
-from pytest_ortbench.plan.families import Family, Member
-from pytest_ortbench.plan.unreadable import UnreadableModel
+from pytest_ortbench.planning.families import Family, Member
+from pytest_ortbench.planning.family_models import resolve
+from pytest_ortbench.planning.unreadable import UnreadableModel
 from tests.results_factory import make_case
 
 DYNAMIC = Recipe(name="int8-dynamic", base="int8-dynamic", weight_type="uint8")
@@ -301,9 +301,9 @@ def test_a_worker_makes_four_bit_weights_and_nothing_is_written_beside_the_model
 
 
 def test_resnet_50_in_eight_bits_is_a_quarter_of_its_size(tmp_path: Path) -> None:
-    from pytest_ortbench.plan.feeds import resolve_inputs
-    from pytest_ortbench.zoo.builders import build
-    from pytest_ortbench.zoo.graph import read_model
+    from pytest_ortbench.models.builders import build
+    from pytest_ortbench.models.graph import read_model
+    from pytest_ortbench.planning.feeds import resolve_inputs
 
     model = read_model(build("resnet50", tmp_path / "builtin"), name="resnet50", source="file")
     wanted = Conversion(

@@ -16,6 +16,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from pytest_ortbench.analysis.answers import answers
+from pytest_ortbench.convert.double import to_float64
 from pytest_ortbench.core.accuracy import ReferenceSpread
 from pytest_ortbench.core.case import Case, InputSpec, Provider, Sampling, SessionConfig
 from pytest_ortbench.core.model import Model, Reference, Variant
@@ -24,13 +25,12 @@ from pytest_ortbench.core.task import Dataset
 from pytest_ortbench.engine.passes import carry_out
 from pytest_ortbench.engine.standard import measure
 from pytest_ortbench.launch.reference import reference_case
-from pytest_ortbench.plan.feeds import resolve_inputs
+from pytest_ortbench.models.graph import read_model
+from pytest_ortbench.planning.feeds import resolve_inputs
 from pytest_ortbench.worker import accuracy, measured, profiling, task
-from pytest_ortbench.worker.convert.double import to_float64
 from pytest_ortbench.worker.measured import MeasuredCase
 from pytest_ortbench.worker.recorded import recorded_outputs, write_recorded
 from pytest_ortbench.worker.spread import spread_of
-from pytest_ortbench.zoo.graph import read_model
 from tests.results_factory import make_run
 from tests.worker.graphs import serialised, value, weights
 from tests.worker.sessions import CPU, Spoiled, cpu_session

@@ -13,8 +13,8 @@ from pathlib import Path
 from packaging.requirements import Requirement
 
 from pytest_ortbench.core.outcome import RuntimeInfo
-from pytest_ortbench.launch.installer import InstallError, python_of
-from pytest_ortbench.launch.interpreters import Interpreter
+from pytest_ortbench.runtimes.installer import InstallError, python_of
+from pytest_ortbench.runtimes.interpreters import Interpreter
 
 HERE = Interpreter(path=sys.executable, version=sys.version_info[:3])
 

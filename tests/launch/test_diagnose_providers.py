@@ -10,7 +10,7 @@ import pytest
 from pytest_ortbench.core.case import Provider, Runtime
 from pytest_ortbench.launch.diagnose import Evidence, diagnose, graph_refused, left_device
 from pytest_ortbench.launch.launcher import ProcessLauncher
-from pytest_ortbench.plan.providers import parse_provider
+from pytest_ortbench.planning.providers import parse_provider
 from pytest_ortbench.schema.protocol import Refusal
 
 #: As ONNX Runtime 1.27 to 1.32 said it.

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ortbench.launch.installed import installed
+from pytest_ortbench.runtimes.installed import installed
 
 CPU_FILES = {
     "onnxruntime/__init__.py": 10,

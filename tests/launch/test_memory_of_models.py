@@ -14,9 +14,9 @@ import pytest
 from pytest_ortbench.core.case import Case, Provider, Runtime
 from pytest_ortbench.core.model import Model
 from pytest_ortbench.launch.launcher import ProcessLauncher
-from pytest_ortbench.plan.matrix import Target, build_plan
-from pytest_ortbench.plan.request import PlanRequest
-from pytest_ortbench.zoo.resolve import resolve_models
+from pytest_ortbench.models.resolve import resolve_models
+from pytest_ortbench.planning.matrix import Target, build_plan
+from pytest_ortbench.planning.request import PlanRequest
 
 pytestmark = [
     pytest.mark.needs("network"),

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from pytest_ortbench.core.errors import WorkerError
-from pytest_ortbench.launch.environments import Environments
-from pytest_ortbench.launch.ownership import other_writers
-from pytest_ortbench.launch.runtime_specs import parse_requirements
+from pytest_ortbench.runtimes.environments import Environments
+from pytest_ortbench.runtimes.ownership import other_writers
+from pytest_ortbench.runtimes.specs import parse_requirements
 
 #: A user that no machine has.
 _OTHER = 54_321

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ortbench.launch.package_sources import file_digests, from_urls, sources
-from pytest_ortbench.launch.runtimes import choose_runtimes
+from pytest_ortbench.runtimes.package_sources import file_digests, from_urls, sources
+from pytest_ortbench.runtimes.resolve import choose_runtimes
 from tests.launch.test_runtimes_environments import Made, listed
 
 WHEEL = "onnxruntime-1.20.1-py3-none-any.whl"

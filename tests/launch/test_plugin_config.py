@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pytest_ortbench.core.errors import UsageError
-from pytest_ortbench.launch.plugin_config import ConfiguredPlugin, configured_plugins
+from pytest_ortbench.runtimes.plugin_config import ConfiguredPlugin, configured_plugins
 
 
 def write(folder: Path, text: str, name: str = "ortbench.toml") -> Path:

@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from pytest_ortbench.core.errors import UsageError
-from pytest_ortbench.launch import releases
+from pytest_ortbench.runtimes import releases
 
 
 @pytest.fixture(autouse=True)

@@ -19,12 +19,12 @@ import pytest
 from pytest_ortbench.core.case import Runtime
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.outcome import Failure, RuntimeInfo
-from pytest_ortbench.launch.environment_facts import check_works
-from pytest_ortbench.launch.environments import Environments
-from pytest_ortbench.launch.installer import InstallError, UvInstaller, find_uv
-from pytest_ortbench.launch.interpreters import Interpreter
 from pytest_ortbench.launch.launcher import ProcessLauncher
-from pytest_ortbench.launch.runtime_specs import RequirementList, parse_spec
+from pytest_ortbench.runtimes.environment_facts import check_works
+from pytest_ortbench.runtimes.environments import Environments
+from pytest_ortbench.runtimes.installer import InstallError, UvInstaller, find_uv
+from pytest_ortbench.runtimes.interpreters import Interpreter
+from pytest_ortbench.runtimes.specs import RequirementList, parse_spec
 from tests.launch.cases import case_of, relu
 from tests.launch.fake_installer import HERE, FakeInstaller, stand_in_check
 

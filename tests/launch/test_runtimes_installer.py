@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ortbench.launch.installer import (
+from pytest_ortbench.runtimes.installer import (
     InstallError,
     PipInstaller,
     UvInstaller,
     find_installer,
     pythons_of,
 )
-from pytest_ortbench.launch.interpreters import (
+from pytest_ortbench.runtimes.interpreters import (
     Interpreter,
     _data_of_uv,
     ask,

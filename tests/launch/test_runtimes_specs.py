@@ -12,17 +12,17 @@ from hypothesis import strategies as st
 
 from pytest_ortbench.core.errors import UsageError, WorkerError
 from pytest_ortbench.core.outcome import Failure
-from pytest_ortbench.launch.auto_runtimes import Choice, Hardware, choose, look
-from pytest_ortbench.launch.environments import Environment, Environments, Manifest
 from pytest_ortbench.launch.remote_shell import for_remote_shell
-from pytest_ortbench.launch.runtime_config import ConfiguredRuntime, configured_runtimes
-from pytest_ortbench.launch.runtime_specs import (
+from pytest_ortbench.runtimes.auto import Choice, Hardware, choose, look
+from pytest_ortbench.runtimes.config import ConfiguredRuntime, configured_runtimes
+from pytest_ortbench.runtimes.environments import Environment, Environments, Manifest
+from pytest_ortbench.runtimes.resolve import ChosenRuntimes, choose_runtimes
+from pytest_ortbench.runtimes.specs import (
     RequirementList,
     parse_requirements,
     parse_spec,
     split_requirements,
 )
-from pytest_ortbench.launch.runtimes import ChosenRuntimes, choose_runtimes
 
 
 def listed(text: str) -> RequirementList:

@@ -9,8 +9,8 @@ import os
 
 import pytest
 
+from tests.models.graphs import relu
 from tests.mutations.bases import changed_document
-from tests.zoo.graphs import relu
 
 from .conftest import QUICK
 

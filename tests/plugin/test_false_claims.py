@@ -10,8 +10,8 @@ import onnx
 import pytest
 
 from pytest_ortbench.cli.application import run
-from tests.zoo.false_claims import FALSE_CLAIMS
-from tests.zoo.graphs import model, node, relu, value
+from tests.models.false_claims import FALSE_CLAIMS
+from tests.models.graphs import model, node, relu, value
 
 from .conftest import QUICK
 

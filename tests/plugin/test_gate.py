@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ortbench.analysis.gate.verdict import profile_of
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.outcome import Accuracy, OutputAccuracy
 from pytest_ortbench.core.run import Machine
-from pytest_ortbench.engine import gate as engine_gate
-from pytest_ortbench.engine.pair import Pair
-from pytest_ortbench.engine.paired import Launched, measure_launch
+from pytest_ortbench.gate.measuring import gate as engine_gate
+from pytest_ortbench.gate.measuring.pair import Pair
+from pytest_ortbench.gate.measuring.paired import Launched, measure_launch
+from pytest_ortbench.gate.numbers.verdict import profile_of
 from pytest_ortbench.model_file import merged_suites
 from tests.engine.fakes import FakeLauncher
 

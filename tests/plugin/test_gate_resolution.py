@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ortbench.analysis.gate.looks import detectable_effect
-from pytest_ortbench.analysis.gate.self_test import Trial
 from pytest_ortbench.core.errors import UsageError
-from pytest_ortbench.engine.resolution import check_margins
+from pytest_ortbench.gate.measuring.resolution import check_margins
+from pytest_ortbench.gate.measuring.trial_log import TrialLog
+from pytest_ortbench.gate.numbers.looks import detectable_effect
+from pytest_ortbench.gate.numbers.self_test import Trial
 from pytest_ortbench.launch.machine import fingerprint
-from pytest_ortbench.store.self_test import TrialLog
 
 from .conftest import QUICK
 

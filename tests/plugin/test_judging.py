@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from pytest_ortbench.core.gate import ContrastVerdict, GateFinding, GateResult
-from pytest_ortbench.engine.gate import Gate
-from pytest_ortbench.engine.pair import Pair
+from pytest_ortbench.gate.measuring.gate import Gate
+from pytest_ortbench.gate.measuring.pair import Pair
 
 from .conftest import QUICK as KEPT
 

@@ -2,7 +2,7 @@ import pytest
 
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.marker import read_marker
-from pytest_ortbench.plan.request import PlanRequest
+from pytest_ortbench.planning.request import PlanRequest
 
 
 def _read(*marks: pytest.MarkDecorator):

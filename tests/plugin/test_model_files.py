@@ -362,8 +362,8 @@ def test_a_run_whose_every_combination_was_left_out_is_red(
     pytester: pytest.Pytester, model_file: ModelFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from pytest_ortbench.core.run import Skip
-    from pytest_ortbench.engine.planning import Planner
-    from pytest_ortbench.plan.matrix import Plan
+    from pytest_ortbench.planning.matrix import Plan
+    from pytest_ortbench.planning.planner import Planner
 
     nothing = Plan(entries=(), skips=(Skip(what="cuda", reason="not here"),))
     monkeypatch.setattr(Planner, "plan", lambda *_: nothing)

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from pytest_ortbench.core.precision import SQNR_FLOOR_DB
-from pytest_ortbench.plan.recipes import shipped
+from pytest_ortbench.planning.recipes import shipped
 
 pytestmark = pytest.mark.needs("network")
 

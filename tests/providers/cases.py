@@ -12,14 +12,14 @@ from onnx import TensorProto, helper, numpy_helper
 
 from pytest_ortbench.core.case import Runtime, Sampling
 from pytest_ortbench.core.outcome import CaseResult
-from pytest_ortbench.engine.candidates import Candidates
 from pytest_ortbench.engine.engine import refused
-from pytest_ortbench.engine.planning import Planner
 from pytest_ortbench.engine.standard import measure
 from pytest_ortbench.launch.launcher import ProcessLauncher
-from pytest_ortbench.launch.plugin_config import ConfiguredPlugin
 from pytest_ortbench.launch.probe_memory import ProbeMemory
-from pytest_ortbench.plan.request import PlanRequest
+from pytest_ortbench.planning.candidates import Candidates
+from pytest_ortbench.planning.planner import Planner
+from pytest_ortbench.planning.request import PlanRequest
+from pytest_ortbench.runtimes.plugin_config import ConfiguredPlugin
 
 QUICK = Sampling(time_s=0.05, workers=1, timeout_s=120.0)
 

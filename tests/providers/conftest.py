@@ -15,9 +15,9 @@ import pytest
 
 from pytest_ortbench.core.case import Runtime
 from pytest_ortbench.core.outcome import CaseResult
-from pytest_ortbench.launch.environments import Environments
 from pytest_ortbench.launch.launcher import ProcessLauncher
-from pytest_ortbench.launch.runtimes import RUNTIMES_FOLDER, choose_runtimes, current
+from pytest_ortbench.runtimes.environments import Environments
+from pytest_ortbench.runtimes.resolve import RUNTIMES_FOLDER, choose_runtimes, current
 from tests.providers.cases import Measured, measured
 
 OPENVINO = "onnxruntime-openvino==1.24.1"

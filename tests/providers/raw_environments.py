@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from pytest_ortbench.core.case import Runtime
-from pytest_ortbench.launch.installer import InstallError, find_installer, find_uv, python_of
-from pytest_ortbench.launch.interpreters import find_interpreters
+from pytest_ortbench.runtimes.installer import InstallError, find_installer, find_uv, python_of
+from pytest_ortbench.runtimes.interpreters import find_interpreters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

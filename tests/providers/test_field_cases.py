@@ -18,13 +18,13 @@ from pytest_ortbench.core.case import Provider, Runtime
 from pytest_ortbench.core.errors import UsageError, WorkerError
 from pytest_ortbench.core.outcome import CaseResult, Failure
 from pytest_ortbench.core.run import Skip
-from pytest_ortbench.engine.candidates import Candidates
 from pytest_ortbench.launch.diagnose import Evidence, diagnose
-from pytest_ortbench.launch.installed import installed
 from pytest_ortbench.launch.launcher import ProcessLauncher
 from pytest_ortbench.launch.probe_memory import ProbeMemory
-from pytest_ortbench.plan.provider_options import check_options
-from pytest_ortbench.plan.providers import parse_provider
+from pytest_ortbench.planning.candidates import Candidates
+from pytest_ortbench.planning.provider_options import check_options
+from pytest_ortbench.planning.providers import parse_provider
+from pytest_ortbench.runtimes.installed import installed
 from pytest_ortbench.schema.protocol import Refusal
 from tests.providers import cases
 from tests.providers.cases import Measured

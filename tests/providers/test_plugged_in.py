@@ -9,10 +9,10 @@ import pytest
 
 from pytest_ortbench.core.case import Runtime
 from pytest_ortbench.core.outcome import RuntimeInfo
-from pytest_ortbench.engine.candidates import Candidates
 from pytest_ortbench.launch.launcher import ProcessLauncher
-from pytest_ortbench.launch.plugin_config import ConfiguredPlugin
 from pytest_ortbench.launch.probe_memory import ProbeMemory
+from pytest_ortbench.planning.candidates import Candidates
+from pytest_ortbench.runtimes.plugin_config import ConfiguredPlugin
 from tests.providers import cases
 from tests.providers.cases import Measured
 from tests.providers.conftest import EXTRAS, GGML, OPENVINO, QNN

@@ -5,11 +5,11 @@ from __future__ import annotations
 import dataclasses
 from functools import cache
 
-from pytest_ortbench.analysis.fleet.facts import RunFacts, reduce_run
-from pytest_ortbench.analysis.procurement.machines import Machine, Terms
 from pytest_ortbench.core.outcome import CaseResult, Energy, EnergyWindow, Flag
-from pytest_ortbench.report.fleet.procurement import Procurement, procure
-from pytest_ortbench.report.fleet.view import View, build_view
+from pytest_ortbench.fleet.numbers.facts import RunFacts, reduce_run
+from pytest_ortbench.fleet.procurement.machines import Machine, Terms
+from pytest_ortbench.fleet.report.procurement import Procurement, procure
+from pytest_ortbench.fleet.report.view import View, build_view
 from tests import results_factory as factory
 from tests.report import sample_runs
 

@@ -10,8 +10,8 @@ from onnx import TensorProto, helper, numpy_helper, save
 
 from pytest_ortbench.core.extent import Extent
 from pytest_ortbench.core.model import Variant
+from pytest_ortbench.models.extent import extent_of
 from pytest_ortbench.report.extent import extent_words
-from pytest_ortbench.zoo.extent import extent_of
 
 
 def variant(size: int, **counts: object) -> Variant:
@@ -102,6 +102,6 @@ def test_what_can_t_be_counted_has_a_reason(tmp_path: Path) -> None:
 
 
 def test_a_very_large_file_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pytest_ortbench.zoo.extent._LARGEST_BYTES", 10)
+    monkeypatch.setattr("pytest_ortbench.models.extent._LARGEST_BYTES", 10)
     found = extent_of(matrix(tmp_path / "m.onnx"), {"x": (3, 8)})
     assert found == Extent(reason="the file of 0.0 GB is not read to be counted")

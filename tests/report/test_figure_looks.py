@@ -6,23 +6,23 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from pytest_ortbench.analysis.fleet.matrix import Matrix
 from pytest_ortbench.analysis.history import Point, Series
 from pytest_ortbench.core.outcome import Flag
+from pytest_ortbench.fleet.numbers.matrix import Matrix
+from pytest_ortbench.fleet.report.figures import workloads
+from pytest_ortbench.fleet.report.view import build_view
 from pytest_ortbench.report.cells import ALL_COLUMNS
 from pytest_ortbench.report.entries import Entry, entries
 from pytest_ortbench.report.figures import style
 from pytest_ortbench.report.figures.accuracy import accuracy
 from pytest_ortbench.report.figures.batches import batches
 from pytest_ortbench.report.figures.dots import THROUGHPUT, by_case
-from pytest_ortbench.report.figures.fleet import workloads
 from pytest_ortbench.report.figures.shortening import between_parts
 from pytest_ortbench.report.figures.timeline import timeline
 from pytest_ortbench.report.figures.titles import headings, titles
 from pytest_ortbench.report.figures.trend import trend
-from pytest_ortbench.report.fleet.view import build_view
 from tests import results_factory as factory
-from tests.analysis.fleet.runs import case, run
+from tests.fleet.numbers.runs import case, run
 from tests.report import sample_runs
 from tests.report.test_figures import drawn
 

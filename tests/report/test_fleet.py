@@ -11,16 +11,16 @@ from functools import cache
 
 import pytest
 
-from pytest_ortbench.analysis.procurement.economics import Figure
 from pytest_ortbench.core.errors import UsageError
-from pytest_ortbench.report.figures.fleet import pictures
-from pytest_ortbench.report.fleet import csv as fleet_csv
-from pytest_ortbench.report.fleet import procurement
-from pytest_ortbench.report.fleet.html import render_html
-from pytest_ortbench.report.fleet.markdown import render_markdown
-from pytest_ortbench.report.fleet.procurement import with_costs
-from pytest_ortbench.report.fleet.table import render_table
-from pytest_ortbench.report.fleet.view import HOLE, View, build_view
+from pytest_ortbench.fleet.procurement.economics import Figure
+from pytest_ortbench.fleet.report import csv as fleet_csv
+from pytest_ortbench.fleet.report import procurement
+from pytest_ortbench.fleet.report.figures import pictures
+from pytest_ortbench.fleet.report.html import render_html
+from pytest_ortbench.fleet.report.markdown import render_markdown
+from pytest_ortbench.fleet.report.procurement import with_costs
+from pytest_ortbench.fleet.report.table import render_table
+from pytest_ortbench.fleet.report.view import HOLE, View, build_view
 from tests.report import fleet_views
 from tests.report.fleet_views import costs, hostile, view
 from tests.report.page_reader import read_page

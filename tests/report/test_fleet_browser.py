@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ortbench.report.fleet.html import render_html
-from pytest_ortbench.report.fleet.procurement import with_costs
+from pytest_ortbench.fleet.report.html import render_html
+from pytest_ortbench.fleet.report.procurement import with_costs
 from tests.report.fleet_views import costs, hostile, view
 from tests.report.test_html_browser import act
 

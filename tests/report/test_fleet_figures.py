@@ -9,10 +9,9 @@ import pytest
 from matplotlib.figure import Figure
 from matplotlib.markers import CARETRIGHT, CARETUP
 
-from pytest_ortbench.analysis.fleet.facts import CaseFacts, RunFacts
-from pytest_ortbench.analysis.procurement.machines import Machine, Terms
-from pytest_ortbench.report.figures import style
-from pytest_ortbench.report.figures.fleet import (
+from pytest_ortbench.fleet.numbers.facts import CaseFacts, RunFacts
+from pytest_ortbench.fleet.procurement.machines import Machine, Terms
+from pytest_ortbench.fleet.report.figures import (
     course,
     figures,
     overall,
@@ -20,10 +19,11 @@ from pytest_ortbench.report.figures.fleet import (
     workloads,
     write_figures,
 )
-from pytest_ortbench.report.figures.procurement import cost, cost_latency
-from pytest_ortbench.report.fleet.procurement import Procurement, procure, render_csv
-from pytest_ortbench.report.fleet.view import build_view
-from tests.analysis.fleet.runs import case, latency, run
+from pytest_ortbench.fleet.report.procurement import Procurement, procure, render_csv
+from pytest_ortbench.fleet.report.procurement_figures import cost, cost_latency
+from pytest_ortbench.fleet.report.view import build_view
+from pytest_ortbench.report.figures import style
+from tests.fleet.numbers.runs import case, latency, run
 from tests.report import fleet_views
 
 

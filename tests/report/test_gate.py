@@ -14,7 +14,7 @@ from pytest_ortbench.core.gate import (
     MetricVerdict,
 )
 from pytest_ortbench.core.run import Run
-from pytest_ortbench.report.gate import gate_lines, gate_markdown, gate_properties
+from pytest_ortbench.gate.report.lines import gate_lines, gate_markdown, gate_properties
 from pytest_ortbench.report.html import render_html
 from tests.results_factory import make_case, make_result, make_run
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ortbench.analysis.fleet.facts import reduce_run
 from pytest_ortbench.core.run import Run
-from pytest_ortbench.report.figures.fleet import pictures
-from pytest_ortbench.report.fleet.html import render_html as render_comparison
-from pytest_ortbench.report.fleet.view import build_view
+from pytest_ortbench.fleet.numbers.facts import reduce_run
+from pytest_ortbench.fleet.report.figures import pictures
+from pytest_ortbench.fleet.report.html import render_html as render_comparison
+from pytest_ortbench.fleet.report.view import build_view
 from pytest_ortbench.report.html import render_html
 from pytest_ortbench.store.documents import load
 from tests.report.test_html_browser import act

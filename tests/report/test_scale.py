@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_ortbench.analysis.fleet.facts import reduce_run
-from pytest_ortbench.report.fleet.html import render_html as render_comparison
-from pytest_ortbench.report.fleet.view import build_view
+from pytest_ortbench.fleet.numbers.facts import reduce_run
+from pytest_ortbench.fleet.report.html import render_html as render_comparison
+from pytest_ortbench.fleet.report.view import build_view
 from pytest_ortbench.report.html import render_html
-from tests.analysis.fleet.runs import case, latency, run
+from tests.fleet.numbers.runs import case, latency, run
 from tests.report import sample_runs
 
 #: What a page may weigh, and what its figures do at most.

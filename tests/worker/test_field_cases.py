@@ -15,7 +15,7 @@ from pytest_ortbench.analysis.summary import summarise
 from pytest_ortbench.core.case import InputSpec, SessionConfig
 from pytest_ortbench.core.cpus import allowance
 from pytest_ortbench.core.model import ValueHint
-from pytest_ortbench.plan.session_options import with_spinning
+from pytest_ortbench.planning.session_options import with_spinning
 from pytest_ortbench.worker import accuracy
 from pytest_ortbench.worker.measured import MeasuredCase
 from pytest_ortbench.worker.memory import best_source

@@ -133,8 +133,8 @@ def test_a_networks_nodes_do_what_its_file_says(tmp_path: Path) -> None:
     """Fused convolutions and all: as many multiply-accumulates as counted from the file."""
     import numpy as np
 
-    from pytest_ortbench.zoo.arithmetic import count_file
-    from pytest_ortbench.zoo.builders import build
+    from pytest_ortbench.models.arithmetic import count_file
+    from pytest_ortbench.models.builders import build
 
     path = build("canary", tmp_path)
     [given] = onnx.load(path).graph.input

@@ -176,7 +176,7 @@ def test_two_seconds_of_runs_and_no_endless_trace(plain_ns: float, events: int, 
 
 
 def test_a_real_run_has_the_top_three_of_the_raw_profile(tmp_path: Path) -> None:
-    from pytest_ortbench.zoo.builders import build
+    from pytest_ortbench.models.builders import build
 
     path = build("bert_tiny", tmp_path)
     session = cpu_session(path.read_bytes(), profile_prefix=str(tmp_path / "p"))

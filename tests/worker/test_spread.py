@@ -9,11 +9,11 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper
 
+from pytest_ortbench.convert.double import to_float64
 from pytest_ortbench.core.accuracy import TRIALS, ReferenceSpread, SpreadTrial
 from pytest_ortbench.core.case import InputSpec
 from pytest_ortbench.core.model import ValueHint
 from pytest_ortbench.worker.accuracy import compare, write_reference
-from pytest_ortbench.worker.convert.double import to_float64
 from pytest_ortbench.worker.spread import moved, spread_of
 from tests.worker.graphs import serialised, value, weights
 from tests.worker.sessions import Spoiled, cpu_session

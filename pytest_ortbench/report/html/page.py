@@ -10,7 +10,9 @@ from dataclasses import dataclass, replace
 from pytest_ortbench.analysis.answers import ModelAnswer, answers
 from pytest_ortbench.analysis.sentences import sentences
 from pytest_ortbench.core.run import Run
-from pytest_ortbench.report import gate, legend
+from pytest_ortbench.gate.report import lines as gate
+from pytest_ortbench.gate.report.lines import GateRow
+from pytest_ortbench.report import legend
 from pytest_ortbench.report.answers import unjudged_lines
 from pytest_ortbench.report.blocks import pass_sentences, pass_tables
 from pytest_ortbench.report.cells import COLUMNS, Column, texts
@@ -18,7 +20,6 @@ from pytest_ortbench.report.entries import Entry, ModelGroup, by_model, entries
 from pytest_ortbench.report.escape import lines, one_line
 from pytest_ortbench.report.figures import DESCRIPTIONS, figures, render
 from pytest_ortbench.report.figures.slo import Slo
-from pytest_ortbench.report.gate import GateRow
 from pytest_ortbench.report.html.details import Facts, environment, log_tail, origin
 from pytest_ortbench.report.html.profiles import OPEN, PROFILES, ProfileBlock, profile_blocks
 from pytest_ortbench.report.pass_table import PassTable

@@ -1,0 +1,147 @@
+"""From what a tool raises to a failure that a person can act on."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import sys
+from pathlib import Path
+
+from pytest_ortbench.core.outcome import Failure
+from pytest_ortbench.core.recipe import Conversion
+
+#: Packages that a tool needs and that are not needed elsewhere, and what brings them.
+_EXTRAS = {"onnx_ir": "int4", "ml_dtypes": "int4", "sympy": "int4", "onnxslim": "simplify"}
+
+#: Parts of ONNX Runtime that earlier versions lack, and the first that has them.
+_SINCE = {"quantization.matmul_nbits_quantizer": "1.22"}
+
+_NAMED = re.compile(r"node (?:with name |name: ?|name=)?'?([\w/.:\-]+)'?")
+
+
+#: Nothing can be written, whatever file it was.
+_FULL = frozenset({errno.ENOSPC, errno.EROFS, getattr(errno, "EDQUOT", errno.ENOSPC)})
+_DENIED = frozenset({errno.EACCES, errno.EPERM})
+
+
+def as_failure(error: Exception, conversion: Conversion, folder: Path | None = None) -> Failure:
+    """Say what a conversion ran into.
+
+    Args:
+        error: What was raised.
+        conversion: What was to be made.
+        folder: Where it is made: a file in it that can't be opened can't be written.
+    """
+    base = conversion.recipe.base
+    number = error.errno if isinstance(error, OSError) else None
+    if isinstance(error, MemoryError) or number == errno.ENOMEM or "bad allocation" in str(error):
+        return Failure(
+            kind="out_of_memory",
+            phase="convert",
+            message=f"memory ran out while making {base} of {conversion.size_bytes / 1e9:.1f} GB",
+            hint="Convert it on a machine with more memory, and name the file as an own variant",
+        )
+    if isinstance(error, ImportError):
+        return _missing(error, base)
+    if isinstance(error, OSError) and number is not None:
+        return _of_a_file(error, Path(conversion.source).parent, folder)
+    broken = _broken_weight(conversion)
+    if broken:
+        return Failure(
+            kind="unsupported",
+            phase="convert",
+            message=f"{base} can't be made: the model's weights hold NaN, first in {broken!r}",
+            hint="Export the model again; what it computes from such weights is no number either",
+        )
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    said = lines[0] if lines else "no message"
+    node = _NAMED.search(said)
+    at = f" at node {node[1]!r}" if node and node[1] not in ("that", "with", "is", "in") else ""
+    return Failure(
+        kind="unsupported",
+        phase="convert",
+        message=f"{base} can't be made{at}: {type(error).__name__}: {said}",
+        hint="Exclude what it can't convert in a recipe: nodes_to_exclude or op_types in "
+        "[tool.ortbench.precisions.NAME]",
+    )
+
+
+def _of_a_file(error: OSError, sources: Path, folder: Path | None) -> Failure:
+    """Tell what can't be written from what can't be read."""
+    read, made = _named_file(error.filename), _named_file(error.filename2)
+    file = made or read  # of a copy that failed, what was to be made
+    in_folder = folder is not None and file is not None and folder in (file, *file.parents)
+    if error.errno in _FULL or (in_folder and error.errno in _DENIED):
+        return Failure(
+            kind="error",
+            phase="convert",
+            message=f"{file or 'a file'} can't be written: {error.strerror}",
+            hint="Free space in the cache, or name another folder in ORTBENCH_CACHE",
+        )
+    file = read or made
+    of_model = file is not None and sources in file.parents
+    return Failure(
+        kind="error",
+        phase="convert",
+        message=f"{file or 'a file'} can't be used: {error.strerror}",
+        hint="The model and its external data must be there, and be readable, until the run ends"
+        if of_model
+        else "Check that it is there and may be read",
+    )
+
+
+def _named_file(name: object) -> Path | None:
+    return Path(os.fsdecode(name)) if isinstance(name, (str, bytes)) and name else None
+
+
+def _broken_weight(conversion: Conversion) -> str:
+    """The first float weight with NaN; empty if there is none.
+
+    Tools run into such weights in ways that say nothing of them: a scale that is no number.
+    Infinity is left alone: it masks things out, and by purpose.
+    """
+    import numpy as np
+    import onnx
+
+    from pytest_ortbench.convert.graph import INLINE_LIMIT, all_graphs
+
+    if conversion.size_bytes >= INLINE_LIMIT:
+        return ""
+    try:
+        model = onnx.load(conversion.source)
+        for graph in all_graphs(model.graph):
+            held = [node for node in graph.node if node.op_type == "Constant"]
+            constants = [
+                (node.output[0], a.t) for node in held for a in node.attribute if a.HasField("t")
+            ]
+            for name, tensor in [*((t.name, t) for t in graph.initializer), *constants]:
+                values = onnx.numpy_helper.to_array(tensor)
+                if values.dtype.kind == "f" and np.isnan(values).any():
+                    return str(name)
+    except Exception:  # noqa: BLE001 - the file can't be read: what was raised says more
+        return ""
+    return ""
+
+
+def _missing(error: ImportError, base: str) -> Failure:
+    name, _, tool = (error.name or "").partition(".")
+    here = getattr(sys.modules.get(name), "__version__", "")
+    if name == "onnxruntime" and tool and here:
+        since = (
+            f"ONNX Runtime {_SINCE[tool]} or newer" if tool in _SINCE else "a newer ONNX Runtime"
+        )
+        return Failure(
+            kind="unavailable",
+            phase="convert",
+            message=f"{base} needs {name}.{tool}, which ONNX Runtime {here} does not have",
+            hint=f"Use {since} in the environment that runs pytest",
+        )
+    extra = _EXTRAS.get(name)
+    install = f"pip install 'pytest-ortbench[{extra}]'" if extra else f"pip install {name or 'it'}"
+    return Failure(
+        kind="unavailable",
+        phase="convert",
+        message=f"{base} needs a package that is not installed: {name or error}",
+        hint=install,
+    )

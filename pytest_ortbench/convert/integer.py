@@ -1,0 +1,253 @@
+"""Eight-bit quantisation, dynamic and static, by ONNX Runtime's quantiser."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_ortbench.convert.external import inlined, size_of
+from pytest_ortbench.convert.graph import (
+    INLINE_LIMIT,
+    Draft,
+    all_graphs,
+    count_types,
+    load_typed,
+    save,
+)
+from pytest_ortbench.convert.offline import save_optimised
+from pytest_ortbench.convert.pieces import bounded_memory
+from pytest_ortbench.core.case import SessionConfig
+from pytest_ortbench.core.errors import WorkerError, did_you_mean
+from pytest_ortbench.core.outcome import Failure
+from pytest_ortbench.core.recipe import Conversion, Recipe
+from pytest_ortbench.worker.runtime import load
+
+if TYPE_CHECKING:
+    import onnx
+
+#: Growth that is worth a word; folding an initialiser or two is none.
+_MORE = 1.01
+
+_NOT_OPTIMISED = "ONNX Runtime could not optimise the graph before quantising it"
+
+
+def quantise(source: Path, target: Path, conversion: Conversion, scratch: Path) -> Draft:
+    """Quantise a float32 model.
+
+    Args:
+        source: The model.
+        target: Where the result goes.
+        conversion: With base ``int8-dynamic`` or ``int8-static``.
+        scratch: Folder for what the tools write on the way.
+
+    Raises:
+        WorkerError: if the recipe does not fit the model, or calibration data can't be made.
+        Exception: what the quantiser raises.
+    """
+    import onnx
+
+    recipe = conversion.recipe
+    original = onnx.load(str(source), load_external_data=False)
+    # Not the user's file, which may be in half precision: what was made of it is twice as large.
+    large = size_of(source) >= INLINE_LIMIT
+    prepared, notes = _prepare(source, scratch, recipe, large=large)
+    graph = onnx.load(str(prepared), load_external_data=False)
+    excluded = _excluded(original, graph, recipe.nodes_to_exclude)
+    before = count_types(graph)
+    notes += _folding_note(count_types(original), before)
+    common: dict[str, Any] = {
+        "op_types_to_quantize": list(recipe.op_types) or None,
+        "per_channel": recipe.per_channel,
+        "reduce_range": recipe.reduce_range,
+        "weight_type": _kind(recipe.weight_type),
+        "nodes_to_exclude": excluded,
+        "use_external_data_format": large,
+    }
+    with bounded_memory():
+        if recipe.base == "int8-dynamic":
+            facts = _dynamic(prepared, target, common, inner=_has_inner_graphs(graph))
+        else:
+            facts = _static(prepared, target, conversion, common)
+    return Draft(before=before, facts=facts, notes=notes)
+
+
+def _folding_note(stored: dict[int, int], prepared: dict[int, int]) -> tuple[str, ...]:
+    """Why there may be more parameters after quantising than before."""
+    import onnx
+
+    kind = onnx.TensorProto.FLOAT
+    had, has = stored.get(kind, 0), prepared.get(kind, 0)
+    if has <= had * _MORE:
+        return ()
+    return (
+        f"ONNX Runtime folded constants before quantising: {had} float values in the file became "
+        f"{has} weights",
+    )
+
+
+def _kind(name: str) -> object:
+    from onnxruntime.quantization import QuantType
+
+    return {"int8": QuantType.QInt8, "uint8": QuantType.QUInt8}[name]
+
+
+def _has_inner_graphs(model: onnx.ModelProto) -> bool:
+    return any(graph is not model.graph for graph in all_graphs(model.graph))
+
+
+def _dynamic(
+    prepared: Path, target: Path, common: dict[str, Any], *, inner: bool
+) -> dict[str, str]:
+    from onnxruntime.quantization import quantize_dynamic
+
+    # Branches and loop bodies may hold all the weights.
+    extra = {"EnableSubgraph": True} if inner else {}
+    quantize_dynamic(str(prepared), str(target), extra_options=extra, **common)
+    return {}
+
+
+def _static(
+    prepared: Path, target: Path, conversion: Conversion, common: dict[str, Any]
+) -> dict[str, str]:
+    from onnxruntime.quantization import CalibrationMethod, QuantFormat, quantize_static
+
+    from pytest_ortbench.convert.calibration import InputSets
+
+    recipe = conversion.recipe
+    methods = {
+        "minmax": CalibrationMethod.MinMax,
+        "entropy": CalibrationMethod.Entropy,
+        "percentile": CalibrationMethod.Percentile,
+    }
+    reader = InputSets(conversion)
+    # The ranges of ONNX Runtime's percentile method are symmetric by default, which costs a bit
+    # wherever values have one sign. One input set at a time, or the histogram methods keep every
+    # activation of all of them.
+    extra: dict[str, Any] = {"CalibTensorRangeSymmetric": False, "CalibStridedMinMax": 1}
+    if recipe.calibration == "percentile":
+        extra["CalibPercentile"] = recipe.percentile
+    quantize_static(
+        str(prepared),
+        str(target),
+        reader,
+        quant_format=QuantFormat.QDQ,
+        activation_type=_kind(recipe.activation_type),
+        calibrate_method=methods[recipe.calibration],
+        extra_options=extra,
+        **common,
+    )
+    return {"calibrated_on": reader.description}
+
+
+def _prepare(
+    source: Path, scratch: Path, recipe: Recipe, *, large: bool
+) -> tuple[Path, tuple[str, ...]]:
+    """Optimise and infer shapes, as ONNX Runtime recommends; at least copy into the scratch folder.
+
+    The quantiser writes beside the file that it is given, so it never gets the user's.
+
+    Symbolic shape inference is left out: it wants the shapes of every operator to be known to it,
+    and the optimised graph has the types that the quantiser needs.
+    """
+    from onnxruntime.quantization.shape_inference import quant_pre_process
+
+    if large and _leaves_weights_behind():
+        return _prepare_large(source, scratch, recipe)
+    if not large:
+        # The optimised graph would go on pointing at weights in a folder where they are not.
+        source = inlined(source, scratch)
+    prepared = scratch / "prepared.onnx"
+    with _errors_of("onnxruntime.quantization.shape_inference") as errors:
+        quant_pre_process(
+            str(source),
+            str(prepared),
+            skip_symbolic_shape=True,
+            skip_optimization=not recipe.preprocess,
+            save_as_external_data=large,
+            all_tensors_to_one_file=True,
+            external_data_location="prepared.data" if large else None,
+        )
+    return prepared, (_NOT_OPTIMISED,) if errors else ()
+
+
+def _leaves_weights_behind() -> bool:
+    """Whether the tool's optimised graph points at weights that are elsewhere (before 1.21)."""
+    ort, _ = load()
+    major, minor = ort.__version__.split(".")[:2]
+    return (int(major), int(minor)) < (1, 21)
+
+
+def _prepare_large(source: Path, scratch: Path, recipe: Recipe) -> tuple[Path, tuple[str, ...]]:
+    """What the tool does, for a model whose weights lie beside it."""
+    from onnxruntime.quantization.quant_utils import add_pre_process_metadata
+
+    notes: tuple[str, ...] = ()
+    if recipe.preprocess:
+        optimised = scratch / "optimised.onnx"
+        try:
+            save_optimised(
+                source, optimised, SessionConfig(graph_optimization_level="basic"), beside=True
+            )
+            source = optimised
+        except Exception:  # noqa: BLE001 - native errors have no common base class
+            notes = (_NOT_OPTIMISED,)
+    model, more = load_typed(source)
+    add_pre_process_metadata(model)
+    prepared = scratch / "prepared.onnx"
+    save(model, prepared)
+    return prepared, (*notes, *more)
+
+
+@contextmanager
+def _errors_of(name: str) -> Iterator[list[str]]:
+    """Collect what a tool logs as an error instead of raising it."""
+    found: list[str] = []
+
+    class Collector(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            found.append(record.getMessage())
+
+    logger, handler = logging.getLogger(name), Collector(level=logging.ERROR)
+    logger.addHandler(handler)
+    try:
+        yield found
+    finally:
+        logger.removeHandler(handler)
+
+
+def _excluded(
+    original: onnx.ModelProto, prepared: onnx.ModelProto, names: tuple[str, ...]
+) -> list[str]:
+    """Names in the prepared graph of nodes that the recipe excludes by their names in the file.
+
+    Optimising may fuse a node with its neighbour under a new name; the fused node makes one of the
+    values that the excluded one made, or that its neighbour made of it.
+    """
+    by_name = {node.name: node for node in original.graph.node if node.name}
+    wanted: set[str] = set()
+    made: set[str] = set()
+    for name in names:
+        if name not in by_name:
+            raise WorkerError(
+                Failure(
+                    kind="unsupported",
+                    phase="convert",
+                    message=f"the recipe excludes the node {name!r}, and the model has none",
+                    hint=did_you_mean(name, by_name),
+                )
+            )
+        wanted.add(name)
+        made.update(by_name[name].output)
+    left = {name for node in prepared.graph.node for name in node.output}
+    for _ in range(3):  # a chain that is fused into one node: Conv, BatchNormalization, activation
+        gone = made - left
+        readers = [node for node in original.graph.node if gone.intersection(node.input)]
+        made.update(name for node in readers for name in node.output)
+    return [
+        node.name
+        for node in prepared.graph.node
+        if node.name in wanted or made.intersection(node.output)
+    ]

@@ -1,0 +1,245 @@
+"""Variants on disk: each is made once, by one process at a time, and kept for every later run."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib.metadata
+import json
+import platform
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from pytest_ortbench.core.case import Case, InputSpec
+from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.core.file_digest import file_digest
+from pytest_ortbench.core.model import Variant
+from pytest_ortbench.core.outcome import CHANGED_FILE, Failure
+from pytest_ortbench.core.recipe import TIED_LEVELS, Conversion, Converted
+from pytest_ortbench.launch.launcher import Launcher
+from pytest_ortbench.runtimes.installed import installed
+from pytest_ortbench.schema.wire import from_plain, to_plain
+
+#: Version of the conversions themselves: another one makes every file again.
+CONVERSIONS = 2
+
+#: Name of the folder of made variants in the user's cache.
+VARIANTS_FOLDER = "variants"
+
+_RECORD = "variant.json"
+_CHUNK = 1 << 20
+
+
+@dataclass(slots=True)
+class Variants:
+    """Makes the files that cases need, at the first time that one needs it.
+
+    Attributes:
+        launcher: Starts the workers that convert.
+        folder: Where they are kept, one folder a variant.
+    """
+
+    launcher: Launcher
+    folder: Path
+    _known: dict[str, Converted | Failure] = field(default_factory=dict)
+    _keys: dict[Conversion, str] = field(default_factory=dict)
+
+    def prepare(self, case: Case, conversion: Conversion) -> Case:
+        """Return the case with the file that it needs, made if it is not there yet.
+
+        Args:
+            case: The case as it was planned.
+            conversion: What it needs.
+
+        Raises:
+            WorkerError: if it can't be made; the same failure again for every further case.
+        """
+        key = self._keys.get(conversion) or cache_key(conversion)
+        self._keys[conversion] = key
+        if key not in self._known:
+            self._known[key] = self._obtain(key, conversion, case.sampling.timeout_s)
+        made = self._known[key]
+        if isinstance(made, Failure):
+            raise WorkerError(made)
+        variant = Variant(
+            precision=case.variant.precision,
+            path=str(self.folder / key / made.file),
+            digest=made.digest,
+            size_bytes=made.size_bytes,
+            recipe={**case.variant.recipe, **made.facts},
+            external_files=made.external_files,
+            notes=(*case.variant.notes, *made.notes),
+        )
+        return replace(case, variant=variant)
+
+    def _obtain(self, key: str, conversion: Conversion, timeout_s: float) -> Converted | Failure:
+        deadline = time.monotonic() + timeout_s
+        try:
+            found = self._stored(key)
+            if found is not None:
+                return found
+            self.folder.mkdir(parents=True, exist_ok=True)
+            with self._locked(key, timeout_s):
+                # Another process may have been faster.
+                return self._stored(key) or self._make(key, conversion, deadline)
+        except WorkerError as error:
+            return error.failure
+        except OSError as error:
+            return Failure(
+                kind="error",
+                phase="convert",
+                message=f"the cache {self.folder} can't be used ({error.strerror or error})",
+                hint="Free space there, or name another folder in ORTBENCH_CACHE",
+            )
+
+    def _stored(self, key: str) -> Converted | None:
+        """What an earlier conversion left, if all of it is still there and still the same.
+
+        The record is a file that anybody may have changed: files outside of its folder are none of
+        it, whatever it says, and neither are those that links lead to.
+        """
+        folder = self.folder / key
+        try:
+            plain = json.loads((folder / _RECORD).read_text(encoding="utf-8"))
+            record = from_plain(Converted, plain)
+            names = (record.file, *record.external_files)
+            if not all(_is_within(folder, name) for name in names):
+                return None
+            external = tuple((name, folder / name) for name in sorted(record.external_files))
+            digest = file_digest(folder / record.file, external)
+        except (OSError, ValueError):
+            return None
+        return record if digest == record.digest else None
+
+    def _make(self, key: str, conversion: Conversion, deadline: float) -> Converted:
+        for left in self.folder.glob(f".{key}-*"):
+            # Of a process that was killed: whoever makes this variant holds its lock.
+            shutil.rmtree(left, ignore_errors=True)
+        draft = Path(tempfile.mkdtemp(prefix=f".{key}-", dir=self.folder))
+        try:
+            made = self.launcher.convert(conversion, draft, deadline=deadline)
+            if cache_key(conversion) != key:
+                raise WorkerError(_other_calibration())
+            record = json.dumps(to_plain(made), indent=1)
+            (draft / _RECORD).write_text(record, encoding="utf-8")
+            target = self.folder / key
+            if target.is_symlink():
+                target.unlink()
+            elif target.exists():
+                shutil.rmtree(target)
+            draft.chmod(0o755)
+            draft.rename(target)
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
+        kept = self._stored(key)
+        if kept is None:
+            raise WorkerError(_not_as_said(target))
+        return kept
+
+    @contextmanager
+    def _locked(self, key: str, timeout_s: float) -> Iterator[None]:
+        from filelock import FileLock, Timeout
+
+        try:
+            with FileLock(self.folder / f"{key}.lock", timeout=timeout_s):
+                yield
+        except Timeout:
+            raise WorkerError(
+                Failure(
+                    kind="timeout",
+                    phase="convert",
+                    message=f"another process has been making this variant for {timeout_s:.0f} s",
+                    hint="Raise --ort-timeout",
+                )
+            ) from None
+
+
+def _is_within(folder: Path, name: str) -> bool:
+    """Whether a name of a record is that of a file in its own folder, reached without a link."""
+    path = folder / name
+    return path.is_file() and path.resolve() == folder.parent.resolve() / folder.name / name
+
+
+def _not_as_said(folder: Path) -> Failure:
+    return Failure(
+        kind="error",
+        phase="convert",
+        message=f"what was made in {folder} is not what the conversion says that it made",
+        hint="Run it again; if it happens again, please report it",
+    )
+
+
+def _other_calibration() -> Failure:
+    return Failure(
+        kind="error",
+        phase=CHANGED_FILE,
+        message="the calibration data changed while the variant was made of it",
+        hint="Run it again when the data is complete",
+    )
+
+
+def cache_key(conversion: Conversion) -> str:
+    """Digest over all that decides the file: source, recipe, calibration data, tools."""
+    recipe = {**conversion.recipe.settings()}
+    # It decides what becomes of the measured case, not what the file is.
+    recipe.pop("sqnr_floor_db", None)
+    recipe.pop("calibration_data", None)
+    deciding: dict[str, object] = {
+        "conversions": CONVERSIONS,
+        "source": conversion.digest,
+        "recipe": recipe,
+        "tools": _tools(),
+    }
+    if conversion.recipe.simplify or conversion.recipe.base == "simplified":
+        deciding["onnxslim"] = _version("onnxslim")
+    if conversion.recipe.base == "optimized" and conversion.recipe.level in TIED_LEVELS:
+        deciding["hardware"] = _hardware()
+    if conversion.recipe.base == "int8-static":
+        deciding["stored"] = bool(conversion.recipe.calibration_data or conversion.calibration)
+        deciding["calibration"] = (
+            [_content(spec) for specs in conversion.calibration for spec in specs]
+            if conversion.calibration
+            else [to_plain(conversion.inputs), conversion.seed]
+        )
+    text = json.dumps(deciding, sort_keys=True)
+    return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()[:24]
+
+
+@functools.cache
+def _tools() -> dict[str, str]:
+    """Versions of what converts, without importing any of it."""
+    found = {each.name: each.version for each in installed().distributions}
+    for name in ("onnx", "numpy", "onnx-ir", "ml-dtypes"):
+        found[name] = _version(name)
+    return found
+
+
+def _version(package: str) -> str:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+
+
+@functools.cache
+def _hardware() -> str:
+    """What the layout of an optimised graph is made for: kind and features of the CPU."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return f"{platform.machine()} {platform.processor()}"
+    flags = next((line for line in lines if line.lower().startswith(("flags", "features"))), "")
+    return f"{platform.machine()} {flags}"
+
+
+def _content(spec: InputSpec) -> list[str]:
+    hasher = hashlib.sha256()
+    with Path(spec.path).open("rb") as stream:
+        while chunk := stream.read(_CHUNK):
+            hasher.update(chunk)
+    return [spec.name, spec.member, hasher.hexdigest()]

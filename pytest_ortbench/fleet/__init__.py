@@ -1,0 +1,1 @@
+"""Many runs laid side by side, and what machines cost."""

@@ -1,0 +1,367 @@
+"""Rows of cases and columns of sides: numbers, ratios to the baseline, winners, ties and holes.
+
+Winners are named only among cells that may be compared: measured, without a flag that bars them,
+fed with the same inputs, from the same model file. A gap inside the intervals is a tie; between
+different runs, so is a gap of less than five per cent in a time, since sequential measurements of
+identical code were seen to differ that much (see ``analysis.comparison``). Single processes of one
+run (``ONE-WORKER``) count as different runs there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from pytest_ortbench.analysis.comparison import MARGIN, MARGINS
+from pytest_ortbench.core.metrics import METRICS
+from pytest_ortbench.core.quantity import Quantity
+from pytest_ortbench.fleet.numbers.facts import CaseFacts
+from pytest_ortbench.fleet.numbers.ratios import Ratio, apart, geometric_mean, interval, ratio
+from pytest_ortbench.fleet.numbers.sides import Layout, Placed, Side, workload_parts
+
+#: Why a cell is empty although nothing failed.
+ABSENT = "not measured there"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """One case of one side.
+
+    Attributes:
+        case: The case; ``None`` where the side has none.
+        run_id: Run that it comes from.
+        quantity: Its number, also where it must not be compared.
+        reason: Why it is a hole or must not be compared; empty otherwise.
+        ratio: To the baseline's cell of the same row; ``None`` where either can't be compared.
+        differs: Whether it can be told from the baseline.
+        best: Whether nothing in its row is better.
+        tie: Whether it can't be told from the best one of its row, without being it.
+        variant: How the case does its work (``fp16/cuda``), where sides choose for themselves.
+    """
+
+    case: CaseFacts | None = None
+    run_id: str = ""
+    quantity: Quantity | None = None
+    reason: str = ABSENT
+    ratio: Ratio | None = None
+    differs: bool = False
+    best: bool = False
+    tie: bool = False
+    variant: str = ""
+
+    @property
+    def comparable(self) -> bool:
+        """Whether it has a number that may be compared."""
+        return self.quantity is not None and not self.reason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """The same case on every side."""
+
+    model: str
+    label: str
+    cells: tuple[Cell, ...]
+
+    @property
+    def whole(self) -> bool:
+        """Whether every side has a number that may be compared."""
+        return all(cell.comparable for cell in self.cells)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overall:
+    """One side over all rows.
+
+    Attributes:
+        ratio: Geometric mean of its ratios over the rows that all sides have; ``None`` without.
+        best: Whether no side is better.
+        tie: Whether it can't be told from the best one.
+        cells: Rows in which it has a number that may be compared.
+        wins: Rows in which it is the best or ties with it.
+    """
+
+    ratio: Ratio | None
+    best: bool = False
+    tie: bool = False
+    cells: int = 0
+    wins: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Matrix:
+    """A comparison in one metric.
+
+    Attributes:
+        metric: Name of the metric.
+        sides: Its columns.
+        baseline: Index of the one that ratios refer to.
+        rows: Its rows.
+        overall: One entry a side.
+        common: Number of rows that every side has.
+    """
+
+    metric: str
+    sides: tuple[Side, ...]
+    baseline: int
+    rows: tuple[Row, ...]
+    overall: tuple[Overall, ...]
+    common: int
+
+
+def by_case(layout: Layout, metric: str, *, baseline: int = 0) -> Matrix:
+    """Compare case by case: the same precision, provider and settings in each row."""
+    rows: dict[tuple[object, ...], dict[str, Placed]] = {}
+    for one in layout.placed:
+        rows.setdefault(one.row, {})[one.side] = one
+    return _matrix(
+        layout,
+        metric,
+        baseline,
+        [
+            _row(
+                layout,
+                metric,
+                baseline,
+                next(iter(members.values())).case.model,
+                layout.labels[key],
+                {side: _cell(one, metric) for side, one in members.items()},
+            )
+            for key, members in rows.items()
+        ],
+    )
+
+
+def by_workload(layout: Layout, metric: str, *, baseline: int = 0) -> Matrix:
+    """Compare what each side does best: its best comparable variant for each workload."""
+    rows: dict[tuple[object, ...], dict[str, list[Placed]]] = {}
+    for one in layout.placed:
+        rows.setdefault(one.case.workload, {}).setdefault(one.side, []).append(one)
+    made: list[Row] = []
+    for members in rows.values():
+        first = next(iter(members.values()))[0].case
+        cells = {side: _best_of(found, metric) for side, found in members.items()}
+        label = "/".join(workload_parts(first))
+        made.append(_row(layout, metric, baseline, first.model, label, cells))
+    return _matrix(layout, metric, baseline, made)
+
+
+def _cell(one: Placed, metric: str, *, variant: str = "") -> Cell:
+    quantity = one.case.quantities.get(metric)
+    reason = one.case.reason
+    if not reason and METRICS[metric].unit in ("W", "J"):
+        reason = one.case.energy_reason
+    if quantity is None and not reason:
+        reason = f"no {metric}"
+    return Cell(
+        case=one.case, run_id=one.run.run_id, quantity=quantity, reason=reason, variant=variant
+    )
+
+
+def variant_of(case: CaseFacts) -> str:
+    """Name how a case does its work: ``fp16/cuda``, with settings beyond the workload."""
+    said = {part.partition(":")[0] for part in workload_parts(case)}
+    knobs = [f"{name}:{value}" for name, value in case.knobs if name not in said and name != "io"]
+    return "/".join([case.precision, case.provider, *knobs])
+
+
+def _best_of(found: Sequence[Placed], metric: str) -> Cell:
+    """The best cell that may be compared, else the first hole with its reason."""
+    runtimes = len({one.case.runtime for one in found}) > 1
+    cells = [
+        _cell(
+            one,
+            metric,
+            variant=variant_of(one.case) + (f"+{one.case.runtime}" if runtimes else ""),
+        )
+        for one in found
+    ]
+    usable = [cell for cell in cells if cell.comparable]
+    if not usable:
+        return cells[0]
+    sign = -1 if _higher(metric) else 1
+    return min(usable, key=lambda cell: sign * _value(cell))
+
+
+def _value(cell: Cell) -> float:
+    assert cell.quantity is not None  # callers keep only cells that have one
+    return cell.quantity.value
+
+
+def _row(
+    layout: Layout,
+    metric: str,
+    baseline: int,
+    model: str,
+    label: str,
+    found: Mapping[str, Cell],
+) -> Row:
+    names = [side.label for side in layout.sides]
+    cells = [found.get(name, Cell()) for name in names]
+    cells = _without_strangers(cells, baseline, layout.axis)
+    ranges = [_range(cell, metric) for cell in cells]
+    cells = [
+        _against(cell, span, cells[baseline], ranges[baseline], metric)
+        for cell, span in zip(cells, ranges, strict=True)
+    ]
+    values = [cell.quantity.value if cell.quantity else 0.0 for cell in cells]
+    origins = [_origin(cell) for cell in cells]
+    marks = rank(values, ranges, origins, higher=_higher(metric), margin=margin_of(metric))
+    return Row(
+        model=model,
+        label=label,
+        cells=tuple(
+            replace(cell, best=mark == "best", tie=mark == "tie")
+            for cell, mark in zip(cells, marks, strict=True)
+        ),
+    )
+
+
+def _without_strangers(cells: Sequence[Cell], baseline: int, axis: str) -> list[Cell]:
+    """Bar cells that were fed otherwise, or with another model file, than the reference.
+
+    The reference is the baseline, or the first side that has a number. Over time the model is what
+    may have changed, so there another file is no bar.
+    """
+    usable = [cell for cell in cells if cell.comparable]
+    if not usable:
+        return list(cells)
+    first = cells[baseline] if cells[baseline].comparable else usable[0]
+    reference = first.case
+    assert reference is not None  # comparable cells have a case
+    return [
+        cell
+        if not cell.comparable or cell.case is None
+        else replace(cell, reason=_strange(cell.case, reference, axis))
+        for cell in cells
+    ]
+
+
+def _strange(case: CaseFacts, reference: CaseFacts, axis: str) -> str:
+    if case.inputs != reference.inputs:
+        return "SHAPES: other inputs than the baseline"
+    if axis != "time" and case.digest != reference.digest:
+        return "another model file under this name"
+    return ""
+
+
+def _range(cell: Cell, metric: str) -> tuple[float, float] | None:
+    if not cell.comparable or cell.quantity is None or cell.case is None:
+        return None
+    blurred = bool(cell.case.blurred_by) and is_timed(metric)
+    return interval(cell.quantity, blurred=blurred)
+
+
+def is_timed(metric: str) -> bool:
+    """Whether a metric varies with what else the machine does."""
+    return METRICS[metric].unit in ("s", "1/s", "W", "J")
+
+
+def margin_of(metric: str) -> float:
+    """Return the least difference between two runs that counts, as a share."""
+    return MARGINS.get(metric, MARGIN)
+
+
+def _origin(cell: Cell) -> str:
+    """Where a number comes from: its run, or the one process that is all its run knows of it."""
+    if cell.case is not None and cell.case.one_worker:
+        return f"{cell.run_id} {cell.case.case_id} {cell.case.runtime}"
+    return cell.run_id
+
+
+def _against(
+    cell: Cell,
+    span: tuple[float, float] | None,
+    base: Cell,
+    base_span: tuple[float, float] | None,
+    metric: str,
+) -> Cell:
+    if span is None or base_span is None or cell.quantity is None or base.quantity is None:
+        return cell
+    if cell is base:
+        return replace(cell, ratio=Ratio(value=1.0))
+    margin = margin_of(metric) if _origin(cell) != _origin(base) else 0.0
+    return replace(
+        cell,
+        ratio=ratio(cell.quantity, base.quantity),
+        differs=apart(span, base_span, margin=margin),
+    )
+
+
+def rank(
+    values: Sequence[float],
+    spans: Sequence[tuple[float, float] | None],
+    origins: Sequence[str],
+    *,
+    higher: bool = False,
+    margin: float = 0.0,
+) -> list[str]:
+    """Mark numbers as ``best``, ``tie`` (can't be told from it) or neither.
+
+    Args:
+        values: The numbers.
+        spans: Low and high of each; ``None`` is not ranked.
+        origins: Where each comes from.
+        higher: Whether a large number is a good one.
+        margin: Least difference that counts between different origins, as a share.
+    """
+    sign = -1 if higher else 1
+    known = [index for index, span in enumerate(spans) if span is not None]
+    marks = [""] * len(spans)
+    if len(known) < 2:
+        return marks
+    best = min(known, key=lambda index: sign * values[index])
+    best_span = spans[best]
+    assert best_span is not None
+    for index in known:
+        least = margin if origins[index] != origins[best] else 0.0
+        if index == best:
+            marks[index] = "best"
+        elif not apart(spans[index] or best_span, best_span, margin=least):
+            marks[index] = "tie"
+    return marks
+
+
+def _higher(metric: str) -> bool:
+    return METRICS[metric].better == "higher"
+
+
+def _matrix(layout: Layout, metric: str, baseline: int, rows: Sequence[Row]) -> Matrix:
+    whole = [row for row in rows if row.whole]
+    means = [_mean(whole, index) for index in range(len(layout.sides))]
+    spans = [
+        None
+        if mean is None
+        else (
+            mean.value if mean.low is None else mean.low,
+            mean.value if mean.high is None else mean.high,
+        )
+        for mean in means
+    ]
+    runs = [" ".join(run.run_id for run in side.runs) for side in layout.sides]
+    values = [mean.value if mean else 0.0 for mean in means]
+    marks = rank(values, spans, runs, higher=_higher(metric), margin=margin_of(metric))
+    return Matrix(
+        metric=metric,
+        sides=layout.sides,
+        baseline=baseline,
+        rows=tuple(rows),
+        overall=tuple(
+            Overall(
+                ratio=mean,
+                best=mark == "best",
+                tie=mark == "tie",
+                cells=sum(row.cells[index].comparable for row in rows),
+                wins=sum(row.cells[index].best or row.cells[index].tie for row in rows),
+            )
+            for index, (mean, mark) in enumerate(zip(means, marks, strict=True))
+        ),
+        common=len(whole),
+    )
+
+
+def _mean(rows: Sequence[Row], index: int) -> Ratio | None:
+    """The geometric mean of one side; ``None`` unless all of these rows have a ratio."""
+    ratios = [row.cells[index].ratio for row in rows]
+    known = [one for one in ratios if one is not None]
+    return geometric_mean(known) if len(known) == len(rows) else None

@@ -1,0 +1,279 @@
+"""A comparison in plain sentences: the one source for terminal, Markdown and HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pytest_ortbench.analysis.sentences import with_interval
+from pytest_ortbench.analysis.told import Told
+from pytest_ortbench.core.metrics import METRICS
+from pytest_ortbench.core.units import significant
+from pytest_ortbench.fleet.numbers.matrix import Cell, Matrix, Row
+from pytest_ortbench.fleet.numbers.ratios import geometric_mean, ratio
+from pytest_ortbench.fleet.numbers.shipping import shipped
+from pytest_ortbench.fleet.numbers.words import metric_words, ratio_text, words_of
+
+#: Workloads that are spelt out; the table has the rest.
+SPELT_OUT = 8
+#: Names in a list.
+NAMED = 3
+
+#: What the best of a metric is called, and how it compares with another.
+_WORDS = {"s": ("fastest", "faster than"), "1/s": ("highest", "that of")}
+
+#: Public measurements of many units of one GPU model: mean and largest difference between units.
+UNIT_SPREAD = (0.08, 0.22)
+
+ONE_UNIT = (
+    "One unit stands for a model of hardware here: units of one GPU model were publicly measured "
+    "to differ by 8 % on average and by up to 22 %; ask for a trial of the unit that you will get."
+)
+
+
+def conclusions(best: Matrix, cases: Matrix, axis: str = "machine") -> list[Told]:
+    """Say what to ship for each model, which side is best over all, and then for each workload.
+
+    Args:
+        best: What each side does best, by workload.
+        cases: The same comparison case by case.
+        axis: What the sides are.
+    """
+    said = [*shipped(best, axis), overall(best, cases)]
+    ranked = [row for row in best.rows if any(cell.best for cell in row.cells)]
+    said += [_workload(row, best) for row in ranked[:SPELT_OUT]]
+    if len(ranked) > SPELT_OUT:
+        said.append(Told(f"and {len(ranked) - SPELT_OUT} further workloads: see the table"))
+    said += _alone(best)
+    return said
+
+
+def overall(best: Matrix, cases: Matrix) -> Told:
+    """Say which side is best over all that every side has, how far ahead, and where it is not."""
+    # Case by case is the fairer question; where no case is common, each side's best has to do.
+    matrix, what = (cases, "cases") if cases.common else (best, "workloads")
+    metric = metric_words(matrix.metric)
+    if not matrix.common:
+        return _about_all(
+            f"no case has a number on every side, so there is no mean{_culprit(cases)}"
+        )
+    counted = f"geometric mean of {metric} over the {matrix.common} {what} that all have"
+    if matrix.common == 1:
+        counted = f"{metric} of the one {what.removesuffix('s')} that all have"
+    winner = next((i for i, one in enumerate(matrix.overall) if one.best), None)
+    if winner is None:
+        return _about_all(_no_mean(matrix))
+    level = [index for index, one in enumerate(matrix.overall) if one.tie]
+    name = matrix.sides[winner].label
+    tail = f", {counted}{_exceptions(best, {winner, *level})}"
+    rest = [
+        index
+        for index, one in enumerate(matrix.overall)
+        if index != winner and index not in level and one.ratio is not None
+    ]
+    behind = _behind(matrix, winner, rest or level)
+    if level:
+        names = [matrix.sides[index].label for index in sorted({winner, *level})]
+        gap = f"{'; next ' if rest else ': '}{behind} as {name}" if behind else ""
+        return _about_all(f"no side is best, a tie of {listed(names)}{gap}{tail}")
+    word, _ = words_of(matrix.metric)
+    is_best = f" is {word}" if word == "fastest" else f" has the {word}"
+    return _about_all("", name, f"{is_best}{'; next ' if behind else ''}{behind}{tail}")
+
+
+def _no_mean(matrix: Matrix) -> str:
+    """Say whose numbers have no ratio, or one that no geometric mean can hold."""
+    names = [
+        side.label
+        for index, side in enumerate(matrix.sides)
+        if any(_value(row.cells[index]) <= 0 for row in matrix.rows if row.whole)
+    ]
+    has = "has a value that is" if len(names) == 1 else "have values that are"
+    return f"there is no mean of the ratios, since {listed(names)} {has} not above 0"
+
+
+def _about_all(before: str, winner: str = "", after: str = "") -> Told:
+    return Told(before, winner, after, about="overall: ")
+
+
+def _behind(matrix: Matrix, winner: int, others: Sequence[int]) -> str:
+    """``b takes ×1.50 [×1.38, ×1.63] as long``: the nearest of some sides, against the winner."""
+    higher = METRICS[matrix.metric].better == "higher"
+    found = []
+    for index in others:
+        pairs = [
+            (row.cells[index].quantity, row.cells[winner].quantity)
+            for row in matrix.rows
+            if row.whole
+        ]
+        known = [ratio(theirs, best) for theirs, best in pairs if theirs and best]
+        ratios = [one for one in known if one is not None]
+        if ratios and len(ratios) == len(pairs):
+            mean = geometric_mean(ratios)
+            assert mean is not None  # there is at least one ratio
+            found.append((mean.value * (-1 if higher else 1), index, mean))
+    if not found:
+        return ""
+    _, index, mean = min(found, key=lambda one: one[:2])
+    name, factor = matrix.sides[index].label, ratio_text(mean)
+    return f"{name} takes {factor} as long" if _is_time(matrix) else f"{name} has {factor} as much"
+
+
+def _is_time(matrix: Matrix) -> bool:
+    return METRICS[matrix.metric].unit == "s"
+
+
+def _exceptions(best: Matrix, winners: set[int]) -> str:
+    """Workloads that another side wins: the mean over all hides them."""
+    found: dict[str, list[str]] = {}
+    for row in best.rows:
+        if any(row.cells[index].best or row.cells[index].tie for index in winners):
+            continue
+        first = next((index for index, cell in enumerate(row.cells) if cell.best), None)
+        if first is not None:
+            found.setdefault(best.sides[first].label, []).append(f"{row.model} {row.label}")
+    said = [f"{listed(rows)} ({side})" for side, rows in found.items()]
+    return f"; except {listed(said)}" if said else ""
+
+
+def _culprit(cases: Matrix) -> str:
+    """Which side is the emptiest, and what would be left without it."""
+    if len(cases.sides) < 3:
+        return ""
+    emptiest = min(range(len(cases.sides)), key=lambda index: cases.overall[index].cells)
+    left = sum(
+        all(cell.comparable for index, cell in enumerate(row.cells) if index != emptiest)
+        for row in cases.rows
+    )
+    return f"; without {cases.sides[emptiest].label} there would be {left} cases" if left else ""
+
+
+def _workload(row: Row, matrix: Matrix) -> Told:
+    index = next(index for index, cell in enumerate(row.cells) if cell.best)
+    cell = row.cells[index]
+    unit = METRICS[matrix.metric].unit
+    word, relation = _WORDS.get(unit, ("best", "that of"))
+    with_variant = f" with {cell.variant}" if cell.variant else ""
+    text = f", {metric_words(matrix.metric)} {_number(cell)}"
+    ties = [
+        matrix.sides[other].label + (f" ({one.variant})" if one.variant else "")
+        for other, one in enumerate(row.cells)
+        if one.tie
+    ]
+    text += _against(row, matrix, index, relation) + tie_text(ties) + _blur(cell)
+    winner = f"{matrix.sides[index].label}{with_variant}"
+    return Told(f"{word} ", winner, text, about=f"{row.model} {row.label}: ")
+
+
+def _against(row: Row, matrix: Matrix, index: int, relation: str) -> str:
+    """The factor against the baseline; against the runner-up where the winner is the baseline."""
+    best = row.cells[index]
+    others = [
+        other
+        for other, cell in enumerate(row.cells)
+        if other != index and cell.comparable and not cell.tie
+    ]
+    if not others or best.quantity is None:
+        return ""
+    higher = METRICS[matrix.metric].better == "higher"
+    sign = -1 if higher else 1
+    other = (
+        matrix.baseline
+        if matrix.baseline in others
+        else min(others, key=lambda position: sign * _value(row.cells[position]))
+    )
+    theirs = row.cells[other]
+    if theirs.quantity is None:
+        return ""
+    pair = (theirs.quantity, best.quantity)
+    factor = ratio(*(reversed(pair) if higher else pair))
+    if factor is None:
+        return ""
+    variant = f" ({theirs.variant})" if theirs.variant else ""
+    said = relation if METRICS[matrix.metric].unit in _WORDS else "better than"
+    return f", {ratio_text(factor)} {said} {matrix.sides[other].label}{variant}"
+
+
+def _value(cell: Cell) -> float:
+    return cell.quantity.value if cell.quantity else 0.0
+
+
+def _number(cell: Cell) -> str:
+    return with_interval(cell.quantity) if cell.quantity else ""
+
+
+def _blur(cell: Cell) -> str:
+    return f" ({', '.join(cell.case.blurred_by)})" if cell.case and cell.case.blurred_by else ""
+
+
+def _alone(matrix: Matrix) -> list[Told]:
+    """Workloads that one side alone has: no comparison, but not to be hidden either."""
+    alone = [
+        row
+        for row in matrix.rows
+        if sum(cell.comparable for cell in row.cells) == 1 and len(row.cells) > 1
+    ]
+    none = [row for row in matrix.rows if not any(cell.comparable for cell in row.cells)]
+    said = []
+    if alone:
+        said.append(Told(f"not ranked, since one side alone has a number: {_names(alone)}"))
+    if none:
+        said.append(Told(f"no side has a number that may be compared: {_names(none)}"))
+    return said
+
+
+def _names(rows: Sequence[Row]) -> str:
+    return listed([f"{row.model} {row.label}" for row in rows])
+
+
+def listed(names: Sequence[str], limit: int = NAMED) -> str:
+    """Spell out some names and count the rest."""
+    rest = len(names) - limit
+    return ", ".join(names[:limit]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def tie_text(ties: Sequence[str]) -> str:
+    """Return what is said of those that can't be told from the best; empty without any."""
+    return f"; a tie with {listed(ties)}" if ties else ""
+
+
+def warnings(matrix: Matrix, axis: str, replaced: int) -> list[str]:
+    """Say what a reader of the comparison must mind."""
+    said: list[str] = []
+    if axis == "machine" and len(matrix.sides) > 1:
+        said.append(ONE_UNIT)
+    if axis in ("time", "runtime"):
+        said.append(
+            "Runs of different times on a shared machine: a difference below 5 % in a time counts "
+            "as a tie here. To decide about a change, measure both sides in one run "
+            "(--ort-against)."
+        )
+    if replaced:
+        said.append(
+            f"{replaced} older measurements of a case that was measured again are not shown."
+        )
+    return said + _machine_drift(matrix, axis)
+
+
+def _machine_drift(matrix: Matrix, axis: str) -> list[str]:
+    """Where the canary moved, the machine did, and not only the code."""
+    if axis != "time":
+        return []
+    base = matrix.sides[matrix.baseline]
+    known = base.runs[0].canary_s if base.runs else None
+    if not known:
+        return []
+    moved = [
+        f"{side.label} ×{significant(canary / known)}"
+        for side in matrix.sides
+        if side is not base
+        and side.runs
+        and (canary := side.runs[0].canary_s)
+        and abs(canary / known - 1) > 0.05
+    ]
+    if not moved:
+        return []
+    return [
+        "The pinned canary model moved, so the machine changed and not only the code: "
+        + listed(moved, 6)
+        + "."
+    ]

@@ -1,0 +1,174 @@
+"""Which variant to ship on which side, for each model: the first sentences of a comparison."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from pytest_ortbench.analysis.sentences import listed
+from pytest_ortbench.analysis.told import Told
+from pytest_ortbench.core.metrics import METRICS
+from pytest_ortbench.core.units import significant
+from pytest_ortbench.fleet.numbers.matrix import Cell, Matrix, Row
+from pytest_ortbench.fleet.numbers.ratios import ratio
+from pytest_ortbench.fleet.numbers.words import metric_words, ratio_text, words_of
+
+#: Models that are spelt out; the table has the rest.
+MODELS = 8
+
+#: How a side is called behind a variant; where the variant says it already, not at all.
+_WHERE = {"machine": " on {}", "runtime": " on {}", "time": " of {}"}
+
+#: Precisions whose outputs are the reference, or as near to it as another kernel is.
+_AS_GIVEN = ("native", "fp32")
+
+#: A side and how it does the work there.
+_Choice = tuple[int, str]
+
+
+def shipped(best: Matrix, axis: str) -> list[Told]:
+    """Say for each model what to ship, over all of its workloads that can be compared.
+
+    Of those that are the fastest, or can't be told from it, the one that is so in most workloads
+    is chosen; then the one that wins most outright; then the one on the earlier side.
+
+    Args:
+        best: What each side does best, by workload.
+        axis: What the sides are: a key of ``AXES``.
+    """
+    models: dict[str, list[Row]] = {}
+    for row in best.rows:
+        if any(cell.best for cell in row.cells):
+            models.setdefault(row.model, []).append(row)
+    said = [_model(name, rows, best, axis) for name, rows in list(models.items())[:MODELS]]
+    if len(models) > MODELS:
+        said.append(Told(f"and {len(models) - MODELS} further models: see the table"))
+    return said
+
+
+def _model(name: str, rows: Sequence[Row], matrix: Matrix, axis: str) -> Told:
+    pools = [_pool(row) for row in rows]
+    every = dict.fromkeys(choice for pool in pools for choice in pool)
+    chosen = min(
+        every,
+        key=lambda one: (
+            -sum(one in pool for pool in pools),
+            -sum(one == pool[0] for pool in pools),
+            one[0],
+        ),
+    )
+    alone = [row for row, pool in zip(rows, pools, strict=True) if pool == [chosen]]
+    tied = [row for row, pool in zip(rows, pools, strict=True) if chosen in pool and len(pool) > 1]
+    several = len(rows) > 1
+    word, _ = words_of(matrix.metric)
+    why: list[str] = []
+    if alone:
+        why.append(f"{word}{_at(alone, several)}{_ahead(alone[0], matrix, chosen, several)}")
+    if tied:
+        equals = "as fast as any" if word == "fastest" else f"none has a better {_name(matrix)}"
+        ties = [set(pool) for pool in pools if chosen in pool and len(pool) > 1]
+        even = _even(every, chosen, pools)
+        why.append(f"{equals}{_at(tied, several)}{_with(ties, chosen, even, matrix)}")
+    text = f": {', '.join(why)}"
+    for row, pool in zip(rows, pools, strict=True):
+        if chosen not in pool:
+            better = "is faster" if word == "fastest" else "is better"
+            text += f"; {_of(row)} {_called(pool[0], matrix, axis)} {better}"
+    blurs = dict.fromkeys(
+        flag for row in (*alone, *tied)[:1] for flag in _blurred(row.cells[chosen[0]])
+    )
+    text += _accuracy([row.cells[chosen[0]] for row in (*alone, *tied)])
+    text += f" (not certain: {', '.join(blurs)})" if blurs else ""
+    return Told("ship ", _called(chosen, matrix, axis), text, about=f"{name}: ", lead=True)
+
+
+def _pool(row: Row) -> list[_Choice]:
+    """The best, then those that can't be told from it."""
+    ranked = sorted(
+        (index for index, cell in enumerate(row.cells) if cell.best or cell.tie),
+        key=lambda index: (not row.cells[index].best, index),
+    )
+    return [(index, row.cells[index].variant) for index in ranked]
+
+
+def _called(choice: _Choice, matrix: Matrix, axis: str) -> str:
+    index, variant = choice
+    label = matrix.sides[index].label
+    return f"{variant}{_WHERE.get(axis, '').format(label)}" if variant else label
+
+
+def _at(rows: Sequence[Row], several: bool) -> str:
+    if not several:
+        return ""
+    batches = [re.fullmatch(r"b(\d+)", row.label) for row in rows]
+    known = [int(found[1]) for found in batches if found]
+    if len(known) == len(rows):
+        return f" at batch {listed(known)}"
+    return f" for {', '.join(row.label for row in rows)}"
+
+
+def _of(row: Row) -> str:
+    found = re.fullmatch(r"b(\d+)", row.label)
+    return f"for batch {found[1]}" if found else f"for {row.label}"
+
+
+def _ahead(row: Row, matrix: Matrix, chosen: _Choice, several: bool) -> str:
+    """How far ahead of the next side in a workload that is won outright."""
+    higher = METRICS[matrix.metric].better == "higher"
+    rest = [
+        (cell.quantity, index)
+        for index, cell in enumerate(row.cells)
+        if index != chosen[0] and cell.comparable and cell.quantity is not None
+    ]
+    mine = row.cells[chosen[0]].quantity
+    if not rest or mine is None:
+        return ""
+    other, index = min(rest, key=lambda pair: pair[0].value * (-1 if higher else 1))
+    factor = ratio(mine, other) if higher else ratio(other, mine)
+    if factor is None:
+        return ""
+    variant = f" ({row.cells[index].variant})" if row.cells[index].variant else ""
+    _, relation = words_of(matrix.metric)
+    where = _at([row], several) if several else ""
+    return f", ×{ratio_text(factor)[1:]} {relation} {matrix.sides[index].label}{variant}{where}"
+
+
+def _even(
+    every: Iterable[_Choice], chosen: _Choice, pools: Sequence[Sequence[_Choice]]
+) -> set[_Choice]:
+    """Those that did as well in all: the chosen one is only named first."""
+
+    def score(one: _Choice) -> tuple[int, int]:
+        return sum(one in pool for pool in pools), sum(one == pool[0] for pool in pools)
+
+    return {one for one in every if one != chosen and score(one) == score(chosen)}
+
+
+def _with(ties: Sequence[set[_Choice]], chosen: _Choice, even: set[_Choice], matrix: Matrix) -> str:
+    """Who can't be told from it in any of those workloads; the table has who can't in some."""
+    always = sorted(set.intersection(*ties) - {chosen})
+    if not always:
+        return " (a tie with others)"
+    names = dict.fromkeys(matrix.sides[index].label for index, _ in always)
+    reason = "as the first" if even & set(always) else "for the better number"
+    return f" (a tie with {', '.join(names)}; picked {reason})"
+
+
+def _accuracy(cells: Sequence[Cell]) -> str:
+    """How near the outputs of a converted model are; speed alone does not say what to ship."""
+    cases = [cell.case for cell in cells if cell.case]
+    if not any(case.precision not in _AS_GIVEN for case in cases):
+        return ""
+    known = [case.quantities.get("accuracy_sqnr") for case in cases]
+    least_db = min((one.value for one in known if one), default=None)
+    if least_db is None:
+        return "; its accuracy is not known"
+    return f"; output error {significant(100 * 10 ** (-least_db / 20), 2)} %"
+
+
+def _name(matrix: Matrix) -> str:
+    return metric_words(matrix.metric)
+
+
+def _blurred(cell: Cell) -> tuple[str, ...]:
+    return cell.case.blurred_by if cell.case else ()

@@ -1,0 +1,267 @@
+"""What is compared: the columns of a comparison, and which cases stand in the same row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from pytest_ortbench.core.case import WORKLOAD_KNOBS
+from pytest_ortbench.core.errors import UsageError, did_you_mean
+from pytest_ortbench.fleet.numbers.facts import CaseFacts, RunFacts
+
+#: What can be compared, and in one sentence what a column then is.
+AXES: dict[str, str] = {
+    "machine": "one column a machine; of several runs of a machine the newest counts",
+    "runtime": "one column a distribution and version of ONNX Runtime",
+    "provider": "one column an execution provider",
+    "precision": "one column a precision",
+    "time": "one column a run, the oldest first",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Side:
+    """One column.
+
+    Attributes:
+        label: What it is called.
+        about: What is behind it: the machine, the runtime, when it was measured.
+        runs: Runs that it takes cases from.
+    """
+
+    label: str
+    about: tuple[str, ...] = ()
+    runs: tuple[RunFacts, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placed:
+    """A case, its column, and the row that it shares with the same case of other columns."""
+
+    case: CaseFacts
+    run: RunFacts
+    side: str
+    row: tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """All cases placed.
+
+    Attributes:
+        axis: A key of :data:`AXES`.
+        sides: Columns in order; the first is the baseline unless the caller says otherwise.
+        placed: Cases, at most one for a side and row.
+        labels: What each row is called within its model.
+        replaced: How many older measurements of the same side and row were left out.
+    """
+
+    axis: str
+    sides: tuple[Side, ...]
+    placed: tuple[Placed, ...]
+    labels: dict[tuple[object, ...], str]
+    replaced: int = 0
+
+
+def choose_axis(runs: Sequence[RunFacts]) -> str:
+    """Return what differs between runs: their machines, else their runtimes, else their times."""
+    if len(set(machine_names(runs))) > 1:
+        return "machine"
+    kinds = [tuple(run.runtimes.values()) for run in runs]
+    if len(set(kinds)) > 1 and all(len(kind) == 1 for kind in kinds):
+        return "runtime"
+    if len(runs) > 1:
+        return "time"
+    cases = [case for run in runs for case in run.cases]
+    varied = {
+        "runtime": len({case.runtime for case in cases}),
+        "provider": len({case.provider for case in cases}),
+        "precision": len({case.precision for case in cases}),
+    }
+    for axis, count in varied.items():
+        if count > 1:
+            return axis
+    return "time"
+
+
+def machine_names(runs: Sequence[RunFacts]) -> list[str]:
+    """Name the machine of each run: its host, numbered where one host has different facts.
+
+    A host that changed its processor or memory is another machine under the same name.
+    """
+    seen: dict[str, list[dict[str, str]]] = {}
+    names: list[str] = []
+    for run in runs:
+        kinds = seen.setdefault(run.host, [])
+        if run.machine not in kinds:
+            kinds.append(run.machine)
+        number = kinds.index(run.machine) + 1
+        names.append(run.host if number == 1 else f"{run.host} ({number})")
+    return names
+
+
+def lay_out(runs: Sequence[RunFacts], axis: str) -> Layout:
+    """Place every case of every run in its column and row.
+
+    Args:
+        runs: At least one.
+        axis: A key of :data:`AXES`.
+
+    Raises:
+        UsageError: if there is no such axis.
+    """
+    if axis not in AXES:
+        raise UsageError(f"{axis!r} can't be compared", place="--by", hint=did_you_mean(axis, AXES))
+    machines = dict(zip((run.run_id for run in runs), machine_names(runs), strict=True))
+    names = _time_names(runs)
+    ordered = sorted(runs, key=lambda run: (run.started_at, run.run_id))
+
+    def side_of(run: RunFacts, case: CaseFacts) -> str:
+        if axis == "machine":
+            return machines[run.run_id]
+        if axis == "runtime":
+            return _runtime_side(run, case.runtime)
+        if axis == "time":
+            return names[run.run_id]
+        return case.provider if axis == "provider" else case.precision
+
+    several = len(set(machines.values())) > 1
+    found: dict[tuple[str, tuple[object, ...]], Placed] = {}
+    count = 0
+    for run in ordered:
+        for case in run.cases:
+            side, row = side_of(run, case), _row(case, axis)
+            if axis != "machine" and several:
+                row = (*row, machines[run.run_id])
+            count += 1
+            # Later runs come later and take the place of earlier ones.
+            found[side, row] = Placed(case=case, run=run, side=side, row=row)
+    placed = _in_order_of_runs(found.values(), runs, axis)
+    runtimes = {case.runtime for run in runs for case in run.cases}
+    return Layout(
+        axis=axis,
+        sides=_sides(placed, axis),
+        placed=placed,
+        labels={
+            one.row: _label(
+                one,
+                axis,
+                runtime=len(runtimes) > 1,
+                machine=machines[one.run.run_id] if axis != "machine" and several else "",
+            )
+            for one in placed
+        },
+        replaced=count - len(placed),
+    )
+
+
+def _in_order_of_runs(
+    found: Iterable[Placed], runs: Sequence[RunFacts], axis: str
+) -> tuple[Placed, ...]:
+    """As the user named the runs, so that the first is the baseline; by age where time counts."""
+    if axis == "time":
+        return tuple(found)
+    order = {run.run_id: index for index, run in enumerate(runs)}
+    position = {
+        (run.run_id, case.case_id, case.runtime): index
+        for run in runs
+        for index, case in enumerate(run.cases)
+    }
+    return tuple(
+        sorted(
+            found,
+            key=lambda one: (
+                order[one.run.run_id],
+                position[one.run.run_id, one.case.case_id, one.case.runtime],
+            ),
+        )
+    )
+
+
+def _runtime_side(run: RunFacts, label: str) -> str:
+    name = run.runtimes.get(label, label)
+    same = [other for other, text in run.runtimes.items() if text == name]
+    return name if len(same) < 2 else f"{name} ({label})"
+
+
+def _time_names(runs: Sequence[RunFacts]) -> dict[str, str]:
+    """Name runs by when they started: to the minute, the second, else by their id."""
+    for length in (16, 19):
+        names = {run.run_id: run.started_at[:length].replace("T", " ") for run in runs}
+        if len(set(names.values())) == len(runs) and all(names.values()):
+            return names
+    return {run.run_id: run.run_id for run in runs}
+
+
+def _row(case: CaseFacts, axis: str) -> tuple[object, ...]:
+    """All of a case that is not the axis."""
+    parts: dict[str, object] = {
+        "model": case.model,
+        "precision": case.precision,
+        "provider": case.provider,
+        "batch": case.batch,
+        "dims": case.dims,
+        "knobs": case.knobs,
+        "io": case.io,
+        "runtime": case.runtime,
+    }
+    parts.pop(axis, None)
+    return tuple(parts.values())
+
+
+def _label(one: Placed, axis: str, *, runtime: bool, machine: str) -> str:
+    case = one.case
+    parts = {"precision": case.precision, "provider": case.provider}
+    parts.pop(axis, None)
+    text = "/".join([*parts.values(), *workload_parts(case), *_method_parts(case)])
+    if runtime and axis != "runtime":
+        text += f"+{case.runtime}"
+    return f"{text} on {machine}" if machine else text
+
+
+def workload_parts(case: CaseFacts) -> list[str]:
+    """Name what is fed: ``b8``, ``seq:128``, ``concurrency:4``."""
+    parts = [f"b{case.batch}", *(f"{name}:{size}" for name, size in case.dims)]
+    parts += [f"{name}:{value}" for name, value in case.knobs if name in WORKLOAD_KNOBS]
+    return parts if case.io == "end-to-end" else [*parts, f"io:{case.io}"]
+
+
+def _method_parts(case: CaseFacts) -> list[str]:
+    said = (*WORKLOAD_KNOBS, "io")
+    return [f"{name}:{value}" for name, value in case.knobs if name not in said]
+
+
+def _sides(placed: Sequence[Placed], axis: str) -> tuple[Side, ...]:
+    members: dict[str, list[RunFacts]] = {}
+    for one in placed:
+        runs = members.setdefault(one.side, [])
+        if one.run not in runs:
+            runs.append(one.run)
+    about: Callable[[RunFacts], tuple[str, ...]] = {
+        "machine": _about_machine,
+        "time": _about_run,
+        "runtime": lambda run: (run.host,),
+    }.get(axis, lambda _: ())
+    return tuple(
+        Side(
+            label=label,
+            about=tuple(dict.fromkeys(text for run in runs for text in about(run))),
+            runs=tuple(runs),
+        )
+        for label, runs in members.items()
+    )
+
+
+def _about_machine(run: RunFacts) -> tuple[str, ...]:
+    facts = run.machine
+    # The CPU's name is the first of the facts.
+    parts = [next(iter(facts.values()), "")]
+    counts = [facts[key] for key in ("cpus_usable", "cpus") if key in facts][:1]
+    parts += [f"{count} CPU{'' if count == '1' else 's'}" for count in counts]
+    parts += [facts[key] for key in ("memory",) if key in facts]
+    return (*run.devices, *filter(None, parts), *dict.fromkeys(run.runtimes.values()))
+
+
+def _about_run(run: RunFacts) -> tuple[str, ...]:
+    commit = [f"commit {run.commit}"] if run.commit else []
+    return (run.host, *dict.fromkeys(run.runtimes.values()), *commit)

@@ -1,0 +1,35 @@
+"""Words for metrics and ratios that the sentences of a comparison share."""
+
+from __future__ import annotations
+
+from pytest_ortbench.analysis.sentences import digits_for
+from pytest_ortbench.core.metrics import METRICS
+from pytest_ortbench.core.units import significant
+from pytest_ortbench.fleet.numbers.ratios import Ratio
+
+
+def metric_words(metric: str) -> str:
+    """Name a metric for people: ``latency p50``."""
+    return metric.replace("_", " ")
+
+
+def words_of(metric: str) -> tuple[str, str]:
+    """What the best of a metric is called, and how its factor stands to another.
+
+    ``fastest`` and ``faster than`` for times; ``highest throughput`` and ``that of`` for rates;
+    ``lowest peak rss`` and ``less than`` for what is spent.
+    """
+    if METRICS[metric].unit == "s":
+        return "fastest", "faster than"
+    if METRICS[metric].better == "higher":
+        return f"highest {metric_words(metric)}", "that of"
+    return f"lowest {metric_words(metric)}", "less than"
+
+
+def ratio_text(one: Ratio) -> str:
+    """``×0.561 [×0.538, ×0.585]``."""
+    digits = digits_for(one.value, one.low, one.high)
+    text = f"×{significant(one.value, digits)}"
+    if one.low is None or one.high is None:
+        return text
+    return f"{text} [×{significant(one.low, digits)}, ×{significant(one.high, digits)}]"

@@ -1,0 +1,345 @@
+"""What one variant on one machine costs: power, energy, money, machines needed, each with bounds.
+
+Every figure is a monotone function of measured numbers, so its bounds are the function at the ends
+of their intervals: the best case of all at once, and the worst. Prices are taken as exact.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pytest_ortbench.core.quantity import Quantity
+from pytest_ortbench.fleet.numbers.facts import CaseFacts
+from pytest_ortbench.fleet.numbers.ratios import interval
+from pytest_ortbench.fleet.procurement.machines import HOURS_A_YEAR, Machine, Terms
+from pytest_ortbench.fleet.procurement.queueing import capacity
+
+#: Absolute power readings of different boards agree no better than this.
+POWER_ERROR = 0.05
+
+#: How a capacity was found.
+BY_QUEUE = "queueing of measured service times (M/G/1)"
+BY_ARRIVALS = "load measured with random arrivals (MLPerf's load generator)"
+#: Percentile that the target is about.
+_TARGET_PERCENT = 99.0
+
+Bounds = tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """A derived number with its bounds.
+
+    Attributes:
+        value: The estimate.
+        low: Lower bound.
+        high: Upper bound; infinite where the worst case can't be served at all, and where a
+            machine may draw nothing.
+    """
+
+    value: float
+    low: float
+    high: float
+
+    def of(self, function: Callable[[float], float]) -> Figure:
+        """Apply a monotone function to value and bounds."""
+        ends = sorted((function(self.low), function(self.high)))
+        return Figure(value=function(self.value), low=ends[0], high=ends[1])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Power:
+    """What a machine draws, as far as it is known.
+
+    Attributes:
+        idle_w: Doing nothing.
+        load_w: Under this load.
+        source: Where the numbers come from and what they include.
+        whole: Whether they are of the whole machine, not of the device alone.
+    """
+
+    idle_w: float
+    load_w: Figure
+    source: str
+    whole: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Economics:
+    """One variant on one machine.
+
+    Attributes:
+        machine: The machine.
+        case: The variant.
+        rate: Items a second at full load.
+        power: What it draws; ``None`` with the reason in ``missing``.
+        per_joule: Items per joule, which is items a second per watt.
+        per_price: Items a second per unit of the price.
+        per_money_hour: Items per unit of money at the price per hour.
+        energy_kwh: Kilowatt-hours per million items at full load.
+        cost_million: Money per million items at full load, the price spread over the years.
+        capacity: Requests a second that one machine serves in time.
+        capacity_source: ``BY_ARRIVALS`` or ``BY_QUEUE``.
+        units: Machines needed for the rate.
+        cost: Money over the years for the rate.
+        missing: Why a figure is not known, by its name.
+    """
+
+    machine: Machine
+    case: CaseFacts
+    rate: Figure
+    power: Power | None = None
+    per_joule: Figure | None = None
+    per_price: Figure | None = None
+    per_money_hour: Figure | None = None
+    energy_kwh: Figure | None = None
+    cost_million: Figure | None = None
+    capacity: Figure | None = None
+    capacity_source: str = ""
+    units: Figure | None = None
+    cost: Figure | None = None
+    missing: dict[str, str]
+
+
+def evaluate(case: CaseFacts, machine: Machine, terms: Terms) -> Economics | None:
+    """Work out what a variant costs on a machine; ``None`` where its throughput is not known.
+
+    Args:
+        case: A case that may be ranked.
+        machine: The machine that it was measured on.
+        terms: Years and target.
+    """
+    throughput = case.quantities.get("throughput")
+    if throughput is None or throughput.value <= 0:
+        return None
+    missing: dict[str, str] = {}
+    rate = _figure(throughput, case)
+    power = _power(case, machine, missing)
+    cost_million = _cost_million(rate, power, machine, terms, missing)
+    able = source = None
+    units = cost = None
+    if terms.rate_per_s is not None and terms.p99_s is not None:
+        able, source = _capacity(case, terms.p99_s, terms.rate_per_s, missing)
+        units = _units(able, terms.rate_per_s, missing)
+        cost = _cost(units, rate, power, case, machine, terms, missing)
+    return Economics(
+        machine=machine,
+        case=case,
+        rate=rate,
+        power=power,
+        per_joule=_over(rate, power.load_w) if power else None,
+        per_price=rate.of(lambda r: r / (machine.price or math.inf)) if machine.price else None,
+        per_money_hour=(
+            rate.of(lambda r: 3600 * r / (machine.price_per_hour or math.inf))
+            if machine.price_per_hour
+            else None
+        ),
+        energy_kwh=_over(power.load_w, rate.of(lambda r: 3.6 * r)) if power else None,
+        cost_million=cost_million,
+        capacity=able,
+        capacity_source=source or "",
+        units=units,
+        cost=cost,
+        missing=missing,
+    )
+
+
+def _figure(quantity: Quantity, case: CaseFacts) -> Figure:
+    low, high = interval(quantity, blurred=bool(case.blurred_by))
+    return Figure(value=quantity.value, low=low, high=high)
+
+
+def _over(one: Figure, other: Figure) -> Figure | None:
+    """Divide; ``None`` by nothing, and without an upper bound where it may be by nothing."""
+    if other.value <= 0:
+        return None
+    return Figure(
+        value=one.value / other.value,
+        low=one.low / other.high,
+        high=one.high / other.low if other.low > 0 else math.inf,
+    )
+
+
+def _power(case: CaseFacts, machine: Machine, missing: dict[str, str]) -> Power | None:
+    """The whole machine where its idle power is stated, else the device alone, and so labelled."""
+    idle = machine.idle_power_w
+    if machine.load_power_w is not None:
+        stated = machine.load_power_w
+        return Power(
+            idle_w=stated if idle is None else idle,
+            load_w=Figure(value=stated, low=stated, high=stated),
+            source="stated: at the wall",
+        )
+    measured = case.quantities.get("power")
+    if measured is None:
+        missing["power"] = (
+            "power under this load is not known: the run has no energy measurement, "
+            "and load_power is not stated"
+        )
+        return None
+    if case.energy_reason:
+        missing["power"] = (
+            f"power under this load is not certain: {case.energy_reason}, "
+            "and load_power is not stated"
+        )
+        return None
+    gross = _figure(measured, case)
+    gross = Figure(
+        value=gross.value,
+        low=gross.low * (1 - POWER_ERROR),
+        high=gross.high * (1 + POWER_ERROR),
+    )
+    if idle is None:
+        return Power(
+            idle_w=case.idle_w or 0.0,
+            load_w=gross,
+            source="measured: the device alone, without the rest of the machine",
+            whole=False,
+        )
+    # The machine's idle power holds the device's; where that was not measured, it is counted twice
+    # at worst and the device is all of it at best.
+    if case.idle_w is None:
+        load = Figure(value=idle + gross.value, low=max(idle, gross.low), high=idle + gross.high)
+        note = ", the device's own idle power counted twice"
+    else:
+        load = gross.of(lambda watts: idle + max(0.0, watts - (case.idle_w or 0.0)))
+        note = ""
+    return Power(
+        idle_w=idle, load_w=load, source=f"stated idle power + measured rise of the device{note}"
+    )
+
+
+def _power_is_payable(power: Power | None, machine: Machine, missing: dict[str, str]) -> bool:
+    """Whether the bill for power can be worked out: none, or the whole machine's draw is known."""
+    if not machine.power_price:
+        return True
+    if power is not None and not power.whole:
+        missing["power"] = (
+            "power of the whole machine is not known: the device was measured, but idle_power is "
+            "not stated"
+        )
+    return power is not None and power.whole
+
+
+def _cost_million(
+    rate: Figure, power: Power | None, machine: Machine, terms: Terms, missing: dict[str, str]
+) -> Figure | None:
+    """Money per million items of a machine that is never idle."""
+    if not _power_is_payable(power, machine, missing):
+        missing["cost_million"] = missing["power"]
+        return None
+    fixed = (machine.price_per_hour or 0.0) + (machine.price or 0.0) / (terms.years * HOURS_A_YEAR)
+    load = power.load_w if power and machine.power_price else Figure(value=0.0, low=0.0, high=0.0)
+    hourly = load.of(lambda watts: fixed + watts / 1000 * (machine.power_price or 0.0))
+    hours = rate.of(lambda r: 1e6 / (3600 * r))
+    return Figure(
+        value=hourly.value * hours.value, low=hourly.low * hours.low, high=hourly.high * hours.high
+    )
+
+
+def _capacity_seen(case: CaseFacts, limit_s: float, wanted_per_s: float) -> Figure | None:
+    """The highest rate of arrival that was served in time, if that settles the matter.
+
+    A search settles it. A rate that somebody tried does if it is all that is wanted; a lower one
+    says nothing of what else the machine could do.
+    """
+    kept = [
+        served
+        for served in case.served
+        if served.percent >= _TARGET_PERCENT
+        and served.latency_s <= limit_s
+        and (served.searched or served.rate_per_s >= wanted_per_s)
+    ]
+    if not kept:
+        return None
+    best = max(kept, key=lambda served: served.rate_per_s)
+    rate = best.rate_per_s
+    return Figure(value=rate, low=rate, high=max(rate, best.beyond_per_s or rate))
+
+
+def _capacity(
+    case: CaseFacts, limit_s: float, wanted_per_s: float, missing: dict[str, str]
+) -> tuple[Figure | None, str]:
+    """Requests a second that one machine serves in time, and how that is known."""
+    seen = _capacity_seen(case, limit_s, wanted_per_s)
+    if seen is not None:
+        return seen, BY_ARRIVALS
+    if case.callers > 1:
+        # In their closed loop nothing waits for a caller, and its rate is where a queue of random
+        # arrivals has no end; a queue with several servers would need that none slows the others.
+        missing["capacity"] = (
+            f"with {case.callers} callers random arrivals have to be measured: "
+            f"--ort-load=peak:p99:{limit_s * 1e3:g}ms"
+        )
+        return None, ""
+    if not case.service_s:
+        missing["capacity"] = "no service times were kept"
+        return None, ""
+    mean = case.quantities["latency_mean"]
+    low, high = interval(mean, blurred=bool(case.blurred_by))
+    scales = [1.0, high / mean.value, low / mean.value]
+    value, worst, best = capacity(case.service_s, limit_s, scales=scales)
+    if best == 0:
+        missing["capacity"] = (
+            f"more than 1 % of the requests take longer than {limit_s * 1e3:g} ms "
+            "even without waiting"
+        )
+        return None, ""
+    return Figure(value=value, low=worst, high=best), BY_QUEUE
+
+
+def _units(able: Figure | None, rate: float, missing: dict[str, str]) -> Figure | None:
+    if able is None:
+        missing["units"] = missing["capacity"]
+        return None
+    if able.value == 0:
+        missing["units"] = "whether the limit can be kept lies inside the uncertainty"
+        return None
+
+    def needed(capacity_per_s: float) -> float:
+        # A hair of rounding must not buy a machine.
+        return math.inf if capacity_per_s <= 0 else math.ceil(rate / capacity_per_s - 1e-9)
+
+    return able.of(needed)
+
+
+def _cost(
+    units: Figure | None,
+    rate: Figure,
+    power: Power | None,
+    case: CaseFacts,
+    machine: Machine,
+    terms: Terms,
+    missing: dict[str, str],
+) -> Figure | None:
+    """Money over the years: what must be bought, hours of all machines, and their power."""
+    if units is None:
+        missing["cost"] = missing["units"]
+        return None
+    if not _power_is_payable(power, machine, missing):
+        missing["cost"] = missing["power"]
+        return None
+    if machine.price is None and machine.price_per_hour is None:
+        missing["cost"] = "no price"
+        return None
+    hours = terms.years * HOURS_A_YEAR
+    items_per_s = (terms.rate_per_s or 0.0) * case.batch
+
+    def total(count: float, items: float, watts: float) -> float:
+        if math.isinf(count):
+            return math.inf
+        bought = max(0.0, count - machine.units_owned) * (machine.price or 0.0)
+        hourly = count * (machine.price_per_hour or 0.0)
+        busy = min(1.0, items_per_s / (count * items))
+        idle = min(power.idle_w, watts) if power else 0.0
+        draw = count * (idle + (watts - idle) * busy) / 1000 * (machine.power_price or 0.0)
+        return bought + hours * (hourly + draw)
+
+    load = power.load_w if power and machine.power_price else Figure(value=0.0, low=0.0, high=0.0)
+    return Figure(
+        value=total(units.value, rate.value, load.value),
+        low=total(units.low, rate.high, load.low),
+        high=total(units.high, rate.low, load.high),
+    )

@@ -1,0 +1,187 @@
+"""Which machine is cheapest for each workload, what ties with it, and what no other one beats."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pytest_ortbench.core.errors import UsageError, did_you_mean
+from pytest_ortbench.fleet.numbers.facts import CaseFacts, RunFacts
+from pytest_ortbench.fleet.numbers.matrix import rank
+from pytest_ortbench.fleet.numbers.ratios import interval
+from pytest_ortbench.fleet.numbers.sides import machine_names, workload_parts
+from pytest_ortbench.fleet.procurement.economics import Economics, Figure, evaluate
+from pytest_ortbench.fleet.procurement.machines import Machine, Terms
+
+#: What decides: the cost of a target, else the first of the others that any machine has.
+DECIDING = ("cost", "cost_million", "rate")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offer:
+    """One machine for one workload, with its best variant.
+
+    Attributes:
+        economics: The variant that decides.
+        mark: ``best``, ``tie`` (can't be told from it) or empty.
+        reason: Why it has no deciding figure; empty otherwise.
+    """
+
+    economics: Economics
+    mark: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tender:
+    """All machines for one workload.
+
+    Attributes:
+        model: Name of the model.
+        label: Its workload: ``b1/seq:128``.
+        batch: Items of one request.
+        deciding: What ranks the machines: one of :data:`DECIDING`.
+        offers: One a machine, the best first, those without a figure last.
+        variants: Every variant on every machine.
+        front: Indices of the variants that no other one clearly beats in both cost and latency.
+        absent: Machines of the table without a case of this workload that may be ranked.
+    """
+
+    model: str
+    label: str
+    batch: int
+    deciding: str
+    offers: tuple[Offer, ...]
+    variants: tuple[Economics, ...]
+    front: tuple[int, ...]
+    absent: tuple[str, ...] = ()
+
+
+def tenders(runs: Sequence[RunFacts], terms: Terms) -> tuple[Tender, ...]:
+    """Rank the machines for every workload of their runs.
+
+    Args:
+        runs: Runs with percentiles and service times; the newest of a machine counts.
+        terms: The machines and the target.
+
+    Raises:
+        UsageError: if no run comes from a machine of the table.
+    """
+    by_host = {machine.host: machine for machine in terms.machines}
+    # The columns of the comparison: one host name may stand for several machines.
+    hosts = dict(zip((run.run_id for run in runs), machine_names(runs), strict=True))
+    if not set(hosts.values()) & set(by_host):
+        raise UsageError(
+            "no run comes from a machine of this table: the runs come from "
+            + ", ".join(sorted(set(hosts.values()))),
+            place="--machines",
+            hint=did_you_mean(min(hosts.values()), by_host)
+            + " (host = … names a machine's host, and so does NAME=RUN on the command line)",
+        )
+    newest: dict[tuple[str, str, str], tuple[Machine, CaseFacts]] = {}
+    for run in sorted(runs, key=lambda run: (run.started_at, run.run_id)):
+        machine = by_host.get(hosts[run.run_id])
+        for case in run.cases if machine is not None else ():
+            assert machine is not None
+            newest[machine.name, case.case_id, case.runtime] = (machine, case)
+    groups: dict[tuple[object, ...], list[tuple[Machine, CaseFacts]]] = {}
+    for machine, case in newest.values():
+        # Callers are part of how a machine serves, not of what is asked of it.
+        groups.setdefault(case.request, []).append((machine, case))
+    made = [_tender(members, terms) for members in groups.values()]
+    return tuple(one for one in made if one.variants)
+
+
+def _tender(members: Sequence[tuple[Machine, CaseFacts]], terms: Terms) -> Tender:
+    reference = next((case for _, case in members if not case.reason), members[0][1])
+    variants = [
+        found
+        for machine, case in members
+        if not case.reason and case.inputs == reference.inputs and case.digest == reference.digest
+        if (found := evaluate(case, machine, terms)) is not None
+    ]
+    # A target that no machine keeps is an answer; another question's answer would hide it.
+    asked = DECIDING[:1] if terms.has_target else DECIDING[1:]
+    deciding = next(
+        (name for name in asked if any(figure_of(one, name) for one in variants)), asked[-1]
+    )
+    best: dict[str, Economics] = {}
+    for one in variants:
+        name = one.machine.name
+        if name not in best or _key(one, deciding) < _key(best[name], deciding):
+            best[name] = one
+    parts = [
+        part
+        for part in workload_parts(reference)
+        if not part.startswith(("concurrency:", "sessions:"))
+    ]
+    return Tender(
+        model=reference.model,
+        label="/".join(parts),
+        batch=reference.batch,
+        deciding=deciding,
+        offers=_ranked(list(best.values()), deciding),
+        variants=tuple(variants),
+        front=_front(variants, deciding),
+        absent=tuple(machine.name for machine in terms.machines if machine.name not in best),
+    )
+
+
+def figure_of(one: Economics, name: str) -> Figure | None:
+    """Return the figure that decides."""
+    return {"cost": one.cost, "cost_million": one.cost_million, "rate": one.rate}[name]
+
+
+def _key(one: Economics, deciding: str) -> tuple[bool, float]:
+    found = figure_of(one, deciding)
+    if found is None:
+        return (True, -one.rate.value)
+    return (False, -found.value if deciding == "rate" else found.value)
+
+
+def _ranked(offers: Sequence[Economics], deciding: str) -> tuple[Offer, ...]:
+    ordered = sorted(offers, key=lambda one: _key(one, deciding))
+    figures = [figure_of(one, deciding) for one in ordered]
+    marks = rank(
+        [figure.value if figure else 0.0 for figure in figures],
+        [(figure.low, figure.high) if figure else None for figure in figures],
+        [one.machine.name for one in ordered],
+        higher=deciding == "rate",
+    )
+    return tuple(
+        Offer(
+            economics=one,
+            mark=mark,
+            reason="" if figure else one.missing.get(deciding, "not known"),
+        )
+        for one, mark, figure in zip(ordered, marks, figures, strict=True)
+    )
+
+
+def latency_span(case: CaseFacts) -> tuple[float, float]:
+    """Return the interval of the median latency; without an interval, or a median, infinite."""
+    quantity = case.quantities.get("latency_p50")
+    return interval(quantity, blurred=bool(case.blurred_by)) if quantity else (math.inf, math.inf)
+
+
+def _front(variants: Sequence[Economics], deciding: str) -> tuple[int, ...]:
+    """Variants that no other one clearly beats: neither in cost nor in latency, or in only one."""
+    spans: list[tuple[tuple[float, float], tuple[float, float]] | None] = []
+    for one in variants:
+        figure = figure_of(one, deciding)
+        latency = latency_span(one.case)
+        if figure is None or deciding == "rate" or math.isinf(latency[0]):
+            spans.append(None)
+        else:
+            spans.append(((figure.low, figure.high), latency))
+    return tuple(
+        index
+        for index, span in enumerate(spans)
+        if span is not None
+        and not any(
+            other is not None and other[0][1] < span[0][0] and other[1][1] < span[1][0]
+            for position, other in enumerate(spans)
+            if position != index
+        )
+    )

@@ -1,0 +1,156 @@
+"""What to buy, in plain sentences."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from pytest_ortbench.analysis.told import Told
+from pytest_ortbench.core.units import significant
+from pytest_ortbench.fleet.numbers.matrix import variant_of
+from pytest_ortbench.fleet.numbers.sentences import ONE_UNIT, UNIT_SPREAD, listed, tie_text
+from pytest_ortbench.fleet.procurement.economics import Economics, Figure
+from pytest_ortbench.fleet.procurement.machines import Terms
+from pytest_ortbench.fleet.procurement.ranking import Offer, Tender, figure_of
+
+
+def conclusions(found: Sequence[Tender], terms: Terms) -> list[Told]:
+    """Say for each workload which machine is cheapest, how many of it, and what it ties with."""
+    said = [_tender(one, terms) for one in found]
+    return said or [Told("no machine of the table has a case that may be ranked")]
+
+
+def _tender(one: Tender, terms: Terms) -> Told:
+    head = f"{one.model} {one.label}{target(one, terms)}: "
+    best = next((offer for offer in one.offers if not offer.reason), None)
+    if best is None:
+        reasons = "; ".join(
+            f"{offer.economics.machine.name}: {offer.reason}" for offer in one.offers[:3]
+        )
+        return Told(f"no machine can be chosen: {reasons}", about=head)
+    figure = figure_of(best.economics, one.deciding)
+    assert figure is not None
+    word = {"cost": "cheapest", "cost_million": "cheapest per item", "rate": "fastest"}
+    winner = f"{best.economics.machine.name} with {variant_of(best.economics.case)}"
+    text = f", {amounts(best.economics, one.deciding, terms)}"
+    ties = [offer.economics.machine.name for offer in one.offers if offer.mark == "tie"]
+    text += tie_text(ties) + _lead(one, best)
+    without = [offer.economics.machine.name for offer in one.offers if offer.reason]
+    if without:
+        text += f"; not ranked: {listed(without)}"
+    return Told(f"{word[one.deciding]} ", winner, text, about=head, lead=True)
+
+
+def target(one: Tender, terms: Terms) -> str:
+    """Return the target in words; empty without one."""
+    if terms.rate_per_s is None or terms.p99_s is None:
+        return ""
+    items = f" of {one.batch} items" if one.batch > 1 else ""
+    return f", {terms.rate_per_s:g} requests/s{items} with p99 ≤ {terms.p99_s * 1e3:g} ms"
+
+
+def amounts(one: Economics, deciding: str, terms: Terms) -> str:
+    """Write the figure that decides, with its bounds."""
+    if deciding == "cost" and one.cost is not None and one.units is not None:
+        years = "year" if terms.years == 1 else "years"
+        return (
+            f"{count(one.units)}, {money(one.cost)} {terms.currency} over {terms.years:g} {years}"
+        )
+    if deciding == "cost_million" and one.cost_million is not None:
+        return f"{money(one.cost_million)} {terms.currency} per million items at full load"
+    return f"{span(one.rate)} items/s"
+
+
+def count(units: Figure) -> str:
+    """``2 machines``, or ``2 machines (2 to 3)`` where the uncertainty spans both."""
+    low, high = units.low, units.high
+    if math.isinf(high):
+        # At the slow end of the intervals no number keeps the limit.
+        return f"{units.value:.0f} machines or more"
+    if low == high:
+        return f"{low:.0f} machine{'s' if low != 1 else ''}"
+    some = "machine" if units.value == 1 else "machines"
+    return f"{units.value:.0f} {some} ({low:.0f} to {high:.0f})"
+
+
+def money(figure: Figure) -> str:
+    """``8450 [8300, 8600]``: to four digits, whole from a hundred on."""
+
+    def amount(value: float) -> str:
+        if math.isinf(value):
+            return "∞"
+        return f"{value:.0f}" if value >= 1000 else significant(value, 3)
+
+    value, low, high = (amount(end) for end in (figure.value, figure.low, figure.high))
+    # Bounds that differ beyond the digits shown say nothing.
+    return value if value == low == high else f"{value} [{low}, {high}]"
+
+
+def span(figure: Figure, digits: int = 3) -> str:
+    """``12.3 [12.1, 12.5]``."""
+    text = significant(figure.value, digits)
+    if figure.low == figure.high:
+        return text
+    high = "∞" if math.isinf(figure.high) else significant(figure.high, digits)
+    return f"{text} [{significant(figure.low, digits)}, {high}]"
+
+
+def _lead(one: Tender, best: Offer) -> str:
+    """How far ahead of the first that can be told from it, against what units differ by."""
+    figure = figure_of(best.economics, one.deciding)
+    rest = [
+        (other, offer.economics.machine.name)
+        for offer in one.offers
+        if offer is not best
+        and offer.mark != "tie"
+        and (other := figure_of(offer.economics, one.deciding)) is not None
+    ]
+    if not rest or figure is None or not figure.value:
+        return ""
+    other, name = rest[0]
+    if math.isinf(other.value) or not other.value:
+        return ""
+    ratio = figure.value / other.value
+    lead = abs(ratio - 1) if one.deciding == "rate" else 1 - ratio
+    text = f"; ×{significant(ratio)} of {name}"
+    mean, largest = UNIT_SPREAD
+    if lead < mean:
+        return f"{text}, less apart than units of one model are on average (8 %)"
+    if lead < largest:
+        return f"{text}, within what units of one model were seen to differ by (22 %)"
+    return text
+
+
+def warnings(found: Sequence[Tender], terms: Terms, runs_without_price: Sequence[str]) -> list[str]:
+    """Say what the figures assume."""
+    said = [ONE_UNIT]
+    sources = {one.capacity_source for one in _all(found)}
+    queued = any(source.startswith("queueing") for source in sources)
+    if queued:
+        said.append(
+            "Machines needed: no load was measured, so they come from queueing (M/G/1) with the "
+            "measured service times: random arrivals, each sent to one machine at random, served "
+            "one at a time in order. Measure a load before you buy."
+        )
+    if any(one.case.callers > 1 and "capacity" in one.missing for one in _all(found)):
+        said.append(
+            "Cases of several callers without a search for the peak (--ort-load=peak:…) have no "
+            "number of machines: their own latencies hold no waiting for a caller, and at their "
+            "own throughput a queue of random arrivals has no end."
+        )
+    said.append(
+        f"Cost per million items: a machine that is never idle, its price spread over "
+        f"{terms.years:g} years. Bounds: all measured numbers at the ends of their 95 % intervals "
+        "at once; prices are taken as exact."
+    )
+    labels = {one.power.source for one in _all(found) if one.power is not None}
+    said += [f"Power is {source}." for source in sorted(labels)]
+    if not terms.has_target:
+        said.append("No target: --rate and --p99 give machines needed and cost over the years.")
+    if runs_without_price:
+        said.append(f"Not in the table of machines: {listed(list(runs_without_price), 6)}.")
+    return said
+
+
+def _all(found: Sequence[Tender]) -> list[Economics]:
+    return [one for tender in found for one in tender.variants]

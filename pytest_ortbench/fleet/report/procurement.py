@@ -1,0 +1,343 @@
+"""What machines cost, as tables for people and as CSV for programs."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from pytest_ortbench.analysis.sentences import with_interval
+from pytest_ortbench.analysis.told import Told
+from pytest_ortbench.core.errors import did_you_mean
+from pytest_ortbench.core.units import format_amount, significant
+from pytest_ortbench.fleet.numbers.facts import RunFacts
+from pytest_ortbench.fleet.numbers.matrix import variant_of
+from pytest_ortbench.fleet.numbers.sides import machine_names
+from pytest_ortbench.fleet.numbers.words import metric_words
+from pytest_ortbench.fleet.procurement.economics import Economics, Figure
+from pytest_ortbench.fleet.procurement.machines import Terms
+from pytest_ortbench.fleet.procurement.ranking import Offer, Tender, tenders
+from pytest_ortbench.fleet.procurement.sentences import (
+    conclusions,
+    count,
+    money,
+    span,
+    target,
+    warnings,
+)
+from pytest_ortbench.fleet.report.view import HOLE, Block, View
+from pytest_ortbench.report.escape import csv_text, one_line
+
+#: Workloads whose tables are shown; the CSV has all.
+WORKLOADS = 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Procurement:
+    """Everything that is shown of what machines cost.
+
+    Attributes:
+        terms: Machines and target.
+        tenders: One a workload.
+        answer: The sentences that say what to buy.
+        warnings: What they assume.
+        without_run: Machines of the table that no run is of: said once, not at every workload.
+    """
+
+    terms: Terms
+    tenders: tuple[Tender, ...]
+    answer: tuple[Told, ...]
+    warnings: tuple[str, ...]
+    without_run: tuple[str, ...] = ()
+
+
+def procure(runs: Sequence[RunFacts], terms: Terms) -> Procurement:
+    """Work out what each machine costs for each workload, and what to say of it.
+
+    Args:
+        runs: Runs reduced with percentiles and service times.
+        terms: Machines and target.
+
+    Raises:
+        UsageError: if no run comes from a machine of the table.
+    """
+    found = tenders(runs, terms)
+    hosts = {machine.host for machine in terms.machines}
+    measured = machine_names(runs)
+    strangers = list(dict.fromkeys(name for name in measured if name not in hosts))
+    without_run = [machine for machine in terms.machines if machine.host not in measured]
+    # A name without a run is a typo as a rule, of one that is left over where there is any.
+    missing = [
+        f"No run of a machine named {machine.host}. "
+        f"{did_you_mean(machine.host, strangers or measured)}"
+        for machine in without_run
+    ]
+    return Procurement(
+        terms=terms,
+        tenders=found,
+        answer=tuple(text.cleaned(one_line) for text in conclusions(found, terms)),
+        warnings=tuple(one_line(text) for text in (*missing, *warnings(found, terms, strangers))),
+        without_run=tuple(machine.name for machine in without_run),
+    )
+
+
+def with_costs(view: View, shown: Procurement, *, all_columns: bool = True) -> View:
+    """Return a comparison whose first answer is what to buy, with the tables behind it.
+
+    Args:
+        view: The comparison of the same runs.
+        shown: What machines cost.
+        all_columns: Whether there is room for all columns.
+    """
+    # The columns may be something else, and not every machine of the table need have a run.
+    priced = len(shown.terms.machines) - len(shown.without_run)
+    return replace(
+        view,
+        title=f"What {priced} machines cost" if priced != 1 else "What 1 machine costs",
+        # What is fastest for each workload stands in the tables; the question is another one.
+        answer=(*shown.answer, _apart(view)),
+        warnings=tuple(dict.fromkeys((*shown.warnings, *view.warnings))),
+        blocks=(*view.blocks, *blocks(shown, all_columns=all_columns)),
+    )
+
+
+def _apart(view: View) -> Told:
+    """What is best over all by the metric, which need not be what to buy: it says so."""
+    return view.overall.said_of(f"by {metric_words(view.metric)} alone, whatever it costs: ")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Column:
+    """One column: its heading, its cell, and whether the terminal has room for it."""
+
+    heading: str
+    text: Callable[[Economics], str]
+    narrow: bool = True
+
+
+def _shown(figure: Figure | None, write: Callable[[Figure], str] = span) -> str:
+    return HOLE if figure is None else write(figure)
+
+
+def _columns(terms: Terms, *, all_columns: bool) -> list[_Column]:
+    currency = terms.currency
+    # Where room is short, only what decides keeps its bounds.
+    brief = span if all_columns else _value
+    columns = [
+        _Column(heading="machine", text=lambda one: one.machine.name),
+        _Column(heading="variant", text=lambda one: variant_of(one.case)),
+    ]
+    if terms.has_target:
+        columns += [
+            _Column(heading="machines", text=lambda one: _shown(one.units, _bare_count)),
+            _Column(
+                heading=f"{currency} in {terms.years:g} years",
+                text=lambda one: _shown(one.cost, money),
+            ),
+            _Column(
+                heading="requests/s each",
+                text=lambda one: _shown(one.capacity),
+                narrow=False,
+            ),
+        ]
+    columns += [
+        _Column(
+            heading=f"{currency}/million items", text=lambda one: _shown(one.cost_million, money)
+        ),
+        _Column(heading="kWh/million items", text=lambda one: _energy(one, one.energy_kwh, brief)),
+        _Column(heading="items/s per W", text=lambda one: _energy(one, one.per_joule, brief)),
+        _Column(
+            heading=f"items/s per {currency}",
+            text=lambda one: _shown(one.per_price),
+            narrow=False,
+        ),
+        _Column(
+            heading=f"million items per {currency} of rent",
+            text=lambda one: _shown(one.per_money_hour, _millions),
+            narrow=False,
+        ),
+        _Column(heading="items/s", text=lambda one: _shown(one.rate), narrow=False),
+        _Column(heading="W", text=_power, narrow=False),
+        _Column(heading="p50", text=_median if all_columns else _brief_median),
+    ]
+    return [column for column in columns if column.narrow or all_columns]
+
+
+def _millions(figure: Figure) -> str:
+    return span(figure.of(lambda items: items / 1e6))
+
+
+def _value(figure: Figure) -> str:
+    return significant(figure.value)
+
+
+def _energy(one: Economics, figure: Figure | None, write: Callable[[Figure], str]) -> str:
+    """Energy of the device alone is another quantity than that of the machine, and says so."""
+    alone = one.power is not None and not one.power.whole
+    return _shown(figure, write) + (" (device)" if alone and figure else "")
+
+
+def _brief_median(one: Economics) -> str:
+    quantity = one.case.quantities.get("latency_p50")
+    return HOLE if quantity is None else format_amount(quantity.value, quantity.unit)
+
+
+def _bare_count(units: Figure) -> str:
+    return count(units).replace(" machines", "").replace(" machine", "")
+
+
+def _power(one: Economics) -> str:
+    return HOLE if one.power is None else span(one.power.load_w)
+
+
+def _median(one: Economics) -> str:
+    quantity = one.case.quantities.get("latency_p50")
+    return HOLE if quantity is None else with_interval(quantity)
+
+
+def blocks(shown: Procurement, *, all_columns: bool = True) -> list[Block]:
+    """Return a table a workload, the best machine first.
+
+    Args:
+        shown: What is shown.
+        all_columns: Whether there is room for all of them.
+    """
+    terms = shown.terms
+    every = [offer.economics for tender in shown.tenders for offer in tender.offers]
+    columns = [
+        column
+        for column in _columns(terms, all_columns=all_columns)
+        if any(column.text(one) != HOLE for one in every)
+    ]
+    made = [
+        Block(
+            key=f"buy-{number}",
+            heading=one_line(f"{tender.model} {tender.label}{target(tender, terms)}"),
+            headings=("", *(column.heading for column in columns)),
+            rows=tuple(
+                (
+                    shown_mark(offer, tender),
+                    *(one_line(column.text(offer.economics)) for column in columns),
+                )
+                for offer in tender.offers
+            ),
+            right=frozenset(range(3, len(columns) + 1)),
+            sentences=tuple(map(one_line, _notes(tender, shown.without_run))),
+        )
+        for number, tender in enumerate(shown.tenders[:WORKLOADS], start=1)
+    ]
+    if len(shown.tenders) > WORKLOADS:
+        rest = f"{len(shown.tenders) - WORKLOADS} further workloads are in the CSV."
+        made[-1] = replace(made[-1], sentences=(*made[-1].sentences, rest))
+    return made
+
+
+def shown_mark(offer: Offer, tender: Tender) -> str:
+    """``tie`` also for the first of offers that can't be told apart: it is no better than they."""
+    tied = any(other.mark == "tie" for other in tender.offers)
+    return "tie" if tied and offer.mark == "best" else offer.mark
+
+
+def _notes(tender: Tender, without_run: Sequence[str]) -> list[str]:
+    said = [f"{offer.economics.machine.name}: {offer.reason}" for offer in _unranked(tender)]
+    absent = [name for name in tender.absent if name not in without_run]
+    if absent:
+        said.append(f"No case that may be ranked: {', '.join(absent)}")
+    sources = {offer.economics.capacity_source for offer in tender.offers} - {""}
+    said += [f"Machines needed by {source}" for source in sorted(sources)]
+    return [f"{text}." for text in said]
+
+
+def _unranked(tender: Tender) -> list[Offer]:
+    return [offer for offer in tender.offers if offer.reason]
+
+
+CSV_COLUMNS = (
+    "model",
+    "workload",
+    "machine",
+    "host",
+    "case_id",
+    "variant",
+    "best_of_machine",
+    "rank",
+    "on_pareto_front",
+    "currency",
+    "years",
+    "latency_p50_s",
+    *(
+        f"{name}{end}"
+        for name in (
+            "items_per_s",
+            "power_w",
+            "items_per_j",
+            "items_per_s_per_price",
+            "items_per_money_of_rent",
+            "kwh_per_million_items",
+            "cost_per_million_items",
+            "requests_per_s_each",
+            "machines_needed",
+            "cost",
+        )
+        for end in ("", "_low", "_high")
+    ),
+    "power_source",
+    "capacity_source",
+    "missing",
+)
+
+
+def render_csv(shown: Procurement) -> str:
+    """Write every variant on every machine with all its figures and bounds.
+
+    Empty: not known. ``inf``: no upper bound, since at the slow end of the intervals no number of
+    machines is enough, or at the low end a machine draws nothing.
+    """
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(CSV_COLUMNS)
+    for tender in shown.tenders:
+        marks = {id(offer.economics): offer.mark for offer in tender.offers}
+        for index, one in enumerate(tender.variants):
+            median = one.case.quantities.get("latency_p50")
+            figures = (
+                one.rate,
+                one.power.load_w if one.power else None,
+                one.per_joule,
+                one.per_price,
+                one.per_money_hour,
+                one.energy_kwh,
+                one.cost_million,
+                one.capacity,
+                one.units,
+                one.cost,
+            )
+            writer.writerow(
+                [
+                    csv_text(tender.model),
+                    csv_text(tender.label),
+                    csv_text(one.machine.name),
+                    csv_text(one.machine.host),
+                    csv_text(one.case.case_id),
+                    csv_text(variant_of(one.case)),
+                    int(id(one) in marks),
+                    marks.get(id(one), ""),
+                    int(index in tender.front),
+                    csv_text(shown.terms.currency),
+                    repr(shown.terms.years),
+                    "" if median is None else repr(median.value),
+                    *(field for figure in figures for field in _fields(figure)),
+                    one.power.source if one.power else "",
+                    one.capacity_source,
+                    csv_text("; ".join(dict.fromkeys(one.missing.values()))),
+                ]
+            )
+    return stream.getvalue()
+
+
+def _fields(figure: Figure | None) -> tuple[str, str, str]:
+    if figure is None:
+        return "", "", ""
+    value, low, high = (repr(float(end)) for end in (figure.value, figure.low, figure.high))
+    return value, low, high

@@ -1,0 +1,198 @@
+"""A comparison in the terminal: sides, tables, what to mind, and the answer as the last lines."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING, Literal
+
+from pytest_ortbench.fleet.report.view import (
+    HOLE,
+    Block,
+    CellText,
+    Section,
+    View,
+    cell_texts,
+    counted_text,
+    overall_mark,
+    overall_text,
+)
+from pytest_ortbench.report.escape import encodable, one_line
+
+if TYPE_CHECKING:
+    from rich.table import Table
+    from rich.text import Text
+
+    from pytest_ortbench.fleet.numbers.matrix import Matrix
+
+#: Rows of one table; more scroll away the answer.
+ROWS = 40
+#: Characters that a side needs with intervals, with the ratio alone, and the row labels.
+WIDE, NARROW, LABELS = 38, 11, 34
+
+_STYLES = {"best": "bold green", "tie": "green", "": ""}
+
+
+def render_table(
+    view: View,
+    *,
+    width: int,
+    color: bool,
+    encoding: str = "utf-8",
+    rows: int = ROWS,
+    wrap: bool = True,
+) -> str:
+    """Render a comparison.
+
+    Args:
+        view: The comparison.
+        width: Characters that a line may have.
+        color: Whether to emit ANSI colours.
+        encoding: Of the stream that it goes to.
+        rows: Most rows of one table; 0 for all.
+        wrap: Whether sentences are wrapped, too; else each is one line.
+    """
+    from rich.console import Console
+
+    stream = io.StringIO()
+    console = Console(
+        file=stream,
+        width=max(width, 60),
+        force_terminal=color,
+        color_system="standard" if color else None,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        legacy_windows=False,
+        _environ={},
+    )
+
+    def plain(text: str) -> str:
+        return encodable(one_line(text), encoding)
+
+    console.print(plain(view.title), style="bold")
+    if view.shared:
+        console.print(plain(f"every side: {view.shared}"), style="dim")
+    console.print(_sides(view, encoding))
+    for section in view.sections:
+        console.print()
+        console.print(plain(section.heading), style="bold")
+        console.print(_rows(section, max(width, 60), rows, encoding))
+        hidden = len(section.matrix.sides) - len(_fitting(section.matrix, max(width, 60))[0])
+        if hidden > 0:
+            more = f"and {hidden} more columns, for which there is no room: --format=html has them"
+            console.print(plain(more), style="dim")
+        left_out = len(section.matrix.rows) - rows if rows else 0
+        if left_out > 0:
+            console.print(plain(f"and {left_out} more rows; --rows=0 shows them"), style="dim")
+    for block in view.blocks:
+        console.print()
+        console.print(plain(block.heading), style="bold")
+        console.print(_block(block, encoding))
+        for text in block.sentences:
+            console.print(plain(text), style="dim", soft_wrap=not wrap)
+    console.print()
+    note = (
+        f"Ratios: contender ÷ baseline ({view.baseline}), 95 % interval in brackets. "
+        f"* best, = a tie with it, {HOLE} no number, (…) a number that must not be compared, "
+        "a number without × one that has no baseline to be compared with."
+    )
+    for text in (view.counts, note, *(f"hole: {hole}" for hole in view.holes), *view.warnings):
+        console.print(plain(text), soft_wrap=not wrap)
+    console.print()
+    for text in view.answer:
+        console.print(plain(text), soft_wrap=not wrap)
+    lines = [line.rstrip() for line in stream.getvalue().splitlines()]
+    return "\n".join(lines) + "\n"
+
+
+def _block(block: Block, encoding: str) -> Table:
+    table = _table()
+    for index, heading in enumerate(block.headings):
+        justify: Literal["left", "right"] = "right" if index in block.right else "left"
+        table.add_column(_text(heading, encoding), justify=justify)
+    for row in block.rows:
+        style = _STYLES.get(row[0], "")
+        table.add_row(*(_text(cell, encoding, style) for cell in row))
+    return table
+
+
+def _sides(view: View, encoding: str) -> Table:
+    matrix = view.main
+    table = _table()
+    table.add_column(view.axis, overflow="fold")
+    table.add_column("comparable cases", justify="right", no_wrap=True)
+    table.add_column("geometric mean", no_wrap=True)
+    table.add_column("")
+    abouts = view.abouts
+    if abouts:
+        table.add_column("what it is", ratio=1)
+    for index, side in enumerate(matrix.sides):
+        mark = overall_mark(matrix, index)
+        table.add_row(
+            _text(side.label, encoding, _STYLES[mark]),
+            counted_text(matrix, index),
+            _text(overall_text(matrix, index), encoding, _STYLES[mark]),
+            _text(mark, encoding, _STYLES[mark]),
+            *([_text(abouts[index], encoding, "dim")] if abouts else []),
+        )
+    return table
+
+
+def _rows(section: Section, width: int, limit: int, encoding: str) -> Table:
+    matrix = section.matrix
+    shown, wide = _fitting(matrix, width)
+    table = _table()
+    table.add_column("model", overflow="fold")
+    table.add_column("case", overflow="fold")
+    for index in shown:
+        table.add_column(_text(matrix.sides[index].label, encoding), justify="right")
+    for row in matrix.rows[: limit or None]:
+        texts = cell_texts(row, matrix)
+        table.add_row(
+            _text(row.model, encoding),
+            _text(row.label, encoding),
+            *(
+                _cell(texts[index], encoding, wide=wide, base=index == matrix.baseline)
+                for index in shown
+            ),
+        )
+    return table
+
+
+def _fitting(matrix: Matrix, width: int) -> tuple[list[int], bool]:
+    """Which sides there is room for, and whether with their intervals."""
+    room = width - LABELS
+    wide = (len(matrix.sides) - 1) * WIDE + NARROW <= room
+    fitting = len(matrix.sides) if wide else max(2, room // NARROW)
+    # The baseline always stands in the table: the ratios of the others refer to it.
+    others = [index for index in range(len(matrix.sides)) if index != matrix.baseline]
+    return sorted([matrix.baseline, *others[: fitting - 1]]), wide
+
+
+def _cell(cell: CellText, encoding: str, *, wide: bool, base: bool) -> Text:
+    if not cell.number:
+        return _text(HOLE, encoding, "dim")
+    if cell.barred:
+        return _text(f"({cell.number})", encoding, "dim")
+    mark = " =" if cell.mark == "tie" else " *" if cell.mark == "best" else "  "
+    if not wide:
+        # Without a baseline there is no ratio, but the number was measured all the same.
+        said = cell.number if base else cell.short or cell.number
+        return _text(said + mark, encoding, _STYLES[cell.mark])
+    lines = " ".join(filter(None, (cell.number, cell.ratio)))
+    text = _text(lines + mark, encoding, _STYLES[cell.mark])
+    if cell.variant:
+        text.append("\n" + encodable(cell.variant, encoding) + "  ", "dim")
+    return text
+
+
+def _text(text: str, encoding: str, style: str = "") -> Text:
+    from rich.text import Text
+
+    return Text(encodable(one_line(text), encoding), style)
+
+
+def _table() -> Table:
+    from rich.table import Table
+
+    return Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")

@@ -1,0 +1,323 @@
+"""What every rendering of a comparison shows, gathered once so that none can say otherwise."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pytest_ortbench.analysis.sentences import digits_for
+from pytest_ortbench.analysis.told import Told
+from pytest_ortbench.core.errors import UsageError, did_you_mean
+from pytest_ortbench.core.metrics import METRICS
+from pytest_ortbench.core.quantity import Quantity
+from pytest_ortbench.core.units import common_scale, significant
+from pytest_ortbench.fleet.numbers.facts import RunFacts
+from pytest_ortbench.fleet.numbers.matrix import Cell, Matrix, Row, by_case, by_workload
+from pytest_ortbench.fleet.numbers.sentences import (
+    conclusions,
+    listed,
+    overall,
+    warnings,
+)
+from pytest_ortbench.fleet.numbers.sides import AXES, choose_axis, lay_out
+from pytest_ortbench.fleet.numbers.words import metric_words
+from pytest_ortbench.report.escape import one_line
+
+#: What stands for a case that a side does not have.
+HOLE = "·"
+#: Different reasons of holes that are spelt out.
+REASONS = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """One table of a comparison and what stands above it."""
+
+    key: str
+    heading: str
+    about: str
+    matrix: Matrix
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """A part that stands between the answer and the tables: a table of its own, and sentences.
+
+    Attributes:
+        key: Its anchor in HTML.
+        heading: Its heading.
+        sentences: What to know of it.
+        headings: Headings of the table's columns.
+        rows: Its cells.
+        right: Columns that are aligned to the right.
+    """
+
+    key: str
+    heading: str
+    sentences: tuple[str, ...] = ()
+    headings: tuple[str, ...] = ()
+    rows: tuple[tuple[str, ...], ...] = ()
+    right: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """A comparison, ready to be rendered.
+
+    Attributes:
+        title: What is compared.
+        axis: A key of ``AXES``.
+        metric: The metric of the ratios.
+        baseline: Label of the baseline.
+        answer: The sentences that answer the question: what to ship, then which is best over all.
+        overall: The one among them about all cases.
+        sections: Best by workload and case by case; the first is left out where it says the same.
+        warnings: What a reader must mind.
+        holes: Why cells are empty, each reason with its number of cells.
+        runs: The runs that were compared.
+        blocks: Further tables, between the overview and those of the comparison.
+    """
+
+    title: str
+    axis: str
+    metric: str
+    baseline: str
+    answer: tuple[Told, ...]
+    overall: Told
+    sections: tuple[Section, ...]
+    warnings: tuple[str, ...]
+    holes: tuple[str, ...]
+    runs: tuple[RunFacts, ...]
+    blocks: tuple[Block, ...] = ()
+
+    @property
+    def main(self) -> Matrix:
+        """The case by case comparison."""
+        return self.sections[-1].matrix
+
+    @property
+    def shared(self) -> str:
+        """What is behind every side alike; said once, not in every row."""
+        return one_line(", ".join(self._alike))
+
+    def about(self, index: int) -> str:
+        """What is behind a side and not behind all."""
+        alike = self._alike
+        return one_line(
+            ", ".join(part for part in self.main.sides[index].about if part not in alike)
+        )
+
+    @property
+    def abouts(self) -> tuple[str, ...]:
+        """:meth:`about` of each side; empty where nothing tells them apart."""
+        said = tuple(self.about(index) for index in range(len(self.main.sides)))
+        return said if any(said) else ()
+
+    @property
+    def _alike(self) -> tuple[str, ...]:
+        sides = self.main.sides
+        return tuple(part for part in sides[0].about if all(part in side.about for side in sides))
+
+    @property
+    def counts(self) -> str:
+        """How many cases count where."""
+        main = self.main
+        cases = f"{len(main.rows)} case{'s' * (len(main.rows) != 1)}"
+        return (
+            f"Of {cases}, {main.common} {'has' if main.common == 1 else 'have'} a number that may "
+            f"be compared on every side; the geometric mean is over "
+            f"{'that one' if main.common == 1 else 'those'}."
+        )
+
+
+def build_view(
+    runs: Sequence[RunFacts], *, axis: str = "", metric: str = "latency_p50", baseline: str = ""
+) -> View:
+    """Compare runs in one metric.
+
+    Args:
+        runs: In the order in which the user named them; none twice.
+        axis: A key of ``AXES``; empty chooses what differs.
+        metric: Name of a metric.
+        baseline: Label of the side that ratios refer to; empty takes the first.
+
+    Raises:
+        UsageError: for an unknown axis, metric or baseline, or if there is nothing to compare.
+    """
+    if metric not in METRICS:
+        raise UsageError(
+            f"{metric!r} is not a metric", place="--metric", hint=did_you_mean(metric, METRICS)
+        )
+    chosen = axis or choose_axis(runs)
+    layout = lay_out(runs, chosen)
+    labels = [side.label for side in layout.sides]
+    if len(labels) < 2:
+        others = ", ".join(name for name in AXES if name != chosen)
+        raise UsageError(
+            f"there is only one {chosen} in these runs: {''.join(map(one_line, labels)) or 'none'}",
+            place="ortbench compare",
+            hint=f"Name more runs, or compare by something else (--by: {others})",
+        )
+    if baseline and baseline not in labels:
+        raise UsageError(
+            f"{baseline!r} is no {chosen} of these runs",
+            place="--baseline",
+            hint=did_you_mean(baseline, map(one_line, labels)),
+        )
+    base = labels.index(baseline) if baseline else 0
+    best = by_workload(layout, metric, baseline=base)
+    cases = by_case(layout, metric, baseline=base)
+    what = {"time": "points in time"}.get(chosen, f"{chosen}s")
+    # Of a rate the cells hold the bare number.
+    counted = METRICS[metric].counted
+    unit = f" ({counted}/s)" if counted else ""
+    sections = [
+        Section(
+            key="best",
+            heading=f"Best variant of each {chosen}{unit}",
+            about="One row a workload: the same model, batch size, dimensions and I/O mode. Each "
+            f"cell is the best variant that may be ranked there, by {metric_words(metric)}.",
+            matrix=best,
+        ),
+        Section(
+            key="cases",
+            heading=f"Case by case{unit}",
+            about=f"The same case everywhere; {AXES[chosen]}.",
+            matrix=cases,
+        ),
+    ]
+    return View(
+        title=f"{metric_words(metric)} of {len(labels)} {what}",
+        axis=chosen,
+        metric=metric,
+        baseline=one_line(labels[base]),
+        answer=tuple(text.cleaned(one_line) for text in conclusions(best, cases, chosen)),
+        overall=overall(best, cases).cleaned(one_line),
+        sections=tuple(sections if _says_more(best, cases) else sections[1:]),
+        warnings=tuple(one_line(text) for text in warnings(cases, chosen, layout.replaced)),
+        holes=_holes(cases),
+        runs=tuple(runs),
+    )
+
+
+def _says_more(best: Matrix, cases: Matrix) -> bool:
+    """Whether some side had a choice, so that best by workload is another table."""
+    return len(best.rows) < len(cases.rows)
+
+
+def _holes(matrix: Matrix) -> tuple[str, ...]:
+    counted: Counter[str] = Counter()
+    where: dict[str, list[str]] = {}
+    for row in matrix.rows:
+        for side, cell in zip(matrix.sides, row.cells, strict=True):
+            if not cell.comparable:
+                reason = one_line(cell.reason)
+                counted[reason] += 1
+                where.setdefault(reason, []).append(one_line(side.label))
+    said = [
+        f"{count} × {reason} ({listed(list(dict.fromkeys(where[reason])))})"
+        for reason, count in counted.most_common(REASONS)
+    ]
+    rest = len(counted) - REASONS
+    return (*said, f"and {rest} further reasons: see the CSV") if rest > 0 else tuple(said)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellText:
+    """A cell in words.
+
+    Attributes:
+        number: ``3.21 ms``; empty for a hole.
+        ratio: ``×0.561 [0.538, 0.585]``; empty where there is none, and for the baseline.
+        mark: ``best``, ``tie`` or empty.
+        note: Why it is a hole or must not be compared, or what blurs it.
+        brief: The same in a few words: ``unsupported``.
+        short: The ratio without its interval.
+        variant: How the case does its work, where sides choose for themselves.
+        barred: Whether there is a number that must not be compared.
+    """
+
+    number: str = ""
+    ratio: str = ""
+    mark: str = ""
+    note: str = ""
+    brief: str = ""
+    short: str = ""
+    variant: str = ""
+    barred: bool = False
+
+
+def cell_texts(row: Row, matrix: Matrix) -> list[CellText]:
+    """Write the cells of a row, their numbers in one unit."""
+    unit = METRICS[matrix.metric].unit
+    known = [cell.quantity.value for cell in row.cells if cell.quantity is not None]
+    factor, name = (1.0, "") if unit == "1/s" else common_scale(known, unit)
+    made: list[CellText] = []
+    for index, cell in enumerate(row.cells):
+        mark = "best" if cell.best else "tie" if cell.tie else ""
+        blur = " ".join(cell.case.blurred_by) if cell.case else ""
+        made.append(
+            CellText(
+                number=_number(cell.quantity, factor, name),
+                ratio="" if index == matrix.baseline else _ratio(cell),
+                short="" if index == matrix.baseline else _short(cell),
+                mark=mark if cell.comparable else "",
+                note=one_line(cell.reason or blur),
+                brief=one_line(cell.reason.partition(":")[0] or blur),
+                variant=one_line(cell.variant),
+                barred=cell.quantity is not None and not cell.comparable,
+            )
+        )
+    return made
+
+
+def _number(quantity: Quantity | None, factor: float, name: str) -> str:
+    if quantity is None:
+        return ""
+    digits = digits_for(quantity.value, quantity.low, quantity.high)
+    return f"{significant(quantity.value / factor, digits)} {name}".rstrip()
+
+
+def _ratio(cell: Cell) -> str:
+    one = cell.ratio
+    if one is None:
+        return ""
+    if one.low is None or one.high is None:
+        return f"×{significant(one.value)}"
+    digits = digits_for(one.value, one.low, one.high)
+    ends = (significant(end, digits) for end in (one.low, one.high))
+    return f"×{significant(one.value, digits)} [{', '.join(ends)}]"
+
+
+def _short(cell: Cell) -> str:
+    return "" if cell.ratio is None else f"×{significant(cell.ratio.value)}"
+
+
+def overall_text(matrix: Matrix, index: int) -> str:
+    """Write the geometric mean of a side, as a ratio to the baseline."""
+    one = matrix.overall[index].ratio
+    if index == matrix.baseline:
+        return "1 (baseline)"
+    if one is None:
+        return HOLE
+    digits = digits_for(one.value, one.low, one.high)
+    text = f"×{significant(one.value, digits)}"
+    if one.low is None or one.high is None:
+        return text
+    return f"{text} [{significant(one.low, digits)}, {significant(one.high, digits)}]"
+
+
+def counted_text(matrix: Matrix, index: int) -> str:
+    """Return ``20 of 36``: cases of a side that may be compared, of all."""
+    return f"{matrix.overall[index].cells} of {len(matrix.rows)}"
+
+
+def overall_mark(matrix: Matrix, index: int) -> str:
+    """Return ``best``, ``tie`` or nothing for a side over all rows.
+
+    The first of sides that can't be told apart is no better than the others: all are a tie.
+    """
+    one = matrix.overall[index]
+    tied = any(other.tie for other in matrix.overall)
+    return "tie" if one.tie or (one.best and tied) else "best" if one.best else ""

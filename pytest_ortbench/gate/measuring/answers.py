@@ -1,0 +1,182 @@
+"""The answers of the two sides of a pair on the same inputs: raw facts, once a gate."""
+
+from __future__ import annotations
+
+import time
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from pytest_ortbench.analysis.reference_spread import is_plain
+from pytest_ortbench.core.accuracy import ReferenceSpread
+from pytest_ortbench.core.case import Case
+from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.core.gate import Answers
+from pytest_ortbench.core.outcome import Accuracy
+from pytest_ortbench.core.precision import Floor, floor_of, has_fixed_ranges, precision_of
+from pytest_ortbench.core.task import TaskAccuracy
+from pytest_ortbench.gate.measuring.pair import BASELINE, Pair
+from pytest_ortbench.gate.numbers.answers import is_below_floor
+from pytest_ortbench.launch.launcher import Launcher, Worker
+from pytest_ortbench.worker.accuracy import MAGNITUDES
+
+
+@dataclass(slots=True)
+class Exchange:
+    """Hands the outputs of the side that is asked first to the other one, which compares them.
+
+    Attributes:
+        pair: The two cases.
+        path: The file between them, in a folder that exists.
+    """
+
+    pair: Pair
+    path: Path
+    _types: dict[str, dict[str, str]] = field(default_factory=dict)
+    _compared: Accuracy | None = None
+
+    def ask(self, worker: Worker, side: str) -> None:
+        """Ask an open worker, after its blocks; what fails is a reason and no error."""
+        if self._compared is not None or self._random_ops:
+            return
+        try:
+            if not self._types:
+                written = worker.write_outputs(
+                    self.path, self.pair.baseline.inputs, self._magnitudes
+                )
+                self._types[side] = written.types
+            else:
+                found = worker.compare_sides(self.path, is_baseline=side == BASELINE)
+                self._types[side] = found.types
+                self._compared = found.accuracy
+        except WorkerError as error:
+            self._compared = Accuracy(reason=f"{side}: {error.failure.message}")
+        except OSError as error:
+            # Outputs of a runtime elsewhere are brought here, where the disk may be full.
+            self._compared = Accuracy(reason=f"{side}: its outputs could not be stored: {error}")
+
+    def answers(
+        self,
+        baseline: Accuracy | None,
+        contender: Accuracy | None,
+        task: TaskAccuracy | None,
+    ) -> Answers:
+        """Return what is known of both sides.
+
+        Args:
+            baseline: The baseline's outputs against its own reference.
+            contender: Likewise of the contender.
+            task: The contender's scores on labelled data against the baseline's.
+        """
+        pair = self.pair
+        return Answers(
+            floor=looser_floor(pair),
+            compared=self._compared or Accuracy(reason=self._why_not),
+            baseline_outputs=self._types.get(BASELINE, {}),
+            contender_outputs=next(
+                (types for side, types in self._types.items() if side != BASELINE), {}
+            ),
+            baseline_accuracy=baseline,
+            contender_accuracy=contender,
+            task=task,
+            random_ops=self._random_ops,
+            retyped=_precision(pair.baseline) != _precision(pair.contender),
+            plain=is_plain(pair.baseline) and is_plain(pair.contender),
+        )
+
+    @property
+    def _random_ops(self) -> tuple[str, ...]:
+        sides = (self.pair.baseline, self.pair.contender)
+        return tuple(dict.fromkeys(name for case in sides for name in case.model.random_ops))
+
+    @property
+    def _why_not(self) -> str:
+        if self._random_ops:
+            return f"the graph draws random numbers ({', '.join(self._random_ops)})"
+        return "the two sides were not asked for their outputs"
+
+    @property
+    def _magnitudes(self) -> tuple[float, ...]:
+        # Ranges that were fixed beforehand hold at the magnitude that they were taken at.
+        fixed = has_fixed_ranges(self.pair.baseline) or has_fixed_ranges(self.pair.contender)
+        return (1.0,) if fixed else MAGNITUDES
+
+
+def with_spreads(answers: Answers, pair: Pair, launcher: Launcher, scratch: Path) -> Answers:
+    """Ask the references how far they differ from themselves, if the sides would be condemned.
+
+    Args:
+        answers: What both sides answered.
+        pair: The two cases.
+        launcher: Starts the workers; it asks each reference once.
+        scratch: Folder of the reference outputs.
+    """
+    if not is_below_floor(answers):
+        return answers
+    return replace(
+        answers,
+        baseline_accuracy=_with_spread(answers.baseline_accuracy, pair.baseline, launcher, scratch),
+        contender_accuracy=_with_spread(
+            answers.contender_accuracy, pair.contender, launcher, scratch
+        ),
+    )
+
+
+def _with_spread(
+    accuracy: Accuracy | None, case: Case, launcher: Launcher, scratch: Path
+) -> Accuracy | None:
+    if accuracy is None or accuracy.reason or accuracy.spread is not None:
+        return accuracy
+    magnitudes = (1.0,) if has_fixed_ranges(case) else ()
+    try:
+        reference = launcher.reference(case, scratch)
+        spread = launcher.reference_spread(case, reference, magnitudes)
+    except WorkerError as error:
+        spread = ReferenceSpread(reason=error.failure.message)
+    return replace(accuracy, spread=spread)
+
+
+def looser_floor(pair: Pair) -> Floor:
+    """Return what the outputs of two sides must keep: the looser one of their precisions."""
+    one, other = floor_of(pair.baseline), floor_of(pair.contender)
+    looser = min(one, other, key=lambda floor: floor.sqnr_db)
+    return Floor(
+        sqnr_db=looser.sqnr_db, agreement=min(one.agreement, other.agreement), of=looser.of
+    )
+
+
+def compare_scores(pair: Pair, launcher: Launcher, scratch: Path) -> TaskAccuracy | None:
+    """Score labelled data on both sides, each in a worker of its own.
+
+    Args:
+        pair: The two cases.
+        launcher: Starts the workers.
+        scratch: Folder for the baseline's scores.
+
+    Returns:
+        The contender's scores with the baseline's as the reference; ``None`` where a side has no
+        labelled data.
+    """
+    dataset = pair.contender.dataset
+    if dataset is None or pair.baseline.dataset is None:
+        return None
+    path = scratch / "side-scores.npz"
+    try:
+        with closing(_opened(pair.baseline, launcher)) as worker:
+            worker.write_scores(path)
+        with closing(_opened(pair.contender, launcher)) as worker:
+            return worker.task(path)
+    except WorkerError as error:
+        return TaskAccuracy(dataset=dataset.label, reason=error.failure.message)
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def _opened(case: Case, launcher: Launcher) -> Worker:
+    deadline = time.monotonic() + case.sampling.timeout_s
+    return launcher.open(case, worker=0, deadline=deadline)
+
+
+def _precision(case: Case) -> tuple[str, str]:
+    """What a side computes in: the precision that it was made to, and that of its file."""
+    return case.variant.precision, precision_of(case.model)

@@ -1,0 +1,398 @@
+"""The gate of a suite: pairs are measured launch by launch until each has its verdict."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from pytest_ortbench.analysis.validity import flags_of as flags_of_case
+from pytest_ortbench.core.case import Case
+from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.core.gate import (
+    Answers,
+    ContrastVerdict,
+    GateResult,
+    MetricVerdict,
+    PairedLaunch,
+)
+from pytest_ortbench.core.outcome import Accuracy, CaseResult, Flag, Memory
+from pytest_ortbench.core.placement import is_fallback
+from pytest_ortbench.core.run import Machine
+from pytest_ortbench.core.task import TaskAccuracy
+from pytest_ortbench.engine.own_spread import with_spread
+from pytest_ortbench.gate.measuring.answers import Exchange, compare_scores, with_spreads
+from pytest_ortbench.gate.measuring.identical import identical
+from pytest_ortbench.gate.measuring.pair import (
+    BASELINE,
+    CONTENDER,
+    Pair,
+    can_suspend,
+    difference,
+    without_spinning,
+)
+from pytest_ortbench.gate.measuring.paired import (
+    Launched,
+    SideFacts,
+    SideFailed,
+    measure_launch,
+)
+from pytest_ortbench.gate.numbers.answers import judge_answers
+from pytest_ortbench.gate.numbers.family import settle
+from pytest_ortbench.gate.numbers.looks import GO_ON, REGRESSED, LookVerdict, judge
+from pytest_ortbench.gate.numbers.metrics import Side, judge_metrics
+from pytest_ortbench.gate.numbers.outcome import is_nonfinite, overall, spared, with_outcome
+from pytest_ortbench.gate.numbers.rules import CaseRules
+from pytest_ortbench.gate.numbers.sentences import unconfirmed
+from pytest_ortbench.gate.numbers.verdict import (
+    Decided,
+    Profile,
+    among_callers,
+    choose_statistic,
+    confirms,
+    decide,
+    flags_of,
+    profile_of,
+    statistics,
+)
+from pytest_ortbench.launch.launcher import Launcher
+
+Key = tuple[str, str]
+
+#: So many flagged cases confirm each other; fewer are measured again before they fail anything.
+_LONE = 2
+
+_CPU = "CPUExecutionProvider"
+
+
+@dataclass(slots=True)
+class Gate:
+    """Judges the pairs of one suite, each when it is asked for, at one error rate for all.
+
+    Attributes:
+        launcher: Starts the workers.
+        machine: Decides whether floor or typical contrast counts.
+        cases: Number of pairs in the suite; those that were not measured yet count as unflagged,
+            so that what is said of a case never has to be taken back.
+        scratch: Folder for reference outputs.
+        seed: Decides every order; another one for every launch is drawn from it, and stands in its
+            record. Drawn anew for each gate unless it is given, so that no order favours one side
+            in every run.
+        on_launch: Called before each launch with how many were made and may be needed.
+        spares_identical: Whether sides that are the same files under the same settings are called
+            the same without measuring.
+        results: Verdicts so far, in the order of measuring.
+    """
+
+    launcher: Launcher
+    machine: Machine
+    cases: int
+    scratch: Path
+    seed: int = field(default_factory=lambda: random.SystemRandom().getrandbits(31))
+    on_launch: Callable[[int, int], None] | None = None
+    spares_identical: bool = False
+    results: dict[Key, GateResult] = field(default_factory=dict)
+    _judgements: dict[Key, LookVerdict] = field(default_factory=dict)
+
+    def judge(
+        self,
+        pair: Pair,
+        rules: CaseRules,
+        *,
+        baseline: str,
+        standard: CaseResult | None = None,
+    ) -> GateResult:
+        """Measure a pair until there is a verdict.
+
+        Args:
+            pair: Baseline and contender.
+            rules: What holds for the case.
+            baseline: What the other side is called: ``model:old.onnx``.
+            standard: The contender's standard pass, if there is one, for absolute limits.
+        """
+        key = pair.contender.key
+        if key not in self.results:
+            began = time.monotonic()
+            result = self._judge(pair, rules, baseline, standard)
+            self.results[key] = replace(result, wall_s=time.monotonic() - began)
+        return self.results[key]
+
+    def _judge(
+        self, pair: Pair, rules: CaseRules, baseline: str, standard: CaseResult | None
+    ) -> GateResult:
+        profile = profile_of(self.machine, rules.margin)
+        profile = among_callers(profile, pair.contender.callers, rules.margin)
+        result = GateResult(
+            case_id=pair.contender.case_id,
+            runtime=pair.contender.runtime.label,
+            baseline=baseline,
+            verdict="incomparable",
+            baseline_case_id=pair.baseline.case_id,
+            decided_by=profile.decides,
+            model_digest=pair.contender.model.digest,
+        )
+        shapes = difference(pair)
+        if shapes:
+            return with_outcome(
+                replace(result, reason=shapes, flags=(Flag(name="SHAPES", detail=shapes),))
+            )
+        if self.spares_identical and not is_nonfinite(standard) and identical(pair):
+            return spared(result, rules, standard)
+        measuring = _Measuring(gate=self, pair=without_spinning(pair), profile=profile)
+        try:
+            decided, confirmed = measuring.run()
+        except SideFailed as failed:
+            return with_outcome(_failed(result, failed, measuring))
+        # Only the contender's answers were held against labels.
+        task = None if standard is None else standard.task
+        metrics = judge_metrics(
+            measuring.side(BASELINE), measuring.side(CONTENDER, task), rules, standard=standard
+        )
+        answers = measuring.answers()
+        judged = judge_answers(answers, rules.answers)
+        verdict, reason = decided.verdict, decided.reason
+        if verdict == "slower" and confirmed is not None and confirmed.verdict != "slower":
+            verdict, reason = "inconclusive", unconfirmed(confirmed)
+        return with_outcome(
+            replace(
+                result,
+                verdict=overall(verdict, judged),
+                reason=reason,
+                decided_by=measuring.profile.decides,
+                contrasts=decided.contrasts,
+                metrics=(*metrics, *judged.metrics),
+                launches=tuple(measuring.launches),
+                confirmation=tuple(measuring.confirmation),
+                confirmed=confirmed,
+                flags=decided.flags,
+                latency=verdict if overall(verdict, judged) != verdict else "",
+                answers=answers,
+            ),
+            judged,
+        )
+
+    def _family(self, key: Key, judgement: LookVerdict, profile: Profile) -> int | None:
+        """What the other cases leave of a flagged one.
+
+        Returns:
+            Launches to go on to, 0 if the regression stands, ``None`` if it does not.
+        """
+        unmeasured = max(0, self.cases - len({*self._judgements, key}))
+        quiet = replace(judgement, verdict=GO_ON, p=1.0)
+        everyone: dict[Key, LookVerdict] = {**self._judgements, key: judgement}
+        everyone |= {("", str(index)): quiet for index in range(unmeasured)}
+        settled = settle(everyone, profile.plan)
+        if key in settled.confirmed:
+            return 0
+        return settled.go_on.get(key)
+
+    def _is_lone(self) -> bool:
+        found = sum(result.latency_verdict == "slower" for result in self.results.values())
+        return found < _LONE
+
+    def _say(self, made: int, needed: int) -> None:
+        if self.on_launch is not None:
+            self.on_launch(made, needed)
+
+
+@dataclass(slots=True)
+class _Measuring:
+    """One pair on its way to a verdict."""
+
+    gate: Gate
+    pair: Pair
+    profile: Profile
+    launches: list[PairedLaunch] = field(default_factory=list)
+    confirmation: list[PairedLaunch] = field(default_factory=list)
+    _exchange: Exchange = field(init=False)
+    _first: Launched | None = None
+    _memories: dict[str, list[Memory]] = field(
+        default_factory=lambda: {BASELINE: [], CONTENDER: []}
+    )
+    _deadline: float = 0.0
+
+    def __post_init__(self) -> None:
+        self._exchange = Exchange(pair=self.pair, path=self.gate.scratch / "side-outputs.npz")
+
+    def run(self) -> tuple[Decided, ContrastVerdict | None]:
+        """Launch until it is decided, then confirm a lone regression.
+
+        Raises:
+            SideFailed: if a side can't be measured.
+        """
+        timeout_s = self.pair.contender.sampling.timeout_s
+        self._deadline = time.monotonic() + timeout_s
+        key, plan = self.pair.contender.key, self.profile.plan
+        not_before, needed, stopped = 0, plan.looks[0].launches, ""
+        while True:
+            if not self._launch_until(needed, self.launches, self.gate.seed):
+                stopped = (
+                    f"its time was over after {len(self.launches)} launches of {needed} "
+                    f"(--ort-timeout={timeout_s:g})"
+                )
+                break
+            self.profile = choose_statistic(self.profile, self.launches)
+            contrasts = statistics(self.launches)[self.profile.decides]
+            judgement = judge(contrasts, plan, not_before=not_before)
+            self.gate._judgements[key] = judgement
+            if judgement.verdict == GO_ON:
+                assert judgement.next_look is not None
+                needed = judgement.next_look
+                continue
+            if judgement.verdict != REGRESSED:
+                break
+            ahead = self.gate._family(key, judgement, self.profile)
+            if not ahead:
+                if ahead is None:
+                    stopped = f"the regression does not stand among {self.gate.cases} cases"
+                break
+            needed = not_before = ahead
+        return self._conclude(not_before, stopped)
+
+    def _conclude(self, not_before: int, stopped: str) -> tuple[Decided, ContrastVerdict | None]:
+        decided = decide(
+            self.launches,
+            self.profile,
+            flags=self._flags(),
+            not_before=not_before,
+            stopped=stopped,
+        )
+        if decided.verdict != "slower":
+            return decided, None
+        if stopped:
+            return replace(decided, verdict="inconclusive", reason=stopped), None
+        if not self.gate._is_lone():
+            return decided, None
+        again = random.Random(f"{self.gate.seed} again").getrandbits(31)
+        # As long again as the case had before: or a slow one could get slower and not fail.
+        self._deadline = time.monotonic() + self.pair.contender.sampling.timeout_s
+        confirmed, needed = confirms((), self.profile)
+        while needed is not None:
+            if not self._launch_until(needed, self.confirmation, again):
+                reason = (
+                    "its time was over before a regression could be measured again "
+                    f"(--ort-timeout={self.pair.contender.sampling.timeout_s:g})"
+                )
+                return replace(decided, verdict="inconclusive", reason=reason), None
+            confirmed, needed = confirms(self.confirmation, self.profile)
+        return decided, confirmed
+
+    def _launch_until(self, needed: int, launches: list[PairedLaunch], seed: int) -> bool:
+        """Make launches until there are so many; whether time allowed them all."""
+        while len(launches) < needed:
+            longest_s = max((launch.wall_s for launch in self.launches), default=0.0)
+            if self.launches and time.monotonic() + longest_s > self._deadline:
+                return False
+            self.gate._say(len(launches), needed)
+            index = len(launches)
+            try:
+                launched = measure_launch(
+                    self.pair,
+                    self.gate.launcher,
+                    seed=random.Random(f"{seed} {index}").getrandbits(31),
+                    index=index,
+                    deadline=self._deadline,
+                    references=self._references() if self._first is None else None,
+                    exchange=self._exchange if self._first is None else None,
+                )
+            except SideFailed as failed:
+                if failed.failure.kind == "timeout" and self._first is not None:
+                    return False
+                raise
+            self._note(launched)
+            launches.append(launched.launch)
+        return True
+
+    def _note(self, launched: Launched) -> None:
+        if self._first is None:
+            self._first = launched
+        self._memories[BASELINE].append(launched.baseline.memory)
+        self._memories[CONTENDER].append(launched.contender.memory)
+
+    def answers(self) -> Answers | None:
+        """What both sides answered; ``None`` before a launch."""
+        if self._first is None:
+            return None
+        answers = self._exchange.answers(
+            baseline=self._first.baseline.accuracy,
+            contender=self._first.contender.accuracy,
+            task=compare_scores(self.pair, self.gate.launcher, self.gate.scratch),
+        )
+        return with_spreads(answers, self.pair, self.gate.launcher, self.gate.scratch)
+
+    def _references(self) -> tuple[Path | Accuracy, Path | Accuracy]:
+        return self._reference(self.pair.baseline), self._reference(self.pair.contender)
+
+    def _reference(self, case: Case) -> Path | Accuracy:
+        if case.model.random_ops:
+            names = ", ".join(case.model.random_ops)
+            return Accuracy(reason=f"the graph draws random numbers ({names})")
+        try:
+            return self.gate.launcher.reference(case, self.gate.scratch)
+        except WorkerError as error:
+            return Accuracy(reason=f"no reference: {error.failure.message}")
+
+    def _flags(self) -> tuple[Flag, ...]:
+        assert self._first is not None
+        sides = (self._first.baseline, self._first.contender)
+        flags = flags_of(
+            self.launches,
+            threads=max(side.threads for side in sides),
+            cpus=min(side.cpus for side in sides),
+            cpu_provider=all(
+                case.provider.name == _CPU for case in (self.pair.baseline, self.pair.contender)
+            ),
+        )
+        if can_suspend(self.pair):
+            return flags
+        detail = "workers of a runtime that is not a local process can't be suspended"
+        return (*flags, Flag(name="SPIN", detail=detail))
+
+    def side(self, name: str, task: TaskAccuracy | None = None) -> Side:
+        """What is known of one side beside its durations."""
+        assert self._first is not None
+        facts: SideFacts = self._first.baseline if name == BASELINE else self._first.contender
+        result = CaseResult(
+            case=self.pair.side(name),
+            status="measured",
+            placement=facts.placement,
+            accuracy=facts.accuracy,
+            task=task,
+        )
+        if facts.placement is not None and is_fallback(facts.placement):
+            result = replace(result, status="fallback")
+        gate = self.gate
+        result = with_spread(result, self.pair.side(name), gate.launcher, gate.scratch)
+        result = replace(result, flags=flags_of_case(result))
+        memories = self._memories[name]
+        numbers = {
+            "peak_rss": [memory.peak_bytes for memory in memories],
+            "process_peak_rss": [memory.process_peak_bytes for memory in memories],
+            "session_rss": [memory.session_bytes for memory in memories],
+            "device_memory": [memory.device_bytes for memory in memories],
+        }
+        return Side(
+            result=result,
+            by_worker={
+                metric: tuple(float(value) for value in values if value is not None)
+                for metric, values in numbers.items()
+            },
+        )
+
+
+def _failed(result: GateResult, failed: SideFailed, measuring: _Measuring) -> GateResult:
+    """A side that can't be measured: a regression of its status, or no baseline."""
+    failure = failed.failure
+    reason = f"status of the {failed.side}: {failure.kind}: {failure.message}"
+    if failure.kind == "timeout":
+        # Of the first launch: later ones leave something to judge.
+        limit = f"--ort-timeout={measuring.pair.contender.sampling.timeout_s:g}"
+        reason = f"not one launch fitted into {limit}: {failed.side}: {failure.message}"
+    verdict = MetricVerdict(
+        metric="status",
+        verdict="worse" if failed.side == CONTENDER else "incomparable",
+        reason=f"{failed.side}: {failure.kind}: {failure.message}",
+    )
+    return replace(result, reason=reason, metrics=(verdict,), launches=tuple(measuring.launches))

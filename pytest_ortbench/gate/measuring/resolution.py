@@ -1,0 +1,43 @@
+"""Margins that a machine can't resolve are refused before anything is measured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pytest_ortbench.core.errors import DocumentError, UsageError
+from pytest_ortbench.core.units import format_amount
+from pytest_ortbench.gate.measuring.trial_log import TrialLog
+from pytest_ortbench.gate.numbers.self_test import resolution
+from pytest_ortbench.launch.machine import fingerprint
+
+
+def check_margins(margins: Mapping[str, float | None], *, place: str) -> None:
+    """Refuse a margin below what this machine's self-test resolved.
+
+    Without a self-test, or with one that can't be read, nothing is refused: the launches will tell.
+
+    Args:
+        margins: Margins of the latency by case id; ``None`` where the user set none.
+        place: Where they come from.
+
+    Raises:
+        UsageError: if one can't be resolved.
+    """
+    wanted = {case_id: margin for case_id, margin in margins.items() if margin is not None}
+    if not wanted:
+        return
+    log = TrialLog.of(fingerprint())
+    try:
+        least = resolution(log.read())
+    except DocumentError:
+        return
+    case_id = min(wanted, key=lambda name: wanted[name])
+    if least is not None and wanted[case_id] < least:
+        seen = format_amount(least, "ratio", 2)
+        raise UsageError(
+            f"{case_id}: a margin of {format_amount(wanted[case_id], 'ratio')} is below what this "
+            f"machine can resolve, {seen} in its self-test ({log.path})",
+            place=place,
+            hint=f"Allow {seen} or more, or remove that file and run ortbench gate --self-test "
+            "when the machine is quieter",
+        )

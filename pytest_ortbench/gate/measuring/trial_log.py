@@ -1,0 +1,90 @@
+"""Trials of the gate's self-test: one line each, kept by machine in the user's state folder."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+import platformdirs
+
+from pytest_ortbench.core.errors import DocumentError
+from pytest_ortbench.core.run import Machine
+from pytest_ortbench.gate.numbers.self_test import Trial
+
+
+class TrialLog:
+    """The calibration of one machine.
+
+    Attributes:
+        path: The file; it need not exist yet.
+
+    Args:
+        path: Where the trials lie.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @classmethod
+    def of(cls, machine: Machine, folder: Path | None = None) -> TrialLog:
+        """Return the log of a machine, told by its stable facts."""
+        root = folder or Path(platformdirs.user_state_dir("ortbench")) / "gate-self-test"
+        return cls(root / f"{_digest(machine.stable)}.jsonl")
+
+    def read(self) -> tuple[Trial, ...]:
+        """Return all trials, the oldest first; a torn last line is left out.
+
+        Raises:
+            DocumentError: if another line can't be read.
+        """
+        try:
+            lines = self.path.read_bytes().split(b"\n")
+        except FileNotFoundError:
+            return ()
+        except OSError as error:
+            raise DocumentError(f"can't be read: {error.strerror}", place=str(self.path)) from error
+        trials = []
+        for number, line in enumerate(lines, start=1):
+            if not line.strip():
+                continue
+            try:
+                trials.append(msgspec.json.decode(line, type=Trial))
+            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+                if number == len(lines):
+                    continue
+                place = f"{self.path}, line {number}"
+                hint = "Remove the line or the file"
+                raise DocumentError(str(error), place=place, hint=hint) from error
+        return tuple(trials)
+
+    def append(self, trial: Trial) -> None:
+        """Add a trial.
+
+        Raises:
+            DocumentError: if it can't be stored.
+        """
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with self.path.open("a+b") as file:
+                _drop_torn_line(file)
+                file.write(msgspec.json.encode(trial) + b"\n")
+        except OSError as error:
+            raise DocumentError(
+                f"can't be written: {error.strerror}", place=str(self.path)
+            ) from error
+
+
+def _drop_torn_line(file: BinaryIO) -> None:
+    """Remove what a process that was killed while it wrote left behind the last whole line."""
+    file.seek(0)
+    content = file.read()
+    if content and not content.endswith(b"\n"):
+        file.truncate(content.rfind(b"\n") + 1)
+
+
+def _digest(stable: Mapping[str, str]) -> str:
+    return hashlib.sha256(json.dumps(dict(stable), sort_keys=True).encode()).hexdigest()[:16]

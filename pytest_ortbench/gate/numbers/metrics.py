@@ -1,0 +1,248 @@
+"""Metrics other than paired latency: memory, size, placement, accuracy, status, limits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from pytest_ortbench.analysis.inaccuracy import ACCURACY
+from pytest_ortbench.analysis.judgements import judgements_of
+from pytest_ortbench.analysis.limits import check
+from pytest_ortbench.analysis.summary import Summary, summarise
+from pytest_ortbench.analysis.task import TASK
+from pytest_ortbench.analysis.validity import flags_of
+from pytest_ortbench.core.flags import FLAGS
+from pytest_ortbench.core.gate import GateFinding, MetricVerdict
+from pytest_ortbench.core.metrics import METRICS
+from pytest_ortbench.core.outcome import CaseResult
+from pytest_ortbench.core.units import format_amount
+from pytest_ortbench.gate.numbers.rules import Allowance, CaseRules
+
+#: Read from every worker, so that one worker's accident decides nothing.
+_BY_WORKER = {
+    "peak_rss": "peak_bytes",
+    "process_peak_rss": "process_peak_bytes",
+    "session_rss": "session_bytes",
+    "device_memory": "device_bytes",
+}
+
+#: Flags under which a number is never gated, since the case does not do what was asked. What could
+#: not be judged is asked of the judgements, one by one.
+_WRONG = tuple(
+    name
+    for name, kind in FLAGS.items()
+    if kind.severity == "bars" and name not in ("SHAPES", "UNJUDGED")
+)
+
+
+#: So much may a number that was accepted differ when it is measured again: what the defaults allow.
+_SLACK = 0.02
+
+#: What every run has that worked: without it, something went wrong.
+_NEVER_LOST = ("model_size", "placement")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Side:
+    """One side of a case.
+
+    Attributes:
+        result: Its raw facts; a paired side has no samples in it.
+        by_worker: Numbers of every worker, by metric, where the result does not hold them.
+    """
+
+    result: CaseResult
+    by_worker: dict[str, tuple[float, ...]] = field(default_factory=dict)
+
+    def values(self, metric: str, summary: Summary) -> tuple[float, ...]:
+        """One number a worker, or one of the case; empty if it was not measured."""
+        if metric in self.by_worker:
+            return self.by_worker[metric]
+        if metric in _BY_WORKER:
+            found = (
+                getattr(measurement.memory, _BY_WORKER[metric])
+                for measurement in self.result.measurements
+            )
+            return tuple(float(value) for value in found if value is not None)
+        quantity = summary.quantities.get(metric)
+        if quantity is not None:
+            return (quantity.value,)
+        return (float("inf"),) if metric == "accuracy_sqnr" and summary.exact else ()
+
+
+def judge_metrics(
+    baseline: Side, contender: Side, rules: CaseRules, *, standard: CaseResult | None = None
+) -> tuple[MetricVerdict, ...]:
+    """Judge status, everything that has an allowance, accuracy flags, and absolute limits.
+
+    Args:
+        baseline: The one side.
+        contender: The other.
+        rules: What holds for the case.
+        standard: The contender's standard pass where its side is a paired one: absolute limits
+            are held against it.
+    """
+    status = _status(baseline.result, contender.result)
+    if contender.result.failure is not None:
+        return (status,)
+    after = summarise(contender.result)
+    limits = limit_verdicts(rules, after if standard is None else summarise(standard))
+    if status.verdict != "same":
+        return (status, *limits)
+    before = summarise(baseline.result)
+    verdicts = [status, _accuracy(baseline.result, contender.result)]
+    for metric, allowance in rules.allowances.items():
+        verdict = _relative(
+            metric, baseline.values(metric, before), contender.values(metric, after), allowance
+        )
+        if verdict is not None:
+            verdicts.append(verdict)
+    return (*verdicts, *limits)
+
+
+def _status(baseline: CaseResult, contender: CaseResult) -> MetricVerdict:
+    before, after = baseline.status, contender.status
+    verdict = "same"
+    if before != after:
+        verdict = (
+            "worse" if before == "measured" else "better" if after == "measured" else "informs"
+        )
+    failure = contender.failure
+    reason = f"{before} → {after}" if before != after else ""
+    if failure is not None and reason:
+        reason += f": {failure.message}"
+    return MetricVerdict(metric="status", verdict=verdict, reason=reason)
+
+
+def _accuracy(baseline: CaseResult, contender: CaseResult) -> MetricVerdict:
+    """Whether the contender is wrong, or can't be judged, where the baseline is and can.
+
+    What can be judged on neither side is no sameness, and neither is a fault of both.
+    """
+    had = {flag.name for flag in (*baseline.flags, *flags_of(baseline))}
+    wrong = [flag for flag in contender.flags if flag.name in _WRONG]
+    new = [f"{flag.name}: {flag.detail}" for flag in wrong if flag.name not in had]
+    known = {one.of for one in judgements_of(baseline) if not one.is_unjudged}
+    unknown = [
+        one for one in judgements_of(contender) if one.is_unjudged and one.of in (ACCURACY, TASK)
+    ]
+    lost = [
+        f"{one.of} could be judged in the baseline and can't be now: {one.reason}"
+        for one in unknown
+        if one.of in known
+    ]
+    if new or lost:
+        return MetricVerdict(metric="accuracy", verdict="worse", reason="; ".join([*new, *lost]))
+    shared = [f"both sides are {flag.name}" for flag in wrong]
+    shared += [f"{one.of} can be judged on neither side: {one.reason}" for one in unknown]
+    if shared:
+        return MetricVerdict(metric="accuracy", verdict="informs", reason="; ".join(shared))
+    return MetricVerdict(metric="accuracy", verdict="same")
+
+
+def _relative(
+    metric: str, before: Sequence[float], after: Sequence[float], allowance: Allowance
+) -> MetricVerdict | None:
+    if not before and not after:
+        return None
+    lower_is_better = METRICS[metric].better == "lower"
+    baseline = _worst(before, lower_is_better)
+    contender = _worst(after, lower_is_better)
+    text = f"worse by at most {allowance.text(metric)}"
+    if baseline is None or contender is None:
+        missing = "the baseline" if baseline is None else "the contender"
+        # What was asked for, and what is gated always, must not get lost in silence.
+        lost = contender is None and (allowance.chosen or metric in _NEVER_LOST)
+        return MetricVerdict(
+            metric=metric,
+            verdict="worse" if lost else "incomparable",
+            baseline=_finite(baseline),
+            contender=_finite(contender),
+            allowed=text,
+            reason=f"{missing} has no number",
+        )
+    # Every worker must be worse than every worker of the baseline: min against max.
+    best_after = min(after) if lower_is_better else max(after)
+    gap = best_after - baseline if lower_is_better else baseline - best_after
+    gap_back = min(before) - contender if lower_is_better else contender - max(before)
+    if before and max(before) == min(before) == max(after) == min(after):
+        verdict = "same"
+    elif gap > allowance.of(baseline):
+        verdict = "worse"
+    elif gap_back > allowance.of(baseline):
+        verdict = "better"
+    else:
+        verdict = "same"
+    return MetricVerdict(
+        metric=metric,
+        verdict=verdict,
+        baseline=_finite(baseline),
+        contender=_finite(contender),
+        allowed=text,
+    )
+
+
+def _worst(values: Sequence[float], lower_is_better: bool) -> float | None:
+    if not values:
+        return None
+    return max(values) if lower_is_better else min(values)
+
+
+def _finite(value: float | None) -> float | None:
+    """An exact result has an infinite signal to noise ratio, which no document can hold."""
+    return None if value in (None, float("inf"), float("-inf")) else value
+
+
+def limit_verdicts(rules: CaseRules, summary: Summary) -> list[MetricVerdict]:
+    """Judge the absolute limits, which need no baseline."""
+    return [
+        MetricVerdict(
+            metric=outcome.limit.metric.name,
+            verdict="same" if outcome.judgement.is_good else "worse",
+            contender=None if outcome.measured is None else outcome.measured.value,
+            bound=outcome.limit.value,
+            allowed=f"{outcome.limit.op} "
+            f"{format_amount(outcome.limit.value, outcome.limit.metric.unit)}",
+            reason="" if outcome.judgement.is_good else outcome.judgement.reason,
+        )
+        for outcome in check(rules.limits, summary)
+    ]
+
+
+def findings_of(metrics: Sequence[MetricVerdict]) -> list[GateFinding]:
+    """Return what is wrong: each metric that got worse than allowed, or that was lost."""
+    findings = []
+    for verdict in metrics:
+        if verdict.verdict == "worse":
+            findings.append(
+                GateFinding(
+                    about=verdict.metric,
+                    text=_sentence(verdict),
+                    worse_by=worse_by(verdict),
+                    slack=_SLACK,
+                )
+            )
+        elif verdict.verdict == "incomparable" and verdict.baseline is not None:
+            text = f"{verdict.metric} was not gated: {verdict.reason}"
+            findings.append(GateFinding(about=verdict.metric, text=text, fails=False))
+    return findings
+
+
+def worse_by(verdict: MetricVerdict) -> float | None:
+    """Return how far a number is from the baseline's, or from its limit, as a share of that."""
+    reference = verdict.bound if verdict.bound is not None else verdict.baseline
+    if not reference or verdict.contender is None:
+        return None
+    return abs(verdict.contender - reference) / abs(reference)
+
+
+def _sentence(verdict: MetricVerdict) -> str:
+    if verdict.reason:
+        return f"{verdict.metric}: {verdict.reason}"
+    unit = METRICS[verdict.metric].unit
+    before, after = verdict.baseline or 0.0, verdict.contender or 0.0
+    change = f" ({100 * (after / before - 1):+.1f} %)" if before and unit != "dB" else ""
+    return (
+        f"{verdict.metric} went from {format_amount(before, unit)} to "
+        f"{format_amount(after, unit)}{change}; it may be {verdict.allowed}"
+    )

@@ -1,0 +1,174 @@
+"""What a gate tells people, one line each."""
+
+from __future__ import annotations
+
+import math
+
+from pytest_ortbench.core.gate import (
+    MODEL_RELATIONS,
+    MODEL_SAME,
+    ContrastVerdict,
+    GateFinding,
+    GateResult,
+)
+from pytest_ortbench.core.units import format_amount
+from pytest_ortbench.gate.numbers.answers import AGREEMENT, SQNR, AnswersJudged
+
+#: A floor that every answer keeps.
+_ANYTHING_DB = -200
+
+
+def interval_text(contrast: ContrastVerdict) -> str:
+    """``×1.052 [1.031, –]`` with what is known of the interval."""
+    low = "–" if contrast.low is None else f"{1 + contrast.low:.3f}"
+    high = "–" if contrast.high is None else f"{1 + contrast.high:.3f}"
+    return f"×{1 + contrast.effect:.3f} [{low}, {high}]"
+
+
+def latency_finding(result: GateResult) -> GateFinding:
+    """Return what a gate holds against the latency of a case that is slower, or undecided."""
+    contrast = result.contrasts[0] if result.contrasts else None
+    slower = result.latency_verdict == "slower"
+    return GateFinding(
+        about="latency",
+        text=latency_failure(result) if slower else latency_warning(result),
+        fails=slower,
+        worse_by=None if contrast is None else max(0.0, contrast.effect),
+        slack=0.0 if contrast is None else contrast.margin,
+    )
+
+
+def answers_finding(result: GateResult, judged: AnswersJudged) -> GateFinding:
+    """Return what a gate holds against the answers of a case."""
+    return GateFinding(about="answers", text=_answers_failure(result, judged))
+
+
+def _answers_failure(result: GateResult, judged: AnswersJudged) -> str:
+    """How far the answers are apart, what was allowed, and the next step."""
+    reason = judged.judgement.reason
+    if judged.judgement.is_unjudged:
+        return (
+            f"the answers were not judged against {result.baseline}: {reason}. If they may differ, "
+            f"say so: {_allowing(result, _ANYTHING_DB)}"
+        )
+    return (
+        f"less accurate than {result.baseline}: {reason}. A floor of its own: "
+        f"{_allowing(result, _floor_below(result))}"
+    )
+
+
+def _allowing(result: GateResult, floor_db: int) -> str:
+    return f'"--ort-gate={result.case_id}@sides_sqnr >= {floor_db} dB"'
+
+
+def _floor_below(result: GateResult) -> int:
+    """A whole number of decibels that the present answers keep."""
+    ratios = [one.contender for one in result.metrics if one.metric == "sides_sqnr"]
+    ratio = ratios[0] if ratios else None
+    return _ANYTHING_DB if ratio is None else math.floor(ratio)
+
+
+def latency_failure(result: GateResult) -> str:
+    """Ratio, interval, margin and launches of a regression."""
+    contrast = result.contrasts[0]
+    text = (
+        f"slower than {result.baseline}: {contrast.statistic} time {interval_text(contrast)} of "
+        f"the baseline's, margin {format_amount(contrast.margin, 'ratio')}, "
+        f"{contrast.launches} launches"
+    )
+    if result.confirmed is not None:
+        text += (
+            f", confirmed by {result.confirmed.launches} more with another seed "
+            f"({interval_text(result.confirmed)})"
+        )
+    return text
+
+
+def latency_warning(result: GateResult) -> str:
+    """Why there is no verdict, and the smallest effect that could have been seen."""
+    text = f"inconclusive against {result.baseline}: {result.reason}"
+    if not result.contrasts:
+        return text
+    contrast = result.contrasts[0]
+    text += (
+        f"; {contrast.statistic} time {interval_text(contrast)}, margin "
+        f"{format_amount(contrast.margin, 'ratio')}, {contrast.launches} launches"
+    )
+    if contrast.detectable is not None:
+        seen = format_amount(contrast.detectable, "ratio", 2)
+        text += f"; the smallest slowdown that could have been seen is {seen}"
+    return text
+
+
+def verdict_line(result: GateResult) -> str:
+    """One line on a case, for tables and logs."""
+    if result.identical:
+        return f"{result.verdict} (identical files){_worse(result)}"
+    answers = _answers(result)
+    text = "removed" if result.removed else result.verdict
+    if result.latency:
+        text += f"{answers}  latency {result.latency}"
+    if result.contrasts:
+        text += f"  {interval_text(result.contrasts[0])}"
+        text += f"  {result.contrasts[0].launches} launches"
+    elif result.reason and not result.removed:
+        text += f"  {result.reason}"
+    return text + ("" if result.latency else answers) + _worse(result)
+
+
+def _worse(result: GateResult) -> str:
+    names = [verdict.metric for verdict in result.metrics if verdict.verdict == "worse"]
+    return f"  worse: {', '.join(names)}" if names else ""
+
+
+def _answers(result: GateResult) -> str:
+    """How far the answers are apart, with what was allowed or why nobody knows."""
+    text = answers_text(result)
+    for number in result.metrics:
+        if number.metric == SQNR and number.verdict == "less accurate":
+            return f"  answers {text}, allowed {number.allowed}"
+        if number.metric == SQNR and number.verdict == "unjudged" and not result.latency:
+            return f"  answers {text}: {number.reason}"
+    return f"  answers {text}" if text else ""
+
+
+def answers_text(result: GateResult) -> str:
+    """How far the answers of the two sides are apart: ``-39.9 dB``, ``exact``, ``not judged``."""
+    if result.identical:
+        return "identical files"
+    numbers = {number.metric: number for number in result.metrics}
+    ratio, share = numbers.get(SQNR), numbers.get(AGREEMENT)
+    if ratio is None:
+        return ""
+    if ratio.verdict == "unjudged":
+        return "not judged"
+    if ratio.contender is not None:
+        return f"{ratio.contender:.1f} dB"
+    if share is not None and share.contender is not None and share.contender < 1:
+        return f"{100 * share.contender:.4g} % agree"
+    return "exact"
+
+
+def model_note(result: GateResult) -> str:
+    """Say how the model files of the sides are related, where they are not the same; or nothing.
+
+    Of a removed case: where its file is now, if it is there.
+    """
+    if result.moved_to:
+        return f"model: the same file is {result.moved_to} now"
+    if result.model_relation in ("", MODEL_SAME):
+        return ""
+    text = f"model: {MODEL_RELATIONS[result.model_relation]}"
+    if result.baseline_digest:
+        text += f" (SHA-256 of the baseline's: {result.baseline_digest[:12]}…)"
+    return text
+
+
+def unconfirmed(again: ContrastVerdict) -> str:
+    """Say why a slowdown that was measured again does not count."""
+    excluded = again.verdict in ("same", "faster")
+    return "measured again with another seed, " + (
+        "it was not slower by the margin"
+        if excluded
+        else "the slowdown was neither shown nor excluded"
+    )

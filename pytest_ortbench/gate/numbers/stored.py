@@ -1,0 +1,280 @@
+"""A run of another time as the baseline: what it may decide, and what it only informs about.
+
+Memory, size, placement, accuracy and status are the same at any time, so they are gated always.
+Latency is not: with identical code, rules on two runs of one shared machine were wrong in a quarter
+to nine tenths of the cases. It decides only on the same dedicated machine, and only where what both
+runs recorded of their own noise allows the margin.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from statistics import median
+
+from pytest_ortbench.analysis.comparison import compare_cases
+from pytest_ortbench.analysis.summary import summarise
+from pytest_ortbench.core.flags import FLAGS
+from pytest_ortbench.core.gate import (
+    MODEL_SAME,
+    NO_BASELINE,
+    ContrastVerdict,
+    GateFinding,
+    GateResult,
+)
+from pytest_ortbench.core.outcome import CaseResult, Flag
+from pytest_ortbench.core.quantity import Quantity
+from pytest_ortbench.core.run import Machine, Run
+from pytest_ortbench.gate.numbers.metrics import (
+    Side,
+    findings_of,
+    judge_metrics,
+    limit_verdicts,
+)
+from pytest_ortbench.gate.numbers.rules import CaseRules, Rule, rules_for
+from pytest_ortbench.gate.numbers.same_models import Twin, models_of, twins
+from pytest_ortbench.gate.numbers.sentences import latency_finding
+from pytest_ortbench.gate.numbers.verdict import profile_of
+
+#: Smallest slowdown between two runs that matters where nothing else is said.
+STORED_MARGIN = 0.05
+
+Key = tuple[str, str]
+
+
+def gate_runs(baseline: Run, contender: Run, rules: Sequence[Rule]) -> tuple[GateResult, ...]:
+    """Judge every case of two runs; those that vanished fail, new ones have absolute limits only.
+
+    Args:
+        baseline: The earlier run.
+        contender: The later one.
+        rules: Items of ``--ort-gate``.
+    """
+    same = twins(models_of(baseline).values(), models_of(contender).values())
+    before = {result.case.key: result for result in baseline.cases}
+    later: dict[Key | None, list[CaseResult]] = {}
+    for result in contender.cases:
+        later.setdefault(same.key_of(result.case), []).append(result)
+    case_ids = {result.case.case_id for result in (*baseline.cases, *contender.cases)}
+    results = []
+    for key, result in before.items():
+        results += [
+            gate_case(
+                result,
+                after,
+                rules_for(after.case.case_id, rules, case_ids),
+                baseline=baseline,
+                machine=contender.machine,
+                canary=canary_ratio(baseline, contender),
+                twin=same.earlier[after.case.model.name],
+            )
+            for after in later.get(key, ())
+        ]
+        if key not in later:
+            name = result.case.model.name
+            results.append(vanished(key, baseline.run_id, name, moved_to=same.moved_to(name)))
+    for result in contender.cases:
+        case_rules = rules_for(result.case.case_id, rules, case_ids)
+        is_new = same.key_of(result.case) not in before
+        if is_new and case_rules.limits and result.status == "measured":
+            results.append(limits_alone(result, case_rules))
+    return tuple(results)
+
+
+def gate_case(
+    before: CaseResult,
+    after: CaseResult,
+    rules: CaseRules,
+    *,
+    baseline: Run,
+    machine: Machine,
+    twin: Twin,
+    canary: float | None = None,
+) -> GateResult:
+    """Judge one case against what a run stored of it.
+
+    Args:
+        before: The stored result.
+        after: The new one.
+        rules: What holds for the case.
+        baseline: The run of ``before``.
+        machine: Where ``after`` was measured.
+        twin: The model as the baseline has it.
+        canary: Canary of the new run ÷ that of the baseline; ``None`` unless both measured it,
+            and then latency decides nothing.
+    """
+    case_id, runtime = after.case.key
+    metrics = judge_metrics(Side(result=before), Side(result=after), rules)
+    result = GateResult(
+        case_id=case_id,
+        runtime=runtime,
+        baseline=baseline.run_id,
+        verdict="incomparable",
+        metrics=metrics,
+        flags=after.flags,
+        model_digest=after.case.model.digest,
+        baseline_case_id=before.case.case_id if before.case.case_id != case_id else "",
+        model_relation=twin.relation,
+        baseline_digest="" if twin.relation == MODEL_SAME else twin.model.digest,
+    )
+    reason = _why_incomparable(before, after, rules, baseline.machine, machine, canary)
+    if reason:
+        result = replace(result, reason=reason)
+    else:
+        result = _judge_latency(result, before, after, rules)
+    findings = findings_of(metrics)
+    if result.verdict in ("slower", "inconclusive"):
+        findings.insert(0, latency_finding(result))
+    return result.with_findings(findings)
+
+
+def limits_alone(result: CaseResult, rules: CaseRules) -> GateResult:
+    """Judge a case that has no baseline by what it must keep whatever a baseline has."""
+    case_id, runtime = result.case.key
+    metrics = tuple(limit_verdicts(rules, summarise(result)))
+    judged = GateResult(
+        case_id=case_id,
+        runtime=runtime,
+        baseline=NO_BASELINE,
+        verdict="incomparable",
+        reason="only its absolute limits were held",
+        metrics=metrics,
+        model_digest=result.case.model.digest,
+    )
+    return judged.with_findings(findings_of(metrics))
+
+
+def vanished(key: Key, baseline: str, model: str, *, moved_to: str = "") -> GateResult:
+    """A case that the baseline has and the contender's plan has not.
+
+    Args:
+        key: The case.
+        baseline: What has it.
+        model: Name of its model there.
+        moved_to: What its model is called now, if its content is there under another name.
+    """
+    case_id, runtime = key
+    reason = f"{case_id} was removed: {baseline} has it"
+    judged = GateResult(
+        case_id=case_id,
+        runtime=runtime,
+        baseline=baseline,
+        verdict="incomparable",
+        reason=reason,
+        removed=True,
+        model=model,
+        moved_to=moved_to,
+    )
+    return judged.with_findings([GateFinding(about="removed", text=reason)])
+
+
+def canary_ratio(baseline: Run, contender: Run) -> float | None:
+    """How much slower the pinned model was than in the baseline: a change of the machine."""
+    sides = (baseline.canary, contender.canary)
+    if any(side is None or not side.durations_ns for side in sides):
+        return None
+    one, other = (side for side in sides if side is not None)
+    if one.model != other.model:
+        return None
+    return median(other.durations_ns) / median(one.durations_ns)
+
+
+def _why_incomparable(
+    before: CaseResult,
+    after: CaseResult,
+    rules: CaseRules,
+    earlier: Machine,
+    now: Machine,
+    canary: float | None,
+) -> str:
+    """The first field that forbids a verdict on the latency; empty if none does."""
+    if before.status != "measured" or after.status != "measured":
+        return f"status: {before.status} → {after.status}"
+    machine = _differences(earlier.stable, now.stable)
+    if machine:
+        return machine
+    comparison = compare_cases(before, after)
+    for metric in comparison.metrics:
+        if metric.metric == "latency_p50" and metric.verdict.word == "incomparable":
+            return metric.verdict.reason
+    profile = profile_of(now)
+    if profile.name == "shared":
+        return (
+            f"machine is shared ({profile.why}), where times of two runs do not compare; "
+            "--ort-against measures both sides in one"
+        )
+    if canary is None:
+        return "canary: not measured in both runs, so the machine itself may have changed"
+    margin = _margin(rules)
+    if abs(math.log(canary)) > math.log1p(margin) / 2:
+        return f"canary: ×{canary:.3f} of the baseline's, so the machine itself changed"
+    return ""
+
+
+def _judge_latency(
+    result: GateResult, before: CaseResult, after: CaseResult, rules: CaseRules
+) -> GateResult:
+    """Ratio and interval of the medians, over the fresh processes of each run."""
+    margin = _margin(rules)
+    one = summarise(before).quantities.get("latency_p50")
+    other = summarise(after).quantities.get("latency_p50")
+    if one is None or other is None:
+        missing = summarise(after if other is None else before).missing.get("latency_p50", "")
+        return replace(result, verdict="inconclusive", reason=f"no median: {missing}")
+    contrast = _contrast(one, other, margin)
+    result = replace(result, contrasts=(contrast,), decided_by="stored")
+    blurring = _blurring(before) + _blurring(after)
+    if blurring:
+        names = ", ".join(dict.fromkeys(flag.name for flag in blurring))
+        return replace(result, verdict="inconclusive", reason=f"flagged {names}")
+    reason = ""
+    if contrast.verdict == "inconclusive":
+        reason = "the recorded noise of both runs does not allow the margin"
+    return replace(result, verdict=contrast.verdict, reason=reason)
+
+
+def _contrast(one: Quantity, other: Quantity, margin: float) -> ContrastVerdict:
+    ratio = other.value / one.value
+    low = high = None
+    if None not in (one.low, one.high, other.low, other.high):
+        low = float(other.low or 0) / float(one.high or 1)
+        high = float(other.high or 0) / float(one.low or 1)
+    verdict = "inconclusive"
+    if low is not None and high is not None:
+        if low > 1 and ratio >= 1 + margin:
+            verdict = "slower"
+        elif high < 1 + margin:
+            verdict = "faster" if high < 1 and ratio <= 1 / (1 + margin) else "same"
+    return ContrastVerdict(
+        statistic="median",
+        verdict=verdict,
+        effect=ratio - 1,
+        low=None if low is None else low - 1,
+        high=None if high is None else high - 1,
+        margin=margin,
+        # No p-value: two runs are one launch each as far as the machine's state goes.
+        p=1.0,
+        launches=1,
+    )
+
+
+def _margin(rules: CaseRules) -> float:
+    return STORED_MARGIN if rules.margin is None else rules.margin
+
+
+def _blurring(result: CaseResult) -> list[Flag]:
+    return [
+        flag
+        for flag in result.flags
+        if flag.name in FLAGS and FLAGS[flag.name].severity in ("bars", "blurs")
+    ]
+
+
+def _differences(before: Mapping[str, str], after: Mapping[str, str]) -> str:
+    """The first stable fact of the machines that differs, with both values."""
+    for name in dict.fromkeys([*before, *after]):
+        one, other = before.get(name, "none"), after.get(name, "none")
+        if one != other:
+            return f"machine {name}: {one} → {other}"
+    return ""

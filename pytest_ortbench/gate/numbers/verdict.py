@@ -1,0 +1,393 @@
+"""From the launches of one pair to a verdict on its latency."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from statistics import median
+
+from pytest_ortbench.core.gate import ContrastVerdict, PairedLaunch
+from pytest_ortbench.core.outcome import Flag
+from pytest_ortbench.core.run import Machine
+from pytest_ortbench.core.units import format_amount
+from pytest_ortbench.gate.numbers.contrasts import (
+    MAD_SCALE,
+    contrasts_of,
+    errors_of,
+    round_contrasts,
+)
+from pytest_ortbench.gate.numbers.looks import (
+    DEDICATED,
+    INCONCLUSIVE,
+    PASS,
+    REGRESSED,
+    SHARED_FLOOR,
+    SHARED_TYPICAL,
+    Look,
+    LookPlan,
+    LookVerdict,
+    judge,
+    launch_deviation,
+    smallest_margin,
+)
+
+FLOOR, TYPICAL = "floor", "typical"
+SHARED = "shared"
+
+#: When a regression that is measured again may be confirmed: 7 % one-sided error altogether. With
+#: the first gate's 1 % before it, an accident passes both less than once in a thousand gates. Five
+#: launches of one sign are the fewest that can say it; a clear regression needs no more of them.
+_CONFIRM_LOOKS = (
+    Look(launches=5, alpha=1 / 32),
+    Look(launches=8, alpha=0.02),
+    Look(launches=12, alpha=0.01),
+    Look(launches=20, alpha=0.01),
+)
+
+#: Flags: as in the standard pass where it has them (see core/flags.py).
+_STEAL_SHARE = 0.02
+_CORE_SHARE = 0.90
+_STARVED_SHARE = 0.25
+_THROTTLED_SHARE = 0.01
+_UNSTEADY_SHARE = 0.03
+_UNSTEADY_SCATTERS = 3.0
+_UNSTEADY_LAUNCHES = 0.2
+_FEWEST_FOR_THIRDS = 12
+
+#: On a shared machine the typical contrast decides where the floor is so many times less certain.
+#: With inferences longer than a time slice and other processes that always want to run, no
+#: inference is undisturbed, and the fastest of a launch is a matter of luck.
+_LESS_CERTAIN = 1.5
+
+#: What makes any verdict on latency worthless: the sides were not measured under conditions that
+#: more launches could even out.
+_BLURS_ALL = frozenset({"THREADS>CPUS", "THROTTLED", "SPIN"})
+#: What blurs the typical contrast of a dedicated machine, where it is not supposed to be. On a
+#: shared one it falls on both sides alike, block by block in random order, and shows in the
+#: interval: signs of equal sides stay as exact as on a quiet machine.
+_BLURS_TYPICAL = frozenset({"STEAL", "CPU-SHARE", "UNSTEADY"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """Which statistic decides on this machine, and at which margins.
+
+    Attributes:
+        name: ``shared`` or ``dedicated``.
+        why: What says so, for people.
+        decides: ``floor`` or ``typical``.
+        plans: When to look, by statistic.
+        floor_counts: Whether the floor says anything of the case.
+    """
+
+    name: str
+    why: str
+    decides: str
+    plans: dict[str, LookPlan]
+    floor_counts: bool = True
+
+    @property
+    def plan(self) -> LookPlan:
+        """That of the deciding statistic."""
+        return self.plans[self.decides]
+
+
+def profile_of(machine: Machine, margin: float | None = None) -> Profile:
+    """Choose by what the machine says of itself.
+
+    Args:
+        machine: Its stable facts.
+        margin: Smallest slowdown that matters, if the user set one; the typical contrast of a
+            shared machine, which scatters more, keeps its distance to it.
+    """
+    virtual = machine.stable.get("virtualisation", "unknown")
+    quota = machine.stable.get("cpu_quota", "none")
+    if virtual == "none seen" and quota == "none":
+        plan = DEDICATED if margin is None else replace(DEDICATED, margin=margin)
+        return Profile(
+            name="dedicated",
+            why="neither a hypervisor nor a quota was seen",
+            decides=TYPICAL,
+            plans={FLOOR: plan, TYPICAL: plan},
+        )
+    why = f"virtualisation: {virtual}" if virtual != "none seen" else f"quota of {quota} CPUs"
+    floor, typical = SHARED_FLOOR, SHARED_TYPICAL
+    if margin is not None:
+        wider = margin * SHARED_TYPICAL.margin / SHARED_FLOOR.margin
+        floor, typical = replace(floor, margin=margin), replace(typical, margin=wider)
+    return Profile(name=SHARED, why=why, decides=FLOOR, plans={FLOOR: floor, TYPICAL: typical})
+
+
+def among_callers(profile: Profile, callers: int, margin: float | None = None) -> Profile:
+    """Let the typical contrast decide alone where several callers are at work.
+
+    The fastest of their inferences is one that met the others least, and what they do to each
+    other is what such a case is about.
+
+    Args:
+        profile: For one caller.
+        callers: Inferences in flight at a time.
+        margin: What the user allows, which holds for whatever decides; ``None``: nothing.
+    """
+    if callers == 1:
+        return profile
+    plans = dict(profile.plans)
+    if margin is not None:
+        plans[TYPICAL] = replace(plans[TYPICAL], margin=margin)
+    return replace(profile, decides=TYPICAL, floor_counts=False, plans=plans)
+
+
+def choose_statistic(profile: Profile, launches: Sequence[PairedLaunch]) -> Profile:
+    """Let the typical contrast decide where a shared machine leaves the floor too uncertain.
+
+    It is chosen once, by the launches of the first look, and only by what does not depend on which
+    side is which (see :class:`~pytest_ortbench.gate.numbers.contrasts.Errors`).
+
+    Args:
+        profile: That of the machine.
+        launches: Those made so far; with fewer than the first look sees nothing is changed.
+    """
+    first = profile.plan.looks[0].launches
+    if profile.decides != FLOOR or len(launches) < first:
+        return profile
+    errors = [errors_of(launch) for launch in launches[:first]]
+    floor = median(error.floor for error in errors)
+    typical = median(error.typical for error in errors)
+    if not floor > _LESS_CERTAIN * typical:
+        return profile
+    margin = profile.plan.margin
+    plans = {**profile.plans, TYPICAL: replace(profile.plans[TYPICAL], margin=margin)}
+    return replace(profile, decides=TYPICAL, plans=plans)
+
+
+def statistics(launches: Sequence[PairedLaunch]) -> dict[str, tuple[float, ...]]:
+    """The contrasts of all launches, by statistic."""
+    contrasts = [contrasts_of(launch) for launch in launches]
+    return {
+        FLOOR: tuple(entry.floor for entry in contrasts),
+        TYPICAL: tuple(entry.typical for entry in contrasts),
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decided:
+    """A verdict on the latency of one case.
+
+    Attributes:
+        verdict: A key of :data:`~pytest_ortbench.core.gate.VERDICTS`.
+        reason: Why it is inconclusive.
+        contrasts: Both statistics, the deciding one first.
+        flags: Reasons to trust it less.
+    """
+
+    verdict: str
+    reason: str
+    contrasts: tuple[ContrastVerdict, ...]
+    flags: tuple[Flag, ...]
+
+
+def decide(
+    launches: Sequence[PairedLaunch],
+    profile: Profile,
+    *,
+    flags: Sequence[Flag] = (),
+    not_before: int = 0,
+    stopped: str = "",
+) -> Decided:
+    """Say what the launches come to.
+
+    Args:
+        launches: All that were made, at least one.
+        profile: Which statistic decides.
+        flags: See :func:`flags_of`.
+        not_before: See :func:`~pytest_ortbench.gate.numbers.looks.judge`.
+        stopped: Why there are fewer launches than the rule asks for; empty if there are not.
+    """
+    by_statistic = statistics(launches)
+    names = (profile.decides, TYPICAL if profile.decides == FLOOR else FLOOR)
+    judged = {
+        name: judge(
+            by_statistic[name],
+            profile.plans[name],
+            not_before=not_before if name == profile.decides else 0,
+        )
+        for name in names
+    }
+    first, second = judged[names[0]], judged[names[1]]
+    verdict, reason = _word(first), ""
+    if verdict == "inconclusive":
+        reason = stopped or _why_inconclusive(
+            first, by_statistic[names[0]], profile.plans[names[0]]
+        )
+    blurring = [flag for flag in flags if flag.name in _blurs(profile)]
+    if blurring and verdict != "inconclusive":
+        shown = "; ".join(f"{flag.name}: {flag.detail}" for flag in blurring)
+        verdict, reason = "inconclusive", shown
+    elif _contradicts(first, second, names[1], profile, flags):
+        reason = (
+            f"the {names[1]} time changed by {format_effect(second.estimate)}, the {names[0]} time "
+            f"by {format_effect(first.estimate)}: "
+        )
+        slower = names[1] if second.verdict == REGRESSED else names[0]
+        reason += (
+            "the distribution changed, not the least work" if slower == TYPICAL else "they disagree"
+        )
+        verdict = "inconclusive"
+    return Decided(
+        verdict=verdict,
+        reason=reason,
+        contrasts=tuple(
+            _contrast(name, judged[name], profile.plans[name].margin) for name in names
+        ),
+        flags=tuple(flags),
+    )
+
+
+def _blurs(profile: Profile) -> frozenset[str]:
+    return _BLURS_ALL if profile.name == SHARED else _BLURS_ALL | _BLURS_TYPICAL
+
+
+def _contradicts(
+    first: LookVerdict, second: LookVerdict, name: str, profile: Profile, flags: Sequence[Flag]
+) -> bool:
+    """Whether the statistic that does not decide says the opposite, and can be believed."""
+    if not profile.floor_counts:
+        return False
+    if first.verdict == PASS and second.verdict == REGRESSED:
+        blurs = _BLURS_ALL if name == FLOOR else _BLURS_ALL | _BLURS_TYPICAL
+        return not any(flag.name in blurs for flag in flags)
+    # Where the floor was only too uncertain to decide, it can still acquit.
+    return (
+        profile.name == SHARED
+        and name == FLOOR
+        and first.verdict == REGRESSED
+        and second.verdict == PASS
+    )
+
+
+def _word(judgement: LookVerdict) -> str:
+    if judgement.verdict == REGRESSED:
+        return "slower"
+    if judgement.verdict == PASS:
+        return "faster" if judgement.improved else "same"
+    return "inconclusive"
+
+
+def _why_inconclusive(judgement: LookVerdict, contrasts: Sequence[float], plan: LookPlan) -> str:
+    deviation = launch_deviation(contrasts)
+    if deviation is not None and judgement.verdict == INCONCLUSIVE:
+        least = smallest_margin(deviation, plan.last.launches)
+        if plan.margin < least:
+            return (
+                f"a margin of {format_amount(plan.margin, 'ratio')} is below what this machine "
+                f"can resolve now, {format_amount(least, 'ratio', 2)}"
+            )
+    return f"{judgement.launches} launches neither show nor exclude a slowdown of the margin"
+
+
+def _contrast(name: str, judgement: LookVerdict, margin: float) -> ContrastVerdict:
+    return ContrastVerdict(
+        statistic=name,
+        verdict=_word(judgement),
+        effect=judgement.estimate,
+        low=judgement.low,
+        high=judgement.high,
+        margin=margin,
+        p=judgement.p,
+        launches=judgement.launches,
+        detectable=judgement.detectable,
+    )
+
+
+def confirms(
+    launches: Sequence[PairedLaunch], profile: Profile
+) -> tuple[ContrastVerdict | None, int | None]:
+    """Judge the launches that were made again because the first ones said ``slower``.
+
+    Returns:
+        What they say, ``None`` before the first; and how many are needed to go on, ``None`` once
+        they have decided. Only ``slower`` confirms.
+    """
+    if not launches:
+        return None, _CONFIRM_LOOKS[0].launches
+    looks = tuple(look for look in _CONFIRM_LOOKS if look.launches <= profile.plan.last.launches)
+    plan = replace(profile.plan, looks=looks)
+    judgement = judge(statistics(launches)[profile.decides], plan)
+    contrast = _contrast(profile.decides, judgement, plan.margin)
+    return contrast, judgement.next_look
+
+
+def format_effect(share: float) -> str:
+    """``+5.3 %``."""
+    return f"{100 * share:+.1f} %"
+
+
+def flags_of(
+    launches: Sequence[PairedLaunch], *, threads: int, cpus: int, cpu_provider: bool
+) -> tuple[Flag, ...]:
+    """Reasons to trust the launches of a pair less.
+
+    Args:
+        launches: All of them.
+        threads: Intra-op threads in force, the larger number of both sides.
+        cpus: CPUs that the workers may use.
+        cpu_provider: Whether the model runs on the CPU, so that CPU time says something.
+    """
+    details = {
+        "UNSTEADY": _unsteady(launches),
+        "STEAL": _steal(launches),
+        "CPU-SHARE": _cpu_share(launches) if cpu_provider else "",
+        "THROTTLED": _throttled(launches),
+        "THREADS>CPUS": f"{threads} threads, {cpus} CPUs" if 0 < cpus < threads else "",
+    }
+    return tuple(Flag(name=name, detail=detail) for name, detail in details.items() if detail)
+
+
+def _steal(launches: Sequence[PairedLaunch]) -> str:
+    read = [launch.steal_ratio for launch in launches if launch.steal_ratio is not None]
+    share = sum(read) / len(read) if read else 0.0
+    return f"{100 * share:.1f} % of the CPU time" if share > _STEAL_SHARE else ""
+
+
+def _cpu_share(launches: Sequence[PairedLaunch]) -> str:
+    """Blocks that got less CPU time by wall time than the best blocks of their side and launch."""
+    starved = total = 0
+    for launch in launches:
+        for ratios in (launch.baseline_core_ratio, launch.contender_core_ratio):
+            best = max(ratios, default=0.0)
+            starved += sum(ratio < _CORE_SHARE * best for ratio in ratios)
+            total += len(ratios)
+    if not total or starved / total <= _STARVED_SHARE:
+        return ""
+    return f"in {100 * starved / total:.0f} % of the blocks"
+
+
+def _throttled(launches: Sequence[PairedLaunch]) -> str:
+    waited = sum(launch.throttled_ns or 0 for launch in launches)
+    timed = sum(
+        launch.iterations * (sum(launch.baseline_median_ns) + sum(launch.contender_median_ns))
+        for launch in launches
+    )
+    if not timed or waited / timed <= _THROTTLED_SHARE:
+        return ""
+    return f"for {format_amount(waited / 1e9, 's')} in {format_amount(timed / 1e9, 's')}"
+
+
+def _unsteady(launches: Sequence[PairedLaunch]) -> str:
+    """Launches in which the ratio itself drifted; a drift of both sides alike cancels out."""
+    drifted = sum(_drifts(round_contrasts(launch)) for launch in launches)
+    if drifted <= _UNSTEADY_LAUNCHES * len(launches):
+        return ""
+    return f"the ratio drifted in {drifted} of {len(launches)} launches"
+
+
+def _drifts(contrasts: Sequence[float]) -> bool:
+    if len(contrasts) < _FEWEST_FOR_THIRDS:
+        return False
+    third = len(contrasts) // 3
+    first, last = contrasts[:third], contrasts[-third:]
+    scatter = median(abs(value - median(part)) for part in (first, last) for value in part)
+    # The difference of two medians of so many rounds each.
+    error = MAD_SCALE * scatter * math.sqrt(2 / third) * 1.25
+    return abs(median(last) - median(first)) > max(_UNSTEADY_SHARE, _UNSTEADY_SCATTERS * error)

@@ -1,0 +1,100 @@
+"""Puts a built network into a folder: checked by its digest, once, however many ask for it."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+
+from pytest_ortbench.core.errors import ModelError, UsageError, did_you_mean
+from pytest_ortbench.models.builders.registry import BUILDERS, BuilderInfo
+
+_BLOCK = 1 << 20
+
+
+def build(name: str, folder: Path) -> Path:
+    """Build a network, or take the file that is there if its digest is right.
+
+    A damaged file is built anew. Parallel callers wait for the first; no one ever sees half a
+    file.
+
+    Args:
+        name: One of ``BUILDERS``.
+        folder: Where the file goes; made if it is missing.
+
+    Returns:
+        Path of the file, ``<name>-v<version>.onnx``.
+
+    Raises:
+        UsageError: No builder has that name.
+        ModelError: The file can't be written, or came out with other bytes than it should.
+    """
+    info = BUILDERS.get(name)
+    if info is None:
+        raise UsageError(
+            f"there is no built-in model {name!r}",
+            place=f"builtin:{name}",
+            hint=did_you_mean(name, BUILDERS),
+        )
+    target = folder / info.file_name
+    try:
+        if _is_right(target, info):
+            return target
+        _build_locked(info, target)
+    except OSError as error:
+        raise ModelError(
+            f"can't write the built model: {error.strerror or error}",
+            place=str(target),
+            hint="Free some space there, or set another cache folder",
+        ) from error
+    return target
+
+
+def serialised(info: BuilderInfo) -> bytes:
+    """The bytes of a network's model file."""
+    # numpy and onnx cost more than the whole start of pytest may.
+    from pytest_ortbench.models.builders.families import WRITERS
+    from pytest_ortbench.models.builders.graph_writer import GraphWriter
+
+    writer = GraphWriter(info.name, version=info.version)
+    WRITERS[info.name](writer)
+    return writer.serialise()
+
+
+def _build_locked(info: BuilderInfo, target: Path) -> None:
+    from filelock import FileLock
+
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(target.with_name(f".{target.name}.lock")):
+        if _is_right(target, info):  # built while this caller waited
+            return
+        content = serialised(info)
+        digest = hashlib.sha256(content).hexdigest()
+        if digest != info.digest:
+            raise ModelError(
+                f"the bytes built here have SHA-256 {digest[:16]}…, version {info.version} of "
+                f"this model has {info.digest[:16]}…, so results would not compare",
+                place=f"builtin:{info.name}",
+                hint="Please report it with the versions of numpy, onnx and protobuf",
+            )
+        # One name for every attempt, so that a killed process leaves nothing that piles up.
+        part = target.with_name(f".{target.name}.part")
+        try:
+            with part.open("wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            part.replace(target)
+        finally:
+            part.unlink(missing_ok=True)
+
+
+def _is_right(path: Path, info: BuilderInfo) -> bool:
+    """Whether the file is there, whole and of this version."""
+    if not path.is_file():
+        return False
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(_BLOCK):
+            digest.update(block)
+    return digest.hexdigest() == info.digest

@@ -1,0 +1,117 @@
+"""External data of a model: where it lies, whether it may be read, and how large it is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_ortbench.core.errors import ModelError
+from pytest_ortbench.models.claims import claimed_bytes
+
+if TYPE_CHECKING:
+    import onnx
+
+_DRIVE = re.compile(r"^[A-Za-z]:")
+
+#: So many digits are beyond any file, and still a number that can be printed.
+_MOST_DIGITS = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExternalFile:
+    """One file that holds weights.
+
+    Attributes:
+        location: As the model names it, relative to the model's folder, with forward slashes.
+        path: Where it lies.
+        size_bytes: Its size.
+    """
+
+    location: str
+    path: Path
+    size_bytes: int
+
+
+def external_files(proto: onnx.ModelProto, model_path: Path) -> tuple[ExternalFile, ...]:
+    """Check every reference to external data.
+
+    Args:
+        proto: The model, weights not loaded.
+        model_path: Its file; locations are relative to its folder.
+
+    Returns:
+        One entry a file, in order of the location.
+
+    Raises:
+        ModelError: for a location outside the model's folder (a model file must not make us read
+            ``/etc/passwd``), a missing file, and one that is shorter than the weights in it.
+    """
+    needed: dict[str, int] = {}
+    for tensor in _external_tensors(proto):
+        entries = {entry.key: entry.value for entry in tensor.external_data}
+        location = _checked_location(entries.get("location", ""), tensor.name, model_path)
+        length = max(_number(entries.get("length", "0")), claimed_bytes(tensor))
+        end = _number(entries.get("offset", "0")) + length
+        needed[location] = max(needed.get(location, 0), end)
+    return tuple(_file(model_path, location, end) for location, end in sorted(needed.items()))
+
+
+def _file(model_path: Path, location: str, end: int) -> ExternalFile:
+    path = model_path.parent / location
+    try:
+        what = "" if path.is_file() else "is a folder" if path.is_dir() else "does not exist"
+        size = 0 if what else path.stat().st_size
+    except OSError as error:  # a name that is too long, a folder that may not be entered
+        what, size = f"can't be read ({error.strerror or error})", 0
+    if what:
+        raise ModelError(
+            f"its external data {location!r} {what}",
+            place=str(model_path),
+            hint="Put it beside the model, where the exporter left it",
+        )
+    if size < end:
+        raise ModelError(
+            f"its external data {location!r} is truncated: {size:,} bytes of {end:,}",
+            place=str(model_path),
+            hint="Fetch or export it again",
+        )
+    return ExternalFile(location=location, path=path, size_bytes=size)
+
+
+def _checked_location(location: str, tensor: str, model_path: Path) -> str:
+    rule = ""
+    plain = location.replace("\\", "/")
+    if not location:
+        rule = "names no file"
+    elif plain.startswith("/") or _DRIVE.match(location):
+        rule = "is an absolute path"
+    elif ".." in plain.split("/"):
+        rule = "leads out of the model's folder"
+    elif "\0" in location:
+        rule = "is not a file name"
+    if rule:
+        raise ModelError(
+            f"refused: the external data {location!r} of weight {tensor!r} {rule}",
+            place=str(model_path),
+            hint="External data must lie in the folder of the model or below it",
+        )
+    return plain
+
+
+def _external_tensors(proto: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
+    from onnx import TensorProto
+
+    from pytest_ortbench.models.inspection import all_tensors
+
+    for tensor in all_tensors(proto):
+        if tensor.data_location == TensorProto.EXTERNAL:
+            yield tensor
+
+
+def _number(text: str) -> int:
+    if not (text.isascii() and text.isdigit()):
+        return 0
+    return int(text.lstrip("0")[:_MOST_DIGITS] or "0")

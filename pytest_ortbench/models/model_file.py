@@ -1,0 +1,268 @@
+"""Reading a model file: what kind of file it is, why it can't be read, its digest and size.
+
+Weights that lie in external files are never loaded: they are only checked, counted and hashed in
+pieces, so that a model of many gigabytes costs a few megabytes here.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_ortbench.core.errors import ModelError
+from pytest_ortbench.core.file_digest import file_digest, stamp_of
+from pytest_ortbench.models.claims import refuse_false_claims
+from pytest_ortbench.models.external_data import ExternalFile, external_files
+from pytest_ortbench.models.inspection import all_names
+
+if TYPE_CHECKING:
+    import onnx
+
+#: A protobuf message can't be larger; a bigger model needs external data.
+_PROTOBUF_LIMIT = 2**31 - 1
+
+#: First bytes (with their offset) of files that often carry the wrong suffix, and what to do.
+_SIGNATURES: tuple[tuple[int, bytes, str, str], ...] = (
+    (0, b"PK\x03\x04", "is a zip archive", "Unpack it and name the .onnx file inside"),
+    (0, b"PK\x05\x06", "is an empty zip archive", ""),
+    (0, b"\x1f\x8b", "is gzip-compressed", "Unpack it first (gunzip)"),
+    (0, b"\x28\xb5\x2f\xfd", "is zstd-compressed", "Unpack it first (unzstd)"),
+    (0, b"7z\xbc\xaf\x27\x1c", "is a 7z archive", "Unpack it and name the .onnx file inside"),
+    (257, b"ustar", "is a tar archive", "Unpack it and name the .onnx file inside"),
+    (0, b"\x89HDF\r\n", "is an HDF5 file (Keras), not an ONNX model", "Convert it with tf2onnx"),
+    (0, b"\x80\x02", "is a Python pickle (PyTorch), not an ONNX model", "Export it to ONNX"),
+    (4, b"TFL3", "is a TensorFlow Lite model, not an ONNX model", "Convert it with tf2onnx"),
+    (
+        4,
+        b"ORTM",
+        "is in ONNX Runtime's own format, which needs the suffix .ort",
+        "Rename it, or name the .onnx file that it was made from",
+    ),
+    (
+        0,
+        b"version https://git-lfs",
+        "is a Git LFS pointer: the model itself was not fetched",
+        "Run git lfs pull",
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelFile:
+    """A model file that was read.
+
+    Attributes:
+        path: Absolute path, links not resolved (external data lies beside the link).
+        proto: The parsed model; external weights not loaded.
+        digest: SHA-256 of the file and its external data, see
+            :func:`~pytest_ortbench.core.file_digest.file_digest`.
+        size_bytes: File plus external files.
+        external: External data files, in order of their location.
+    """
+
+    path: Path
+    proto: onnx.ModelProto
+    digest: str
+    size_bytes: int
+    external: tuple[ExternalFile, ...]
+
+
+def read_model_file(path: Path) -> ModelFile:
+    """Parse and check a model file.
+
+    Raises:
+        ModelError: if it is missing, no regular file, empty, truncated, something else than an
+            ONNX model, larger than protobuf allows, or if its weights claim more than there is:
+            inside of it, or in external data, which may also be missing or lie outside the model's
+            folder. One line that starts with the path.
+    """
+    path = Path(os.path.abspath(path))  # noqa: PTH100  # resolve() would follow a link away from its data
+    size = regular_size(path)
+    stamp = stamp_of(path)
+    proto = _parse(path, size)
+    refuse_false_claims(proto, path)
+    external = external_files(proto, path)
+    digest = _digest(path, external)
+    if stamp_of(path) != stamp:
+        raise ModelError(
+            "changed while it was read", place=str(path), hint="Try again when it is complete"
+        )
+    total = size + sum(item.size_bytes for item in external)
+    return ModelFile(path=path, proto=proto, digest=digest, size_bytes=total, external=external)
+
+
+def _digest(path: Path, external: tuple[ExternalFile, ...]) -> str:
+    try:
+        return file_digest(path, tuple((item.location, item.path) for item in external))
+    except OSError as error:
+        place = str(error.filename or path)
+        raise ModelError(f"can't be read ({_reason(error)})", place=place) from None
+
+
+def regular_size(path: Path) -> int:
+    """Return the size of a regular file.
+
+    Raises:
+        ModelError: if it is missing, no regular file, or empty.
+    """
+    try:
+        status = path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        raise ModelError("no such file", place=str(path)) from None
+    except (OSError, ValueError) as error:
+        raise ModelError(f"can't be opened ({_reason(error)})", place=str(path)) from None
+    if stat.S_ISDIR(status.st_mode):
+        raise ModelError(
+            "is a folder, not a model file", place=str(path), hint="Name a file inside it"
+        )
+    if not stat.S_ISREG(status.st_mode):
+        raise ModelError("is not a regular file", place=str(path))
+    if status.st_size == 0:
+        raise ModelError("is empty (0 bytes)", place=str(path), hint="Fetch or export it again")
+    return status.st_size
+
+
+def _parse(path: Path, size: int) -> onnx.ModelProto:
+    import onnx  # takes 100 ms and more: only when a model is read
+    from google.protobuf.message import (  # type: ignore[import-untyped, unused-ignore]
+        DecodeError,
+    )
+
+    try:
+        with path.open("rb") as stream:
+            head = stream.read(512)
+    except OSError as error:
+        raise ModelError(f"can't be opened ({_reason(error)})", place=str(path)) from None
+    _refuse_other_formats(path, head)
+    truncated = _truncation(path, size)
+    if truncated:
+        raise ModelError(
+            f"is truncated: {truncated}", place=str(path), hint="Fetch or export it again"
+        )
+    if size > _PROTOBUF_LIMIT:
+        raise ModelError(
+            f"is {size:,} bytes large, and one protobuf file can't hold more than 2 GiB",
+            place=str(path),
+            hint="Save it with external data (onnx.save with save_as_external_data=True)",
+        )
+    try:
+        proto = onnx.load(str(path), format="protobuf", load_external_data=False)
+    except (DecodeError, ValueError, RuntimeError) as error:
+        raise ModelError(
+            f"is not an ONNX model (protobuf: {_first_line(error)})", place=str(path)
+        ) from None
+    except OSError as error:
+        raise ModelError(f"can't be read ({_reason(error)})", place=str(path)) from None
+    if not proto.HasField("graph"):
+        raise ModelError(
+            "holds no graph: it is truncated, or not an ONNX model",
+            place=str(path),
+            hint="Fetch or export it again",
+        )
+    damaged = _damaged_name(proto)
+    if damaged is not None:
+        raise ModelError(
+            f"is damaged: a name in it is no text ({damaged[:40]!r})",
+            place=str(path),
+            hint="Fetch or export it again",
+        )
+    if not proto.opset_import and proto.ir_version >= 3:
+        raise ModelError(
+            "names no operator set: it is truncated, or not an ONNX model",
+            place=str(path),
+            hint="Fetch or export it again",
+        )
+    return proto
+
+
+def _damaged_name(proto: onnx.ModelProto) -> bytes | None:
+    """The first name that is not UTF-8 (the parser hands those over as bytes)."""
+    for name in all_names(proto):
+        if isinstance(name, bytes):
+            return name
+    return None
+
+
+def _refuse_other_formats(path: Path, head: bytes) -> None:
+    for offset, signature, reason, hint in _SIGNATURES:
+        if head[offset : offset + len(signature)] == signature:
+            raise ModelError(reason, place=str(path), hint=hint)
+    text = _as_text(head)
+    if text is None:
+        return
+    if text.lstrip().lower().startswith(("<!doctype", "<html")):
+        raise ModelError(
+            "is an HTML page, not an ONNX model (a download that failed?)", place=str(path)
+        )
+    shown = " ".join(text.split())[:40]
+    raise ModelError(
+        f"is a text file, not an ONNX model (it begins with {shown!r})", place=str(path)
+    )
+
+
+def _as_text(head: bytes) -> str | None:
+    """Return ``head`` as text if it is nothing but text; a protobuf has control bytes at once."""
+    if any(byte < 32 and byte not in b"\t\n\r\f" for byte in head):
+        return None
+    for cut in range(4):  # the piece may end inside a character
+        try:
+            return head[: len(head) - cut].decode()
+        except UnicodeDecodeError:
+            continue
+    return None
+
+
+def _truncation(path: Path, size: int) -> str:
+    """Walk the outermost protobuf fields; say where one reaches past the end of the file."""
+    with path.open("rb") as stream:
+        position = 0
+        while position < size:
+            key = _varint(stream.read(10))
+            if key is None:
+                return f"it ends inside a field at byte {position:,}"
+            tag, used = key
+            kind = tag & 7
+            position += used
+            stream.seek(position)
+            if kind == 2:
+                length = _varint(stream.read(10))
+                if length is None:
+                    return f"it ends inside a field at byte {position:,}"
+                position += length[1] + length[0]
+            elif kind == 0:
+                value = _varint(stream.read(10))
+                if value is None:
+                    return f"it ends inside a field at byte {position:,}"
+                position += value[1]
+            elif kind in (1, 5):
+                position += 8 if kind == 1 else 4
+            else:
+                return ""  # no protobuf at all: the parser says so
+            if position > size:
+                if tag >> 3 > 100:
+                    return ""  # no field of a model; likewise
+                return f"field {tag >> 3} ends at byte {position:,} of {size:,}"
+            stream.seek(position)
+    return ""
+
+
+def _varint(data: bytes) -> tuple[int, int] | None:
+    """Decode a protobuf varint; returns (value, bytes used), ``None`` if it does not end."""
+    value = 0
+    for index, byte in enumerate(data):
+        value |= (byte & 0x7F) << (7 * index)
+        if byte < 0x80:
+            return value, index + 1
+    return None
+
+
+def _reason(error: Exception) -> str:
+    return (error.strerror if isinstance(error, OSError) else "") or str(error)
+
+
+def _first_line(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__

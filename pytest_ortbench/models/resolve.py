@@ -1,0 +1,323 @@
+"""From what a user typed to models."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from pytest_ortbench.core.errors import (
+    ModelError,
+    NoModelError,
+    OrtbenchError,
+    UsageError,
+    did_you_mean,
+)
+from pytest_ortbench.core.model import Model
+from pytest_ortbench.models.builders.registry import BUILDERS
+from pytest_ortbench.models.cache import cache_folder
+from pytest_ortbench.models.catalogue import (
+    DEFAULT_SET,
+    Entry,
+    project_catalogue,
+    shipped_catalogue,
+)
+from pytest_ortbench.models.fetch import Notify, fetch
+from pytest_ortbench.models.graph import read_model
+from pytest_ortbench.models.naming import Naming
+from pytest_ortbench.models.ort_file import SUFFIX as ORT_SUFFIX
+from pytest_ortbench.models.ort_file import is_ort_file, read_ort_file
+
+_OPTION = "--ort-models"
+_SUFFIX = ".onnx"
+
+#: Networks with a cache that are documented to take an empty one; the first preset is the default.
+_BUILTIN_WORKLOADS: dict[str, dict[str, dict[str, int]]] = {
+    "decoder": {"decode": {"seq": 1, "past": 127}, "prefill": {"seq": 128, "past": 0}}
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokenModel:
+    """A model that was asked for and can't be had. The others go on.
+
+    Attributes:
+        name: The name it would have.
+        path: Its file, or ``zoo:NAME`` for one that could not be fetched.
+        error: What is wrong; one line that names the file.
+        place: As that of a model.
+    """
+
+    name: str
+    path: str
+    error: ModelError
+    place: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found:
+    """One model that a specification stands for, not yet read."""
+
+    name: str
+    path: str
+    read: Callable[[], Model]
+    place: str = ""
+
+
+def resolve_models(
+    specs: Sequence[str],
+    *,
+    root: Path,
+    notify: Notify | None = None,
+    naming: Naming | None = None,
+    place: str = _OPTION,
+) -> list[Model | BrokenModel]:
+    """Find and read the models that specifications stand for.
+
+    A specification is a file, a glob (``**`` included), a folder (all ``.onnx`` files in it and
+    below, sorted), ``zoo:NAME``, ``zoo:all``, ``builtin:NAME``, ``builtin:all``, or the name of an
+    entry of the project's ``models/catalogue.toml``. A path that exists wins over a name.
+
+    Args:
+        specs: What was typed; empty for the default set: mobilenet_v2, bert_tiny, gbdt and
+            lstm_tagger, and what the project's ``models/`` holds.
+        root: Folder that relative paths start from, and whose ``models/`` is the project's.
+        notify: Told before anything is downloaded; ``None`` tells nobody.
+        naming: Gives names to files; ``None`` for names that start at ``root``.
+        place: Where the specifications were typed, for messages.
+
+    Returns:
+        One entry a model, in the order asked, each file once. A file is called by its path, an
+        entry of a catalogue by its name there; what else was asked for changes neither.
+
+    Raises:
+        UsageError: if a specification stands for nothing: no such file, an empty glob or folder, an
+            unknown name.
+    """
+    if naming is None:
+        naming = Naming(root=root, taken=(*shipped_names(), *project_catalogue(root)))
+    resolver = _Resolver(root=root, notify=notify or _silent, place=place, naming=naming)
+    found: dict[str, _Found] = {}
+    for spec in specs or resolver.defaults():
+        for item in resolver.find(spec):
+            found.setdefault(item.path, item)
+    return [_read(item) for item in found.values()]
+
+
+def shipped_names() -> tuple[str, ...]:
+    """Return the names of all models that come with this package."""
+    return (*BUILDERS, *shipped_catalogue())
+
+
+def _silent(_text: str) -> None:
+    return
+
+
+class _Resolver:
+    """Knows the catalogues and the folder that paths start from."""
+
+    def __init__(self, *, root: Path, notify: Notify, place: str, naming: Naming) -> None:
+        self._root = root
+        self._naming = naming
+        self._place = place
+        self._notify = notify
+        self._project = project_catalogue(root)
+
+    def defaults(self) -> list[str]:
+        """The default set: builtin networks and what the project's ``models/`` holds."""
+        specs = [f"builtin:{name}" for name in DEFAULT_SET]
+        specs += [entry.name for entry in self._project.values() if entry.default]
+        listed = {
+            os.path.normpath(self._root / "models" / file)
+            for entry in self._project.values()
+            for file in entry.files
+        }
+        files = sorted((self._root / "models").glob(f"*{_SUFFIX}"))
+        return specs + [str(file) for file in files if os.path.normpath(file) not in listed]
+
+    def find(self, spec: str) -> Iterator[_Found]:
+        """Yield the models of one specification."""
+        kind, colon, name = spec.partition(":")
+        if kind == "zoo" and colon:
+            yield from self._named(spec, name, shipped_catalogue(), "zoo")
+        elif kind == "builtin" and colon:
+            yield from self._named(spec, name, _builtin_entries(), "builtin")
+        elif not spec.strip():
+            raise UsageError(
+                "an empty model name", place=self._place, hint="Name a file or a model"
+            )
+        else:
+            yield from self._by_path(spec)
+
+    def _named(
+        self, spec: str, name: str, entries: Mapping[str, Entry], kind: str
+    ) -> Iterator[_Found]:
+        if name == "all":
+            for entry in (entry for entry in entries.values() if "canary" not in entry.tags):
+                yield self._from_entry(entry, f"{kind}:{entry.name}")
+        elif name in entries:
+            yield self._from_entry(entries[name], spec)
+        else:
+            raise UsageError(
+                f"{spec!r} is not known",
+                place=self._place,
+                hint=did_you_mean(spec, [f"{kind}:{known}" for known in (*entries, "all")]),
+            )
+
+    def _by_path(self, spec: str) -> Iterator[_Found]:
+        path = self._root / Path(spec).expanduser()
+        exists = _exists(path)
+        if exists and path.is_dir() and path.suffix.lower() != _SUFFIX:
+            yield from self._in_folder(spec, path)
+        elif exists:
+            yield self._from_file(path)
+        elif spec in self._project:
+            entry = self._project[spec]
+            yield self._from_entry(entry, "file" if entry.file else f"project:{spec}")
+        elif glob.has_magic(spec):
+            yield from self._matching(spec, path)
+        else:
+            raise NoModelError(
+                f"{spec!r} is no file, folder or model name",
+                spec=spec,
+                place=self._place,
+                hint=_advice(spec, path, self._project),
+            )
+
+    def _in_folder(self, spec: str, folder: Path) -> Iterator[_Found]:
+        files = [file for file in sorted(folder.rglob(f"*{_SUFFIX}")) if not _hidden(file, folder)]
+        if not files:
+            message = f"the folder {spec!r} holds no {_SUFFIX} file"
+            raise NoModelError(message, spec=spec, place=self._place)
+        for file in files:
+            yield self._from_file(file)
+
+    def _matching(self, spec: str, path: Path) -> Iterator[_Found]:
+        matches = sorted(glob.glob(str(path), recursive=True))  # noqa: PTH207  # absolute patterns too
+        files = [file for file in matches if file.lower().endswith((_SUFFIX, ORT_SUFFIX))]
+        if not files:
+            other = f" (it matches {len(matches)} other files)" if matches else ""
+            message = f"{spec!r} matches no {_SUFFIX} file{other}"
+            raise NoModelError(message, spec=spec, place=self._place)
+        for file in files:
+            yield self._from_file(Path(file))
+
+    def _from_entry(self, entry: Entry, source: str) -> _Found:
+        path, place = source, ""
+        if entry.file:
+            path = os.path.abspath(Path(entry.place).parent / entry.file)  # noqa: PTH100
+            place = self._naming.place_of(Path(path))
+        return _Found(
+            name=entry.name,
+            path=path,
+            read=partial(_read_entry, entry, source, self._notify),
+            place=place,
+        )
+
+    def _from_file(self, path: Path) -> _Found:
+        absolute = Path(os.path.abspath(path))  # noqa: PTH100  # resolve() would follow links
+        name = self._naming.name_of(absolute)
+        reader = read_ort_file if is_ort_file(path) else read_model
+        return _Found(
+            name=name,
+            path=str(absolute),
+            read=partial(reader, absolute, name=name, source="file"),
+            place=self._naming.place_of(absolute),
+        )
+
+
+def _exists(path: Path) -> bool:
+    try:
+        path.lstat()
+    except (OSError, ValueError):  # too long for the system, or a zero byte: no such file
+        return False
+    return True
+
+
+def _hidden(file: Path, folder: Path) -> bool:
+    return any(part.startswith(".") for part in file.relative_to(folder).parts)
+
+
+def _advice(spec: str, path: Path, project: Mapping[str, Entry]) -> str:
+    near = [f"builtin:{name}" for name in BUILDERS if name == spec]
+    near += [f"zoo:{name}" for name in shipped_catalogue() if name == spec]
+    if near:
+        return f"Did you mean {near[0]!r}?"
+    try:
+        beside = [item.name for item in path.parent.iterdir() if item.suffix == _SUFFIX]
+    except OSError:
+        beside = []
+    names = {name: name for name in project}
+    folder = os.path.dirname(spec)  # noqa: PTH120  # as it was typed
+    names.update({name: os.path.join(folder, name) for name in beside})  # noqa: PTH118
+    if names:
+        advice = did_you_mean(path.name, names)
+        return advice if advice.startswith("Did you mean") else f"There is: {', '.join(names)}"
+    return "Name a file, a folder, a glob, zoo:NAME or builtin:NAME (see 'ortbench models')"
+
+
+def _builtin_entries() -> dict[str, Entry]:
+    return {
+        info.name: Entry(
+            name=info.name,
+            place="builtin",
+            builder=info.name,
+            sha256=info.digest,
+            description=info.description,
+            tags=info.tags,
+            dims=info.default_dims,
+            workloads=_BUILTIN_WORKLOADS.get(info.name, {}),
+        )
+        for info in BUILDERS.values()
+    }
+
+
+def _read_entry(entry: Entry, source: str, notify: Notify) -> Model:
+    path = fetch(entry, cache=cache_folder(), notify=notify)
+    if is_ort_file(path):
+        return _read_ort_entry(entry, path, source)
+    built = BUILDERS[entry.builder].default_dims if entry.builder else {}
+    model = read_model(
+        path,
+        name=entry.name,
+        source=source,
+        default_dims={**built, **entry.dims},
+        axes=entry.axes,
+        hints=entry.inputs,
+    )
+    if entry.sha256 and model.digest != entry.sha256:
+        raise ModelError(
+            f"has SHA-256 {model.digest[:16]}…, the catalogue says {entry.sha256[:16]}…",
+            place=str(path),
+            hint=f"Restore the file, or correct {entry.place} [{entry.name}]",
+        )
+    return replace(model, workloads=entry.workloads)
+
+
+def _read_ort_entry(entry: Entry, path: Path, source: str) -> Model:
+    """Only a session knows the inputs of such a file, so nothing can be said of them beforehand."""
+    if entry.axes or entry.inputs:
+        raise ModelError(
+            "is in ONNX Runtime's own format: axes and inputs can't be described for it",
+            place=str(path),
+            hint=f"Leave them out of {entry.place} [{entry.name}]",
+        )
+    model = read_ort_file(path, name=entry.name, source=source)
+    return replace(model, default_dims=entry.dims, workloads=entry.workloads)
+
+
+def _read(found: _Found) -> Model | BrokenModel:
+    try:
+        return replace(found.read(), place=found.place)
+    except ModelError as error:
+        broken = error
+    except OrtbenchError:
+        raise
+    except Exception as error:  # noqa: BLE001  # a file can break the rules of ONNX in any place
+        first = (str(error).strip().splitlines() or [""])[0]
+        reason = f"{type(error).__name__}: {first}" if first else type(error).__name__
+        broken = ModelError(f"is no valid graph ({reason})", place=found.path)
+    return BrokenModel(name=found.name, path=found.path, error=broken, place=found.place)

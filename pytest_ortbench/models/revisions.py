@@ -1,0 +1,141 @@
+"""Model files as they were at a git revision, read through git; nothing is checked out."""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from pytest_ortbench.core.errors import ModelError, UsageError
+
+_PLACE = "--ort-against=git"
+_POINTER = b"version https://git-lfs.github.com/spec/"
+_SUFFIX = ".onnx"
+_GIT_S = 300.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Revision:
+    """One commit of one working tree.
+
+    Attributes:
+        name: As the user called it.
+        commit: Its full id.
+        top: Top folder of the working tree.
+    """
+
+    name: str
+    commit: str
+    top: Path
+
+    def has(self, path: Path) -> bool:
+        """Whether there was such a file."""
+        return bool(self._listed(self._inside(path)))
+
+    def models_below(self, folder: Path) -> list[Path]:
+        """Model files that lay in a folder or below, as paths of the working tree."""
+        names = self._listed(self._inside(folder))
+        return [self.top / name for name in names if name.endswith(_SUFFIX)]
+
+    def extract(self, path: Path, folder: Path) -> Path:
+        """Write a model as it was, and the files of its folder that hold its weights.
+
+        Args:
+            path: The model file in the working tree.
+            folder: Where to write; the path below it is the one in the tree, so that models keep
+                their names.
+
+        Raises:
+            ModelError: if git can't give it.
+        """
+        inside = self._inside(path)
+        target = folder / inside
+        self._write(inside, target)
+        for location in _external_locations(target):
+            name = str(PurePosixPath(inside).parent / location)
+            self._write(name, target.parent / location)
+        return target
+
+    def _inside(self, path: Path) -> str:
+        try:
+            return path.resolve().relative_to(self.top).as_posix()
+        except ValueError:
+            raise UsageError(
+                f"{path} lies outside of the working tree {self.top}",
+                place=_PLACE,
+                hint="Only models of the working tree have earlier revisions",
+            ) from None
+
+    def _listed(self, inside: str) -> list[str]:
+        found = _git(self.top, "ls-tree", "-r", "-z", "--name-only", self.commit, "--", inside)
+        return [name for name in found.decode("utf-8", "surrogateescape").split("\0") if name]
+
+    def _write(self, inside: str, target: Path) -> None:
+        # With the filters that a checkout would apply, among them that of Git LFS.
+        content = _git(self.top, "cat-file", "--filters", f"{self.commit}:{inside}")
+        if content.startswith(_POINTER):
+            raise ModelError(
+                "git gives the pointer of Git LFS, not the file",
+                place=f"{self.name}:{inside}",
+                hint=f"Run 'git lfs install' and 'git lfs fetch origin {self.name}'",
+            )
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(content)
+
+
+def revision(name: str, folder: Path) -> Revision:
+    """Find a revision.
+
+    Args:
+        name: Branch, tag, commit, ``HEAD~3``.
+        folder: A folder of the working tree.
+
+    Raises:
+        UsageError: if this is no working tree, or it has no such revision.
+    """
+    try:
+        top = _git(folder, "rev-parse", "--show-toplevel").decode().strip()
+        commit = _git(folder, "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
+    except ModelError as error:
+        raise UsageError(
+            f"there is no revision {name!r} here: {error.message}",
+            place=_PLACE,
+            hint="In a shallow clone, fetch it first: git fetch origin REV --depth=1",
+        ) from error
+    return Revision(name=name, commit=commit.decode().strip(), top=Path(top).resolve())
+
+
+def _git(folder: Path, *arguments: str) -> bytes:
+    command = ["git", "-C", str(folder), *arguments]
+    try:
+        done = subprocess.run(command, capture_output=True, timeout=_GIT_S, check=False)
+    except (OSError, subprocess.SubprocessError) as error:
+        raise ModelError(f"git can't be run: {error}", place=_PLACE) from error
+    if done.returncode:
+        told = done.stderr.decode("utf-8", "replace").strip().splitlines()
+        reason = told[-1] if told else f"git {arguments[0]} failed"
+        raise ModelError(reason, place=f"git {arguments[0]}")
+    return done.stdout
+
+
+def _external_locations(model: Path) -> list[str]:
+    """Names of the files beside a model that hold weights; none for one that can't be read."""
+    import onnx  # a heavy import, needed for this question only
+    from google.protobuf.message import (  # type: ignore[import-untyped, unused-ignore]
+        DecodeError,
+    )
+
+    from pytest_ortbench.models.inspection import all_tensors
+
+    try:
+        proto = onnx.load(str(model), load_external_data=False)
+    except DecodeError:
+        return []  # whoever reads the model next says what is wrong with it
+    names: dict[str, None] = {}
+    for tensor in all_tensors(proto):
+        for entry in tensor.external_data:
+            plain = PurePosixPath(entry.value)
+            safe = not plain.is_absolute() and ".." not in plain.parts
+            if entry.key == "location" and safe:
+                names[entry.value] = None
+    return list(names)

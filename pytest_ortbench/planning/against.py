@@ -1,0 +1,235 @@
+"""The other side of a comparison: plans its cases and pairs them with those that were asked for."""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatch
+from pathlib import Path
+
+from pytest_ortbench.core.case import Case
+from pytest_ortbench.core.errors import UsageError
+from pytest_ortbench.core.model import Model
+from pytest_ortbench.core.provider_kinds import BY_NAME, KINDS
+from pytest_ortbench.models.revisions import Revision, revision
+from pytest_ortbench.planning.asked import DEFAULT_MODELS, Asked, without_unasked
+from pytest_ortbench.planning.matrix import Plan, Planned
+from pytest_ortbench.planning.planner import Planner
+from pytest_ortbench.planning.providers import check_specs
+from pytest_ortbench.planning.request import PlanRequest
+from pytest_ortbench.planning.session_options import apply_session_options
+from pytest_ortbench.planning.sides import Pairing, SideSpec, pair_cases
+from pytest_ortbench.planning.stand_ins import stand_ins
+
+_PLACE = "--ort-against"
+
+_PROVIDERS = (*KINDS, *BY_NAME)
+
+
+@dataclass(slots=True)
+class Against:
+    """Plans the baseline of every request.
+
+    Attributes:
+        side: What differs.
+        planner: Makes plans for the runtimes that the options name.
+        planner_of: Makes plans for one other runtime, by its requirement.
+        root: Folder that the user's paths start at.
+        folder: Where models of a revision are written.
+        offered: Gives cases the inputs that plugins offer for them.
+    """
+
+    side: SideSpec
+    planner: Planner
+    planner_of: Callable[[str], Planner]
+    root: Path
+    folder: Path
+    offered: Callable[[Plan], Plan]
+    _revision: Revision | None = None
+    _files: dict[str, Model] = field(default_factory=dict)
+    _set_already: bool = False
+
+    def pairing(self, request: PlanRequest, plan: Plan) -> Pairing:
+        """Pair the cases of a plan with their baselines.
+
+        Args:
+            request: What the plan was made from.
+            plan: The contender's cases.
+
+        Raises:
+            UsageError: if there is no such side.
+            ModelError: if a revision's model can't be had.
+        """
+        kind, value = self.side.kind, self.side.value
+        if kind == "option":
+            known = {name for entry in plan.entries for name in _called(entry)} | {*_PROVIDERS}
+            baselines = tuple(self._with_option(entry, known) for entry in plan.entries)
+            pairing = pair_cases(plan.entries, baselines, kind)
+        elif kind == "git":
+            pairing = self._against_revision(request, plan)
+        else:
+            baselines = self._planned(request, kind, value)
+            by_name = kind == "model" and self._is_group(value)
+            stands_for = self._stand_ins(plan.entries, baselines) if by_name else {}
+            pairing = pair_cases(
+                plan.entries, baselines, kind, by_name=by_name, stand_ins=stands_for
+            )
+            asked = Asked.of(request, plan, self.root)
+            missed = by_name and kind == "model"
+            pairing = without_unasked(
+                pairing,
+                baselines,
+                lambda case: missed and asked.names(_standing(case, stands_for)),
+            )
+        return pairing
+
+    def require_any(self, pairings: Iterable[Pairing]) -> None:
+        """Refuse a side that leaves nothing to compare, however many tests there are.
+
+        Args:
+            pairings: Those of all requests.
+
+        Raises:
+            UsageError: if no case has another side.
+        """
+        found = list(pairings)
+        if not found or any(pairing.pairs or pairing.vanished for pairing in found):
+            return
+        if self._set_already:
+            raise UsageError(
+                f"{self.side.label} is what the options ask for already",
+                place=_PLACE,
+                hint="Name the value that the baseline has",
+            )
+        if self.side.kind == "git" and not self._files:
+            raise UsageError(
+                f"{self.side.label} has no model to compare: none is a file of the working tree",
+                place=_PLACE,
+                hint="Name a model file; built-in models and those of the zoo do not change",
+            )
+
+    def _is_group(self, spec: str) -> bool:
+        """Whether a specification of models stands for as many as there happen to be."""
+        path = self.root / spec
+        return path.is_dir() or (glob.has_magic(spec) and not path.exists())
+
+    def _stand_ins(
+        self, entries: Sequence[Planned], baselines: Sequence[Planned]
+    ) -> dict[str, str]:
+        """The models that the files of a folder, or of a pattern, stand against."""
+        folder = self.root / self.side.value
+        if not folder.is_dir():
+            folder = next(above for above in folder.parents if not glob.has_magic(str(above)))
+        return stand_ins(
+            (entry.case.model for entry in entries),
+            (entry.case.model for entry in baselines),
+            self.planner.place_of(folder),
+        )
+
+    def _planned(self, request: PlanRequest, kind: str, value: str) -> tuple[Planned, ...]:
+        if kind == "model":
+            request = replace(request, models=(value,))
+        elif kind == "precision":
+            request = replace(request, precisions=(value,))
+        elif kind == "provider":
+            check_specs((value,), place=_PLACE)
+            request = replace(request, providers=(value,))
+        planner = self.planner_of(value) if kind == "runtime" else self.planner
+        try:
+            plan = planner.plan(request)
+        except UsageError as error:
+            # All else was planned already, for the contender: what is wrong is what differs.
+            raise UsageError(error.message, place=_PLACE, hint=error.hint) from error
+        entries = self.offered(plan).entries
+        if kind == "precision":
+            # Beside ``native`` a plan holds the variants that a model has of its own.
+            entries = tuple(entry for entry in entries if entry.case.variant.precision == value)
+        return entries
+
+    def _with_option(self, entry: Planned, providers: Collection[str]) -> Planned:
+        """The same case with one option set: of its provider, else of the session.
+
+        An option of another provider leaves the case as it is.
+        """
+        name, _, value = self.side.value.partition("=")
+        case = entry.case
+        owner, dot, option = name.partition(".")
+        if dot and owner in providers and owner not in _called(entry):
+            return entry
+        if dot and owner in _called(entry):
+            self.planner.check_options({case.provider.alias: {option: value}}, place=_PLACE)
+            options = {**case.provider.options, option: value}
+            return replace(
+                entry, case=replace(case, provider=replace(case.provider, options=options))
+            )
+        session = apply_session_options(case.session, {name: value})
+        self._set_already = self._set_already or session == case.session
+        return replace(entry, case=replace(case, session=session))
+
+    def _against_revision(self, request: PlanRequest, plan: Plan) -> Pairing:
+        if self._revision is None:
+            self._revision = revision(self.side.value, self.root)
+        found = self._revision
+        files = _model_files(plan)
+        self._files |= files
+        earlier = {
+            str(found.extract(Path(path), self.folder)): model
+            for path, model in files.items()
+            if found.has(Path(path))
+        }
+        gone = {str(found.extract(path, self.folder)): path for path in self._gone(request, found)}
+        originals = {**{path: Path(model.path) for path, model in earlier.items()}, **gone}
+        specs = tuple(originals)
+        baselines: tuple[Planned, ...] = ()
+        if specs:
+            planned = self.planner.plan(replace(request, models=specs), earlier, originals)
+            baselines = self.offered(planned).entries
+        pairing = pair_cases(plan.entries, baselines, "git", by_name=True)
+        # Models that are gone were looked for in the folders and patterns of the request.
+        return without_unasked(
+            pairing, baselines, lambda case: case.variant.precision in request.precisions
+        )
+
+    def _gone(self, request: PlanRequest, found: Revision) -> list[Path]:
+        """Models that the request's folders and patterns held at the revision and hold no more."""
+        there = dict.fromkeys(
+            path for spec in request.models or DEFAULT_MODELS for path in self._meant(spec, found)
+        )
+        return [path for path in there if not path.exists()]
+
+    def _meant(self, spec: str, found: Revision) -> Iterator[Path]:
+        path = self.root / spec
+        if path.is_dir():
+            yield from found.models_below(path)
+        elif glob.has_magic(spec) and not path.exists():
+            folder = next(above for above in path.parents if not glob.has_magic(str(above)))
+            pattern = str(folder.resolve() / path.relative_to(folder))
+            for file in found.models_below(folder):
+                # ``*`` ends at a slash, but in ``**``, which is any number of folders.
+                anywhere = "**" in pattern
+                if fnmatch(str(file), pattern) if anywhere else file.match(pattern):
+                    yield file
+        elif not path.exists() and not spec.startswith(("zoo:", "builtin:")):
+            # A file, or a folder that git keeps no longer since all of it is gone.
+            yield from found.models_below(path)
+
+
+def _standing(case: Case, stand_ins: Mapping[str, str]) -> Case:
+    """A case of the other side under the name of the model that its file stands against."""
+    name = stand_ins.get(case.model.path, case.model.name)
+    return replace(case, model=replace(case.model, name=name))
+
+
+def _called(entry: Planned) -> tuple[str, str]:
+    """Alias and name of a case's provider."""
+    return entry.case.provider.alias, entry.case.provider.name
+
+
+def _model_files(plan: Plan) -> dict[str, Model]:
+    """The plan's models by path, without those that are no file of the user's."""
+    return {
+        entry.case.model.path: entry.case.model
+        for entry in plan.entries
+        if entry.case.model.source == "file" and entry.case.model.digest
+    }

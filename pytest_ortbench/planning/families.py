@@ -1,0 +1,169 @@
+"""Files that belong together: ``[tool.ortbench.models.NAME]`` of the project, or its catalogue.
+
+::
+
+    [tool.ortbench.models.resnet50]
+    file = "resnet50.onnx"                    # what ``native`` is; by default the reference
+    reference = "resnet50.onnx"               # what accuracy is compared with; by default the file
+    variants.qat = "resnet50_qat.onnx"
+    variants.pruned = { file = "resnet50_pruned.onnx", sqnr_floor = 12 }
+
+An entry of ``models/catalogue.toml`` takes ``reference`` and ``variants`` too, with paths that
+start at its folder.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pytest_ortbench.core.errors import UsageError, did_you_mean
+from pytest_ortbench.core.precision import PRECISIONS
+from pytest_ortbench.models.catalogue import Entry, project_catalogue
+from pytest_ortbench.runtimes.project_file import ProjectTable, project_table
+
+_KEYS = ("file", "reference", "variants")
+_VARIANT_KEYS = ("file", "sqnr_floor")
+_EXAMPLE = 'Write file = "model.onnx"'
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """A file that the user calls a variant.
+
+    Attributes:
+        spec: What stands for it: a path, or ``builtin:NAME`` and the like.
+        sqnr_floor_db: Its accuracy floor, ``None`` for the default one.
+    """
+
+    spec: str
+    sqnr_floor_db: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Family:
+    """One model with its files.
+
+    Attributes:
+        name: Of the model.
+        place: Where it is configured, for messages.
+        file: What stands for the file that is ``native``.
+        reference: What stands for the file that is right; empty for ``file``.
+        variants: Further files by name.
+        listed: Whether it is an entry of the catalogue, which is found by its name there.
+    """
+
+    name: str
+    place: str
+    file: str
+    reference: str = ""
+    variants: dict[str, Member] = field(default_factory=dict)
+    listed: bool = False
+
+
+def families(root: Path) -> dict[str, Family]:
+    """Return the models that are configured in ``root``, by name.
+
+    A table goes before an entry of the catalogue.
+
+    Raises:
+        UsageError: for a configuration that breaks a rule.
+    """
+    found = {
+        entry.name: _of_entry(entry)
+        for entry in project_catalogue(root).values()
+        if entry.variants or entry.reference
+    }
+    table = project_table(root, "models")
+    if table is not None:
+        found |= {name: _family(name, entry, table) for name, entry in table.entries.items()}
+    return found
+
+
+def _of_entry(entry: Entry) -> Family:
+    folder, place = Path(entry.place).parent, f"{entry.place} [{entry.name}]"
+    other = entry.reference if entry.reference != entry.file else ""
+    return Family(
+        name=entry.name,
+        place=place,
+        file=str(folder / entry.file) if entry.file else f"project:{entry.name}",
+        reference=_rebased(other, folder) if other else "",
+        variants={
+            name: _member(name, value, place, folder) for name, value in entry.variants.items()
+        },
+        listed=True,
+    )
+
+
+def variant_names(root: Path) -> tuple[str, ...]:
+    """Return the names of all own variants of the project's models."""
+    names = [name for family in families(root).values() for name in family.variants]
+    return tuple(dict.fromkeys(names))
+
+
+def _family(name: str, entry: object, table: ProjectTable) -> Family:
+    place = table.place(name)
+    keys = _table(entry, _KEYS, place)
+    reference = _text(keys, "reference", place)
+    file = _text(keys, "file", place) or reference
+    if not file:
+        raise UsageError("it names no file", place=place, hint=_EXAMPLE)
+    variants = keys.get("variants", {})
+    if not isinstance(variants, Mapping):
+        raise UsageError(
+            f"variants is {variants!r}", place=place, hint='Write variants.qat = "qat.onnx"'
+        )
+    folder = table.file.parent
+    return Family(
+        name=name,
+        place=place,
+        file=_rebased(file, folder),
+        reference=_rebased(reference, folder) if reference and reference != file else "",
+        variants={
+            str(key): _member(str(key), value, place, folder) for key, value in variants.items()
+        },
+    )
+
+
+def _member(name: str, value: object, place: str, folder: Path) -> Member:
+    place = f"{place} variants.{name}"
+    if name in PRECISIONS:
+        raise UsageError(
+            f"{name!r} is the name of a precision", place=place, hint="Give it another name"
+        )
+    if isinstance(value, str) and value:
+        return Member(spec=_rebased(value, folder))
+    keys = _table(value, _VARIANT_KEYS, place)
+    file = _text(keys, "file", place)
+    if not file:
+        raise UsageError("it names no file", place=place, hint=_EXAMPLE)
+    floor = keys.get("sqnr_floor")
+    if floor is not None and (
+        not isinstance(floor, int | float) or isinstance(floor, bool) or not math.isfinite(floor)
+    ):
+        raise UsageError(f"sqnr_floor is {floor!r}", place=place, hint="Write decibels, e.g. 12")
+    return Member(
+        spec=_rebased(file, folder), sqnr_floor_db=None if floor is None else float(floor)
+    )
+
+
+def _table(value: object, known: tuple[str, ...], place: str) -> Mapping[str, object]:
+    if not isinstance(value, Mapping):
+        raise UsageError(f"it is {value!r}, not a table", place=place, hint=_EXAMPLE)
+    for key in value:
+        if key not in known:
+            raise UsageError(f"unknown key {key!r}", place=place, hint=did_you_mean(key, known))
+    return value
+
+
+def _text(keys: Mapping[str, object], key: str, place: str) -> str:
+    value = keys.get(key, "")
+    if not isinstance(value, str) or (key in keys and not value.strip()):
+        raise UsageError(f"{key} is {value!r}", place=place, hint=_EXAMPLE)
+    return value
+
+
+def _rebased(spec: str, folder: Path) -> str:
+    return spec if spec.startswith(("zoo:", "builtin:")) else str(folder / spec)

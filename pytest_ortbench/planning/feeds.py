@@ -1,0 +1,308 @@
+"""Every input of a model with every size resolved, and how each size came about.
+
+One symbol has one size in all inputs. A size is taken from the first of these that knows it:
+``--ort-dims`` or the marker, the batch axis, real inputs, the catalogue or the model's own
+defaults, the graph itself (a weight that the axis is multiplied with), and the documented defaults
+of :mod:`~pytest_ortbench.planning.default_sizes`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pytest_ortbench.core.arithmetic import element_count
+from pytest_ortbench.core.case import InputSpec
+from pytest_ortbench.core.errors import UsageError, did_you_mean
+from pytest_ortbench.core.model import Model, TensorInfo, ValueHint
+from pytest_ortbench.core.outcome import Failure
+from pytest_ortbench.models.symbols import derived, evaluate, free_symbols, named_shapes
+from pytest_ortbench.models.well_known import is_past
+from pytest_ortbench.planning.batch_axis import BatchAxis, Shapes, find_batch
+from pytest_ortbench.planning.default_sizes import PAST, SEQUENCE
+from pytest_ortbench.planning.hint_values import resolve_hint
+from pytest_ortbench.planning.real_inputs import StoredInput, stored_inputs
+from pytest_ortbench.planning.refused import Refused, refusal
+from pytest_ortbench.planning.sizes import Sizes, cache_symbols, find_sizes, misfit
+
+__all__ = [
+    "Refused",
+    "Workload",
+    "batch_of",
+    "batch_symbols",
+    "resolve_inputs",
+    "symbols_of",
+    "workloads",
+]
+
+#: No array of numpy has more axes.
+_MOST_AXES = 64
+#: One drawn input larger than this is a mistake in the sizes, not a workload.
+_MOST_BYTES = 8 * 2**30
+_ITEM_BYTES = {"double": 8, "int64": 8, "uint64": 8, "float": 4, "int32": 4, "uint32": 4}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    """A named preset of sizes, for a model that does two kinds of work (``prefill``, ``decode``).
+
+    Attributes:
+        name: For ids and tables.
+        dims: Sizes by symbol, to be given to :func:`resolve_inputs` as ``dims``.
+        note: What a reader should know, empty if nothing.
+    """
+
+    name: str
+    dims: dict[str, int]
+    note: str = ""
+
+
+def symbols_of(model: Model) -> tuple[str, ...]:
+    """Return the dimensions that can be set, in order.
+
+    Unset ones are called ``<input>_dim_<axis>``; an expression (``P+S``) counts as its symbols.
+    """
+    return free_symbols(named_shapes(model.inputs))
+
+
+def batch_symbols(model: Model) -> tuple[str, ...]:
+    """Return the symbols that take the batch size; empty for a fixed batch or none."""
+    return find_batch(model.inputs, named_shapes(model.inputs)).symbols
+
+
+def batch_of(model: Model, *, batch: int | None, dims: Mapping[str, int]) -> int:
+    """Return the batch size that is really fed.
+
+    Args:
+        model: The model.
+        batch: What was asked for; ``None``: nobody asked.
+        dims: Sizes that the user set, which may name the batch symbol.
+    """
+    axis = find_batch(model.inputs, named_shapes(model.inputs))
+    named = next((dims[name] for name in axis.symbols if name in dims), None)
+    if named is not None:
+        return named
+    return axis.unasked if batch is None else batch
+
+
+def workloads(model: Model) -> tuple[Workload, ...]:
+    """Return the named presets of a model, the default first; empty for a model with one workload.
+
+    A model with a cache of keys and values has two: ``decode``, one token after 128, and
+    ``prefill``, 128 tokens. Where the model does not document that it takes an empty cache, the
+    prefill has a past of one token.
+    """
+    if model.workloads:
+        return tuple(Workload(name=name, dims=dims) for name, dims in model.workloads.items())
+    past, tokens = cache_symbols(model)
+    if not past or not tokens:
+        return ()
+    decode = {tokens: model.default_dims.get(tokens, 1), past: model.default_dims.get(past, PAST)}
+    return (
+        Workload(name="decode", dims=decode),
+        Workload(
+            name="prefill",
+            dims={tokens: SEQUENCE, past: 1},
+            note="a past of one token: the model does not say that it takes an empty one",
+        ),
+    )
+
+
+def resolve_inputs(
+    model: Model, *, batch: int | None, dims: Mapping[str, int], inputs_path: Path | None = None
+) -> tuple[InputSpec, ...]:
+    """Give every input of a model its sizes and a complete value hint.
+
+    Args:
+        model: The model.
+        batch: Size of the batch axis; ``None``: nobody asked for one, so that whatever the model
+            fixes is right.
+        dims: Sizes that the user set, by symbol.
+        inputs_path: Real inputs, see :func:`~pytest_ortbench.planning.real_inputs.stored_inputs`.
+
+    Returns:
+        One entry an input, in the model's order.
+
+    Raises:
+        UsageError: for a name in ``dims`` that the model does not have, and for real inputs that
+            don't fit it.
+        Refused: for sizes that this model can't have: another batch than the one it fixes, a
+            tensor of size zero, an input that would not fit into memory.
+    """
+    shapes = named_shapes(model.inputs)
+    _check_names(model, dims, shapes)
+    axis = find_batch(model.inputs, shapes)
+    stored = {} if inputs_path is None else stored_inputs(model, inputs_path)
+    sizes = find_sizes(model, axis, batch_of(model, batch=batch, dims=dims), dims, stored)
+    if batch is not None and not axis.symbols:
+        _check_fixed_batch(model, axis, batch, shapes)
+    specs = tuple(
+        _spec(info, shape, sizes, stored.get(info.name))
+        for info, shape in zip(model.inputs, shapes, strict=True)
+    )
+    _check_work(model, specs)
+    return specs
+
+
+def _check_work(model: Model, specs: Sequence[InputSpec]) -> None:
+    """Refuse a model that is declared to give nothing, because of an input that holds nothing.
+
+    An empty input is no reason by itself: it may only lend its type, or say "all axes". Where the
+    model does not declare what it gives, the first run tells.
+    """
+    empty = next((spec for spec in specs if 0 in spec.shape and not is_past(spec.name)), None)
+    if empty is None or not all(
+        info.shape is not None and 0 in info.shape for info in model.outputs
+    ):
+        return
+    raise refusal(
+        f"axis {empty.shape.index(0)} of input {empty.name!r} has size 0 (fixed in the model), and "
+        "every output is empty: there is nothing to compute, so nothing is timed",
+        hint="Give it a size, or real inputs with --ort-inputs",
+    )
+
+
+def _check_names(model: Model, dims: Mapping[str, int], shapes: Shapes) -> None:
+    known = free_symbols(shapes)
+    for name in dims:
+        if name not in known:
+            raise UsageError(
+                f"model {model.name!r} has no dimension {name!r}",
+                place="--ort-dims",
+                hint=did_you_mean(name, known) if known else "All its sizes are fixed by the model",
+            )
+
+
+def _check_fixed_batch(model: Model, axis: BatchAxis, batch: int, shapes: Shapes) -> None:
+    if axis.fixed is None:
+        if batch != 1:
+            raise refusal(
+                f"batch {batch} was asked, and model {model.name!r} has no batch axis",
+                hint="Measure it at batch 1",
+            )
+        return
+    if batch == axis.fixed:
+        return
+    # A first axis other than 1 is a batch for sure only where a consumer reads it as one, or where
+    # images stand behind it.
+    image = any(shape is not None and len(shape) in (4, 5) for shape in shapes)
+    if batch != 1 or axis.certain or image:
+        raise refusal(
+            f"batch {batch} was asked, and {axis.where} is fixed to {axis.fixed} in the model",
+            hint=f"Use --ort-batch-sizes={axis.fixed}, or export it with a dynamic batch",
+        )
+
+
+def _spec(
+    info: TensorInfo,
+    shape: tuple[int | str, ...] | None,
+    sizes: Sizes,
+    stored: StoredInput | None,
+) -> InputSpec:
+    hint = info.hint or ValueHint(kind="normal")
+    if stored is not None:
+        _check_derived(info, shape, stored, sizes)
+        return InputSpec(
+            name=info.name,
+            type=info.type,
+            shape=stored.shape or (),
+            hint=hint,
+            path=str(stored.path.absolute()),
+            member=stored.member,
+            resolved=_taken(shape, stored, sizes) or (f"shape of {stored.path.name}",),
+        )
+    if shape is None:
+        if "map(" in info.type:
+            return InputSpec(name=info.name, type=info.type, shape=(), hint=hint)
+        raise refusal(
+            f"the model does not say how many axes input {info.name!r} has",
+            hint="Give real inputs with --ort-inputs",
+        )
+    fed, resolved = _resolved_shape(info, shape, sizes)
+    _check_size(info, shape, fed, sizes)
+    values = resolve_hint(info, hint, fed, sizes.values)
+    if isinstance(values, Failure):
+        raise Refused(values)
+    return InputSpec(name=info.name, type=info.type, shape=fed, hint=values, resolved=resolved)
+
+
+def _resolved_shape(
+    info: TensorInfo, shape: tuple[int | str, ...], sizes: Sizes
+) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    fed: list[int] = []
+    resolved: dict[str, None] = {}
+    for size in shape:
+        if isinstance(size, int):
+            fed.append(size)
+            continue
+        try:
+            value = evaluate(size, sizes.values)
+        except (ArithmeticError, KeyError) as error:
+            raise refusal(
+                f"the size {size!r} of input {info.name!r} can't be computed ({error})",
+                hint="Set its symbols with --ort-dims",
+            ) from None
+        fed.append(value)
+        how = sizes.how.get(size) or "computed"
+        resolved[f"{size}={value} ({how})"] = None
+    return tuple(fed), tuple(resolved)
+
+
+def _taken(
+    shape: tuple[int | str, ...] | None, stored: StoredInput, sizes: Sizes
+) -> tuple[str, ...]:
+    """How the symbols of an input got their sizes that is fed what a file holds."""
+    fed = stored.shape or ()
+    if shape is None or len(shape) != len(fed):
+        return ()
+    return tuple(
+        f"{symbol}={size} ({sizes.how.get(symbol) or 'computed'})"
+        for symbol, size in dict(zip(shape, fed, strict=True)).items()
+        if isinstance(symbol, str)
+    )
+
+
+def _check_derived(
+    info: TensorInfo,
+    shape: tuple[int | str, ...] | None,
+    stored: StoredInput,
+    sizes: Sizes,
+) -> None:
+    """Expressions must come out as the stored shape says."""
+    fed = stored.shape or ()
+    for axis, size in enumerate(shape or ()):
+        if not isinstance(size, str) or derived(size, set(sizes.values)) is None:
+            continue
+        value = evaluate(size, sizes.values)
+        if axis < len(fed) and fed[axis] != value:
+            raise misfit(info, stored, f"{size} is {value}")
+
+
+def _check_size(
+    info: TensorInfo, shape: tuple[int | str, ...], fed: tuple[int, ...], sizes: Sizes
+) -> None:
+    if len(fed) > _MOST_AXES:
+        raise refusal(
+            f"input {info.name!r} has {len(fed)} axes, and no array has more than {_MOST_AXES}"
+        )
+    for axis, size in enumerate(fed):
+        symbol = shape[axis]
+        how = "" if isinstance(symbol, int) else sizes.how.get(symbol, "computed")
+        if size < 0:
+            raise refusal(f"{symbol} of input {info.name!r} comes out as {size}, below zero")
+        if size == 0 and how and not is_past(info.name):
+            raise refusal(
+                f"axis {axis} of input {info.name!r} has size 0 ({how}): there is nothing to "
+                "compute, so nothing is timed",
+                hint="Give it a size, or real inputs with --ort-inputs",
+            )
+    element = info.type.rsplit("(", 1)[-1].rstrip(")")
+    count = element_count(fed)
+    total = None if count is None else count * _ITEM_BYTES.get(element, 2)
+    if total is None or total > _MOST_BYTES:
+        amount = "more memory than can be counted" if total is None else f"{total / 2**30:.1f} GiB"
+        raise refusal(
+            f"input {info.name!r} of shape {list(fed)} would take {amount}",
+            hint="Set smaller sizes with --ort-dims",
+        )

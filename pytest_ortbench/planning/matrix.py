@@ -1,0 +1,371 @@
+"""Models × targets × precisions × batch sizes × dimensions × knobs → cases.
+
+Nothing runs here: the plan is the same for a dry run and a real one. A combination that can't run
+as it was asked stays in the plan with its refusal, so that it becomes a row like any other.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from pytest_ortbench.core.case import Case, InputSpec, Provider, Runtime, SessionConfig
+from pytest_ortbench.core.graph_capture import captures_graph
+from pytest_ortbench.core.model import Model, Variant
+from pytest_ortbench.core.outcome import Failure
+from pytest_ortbench.core.recipe import BASES, Conversion, Recipe
+from pytest_ortbench.core.run import Skip
+from pytest_ortbench.planning.dimensions import check_dims
+from pytest_ortbench.planning.feeding import Feeding, feed_of
+from pytest_ortbench.planning.feeds import (
+    Workload,
+    batch_of,
+    batch_symbols,
+    symbols_of,
+    workloads,
+)
+from pytest_ortbench.planning.file_contents import with_contents
+from pytest_ortbench.planning.provider_options import (
+    check_allowed,
+    refuse_capture,
+    refuse_session,
+    with_options,
+)
+from pytest_ortbench.planning.recipes import shipped
+from pytest_ortbench.planning.request import PlanRequest
+from pytest_ortbench.planning.session_options import apply_session_options, with_spinning
+from pytest_ortbench.planning.stage_files import with_stages
+from pytest_ortbench.planning.unreadable import UnreadableModel
+from pytest_ortbench.planning.variants import (
+    OwnVariant,
+    PlannedVariant,
+    fed_to,
+    own_variant,
+    variant_of,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """One runtime and the providers to measure in it.
+
+    Attributes:
+        runtime: Where.
+        providers: On what.
+        refusal: Why nothing can be measured there; ``None`` if it can be started.
+    """
+
+    runtime: Runtime
+    providers: tuple[Provider, ...]
+    refusal: Failure | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """One case of a plan.
+
+    Attributes:
+        case: What is measured.
+        refusal: Why it can't be, known without running anything; ``None`` for one that runs.
+        conversion: What makes the file of its variant; ``None`` where the file is there.
+        feeding: How it can be fed something else; ``None`` for a case that nothing can be fed to.
+    """
+
+    case: Case
+    refusal: Failure | None = None
+    conversion: Conversion | None = None
+    feeding: Feeding | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """All cases of one matrix, and what was left out."""
+
+    entries: tuple[Planned, ...]
+    skips: tuple[Skip, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Point:
+    """One combination of the axes that do not depend on model or provider."""
+
+    batch: int | None
+    io: str
+    session: SessionConfig
+    knobs: dict[str, str]
+    concurrency: int
+    sessions: int
+    call: str
+
+
+def build_plan(
+    request: PlanRequest,
+    models: Sequence[Model | UnreadableModel],
+    targets: Sequence[Target],
+    skips: Iterable[Skip] = (),
+    *,
+    recipes: Mapping[str, Recipe] | None = None,
+    own: Mapping[str, Sequence[OwnVariant]] | None = None,
+) -> Plan:
+    """Build the matrix.
+
+    Args:
+        request: The axes.
+        models: Models as resolved, unreadable ones among them.
+        targets: Runtimes with their providers.
+        skips: What was already left out (providers under ``all``).
+        recipes: Precisions that can be made, by name; ``None`` for those that ship.
+        own: Variants of the user's, by the name of their model.
+
+    Raises:
+        UsageError: for a dimension that no model has, a batch of size 0, or a session option that
+            does not exist.
+    """
+    readable = [model for model in models if isinstance(model, Model)]
+    check_dims(request.dims, readable)
+    check_dims(request.sampling.soak_dims, readable, place="--ort-soak-dims")
+    points = list(_points(request))
+    check_allowed(
+        [provider for target in targets for provider in target.providers],
+        [point.session for point in points],
+    )
+    makers = _Makers(recipes=_shipped() if recipes is None else recipes, own=own or {})
+    left_out = [*skips, *makers.absent(readable, request.precisions)]
+    entries: list[Planned] = []
+    for model in models:
+        if isinstance(model, UnreadableModel):
+            entries += _unreadable(model, targets, request)
+        else:
+            entries += _cases_of(model, request, targets, points, makers)
+    # A batch size that is set as a dimension makes the values of the batch axis one case.
+    entries = list({planned.case.key: planned for planned in entries}.values())
+    return Plan(entries=tuple(entries), skips=tuple(left_out))
+
+
+def with_inputs(planned: Planned, path: Path) -> Planned:
+    """Return the case fed from the file or folder at ``path`` instead.
+
+    That may lift the refusal of other inputs, and no other one: not that of a runtime that can't
+    be had, nor that of a file that can't be made.
+    """
+    feeding = planned.feeding
+    if feeding is None or feeding.refusal is not None:
+        return planned
+    feed = feeding.from_files(planned.case, path)
+    if isinstance(feed, Failure):
+        return replace(planned, refusal=feed)
+    case = with_contents(replace(planned.case, inputs=feed))
+    return replace(planned, case=case, refusal=None)
+
+
+def _points(request: PlanRequest) -> Iterator[_Point]:
+    base = apply_session_options(
+        SessionConfig(custom_ops=request.custom_ops), request.session_options
+    )
+    batches: tuple[int | None, ...] = request.batch_sizes or (None,)
+    threads: tuple[int | None, ...] = request.threads or (None,)
+    levels: tuple[str | None, ...] = request.graph_opts or (None,)
+    callers: tuple[int | None, ...] = request.concurrency or (None,)
+    sessions: tuple[int | None, ...] = request.sessions or (None,)
+    spinning: tuple[str | None, ...] = request.spinning or (None,)
+    for batch, thread, level, concurrent, several, spin, call, io in itertools.product(
+        batches,
+        threads,
+        levels,
+        callers,
+        sessions,
+        spinning,
+        request.calls,
+        request.io,
+    ):
+        session, knobs = base, {}
+        if thread is not None:
+            session = replace(session, intra_op_num_threads=thread)
+            knobs["threads"] = str(thread)
+        if level is not None:
+            session = replace(session, graph_optimization_level=level)
+            knobs["opt"] = level
+        if concurrent is not None:
+            knobs["concurrency"] = str(concurrent)
+        if several is not None:
+            knobs["sessions"] = str(several)
+        if spin is not None:
+            session = with_spinning(session, spin)
+            knobs["spin"] = spin
+        if call != "sync":
+            knobs["call"] = call
+        if io != "end-to-end":
+            knobs["io"] = io
+        yield _Point(
+            batch=batch,
+            io=io,
+            session=session,
+            knobs=knobs,
+            concurrency=concurrent or 1,
+            sessions=several or 1,
+            call=call,
+        )
+
+
+def _cases_of(
+    model: Model,
+    request: PlanRequest,
+    targets: Sequence[Target],
+    points: Sequence[_Point],
+    makers: _Makers,
+) -> Iterator[Planned]:
+    symbols = symbols_of(model)
+    axes = {name: values for name, values in request.dims.items() if name in symbols}
+    named = [dict(zip(axes, sizes, strict=True)) for sizes in itertools.product(*axes.values())]
+    batch_axis = batch_symbols(model)
+    shapes = [(dims, presets) for dims in named for presets in _workloads(model, dims)]
+    # Inputs depend on sizes only, so that every provider and precision is fed the same.
+    feeds: dict[str, tuple[InputSpec, ...] | Failure] = {}
+    for made, target in itertools.product(makers.variants(model, request), targets):
+        for asked, (dims, preset), point in itertools.product(target.providers, shapes, points):
+            sizes = {**dims, **(preset.dims if preset is not None else {})}
+            feed_key = repr((point.batch, sizes))
+            if feed_key not in feeds:
+                feeds[feed_key] = feed_of(model, point.batch, sizes, request.inputs)
+            feed = feeds[feed_key]
+            if not isinstance(feed, Failure):
+                feed = fed_to(made, feed, makers.recipes)
+            batch = batch_of(model, batch=point.batch, dims=dims)
+            knobs = {"workload": preset.name} if preset is not None else {}
+            provider = _with_options(asked, request)
+            if captures_graph(provider):
+                knobs["graph"] = "captured"
+            case = Case(
+                model=model,
+                variant=made.variant,
+                provider=provider,
+                runtime=target.runtime,
+                session=point.session,
+                batch=batch,
+                # A size of the batch axis stands in the id as the batch, however it was set.
+                dims={
+                    name: size
+                    for name, size in dims.items()
+                    if name not in batch_axis or size != batch
+                },
+                knobs={**knobs, **point.knobs},
+                inputs=() if isinstance(feed, Failure) else feed,
+                concurrency=point.concurrency,
+                sessions=point.sessions,
+                call=point.call,
+                io=point.io,
+                sampling=request.sampling,
+                seed=request.seed,
+                dataset=request.dataset,
+            )
+            case = with_contents(with_stages(case, request.stages))
+            standing = (
+                target.refusal
+                or made.refusal
+                or refuse_capture(provider, point.io, case.callers)
+                or refuse_session(provider, point.session)
+            )
+            yield Planned(
+                case=case,
+                refusal=standing or (feed if isinstance(feed, Failure) else None),
+                conversion=made.conversion,
+                feeding=Feeding(
+                    sizes=sizes,
+                    batch=point.batch,
+                    made=made,
+                    recipes=makers.recipes,
+                    refusal=standing,
+                ),
+            )
+
+
+def _workloads(model: Model, dims: Mapping[str, int]) -> list[Workload | None]:
+    """The presets of a model that does two kinds of work, unless the user sets their sizes."""
+    presets = workloads(model)
+    if not presets or any(name in preset.dims for preset in presets for name in dims):
+        return [None]
+    return list(presets)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Makers:
+    """What stands for a model at each precision."""
+
+    recipes: Mapping[str, Recipe]
+    own: Mapping[str, Sequence[OwnVariant]]
+
+    def variants(self, model: Model, request: PlanRequest) -> list[PlannedVariant]:
+        """The variants of a model in the order asked; its own ones too if none is named."""
+        own = {variant.name: variant for variant in self.own.get(model.name, ())}
+        names = list(request.precisions)
+        if request.precisions == ("native",):
+            names += own
+        made = any(name not in own and name != "native" for name in names)
+        drawn_for = _usual_inputs(model, request) if made else ()
+        return [
+            own_variant(own[name], model)
+            if name in own
+            else variant_of(
+                model,
+                name,
+                self.recipes,
+                drawn_for=drawn_for,
+                inputs=request.inputs,
+                seed=request.seed,
+                custom_ops=request.custom_ops,
+            )
+            for name in names
+            if name in own or name == "native" or name in self.recipes
+        ]
+
+    def absent(self, models: Sequence[Model], names: Sequence[str]) -> Iterator[Skip]:
+        """Own variants that were named and that some model does not have."""
+        variants = {variant.name for group in self.own.values() for variant in group}
+        for name in names:
+            if name in self.recipes or name not in variants:
+                continue
+            for model in models:
+                if name not in {variant.name for variant in self.own.get(model.name, ())}:
+                    yield Skip(
+                        what=f"{model.name} × {name}", reason="the model has no such variant"
+                    )
+
+
+def _usual_inputs(model: Model, request: PlanRequest) -> tuple[InputSpec, ...]:
+    """Inputs of the usual size, drawn: one file calibrated on them serves all sizes of the plan."""
+    for batch in (None, *request.batch_sizes):
+        feed = feed_of(model, batch, {}, None)
+        if not isinstance(feed, Failure):
+            return feed
+    return ()
+
+
+def _shipped() -> dict[str, Recipe]:
+    return {base: shipped(base) for base in BASES}
+
+
+def _with_options(provider: Provider, request: PlanRequest) -> Provider:
+    extra = {
+        **request.provider_options.get(provider.alias, {}),
+        **request.provider_options.get(provider.name, {}),
+    }
+    return with_options(provider, extra) if extra else provider
+
+
+def _unreadable(
+    model: UnreadableModel, targets: Sequence[Target], request: PlanRequest
+) -> Iterator[Planned]:
+    failure = Failure(kind="error", phase="inputs", message=model.message)
+    for target in targets:
+        for provider, precision in itertools.product(target.providers, request.precisions):
+            case = Case(
+                model=model.stand_in,
+                variant=Variant(precision=precision, path=model.path, digest="", size_bytes=0),
+                provider=provider,
+                runtime=target.runtime,
+                batch=next(iter(request.batch_sizes), 1),
+                sampling=request.sampling,
+            )
+            yield Planned(case=case, refusal=failure)

@@ -1,0 +1,282 @@
+"""A case of a stored run, planned again: what runs comes from here, never from the document.
+
+A run document is data. Of a stored case only names, numbers and choices out of fixed sets are
+used; commands, libraries, options that may hold paths, and files come from the project's
+configuration and the command line. What the stored case needs and nobody gives here is refused.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath, PureWindowsPath
+
+from pytest_ortbench.core.case import Case
+from pytest_ortbench.core.errors import UsageError
+from pytest_ortbench.planning.matrix import Plan, Planned
+from pytest_ortbench.planning.request import PlanRequest
+from pytest_ortbench.planning.session_options import GRAPH_LEVELS, SPINNING
+
+#: The label of the interpreter that runs the command.
+_CURRENT = "current"
+#: A plug-in may have a name that nobody here has heard of, but no other characters.
+_PROVIDER = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """What the command line gives for what no document is trusted with.
+
+    Attributes:
+        model: A model specification; empty where the project has the file.
+        runtime: A runtime specification; empty where the project configures the stored one.
+        inputs: Real inputs.
+        session_options: Session options and config entries.
+        provider_options: Provider options by alias.
+        custom_ops: Libraries of custom operators.
+    """
+
+    model: str = ""
+    runtime: str = ""
+    inputs: Path | None = None
+    session_options: Mapping[str, str] = field(default_factory=dict)
+    provider_options: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    custom_ops: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedAgain:
+    """A case of this project's own, as the stored one was.
+
+    Attributes:
+        planned: What runs.
+        notes: Where it differs from what was stored.
+    """
+
+    planned: Planned
+    notes: tuple[str, ...] = ()
+
+
+def runtime_of(stored: Case, given: Given, configured: Collection[str]) -> str:
+    """Return the specification of the runtime that stands for the stored one.
+
+    Args:
+        stored: The stored case.
+        given: What the command line gives.
+        configured: Names of the runtimes that the project configures.
+
+    Raises:
+        UsageError: if the project has none of that name and none was given.
+    """
+    if given.runtime:
+        return given.runtime
+    runtime = stored.runtime
+    if runtime.label == _CURRENT:
+        needed = []
+        if len(runtime.command) > 1:  # one word is the interpreter's path of back then
+            needed.append(f"the command {shlex.join(runtime.command)!r} to start Python")
+        if runtime.environment:
+            needed.append(f"the environment variables {_listed(tuple(runtime.environment))}")
+        if needed:
+            raise _refused(stored, [(" and ".join(needed), "--runtimes=NAME")])
+        return _CURRENT
+    if runtime.label in configured:
+        return runtime.label
+    what = f"the runtime {runtime.label!r}, which this project does not configure"
+    raise _refused(stored, [(what, "--runtimes=SPEC")])
+
+
+def request_of(
+    stored: Case, given: Given, root: Path, catalogue: Collection[str] = ()
+) -> PlanRequest:
+    """Return what to plan so that the stored case comes out.
+
+    Args:
+        stored: The stored case.
+        given: What the command line gives.
+        root: The project's folder; model files are looked for below it only.
+        catalogue: Names of the models in the project's catalogue.
+
+    Raises:
+        UsageError: if a choice is not known, or the model can't be told from what is here.
+    """
+    session, knobs = stored.session, stored.knobs
+    settings: dict[str, str] = {}
+    for name in ("inter_op_num_threads", "enable_mem_pattern", "enable_cpu_mem_arena"):
+        value = getattr(session, name)
+        if value is not None:
+            settings[name] = str(int(value))
+    if session.execution_mode != "sequential":
+        settings["execution_mode"] = session.execution_mode
+    level, threads = session.graph_optimization_level, session.intra_op_num_threads
+    if "opt" not in knobs and level != "all":
+        settings["graph_optimization_level"] = level
+    if "threads" not in knobs and threads is not None:
+        settings["intra_op_num_threads"] = str(threads)
+    for value, known in (
+        (level, GRAPH_LEVELS),
+        (stored.call, ("sync", "async")),
+        (stored.io, ("end-to-end", "device")),
+        (knobs.get("spin", "on"), ("on", "off")),
+    ):
+        if value not in known:
+            raise UsageError(
+                f"{value!r} is none of {', '.join(known)}",
+                place=stored.case_id,
+                hint="The document was changed by hand or by another program",
+            )
+    if not _PROVIDER.fullmatch(stored.provider.alias):
+        raise UsageError(
+            f"{stored.provider.alias!r} is no name of an execution provider",
+            place=stored.case_id,
+            hint="The document was changed by hand or by another program",
+        )
+    return PlanRequest(
+        models=(given.model or _model_spec(stored, root, catalogue),),
+        providers=(stored.provider.label,),
+        precisions=(stored.variant.precision,),
+        # A batch of 1 may be that of a model whose first size is fixed and is no batch.
+        batch_sizes=() if stored.batch == 1 else (stored.batch,),
+        dims={name: (size,) for name, size in stored.dims.items()},
+        threads=(threads,) if "threads" in knobs and threads is not None else (),
+        graph_opts=(level,) if "opt" in knobs else (),
+        concurrency=(stored.concurrency,) if "concurrency" in knobs else (),
+        sessions=(stored.sessions,) if "sessions" in knobs else (),
+        calls=(stored.call,),
+        spinning=(knobs["spin"],) if "spin" in knobs else (),
+        io=(stored.io,),
+        inputs=given.inputs,
+        session_options={**settings, **given.session_options},
+        provider_options={alias: dict(pairs) for alias, pairs in given.provider_options.items()},
+        custom_ops=given.custom_ops,
+        seed=stored.seed,
+    )
+
+
+def choose(stored: Case, plan: Plan, given: Given) -> PlannedAgain:
+    """Return the case of a plan that is the stored one.
+
+    Raises:
+        UsageError: if none is, or the stored one needs what nobody gives here.
+    """
+    alike = [
+        entry
+        for entry in plan.entries
+        if _without_model(entry.case) == _without_model(stored)
+        # Options that were not given may be what such a knob came from: that is said below.
+        or (_without_model(entry.case) <= _without_model(stored) and len(plan.entries) == 1)
+    ]
+    if not alike:
+        names = ", ".join(entry.case.case_id for entry in plan.entries)
+        reasons = "; ".join(f"{skip.what}: {skip.reason}" for skip in plan.skips)
+        raise UsageError(
+            f"{stored.case_id} is no case here: planned from this project it is "
+            f"{names or reasons or 'none'}",
+            hint="Name the model instead, with the options that make the case",
+        )
+    planned = alike[0]
+    missing = list(_missing(stored, planned.case))
+    if missing:
+        raise _refused(stored, missing)
+    here = planned.case.model.digest
+    if here and here != stored.model.digest and not given.model:
+        raise UsageError(
+            f"{planned.case.model.path} is another file than the one that was measured: SHA-256 "
+            f"{here[:12]}…, and the run says {stored.model.digest[:12]!r}…",
+            place=stored.case_id,
+            hint="Name the file that is meant: --model=FILE",
+        )
+    return PlannedAgain(planned=planned, notes=tuple(_differences(stored, planned.case)))
+
+
+def _model_spec(stored: Case, root: Path, catalogue: Collection[str]) -> str:
+    """What the planner calls the model: a name of a catalogue, or a file below ``root``.
+
+    A stored path is a description. It is looked for in the project, by its end, and whether that
+    file is the one that was measured is told by its digest.
+    """
+    kind, colon, name = stored.model.source.partition(":")
+    if colon and kind in ("builtin", "zoo") and name != "all":
+        return stored.model.source
+    if colon and kind == "project" and name in catalogue:
+        return name
+    if not colon and stored.model.name in catalogue:
+        return stored.model.name
+    path = stored.model.path
+    parts = (PureWindowsPath if "\\" in path else PurePosixPath)(path).parts
+    for start in range(len(parts)):
+        rest = parts[start:]
+        # Nothing that leads out of the project: no root, no drive, no folder above.
+        if any(part == ".." or set(part) & set("/\\:\0") for part in rest):
+            continue
+        candidate = root.joinpath(*rest)
+        if candidate.is_file():
+            return str(candidate)
+    raise UsageError(
+        f"the model of {stored.case_id} is not in this folder: the run has it from {path!r}",
+        hint="Name the file: --model=FILE",
+    )
+
+
+def _without_model(case: Case) -> set[str]:
+    """The parts of a case's id behind the model's name, which depends on where the file lies."""
+    return {
+        f"precision {case.variant.precision}",
+        f"provider {case.provider.label}",
+        f"batch {case.batch}",
+        *(f"{name}:{size}" for name, size in case.dims.items()),
+        *(f"{name}:{value}" for name, value in case.knobs.items()),
+    }
+
+
+def _missing(stored: Case, planned: Case) -> Iterator[tuple[str, str]]:
+    """What the stored case had and this one lacks, and the option that gives it."""
+    if stored.session.custom_ops and not planned.session.custom_ops:
+        yield f"custom operators ({_listed(stored.session.custom_ops)})", "--custom-ops=PATH"
+    for key, value in stored.session.entries.items():
+        if key not in planned.session.entries and key != SPINNING:
+            yield f"the session option {key!r}", f"--session-option={f'{key}={value}'!r}"
+    for key, value in stored.provider.options.items():
+        if key not in planned.provider.options:
+            alias = planned.provider.alias
+            option = f"{alias}.{key}={value}"
+            yield f"the option {key!r} of {alias}", f"--provider-option={option!r}"
+    if stored.provider.library and not planned.provider.library:
+        table = f"library in [tool.ortbench.plugins.{planned.provider.alias}]"
+        yield f"a library of the provider ({stored.provider.library!r})", table
+    fed = [spec.path for spec in stored.inputs if spec.path]
+    if fed and not any(spec.path for spec in planned.inputs):
+        yield f"inputs from files ({_listed(tuple(dict.fromkeys(fed)))})", "--inputs=PATH"
+
+
+def _differences(stored: Case, planned: Case) -> Iterator[str]:
+    """Where what runs is another thing than what was measured."""
+    if planned.model.digest and planned.model.digest != stored.model.digest:
+        yield (
+            f"{planned.model.path} is another file than the one that was measured: SHA-256 "
+            f"{planned.model.digest[:12]}…, and the run says {stored.model.digest[:12]!r}…"
+        )
+    groups: tuple[tuple[str, Callable[[Case], Mapping[str, str]]], ...] = (
+        ("session option", lambda case: case.session.entries),
+        (f"option of {planned.provider.alias}", lambda case: case.provider.options),
+    )
+    for what, values_of in groups:
+        before, now = values_of(stored), values_of(planned)
+        for key, value in now.items():
+            if before.get(key) != value:
+                yield f"the {what} {key}={value!r} here was {before.get(key, 'unset')!r} in the run"
+
+
+def _refused(stored: Case, missing: list[tuple[str, str]]) -> UsageError:
+    needs = ", ".join(what for what, _ in missing)
+    return UsageError(
+        f"{stored.case_id} was measured with {needs}; a run document is data, so nothing of it is "
+        "started or loaded",
+        hint=f"Give what is meant: {' '.join(option for _, option in missing)}",
+    )
+
+
+def _listed(paths: tuple[str, ...]) -> str:
+    return ", ".join(map(repr, paths))

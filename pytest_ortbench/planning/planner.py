@@ -1,0 +1,169 @@
+"""From a request to its plan: models are resolved, runtimes asked what they have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from pytest_ortbench.core.case import Runtime
+from pytest_ortbench.core.errors import UsageError
+from pytest_ortbench.core.ids import model_part
+from pytest_ortbench.core.model import Model
+from pytest_ortbench.core.outcome import Failure
+from pytest_ortbench.core.run import Skip
+from pytest_ortbench.launch.launcher import Launcher
+from pytest_ortbench.models.cache import cache_folder
+from pytest_ortbench.models.catalogue import project_catalogue
+from pytest_ortbench.models.naming import Naming
+from pytest_ortbench.models.resolve import shipped_names
+from pytest_ortbench.planning.candidates import Candidates
+from pytest_ortbench.planning.described import described
+from pytest_ortbench.planning.earlier_models import named_alike
+from pytest_ortbench.planning.families import families
+from pytest_ortbench.planning.family_models import Resolved, resolve
+from pytest_ortbench.planning.matrix import Plan, Target, build_plan
+from pytest_ortbench.planning.recipes import check_precisions, recipes
+from pytest_ortbench.planning.request import PlanRequest
+from pytest_ortbench.planning.unreadable import UnreadableModel
+from pytest_ortbench.runtimes.plugin_config import configured_plugins
+
+
+class Planner:
+    """Makes plans; what it learns about models and runtimes is shared by all plans of a run.
+
+    Args:
+        launcher: Asks the runtimes.
+        root: Folder that paths of models start at.
+        named_from: Folder that names of models start at; by default ``root``.
+        runtimes: Where to measure.
+        notify: Told what is fetched.
+        failures: Why some of the runtimes can't be started, by label: their cases are refused.
+        candidates: Decides on providers; by default with the plug-ins that the project in ``root``
+            has configured, remembering what it tried in the user's cache.
+    """
+
+    def __init__(
+        self,
+        launcher: Launcher,
+        root: Path,
+        *,
+        runtimes: Sequence[Runtime],
+        notify: Callable[[str], None],
+        failures: Mapping[str, Failure] | None = None,
+        candidates: Candidates | None = None,
+        named_from: Path | None = None,
+    ) -> None:
+        self._launcher = launcher
+        self._root = root
+        self._candidates = candidates or Candidates.remembering(
+            launcher, cache_folder(), configured_plugins(root)
+        )
+        self._runtimes = tuple(self._candidates.equip(runtime) for runtime in runtimes)
+        self._notify = notify
+        self._failures = failures or {}
+        self._custom_ops: tuple[str, ...] = ()
+        self._models: dict[tuple[str, ...], Resolved] = {}
+        self._paths: dict[str, str] = {}
+        self._recipes = recipes(root)
+        self._families = families(root)
+        self._naming = Naming(
+            root=named_from or root,
+            taken={*shipped_names(), *project_catalogue(root), *self._families},
+        )
+        self._targets: dict[tuple[str, ...], tuple[list[Target], list[Skip]]] = {}
+
+    def plan(
+        self,
+        request: PlanRequest,
+        later: Mapping[str, Model] | None = None,
+        originals: Mapping[str, Path] | None = None,
+    ) -> Plan:
+        """Build the plan of ``request``.
+
+        Args:
+            request: The axes.
+            later: What earlier states of files became, by their paths: these bear the names of
+                those, and are fed as they are.
+            originals: Files that copies stand for, by the path of the copy.
+
+        Raises:
+            UsageError: if a specification or a provider option can't be understood.
+        """
+        self._candidates.check(request.provider_options)
+        self._custom_ops = request.custom_ops
+        resolved = self._resolve(request.models, originals or {})
+        targets, skips = self._expand(request.providers)
+        check_precisions(
+            request.precisions,
+            place="the precisions asked for",
+            known=self._recipes,
+            variants=tuple(name for f in self._families.values() for name in f.variants),
+        )
+        return build_plan(
+            request,
+            named_alike(resolved.models, later or {}),
+            targets,
+            skips,
+            recipes=self._recipes,
+            own=resolved.own,
+        )
+
+    def place_of(self, path: Path) -> str:
+        """Return where a file or folder lies, as the places of models say it."""
+        return self._naming.place_of(path)
+
+    def check_options(self, options: Mapping[str, Mapping[str, str]], *, place: str) -> None:
+        """Check provider options by alias.
+
+        Raises:
+            UsageError: for an option that the provider doesn't document.
+        """
+        self._candidates.check(options, place=place)
+
+    def _resolve(self, specs: tuple[str, ...], originals: Mapping[str, Path]) -> Resolved:
+        if specs not in self._models:
+            resolved = resolve(
+                specs,
+                self._families,
+                root=self._root,
+                notify=self._notify,
+                naming=replace(self._naming, originals=originals),
+                describe=self._describe,
+            )
+            for model in resolved.models:
+                self._refuse_namesake(model)
+            self._models[specs] = resolved
+        return self._models[specs]
+
+    def _refuse_namesake(self, model: Model | UnreadableModel) -> None:
+        """Refuse a model that is called as another one: only names of the configuration can be."""
+        spelling = model_part(model.name)
+        other = self._paths.setdefault(spelling, model.path)
+        if other != model.path:
+            raise UsageError(
+                f"{other} and {model.path} are both called {model.name!r}",
+                place="the models asked for",
+                hint="Give one of them another name in the catalogue or the configuration",
+            )
+
+    def _describe(self, model: Model) -> Model:
+        return described(model, self._launcher, self._custom_ops)
+
+    def _expand(self, specs: tuple[str, ...]) -> tuple[list[Target], list[Skip]]:
+        if specs not in self._targets:
+            targets: list[Target] = []
+            skips: list[Skip] = []
+            for runtime in self._runtimes:
+                failure = self._failures.get(runtime.label)
+                ask = self._candidates.providers if failure is None else self._candidates.stand_in
+                providers, left_out = ask(runtime, specs)
+                target = Target(runtime=runtime, providers=tuple(providers), refusal=failure)
+                targets.append(target)
+                skips += left_out
+            self._targets[specs] = (targets, skips)
+        return self._targets[specs]
+
+    def close(self) -> None:
+        """End whatever its launcher started."""
+        self._launcher.close()

@@ -1,0 +1,208 @@
+"""Provider options, checked before a session is made: a key that nobody knows never passes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+
+from pytest_ortbench.core.case import Provider, SessionConfig
+from pytest_ortbench.core.errors import UsageError, did_you_mean
+from pytest_ortbench.core.graph_capture import captures_graph
+from pytest_ortbench.core.outcome import Failure
+from pytest_ortbench.planning.devices import check_openvino
+from pytest_ortbench.planning.option_tables import ANY, SWITCH, TABLES, WHOLE, Rule
+
+PLACE = "--ort-provider-option"
+
+_SWITCHES = ("0", "1", "true", "false", "True", "False")
+#: Off and on, for providers that take nothing else.
+_SWITCHED = {"tensorrt": ("False", "True"), "dml": ("False", "True"), "coreml": ("0", "1")}
+#: What may stand before a key of WebGPU: ``ep.webgpuexecutionprovider.preferredLayout``.
+_PREFIX = re.compile(r"ep\.[A-Za-z0-9_]+\.")
+#: How a declared table of the configuration is written.
+_DECLARE = '[tool.ortbench.plugins.{alias}] options = ["{key}"]'
+
+
+def check_options(
+    alias: str,
+    options: Mapping[str, str],
+    *,
+    declared: Collection[str] = (),
+    place: str = PLACE,
+) -> None:
+    """Check options against what the provider documents.
+
+    Args:
+        alias: Alias of the provider, or its own name if we have none.
+        options: What was asked for.
+        declared: Further keys, which the project declares for this provider: those of versions
+            newer than this check, and of plug-ins that we have never heard of.
+        place: Where the options were written.
+
+    Raises:
+        UsageError: for an unknown key, or a value that does not fit.
+    """
+    table = TABLES.get(alias)
+    for key, value in options.items():
+        if key in declared:
+            continue
+        name = _PREFIX.sub("", key) if alias == "webgpu" else key
+        if table is None:
+            raise UsageError(
+                f"what options {alias} takes is not known, so {key!r} can't be checked",
+                place=place,
+                hint=f"Declare it: {_DECLARE.format(alias=alias, key=key)}",
+            )
+        if name not in table:
+            hint = did_you_mean(name, table) if table else f"{alias} takes no options"
+            if table:
+                hint += f" If this version has it: {_DECLARE.format(alias=alias, key=key)}"
+            raise UsageError(f"{alias} has no option {key!r}", place=place, hint=hint)
+        _check_value(alias, key, value, table[name], place)
+
+
+def with_options(provider: Provider, options: Mapping[str, str], *, place: str = PLACE) -> Provider:
+    """Return the provider with further options, switches written as it takes them.
+
+    Raises:
+        UsageError: if they choose another device than ``alias:DEVICE`` does.
+    """
+    options = {key: _as_taken(provider.alias, key, value) for key, value in options.items()}
+    for key, value in options.items():
+        fixed = provider.options.get(key, value)
+        if fixed != value:
+            raise UsageError(
+                f"{provider.alias}.{key}={value!r} contradicts {provider.label}, which means "
+                f"{key}={fixed!r}",
+                place=place,
+                hint=f"Keep one of them, e.g. {provider.alias} alone",
+            )
+    if provider.alias == "qnn" and {"backend_path", "backend_type"} <= {
+        *options,
+        *provider.options,
+    }:
+        raise UsageError(
+            "qnn takes backend_path or backend_type, not both",
+            place=place,
+            hint=f"{provider.label} sets one of them already; write qnn alone"
+            if provider.device
+            else "Keep one of them",
+        )
+    return replace(provider, options={**provider.options, **options})
+
+
+def refuse_capture(provider: Provider, io: str, callers: int = 1) -> Failure | None:
+    """Say why a recorded graph can't be replayed so, ``None`` where it can be.
+
+    The graph holds addresses, so that inputs and outputs must stay where they are. And ONNX Runtime
+    records and replays it in one thread only, whichever session another one runs: what that does
+    on the GPU meanwhile breaks the recording.
+
+    Args:
+        provider: With its options.
+        io: How inputs get there.
+        callers: Inferences in flight at a time, over all sessions.
+    """
+    if not captures_graph(provider):
+        return None
+    if provider.alias == "webgpu":
+        return _refused(
+            "a graph that webgpu recorded replays on fixed addresses of the GPU, and its "
+            "inputs can't be bound there, only in the host's memory",
+            "Leave the option out",
+        )
+    if provider.alias in _CAPTURE_BOUND and io != "device":
+        return _refused(
+            f"a graph that {provider.alias} recorded replays on fixed addresses, and host "
+            "arrays have new ones with every call",
+            "Add --ort-io=device, or leave the option out",
+        )
+    if callers > 1:
+        return _refused(
+            f"ONNX Runtime records and replays a graph in one thread, and there are {callers} "
+            "callers",
+            "Use --ort-processes for more, or leave the option out",
+        )
+    return None
+
+
+#: Config entry that makes nodes on the CPU an error; naming the CPU provider is one as well then.
+NO_CPU = "session.disable_cpu_ep_fallback"
+
+
+def forbids(provider: Provider, session: SessionConfig) -> bool:
+    """Whether a session option forbids the provider that was asked for."""
+    return provider.alias == "cpu" and session.entries.get(NO_CPU) == "1"
+
+
+def check_allowed(providers: Sequence[Provider], sessions: Sequence[SessionConfig]) -> None:
+    """Refuse a run whose session options forbid the only provider that it asks for.
+
+    Raises:
+        UsageError: if they do.
+    """
+    if providers and all(forbids(each, session) for each in providers for session in sessions):
+        raise UsageError(
+            f"{NO_CPU}=1 forbids the CPU, and cpu is the only provider asked for",
+            place="--ort-session-option",
+            hint="Name the provider that is meant with --ort-providers, or leave the option out",
+        )
+
+
+def refuse_session(provider: Provider, session: SessionConfig) -> Failure | None:
+    """Say why a session can't be as asked on a provider, ``None`` where it can.
+
+    DirectML changes some options by itself: ONNX Runtime runs it without memory patterns and
+    sequentially, whatever was asked for.
+    """
+    if forbids(provider, session):
+        return _refused(
+            f"{NO_CPU}=1 forbids the CPU, and cpu is the provider asked for",
+            "Leave cpu out, or use --ort-fallback=strict, which proves the same and allows cpu",
+        )
+    if provider.alias != "dml":
+        return None
+    if session.execution_mode == "parallel":
+        return _refused("dml runs sequentially only", "Leave session.execution_mode out")
+    if session.enable_mem_pattern:
+        return _refused("dml has no memory patterns", "Leave session.enable_mem_pattern out")
+    return None
+
+
+def _refused(message: str, hint: str) -> Failure:
+    return Failure(kind="unsupported", phase="session", message=message, hint=hint)
+
+
+#: Providers that need bound inputs and outputs for it.
+_CAPTURE_BOUND = ("cuda", "rocm", "tensorrt", "nvtensorrtrtx")
+
+
+def _as_taken(alias: str, key: str, value: str) -> str:
+    """A switch as the provider takes it.
+
+    TensorRT and DirectML refuse ``1`` and ``0``; CoreML takes whatever is not ``1`` for off.
+    """
+    if alias not in _SWITCHED or TABLES[alias].get(key) != SWITCH:
+        return value
+    off, on = _SWITCHED[alias]
+    return {"0": off, "false": off, "1": on, "true": on}.get(value.lower(), value)
+
+
+def _check_value(alias: str, key: str, value: str, rule: Rule, place: str) -> None:
+    if alias == "openvino" and key == "device_type":
+        check_openvino(value.upper(), place)
+        return
+    if rule == ANY:
+        return
+    if rule == WHOLE:
+        if not re.fullmatch(r"-?\d+", value):
+            raise UsageError(f"{alias}.{key}={value!r} is not a whole number", place=place)
+        return
+    known = _SWITCHES if rule == SWITCH else rule
+    if value not in known:
+        raise UsageError(
+            f"{alias}.{key}={value!r} is not among its values",
+            place=place,
+            hint="Write 1 or 0" if rule == SWITCH else did_you_mean(value, known),
+        )

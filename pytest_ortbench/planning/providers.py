@@ -1,0 +1,297 @@
+"""Execution providers as people write them: from specifications to providers, and their options."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from pytest_ortbench.core.case import Provider
+from pytest_ortbench.core.errors import UsageError, did_you_mean
+from pytest_ortbench.core.outcome import RuntimeInfo
+from pytest_ortbench.core.provider_kinds import BY_NAME, KINDS, ProviderKind
+from pytest_ortbench.core.run import Skip
+from pytest_ortbench.planning.axes import parse_settings, split_list
+from pytest_ortbench.planning.devices import device_options
+
+ALL = "all"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offer:
+    """What a runtime says it has.
+
+    Attributes:
+        available: Full names of its providers, plug-ins included.
+        devices: What can stand behind the colon, by full name, where the provider tells.
+        problems: Why a plug-in that is there can't be used, by its full name.
+        libraries: Libraries of plug-ins that the project has configured, by full name.
+        aliases: Full names by the alias that the project gave them.
+    """
+
+    available: tuple[str, ...] = ()
+    devices: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    problems: Mapping[str, str] = field(default_factory=dict)
+    libraries: Mapping[str, str] = field(default_factory=dict)
+    aliases: Mapping[str, str] = field(default_factory=dict)
+
+    def observed(self, info: RuntimeInfo) -> Offer:
+        """Return it with what a worker observed."""
+        return replace(
+            self,
+            available=tuple(dict.fromkeys((*info.available_providers, *info.plugin_providers))),
+            devices=info.provider_devices,
+            problems=info.plugin_problems,
+        )
+
+
+_PLACE = "--ort-providers"
+_SUFFIX = "ExecutionProvider"
+
+
+def split_specs(texts: str | Iterable[str], *, place: str = _PLACE) -> tuple[str, ...]:
+    """Split ``cpu,openvino:HETERO:GPU,CPU`` into ``("cpu", "openvino:HETERO:GPU,CPU")``.
+
+    A comma separates in front of ``all``, an alias (as spelled, in lower case) or a full name.
+
+    Raises:
+        UsageError: for an empty item.
+    """
+    return tuple(split_list(texts, place=place, starts_item=_starts_spec))
+
+
+def _starts_spec(rest: str) -> bool:
+    word = re.split(r"[:,]", rest, maxsplit=1)[0].strip()
+    return word == ALL or word in KINDS or word in BY_NAME or word.endswith(_SUFFIX)
+
+
+def parse_provider(
+    spec: str,
+    *,
+    available: Sequence[str] = (),
+    aliases: Mapping[str, str] | None = None,
+    place: str = _PLACE,
+    platform: str = sys.platform,
+) -> Provider:
+    """Read one specification: ``cuda:1``, ``openvino:GPU``, ``CUDAExecutionProvider``.
+
+    Args:
+        spec: Alias or full name, and a device behind a colon.
+        available: Full names that the runtime has, for providers that we have never heard of.
+        aliases: Full names by the alias that the project gave them.
+        place: Where it was written.
+        platform: ``sys.platform`` of the machine that measures, for names of libraries.
+
+    Raises:
+        UsageError: if no such provider is known, or the device does not fit it.
+    """
+    word, _, device = (part.strip() for part in spec.partition(":"))
+    kind = KINDS.get(word) or BY_NAME.get(word) or _configured(word, aliases or {})
+    if kind is None and word in available:
+        # A plug-in that we do not know, under its own name.
+        kind = ProviderKind(alias=word, name=word, device="hardware")
+    if kind is None:
+        raise _unknown(word, available, place)
+    if not device:
+        if ":" in spec:
+            raise UsageError(f"{spec!r} names no device", place=place, hint=f"Write {word} alone")
+        return Provider(alias=kind.alias, name=kind.name)
+    device, options = device_options(kind, device, place, platform)
+    return Provider(alias=kind.alias, name=kind.name, device=device, options=options)
+
+
+def is_known(spec: str, aliases: Mapping[str, str]) -> bool:
+    """Whether a specification is understood without asking a runtime what it has."""
+    word = spec.partition(":")[0].strip()
+    return spec == ALL or word in KINDS or word in BY_NAME or bool(_configured(word, aliases))
+
+
+def _configured(word: str, aliases: Mapping[str, str]) -> ProviderKind | None:
+    """A provider that has its alias from the project's configuration."""
+    for alias, name in aliases.items():
+        if word in (alias, name):
+            return ProviderKind(alias=alias, name=name, device="hardware")
+    return None
+
+
+def check_specs(specs: Iterable[str], *, place: str = _PLACE) -> None:
+    """Check specifications before any runtime was asked what it has.
+
+    A name that we do not know may still be a plug-in of the runtime, which :func:`expand` decides;
+    only one that is nearly a known one (``cdua``, ``CpuExecutionProvider``) is refused already.
+
+    Raises:
+        UsageError: for a misspelt provider, or a device that does not fit.
+    """
+    for spec in specs:
+        word = spec.partition(":")[0].strip()
+        if spec != ALL and not _may_be_plugin(word):
+            parse_provider(spec, place=place)
+
+
+def expand(
+    specs: Sequence[str],
+    offer: Offer,
+    *,
+    runtime: str = "",
+    place: str = _PLACE,
+    platform: str = sys.platform,
+) -> tuple[list[Provider], list[Skip]]:
+    """Turn specifications into providers, and say what ``all`` left out.
+
+    Args:
+        specs: As typed; ``all`` among them means every available one except Azure's, each device
+            of one provider apart where it has several.
+        offer: What the runtime says it has: a claim, not a proof.
+        runtime: Label of the runtime, for the skips.
+        place: Where the specifications were written.
+        platform: ``sys.platform`` of the machine that measures.
+
+    Returns:
+        The providers, each once, the CPU first under ``all`` since all others are compared with
+        it; one that is named stays named even if ``all`` has it too, so that it fails and is not
+        skipped where it can't be had. And the skips.
+
+    Raises:
+        UsageError: for an unknown provider or a device that does not fit.
+    """
+    found: dict[str, Provider] = {}
+    skips: dict[Skip, None] = {}
+
+    def parse(spec: str) -> Provider:
+        known = (*offer.available, *offer.problems)
+        provider = parse_provider(
+            spec, available=known, aliases=offer.aliases, place=place, platform=platform
+        )
+        return replace(provider, library=offer.libraries.get(provider.name, ""))
+
+    split = split_specs(specs, place=place)
+    named = {spec: parse(spec) for spec in split if spec != ALL}
+    named_aliases = {provider.alias for provider in named.values()}
+    for spec in split:
+        if spec != ALL:
+            found.setdefault(named[spec].label, named[spec])
+            continue
+        for name in sorted(offer.available, key=lambda name: name != "CPUExecutionProvider"):
+            alias, kind = parse(name).alias, BY_NAME.get(name)
+            if alias in named_aliases:
+                continue
+            if kind is not None and not kind.in_all:
+                skips[Skip(what=alias, reason=_NOT_IN_ALL, runtime=runtime)] = None
+                continue
+            for device in _devices_in_all(name, offer):
+                provider = replace(parse(f"{name}:{device}" if device else name), named=False)
+                found.setdefault(provider.label, provider)
+        for name, reason in offer.problems.items():
+            alias = parse(name).alias
+            if alias not in named_aliases:
+                skips[Skip(what=alias, reason=reason, runtime=runtime)] = None
+    return list(found.values()), list(skips)
+
+
+def _devices_in_all(name: str, offer: Offer) -> Sequence[str]:
+    """Devices that ``all`` means, empty for the provider's default."""
+    devices = offer.devices.get(name, ())
+    # QNN has no default everywhere: *seen*, none on x86, where its simulator runs.
+    if len(devices) > 1 or (devices and name == "QNNExecutionProvider"):
+        return devices
+    return ("",)
+
+
+_NOT_IN_ALL = (
+    "it sends requests to a remote service and takes no node of a graph, so 'all' never means it"
+)
+
+
+def parse_provider_options(
+    texts: str | Iterable[str], *, place: str = "--ort-provider-option"
+) -> dict[str, dict[str, str]]:
+    """Read ``ALIAS.KEY=VALUE`` pairs into options by alias.
+
+    The key goes on behind the first dot, whatever it holds: ``webgpu.ep.webgpu.key=1`` is the
+    option ``ep.webgpu.key`` of ``webgpu``. A full name in the alias' place is as good.
+
+    Raises:
+        UsageError: for a pair of another form, an unknown provider, or a key with two values.
+    """
+    options: dict[str, dict[str, str]] = {}
+    for key, value in parse_settings(texts, place=place).items():
+        word, dot, option = key.partition(".")
+        if not dot or not option:
+            raise UsageError(
+                f"{key}={value!r} does not name a provider",
+                place=place,
+                hint="Write ALIAS.KEY=VALUE, e.g. cuda.arena_extend_strategy=kSameAsRequested",
+            )
+        kind = KINDS.get(word) or BY_NAME.get(word)
+        if kind is None and not _may_be_plugin(word):
+            raise _unknown(word, (), place)
+        alias = kind.alias if kind else word
+        given = options.setdefault(alias, {})
+        if given.get(option, value) != value:
+            raise UsageError(
+                f"{alias}.{option} has two values, {given[option]!r} and {value!r}",
+                place=place,
+                hint="Keep one of them",
+            )
+        given[option] = value
+    return options
+
+
+def refuse_unused_options(
+    options: Mapping[str, Mapping[str, str]],
+    specs: Sequence[str],
+    *,
+    place: str = "--ort-provider-option",
+) -> None:
+    """Refuse options of providers that were not asked for: they would change nothing.
+
+    Args:
+        options: By alias, or by full name for a provider that has no alias of ours.
+        specs: Every specification of a provider in the run; with ``all`` among them, any provider
+            is asked for, also one that this machine doesn't have.
+        place: Where the options were written.
+
+    Raises:
+        UsageError: for the first such provider.
+    """
+    split = split_specs(specs) if specs else ()
+    words = [spec.partition(":")[0].strip() for spec in split]
+    if not words or ALL in words:
+        return
+    kinds = [KINDS.get(word) or BY_NAME.get(word) for word in words]
+    asked = {kind.alias for kind in kinds if kind is not None} | set(words)
+    if not all(kinds):
+        # The project or a runtime gives this provider its other name, which isn't known here.
+        options = {alias: given for alias, given in options.items() if alias in KINDS}
+    for alias, given in options.items():
+        if alias not in asked:
+            raise UsageError(
+                f"{alias}.{next(iter(given))} is an option of {alias}, and the providers asked "
+                f"for are {', '.join(dict.fromkeys(split))}",
+                place=place,
+                hint=f"Add {alias} to --ort-providers, or leave the option out",
+            )
+
+
+def _may_be_plugin(word: str) -> bool:
+    """Whether a runtime could have a provider of this name that we have never heard of."""
+    if word in KINDS or word in BY_NAME or not word or "," in word:
+        return False
+    if word.endswith(_SUFFIX):
+        # Full names resemble each other by their ending; only a wrong capital is surely an error.
+        return word.lower() not in {name.lower() for name in BY_NAME}
+    return not did_you_mean(word, (*KINDS, ALL)).startswith("Did you mean")
+
+
+def _unknown(word: str, available: Sequence[str], place: str) -> UsageError:
+    if "," in word:
+        # The comma did not separate because no known provider follows it: that one is misspelt.
+        pieces = [piece.strip() for piece in word.split(",")]
+        unknown = [piece for piece in pieces if piece not in KINDS and piece not in BY_NAME]
+        word = unknown[0] if unknown else word
+    names = (*BY_NAME, *available) if word.endswith(_SUFFIX) else (*KINDS, ALL, *available)
+    return UsageError(
+        f"{word!r} is not a known execution provider", place=place, hint=did_you_mean(word, names)
+    )

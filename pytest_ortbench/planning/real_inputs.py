@@ -1,0 +1,217 @@
+"""Real inputs: which file holds which input, and the shapes in it, without loading the values."""
+
+from __future__ import annotations
+
+import re
+import zipfile
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+from pytest_ortbench.core.errors import UsageError, did_you_mean
+from pytest_ortbench.core.model import Model, TensorInfo
+
+if TYPE_CHECKING:
+    import numpy as np
+
+_PLACE = "--ort-inputs"
+_PB_NAME = re.compile(r"input_(\d+)\.pb\Z")
+
+#: What reading a damaged archive raises; of an encrypted one, or one that is compressed in a way
+#: that Python does not know, ``RuntimeError``.
+_NO_ARCHIVE = (zipfile.BadZipFile, OSError, ValueError, EOFError, zlib.error, RuntimeError)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredInput:
+    """One stored array.
+
+    Attributes:
+        path: File that holds it.
+        member: Its name inside a file that holds several.
+        type: As ONNX Runtime spells it.
+        shape: One size an axis; ``None`` for a sequence, whose tensors differ.
+    """
+
+    path: Path
+    member: str
+    type: str
+    shape: tuple[int, ...] | None
+
+
+def stored_inputs(model: Model, path: Path) -> dict[str, StoredInput]:
+    """Find the stored value of every input of a model.
+
+    Args:
+        model: The model.
+        path: A ``.npz`` file with one array an input, a folder with one ``NAME.npy`` an input, or
+            a folder ``test_data_set_N`` of ONNX with ``input_0.pb``, ``input_1.pb``, ….
+
+    Returns:
+        By input name.
+
+    Raises:
+        UsageError: if there is no such file, if it can't be read, or if names or types don't fit.
+    """
+    if path.is_dir():
+        pb_files = {int(m[1]): item for item in path.iterdir() if (m := _PB_NAME.match(item.name))}
+        found = _from_pb(model, pb_files) if pb_files else _from_npy(model, path)
+    elif path.suffix.lower() == ".npz":
+        found = _from_npz(path)
+    elif not path.exists():
+        raise UsageError(
+            f"{str(path)!r} does not exist",
+            place=_PLACE,
+            hint="Name a .npz file, a folder of .npy files, or an ONNX test_data_set folder",
+        )
+    elif path.suffix.lower() == ".npy":
+        found = _single(model, path)
+    else:
+        raise UsageError(
+            f"{str(path)!r} is neither a .npz file nor a folder",
+            place=_PLACE,
+            hint="Name a .npz file, a folder of .npy files, or an ONNX test_data_set folder",
+        )
+    _check_names(model, path, found)
+    for info in model.inputs:
+        if info.name in found:
+            _check_type(info, found[info.name])
+    return found
+
+
+def _from_npz(path: Path) -> dict[str, StoredInput]:
+    found: dict[str, StoredInput] = {}
+    try:
+        with zipfile.ZipFile(path) as archive:
+            for entry in archive.namelist():
+                if entry.endswith(".npy"):
+                    with archive.open(entry) as stream:
+                        kind, shape = _header(stream)
+                    name = entry.removesuffix(".npy")
+                    found[name] = StoredInput(path=path, member=name, type=kind, shape=shape)
+    except _NO_ARCHIVE as error:
+        raise _unreadable(path, error) from None
+    if not found:
+        raise UsageError(f"{str(path)!r} holds no array", place=_PLACE)
+    return found
+
+
+def _from_npy(model: Model, folder: Path) -> dict[str, StoredInput]:
+    files = sorted(folder.glob("*.npy"))
+    if not files:
+        raise UsageError(
+            f"the folder {str(folder)!r} holds neither .npy files nor input_0.pb", place=_PLACE
+        )
+    # A slash or colon of an input's name can't stand in a file name.
+    names = {re.sub(r"[/\\:]", "_", info.name): info.name for info in model.inputs}
+    return {names.get(file.stem, file.stem): _read_npy(file) for file in files}
+
+
+def _single(model: Model, path: Path) -> dict[str, StoredInput]:
+    if len(model.inputs) != 1:
+        raise UsageError(
+            f"{str(path)!r} is one array, and model {model.name!r} has {len(model.inputs)} inputs",
+            place=_PLACE,
+            hint="Name a folder with one .npy file an input",
+        )
+    return {model.inputs[0].name: _read_npy(path)}
+
+
+def _read_npy(path: Path) -> StoredInput:
+    try:
+        with path.open("rb") as stream:
+            kind, shape = _header(stream)
+    except (OSError, ValueError, EOFError) as error:
+        raise _unreadable(path, error) from None
+    return StoredInput(path=path, member="", type=kind, shape=shape)
+
+
+def _header(stream: IO[bytes]) -> tuple[str, tuple[int, ...]]:
+    """Read type and shape of a ``.npy`` stream, and nothing more; never unpickles."""
+    import numpy as np
+
+    version = np.lib.format.read_magic(stream)
+    read = (
+        np.lib.format.read_array_header_1_0
+        if version == (1, 0)
+        else np.lib.format.read_array_header_2_0
+    )
+    shape, _, dtype = read(stream)
+    if dtype.hasobject:
+        raise ValueError("it holds pickled objects; store text as a '<U' array")
+    return _type_name(dtype), tuple(int(size) for size in shape)
+
+
+def _type_name(dtype: np.dtype[np.generic]) -> str:
+    names = {"float32": "float", "float64": "double"}
+    if dtype.kind in "US":
+        return "tensor(string)"
+    if dtype.kind == "V":
+        return "tensor(bfloat16)" if dtype.itemsize == 2 else f"tensor({dtype})"
+    plain = dtype.newbyteorder("=").name
+    return f"tensor({names.get(plain, plain)})"
+
+
+def _from_pb(model: Model, files: dict[int, Path]) -> dict[str, StoredInput]:
+    from pytest_ortbench.models.tensor_file import read_tensor_header
+
+    found: dict[str, StoredInput] = {}
+    for number, file in sorted(files.items()):
+        if number >= len(model.inputs):
+            raise UsageError(
+                f"{str(file)!r} is one file more than model {model.name!r} has inputs",
+                place=_PLACE,
+            )
+        info = model.inputs[number]
+        if not info.type.startswith("tensor("):
+            # Sequences and optionals carry no shape of their own; the worker reads them.
+            found[info.name] = StoredInput(path=file, member="", type=info.type, shape=None)
+            continue
+        try:
+            header = read_tensor_header(file)
+        except (OSError, ValueError) as error:
+            raise _unreadable(file, error) from None
+        found[info.name] = StoredInput(path=file, member="", type=header.type, shape=header.shape)
+    return found
+
+
+def _check_names(model: Model, path: Path, found: dict[str, StoredInput]) -> None:
+    declared = [info.name for info in model.inputs]
+    unknown = [name for name in found if name not in declared]
+    if unknown:
+        raise UsageError(
+            f"{str(path)!r} holds {unknown[0]!r}, which is no input of model {model.name!r}",
+            place=_PLACE,
+            hint=did_you_mean(unknown[0], declared),
+        )
+    missing = list(_missing(model.inputs, found))
+    if missing:
+        raise UsageError(
+            f"{str(path)!r} lacks {', '.join(map(repr, missing))} of model {model.name!r}",
+            place=_PLACE,
+            hint=f"It must hold all of: {', '.join(declared)}",
+        )
+
+
+def _missing(inputs: Sequence[TensorInfo], found: dict[str, StoredInput]) -> Iterator[str]:
+    """Inputs that must be in the file: not optional ones, nor maps, which no file here can hold."""
+    for info in inputs:
+        if info.name not in found and not info.optional and "map(" not in info.type:
+            yield info.name
+
+
+def _check_type(info: TensorInfo, stored: StoredInput) -> None:
+    wanted = info.type.removeprefix("optional(").removesuffix(")" if info.optional else "")
+    if stored.type != wanted and stored.shape is not None:
+        raise UsageError(
+            f"input {info.name!r} is {wanted}, and {str(stored.path)!r} holds {stored.type}",
+            place=_PLACE,
+            hint="Convert the array; values are never cast silently",
+        )
+
+
+def _unreadable(path: Path, error: Exception) -> UsageError:
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return UsageError(f"{str(path)!r} can't be read ({lines[0]})", place=_PLACE)

@@ -1,0 +1,230 @@
+"""Recipes by name: those that ship, and ``[tool.ortbench.precisions.NAME]`` of the project."""
+
+from __future__ import annotations
+
+import math
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
+from pathlib import Path
+
+from pytest_ortbench.core.errors import UsageError, did_you_mean, near_and_known
+from pytest_ortbench.core.precision import PRECISIONS
+from pytest_ortbench.core.recipe import BASES, CALIBRATIONS, OFFLINE_LEVELS, WEIGHT_TYPES, Recipe
+from pytest_ortbench.planning.axes import split_list
+from pytest_ortbench.runtimes.project_file import ProjectTable, project_table
+
+#: Settings that every base takes.
+_ALWAYS = ("base", "sqnr_floor")
+
+_BLOCK_SIZES = (16, 32, 64, 128, 256)
+_ACCURACY_LEVELS = range(5)
+
+
+def recipes(root: Path) -> dict[str, Recipe]:
+    """Return every recipe that is known in ``root``, by the name of its precision.
+
+    Raises:
+        UsageError: for a configuration that breaks a rule.
+    """
+    known = {base: shipped(base) for base in BASES}
+    table = project_table(root, "precisions")
+    if table is not None:
+        known.update(
+            {name: _configured(name, entry, table) for name, entry in table.entries.items()}
+        )
+    return known
+
+
+def shipped(base: str) -> Recipe:
+    """Return the recipe of a base, as far as it depends on this machine.
+
+    - Dynamic: unsigned weights. *Seen* on CPUs with and without VNNI: two convolutions with signed
+      weights took ten times as long as in float32, with unsigned ones about as long; and unsigned
+      products can't saturate.
+    - Static: unsigned activations and signed weights, as ONNX Runtime advises for x86-64, with
+      seven bits for the weights where products may saturate; signed activations on ARM.
+    """
+    if base == "int8-dynamic":
+        return Recipe(name=base, base=base, weight_type="uint8")
+    if base == "int8-static":
+        arm = platform.machine().lower() in ("arm64", "aarch64")
+        return Recipe(
+            name=base,
+            base=base,
+            weight_type="int8",
+            activation_type="int8" if arm else "uint8",
+            reduce_range=products_may_saturate(),
+        )
+    return Recipe(name=base, base=base)
+
+
+def products_may_saturate(cpuinfo: Path = Path("/proc/cpuinfo")) -> bool:
+    """Whether this CPU adds two 8-bit products in 16 bits: x86-64 without VNNI.
+
+    Where its flags can't be read it is taken to have none.
+    """
+    if platform.machine().lower() not in ("x86_64", "amd64"):
+        return False
+    try:
+        lines = cpuinfo.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return True
+    flags = next((line for line in lines if line.startswith("flags")), "").split()
+    return not any("vnni" in flag or flag == "amx_int8" for flag in flags)
+
+
+def parse_precisions(
+    texts: tuple[str, ...], *, place: str, root: Path, variants: tuple[str, ...] = ()
+) -> tuple[str, ...]:
+    """Read names of precisions, recipes and own variants; a repeated one counts once.
+
+    Args:
+        texts: As written.
+        place: Where, for messages.
+        root: Where the project's configuration applies.
+        variants: Names of own variants of the project's models.
+
+    Raises:
+        UsageError: for a name that is none of these.
+    """
+    names = tuple(dict.fromkeys(split_list(texts, place=place)))
+    check_precisions(names, place=place, known=recipes(root), variants=variants)
+    return names
+
+
+def check_precisions(
+    names: tuple[str, ...], *, place: str, known: Mapping[str, Recipe], variants: tuple[str, ...]
+) -> None:
+    """Refuse a name that is neither a precision nor a recipe nor a variant.
+
+    Raises:
+        UsageError: with the nearest known name.
+    """
+    everything = list(dict.fromkeys((*PRECISIONS, *known, *variants)))
+    for name in names:
+        if name not in everything:
+            raise UsageError(
+                f"{name!r} is not a known precision",
+                place=place,
+                hint=f"{_near_and_known(name, everything)}. "
+                "More are made with [tool.ortbench.precisions.NAME]",
+            )
+
+
+def _near_and_known(name: str, known: Sequence[str]) -> str:
+    """``int8`` may mean two precisions; the letters alone would lead to ``int4``."""
+    starting = [other for other in known if other.startswith(f"{name}-")]
+    if len(starting) < 2:
+        return near_and_known(name, known)
+    return f"Did you mean {' or '.join(map(repr, starting))}? Known: {', '.join(known)}"
+
+
+def _configured(name: str, entry: object, table: ProjectTable) -> Recipe:
+    place = table.place(name)
+    if not isinstance(entry, Mapping):
+        raise UsageError(f"it is {entry!r}, not a table", place=place, hint='Write base = "fp16"')
+    # A graph that is only simplified needs no other word for it.
+    alone = "simplified" if entry.get("simplify") is True else None
+    base = entry.get("base", name if name in BASES else alone)
+    if name == "native" or (name in BASES and base != name):
+        raise UsageError(
+            f"{name!r} always means the same", place=place, hint="Give the recipe another name"
+        )
+    if base not in BASES:
+        raise UsageError(
+            f"base is {base!r}", place=place, hint=_near_and_known(str(base), list(BASES))
+        )
+    allowed = (*_ALWAYS, *BASES[str(base)], *(("simplify",) if base == "simplified" else ()))
+    for key in entry:
+        if key not in allowed:
+            raise UsageError(
+                f"{base} has no setting {key!r}",
+                place=place,
+                hint=near_and_known(key, allowed),
+            )
+    settings = {key: value for key, value in entry.items() if key not in _ALWAYS}
+    floor = entry.get("sqnr_floor")
+    if floor is not None:
+        settings["sqnr_floor_db"] = _number(floor, "sqnr_floor", place)
+    return _checked(replace(shipped(str(base)), name=name), settings, table, place)
+
+
+def _checked(
+    recipe: Recipe, settings: dict[str, object], table: ProjectTable, place: str
+) -> Recipe:
+    """Return ``recipe`` with settings, each of its field's kind and within its rule."""
+    kinds = {field.name: getattr(recipe, field.name) for field in fields(recipe)}
+    values: dict[str, object] = {}
+    for key, value in settings.items():
+        present = kinds[key]
+        if key == "sqnr_floor_db":
+            values[key] = value
+        elif isinstance(present, bool):
+            values[key] = _kind(value, bool, key, place, "true or false")
+        elif key in ("op_types", "nodes_to_exclude", "block_list"):
+            values[key] = _names(value, key, place)
+        elif isinstance(present, int):
+            values[key] = _whole(value, key, place)
+        elif isinstance(present, float):
+            values[key] = _number(value, key, place)
+        else:
+            values[key] = _kind(value, str, key, place, "a text")
+    changed = replace(recipe, **values)  # type: ignore[arg-type]  # each value is of its field's kind
+    _one_of(changed.weight_type or "int8", WEIGHT_TYPES, "weight_type", place)
+    _one_of(changed.activation_type or "int8", WEIGHT_TYPES, "activation_type", place)
+    _one_of(changed.calibration, CALIBRATIONS, "calibration", place)
+    _one_of(changed.level, OFFLINE_LEVELS, "level", place)
+    if not 50 < changed.percentile <= 100:
+        raise UsageError(f"percentile is {changed.percentile:g}", place=place, hint="Write 99.99")
+    if changed.block_size not in _BLOCK_SIZES:
+        raise UsageError(
+            f"block_size is {changed.block_size}",
+            place=place,
+            hint=f"Write one of {', '.join(map(str, _BLOCK_SIZES))}",
+        )
+    if changed.accuracy_level not in _ACCURACY_LEVELS:
+        raise UsageError(
+            f"accuracy_level is {changed.accuracy_level}", place=place, hint="Write 0 to 4"
+        )
+    if changed.activation_type == "int8" and changed.weight_type == "uint8":
+        raise UsageError(
+            "ONNX Runtime has no kernels for int8 activations with uint8 weights",
+            place=place,
+            hint='Write activation_type = "uint8"',
+        )
+    if changed.calibration_data:
+        return replace(changed, calibration_data=str(table.file.parent / changed.calibration_data))
+    return changed
+
+
+def _kind(value: object, kind: type, key: str, place: str, rule: str) -> object:
+    if not isinstance(value, kind):
+        raise UsageError(f"{key} is {value!r}", place=place, hint=f"Write {rule}")
+    return value
+
+
+def _names(value: object, key: str, place: str) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        raise UsageError(f"{key} is {value!r}", place=place, hint=f'Write {key} = ["A", "B"]')
+    return tuple(value)
+
+
+def _whole(value: object, key: str, place: str) -> int:
+    least = 0 if key == "accuracy_level" else 1
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        rule = "from 0 to 4" if key == "accuracy_level" else "above 0"
+        raise UsageError(f"{key} is {value!r}", place=place, hint=f"Write a whole number {rule}")
+    return value
+
+
+def _number(value: object, key: str, place: str) -> float:
+    # A floor of NaN would hold nothing up, and one of -inf would let everything through.
+    if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
+        return float(value)
+    raise UsageError(f"{key} is {value!r}", place=place, hint="Write a finite number")
+
+
+def _one_of(value: str, known: tuple[str, ...], key: str, place: str) -> None:
+    if value not in known:
+        raise UsageError(f"{key} is {value!r}", place=place, hint=did_you_mean(value, known))

@@ -1,0 +1,59 @@
+"""What was asked, after options, ini file and marker were merged."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pytest_ortbench.core.case import Sampling
+from pytest_ortbench.core.task import Dataset
+from pytest_ortbench.planning.stage_files import StageFile
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanRequest:
+    """The axes of one matrix and what all its cases share.
+
+    Attributes:
+        models: Model specifications, as typed.
+        providers: Provider specifications, as typed (``all``, ``cuda:1``, …).
+        precisions: Names of precisions.
+        batch_sizes: Values of the batch axis; empty: 1, or what a model fixes.
+        dims: Values of symbolic dimensions; several make an axis.
+        threads: Intra-op threads; empty: one case with what the process may use.
+        graph_opts: Graph optimisation levels; empty: one case with ``all``.
+        concurrency: Callers on each session; empty: one case with one.
+        sessions: Sessions in the process; empty: one case with one.
+        calls: Ways of calling, ``sync`` and ``async``.
+        spinning: Whether waiting threads spin, ``on`` and ``off``; empty: the default.
+        io: ``end-to-end``, ``device``.
+        inputs: Real inputs, ``None`` for drawn ones.
+        session_options: Session options and config entries, as given.
+        provider_options: Provider options by alias.
+        custom_ops: Custom operator libraries.
+        stages: Files of stages, each with the cases that it is for.
+        sampling: How each case is measured.
+        seed: Seed of the drawn inputs.
+        dataset: Labelled data that every case is scored on; ``None`` for none.
+    """
+
+    models: tuple[str, ...]
+    providers: tuple[str, ...] = ("cpu",)
+    precisions: tuple[str, ...] = ("native",)
+    batch_sizes: tuple[int, ...] = ()
+    dims: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    threads: tuple[int, ...] = ()
+    graph_opts: tuple[str, ...] = ()
+    concurrency: tuple[int, ...] = ()
+    sessions: tuple[int, ...] = ()
+    calls: tuple[str, ...] = ("sync",)
+    spinning: tuple[str, ...] = ()
+    io: tuple[str, ...] = ("end-to-end",)
+    inputs: Path | None = None
+    session_options: dict[str, str] = field(default_factory=dict)
+    provider_options: dict[str, dict[str, str]] = field(default_factory=dict)
+    custom_ops: tuple[str, ...] = ()
+    stages: tuple[StageFile, ...] = ()
+    sampling: Sampling = field(default_factory=Sampling)
+    seed: int = 0
+    dataset: Dataset | None = None

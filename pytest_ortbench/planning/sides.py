@@ -1,0 +1,181 @@
+"""``--ort-against=SIDE``: what stands on the other side, and which cases make a pair."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from pytest_ortbench.core.case import Case
+from pytest_ortbench.core.errors import UsageError, did_you_mean
+from pytest_ortbench.planning.matrix import Planned
+
+#: Kinds of sides, and an example of each.
+KINDS: dict[str, str] = {
+    "model": "model:old.onnx",
+    "precision": "precision:fp32",
+    "runtime": "runtime:onnxruntime==1.31.0",
+    "provider": "provider:cpu",
+    "option": "option:session.intra_op.allow_spinning=0",
+    "git": "git:main",
+}
+
+#: Where both sides are plans of the same files, so that a case can be its own baseline.
+_SAME_FILES = ("precision", "provider", "runtime", "option")
+
+Key = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SideSpec:
+    """The baseline as it was asked for.
+
+    Attributes:
+        kind: A key of :data:`KINDS`.
+        value: What stands behind the colon.
+    """
+
+    kind: str
+    value: str
+
+    @property
+    def label(self) -> str:
+        """As it was written: ``model:old.onnx``."""
+        return f"{self.kind}:{self.value}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedPair:
+    """Two cases of two plans that make a pair."""
+
+    baseline: Planned
+    contender: Planned
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pairing:
+    """What became of the cases of both plans.
+
+    Attributes:
+        pairs: In the contender's order.
+        itself: Cases of the contender that are the baseline itself: nothing to compare.
+        added: Cases of the contender without a baseline.
+        vanished: Cases of the baseline without a contender.
+        models: Names of the models of all cases without a contender, as the contender has them.
+        unasked: Those of them that this run would not have measured: nobody asked for them.
+    """
+
+    pairs: tuple[PlannedPair, ...]
+    itself: tuple[Key, ...] = ()
+    added: tuple[Key, ...] = ()
+    vanished: tuple[Key, ...] = ()
+    unasked: tuple[Key, ...] = ()
+    models: dict[Key, str] = field(default_factory=dict)
+
+
+def parse_side(text: str, *, place: str) -> SideSpec:
+    """Read one side.
+
+    Raises:
+        UsageError: if its kind is unknown or its value does not fit.
+    """
+    kind, colon, value = text.strip().partition(":")
+    examples = ", ".join(KINDS.values())
+    if not colon or kind not in KINDS:
+        raise UsageError(
+            f"{text!r} is no side to compare with",
+            place=place,
+            hint=did_you_mean(kind, KINDS, f"Examples: {examples}"),
+        )
+    if not value.strip():
+        raise UsageError(f"{text!r} names none", place=place, hint=f"Write e.g. {KINDS[kind]}")
+    if kind == "option" and "=" not in value:
+        raise UsageError(f"{text!r} has no value", place=place, hint=f"Write {KINDS[kind]}")
+    if kind == "git" and value.startswith("-"):
+        raise UsageError(f"{value!r} is no revision", place=place, hint="Write e.g. git:main")
+    return SideSpec(kind=kind, value=value.strip())
+
+
+def pair_cases(
+    contenders: Sequence[Planned],
+    baselines: Sequence[Planned],
+    kind: str,
+    *,
+    by_name: bool = False,
+    stand_ins: Mapping[str, str] | None = None,
+) -> Pairing:
+    """Pair the cases of two plans by their ids without the axis that differs.
+
+    Args:
+        contenders: Cases of the plan that the options name.
+        baselines: Cases of the other side.
+        kind: The axis that differs.
+        by_name: Whether models pair by name, as those of a folder or a revision do; so they do
+            wherever the other side has several. A single file stands against all.
+        stand_ins: Names of the models that files of the other side stand against, by the files'
+            paths; others go by their own names.
+
+    Raises:
+        UsageError: if two cases of the other side stand for the same one.
+    """
+    by_name = by_name or len({entry.case.model.name for entry in baselines}) > 1
+    index: dict[tuple[str, ...], Planned] = {}
+    models = {entry.case.model.path: entry.case.model.name for entry in baselines}
+    models |= stand_ins or {}
+    for entry in baselines:
+        model = models[entry.case.model.path] if by_name else ""
+        one = index.setdefault(_reduced(entry.case, kind, model), entry)
+        if one is not entry:
+            raise UsageError(
+                f"{one.case.case_id} and {entry.case.case_id} stand for the same baseline",
+                place="--ort-against",
+                hint="Name one of them",
+            )
+    pairs: list[PlannedPair] = []
+    itself: list[Key] = []
+    added: list[Key] = []
+    used: set[tuple[str, ...]] = set()
+    for contender in contenders:
+        reduced = _reduced(contender.case, kind, contender.case.model.name if by_name else "")
+        baseline = index.get(reduced)
+        if baseline is None:
+            added.append(contender.case.key)
+            continue
+        used.add(reduced)
+        if kind in _SAME_FILES and _however_named(baseline.case) == _however_named(contender.case):
+            itself.append(contender.case.key)
+        else:
+            pairs.append(PlannedPair(baseline=baseline, contender=contender))
+    left = [entry.case for reduced, entry in index.items() if reduced not in used]
+    return Pairing(
+        pairs=tuple(pairs),
+        itself=tuple(itself),
+        added=tuple(added),
+        vanished=tuple(case.key for case in left),
+        models={case.key: models[case.model.path] for case in left},
+    )
+
+
+def _however_named(case: Case) -> Case:
+    """The case, whether its provider was named or came from ``all``."""
+    return replace(case, provider=replace(case.provider, named=True))
+
+
+def _reduced(case: Case, kind: str, model: str) -> tuple[str, ...]:
+    """The parts of a case's id, that of the differing axis emptied.
+
+    Args:
+        case: The case.
+        kind: The axis that differs.
+        model: What its model goes by; empty where models do not pair by name.
+    """
+    parts = {
+        "model": model or case.model.name,
+        "precision": case.variant.precision,
+        "provider": case.provider.label,
+        "runtime": case.runtime.label,
+    }
+    if kind in parts and not (kind == "model" and model):
+        parts[kind] = ""
+    rest = [f"b{case.batch}"]
+    rest += [f"{name}:{value}" for name, value in {**case.dims, **case.knobs}.items()]
+    return (*parts.values(), *rest)

@@ -1,0 +1,158 @@
+"""A size for every symbolic dimension of a model, from whatever knows it first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pytest_ortbench.core.errors import OrtbenchError, UsageError
+from pytest_ortbench.core.model import Model, TensorInfo
+from pytest_ortbench.models.symbols import free_symbols, named_shapes
+from pytest_ortbench.models.well_known import is_past, past_symbol
+from pytest_ortbench.planning.batch_axis import BatchAxis, Shapes, find_batch
+from pytest_ortbench.planning.default_sizes import PAST, Place, default_size
+from pytest_ortbench.planning.real_inputs import StoredInput
+from pytest_ortbench.planning.refused import refusal
+
+
+@dataclass(slots=True, kw_only=True)
+class Sizes:
+    """Sizes by symbol, and how each came about."""
+
+    values: dict[str, int] = field(default_factory=dict)
+    how: dict[str, str] = field(default_factory=dict)
+
+    def put(self, symbol: str, value: int, how: str) -> None:
+        """Set a size unless something with more say has set it already."""
+        if symbol not in self.values:
+            self.values[symbol], self.how[symbol] = value, how
+
+
+def find_sizes(
+    model: Model,
+    axis: BatchAxis,
+    batch: int,
+    dims: Mapping[str, int],
+    stored: Mapping[str, StoredInput],
+) -> Sizes:
+    """Find a size for every symbol of a model.
+
+    Args:
+        model: The model.
+        axis: Its batch axis.
+        batch: Size of that axis, also where ``dims`` names it.
+        dims: Sizes that the user set.
+        stored: Real inputs by name.
+
+    Raises:
+        UsageError: if real inputs don't fit the declared shapes or each other.
+        Refused: if they don't fit what was asked.
+    """
+    shapes = named_shapes(model.inputs)
+    sizes = Sizes()
+    for name, value in dims.items():
+        sizes.put(name, value, "batch axis" if name in axis.symbols else "--ort-dims")
+    for name in axis.symbols:
+        sizes.put(name, batch, "batch axis")
+    _take_stored(model, shapes, sizes, stored)
+    origin = "the model's default" if model.source.startswith("builtin:") else "catalogue"
+    symbols = free_symbols(shapes)
+    for name in symbols:
+        if name in model.default_dims:
+            sizes.put(name, model.default_dims[name], origin)
+        if name in model.implied_dims:
+            sizes.put(name, model.implied_dims[name], "fixed by a consumer in the graph")
+    past, tokens = cache_symbols(model)
+    if past and tokens:
+        sizes.put(tokens, 1, "default: one token")
+        sizes.put(past, PAST, "default: past length")
+    places = _places(model.inputs, shapes)
+    totals = [name for name in symbols if "total" in name.lower() and name not in sizes.values]
+    for name in symbols:
+        if name not in totals:
+            size, what = default_size(name, places.get(name, ()))
+            sizes.put(name, size, f"default: {what}")
+    for name in totals:
+        if past and tokens:
+            total = sizes.values[past] + sizes.values[tokens]
+            sizes.put(name, total, f"{past} + {tokens}")
+        size, what = default_size(name, places.get(name, ()))
+        sizes.put(name, size, f"default: {what}")
+    return sizes
+
+
+def _places(inputs: Sequence[TensorInfo], shapes: Shapes) -> dict[str, list[Place]]:
+    places: dict[str, list[Place]] = {}
+    for info, shape in zip(inputs, shapes, strict=True):
+        for axis, size in enumerate(shape or ()):
+            if isinstance(size, str) and shape is not None:
+                places.setdefault(size, []).append(Place(info=info, shape=shape, axis=axis))
+    return places
+
+
+def cache_symbols(model: Model) -> tuple[str, str]:
+    """Return the symbols of the cache's length and of the new tokens, empty where there is none."""
+    shapes = named_shapes(model.inputs)
+    batch = find_batch(model.inputs, shapes).symbols
+    past = past_symbol(model.inputs, shapes, batch[0] if batch else "")
+    if not past or past in batch:
+        return "", ""
+    symbols = set(free_symbols(shapes))
+    for info, shape in zip(model.inputs, shapes, strict=True):
+        if shape is None or is_past(info.name) or len(shape) not in (2, 3):
+            continue
+        size = shape[1]
+        if isinstance(size, str) and size in symbols and size not in (*batch, past):
+            if "total" in size.lower() or "mask" in info.name.lower():
+                continue
+            return past, size
+    return past, ""
+
+
+def _take_stored(
+    model: Model, shapes: Shapes, sizes: Sizes, stored: Mapping[str, StoredInput]
+) -> None:
+    """Sizes of real inputs: they must fit the declared shapes, each other, and what was asked."""
+    symbols = free_symbols(shapes)
+    for info, shape in zip(model.inputs, shapes, strict=True):
+        item = stored.get(info.name)
+        if item is None or item.shape is None or shape is None:
+            continue
+        if len(shape) != len(item.shape):
+            raise misfit(info, item, "the number of axes differs")
+        for axis, (declared, size) in enumerate(zip(shape, item.shape, strict=True)):
+            if isinstance(declared, int) and declared != size:
+                raise misfit(info, item, f"axis {axis} is fixed to {declared}")
+            if isinstance(declared, str) and declared in symbols:
+                known = sizes.values.get(declared, size)
+                if known != size:
+                    raise _conflict(model, info, item, declared, sizes)
+                sizes.put(declared, size, f"in {item.path.name}")
+
+
+def misfit(info: TensorInfo, item: StoredInput, rule: str) -> UsageError:
+    """The error for a stored array that a model can't take: fed beside declared shape."""
+    return UsageError(
+        f"{str(item.path)!r} holds {list(item.shape or ())} for input {info.name!r}, declared "
+        f"{_declared_shape(info)}: {rule}",
+        place="--ort-inputs",
+    )
+
+
+def _conflict(
+    model: Model, info: TensorInfo, item: StoredInput, symbol: str, sizes: Sizes
+) -> OrtbenchError:
+    known, how = sizes.values[symbol], sizes.how[symbol]
+    shown = f"{list(item.shape or ())} for input {info.name!r}, declared {_declared_shape(info)}"
+    text = f"{str(item.path)!r} holds {shown}, but {symbol} is {known} ({how})"
+    if how.startswith("in "):
+        return UsageError(text, place="--ort-inputs", hint="One symbol has one size in all inputs")
+    shape = named_shapes(model.inputs)[model.inputs.index(info)] or ()
+    size = (item.shape or ())[shape.index(symbol)]
+    option = f"--ort-batch-sizes={size}" if how == "batch axis" else f"--ort-dims={symbol}:{size}"
+    return refusal(text, hint=f"Ask for what the file holds: {option}")
+
+
+def _declared_shape(info: TensorInfo) -> str:
+    sizes = ("?" if size is None else str(size) for size in info.shape or ())
+    return f"[{', '.join(sizes)}]"

@@ -1,0 +1,1 @@
+"""Runtimes: interpreters with ONNX Runtime, found, configured, or made in environments."""

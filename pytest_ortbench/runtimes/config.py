@@ -1,0 +1,161 @@
+"""Runtimes that the project has configured: ``[tool.ortbench.runtimes.NAME]``.
+
+They stand in ``pyproject.toml``, or in ``ortbench.toml`` as ``[runtimes.NAME]``.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path, PurePath
+
+from pytest_ortbench.core.errors import UsageError, did_you_mean
+from pytest_ortbench.launch.remote_shell import for_remote_shell, joins_arguments
+from pytest_ortbench.runtimes.project_file import project_table
+from pytest_ortbench.runtimes.specs import (
+    AUTO,
+    CURRENT,
+    RequirementList,
+    parse_requirements,
+    split_requirements,
+)
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_KEYS = ("command", "python", "requirements", "environment", "shares_files", "through_shell")
+#: Programs that start a Python which sees other files.
+_ELSEWHERE = ("ssh", "docker", "podman", "nerdctl", "kubectl", "wsl")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfiguredRuntime:
+    """One table of the configuration.
+
+    Attributes:
+        name: What ``--ort-runtimes`` calls it.
+        place: Where it stands, for messages.
+        command: What is started, each argument one string; no shell ever reads it. With ``python``
+            or ``requirements`` it only stands in front of that interpreter.
+        python: Path of the interpreter, ``current`` for the one that runs pytest; with
+            ``requirements`` the version (``3.11``) or path that the environment is made with.
+        requirements: Packages that make an environment.
+        environment: Variables that differ from the host's.
+        shares_files: Whether it sees the host's files; otherwise they are sent.
+        through_shell: Whether the command gives its arguments to a shell, as ``ssh`` does.
+    """
+
+    name: str
+    place: str
+    command: tuple[str, ...] = ()
+    python: str = ""
+    requirements: RequirementList | None = None
+    environment: dict[str, str] = field(default_factory=dict)
+    shares_files: bool = True
+    through_shell: bool = False
+
+    def command_with(self, interpreter: str) -> tuple[str, ...]:
+        """Return the whole command.
+
+        Args:
+            interpreter: The interpreter of the environment that was made, empty without one.
+        """
+        python = sys.executable if self.python == CURRENT else self.python
+        end = interpreter or python
+        words = (*self.command, end) if end else self.command
+        return for_remote_shell(words) if self.through_shell else words
+
+
+def configured_runtimes(root: Path) -> dict[str, ConfiguredRuntime]:
+    """Read the configuration that applies in ``root``: that of the nearest folder that has one.
+
+    Raises:
+        UsageError: for a file that can't be read, and a table that breaks a rule.
+    """
+    table = project_table(root, "runtimes")
+    if table is None:
+        return {}
+    return {name: _read(name, entry, table.place(name)) for name, entry in table.entries.items()}
+
+
+def _read(name: str, table: object, place: str) -> ConfiguredRuntime:
+    if not _NAME.fullmatch(name) or name in (CURRENT, AUTO):
+        raise UsageError(
+            f"{name!r} can't be the name of a runtime",
+            place=place,
+            hint="Use letters, digits, '.', '_' and '-', and neither 'current' nor 'auto'",
+        )
+    if not isinstance(table, Mapping):
+        raise UsageError(f"it is {table!r}, not a table", place=place, hint=_EXAMPLE)
+    for key in table:
+        if key not in _KEYS:
+            raise UsageError(f"unknown key {key!r}", place=place, hint=did_you_mean(key, _KEYS))
+    command = _strings(table, "command", place)
+    program = PurePath(command[0]).stem.lower() if command else ""
+    runtime = ConfiguredRuntime(
+        name=name,
+        place=place,
+        command=command,
+        python=_string(table, "python", place),
+        requirements=_requirements(table, place),
+        environment=_environment(table, place),
+        shares_files=_flag(table, "shares_files", place, default=program not in _ELSEWHERE),
+        through_shell=_flag(table, "through_shell", place, default=joins_arguments(program)),
+    )
+    if not (runtime.command or runtime.python or runtime.requirements):
+        raise UsageError(
+            "it says neither what to start nor what to install", place=place, hint=_EXAMPLE
+        )
+    return runtime
+
+
+_EXAMPLE = 'Write e.g. command = ["numactl", "--cpunodebind=0", "/opt/ort/bin/python"]'
+
+
+def _strings(table: Mapping[str, object], key: str, place: str) -> tuple[str, ...]:
+    value = table.get(key, ())
+    if isinstance(value, str):
+        raise UsageError(
+            f"{key} is one string", place=place, hint="No shell splits it: write a list of strings"
+        )
+    if not isinstance(value, list | tuple) or not all(isinstance(item, str) for item in value):
+        raise UsageError(f"{key} is {value!r}", place=place, hint="Write a list of strings")
+    if key in table and (not value or not value[0]):
+        raise UsageError(f"{key} is empty", place=place, hint=_EXAMPLE)
+    return tuple(value)
+
+
+def _requirements(table: Mapping[str, object], place: str) -> RequirementList | None:
+    value = table.get("requirements")
+    if value is None:
+        return None
+    pieces = split_requirements(value) if isinstance(value, str) else None
+    if pieces is None:
+        pieces = list(_strings(table, "requirements", place))
+    return parse_requirements(pieces, place=f"{place} requirements")
+
+
+def _environment(table: Mapping[str, object], place: str) -> dict[str, str]:
+    value = table.get("environment", {})
+    if not isinstance(value, Mapping):
+        raise UsageError(f"environment is {value!r}", place=place, hint="Write a table of strings")
+    for key, text in value.items():
+        if not isinstance(text, str):
+            raise UsageError(
+                f"environment.{key} is {text!r}", place=place, hint=f'Write {key} = "{text}"'
+            )
+    return {str(key): str(text) for key, text in value.items()}
+
+
+def _string(table: Mapping[str, object], key: str, place: str) -> str:
+    value = table.get(key, "")
+    if not isinstance(value, str) or (key in table and not value):
+        raise UsageError(f"{key} is {value!r}", place=place, hint="Write a string")
+    return value
+
+
+def _flag(table: Mapping[str, object], key: str, place: str, *, default: bool) -> bool:
+    value = table.get(key, default)
+    if not isinstance(value, bool):
+        raise UsageError(f"{key} is {value!r}", place=place, hint="Write true or false")
+    return value

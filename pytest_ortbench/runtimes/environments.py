@@ -1,0 +1,343 @@
+"""Virtual environments that are runtimes: made once from a requirement list, then kept.
+
+Each has a folder in the cache, named after its label and its content: all packages with their
+versions and, where they came from no index, with their source, the version of Python, the platform.
+So two lists that lead to the same packages share one environment. It is made under a name that
+nobody uses, checked, and renamed when it is complete; whatever interrupts that leaves nothing that
+could be taken for a runtime.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timezone
+from pathlib import Path
+
+from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.core.outcome import Failure, RuntimeInfo
+from pytest_ortbench.core.units import format_amount
+from pytest_ortbench.runtimes.environment_facts import (
+    Unsound,
+    check_works,
+    look,
+    size_of,
+    this_platform,
+)
+from pytest_ortbench.runtimes.installer import Installer, InstallError, find_installer, python_of
+from pytest_ortbench.runtimes.interpreters import Interpreter, find_interpreters
+from pytest_ortbench.runtimes.ownership import other_writers
+from pytest_ortbench.runtimes.package_sources import file_digests, from_urls
+from pytest_ortbench.runtimes.python_choice import failure_without, fitting
+from pytest_ortbench.runtimes.specs import RequirementList
+from pytest_ortbench.schema.wire import WireError, from_plain, to_plain
+
+_MANIFEST = "ortbench.json"
+_UNFINISHED = ".making-"
+_REMOVED = ".removed-"
+_FORMAT = 1
+_LONGEST_NAME = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """What is written into a complete environment.
+
+    Attributes:
+        format: Version of this file's form.
+        label: Short name, from the request and the versions that came of it.
+        requests: Requirement lists that it answers, each with the Python it was asked for.
+        python: Version of its Python.
+        platform: What it runs on.
+        packages: Versions of all distributions by normalised name.
+        sources: Where those came from that came from no index, by normalised name.
+        onnxruntime: Version of ONNX Runtime, as it says itself.
+        numpy: Version of numpy.
+        created_at: UTC, ISO 8601.
+        size_bytes: Size of all files.
+        made_with: The installer.
+    """
+
+    format: int = _FORMAT
+    label: str
+    requests: tuple[str, ...]
+    python: str
+    platform: str
+    packages: dict[str, str]
+    onnxruntime: str
+    numpy: str
+    created_at: str
+    size_bytes: int
+    made_with: str
+    sources: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def digest(self) -> str:
+        """Eight digits that stand for the content."""
+        content: list[object] = [sorted(self.packages.items()), self.python, self.platform]
+        if self.sources:
+            content.append(sorted(self.sources.items()))
+        return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:8]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Environment:
+    """A complete environment."""
+
+    folder: Path
+    manifest: Manifest
+
+    @property
+    def python(self) -> Path:
+        """Its interpreter."""
+        return python_of(self.folder)
+
+
+class Environments:
+    """The environments of one cache folder.
+
+    Args:
+        folder: Where they are kept; it need not exist.
+        notify: Told what is being made, before it starts and when it is done.
+        installer: Finds what makes them.
+        interpreters: Finds the Pythons of this machine.
+        check: Makes sure that ONNX Runtime works in a folder.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        notify: Callable[[str], None],
+        installer: Callable[[], Installer] = find_installer,
+        interpreters: Callable[[], Sequence[Interpreter]] = find_interpreters,
+        check: Callable[[Path], RuntimeInfo] = check_works,
+    ) -> None:
+        self.folder = folder
+        self._notify = notify
+        self._installer = installer
+        self._interpreters = interpreters
+        self._check = check
+
+    def all(self) -> list[Environment]:
+        """Return the complete environments, by label."""
+        try:
+            folders = [each for each in self.folder.iterdir() if not each.name.startswith(".")]
+        except OSError:
+            return []
+        found = [each for folder in folders if (each := _read(folder)) is not None]
+        return sorted(found, key=lambda each: (each.manifest.label, each.folder.name))
+
+    def ensure(self, requirements: RequirementList, *, python: str = "") -> Environment:
+        """Return the environment of a requirement list, making it if it is not there yet.
+
+        Args:
+            requirements: What to install.
+            python: Version (``3.11``) or path of the Python to make it with; empty: that of the
+                running interpreter if packages exist for it, else the newest that fits.
+
+        Raises:
+            WorkerError: ``unavailable`` with the reason, if it can't be made.
+        """
+        others = other_writers(self.folder.parent) or other_writers(self.folder)
+        if others:
+            raise _unavailable(
+                requirements,
+                f"{others}, and a Python from there would run as yours",
+                "Name a folder of your own in ORTBENCH_CACHE",
+            )
+        request = _request(requirements, python)
+        named = from_urls(requirements.requirements)
+        found = self._find(request, named)
+        if found is not None:
+            return found
+        try:
+            with self._locked():
+                found = self._find(request, named)
+                if found is not None:  # another process was faster
+                    return found
+                self._sweep()
+                return self._make(requirements, python, request)
+        except OSError as error:
+            raise _unavailable(
+                requirements,
+                f"the folder {self.folder} can't be used: {error.strerror or error}",
+                "Free space there, or name another folder in ORTBENCH_CACHE",
+            ) from error
+
+    def remove(self, environment: Environment) -> None:
+        """Remove an environment.
+
+        Raises:
+            OSError: if it can't be removed.
+        """
+        with self._locked():
+            # Renamed first: what is half removed must not be used.
+            doomed = self.folder / f"{_REMOVED}{secrets.token_hex(4)}"
+            environment.folder.rename(doomed)
+            self._sweep()
+
+    def _find(self, request: str, from_urls: frozenset[str]) -> Environment | None:
+        here = this_platform()
+        for each in self.all():
+            if (
+                request in each.manifest.requests
+                and each.manifest.platform == here
+                and from_urls <= each.manifest.sources.keys()
+            ):
+                return each
+        return None
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Let one process at a time make or remove environments."""
+        from filelock import FileLock, Timeout  # only where something is made
+
+        self.folder.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(self.folder / ".lock")
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            self._notify("waiting for another process that makes a runtime")
+            lock.acquire()
+        try:
+            yield
+        finally:
+            lock.release()
+
+    def _sweep(self) -> None:
+        """Remove what an interrupted process left; nobody else is at it while the lock is held."""
+        for each in self.folder.iterdir():
+            if each.name.startswith((_UNFINISHED, _REMOVED)):
+                shutil.rmtree(each, ignore_errors=True)
+
+    def _make(self, requirements: RequirementList, python: str, request: str) -> Environment:
+        """Try the Pythons that may fit, the likeliest first."""
+        installer = self._installer()
+        here = self._interpreters()
+        candidates = list(fitting(here, python))
+        refusals: list[InstallError] = []
+        while candidates:
+            interpreter = candidates.pop(0)
+            try:
+                return self._make_with(interpreter, requirements, request, installer)
+            except InstallError as error:
+                if not error.depends_on_python:
+                    raise _unavailable(requirements, error.text, error.hint) from error
+                refusals.append(error)
+                if error.pythons:
+                    candidates = [c for c in candidates if c.minor[1] in error.pythons]
+        raise _unavailable(requirements, *failure_without(here, python, refusals))
+
+    def _make_with(
+        self,
+        interpreter: Interpreter,
+        requirements: RequirementList,
+        request: str,
+        installer: Installer,
+    ) -> Environment:
+        draft = self.folder / f"{_UNFINISHED}{os.getpid()}-{secrets.token_hex(4)}"
+        started = time.monotonic()
+        self._notify(
+            f"making the runtime {requirements.label({})} on Python {interpreter.text} with "
+            f"{installer.name}, from the package index; it is kept in {self.folder}"
+        )
+        try:
+            installer.make(draft, interpreter)
+            installer.install(draft, requirements.to_install())
+            manifest = self._checked(draft, requirements, request, installer)
+            made = self._settle(draft, manifest)
+        except Unsound as error:
+            raise _unavailable(requirements, str(error), error.hint) from error
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
+        size = format_amount(made.manifest.size_bytes, "bytes")
+        seconds = time.monotonic() - started
+        self._notify(f"made {made.manifest.label}: {size} in {seconds:.0f} s")
+        return made
+
+    def _checked(
+        self, draft: Path, requirements: RequirementList, request: str, installer: Installer
+    ) -> Manifest:
+        """Make sure that ONNX Runtime works there, with a numpy that fits."""
+        facts = look(draft)
+        fitting = requirements.to_install(onnxruntime=facts.version)
+        if fitting != requirements.to_install():
+            # The version was not pinned, so that only now it is known to be an old one.
+            installer.install(draft, fitting)
+            facts = look(draft)
+        info = self._check(draft)
+        return Manifest(
+            label=requirements.label(facts.packages),
+            requests=(request,),
+            python=facts.python,
+            platform=facts.platform,
+            packages=facts.packages,
+            sources=facts.sources,
+            onnxruntime=info.version,
+            numpy=info.numpy,
+            created_at=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+            size_bytes=size_of(draft),
+            made_with=installer.name,
+        )
+
+    def _settle(self, draft: Path, manifest: Manifest) -> Environment:
+        """Give a finished environment its name, or find that the same one is there already."""
+        target = self.folder / f"{manifest.label[:_LONGEST_NAME]}-{manifest.digest}"
+        existing = _read(target)
+        if existing is not None:
+            requests = (*existing.manifest.requests, *manifest.requests)
+            manifest = replace(existing.manifest, requests=tuple(dict.fromkeys(requests)))
+            _write(target, manifest)
+        else:
+            _write(draft, manifest)
+            if target.exists():  # one whose Python is gone
+                target.rename(self.folder / f"{_REMOVED}{secrets.token_hex(4)}")
+            draft.rename(target)
+            self._sweep()
+        return Environment(folder=target, manifest=manifest)
+
+
+def _read(folder: Path) -> Environment | None:
+    """The environment in ``folder``; ``None`` if it is not complete or its Python is gone."""
+    try:
+        plain = json.loads((folder / _MANIFEST).read_text(encoding="utf-8"))
+        manifest = from_plain(Manifest, plain)
+    except (OSError, ValueError, WireError):
+        return None
+    # The interpreter is a link to the Python that made it, which may have been removed since.
+    usable = manifest.format == _FORMAT and python_of(folder).exists() and not other_writers(folder)
+    return Environment(folder=folder, manifest=manifest) if usable else None
+
+
+def _write(folder: Path, manifest: Manifest) -> None:
+    draft = folder / f"{_MANIFEST}.draft"
+    draft.write_text(json.dumps(to_plain(manifest), indent=1), encoding="utf-8")
+    draft.replace(folder / _MANIFEST)
+
+
+def _request(requirements: RequirementList, python: str) -> str:
+    """What is kept with an environment to find it again without asking any index."""
+    wish = python or f"{sys.version_info[0]}.{sys.version_info[1]}"
+    files = "".join(f" ({text})" for text in file_digests(requirements.requirements))
+    return f"{requirements.request}{files} for Python {wish}"
+
+
+def _unavailable(requirements: RequirementList, reason: str, hint: str = "") -> WorkerError:
+    what = "+".join(requirements.requirements)
+    return WorkerError(
+        Failure(
+            kind="unavailable",
+            phase="start",
+            message=f"the runtime {what} can't be made: {reason}",
+            hint=hint,
+        )
+    )

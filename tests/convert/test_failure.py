@@ -1,0 +1,133 @@
+"""What a tool ran into, as a person reads it."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import onnx
+import onnxruntime
+import pytest
+
+from pytest_ortbench.convert.failure import as_failure
+from pytest_ortbench.convert.make import convert
+from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.core.recipe import Conversion, Recipe
+
+from .conversions import FP16, conversion_of, mlp
+
+
+def test_memory_that_runs_out_is_said() -> None:
+    conversion = Conversion(
+        recipe=FP16, source="", digest="", size_bytes=10**9, own_precision="fp32", inputs=()
+    )
+    failure = as_failure(MemoryError("Unable to allocate 1 GiB"), conversion)
+    assert (failure.kind, failure.message) == (
+        "out_of_memory",
+        "memory ran out while making fp16 of 1.0 GB",
+    )
+
+
+INT4 = Conversion(
+    recipe=Recipe(name="int4", base="int4"),
+    source="",
+    digest="",
+    size_bytes=1,
+    own_precision="fp32",
+    inputs=(),
+)
+
+
+def test_a_missing_package_is_named_with_what_brings_it() -> None:
+    failure = as_failure(ModuleNotFoundError("No module", name="onnx_ir"), INT4)
+    assert (failure.kind, failure.hint) == (
+        "unavailable",
+        "pip install 'pytest-ortbench[int4]'",
+    )
+
+
+def test_a_part_that_this_onnx_runtime_lacks_is_no_missing_package() -> None:
+    name = "onnxruntime.quantization.matmul_nbits_quantizer"
+    failure = as_failure(ModuleNotFoundError("No module", name=name), INT4)
+    assert (failure.kind, failure.message, failure.hint) == (
+        "unavailable",
+        f"int4 needs {name}, which ONNX Runtime {onnxruntime.__version__} does not have",
+        "Use ONNX Runtime 1.22 or newer in the environment that runs pytest",
+    )
+    other = as_failure(ModuleNotFoundError("No module", name="onnxruntime.later"), INT4)
+    assert other.hint == "Use a newer ONNX Runtime in the environment that runs pytest"
+
+
+SOURCE, OUT = "/models/m.onnx", Path("/cache/.1")
+
+
+@pytest.mark.parametrize(
+    ("number", "names", "message", "hint"),
+    [
+        (
+            errno.ENOSPC,
+            ["/cache/.1/m"],
+            "/cache/.1/m can't be written: ",
+            "Free ",
+        ),
+        (errno.EROFS, ["/cache/.1/m"], "/cache/.1/m can't be written: ", "Free "),
+        (errno.EDQUOT, [], "a file can't be written: ", "Free "),
+        (
+            errno.ENOSPC,
+            ["/models/w", "/cache/.1/w"],
+            "/cache/.1/w can't be written: ",
+            "Free ",
+        ),
+        (
+            errno.EACCES,
+            ["/cache/.1/m"],
+            "/cache/.1/m can't be written: ",
+            "Free ",
+        ),
+        (errno.EACCES, ["/models/w"], "/models/w can't be used: ", "The model and its external"),
+        (errno.ENOENT, ["/models/m.onnx"], "/models/m.onnx can't be used: ", "The model and "),
+        (errno.EIO, ["/data/set0.npz"], "/data/set0.npz can't be used: ", "Check that it is there"),
+        (errno.EMFILE, [], "a file can't be used: ", "Check that it is there"),
+    ],
+)
+def test_a_file_that_can_t_be_read_is_not_called_a_full_cache(
+    number: int, names: list[str], message: str, hint: str
+) -> None:
+    conversion = Conversion(
+        recipe=FP16, source=SOURCE, digest="", size_bytes=1, own_precision="fp32", inputs=()
+    )
+    # As the system gives them: a name, what Windows says, a second name.
+    first, second = (*names, None, None)[:2]
+    error = OSError(number, os.strerror(number), first, None, second)
+    failure = as_failure(error, conversion, OUT)
+    assert failure.kind == "error"
+    assert failure.message == f"{message}{os.strerror(number)}"
+    assert failure.hint.startswith(hint)
+
+
+def test_memory_that_the_system_denies_is_a_lack_of_memory() -> None:
+    conversion = Conversion(
+        recipe=FP16, source=SOURCE, digest="", size_bytes=1, own_precision="fp32", inputs=()
+    )
+    error = OSError(errno.ENOMEM, os.strerror(errno.ENOMEM), SOURCE)
+    assert as_failure(error, conversion).kind == "out_of_memory"
+
+
+def test_weights_that_went_away_after_planning_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "in" / "m.onnx"
+    path.parent.mkdir()
+    onnx.save(
+        onnx.load_from_string(mlp()),
+        str(path),
+        save_as_external_data=True,
+        location="w",
+        size_threshold=0,
+    )
+    conversion = conversion_of(path, FP16)
+    (tmp_path / "in" / "w").unlink()
+    with pytest.raises(WorkerError) as caught:
+        convert(conversion, tmp_path, lambda _: None)
+    failure = caught.value.failure
+    assert failure.message == f"{tmp_path / 'in' / 'w'} can't be used: {os.strerror(errno.ENOENT)}"
+    assert failure.hint.startswith("The model and its external data must be there")

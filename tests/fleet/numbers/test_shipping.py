@@ -1,0 +1,157 @@
+"""What to ship where: one sentence a model, and where the mean over all is contradicted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pytest_ortbench.analysis.told import Told
+from pytest_ortbench.fleet.numbers.facts import RunFacts
+from pytest_ortbench.fleet.numbers.matrix import by_case, by_workload
+from pytest_ortbench.fleet.numbers.sentences import conclusions
+from pytest_ortbench.fleet.numbers.sides import lay_out
+from tests.fleet.numbers.runs import case, exact, latency, run
+
+
+def said_of(
+    runs: Sequence[RunFacts], axis: str = "machine", metric: str = "latency_p50"
+) -> list[Told]:
+    layout = lay_out(runs, axis)
+    return conclusions(by_workload(layout, metric), by_case(layout, metric), axis)
+
+
+def two_models(slow: float, fast: float) -> list[RunFacts]:
+    """On a, the small model takes ``slow``; everywhere else b is twice as fast."""
+    return [
+        run("a", case(latency(4, 4, 4)), case(latency(*exact(slow)), model="tiny")),
+        run("b", case(latency(2, 2, 2)), case(latency(*exact(fast)), model="tiny")),
+    ]
+
+
+def test_each_model_has_a_sentence_with_its_variant_and_where_it_runs() -> None:
+    said = said_of(two_models(0.9, 1.0))
+    assert said[:3] == [
+        "net: ship native/cpu on b: fastest, ×2.000 [×2.000, ×2.000] faster than a (native/cpu)",
+        "tiny: ship native/cpu on a: fastest, ×1.111 [×1.111, ×1.111] faster than b (native/cpu)",
+        "overall: b is fastest; next a takes ×1.342 [×1.342, ×1.342] as long, geometric mean of "
+        "latency p50 over the 2 cases that all have; except tiny b1 (a)",
+    ]
+    assert [text.lead for text in said[:3]] == [True, True, False]
+
+
+def test_no_exception_is_said_where_there_is_none() -> None:
+    assert not any("except" in text for text in said_of(two_models(2.0, 1.0)))
+
+
+def test_the_choice_is_the_one_that_is_best_at_most_batch_sizes_and_says_where_it_is_not() -> None:
+    runs = [
+        run("a", *(case(latency(4, 4, 4), batch=batch) for batch in (1, 8)),
+            case(latency(1, 1, 1), batch=32)),
+        run("b", *(case(latency(2, 2, 2), batch=batch) for batch in (1, 8, 32))),
+    ]  # fmt: skip
+    assert said_of(runs)[0] == (
+        "net: ship native/cpu on b: fastest at batch 1 and 8, ×2.000 [×2.000, ×2.000] faster than "
+        "a (native/cpu) at batch 1; for batch 32 native/cpu on a is faster"
+    )
+
+
+def test_providers_are_named_by_the_variant_alone() -> None:
+    runs = [
+        run("a", case(latency(4, 4, 4)), case(latency(2, 2, 2), provider="cuda")),
+    ]
+    assert said_of(runs, "provider")[0].startswith("net: ship native/cuda: fastest, ×2.000")
+
+
+def test_rates_are_highest_and_memory_is_lowest() -> None:
+    spans = {"throughput": exact(100), "peak_rss": exact(3e6)}
+    more = {"throughput": exact(200), "peak_rss": exact(6e6)}
+    runs = [run("a", case(spans)), run("b", case(more))]
+    assert said_of(runs, metric="throughput")[0] == (
+        "net: ship native/cpu on b: highest throughput, ×2.000 [×2.000, ×2.000] that of "
+        "a (native/cpu)"
+    )
+    assert said_of(runs, metric="throughput")[1].startswith(
+        "overall: b has the highest throughput; next a has ×0.500"
+    )
+    assert said_of(runs, metric="peak_rss")[0].startswith(
+        "net: ship native/cpu on a: lowest peak rss, ×2.000"
+    )
+
+
+def test_what_blurs_the_choice_is_said() -> None:
+    runs = [
+        run("a", case(latency(4, 4, 4))),
+        run("b", case(latency(2, 2, 2), blurred_by=["UNSTEADY"])),
+    ]
+    assert said_of(runs)[0].endswith("(not certain: UNSTEADY)")
+
+
+def test_models_beyond_the_limit_are_counted() -> None:
+    runs = [
+        run(host, *(case(latency(*exact(value)), model=f"m{i}") for i in range(10)))
+        for host, value in (("a", 4.0), ("b", 2.0))
+    ]
+    assert said_of(runs)[8] == "and 2 further models: see the table"
+
+
+def test_the_winner_is_marked_where_it_stands_whatever_it_is_called() -> None:
+    runs = [run("a", case(latency(2, 2, 2))), run("st", case(latency(4, 4, 4)))]
+    said = said_of(runs)
+    assert [(text.about, text.winner) for text in said[:3]] == [
+        ("net: ", "native/cpu on a"),
+        ("overall: ", "a"),
+        ("net b1: ", "a with native/cpu"),
+    ]
+    assert all(f"{t.about}{t.before}{t.winner}{t.after}" == t for t in said)
+
+
+def three_at_two_batches() -> list[RunFacts]:
+    """a, b and c tie at batch 1, only a and b at batch 8."""
+    near, far = latency(2, 3, 4), latency(8, 9, 10)
+    return [
+        run("a", *(case(near, batch=batch) for batch in (1, 8))),
+        run("b", *(case(near, batch=batch) for batch in (1, 8))),
+        run("c", case(near, batch=1), case(far, batch=8)),
+    ]
+
+
+def test_a_tie_names_those_that_tie_at_every_batch_size_and_why_one_is_picked() -> None:
+    assert said_of(three_at_two_batches())[0] == (
+        "net: ship native/cpu on a: as fast as any at batch 1 and 8 (a tie with b; picked for "
+        "the better number)"
+    )
+
+
+def test_of_sides_that_did_as_well_in_all_the_first_is_picked() -> None:
+    """Each has the better number at one batch size."""
+    a, b = latency(2, 3, 4), latency(2, 3.1, 4)
+    runs = [
+        run("a", case(a, batch=1), case(b, batch=8)),
+        run("b", case(b, batch=1), case(a, batch=8)),
+    ]
+    assert said_of(runs)[0] == (
+        "net: ship native/cpu on a: as fast as any at batch 1 and 8 (a tie with b; picked as the "
+        "first)"
+    )
+
+
+def test_where_the_ties_are_others_at_each_batch_size_none_is_named() -> None:
+    near, far = latency(2, 3, 4), latency(8, 9, 10)
+    runs = [
+        run("a", *(case(near, batch=batch) for batch in (1, 8))),
+        run("b", case(near, batch=1), case(far, batch=8)),
+        run("c", case(far, batch=1), case(near, batch=8)),
+    ]
+    assert said_of(runs)[0] == (
+        "net: ship native/cpu on a: as fast as any at batch 1 and 8 (a tie with others)"
+    )
+
+
+def test_a_converted_model_is_not_shipped_without_what_it_costs_in_accuracy() -> None:
+    spans = {**latency(2, 2, 2), "accuracy_sqnr": exact(40.0)}
+    runs = [
+        run("a", case(latency(4, 4, 4), precision="fp32")),
+        run("b", case(spans, precision="int8-dynamic", batch=1)),
+    ]
+    assert said_of(runs)[0].endswith("faster than a (fp32/cpu); output error 1.0 %")
+    runs[1] = run("b", case(latency(2, 2, 2), precision="int8-dynamic"))
+    assert said_of(runs)[0].endswith("; its accuracy is not known")

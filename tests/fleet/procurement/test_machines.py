@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import pytest
+
+from pytest_ortbench.core.errors import UsageError
+from pytest_ortbench.fleet.procurement.machines import Machine, parse_machines
+
+TABLE = """
+currency = "EUR"
+years = 4
+power_price = 0.25
+rate = 500
+p99 = "50 ms"
+
+[machines.lab-1]
+price = 4200
+idle_power = 80
+units_owned = 2
+
+[machines.cloud]
+host = "ip-10-0-0-7"
+price_per_hour = 1.2
+power_price = 0
+"""
+
+
+def test_every_key() -> None:
+    terms = parse_machines(TABLE, "machines.toml")
+    assert (terms.currency, terms.years, terms.rate_per_s, terms.p99_s) == ("EUR", 4, 500, 0.05)
+    assert terms.machines == (
+        Machine(
+            name="lab-1",
+            host="lab-1",
+            price=4200,
+            power_price=0.25,
+            idle_power_w=80,
+            units_owned=2,
+        ),
+        Machine(name="cloud", host="ip-10-0-0-7", price_per_hour=1.2, power_price=0),
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("currency = ", "not TOML"),
+        ("currency = 'EUR'", "there is no table of machines"),
+        ("[machines.a]\nprize = 3", "'prize' is no key here. Did you mean 'price'?"),
+        ("curency = 'EUR'\n[machines.a]\nprice = 3", "'curency' is no key here"),
+        ("[machines.a]\nprice = 'cheap'", "price is 'cheap', not a number from 0"),
+        ("[machines.a]\nprice = -1", "price is -1, not a number from 0"),
+        ("[machines.a]\nprice = nan", "price is nan, not a number from 0"),
+        (
+            f"[machines.a]\nprice = 1{'0' * 309}",
+            "price is a number of more than 308 digits, not a number from 0",
+        ),
+        (f"[machines.a]\nprice = 0x{'f' * 5000}", "price is a number of more than 308 digits"),
+        (f"[machines.a]\nprice = {'9' * 5000}", "not TOML: Exceeds the limit"),
+        (
+            f"[machines.a]\nprice = 3\nunits_owned = 1{'0' * 309}",
+            "units_owned is a number of more than 308 digits, not a whole number from 0",
+        ),
+        ("[machines.a]\nprice = true", "price is True, not a number from 0"),
+        ("[machines.a]\nidle_power = 3", "neither price nor price_per_hour is given"),
+        ("[machines.a]\nprice = 3\nunits_owned = 1.5", "units_owned is 1.5, not a whole number"),
+        ("years = 0\n[machines.a]\nprice = 3", "years is 0"),
+        ("p99 = 0.05\n[machines.a]\nprice = 3", "p99 is 0.05, without a unit"),
+        ("p99 = '50 MB'\n[machines.a]\nprice = 3", "has the unit 'MB', which does not fit"),
+        ("rate = 0\n[machines.a]\nprice = 3", "rate is 0"),
+        ("machines = 3", "there is no table of machines"),
+        ("[machines]\na = 3", "'a' is no table"),
+        ("[machines.a]\nprice = 3\nidle_power = 9\nload_power = 8", "below idle_power"),
+        ("[machines.a]\nprice = 3\nload_power = 0", "load_power is 0, and no machine works"),
+        ("[machines.a]\nprice = 3\nhost = 3", "host is 3, not a name"),
+    ],
+)
+def test_what_is_wrong_is_named_with_its_place(text: str, message: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        parse_machines(text, "machines.toml")
+    assert message in str(raised.value)
+    assert str(raised.value).startswith("machines.toml")

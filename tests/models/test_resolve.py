@@ -1,0 +1,308 @@
+"""From what a user typed to models."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import onnx
+import pytest
+
+from pytest_ortbench.core.errors import UsageError
+from pytest_ortbench.core.model import Model
+from pytest_ortbench.models.builders import BUILDERS
+from pytest_ortbench.models.naming import Naming
+from pytest_ortbench.models.resolve import BrokenModel, resolve_models
+from pytest_ortbench.planning.feeds import resolve_inputs, workloads
+from tests.models.graphs import model, node, relu, value
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ORTBENCH_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
+    monkeypatch.setenv("ORTBENCH_OFFLINE", "1")
+
+
+def save(path: Path, size: int = 4) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    onnx.save(relu(["N", size]), path)
+    return path
+
+
+def names(found: list[Model | BrokenModel]) -> list[str]:
+    return [item.name for item in found]
+
+
+def usage_error(spec: str, root: Path) -> str:
+    with pytest.raises(UsageError) as caught:
+        resolve_models([spec], root=root)
+    return str(caught.value)
+
+
+def test_file_relative_and_absolute_is_one_model(tmp_path: Path) -> None:
+    path = save(tmp_path / "a" / "m.onnx")
+    (found,) = resolve_models(["a/m.onnx", str(path), "./a/../a/m.onnx"], root=tmp_path)
+    assert isinstance(found, Model)
+    assert (found.name, found.path, found.source) == ("a/m", str(path), "file")
+
+
+def test_folder_is_sorted_and_deep(tmp_path: Path) -> None:
+    for name in ("zoo/b.onnx", "zoo/a.onnx", "zoo/sub/c.onnx", "zoo/.hidden/d.onnx"):
+        save(tmp_path / name)
+    (tmp_path / "zoo" / "notes.txt").write_text("x")
+    assert names(resolve_models(["zoo"], root=tmp_path)) == ["zoo/a", "zoo/b", "zoo/sub/c"]
+
+
+def test_globs(tmp_path: Path) -> None:
+    for name in ("m1.onnx", "m2.onnx", "sub/m3.onnx", "m1.onnx.data"):
+        save(tmp_path / name)
+    assert names(resolve_models(["m*"], root=tmp_path)) == ["m1", "m2"]
+    assert names(resolve_models(["**/*.onnx"], root=tmp_path)) == ["m1", "m2", "sub/m3"]
+    naming = Naming(root=tmp_path)
+    assert names(
+        resolve_models([str(tmp_path / "*" / "*.onnx")], root=Path("/"), naming=naming)
+    ) == ["sub/m3"]
+
+
+def test_name_that_looks_like_a_glob(tmp_path: Path) -> None:
+    save(tmp_path / "m[1].onnx")
+    assert names(resolve_models(["m[1].onnx"], root=tmp_path)) == ["m[1]"]
+
+
+def test_nothing_found_is_a_usage_error(tmp_path: Path) -> None:
+    save(tmp_path / "model.onnx")
+    (tmp_path / "empty").mkdir()
+    text = usage_error("modle.onnx", tmp_path)
+    assert text.startswith("--ort-models: 'modle.onnx' is no file, folder or model name")
+    assert "Did you mean 'model.onnx'?" in text
+    assert "matches no .onnx file" in usage_error("*.ort", tmp_path)
+    assert "it matches 1 other files" in usage_error("emp*", tmp_path)
+    assert "holds no .onnx file" in usage_error("empty", tmp_path)
+    assert "an empty model name" in usage_error(" ", tmp_path)
+
+
+def test_unknown_names_suggest_known_ones(tmp_path: Path) -> None:
+    assert "Did you mean 'zoo:silero-vad'?" in usage_error("zoo:silero_vad", tmp_path)
+    assert "Did you mean 'builtin:resnet50'?" in usage_error("builtin:resnet5", tmp_path)
+    assert "Did you mean 'builtin:resnet50'?" in usage_error("resnet50", tmp_path)
+    assert "Did you mean 'zoo:magika'?" in usage_error("magika", tmp_path)
+
+
+def test_broken_file_does_not_stop_the_others(tmp_path: Path) -> None:
+    save(tmp_path / "good.onnx")
+    (tmp_path / "empty.onnx").touch()
+    (tmp_path / "text.onnx").write_text("not a model\n")
+    (tmp_path / "folder.onnx").mkdir()
+    found = resolve_models(["*.onnx"], root=tmp_path)
+    assert names(found) == ["empty", "folder", "good", "text"]
+    broken = {item.name: str(item.error) for item in found if isinstance(item, BrokenModel)}
+    assert set(broken) == {"empty", "folder", "text"}
+    for name, text in broken.items():
+        assert text.startswith(str(tmp_path / f"{name}.onnx"))
+        assert "\n" not in text
+    assert len(set(broken.values())) == 3
+
+
+def test_folder_named_like_a_model_is_an_error_of_that_model(tmp_path: Path) -> None:
+    save(tmp_path / "m.onnx" / "inner.onnx")
+    (found,) = resolve_models(["m.onnx"], root=tmp_path)
+    assert isinstance(found, BrokenModel)
+    assert "is a folder" in str(found.error)
+
+
+def test_dangling_link_is_an_error_of_that_model(tmp_path: Path) -> None:
+    (tmp_path / "m.onnx").symlink_to(tmp_path / "gone.onnx")
+    (found,) = resolve_models(["m.onnx"], root=tmp_path)
+    assert isinstance(found, BrokenModel)
+    assert "no such file" in str(found.error)
+
+
+def test_files_of_one_name_are_called_by_their_folders(tmp_path: Path) -> None:
+    save(tmp_path / "a" / "model.onnx", 4)
+    save(tmp_path / "b" / "model.onnx", 5)
+    first, second = resolve_models(["a", "b"], root=tmp_path)
+    assert (first.name, second.name) == ("a/model", "b/model")
+    assert (first.place, second.place) == ("a/model.onnx", "b/model.onnx")
+    assert isinstance(first, Model)
+    assert isinstance(second, Model)
+    assert first.digest != second.digest
+
+
+def test_a_name_does_not_depend_on_what_else_is_asked_for(tmp_path: Path) -> None:
+    for place, size in (("x", 4), ("y", 5), ("z", 5)):
+        save(tmp_path / place / "onnx" / "model.onnx", size)
+    together = names(resolve_models(["z", "x", "y"], root=tmp_path))
+    alone = [names(resolve_models([place], root=tmp_path))[0] for place in "zxy"]
+    assert together == alone == ["z/onnx/model", "x/onnx/model", "y/onnx/model"]
+
+
+def test_a_broken_file_is_called_as_a_whole_one_would_be(tmp_path: Path) -> None:
+    save(tmp_path / "a" / "model.onnx")
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "model.onnx").write_text("no model")
+    _, broken = resolve_models(["a", "b"], root=tmp_path)
+    assert isinstance(broken, BrokenModel)
+    assert (broken.name, broken.place) == ("b/model", "b/model.onnx")
+
+
+def test_a_file_that_is_called_like_a_model_that_ships_keeps_its_suffix(tmp_path: Path) -> None:
+    save(tmp_path / "linear.onnx")
+    save(tmp_path / "nets" / "linear.onnx")
+    specs = ["builtin:linear", "linear.onnx", "nets"]
+    assert names(resolve_models(specs, root=tmp_path)) == ["linear", "linear.onnx", "nets/linear"]
+    assert names(resolve_models(["linear.onnx"], root=tmp_path)) == ["linear.onnx"]
+
+
+def test_a_listed_file_is_called_as_its_catalogue_says_and_no_other_file_is(tmp_path: Path) -> None:
+    save(tmp_path / "mine.onnx", 4)
+    save(tmp_path / "models" / "listed.onnx", 5)
+    project(tmp_path, '[mine]\nfile = "listed.onnx"\n')
+    found = resolve_models(["mine", "mine.onnx"], root=tmp_path)
+    # A path that exists wins over a name.
+    assert [(item.name, item.place) for item in found] == [
+        ("mine", "models/listed.onnx"),
+        ("mine.onnx", "mine.onnx"),
+    ]
+
+
+def test_same_graph_name_in_two_files(tmp_path: Path) -> None:
+    """All models here have the graph name 'g'; only files and digests tell them apart."""
+    save(tmp_path / "m1.onnx", 4)
+    save(tmp_path / "m2.onnx", 5)
+    first, second = resolve_models(["*.onnx"], root=tmp_path)
+    assert isinstance(first, Model)
+    assert isinstance(second, Model)
+    assert (first.name, second.name) == ("m1", "m2")
+    assert first.digest != second.digest
+
+
+def test_spaces_unicode_and_long_paths(tmp_path: Path) -> None:
+    path = save(tmp_path / "mon modèle" / ("d" * 200) / "größe 模型.onnx")
+    naming = Naming(root=path.parent)
+    (found,) = resolve_models([str(path)], root=Path("/"), naming=naming)
+    assert isinstance(found, Model)
+    assert found.name == "größe 模型"
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_too_long_a_path_is_a_usage_error(tmp_path: Path) -> None:
+    assert "is no file" in usage_error("x" * 5000 + ".onnx", tmp_path)
+
+
+def test_builtin(tmp_path: Path) -> None:
+    (found,) = resolve_models(["builtin:linear"], root=tmp_path)
+    assert isinstance(found, Model)
+    assert (found.name, found.source) == ("linear", "builtin:linear")
+    assert found.digest == BUILDERS["linear"].digest
+    assert not list(tmp_path.iterdir())
+
+
+def test_builtin_decoder_has_its_workloads(tmp_path: Path) -> None:
+    (found,) = resolve_models(["builtin:decoder"], root=tmp_path)
+    assert isinstance(found, Model)
+    assert [(item.name, item.dims) for item in workloads(found)] == [
+        ("decode", {"seq": 1, "past": 127}),
+        ("prefill", {"seq": 128, "past": 0}),
+    ]
+    specs = {spec.name: spec for spec in resolve_inputs(found, batch=2, dims={})}
+    assert specs["attention_mask"].shape == (2, 128)
+    assert specs["attention_mask"].hint.kind == "ones"
+
+
+def test_zoo_model_offline_is_broken_and_says_what(tmp_path: Path) -> None:
+    save(tmp_path / "good.onnx")
+    broken, good = resolve_models(["zoo:magika", "good.onnx"], root=tmp_path)
+    assert isinstance(broken, BrokenModel)
+    assert (broken.name, broken.path) == ("magika", "zoo:magika")
+    assert "would have fetched magika/models/standard_v3_3/model.onnx" in str(broken.error)
+    assert isinstance(good, Model)
+
+
+def test_zoo_all(tmp_path: Path) -> None:
+    found = resolve_models(["zoo:all"], root=tmp_path)
+    assert names(found)[:2] == ["silero-vad", "rapidocr-det"]
+    assert len(found) == 8
+
+
+def project(root: Path, text: str) -> None:
+    (root / "models").mkdir(exist_ok=True)
+    (root / "models" / "catalogue.toml").write_text(text)
+
+
+def test_default_set_and_the_project_own_models(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pytest_ortbench.models.resolve.DEFAULT_SET", ("linear",))
+    assert names(resolve_models([], root=tmp_path)) == ["linear"]
+    save(tmp_path / "models" / "own.onnx")
+    save(tmp_path / "models" / "listed.onnx")
+    project(
+        tmp_path,
+        '[mine]\nfile = "listed.onnx"\n[other]\nfile = "other.onnx"\ndefault = false\n',
+    )
+    # A file that the catalogue lists is measured once, under its name there.
+    assert names(resolve_models([], root=tmp_path)) == ["linear", "mine", "models/own"]
+
+
+def test_project_catalogue_brings_sizes_names_and_values(tmp_path: Path) -> None:
+    save(tmp_path / "elsewhere.onnx")
+    onnx.save(
+        model([node("Relu", ["x"], ["y"])], [value("x", [None, None, 4])], [value("y", None)]),
+        tmp_path / "elsewhere.onnx",
+    )
+    project(
+        tmp_path,
+        """
+[churn]
+file = "../elsewhere.onnx"
+dims = { rows = 256 }
+axes = { x = ["batch", "rows", 4] }
+inputs.x = { kind = "uniform", low = 2.0, high = 3.0, why = "scaled" }
+workloads.full = { rows = 256 }
+""",
+    )
+    (found,) = resolve_models(["churn"], root=tmp_path)
+    assert isinstance(found, Model)
+    (spec,) = resolve_inputs(found, batch=2, dims={})
+    assert spec.shape == (2, 256, 4)
+    assert (spec.hint.kind, spec.hint.low, spec.hint.high) == ("uniform", 2.0, 3.0)
+    assert "rows=256 (catalogue)" in spec.resolved
+    assert workloads(found)[0].name == "full"
+
+
+def test_project_may_build_and_resize(tmp_path: Path) -> None:
+    project(tmp_path, '[mine]\nbuilder = "lstm_tagger"\ndims = { seq = 16 }\n')
+    (found,) = resolve_models(["mine"], root=tmp_path)
+    assert isinstance(found, Model)
+    assert (found.name, found.source) == ("mine", "project:mine")
+    (spec,) = resolve_inputs(found, batch=1, dims={})
+    assert spec.shape == (1, 16)
+    assert "seq=16 (catalogue)" in spec.resolved
+
+
+def test_project_with_an_unknown_builder(tmp_path: Path) -> None:
+    project(tmp_path, '[mine]\nbuilder = "lstm_taggr"\n')
+    assert "Did you mean 'lstm_tagger'?" in usage_error("mine", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('sha256 = "' + "0" * 64 + '"', "the catalogue says 0000000000000000"),
+        ('axes = { x = ["batch"] }', "do not fit the model's"),
+        ('axes = { x = ["batch", 5] }', "do not fit the model's"),
+        ('axes = { z = ["batch", 4] }', "'z', which is no input"),
+        ('inputs.y = { kind = "normal" }', "'y', which is no input"),
+    ],
+)
+def test_catalogue_that_does_not_fit_its_model(tmp_path: Path, text: str, message: str) -> None:
+    save(tmp_path / "models" / "m.onnx")
+    project(tmp_path, f'[mine]\nfile = "m.onnx"\n{text}\n')
+    (found,) = resolve_models(["mine"], root=tmp_path)
+    assert isinstance(found, BrokenModel)
+    assert message in str(found.error)
+
+
+def test_broken_catalogue_is_a_usage_error(tmp_path: Path) -> None:
+    project(tmp_path, "[mine]\nfiel = 'm.onnx'\n")
+    save(tmp_path / "m.onnx")
+    assert "Did you mean 'file'?" in usage_error("m.onnx", tmp_path)

@@ -1,0 +1,204 @@
+"""Reading lists as people type them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_ortbench.core.errors import UsageError
+from pytest_ortbench.planning.axes import (
+    parse_choices,
+    parse_dims,
+    parse_int,
+    parse_int_list,
+    parse_settings,
+    split_list,
+)
+
+PLACE = "--ort-test"
+
+
+@pytest.mark.parametrize(
+    ("text", "items"),
+    [
+        ("a", ["a"]),
+        ("a,b", ["a", "b"]),
+        (" a , b ", ["a", "b"]),
+        ("onnxruntime-gpu[cuda,cudnn],b", ["onnxruntime-gpu[cuda,cudnn]", "b"]),
+        ('a={"GPU":{"x":[1,2]}},b', ['a={"GPU":{"x":[1,2]}}', "b"]),
+    ],
+)
+def test_splits_outside_brackets(text: str, items: list[str]) -> None:
+    assert split_list(text, place=PLACE) == items
+
+
+def test_repeated_option_is_one_list() -> None:
+    assert split_list(("a,b", "c"), place=PLACE) == ["a", "b", "c"]
+
+
+def test_a_comma_in_front_of_no_item_does_not_split() -> None:
+    items = split_list(
+        "ort>=1.2,<1.3,current", place=PLACE, starts_item=lambda rest: rest[0].isalpha()
+    )
+    assert items == ["ort>=1.2,<1.3", "current"]
+
+
+@pytest.mark.parametrize("text", ["", " ", ",", "a,", ",a", "a,,b", "a, ,b"])
+@pytest.mark.parametrize("starts_item", [None, str.isspace])
+def test_an_empty_item_is_refused(text: str, starts_item: Callable[[str], bool] | None) -> None:
+    with pytest.raises(UsageError, match=r"^--ort-test: .*empty"):
+        split_list(text, place=PLACE, starts_item=starts_item)
+
+
+@pytest.mark.parametrize("text", ["a[b", "a]b", "a[b)", "(a,b]"])
+def test_brackets_must_match(text: str) -> None:
+    with pytest.raises(UsageError, match=rf"brackets in '{re.escape(text)}' do not match"):
+        split_list(text, place=PLACE)
+
+
+@given(st.lists(st.text(alphabet="ab[]c:=. ", min_size=1).filter(str.strip), min_size=1))
+def test_splitting_what_was_joined_gives_it_back(words: list[str]) -> None:
+    items = [word.strip().replace("[", "").replace("]", "") + "[x,y]" for word in words]
+    assert split_list(",".join(items), place=PLACE) == [item.strip() for item in items]
+
+
+def test_integers_in_order_each_once() -> None:
+    assert parse_int_list(("8,1", "8,+4"), place=PLACE) == (8, 1, 4)
+
+
+@pytest.mark.parametrize(
+    "text", ["1;8", "x", "1.5", "-x", "1 8", "²", "١", "0x10", "1e3", "9" * 40]
+)
+def test_what_is_no_whole_number_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match=r"^--ort-test: '.*' is not a whole number\. Write e\.g\."):
+        parse_int_list(text, place=PLACE)
+
+
+def test_a_number_below_the_least_is_refused() -> None:
+    with pytest.raises(UsageError, match="0 is too small, the least is 1"):
+        parse_int("0", place=PLACE)
+    assert parse_int("0", place=PLACE, least=0) == 0
+
+
+@given(st.lists(st.integers(min_value=1, max_value=10**17), min_size=1))
+def test_integers_survive_their_text(numbers: list[int]) -> None:
+    text = ",".join(map(str, numbers))
+    assert parse_int_list(text, place=PLACE) == tuple(dict.fromkeys(numbers))
+
+
+def test_choices_name_the_nearest_known_word() -> None:
+    assert parse_choices("all,basic,all", ("basic", "all"), place=PLACE) == ("all", "basic")
+    with pytest.raises(UsageError, match=r"'basik' is not a known level\. Did you mean 'basic'\?"):
+        parse_choices("basik", ("basic", "all"), place=PLACE, what="level")
+
+
+@pytest.mark.parametrize(
+    ("texts", "dims"),
+    [
+        ("seq:128", {"seq": (128,)}),
+        ("seq:128:512,hw:640", {"seq": (128, 512), "hw": (640,)}),
+        (("seq:128", "seq:512:128"), {"seq": (128, 512)}),
+        ("past_sequence_length + 1:17", {"past_sequence_length + 1": (17,)}),
+        ("onnx::Gather_3:4", {"onnx::Gather_3": (4,)}),
+        ("past:0", {"past": (0,)}),
+        (" seq : 1 : 2 ", {"seq": (1, 2)}),
+    ],
+)
+def test_dims(texts: str | tuple[str, ...], dims: dict[str, tuple[int, ...]]) -> None:
+    assert parse_dims(texts, place=PLACE) == dims
+
+
+@pytest.mark.parametrize("text", ["seq", "seq:", ":128", "seq:x", "seq:128:x", "128", "seq=128"])
+def test_dims_without_name_or_size_are_refused(text: str) -> None:
+    with pytest.raises(
+        UsageError, match=r"does not name a dimension and its sizes\. Write NAME:SIZE"
+    ):
+        parse_dims(text, place=PLACE)
+
+
+@pytest.mark.parametrize("text", ["seq:1.5", "seq:-1.5", "seq:128:2x"])
+def test_dims_with_a_size_that_is_no_number_name_the_dimension(text: str) -> None:
+    with pytest.raises(UsageError, match=r"dimension 'seq': '.*' is not a whole number"):
+        parse_dims(text, place=PLACE)
+
+
+@given(
+    st.dictionaries(
+        st.from_regex(r"[A-Za-z_][A-Za-z0-9_.]{0,8}", fullmatch=True),
+        st.lists(st.integers(0, 10**6), min_size=1, unique=True),
+        min_size=1,
+    )
+)
+def test_dims_survive_their_text(dims: dict[str, list[int]]) -> None:
+    text = ",".join(f"{name}:{':'.join(map(str, sizes))}" for name, sizes in dims.items())
+    assert parse_dims(text, place=PLACE) == {name: tuple(sizes) for name, sizes in dims.items()}
+
+
+@pytest.mark.parametrize(
+    ("texts", "settings"),
+    [
+        ("a.b=1", {"a.b": "1"}),
+        ("a=1,b=2", {"a": "1", "b": "2"}),
+        (("a=1", "b=2"), {"a": "1", "b": "2"}),
+        ("session.affinities=1,2;3,4,b=x", {"session.affinities": "1,2;3,4", "b": "x"}),
+        ("a=b=c", {"a": "b=c"}),
+        ("a=", {"a": ""}),
+        ('openvino.load_config={"CPU":{"a":"1","b":"2"}}', None),
+    ],
+)
+def test_settings(texts: str | tuple[str, ...], settings: dict[str, str] | None) -> None:
+    expected = settings or {"openvino.load_config": '{"CPU":{"a":"1","b":"2"}}'}
+    assert parse_settings(texts, place=PLACE) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "sizes"),
+    [
+        ("seq:1-4", (1, 2, 3, 4)),
+        ("seq:16:1-3:64", (16, 1, 2, 3, 64)),
+        ("seq:5-5", (5,)),
+        ("seq:7", (7,)),
+    ],
+)
+def test_ranges_of_dims(text: str, sizes: tuple[int, ...]) -> None:
+    assert parse_dims(text, place="here", ranges=True) == {"seq": sizes}
+
+
+def test_a_range_that_runs_backwards_or_too_far_says_so() -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_dims("seq:300-1", place=PLACE, ranges=True)
+    assert str(caught.value) == (
+        f"{PLACE}: the range 300-1 in 'seq:300-1' ends before it starts. Write 1-300"
+    )
+    with pytest.raises(UsageError, match=r"the range 1-10001 in .* has 10001 sizes"):
+        parse_dims("seq:1-10001", place=PLACE, ranges=True)
+    assert len(parse_dims("seq:1-10000", place=PLACE, ranges=True)["seq"]) == 10_000
+
+
+def test_a_negative_number_is_too_small() -> None:
+    with pytest.raises(UsageError, match=r"-1 is too small, the least is 1\. Write e\.g\. 1,8"):
+        parse_int_list("-1", place=PLACE)
+    with pytest.raises(UsageError, match="-5 is too small, the least is 0"):
+        parse_dims("seq:-5", place=PLACE)
+    with pytest.raises(UsageError, match="'--1' is not a whole number"):
+        parse_int_list("--1", place=PLACE)
+
+
+@pytest.mark.parametrize("text", ["seq:4-1", "seq:1-", "seq:a-b"])
+def test_what_is_no_range_is_refused(text: str) -> None:
+    with pytest.raises(UsageError):
+        parse_dims(text, place="here", ranges=True)
+
+
+def test_settings_refuse_what_is_no_pair_and_two_values() -> None:
+    with pytest.raises(UsageError, match=r"'abc' is not a setting\. Write KEY=VALUE"):
+        parse_settings("abc", place=PLACE)
+    with pytest.raises(UsageError, match="'=1' is not a setting"):
+        parse_settings("=1", place=PLACE)
+    with pytest.raises(UsageError, match="'a' has two values, '1' and '2'"):
+        parse_settings(("a=1", "a=2"), place=PLACE)
+    assert parse_settings(("a=1", "a=1"), place=PLACE) == {"a": "1"}

@@ -1,0 +1,76 @@
+"""Labelled data as typed: what can be seen without running anything, in one message each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pytest_ortbench.core.errors import UsageError
+from pytest_ortbench.core.task import Dataset
+from pytest_ortbench.planning.datasets import parse_dataset
+
+
+def message(text: str, folder: Path) -> str:
+    with pytest.raises(UsageError) as error:
+        parse_dataset(text, folder, place="--ort-dataset")
+    return str(error.value)
+
+
+def test_a_file_of_arrays(tmp_path: Path) -> None:
+    np.savez(tmp_path / "data.npz", x=np.zeros((2, 3)), labels=np.zeros(2))
+    found = parse_dataset("data.npz", tmp_path, place="")
+    assert found == Dataset(path=str(tmp_path / "data.npz"))
+    assert found.label == "data.npz"
+    np.savez(tmp_path / "named.npz", **{"x": np.zeros((2, 3)), "labels:scores": np.zeros(2)})
+    assert parse_dataset("named.npz", tmp_path, place="").function == ""
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "def validation(batch): ...",
+        "validation = make()",
+        "from elsewhere import validation",
+        "from elsewhere import other as validation",
+        "from elsewhere import *",
+        "class validation: ...",
+    ],
+)
+def test_a_function_by_file_path_is_found_without_running_it(tmp_path: Path, code: str) -> None:
+    (tmp_path / "data.py").write_text(code)
+    found = parse_dataset("data.py:validation", tmp_path, place="")
+    assert found == Dataset(path=str(tmp_path / "data.py"), function="validation")
+    assert found.label == "data.py:validation"
+
+
+def test_a_path_of_its_own_folder_stays(tmp_path: Path) -> None:
+    file = tmp_path / "a:b.py"
+    file.write_text("def f(): ...")
+    assert parse_dataset(f"{file}:f", Path("elsewhere"), place="").path == str(file)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("data.csv", "'data.csv' is neither .npz nor FILE.py:FUNCTION. Name an .npz file"),
+        ("missing.npz", "there is no file"),
+        ("missing.py:f", "there is no file"),
+        ("text.npz", "is no .npz file (File is not a zip file). Write it with numpy.savez"),
+        ("bare.npz", "has no array named 'labels'; its arrays: x, y. Name the labels 'labels'"),
+        ("data.py", "'data.py' names no function. Write data.py:FUNCTION; it has first, second"),
+        ("data.py:secnd", "data.py has no function 'secnd'. Did you mean 'second'?"),
+        ("broken.py:f", "is no Python file that can be read: invalid syntax in line 2"),
+    ],
+)
+def test_what_can_t_be_used_is_one_message(tmp_path: Path, text: str, says: str) -> None:
+    (tmp_path / "data.csv").touch()
+    (tmp_path / "text.npz").write_text("no zip")
+    np.savez(tmp_path / "bare.npz", x=np.zeros(2), y=np.zeros(2))
+    (tmp_path / "data.py").write_text("def first(): ...\ndef second(): ...\n")
+    (tmp_path / "broken.py").write_text("\ndef f(:\n")
+    found = message(text, tmp_path)
+    assert found.startswith("--ort-dataset: ")
+    assert says in found
+    assert "\n" not in found

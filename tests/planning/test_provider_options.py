@@ -1,0 +1,211 @@
+"""Provider options: a key that nobody knows never passes."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_ortbench.core.case import Provider, SessionConfig
+from pytest_ortbench.core.errors import UsageError
+from pytest_ortbench.core.graph_capture import GRAPH_CAPTURE, captures_graph
+from pytest_ortbench.core.provider_kinds import KINDS
+from pytest_ortbench.planning.option_tables import ANY, SWITCH, TABLES, WHOLE
+from pytest_ortbench.planning.provider_options import (
+    check_options,
+    refuse_capture,
+    refuse_session,
+    with_options,
+)
+from pytest_ortbench.planning.providers import parse_provider
+
+
+@pytest.mark.parametrize(
+    ("alias", "options"),
+    [
+        ("cuda", {"cudnn_conv_algo_search": "HEURISTIC", "gpu_mem_limit": "2147483648"}),
+        ("cuda", {"device_id": "GPU-aa11", "enable_cuda_graph": "1", "use_tf32": "false"}),
+        ("tensorrt", {"trt_fp16_enable": "True", "trt_max_workspace_size": "1073741824"}),
+        ("openvino", {"device_type": "HETERO:GPU,CPU", "precision": "ACCURACY"}),
+        ("openvino", {"device_type": "gpu.1", "load_config": '{"GPU": {}}'}),
+        ("qnn", {"htp_performance_mode": "burst", "vtcm_mb": "8"}),
+        ("webgpu", {"preferredLayout": "NHWC"}),
+        ("webgpu", {"ep.webgpuexecutionprovider.preferredLayout": "NHWC"}),
+        ("ggml", {"weights": "f32", "threads": "2"}),
+        ("cpu", {}),
+    ],
+)
+def test_what_is_documented_passes(alias: str, options: dict[str, str]) -> None:
+    check_options(alias, options)
+
+
+@pytest.mark.parametrize(
+    ("alias", "options", "message"),
+    [
+        ("cpu", {"foo": "1"}, "cpu has no option 'foo'. cpu takes no options"),
+        ("cuda", {"cudnn_conv_algo_serach": "DEFAULT"}, "Did you mean 'cudnn_conv_algo_search'?"),
+        (
+            "qnn",
+            {"foo": "1"},
+            'If this version has it: [tool.ortbench.plugins.qnn] options = ["foo"]',
+        ),
+        (
+            "cuda",
+            {"cudnn_conv_algo_search": "FAST"},
+            "cuda.cudnn_conv_algo_search='FAST' is not among its values. "
+            "Known: DEFAULT, EXHAUSTIVE, HEURISTIC",
+        ),
+        ("cuda", {"gpu_mem_limit": "2 GB"}, "cuda.gpu_mem_limit='2 GB' is not a whole number"),
+        ("cuda", {"use_tf32": "yes"}, "cuda.use_tf32='yes' is not among its values. Write 1 or 0"),
+        # Seen to run on as if nothing had been asked.
+        ("ggml", {"device": "nonsense"}, "Known: auto, cpu, gpu"),
+        ("qnn", {"htp_performance_mode": "bursty"}, "Did you mean 'burst'?"),
+        ("qnn", {"backend_type": "saver"}, "is not among its values"),
+        ("openvino", {"device_type": "FOO"}, "'FOO' is neither a device of OpenVINO"),
+        ("openvino", {"device_type": "CPU_FP32"}, "is the old way to name an OpenVINO device"),
+        ("openvino", {"precision": "FP64"}, "openvino.precision='FP64' is not among its values"),
+        (
+            "acme",
+            {"speed": "11"},
+            "what options acme takes is not known, so 'speed' can't be checked. "
+            'Declare it: [tool.ortbench.plugins.acme] options = ["speed"]',
+        ),
+    ],
+)
+def test_what_is_not_documented_is_refused(
+    alias: str, options: dict[str, str], message: str
+) -> None:
+    with pytest.raises(UsageError) as caught:
+        check_options(alias, options)
+    assert message in str(caught.value)
+    assert caught.value.place == "--ort-provider-option"
+
+
+def test_what_the_project_declares_passes() -> None:
+    check_options("acme", {"speed": "11"}, declared=("speed",))
+    check_options("qnn", {"foo": "1", "vtcm_mb": "4"}, declared=("foo",))
+    with pytest.raises(UsageError, match="'other'"):
+        check_options("acme", {"other": "1"}, declared=("speed",))
+
+
+def test_the_tables_are_of_known_providers_and_known_kinds() -> None:
+    assert set(TABLES) <= set(KINDS)
+    kinds = [rule for table in TABLES.values() for rule in table.values() if isinstance(rule, str)]
+    assert set(kinds) == {ANY, WHOLE, SWITCH}
+    assert {key for table in TABLES.values() for key in table} >= GRAPH_CAPTURE
+
+
+def test_options_and_device_must_not_contradict_each_other() -> None:
+    gpu = parse_provider("openvino:GPU")
+    assert with_options(gpu, {"device_type": "GPU", "num_streams": "2"}).options == {
+        "device_type": "GPU",
+        "num_streams": "2",
+    }
+    with pytest.raises(UsageError, match="contradicts openvino:GPU, which means device_type='GPU'"):
+        with_options(gpu, {"device_type": "CPU"})
+
+
+def test_qnn_takes_its_backend_in_one_way_only() -> None:
+    htp = parse_provider("qnn:htp", platform="linux")
+    assert htp.options == {"backend_path": "libQnnHtp.so"}
+    with pytest.raises(UsageError, match="backend_path or backend_type, not both"):
+        with_options(htp, {"backend_type": "htp"})
+    plain = parse_provider("qnn")
+    assert with_options(plain, {"backend_type": "htp"}).options == {"backend_type": "htp"}
+
+
+def cuda(**options: str) -> Provider:
+    return Provider(alias="cuda", name="CUDAExecutionProvider", options=options)
+
+
+def test_a_recorded_graph_needs_inputs_that_stay() -> None:
+    recorded = cuda(enable_cuda_graph="1")
+    assert captures_graph(recorded)
+    assert refuse_capture(recorded, "device") is None
+    failure = refuse_capture(recorded, "end-to-end")
+    assert failure is not None
+    assert failure.kind == "unsupported"
+    assert "--ort-io=device" in failure.hint
+    assert not captures_graph(cuda(enable_cuda_graph="0"))
+    assert refuse_capture(cuda(enable_cuda_graph="0"), "end-to-end", 4) is None
+    assert refuse_capture(cuda(), "end-to-end") is None
+
+
+def test_a_recorded_graph_has_one_caller() -> None:
+    failure = refuse_capture(cuda(enable_cuda_graph="1"), "device", 4)
+    assert failure is not None
+    assert failure.kind == "unsupported"
+    assert failure.message.endswith("a graph in one thread, and there are 4 callers")
+    assert "--ort-processes" in failure.hint
+    # First what one caller would be refused for, too.
+    failure = refuse_capture(cuda(enable_cuda_graph="1"), "end-to-end", 4)
+    assert failure is not None
+    assert "--ort-io=device" in failure.hint
+
+
+@pytest.mark.parametrize(
+    ("alias", "switch"),
+    [
+        ("cuda", "enable_cuda_graph"),
+        ("tensorrt", "trt_cuda_graph_enable"),
+        ("nvtensorrtrtx", "nv_cuda_graph_enable"),
+        ("rocm", "enable_hip_graph"),
+    ],
+)
+def test_every_provider_that_records_graphs_on_an_nvidia_or_amd_gpu_needs_them(
+    alias: str, switch: str
+) -> None:
+    recorded = with_options(parse_provider(alias), {switch: "1"})
+    assert refuse_capture(recorded, "device") is None
+    failure = refuse_capture(recorded, "end-to-end")
+    assert failure is not None
+    assert failure.message.startswith(f"a graph that {alias} recorded replays on fixed addresses")
+
+
+@pytest.mark.parametrize("io", ["end-to-end", "device"])
+def test_webgpus_inputs_can_not_be_bound_where_its_graph_replays(io: str) -> None:
+    recorded = with_options(parse_provider("webgpu"), {"enableGraphCapture": "1"})
+    failure = refuse_capture(recorded, io)
+    assert failure is not None
+    assert "only in the host's memory" in failure.message
+    assert failure.hint == "Leave the option out"
+
+
+@pytest.mark.parametrize(
+    ("alias", "written", "taken"),
+    [
+        ("tensorrt", {"trt_fp16_enable": "1"}, {"trt_fp16_enable": "True"}),
+        ("tensorrt", {"trt_int8_enable": "0"}, {"trt_int8_enable": "False"}),
+        ("tensorrt", {"trt_bf16_enable": "true"}, {"trt_bf16_enable": "True"}),
+        # A number, no switch.
+        ("tensorrt", {"trt_min_subgraph_size": "1"}, {"trt_min_subgraph_size": "1"}),
+        ("dml", {"disable_metacommands": "1"}, {"disable_metacommands": "True"}),
+        ("coreml", {"EnableOnSubgraphs": "true"}, {"EnableOnSubgraphs": "1"}),
+        ("coreml", {"RequireStaticInputShapes": "False"}, {"RequireStaticInputShapes": "0"}),
+        ("cuda", {"use_tf32": "1"}, {"use_tf32": "1"}),
+    ],
+)
+def test_switches_are_written_as_the_provider_takes_them(
+    alias: str, written: dict[str, str], taken: dict[str, str]
+) -> None:
+    check_options(alias, written)
+    assert with_options(parse_provider(alias), written).options == taken
+
+
+def test_a_switch_of_tensorrt_that_records_graphs_counts_as_one() -> None:
+    assert captures_graph(with_options(parse_provider("tensorrt"), {"trt_cuda_graph_enable": "1"}))
+
+
+@pytest.mark.parametrize(
+    ("alias", "session", "message"),
+    [
+        ("dml", SessionConfig(execution_mode="parallel"), "dml runs sequentially only"),
+        ("dml", SessionConfig(enable_mem_pattern=True), "dml has no memory patterns"),
+        ("dml", SessionConfig(enable_mem_pattern=False), ""),
+        ("dml", SessionConfig(), ""),
+        ("cpu", SessionConfig(execution_mode="parallel", enable_mem_pattern=True), ""),
+    ],
+)
+def test_what_directml_would_change_by_itself_is_refused(
+    alias: str, session: SessionConfig, message: str
+) -> None:
+    failure = refuse_session(parse_provider(alias), session)
+    assert ("" if failure is None else failure.message) == message

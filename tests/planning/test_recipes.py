@@ -1,0 +1,226 @@
+"""Recipes of the project: read, checked, and what the shipped ones are."""
+
+from __future__ import annotations
+
+import platform
+from pathlib import Path
+
+import pytest
+
+from pytest_ortbench.core.errors import UsageError
+from pytest_ortbench.core.recipe import BASES
+from pytest_ortbench.planning import recipes as module
+from pytest_ortbench.planning.recipes import (
+    parse_precisions,
+    products_may_saturate,
+    recipes,
+    shipped,
+)
+
+
+def configure(folder: Path, text: str) -> Path:
+    (folder / "pyproject.toml").write_text(text, encoding="utf-8")
+    return folder
+
+
+def test_without_configuration_there_are_the_shipped_ones(tmp_path: Path) -> None:
+    assert list(recipes(configure(tmp_path, ""))) == list(BASES)
+
+
+def test_a_recipe_takes_what_it_does_not_set_from_its_base(tmp_path: Path) -> None:
+    root = configure(
+        tmp_path,
+        """
+        [tool.ortbench.precisions.int8-heads]
+        base = "int8-static"
+        nodes_to_exclude = ["/head/MatMul"]
+        calibration = "percentile"
+        percentile = 99.9
+        calibration_data = "data/calibration"
+        per_channel = true
+        sqnr_floor = 22
+        """,
+    )
+    found = recipes(root)["int8-heads"]
+    assert (found.name, found.base) == ("int8-heads", "int8-static")
+    assert found.nodes_to_exclude == ("/head/MatMul",)
+    assert (found.calibration, found.percentile, found.per_channel) == ("percentile", 99.9, True)
+    assert found.calibration_data == str(root / "data/calibration")
+    assert found.sqnr_floor_db == 22.0
+    assert (found.weight_type, found.activation_type) == (
+        "int8",
+        shipped("int8-static").activation_type,
+    )
+
+
+def test_ranges_are_those_that_were_seen_unless_asked_otherwise() -> None:
+    recipe = shipped("int8-static")
+    assert (recipe.calibration, recipe.settings()["calibration"]) == ("minmax", "minmax")
+
+
+def test_a_shipped_precision_can_be_tuned(tmp_path: Path) -> None:
+    root = configure(tmp_path, '[tool.ortbench.precisions.int8-dynamic]\nweight_type = "int8"\n')
+    assert recipes(root)["int8-dynamic"].weight_type == "int8"
+
+
+def test_ortbench_toml_is_read_too(tmp_path: Path) -> None:
+    (tmp_path / "ortbench.toml").write_text('[precisions.half]\nbase = "fp16"\nblock_list = []\n')
+    assert recipes(tmp_path)["half"].block_list == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("[tool.ortbench.precisions]\nx = 3", "it is 3, not a table"),
+        ("[tool.ortbench.precisions.x]", "base is None"),
+        (
+            '[tool.ortbench.precisions.x]\nbase = "int8"',
+            "base is 'int8'. Did you mean 'int8-dynamic' or 'int8-static'?",
+        ),
+        (
+            '[tool.ortbench.precisions.x]\nbase = "fp16"\nblok_list = []',
+            "fp16 has no setting 'blok_list'. Did you mean 'block_list'?",
+        ),
+        (
+            '[tool.ortbench.precisions.x]\nbase = "fp16"\nweight_type = "int8"',
+            "fp16 has no setting 'weight_type'",
+        ),
+        ('[tool.ortbench.precisions.native]\nbase = "fp16"', "'native' always means the same"),
+        ('[tool.ortbench.precisions.fp16]\nbase = "bf16"', "'fp16' always means the same"),
+        (
+            '[tool.ortbench.precisions.x]\nbase = "int8-dynamic"\nweight_type = "int4"',
+            "weight_type is 'int4'. Did you mean 'int8'?",
+        ),
+        (
+            '[tool.ortbench.precisions.x]\nbase = "int8-static"\ncalibration = "kl"',
+            "calibration is 'kl'. Known: entropy, minmax, percentile",
+        ),
+        (
+            '[tool.ortbench.precisions.x]\nbase = "int8-static"\npercentile = 0.99',
+            "percentile is 0.99. Write 99.99",
+        ),
+        (
+            '[tool.ortbench.precisions.x]\nbase = "int8-static"\nper_channel = "yes"',
+            "per_channel is 'yes'. Write true or false",
+        ),
+        (
+            '[tool.ortbench.precisions.x]\nbase = "int8-static"\ncalibration_samples = -1',
+            "calibration_samples is -1. Write a whole number above 0",
+        ),
+        (
+            '[tool.ortbench.precisions.x]\nbase = "int8-static"\ncalibration_samples = 0',
+            "calibration_samples is 0. Write a whole number above 0",
+        ),
+        (
+            '[tool.ortbench.precisions.x]\nbase = "fp16"\nsqnr_floor = nan',
+            "sqnr_floor is nan. Write a finite number",
+        ),
+        (
+            '[tool.ortbench.precisions.x]\nbase = "fp16"\nsqnr_floor = -inf',
+            "sqnr_floor is -inf. Write a finite number",
+        ),
+        (
+            '[tool.ortbench.precisions.x]\nbase = "int8-static"\n'
+            'activation_type = "int8"\nweight_type = "uint8"',
+            "no kernels for int8 activations with uint8 weights",
+        ),
+        ('[tool.ortbench.precisions.x]\nbase = "int4"\nblock_size = 33', "block_size is 33"),
+        ('[tool.ortbench.precisions.x]\nbase = "int4"\naccuracy_level = 5', "accuracy_level is 5"),
+        (
+            '[tool.ortbench.precisions.x]\nbase = "fp16"\nblock_list = "Resize"',
+            'block_list is \'Resize\'. Write block_list = ["A", "B"]',
+        ),
+    ],
+)
+def test_what_breaks_a_rule_names_place_and_next_step(tmp_path: Path, text: str, says: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        recipes(configure(tmp_path, text))
+    assert says in str(caught.value)
+    assert str(tmp_path / "pyproject.toml") in str(caught.value)
+
+
+def test_names_may_be_precisions_recipes_and_own_variants(tmp_path: Path) -> None:
+    root = configure(tmp_path, '[tool.ortbench.precisions.half]\nbase = "fp16"')
+    found = parse_precisions(
+        ("native,half", "qat,native"), place="--ort-precisions", root=root, variants=("qat",)
+    )
+    assert found == ("native", "half", "qat")
+
+
+def test_an_unknown_name_is_refused_with_the_nearest(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"'fp61' is not a known precision.*'fp16'"):
+        parse_precisions(("fp61",), place="--ort-precisions", root=configure(tmp_path, ""))
+
+
+@pytest.mark.parametrize(
+    ("machine", "flags", "may"),
+    [
+        ("x86_64", "fpu avx2", True),
+        ("x86_64", "fpu avx2 avx512_vnni", False),
+        ("x86_64", "fpu avx2 avx_vnni", False),
+        ("x86_64", "fpu amx_int8", False),
+        ("aarch64", "asimd", False),
+    ],
+)
+def test_products_of_eight_bits_saturate_without_vnni(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, machine: str, flags: str, may: bool
+) -> None:
+    cpuinfo = tmp_path / "cpuinfo"
+    cpuinfo.write_text(f"processor : 0\nflags\t\t: {flags}\n")
+    monkeypatch.setattr(platform, "machine", lambda: machine)
+    assert products_may_saturate(cpuinfo) is may
+
+
+def test_static_weights_get_seven_bits_where_products_may_saturate(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(platform, "machine", lambda: "x86_64")
+    for may in (True, False):
+        monkeypatch.setattr(module, "products_may_saturate", lambda may=may: may)
+        recipe = shipped("int8-static")
+        assert (recipe.weight_type, recipe.activation_type) == ("int8", "uint8")
+        assert recipe.reduce_range is may
+
+
+def test_static_activations_are_signed_on_arm(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(platform, "machine", lambda: "aarch64")
+    recipe = shipped("int8-static")
+    assert (recipe.activation_type, recipe.reduce_range) == ("int8", False)
+
+
+def test_a_graph_is_simplified_by_a_word_alone_or_before_anything_else(tmp_path: Path) -> None:
+    found = recipes(
+        configure(
+            tmp_path,
+            """
+            [tool.ortbench.precisions.slim]
+            simplify = true
+            [tool.ortbench.precisions.slim8]
+            base = "int8-dynamic"
+            simplify = true
+            [tool.ortbench.precisions.saved]
+            base = "optimized"
+            level = "all"
+            """,
+        )
+    )
+    assert (found["slim"].base, found["slim"].settings()) == ("simplified", {"base": "simplified"})
+    assert found["slim8"].settings()["simplify"] == "true"
+    assert found["saved"].settings() == {"base": "optimized", "level": "all"}
+    assert "simplify" not in shipped("int8-dynamic").settings()
+    assert shipped("optimized").settings() == {"base": "optimized", "level": "extended"}
+
+
+@pytest.mark.parametrize(
+    ("entry", "says"),
+    [
+        ("simplify = false", "base is None"),
+        ('base = "optimized"\nlevel = "disable"', "level is 'disable'"),
+        ('base = "simplified"\nlevel = "all"', "simplified has no setting 'level'"),
+        ('base = "fp16"\nsimplify = "yes"', "simplify is 'yes'. Write true or false"),
+    ],
+)
+def test_a_wrong_graph_recipe_is_one_message(tmp_path: Path, entry: str, says: str) -> None:
+    with pytest.raises(UsageError) as error:
+        recipes(configure(tmp_path, f"[tool.ortbench.precisions.mine]\n{entry}\n"))
+    assert says in str(error.value)

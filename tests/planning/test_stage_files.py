@@ -1,0 +1,143 @@
+"""Which file of stages goes with which cases, and what is refused before anything runs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pytest_ortbench.core.case import Runtime
+from pytest_ortbench.core.errors import UsageError
+from pytest_ortbench.planning.stage_files import (
+    StageFile,
+    parse_stage_files,
+    refuse_unused_stages,
+    with_stages,
+)
+from tests.results_factory import make_case
+
+PLACE = "--ort-stages"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name in ("a.py", "b.py", "a,b.py"):
+        (tmp_path / name).write_text("def preprocess(frame):\n    return frame\n")
+    return tmp_path
+
+
+def test_files_with_and_without_pattern(folder: Path) -> None:
+    texts = ("a.py, det*@b.py", "mlp*@a,b.py")
+    assert parse_stage_files(texts, base=folder, place=PLACE) == (
+        StageFile(path=str(folder / "a.py")),
+        StageFile(pattern="det*", path=str(folder / "b.py")),
+        StageFile(pattern="mlp*", path=str(folder / "a,b.py")),
+    )
+
+
+def test_a_file_that_is_named_for_a_case_goes_before_one_for_all() -> None:
+    case = make_case()
+    everything, own = StageFile(path="/a.py"), StageFile(pattern="cpu", path="/b.py")
+    assert with_stages(case, (everything, own)).stages == "/b.py"
+    assert with_stages(case, (own, everything)).stages == "/b.py"
+    assert with_stages(case, (everything,)).stages == "/a.py"
+    assert with_stages(case, (StageFile(pattern="no-such*", path="/c.py"),)).stages == ""
+    # Stages are a pass of their own: the case stays the same.
+    assert with_stages(case, (own,)).key == case.key
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("none.py", "there is no file '{}/none.py'"),
+        ("det@", "there is no file '{}'"),
+        ("bad.py", "{}/bad.py:2: invalid syntax"),
+        ("null.py", "'{}/null.py' is not a Python file that can be read"),
+    ],
+)
+def test_what_is_no_file_of_python(folder: Path, text: str, message: str) -> None:
+    (folder / "bad.py").write_text("x = 1\ny = = 2\n")
+    (folder / "null.py").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(UsageError) as caught:
+        parse_stage_files([text], base=folder, place=PLACE)
+    assert str(caught.value).startswith(f"{PLACE}: {message.format(folder)}")
+
+
+def test_a_file_that_no_case_goes_with_is_refused() -> None:
+    case = make_case()
+    refuse_unused_stages((StageFile(path="/a.py"),), [case], place=PLACE)
+    with pytest.raises(UsageError, match=r"no case fits 'det\*'.*The first case is "):
+        refuse_unused_stages((StageFile(pattern="det*", path="/a.py"),), [case], place=PLACE)
+
+
+def test_stages_need_the_current_runtime() -> None:
+    case = make_case()
+    other = replace(case, runtime=Runtime(label="onnxruntime-1.30.0"))
+    refuse_unused_stages((StageFile(path="/a.py"),), [other, case], place=PLACE)
+    with pytest.raises(UsageError, match="stages run in the runtime 'current' only"):
+        refuse_unused_stages((StageFile(path="/a.py"),), [other], place=PLACE)
+
+
+@pytest.mark.parametrize("texts", [("a.py,b.py",), ("a.py", "b.py"), ("det*@a.py, det*@b.py",)])
+def test_two_files_for_the_same_cases_are_refused(folder: Path, texts: tuple[str, ...]) -> None:
+    """A case has one file: the second would be left out in silence."""
+    with pytest.raises(UsageError) as caught:
+        parse_stage_files(texts, base=folder, place=PLACE)
+    what = "every case" if "det" not in texts[0] else "the cases that fit 'det*'"
+    assert str(caught.value) == (
+        f"{PLACE}: {folder}/a.py and {folder}/b.py both claim {what}, and a case has one file of "
+        "stages. Leave one out, or say which cases each is for: PATTERN@b.py"
+    )
+
+
+def test_the_same_file_twice_is_one(folder: Path) -> None:
+    assert parse_stage_files(["a.py,a.py"], base=folder, place=PLACE) == (
+        StageFile(path=str(folder / "a.py")),
+    )
+
+
+def test_a_case_that_two_patterns_fit_is_refused() -> None:
+    case = make_case()
+    files = (StageFile(pattern="cpu", path="/a.py"), StageFile(pattern="native", path="/b.py"))
+    with pytest.raises(UsageError) as caught:
+        refuse_unused_stages(files, [case], place=PLACE)
+    assert str(caught.value) == (
+        f"{PLACE}: cpu@/a.py and native@/b.py both claim {case.case_id}, and a case has one file "
+        "of stages. Narrow one of the patterns"
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "def frames():\n    return []\n",
+        "def main():\n    def preprocess(frame):\n        return frame\n",
+        "class Stages:\n    def preprocess(self, frame):\n        return frame\n",
+        "print(preprocess)\n",
+    ],
+)
+def test_a_file_that_defines_no_stage_is_refused(folder: Path, text: str) -> None:
+    (folder / "none.py").write_text(text)
+    with pytest.raises(UsageError, match=r"defines neither preprocess.*Define one of them at"):
+        parse_stage_files(["none.py"], base=folder, place=PLACE)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def postprocess(outputs):\n    pass\n",
+        "preprocess = lambda frame: frame\n",
+        "from json import loads as preprocess\n",
+        "from json import *\n",
+        "try:\n    from json import loads as postprocess\nexcept ImportError:\n    pass\n",
+        "if True:\n    def preprocess(frame):\n        return frame\n",
+        "globals()['pre' + 'process'] = print\n",
+        "def make():\n    global preprocess\n    preprocess = print\nmake()\n",
+        "class preprocess:\n    def __init__(self, frame):\n        pass\n",
+    ],
+)
+def test_a_file_that_may_define_a_stage_is_left_to_the_worker(folder: Path, text: str) -> None:
+    (folder / "some.py").write_text(text)
+    assert len(parse_stage_files(["some.py"], base=folder, place=PLACE)) == 1
