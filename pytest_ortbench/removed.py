@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -89,8 +89,8 @@ class RemovedItem(pytest.Item):
         gating: The gate of the run, which the verdicts go to.
     """
 
-    def __init__(self, *, removal: Removal, gating: Gating, **rest: object) -> None:
-        super().__init__(**rest)  # type: ignore[arg-type]
+    def __init__(self, *, removal: Removal, gating: Gating, **rest: Any) -> None:
+        super().__init__(**rest)
         self.removal = removal
         self._gating = gating
 
@@ -137,9 +137,9 @@ class RemovedCases(pytest.Collector):
         gone: Sequence[Removal],
         gating: Gating,
         asking: Sequence[pytest.Item],
-        **rest: object,
+        **rest: Any,
     ) -> None:
-        super().__init__(**rest)  # type: ignore[arg-type]
+        super().__init__(**rest)
         self._gone = gone
         self._gating = gating
         self._asking = asking

@@ -69,9 +69,6 @@ ON_THE_HOST = ("convert/variants.py",)
 
 FORBIDDEN_NAMES = {"utils", "util", "helpers", "helper", "common", "misc", "manager", "managers"}
 LONGEST_MODULE = 500
-#: Longer ones, and why.
-LONGER = {
-}
 
 
 @dataclass(frozen=True)
@@ -249,9 +246,9 @@ def has_a_name_that_says_nothing(source: Source) -> Iterator[str]:
 
 
 def is_too_long(source: Source) -> Iterator[str]:
-    lines, longest = source.text.count("\n"), LONGER.get(source.path, LONGEST_MODULE)
-    if lines > longest:
-        yield f"{source.path} has {lines} lines, more than {longest}"
+    lines = source.text.count("\n")
+    if lines > LONGEST_MODULE:
+        yield f"{source.path} has {lines} lines, more than {LONGEST_MODULE}"
 
 
 def says_nothing_or_is_unfinished(source: Source) -> Iterator[str]:

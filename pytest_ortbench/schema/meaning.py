@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
+from typing import cast
 
 from pytest_ortbench.core.errors import DocumentError
 from pytest_ortbench.schema.bounds import ANY, LONGEST_NAME, Bound, Numbers, Text, Words, bound_of
@@ -135,7 +136,8 @@ def _all_keep(values: tuple[object, ...], owner: type, name: str) -> bool:
     if type(values[0]) is not int:
         return False
     try:
-        low, high = min(values), max(values)  # type: ignore[type-var]
+        numbers = cast("tuple[int, ...]", values)  # any other is found out below
+        low, high = min(numbers), max(numbers)
     except TypeError:
         return False
     bound = bound_of(owner, name, int)

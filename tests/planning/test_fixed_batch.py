@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
+from onnx import ModelProto
 
 from pytest_ortbench.core.case import Case, Provider, Runtime
 from pytest_ortbench.core.model import Model
@@ -89,8 +91,8 @@ def _convolved(tmp_path: Path, batch: int, *more: tuple[str, list[int | str]]) -
     return read(proto, tmp_path)
 
 
-def _plan(found: Model, **axes: object) -> Plan:
-    return build_plan(PlanRequest(models=(), **axes), [found], [CURRENT])  # type: ignore[arg-type]
+def _plan(found: Model, **axes: Any) -> Plan:
+    return build_plan(PlanRequest(models=(), **axes), [found], [CURRENT])
 
 
 def _only_case(found: Model, **axes: object) -> Case:
@@ -138,8 +140,8 @@ def test_rows_and_sequences_are_measured_as_they_are(make: object, tmp_path: Pat
         ),
     ],
 )
-def test_what_nothing_reads_as_a_batch_is_one_item(proto: object, tmp_path: Path) -> None:
-    found = read(proto, tmp_path)  # type: ignore[arg-type]
+def test_what_nothing_reads_as_a_batch_is_one_item(proto: ModelProto, tmp_path: Path) -> None:
+    found = read(proto, tmp_path)
     case = _only_case(found)
     assert (case.case_id, case.batch) == ("m/native/cpu/b1", 1)
     assert [spec.shape for spec in case.inputs] == [info.shape for info in found.inputs]

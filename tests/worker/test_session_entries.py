@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import onnxruntime
 import pytest
@@ -32,8 +33,8 @@ def case_of(
     )
 
 
-def with_entry(key: str, value: str = "1", **more: object) -> Case:
-    case = case_of(**more)  # type: ignore[arg-type]
+def with_entry(key: str, value: str = "1", **more: Any) -> Case:
+    case = case_of(**more)
     return replace(case, session=replace(case.session, entries={key: value}))
 
 
