@@ -61,8 +61,10 @@ class Energy:
         windows: One entry a trial.
         reason: Why there is none; empty otherwise.
         note: What the figures leave out: a power reading that is missing, trials that did not fit.
+        interrupted: Whether it was stopped before it was over; a resumed run measures it.
     """
 
     windows: tuple[EnergyWindow, ...] = ()
     reason: str = ""
     note: str = ""
+    interrupted: bool = False

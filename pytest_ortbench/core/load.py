@@ -113,6 +113,7 @@ class Load:
         capacity_per_s: Requests a second of the case's standard pass, which the search started at.
         reason: Why there is no test, or no answer; empty otherwise.
         note: What the figures leave out.
+        interrupted: Whether it was stopped before it was over; a resumed run measures it.
     """
 
     spec: LoadSpec
@@ -126,6 +127,7 @@ class Load:
     capacity_per_s: float | None = None
     reason: str = ""
     note: str = ""
+    interrupted: bool = False
 
     @property
     def test(self) -> LoadTest | None:

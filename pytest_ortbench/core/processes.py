@@ -29,9 +29,11 @@ class ProcessPoint:
         threads: Intra-op threads of each.
         reason: Why it could not be measured; empty otherwise.
         asked: How many there should have been.
+        interrupted: Whether it was stopped before it was over; a resumed run measures it.
     """
 
     asked: int
     processes: tuple[OneOfSeveral, ...] = ()
     threads: int = 0
     reason: str = ""
+    interrupted: bool = False

@@ -115,6 +115,7 @@ class OperatorProfile:
         graph_optimization_level: What the graph was optimised with (``all``); empty if not known.
         cut_after: Events after which the profiler broke off before a run was over, so that there
             are no shares; ``None`` if it did not. ``reason`` says it for people.
+        interrupted: Whether it was stopped before it was over; a resumed run measures it.
     """
 
     runs: int = 0
@@ -137,6 +138,7 @@ class OperatorProfile:
     unspun_cpu_ns: int | None = None
     graph_optimization_level: str = ""
     cut_after: int | None = None
+    interrupted: bool = False
 
     @property
     def between_ns(self) -> int:

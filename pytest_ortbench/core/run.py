@@ -11,7 +11,8 @@ from pytest_ortbench.core.outcome import CaseResult, RuntimeInfo
 #:
 #: History:
 #:   1  first release
-SCHEMA_VERSION = 1
+#:   2  what decides is a field of its own: whether a pass was interrupted
+SCHEMA_VERSION = 2
 
 #: What the newest finished run of a results folder is called.
 LATEST = "latest"

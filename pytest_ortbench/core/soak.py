@@ -17,6 +17,7 @@ class Soak:
         source: How the size was read.
         shapes: Different shapes that it went through.
         reason: Why there are no readings; empty otherwise.
+        interrupted: Whether it was stopped before it was over; a resumed run measures it.
     """
 
     seconds: float = 0.0
@@ -26,3 +27,4 @@ class Soak:
     source: str = ""
     shapes: int = 1
     reason: str = ""
+    interrupted: bool = False

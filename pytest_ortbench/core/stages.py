@@ -80,6 +80,7 @@ class Stages:
         workers: One entry a worker process.
         reason: Why there is nothing; empty otherwise.
         faulty: Whether the user's code is the reason.
+        interrupted: Whether it was stopped before it was over; a resumed run measures it.
     """
 
     file: str = ""
@@ -89,3 +90,4 @@ class Stages:
     workers: tuple[StageWorker, ...] = ()
     reason: str = ""
     faulty: bool = False
+    interrupted: bool = False

@@ -74,7 +74,9 @@ class StartUps:
     Attributes:
         trials: In the order in which they were made; every condition comes several times.
         reason: Why there is none; empty otherwise.
+        interrupted: Whether it was stopped before it was over; a resumed run measures it.
     """
 
     trials: tuple[StartTrial, ...] = ()
     reason: str = ""
+    interrupted: bool = False

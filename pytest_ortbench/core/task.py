@@ -47,6 +47,7 @@ class TaskAccuracy:
         nonfinite_inputs: Those in all float inputs that were fed.
         reason: Why there is no score; empty otherwise.
         reference_reason: Why there is nothing to compare with; empty otherwise.
+        interrupted: Whether it was stopped before it was over; a resumed run measures it.
     """
 
     dataset: str
@@ -63,3 +64,4 @@ class TaskAccuracy:
     nonfinite_inputs: int = 0
     reason: str = ""
     reference_reason: str = ""
+    interrupted: bool = False

@@ -15,7 +15,6 @@ from pytest_ortbench.core.errors import DocumentError, WorkerError
 from pytest_ortbench.core.extent import Extent
 from pytest_ortbench.core.outcome import CaseResult, Failure, RuntimeInfo
 from pytest_ortbench.core.run import Canary, Run
-from pytest_ortbench.engine.load import INTERRUPTED
 from pytest_ortbench.engine.passes import carry_out, due, without
 from pytest_ortbench.engine.standard import measure
 from pytest_ortbench.launch.launcher import Launcher
@@ -27,6 +26,9 @@ from pytest_ortbench.schema.meaning import faults_of
 from pytest_ortbench.store.resume import taken_over
 
 Key = tuple[str, str]
+
+#: What stands with a pass that Ctrl-C ended.
+_INTERRUPTED = "interrupted before it was over"
 
 
 class Listener(Protocol):
@@ -120,7 +122,7 @@ class Engine:
         except KeyboardInterrupt:
             # What is missing now was asked for: the tables say so.
             found = self._results[key]
-            self._results[key] = without(found, due(found, wanted), INTERRUPTED)
+            self._results[key] = without(found, due(found, wanted), _INTERRUPTED, interrupted=True)
             raise
         finally:
             # An interrupt in a later pass costs nothing of an earlier one.

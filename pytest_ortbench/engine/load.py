@@ -31,13 +31,10 @@ _BACKLOG_S, _BACKLOG_BOUNDS, _BACKLOG_SHARE = 2.0, 10.0, 0.2
 #: Characters of the name of a folder of logs.
 _LONGEST_NAME = 120
 
-#: The reason of what Ctrl-C ended: it is measured when the run is resumed.
-INTERRUPTED = "interrupted before it was over"
-
 
 def missing_loads(result: CaseResult, texts: tuple[str, ...]) -> list[str]:
-    """Which of some loads a result lacks, or has as interrupted."""
-    known = {load.spec.text for load in result.loads if load.reason != INTERRUPTED}
+    """Return those of the loads that a result lacks, or has as interrupted."""
+    known = {load.spec.text for load in result.loads if not load.interrupted}
     return [text for text in texts if text not in known]
 
 
@@ -55,11 +52,13 @@ def measure_loads(result: CaseResult, texts: tuple[str, ...], launcher: Launcher
     return result
 
 
-def loads_without(result: CaseResult, texts: tuple[str, ...], reason: str) -> CaseResult:
+def loads_without(
+    result: CaseResult, texts: tuple[str, ...], reason: str, *, interrupted: bool = False
+) -> CaseResult:
     """Return the result with a reason for each load that it lacks."""
     for text in missing_loads(result, texts):
         spec = LoadSpec(text=text, scenario="", percent=0.0)
-        load = Load(spec=spec, reason=reason)
+        load = Load(spec=spec, reason=reason, interrupted=interrupted)
         result = replace(result, loads=(*_others(result, text), load))
     return result
 

@@ -24,12 +24,7 @@ from pytest_ortbench.core.soak import Soak
 from pytest_ortbench.core.stages import Stages
 from pytest_ortbench.core.start_up import StartUps
 from pytest_ortbench.core.task import TaskAccuracy
-from pytest_ortbench.engine.load import (
-    INTERRUPTED,
-    loads_without,
-    measure_loads,
-    missing_loads,
-)
+from pytest_ortbench.engine.load import loads_without, measure_loads, missing_loads
 from pytest_ortbench.engine.processes import measure_processes
 from pytest_ortbench.engine.soak import measure_soak
 from pytest_ortbench.engine.stages import measure_stages
@@ -81,40 +76,49 @@ def carry_out(
     return replace(result, flags=flags_of(result))
 
 
-def without(result: CaseResult, names: Iterable[str], reason: str) -> CaseResult:
+def without(
+    result: CaseResult, names: Iterable[str], reason: str, *, interrupted: bool = False
+) -> CaseResult:
     """Return a result with the reason for passes that it lacks, so that nothing looks unasked.
 
     Args:
         result: What is known of the case.
         names: The passes, as :func:`due` names them.
-        reason: Why there is nothing: :data:`~pytest_ortbench.engine.load.INTERRUPTED` for what
-            Ctrl-C ended, which is due again in a later run.
+        reason: Why there is nothing.
+        interrupted: Whether they were stopped before they were over, and are due again in a later
+            run.
     """
     case = result.case
     for name in names:
         if name.startswith(LOAD):
-            result = loads_without(result, (name.removeprefix(LOAD),), reason)
+            load = (name.removeprefix(LOAD),)
+            result = loads_without(result, load, reason, interrupted=interrupted)
         elif name == "load":
-            result = loads_without(result, case.sampling.loads, reason)
+            loads = case.sampling.loads
+            result = loads_without(result, loads, reason, interrupted=interrupted)
         elif name == "energy":
-            result = replace(result, energy=Energy(reason=reason))
+            result = replace(result, energy=Energy(reason=reason, interrupted=interrupted))
         elif name == "profile":
-            result = replace(result, profile=OperatorProfile(reason=reason))
+            profile = OperatorProfile(reason=reason, interrupted=interrupted)
+            result = replace(result, profile=profile)
         elif name == "soak":
-            result = replace(result, soak=Soak(reason=reason))
+            result = replace(result, soak=Soak(reason=reason, interrupted=interrupted))
         elif name == "stages":
             file = Path(case.stages).name
-            result = replace(result, stages=Stages(file=file, reason=reason))
+            stages = Stages(file=file, reason=reason, interrupted=interrupted)
+            result = replace(result, stages=stages)
         elif name == "startup":
-            result = replace(result, start_ups=StartUps(reason=reason))
+            result = replace(result, start_ups=StartUps(reason=reason, interrupted=interrupted))
         elif name == "processes":
             points = tuple(
-                ProcessPoint(asked=count, reason=reason) for count in case.sampling.processes
+                ProcessPoint(asked=count, reason=reason, interrupted=interrupted)
+                for count in case.sampling.processes
             )
             result = replace(result, processes=points)
         elif name == "task":
             label = case.dataset.label if case.dataset is not None else ""
-            result = replace(result, task=TaskAccuracy(dataset=label, reason=reason))
+            task = TaskAccuracy(dataset=label, reason=reason, interrupted=interrupted)
+            result = replace(result, task=task)
     return replace(result, flags=flags_of(result))
 
 
@@ -244,8 +248,10 @@ PASSES: dict[str, Callable[[CaseResult, Launcher, Sequence[Case]], CaseResult]] 
 }
 
 
-def _over(found: Energy | OperatorProfile | Soak | Stages | StartUps | TaskAccuracy | None) -> bool:
-    return found is not None and found.reason != INTERRUPTED
+def _over(
+    outcome: Energy | OperatorProfile | Soak | Stages | StartUps | TaskAccuracy | None,
+) -> bool:
+    return outcome is not None and not outcome.interrupted
 
 
 _IS_DONE: dict[str, Callable[[CaseResult], bool]] = {
@@ -255,6 +261,6 @@ _IS_DONE: dict[str, Callable[[CaseResult], bool]] = {
     "load": lambda result: not missing_loads(result, result.case.sampling.loads),
     "stages": lambda result: _over(result.stages),
     "startup": lambda result: _over(result.start_ups),
-    "processes": lambda result: any(p.reason != INTERRUPTED for p in result.processes),
+    "processes": lambda result: any(not point.interrupted for point in result.processes),
     "task": lambda result: _over(result.task),
 }

@@ -6,11 +6,13 @@ before into that of the next. New fields with a default need neither.
 
 Three top-level fields keep their name and meaning in every version, so that a listing of runs
 need not migrate: ``schema_version``, ``run_id`` and ``started_at``; so does ``finished_at``.
+
+Sentences of older versions that decided something stand here, and nowhere else.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -77,5 +79,27 @@ class Migrations:
         return document
 
 
-#: Version 1 is the first, so there is no step yet.
-MIGRATIONS = Migrations(target=SCHEMA_VERSION, steps={})
+#: The reason that version 1 gave for a pass that was stopped before it was over.
+_INTERRUPTED_1 = "interrupted before it was over"
+#: What one pass of a case found, and what several of them found.
+_PASSES_1 = ("energy", "profile", "soak", "stages", "start_ups", "task")
+_LISTS_OF_PASSES_1 = ("loads", "processes")
+
+
+def _from_1(document: PlainObject) -> PlainObject:
+    """Turn the sentences of version 1 that decided something into fields."""
+    for result in _objects(document.get("cases")):
+        for name in (*_PASSES_1, *_LISTS_OF_PASSES_1):
+            for outcome in _objects(result.get(name)):
+                outcome["interrupted"] = outcome.get("reason") == _INTERRUPTED_1
+    return document
+
+
+def _objects(value: Plain) -> Iterator[PlainObject]:
+    """The object that a plain value is, or the objects in it; what is neither is left as it is."""
+    for entry in value if isinstance(value, list) else [value]:
+        if isinstance(entry, dict):
+            yield entry
+
+
+MIGRATIONS = Migrations(target=SCHEMA_VERSION, steps={1: _from_1})

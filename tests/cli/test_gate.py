@@ -78,7 +78,7 @@ def test_a_document_that_can_not_be_read_is_one_line(tool, store, tmp_path):
     # G7
     path = store(BEFORE)
     good = path.read_bytes()
-    newer = good.replace(b'"schema_version": 1', b'"schema_version": 99')
+    newer = good.replace(b'"schema_version": 2', b'"schema_version": 99')
     for name, content in {"cut": good[:900], "new": newer, "no": b"hi", "empty": b""}.items():
         bad = tmp_path / f"{name}.json"
         bad.write_bytes(content)

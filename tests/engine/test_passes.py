@@ -18,7 +18,7 @@ from pytest_ortbench.core.soak import Soak
 from pytest_ortbench.core.stages import Stages
 from pytest_ortbench.engine import passes
 from pytest_ortbench.engine.engine import Engine
-from pytest_ortbench.engine.load import INTERRUPTED, missing_loads
+from pytest_ortbench.engine.load import missing_loads
 from pytest_ortbench.engine.passes import due, without
 from pytest_ortbench.planning.matrix import Planned
 from pytest_ortbench.report.blocks import block_lines
@@ -199,24 +199,24 @@ def test_what_an_interrupt_cut_off_says_so_and_is_measured_when_resumed(
     assert engine.results == (stored,)
     assert stored.status == "measured"
     assert stored.soak == Soak(seconds=1.0)
-    assert [(one.spec.text, one.reason) for one in stored.loads] == [
-        ("offline", INTERRUPTED), ("single-stream", INTERRUPTED),
+    assert [(entry.spec.text, entry.interrupted) for entry in stored.loads] == [
+        ("offline", True), ("single-stream", True),
     ]  # fmt: skip
-    assert stored.stages == Stages(file="own.py", reason=INTERRUPTED)
-    assert stored.processes == (ProcessPoint(asked=2, reason=INTERRUPTED),)
+    reason = stored.loads[0].reason
+    assert stored.stages == Stages(file="own.py", reason=reason, interrupted=True)
+    assert stored.processes == (ProcessPoint(asked=2, reason=reason, interrupted=True),)
     lines = block_lines(make_run([stored]))
     name = stored.case.case_id
     assert (
-        f"load of {name}: offline was not tested: {INTERRUPTED}; single-stream was not tested: "
-        f"{INTERRUPTED}"
+        f"load of {name}: offline was not tested: {reason}; single-stream was not tested: {reason}"
     ) in lines
-    assert f"stages of {name} (own.py): {INTERRUPTED}" in lines
+    assert f"stages of {name} (own.py): {reason}" in lines
     # A resumed run does what is missing, and nothing twice.
     wanted = {"load", "soak", "stages", "processes"}
     assert due(stored, wanted) == ["load", "stages", "processes"]
     half = replace(stored, loads=(load, stored.loads[1]))
     assert missing_loads(half, sampling.loads) == ["single-stream"]
-    assert without(half, ["load"], INTERRUPTED).loads == half.loads
+    assert without(half, ["load"], reason, interrupted=True).loads == half.loads
 
 
 @pytest.mark.parametrize("name", sorted(passes.PASSES))
@@ -224,6 +224,8 @@ def test_every_pass_can_be_interrupted(name: str) -> None:
     sampling = replace(make_case().sampling, loads=("offline",), processes=(2,))
     result = make_result(case=replace(make_case(), sampling=sampling, stages="own.py"))
     assert due(result, [name]) == [name]
-    marked = without(result, [name], INTERRUPTED)
+    marked = without(result, [name], "stopped", interrupted=True)
     assert due(marked, [name]) == [name]
     assert marked != result
+    # Whatever its reason says, what was not interrupted is over.
+    assert due(without(result, [name], "interrupted before it was over"), [name]) == []

@@ -87,7 +87,7 @@ def test_files_of_all_kinds_are_written_where_asked_and_nowhere_else(
         *QUICK,
     )
     assert result.ret == 0
-    assert json.loads((pytester.path / "out/run.json").read_text())["schema_version"] == 1
+    assert json.loads((pytester.path / "out/run.json").read_text())["schema_version"] == 2
     assert "mlp" in (pytester.path / "out/report.html").read_text()
     assert list((pytester.path / "out/plots").glob("*.png"))
     assert not (pytester.path / "results").exists()

@@ -176,7 +176,7 @@ def test_all_types_of_the_document_are_listed_once():
     ("path", "value"),
     [
         (("cases", 0, "status"), "quick"),
-        (("schema_version",), 2),
+        (("schema_version",), SCHEMA_VERSION + 1),
         (("cases", 1, "failure", "kind"), "bad luck"),
         (("machine", "host"), 5),
     ],
@@ -296,9 +296,9 @@ def test_garbage_is_a_document_error(data):
 
 
 def older() -> bytes:
-    """A document of an invented version -1, whose cases were called results."""
+    """A document of an invented version, two before the present, whose cases were results."""
     document = json.loads(WHOLE)
-    document["schema_version"] = -1
+    document["schema_version"] = SCHEMA_VERSION - 2
     document["results"] = document.pop("cases")
     return json.dumps(document).encode()
 
@@ -309,17 +309,22 @@ def rename_results(document):
 
 
 def note_the_host(document):
-    assert document["schema_version"] == 0, "steps see the version that they migrate from"
+    assert document["schema_version"] == SCHEMA_VERSION - 1, (
+        "steps see the version that they migrate from"
+    )
     document["machine"]["volatile"]["migrated"] = "yes"
     return document
 
 
-STEPS = Migrations(target=1, steps={-1: rename_results, 0: note_the_host})
+STEPS = Migrations(
+    target=SCHEMA_VERSION,
+    steps={SCHEMA_VERSION - 2: rename_results, SCHEMA_VERSION - 1: note_the_host},
+)
 
 
 def test_older_documents_go_through_every_step_in_order():
     run = decode_run(older(), "x", migrations=STEPS)
-    assert run.schema_version == 1
+    assert run.schema_version == SCHEMA_VERSION
     assert run.cases == RUN.cases
     assert run.machine.volatile["migrated"] == "yes"
 
@@ -329,8 +334,11 @@ def test_documents_of_the_present_version_take_no_step():
 
 
 def test_older_versions_than_the_oldest_are_refused():
-    data = older().replace(b'"schema_version": -1', b'"schema_version": -2')
-    with pytest.raises(DocumentError, match=r"never existed \(the oldest is -1\)"):
+    document = json.loads(older())
+    document["schema_version"] -= 1
+    data = json.dumps(document).encode()
+    oldest = SCHEMA_VERSION - 2
+    with pytest.raises(DocumentError, match=rf"never existed \(the oldest is {oldest}\)"):
         decode_run(data, "x", migrations=STEPS)
 
 
@@ -408,11 +416,11 @@ def test_a_journal_without_a_header_is_a_document_error(data, message):
 
 def test_an_older_journal_is_migrated():
     header = json.loads(encode_header(RUN))
-    header["schema_version"] = 0
+    header["schema_version"] = SCHEMA_VERSION - 1
     run, _ = decode_lines(
         [json.dumps(header).encode(), encode_result(MEASURED)],
         "j",
-        migrations=Migrations(target=1, steps={0: note_the_host}),
+        migrations=STEPS,
     )
     assert run.machine.volatile["migrated"] == "yes"
     assert run.cases == (MEASURED,)

@@ -90,7 +90,7 @@ def test_a_newest_run_that_can_not_be_read_is_neither_a_first_run_nor_passed_ove
     newest = stored(root, 2)
     path = root / newest.run_id / "run.json"
     whole = path.read_bytes()
-    for content in (whole[:300], whole.replace(b'"schema_version": 1', b'"schema_version": 99')):
+    for content in (whole[:300], whole.replace(b'"schema_version": 2', b'"schema_version": 99')):
         path.write_bytes(content)
         with pytest.raises(UsageError, match=r"the newest run, .*run\.json, can't be read") as told:
             found("latest", root)

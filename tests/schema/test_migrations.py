@@ -1,0 +1,88 @@
+"""Documents of older versions: what their sentences decided stands in fields of today."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_ortbench.core.run import Run
+from pytest_ortbench.engine.passes import PASSES, due
+from pytest_ortbench.schema.document import decode_lines, decode_run, encode_run, faults_in
+
+VERSION_1 = Path(__file__).parent / "golden" / "v1.json"
+
+#: As version 1 wrote it.
+INTERRUPTED = "interrupted before it was over"
+
+#: What version 1 kept of passes that gave nothing, by field of a case.
+OUTCOMES: dict[str, dict[str, Any]] = {
+    "energy": {},
+    "profile": {},
+    "soak": {},
+    "stages": {"file": "own.py"},
+    "start_ups": {},
+    "task": {"dataset": "digits.npz"},
+    "loads": {"spec": {"text": "offline", "scenario": "", "percent": 0.0}},
+    "processes": {"asked": 2},
+}
+
+
+def document_of(reason: str) -> dict[str, Any]:
+    """A document of version 1 whose first case has every pass, with this reason for no numbers."""
+    document: dict[str, Any] = json.loads(VERSION_1.read_bytes())
+    case = document["cases"][0]
+    for name, outcome in OUTCOMES.items():
+        absent = {**outcome, "reason": reason}
+        case[name] = [absent] if name in ("loads", "processes") else absent
+    case["case"]["sampling"] |= {"loads": ["offline"], "processes": [2]}
+    return document
+
+
+def read(document: dict[str, Any]) -> Run:
+    return decode_run(json.dumps(document).encode(), "run.json")
+
+
+@pytest.mark.parametrize(
+    ("reason", "interrupted"),
+    [
+        (INTERRUPTED, True),
+        ("", False),
+        ("crash: the worker died", False),
+        (f"{INTERRUPTED}.", False),
+    ],
+)
+def test_what_was_interrupted_is_a_field(reason: str, interrupted: bool) -> None:
+    result = read(document_of(reason or "none")).cases[0]
+    outcomes = [
+        *(getattr(result, name) for name in OUTCOMES if name not in ("loads", "processes")),
+        *result.loads,
+        *result.processes,
+    ]
+    assert [outcome.interrupted for outcome in outcomes] == [interrupted] * len(OUTCOMES)
+    assert due(result, PASSES) == (list(PASSES) if interrupted else [])
+
+
+def test_a_migrated_document_is_written_as_one_of_today() -> None:
+    run = read(document_of(INTERRUPTED))
+    assert decode_run(encode_run(run), "again.json") == run
+
+
+def test_a_journal_of_version_1_goes_on() -> None:
+    document = document_of(INTERRUPTED)
+    cases = document.pop("cases")
+    lines = [json.dumps(entry).encode() for entry in ({**document, "cases": []}, *cases)]
+    run, notes = decode_lines(lines, "journal.jsonl")
+    assert notes == ()
+    assert due(run.cases[0], PASSES) == list(PASSES)
+
+
+@pytest.mark.parametrize("value", [None, 3, "text", [], [None, 3, "text"], {"cases": 1}, True])
+@pytest.mark.parametrize("name", ["cases", "energy", "loads"])
+def test_nonsense_of_version_1_is_told_as_such(name: str, value: object) -> None:
+    document = document_of(INTERRUPTED)
+    target = document if name == "cases" else document["cases"][0]
+    target[name] = value
+    faults_in(json.dumps(document).encode(), "run.json")
