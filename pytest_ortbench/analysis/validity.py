@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pytest_ortbench.analysis.bimodality import two_groups
 from pytest_ortbench.analysis.inaccuracy import evidence_of
 from pytest_ortbench.analysis.judgements import judgements_of, unjudged_words
 from pytest_ortbench.analysis.order import samples_needed
-from pytest_ortbench.analysis.samples import statistic_of
+from pytest_ortbench.analysis.samples import statistic_of, two_groups
 from pytest_ortbench.analysis.steadiness import change_over_time, unsteady, workers_of
 from pytest_ortbench.core.flags import FLAGS
 from pytest_ortbench.core.outcome import (

@@ -4,12 +4,17 @@ The converter would hold several copies of every weight, rounds to float16 only,
 of values that it clamps. So it gets the graph with empty weights, and each weight is then rounded
 in pieces, by the converter's own rule: what is too large for the type becomes its largest value,
 what is too small its smallest.
+
+The converter also looks at all graphs at once and knows a weight by its bare name, where graphs
+that do not see each other (the branches of an If) may call different weights the same. So names
+that branches share are told apart first.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,7 +28,6 @@ from pytest_ortbench.convert.graph import (
     save,
     values_of,
 )
-from pytest_ortbench.convert.weight_names import tell_apart
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.recipe import Recipe
@@ -318,3 +322,56 @@ def _clamping_notes(clamped: dict[str, _Clamped], base: str) -> tuple[str, ...]:
 
 def _values(count: int) -> str:
     return "1 value" if count == 1 else f"{count} values"
+
+
+def tell_apart(model: onnx.ModelProto) -> None:
+    """Rename float weights of inner graphs whose names mean something else elsewhere, too.
+
+    Args:
+        model: Constants are initialisers already. Nodes that read a renamed weight, in its graph
+            and in those inside it, follow.
+    """
+    from onnx import TensorProto
+
+    main, *inner = all_graphs(model.graph)
+    meanings = Counter(name for graph in (main, *inner) for name in _defined(graph))
+    for number, graph in enumerate(inner, start=1):
+        renamed = {}
+        for tensor in graph.initializer:
+            if tensor.data_type == TensorProto.FLOAT and meanings[tensor.name] > 1:
+                renamed[tensor.name] = _free(f"{tensor.name}/{graph.name}", number, meanings)
+        if renamed:
+            _rename(graph, renamed)
+
+
+def _defined(graph: onnx.GraphProto) -> set[str]:
+    """Names that mean a value of this graph."""
+    values = {value.name for value in graph.input}
+    values |= {tensor.name for tensor in graph.initializer}
+    values |= {tensor.values.name for tensor in graph.sparse_initializer}
+    return values | {name for node in graph.node for name in node.output if name}
+
+
+def _free(wanted: str, number: int, meanings: Counter[str]) -> str:
+    """A name that nothing has: as wanted, or with the graph's number and more behind it."""
+    name = wanted
+    while meanings[name]:
+        name = f"{name}/{number}"
+    meanings[name] = 1
+    return name
+
+
+def _rename(graph: onnx.GraphProto, renamed: Mapping[str, str]) -> None:
+    """Write other names where a graph, or one inside it that does not hide them, uses these."""
+    for value in (*graph.initializer, *graph.input, *graph.output, *graph.value_info):
+        value.name = renamed.get(value.name, value.name)
+    for node in graph.node:
+        for index, name in enumerate(node.input):
+            node.input[index] = renamed.get(name, name)
+        for attribute in node.attribute:
+            held = [attribute.g] if attribute.HasField("g") else []
+            for below in (*held, *attribute.graphs):
+                hidden = _defined(below)
+                left = {old: new for old, new in renamed.items() if old not in hidden}
+                if left:
+                    _rename(below, left)

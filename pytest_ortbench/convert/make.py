@@ -8,12 +8,24 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from pytest_ortbench.convert import (
+    census,
+    check,
+    external,
+    half,
+    integer,
+    memory,
+    offline,
+    simplify,
+    widen,
+)
 from pytest_ortbench.convert.failure import as_failure
-from pytest_ortbench.convert.graph import Draft
-from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.convert.graph import Draft, all_graphs
+from pytest_ortbench.core.errors import WorkerError, did_you_mean
 from pytest_ortbench.core.file_digest import file_digest
 from pytest_ortbench.core.outcome import Failure
-from pytest_ortbench.core.recipe import GRAPH_BASES, Conversion, Converted
+from pytest_ortbench.core.recipe import GRAPH_BASES, Conversion, Converted, Recipe
+from pytest_ortbench.worker.runtime import load
 
 Enter = Callable[[str], None]
 
@@ -38,9 +50,6 @@ def convert(conversion: Conversion, folder: Path, enter: Enter) -> Converted:
         WorkerError: if it can't be made, or does not stand the check; the failure names the class
             of the native error and its first line.
     """
-    from pytest_ortbench.convert import external, memory
-    from pytest_ortbench.worker.runtime import load
-
     enter("import")
     load()
     enter("convert")
@@ -67,9 +76,7 @@ def _told(conversion: Conversion, folder: Path) -> Iterator[None]:
 
 
 def _convert(conversion: Conversion, target: Path, scratch: Path) -> Converted:
-    from pytest_ortbench.convert import census, check, named
-
-    named.check(conversion.recipe, Path(conversion.source))
+    check_names(conversion.recipe, Path(conversion.source))
     draft = _make(conversion, target, scratch)
     in_graph = conversion.recipe.base in GRAPH_BASES
     changed = (
@@ -88,13 +95,11 @@ def _convert(conversion: Conversion, target: Path, scratch: Path) -> Converted:
         )
     notes = (*draft.notes, *check.run(conversion, target))
     files = tuple(sorted(path.name for path in target.parent.iterdir() if path.is_file()))
-    external = tuple(name for name in files if name != target.name)
+    beside = tuple(name for name in files if name != target.name)
     return Converted(
         file=target.name,
-        external_files=external,
-        digest=file_digest(
-            target, tuple((name, target.parent / name) for name in sorted(external))
-        ),
+        external_files=beside,
+        digest=file_digest(target, tuple((name, target.parent / name) for name in sorted(beside))),
         size_bytes=sum((target.parent / name).stat().st_size for name in files),
         facts={
             **({} if changed is None else changed.facts),
@@ -107,8 +112,6 @@ def _convert(conversion: Conversion, target: Path, scratch: Path) -> Converted:
 
 def _make(conversion: Conversion, target: Path, scratch: Path) -> Draft:
     """Simplify the graph if the recipe says so; then the tool of its base."""
-    from pytest_ortbench.convert import offline, simplify
-
     base = conversion.recipe.base
     source = Path(conversion.source)
     if base == "simplified":
@@ -131,8 +134,6 @@ def _make(conversion: Conversion, target: Path, scratch: Path) -> Draft:
 
 def _converted(source: Path, target: Path, conversion: Conversion, scratch: Path) -> Draft:
     """Choose the tool of the recipe's base; a half-precision source is widened first."""
-    from pytest_ortbench.convert import four_bit, half, integer, widen
-
     base = conversion.recipe.base
     if base == "fp32":
         return widen.to_float32(source, target, keep_io=conversion.recipe.keep_io_types)
@@ -145,7 +146,67 @@ def _converted(source: Path, target: Path, conversion: Conversion, scratch: Path
     if base in ("fp16", "bf16"):
         draft = half.to_half(source, target, conversion.recipe)
     elif base == "int4":
-        draft = four_bit.quantise(source, target, conversion.recipe)
+        draft = integer.quantise_to_four_bits(source, target, conversion.recipe)
     else:
-        draft = integer.quantise(source, target, conversion, scratch)
+        draft = integer.quantise_to_eight_bits(source, target, conversion, scratch)
     return Draft(before=draft.before, facts=draft.facts, notes=(*note, *draft.notes))
+
+
+def check_names(recipe: Recipe, source: Path) -> None:
+    """Refuse operator types that there are none of, and nodes that the model has none of.
+
+    An operator type that exists and that this model lacks is fine: one recipe serves many models.
+
+    Args:
+        recipe: Names operator types to quantise or to leave, and nodes to exclude.
+        source: The model.
+
+    Raises:
+        WorkerError: with the setting and the nearest name.
+    """
+    import onnx
+
+    named = {"op_types": recipe.op_types, "block_list": recipe.block_list or ()}
+    if not any(named.values()) and not (recipe.base == "int4" and recipe.nodes_to_exclude):
+        return
+    model = onnx.load(str(source), load_external_data=False)
+    nodes = [node for graph in all_graphs(model.graph) for node in graph.node]
+    used = {node.op_type for node in nodes}
+    known = used | _operators() if any(named.values()) else used
+    for key, names in named.items():
+        for name in names:
+            if name not in known:
+                near = did_you_mean(name, known)
+                hint = near if near.startswith("Did") else did_you_mean(name, used)
+                raise _refused(
+                    f"the recipe's {key} names {name!r}, which is no operator type", hint
+                )
+    if recipe.base == "int4":  # the other tools' own modules look at nodes, before they fuse any
+        by_name = {node.name for node in nodes if node.name}
+        for name in recipe.nodes_to_exclude:
+            if name not in by_name:
+                hint = did_you_mean(name, by_name)
+                raise _refused(
+                    f"the recipe excludes the node {name!r}, and the model has none", hint
+                )
+
+
+def _refused(message: str, hint: str) -> WorkerError:
+    return WorkerError(Failure(kind="unsupported", phase="convert", message=message, hint=hint))
+
+
+def _operators() -> set[str]:
+    """Every operator type that ONNX or ONNX Runtime defines."""
+    import onnx
+
+    found = {schema.name for schema in onnx.defs.get_all_schemas()}
+    try:
+        from onnxruntime.capi import onnxruntime_pybind11_state as native
+
+        found |= {schema.name for schema in native.get_all_operator_schema()}
+    except (ImportError, AttributeError):
+        # Minimal builds leave it out; the converter's own list has the usual ones.
+        from onnxruntime.transformers.float16 import DEFAULT_OP_BLOCK_LIST
+
+        found |= set(DEFAULT_OP_BLOCK_LIST)
+    return found

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from pytest_ortbench.core.arithmetic import element_count
 from pytest_ortbench.core.errors import ModelError, did_you_mean
 from pytest_ortbench.core.model import Model, TensorInfo, ValueHint
 from pytest_ortbench.models import inspection
 from pytest_ortbench.models.dataflow import Dataflow
 from pytest_ortbench.models.hints import hint_inputs
+from pytest_ortbench.models.inspection import ELEMENT_TYPES, all_tensors
 from pytest_ortbench.models.model_file import read_model_file
-from pytest_ortbench.models.weight_types import weight_types
 from pytest_ortbench.schema.meaning import faults_of
+
+if TYPE_CHECKING:
+    import onnx
 
 
 def read_model(
@@ -122,3 +128,14 @@ def _check_known(names: Mapping[str, object], inputs: Sequence[TensorInfo], path
                 place=str(path),
                 hint=did_you_mean(name, known),
             )
+
+
+def weight_types(proto: onnx.ModelProto) -> dict[str, int]:
+    """Number of elements of all stored tensors by element type, in order of the type's name.
+
+    Weights in external files are counted by their shape; nothing is loaded.
+    """
+    counts: Counter[str] = Counter()
+    for tensor in all_tensors(proto):
+        counts[ELEMENT_TYPES.get(tensor.data_type, "unknown")] += element_count(tensor.dims) or 0
+    return dict(sorted(counts.items()))

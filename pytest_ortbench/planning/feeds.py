@@ -8,8 +8,9 @@ of :mod:`~pytest_ortbench.planning.default_sizes`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pytest_ortbench.core.arithmetic import element_count
@@ -17,14 +18,25 @@ from pytest_ortbench.core.case import InputSpec
 from pytest_ortbench.core.errors import UsageError, did_you_mean
 from pytest_ortbench.core.model import Model, TensorInfo, ValueHint
 from pytest_ortbench.core.outcome import Failure
-from pytest_ortbench.models.symbols import derived, evaluate, free_symbols, named_shapes
+from pytest_ortbench.models.symbols import (
+    UnknownSymbolError,
+    derived,
+    evaluate,
+    free_symbols,
+    named_shapes,
+)
 from pytest_ortbench.models.well_known import is_past
 from pytest_ortbench.planning.batch_axis import BatchAxis, Shapes, find_batch
 from pytest_ortbench.planning.default_sizes import PAST, SEQUENCE
-from pytest_ortbench.planning.hint_values import resolve_hint
 from pytest_ortbench.planning.real_inputs import StoredInput, stored_inputs
-from pytest_ortbench.planning.refused import Refused, refusal
-from pytest_ortbench.planning.sizes import Sizes, cache_symbols, find_sizes, misfit
+from pytest_ortbench.planning.sizes import (
+    Refused,
+    Sizes,
+    cache_symbols,
+    find_sizes,
+    misfit,
+    refusal,
+)
 
 __all__ = [
     "Refused",
@@ -306,3 +318,100 @@ def _check_size(
             f"input {info.name!r} of shape {list(fed)} would take {amount}",
             hint="Set smaller sizes with --ort-dims",
         )
+
+
+_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\Z")
+
+
+def resolve_hint(
+    info: TensorInfo, hint: ValueHint, shape: tuple[int, ...], sizes: Mapping[str, int]
+) -> ValueHint | Failure:
+    """Replace every symbol in a hint by its size.
+
+    Returns:
+        A hint with concrete ``low``, ``high`` and ``choices``; or a failure, where the values that
+        such an input must hold don't exist at this size (positions past the end of a table).
+    """
+    low = _size(hint.low_dim, sizes, hint.low)
+    high = _size(hint.high_dim, sizes, hint.low if hint.high_dim else hint.high)
+    if hint.kind == "constant" and "string" not in info.type:
+        choices = tuple(_text(choice, sizes) for choice in hint.choices)
+        return replace(hint, choices=choices, low_dim="", high_dim="")
+    plain = replace(hint, low=low, high=high, low_dim="", high_dim="")
+    if hint.kind == "integers":
+        return replace(plain, high=max(low, high))
+    if hint.kind == "arange":
+        return _positions(info, plain, shape)
+    return plain
+
+
+def _positions(info: TensorInfo, hint: ValueHint, shape: tuple[int, ...]) -> ValueHint | Failure:
+    count = shape[-1] if shape else 1
+    last = int(hint.low) + count - 1
+    if 0 <= hint.high < last:
+        return Failure(
+            kind="unsupported",
+            phase="inputs",
+            message=(
+                f"input {info.name!r} would hold positions up to {last}, and {hint.why} ends at "
+                f"{int(hint.high)}"
+            ),
+            hint="Set a shorter length with --ort-dims",
+        )
+    if hint.low == 0:
+        return hint
+    # Counting from elsewhere than 0: the same values in every row, written out.
+    values = tuple(str(int(hint.low) + step) for step in range(count))
+    return replace(hint, kind="constant", choices=values)
+
+
+def _size(expression: str, sizes: Mapping[str, int], otherwise: float) -> float:
+    if not expression:
+        return otherwise
+    try:
+        return float(evaluate(expression, sizes))
+    except (UnknownSymbolError, ArithmeticError):
+        return otherwise  # a symbol of an intermediate value: only the smallest one is safe
+
+
+def _text(choice: str, sizes: Mapping[str, int]) -> str:
+    if _NUMBER.match(choice):
+        return choice
+    try:
+        return str(evaluate(choice, sizes))
+    except (UnknownSymbolError, ArithmeticError):
+        return "1"
+
+
+def check_dims(
+    dims: Mapping[str, tuple[int, ...]], models: Sequence[Model], *, place: str = "--ort-dims"
+) -> None:
+    """Check the names of sizes that the user set, and that no batch is set to 0.
+
+    Args:
+        dims: Sizes by name.
+        models: The models of the plan; one that has the name is enough.
+        place: Where the sizes were written.
+
+    Raises:
+        UsageError: for a name that no model has, and for a batch of size 0.
+    """
+    known: set[str] = set()
+    for model in models:
+        known |= set(symbols_of(model))
+    unknown = [name for name in dims if name not in known]
+    if unknown and models:
+        raise UsageError(
+            f"no model has a dimension named {unknown[0]!r}",
+            place=place,
+            hint=did_you_mean(unknown[0], known),
+        )
+    for model in models:
+        for name in batch_symbols(model):
+            if 0 in dims.get(name, ()):
+                raise UsageError(
+                    f"{name}:0 is too small: {name!r} is the batch axis of model {model.name!r}, "
+                    "the least is 1",
+                    place=place,
+                    hint=f"Write e.g. {name}:1, or --ort-batch-sizes=1",
+                )

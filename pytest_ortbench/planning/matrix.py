@@ -12,21 +12,20 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pytest_ortbench.core.case import Case, InputSpec, Provider, Runtime, SessionConfig
+from pytest_ortbench.core.file_digest import content_of
 from pytest_ortbench.core.graph_capture import captures_graph
 from pytest_ortbench.core.model import Model, Variant
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.recipe import BASES, Conversion, Recipe
 from pytest_ortbench.core.run import Skip
-from pytest_ortbench.planning.dimensions import check_dims
-from pytest_ortbench.planning.feeding import Feeding, feed_of
 from pytest_ortbench.planning.feeds import (
     Workload,
     batch_of,
     batch_symbols,
+    check_dims,
     symbols_of,
     workloads,
 )
-from pytest_ortbench.planning.file_contents import with_contents
 from pytest_ortbench.planning.provider_options import (
     check_allowed,
     refuse_capture,
@@ -39,9 +38,11 @@ from pytest_ortbench.planning.session_options import apply_session_options, with
 from pytest_ortbench.planning.stage_files import with_stages
 from pytest_ortbench.planning.unreadable import UnreadableModel
 from pytest_ortbench.planning.variants import (
+    Feeding,
     OwnVariant,
     PlannedVariant,
     fed_to,
+    feed_of,
     own_variant,
     variant_of,
 )
@@ -369,3 +370,9 @@ def _unreadable(
                 sampling=request.sampling,
             )
             yield Planned(case=case, refusal=failure)
+
+
+def with_contents(case: Case) -> Case:
+    """Return the case with what its further files hold now."""
+    contents = {path: content_of(path) for path in case.further_files()}
+    return replace(case, file_contents={path: held for path, held in contents.items() if held})

@@ -1,4 +1,9 @@
-"""From a request to its plan: models are resolved, runtimes asked what they have."""
+"""From a request to its plan: models are resolved, runtimes asked what they have.
+
+Earlier states of model files are called and fed as what became of them. A name may come from a
+catalogue, from the configuration, or from the other models of the plan; so a file as it was at a
+revision can't find its own. Nor does the catalogue say of it what sizes and values it takes.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +14,7 @@ from pathlib import Path
 from pytest_ortbench.core.case import Runtime
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.ids import model_part
-from pytest_ortbench.core.model import Model
+from pytest_ortbench.core.model import Model, TensorInfo
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.run import Skip
 from pytest_ortbench.launch.launcher import Launcher
@@ -19,7 +24,6 @@ from pytest_ortbench.models.naming import Naming
 from pytest_ortbench.models.resolve import shipped_names
 from pytest_ortbench.planning.candidates import Candidates
 from pytest_ortbench.planning.described import described
-from pytest_ortbench.planning.earlier_models import named_alike
 from pytest_ortbench.planning.families import families
 from pytest_ortbench.planning.family_models import Resolved, resolve
 from pytest_ortbench.planning.matrix import Plan, Target, build_plan
@@ -102,7 +106,7 @@ class Planner:
         )
         return build_plan(
             request,
-            named_alike(resolved.models, later or {}),
+            named_as_later(resolved.models, later or {}),
             targets,
             skips,
             recipes=self._recipes,
@@ -167,3 +171,44 @@ class Planner:
     def close(self) -> None:
         """End whatever its launcher started."""
         self._launcher.close()
+
+
+def named_as_later(
+    models: Sequence[Model | UnreadableModel], later: Mapping[str, Model]
+) -> list[Model | UnreadableModel]:
+    """Give earlier states the names of what they became.
+
+    Args:
+        models: As they were read.
+        later: What they became, by the path of the earlier state; others stay as they are.
+    """
+    return [
+        _as_later(model, later[model.path]) if model.path in later else model for model in models
+    ]
+
+
+def _as_later(model: Model | UnreadableModel, later: Model) -> Model | UnreadableModel:
+    if isinstance(model, UnreadableModel):
+        return replace(model, name=later.name)
+    model = replace(
+        model,
+        name=later.name,
+        reference=later.reference,
+        default_dims=later.default_dims,
+        workloads=later.workloads,
+    )
+    if not _takes_the_same(model.inputs, later.inputs):
+        return model
+    return replace(model, inputs=later.inputs, implied_dims=later.implied_dims)
+
+
+def _takes_the_same(inputs: Sequence[TensorInfo], others: Sequence[TensorInfo]) -> bool:
+    """Whether both take the same tensors, whatever their symbols are called."""
+    return [_fixed(info) for info in inputs] == [_fixed(info) for info in others]
+
+
+def _fixed(info: TensorInfo) -> tuple[str, str, tuple[int | None, ...] | None]:
+    sizes = info.shape
+    if sizes is not None:
+        sizes = tuple(size if isinstance(size, int) else None for size in sizes)
+    return info.name, info.type, sizes

@@ -1,4 +1,7 @@
-"""A size for every symbolic dimension of a model, from whatever knows it first."""
+"""A size for every symbolic dimension of a model, from whatever knows it first.
+
+Sizes that don't fit each other make a refusal: that combination becomes a row, the others go on.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +10,25 @@ from dataclasses import dataclass, field
 
 from pytest_ortbench.core.errors import OrtbenchError, UsageError
 from pytest_ortbench.core.model import Model, TensorInfo
+from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.models.symbols import free_symbols, named_shapes
 from pytest_ortbench.models.well_known import is_past, past_symbol
 from pytest_ortbench.planning.batch_axis import BatchAxis, Shapes, find_batch
 from pytest_ortbench.planning.default_sizes import PAST, Place, default_size
 from pytest_ortbench.planning.real_inputs import StoredInput
-from pytest_ortbench.planning.refused import refusal
+
+
+class Refused(OrtbenchError):
+    """A combination that can't run as it was asked; it becomes a row, and the others go on."""
+
+    def __init__(self, failure: Failure) -> None:
+        self.failure = failure
+        super().__init__(failure.message, hint=failure.hint)
+
+
+def refusal(message: str, *, hint: str = "") -> Refused:
+    """Make one of kind ``unsupported`` about the inputs."""
+    return Refused(Failure(kind="unsupported", phase="inputs", message=message, hint=hint))
 
 
 @dataclass(slots=True, kw_only=True)

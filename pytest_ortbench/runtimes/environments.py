@@ -5,6 +5,9 @@ versions and, where they came from no index, with their source, the version of P
 So two lists that lead to the same packages share one environment. It is made under a name that
 nobody uses, checked, and renamed when it is complete; whatever interrupts that leaves nothing that
 could be taken for a runtime.
+
+Environments are kept in the user's cache and their Python is started without looking into it. A
+cache that another user made, or may write to, would run that user's code, so it is refused.
 """
 
 from __future__ import annotations
@@ -12,8 +15,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import secrets
 import shutil
+import stat
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -33,10 +38,8 @@ from pytest_ortbench.runtimes.environment_facts import (
     this_platform,
 )
 from pytest_ortbench.runtimes.installer import Installer, InstallError, find_installer, python_of
-from pytest_ortbench.runtimes.interpreters import Interpreter, find_interpreters
-from pytest_ortbench.runtimes.ownership import other_writers
+from pytest_ortbench.runtimes.interpreters import OLDEST, Interpreter, ask, find_interpreters
 from pytest_ortbench.runtimes.package_sources import file_digests, from_urls
-from pytest_ortbench.runtimes.python_choice import failure_without, fitting
 from pytest_ortbench.runtimes.specs import RequirementList
 from pytest_ortbench.schema.wire import WireError, from_plain, to_plain
 
@@ -223,7 +226,7 @@ class Environments:
         """Try the Pythons that may fit, the likeliest first."""
         installer = self._installer()
         here = self._interpreters()
-        candidates = list(fitting(here, python))
+        candidates = list(pythons_to_try(here, python))
         refusals: list[InstallError] = []
         while candidates:
             interpreter = candidates.pop(0)
@@ -341,3 +344,97 @@ def _unavailable(requirements: RequirementList, reason: str, hint: str = "") -> 
             hint=hint,
         )
     )
+
+
+#: May change everything anyway.
+_ROOT = 0
+
+
+def other_writers(folder: Path) -> str:
+    """Say who else decides about what lies in a folder; empty if nobody does.
+
+    Where the system has no owners of this kind (Windows), the user's own folders are taken as such.
+
+    Args:
+        folder: It need not exist: then whoever makes it owns it.
+    """
+    if not hasattr(os, "geteuid"):
+        return ""
+    try:
+        status = folder.stat()
+    except OSError:
+        return ""
+    if status.st_uid not in (os.geteuid(), _ROOT):
+        return f"{folder} belongs to another user ({_name(status.st_uid)})"
+    # With the sticky bit others can't replace what is there already; what they add is their own.
+    if status.st_mode & stat.S_IWOTH and not status.st_mode & stat.S_ISVTX:
+        return f"every user may write to {folder}"
+    return ""
+
+
+def _name(user: int) -> str:
+    import pwd  # not on Windows
+
+    try:
+        return pwd.getpwuid(user).pw_name
+    except KeyError:
+        return str(user)
+
+
+def pythons_to_try(here: Sequence[Interpreter], wish: str) -> Sequence[Interpreter]:
+    """Return the Pythons to try, in this order.
+
+    Args:
+        here: Those of this machine, in the order of preference.
+        wish: A version (``3.11``) or the path of one; empty for none.
+    """
+    if not wish:
+        return here
+    if re.fullmatch(r"[\d.]+", wish):
+        return [python for python in here if f"{python.text}.".startswith(f"{wish}.")]
+    python = ask(Path(wish).expanduser())
+    return [python] if python is not None else []
+
+
+def failure_without(
+    here: Sequence[Interpreter], wish: str, refusals: Sequence[InstallError]
+) -> tuple[str, str]:
+    """Say why no Python fits, and what to do.
+
+    Args:
+        here: The Pythons of this machine.
+        wish: The Python that was asked for, empty for none.
+        refusals: What the installer said of those that were tried.
+
+    Returns:
+        Reason and next step.
+    """
+    versions = ", ".join(python.text for python in here) or "none"
+    if not refusals:
+        if re.fullmatch(r"[\d.]+", wish):
+            return f"Python {wish} is not here (found {versions})", _install(wish)
+        return f"{wish} is no Python that packages are built for", "Name another one"
+    built = sorted({minor for refusal in refusals for minor in refusal.pythons})
+    if not built:
+        return refusals[0].text, f"Tried with Python {versions}"
+    usable = [minor for minor in built if (3, minor) >= OLDEST]
+    reason = f"its packages are built for {_spelt(built)}, and "
+    if not usable:
+        oldest = ".".join(map(str, OLDEST))
+        return f"{reason}the oldest that can be measured is {oldest}", "Use a newer version"
+    if wish:
+        return f"{reason}{wish} was asked for", "Leave 'python' out, or name one of these"
+    return f"{reason}none of these is here (found {versions})", _install(f"3.{usable[-1]}")
+
+
+def _install(version: str) -> str:
+    return (
+        f"Install it, e.g. with 'uv python install {version}' or 'pyenv install {version}': "
+        "Pythons are not downloaded without being asked for"
+    )
+
+
+def _spelt(minors: Sequence[int]) -> str:
+    if len(minors) > 2 and list(minors) == list(range(minors[0], minors[-1] + 1)):
+        return f"Python 3.{minors[0]} to 3.{minors[-1]}"
+    return "Python " + " and ".join(f"3.{minor}" for minor in minors)

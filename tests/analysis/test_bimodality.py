@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ortbench.analysis.bimodality import two_groups
+from pytest_ortbench.analysis.samples import two_groups
 
 ONE_GROUP: dict[str, Callable[[random.Random], float]] = {
     "normal": lambda draw: draw.gauss(100, 5),

@@ -259,7 +259,7 @@ def test_branches_keep_their_own_weights_in_bfloat16_too(
 
 
 def test_names_that_mean_one_thing_stay_and_others_are_never_taken() -> None:
-    from pytest_ortbench.convert.weight_names import tell_apart
+    from pytest_ortbench.convert.half import tell_apart
 
     model = onnx.load_from_string(branching())
     before = model.SerializeToString()

@@ -46,7 +46,7 @@ class TestNothingToChange:
     def test_outputs_that_are_not_finite_are_refused(
         self, make: Callable[..., Converted], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        original = integer.quantise
+        original = integer.quantise_to_eight_bits
 
         def poisoned(source: Path, target: Path, *rest: object) -> graph.Draft:
             draft = original(source, target, *rest)  # type: ignore[arg-type]
@@ -57,7 +57,7 @@ class TestNothingToChange:
             onnx.save(model, str(target))
             return draft
 
-        monkeypatch.setattr(integer, "quantise", poisoned)
+        monkeypatch.setattr(integer, "quantise_to_eight_bits", poisoned)
         failure = refusal(make, mlp(), DYNAMIC)
         assert failure.kind == "unsupported"
         assert "NaN or infinite values where the source gives none" in failure.message

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto
 
-from pytest_ortbench.convert import half, pieces
+from pytest_ortbench.convert import half, integer
 from pytest_ortbench.core.recipe import Converted
 from tests.worker.graphs import weights
 
@@ -21,8 +21,8 @@ def test_pieces_give_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
     values = weights(1001, seed=3)
     for kind, zero in ((TensorProto.UINT8, np.uint8(7)), (TensorProto.INT8, np.int8(0))):
         whole = quant_utils.quantize_nparray(kind, values, np.float32(0.01), zero)
-        monkeypatch.setattr(pieces, "_PIECE", 100)
-        with pieces.bounded_memory():
+        monkeypatch.setattr(integer, "_ELEMENTS_AT_A_TIME", 100)
+        with integer.bounded_memory():
             parts = quant_utils.quantize_nparray(kind, values, np.float32(0.01), zero)
         assert parts.dtype == whole.dtype
         assert np.array_equal(parts, whole)

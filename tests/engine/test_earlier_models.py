@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pytest_ortbench.core.model import Model, TensorInfo, ValueHint
-from pytest_ortbench.planning.earlier_models import named_alike
+from pytest_ortbench.planning.planner import named_as_later
 from pytest_ortbench.planning.unreadable import UnreadableModel
 
 HINT = ValueHint(kind="integers", low=0, high=9)
@@ -30,7 +30,7 @@ LATER = model("from-catalogue", tensor("batch", 128, hint=HINT), default_dims={"
 
 def test_name_sizes_and_values_are_those_of_the_later_state():
     earlier = model("model", tensor(None, 128), digest="earlier")
-    (found,) = named_alike([earlier], {"/model.onnx": LATER})
+    (found,) = named_as_later([earlier], {"/model.onnx": LATER})
     assert isinstance(found, Model)
     assert (found.name, found.path, found.digest) == ("from-catalogue", "/model.onnx", "earlier")
     assert (found.inputs, found.default_dims) == (LATER.inputs, {"batch": 4})
@@ -38,7 +38,7 @@ def test_name_sizes_and_values_are_those_of_the_later_state():
 
 @pytest.mark.parametrize("inputs", [(tensor("batch", 64),), (tensor("batch"),), ()])
 def test_another_interface_stays(inputs: tuple[TensorInfo, ...]):
-    (found,) = named_alike([model("model", *inputs)], {"/model.onnx": LATER})
+    (found,) = named_as_later([model("model", *inputs)], {"/model.onnx": LATER})
     assert isinstance(found, Model)
     assert (found.name, found.inputs) == ("from-catalogue", inputs)
 
@@ -46,7 +46,7 @@ def test_another_interface_stays(inputs: tuple[TensorInfo, ...]):
 def test_others_and_broken_ones():
     gone = model("gone", tensor(1))
     broken = UnreadableModel(name="model", path="/model.onnx", message="no graph")
-    assert named_alike([gone, broken], {"/model.onnx": LATER}) == [
+    assert named_as_later([gone, broken], {"/model.onnx": LATER}) == [
         gone,
         replace(broken, name="from-catalogue"),
     ]

@@ -21,7 +21,7 @@ from pytest_ortbench.core.task import Dataset
 from pytest_ortbench.launch import seal
 from pytest_ortbench.launch.launcher import ProcessLauncher
 from pytest_ortbench.launch.reference import reference_case
-from pytest_ortbench.planning.file_contents import with_contents
+from pytest_ortbench.planning.matrix import with_contents
 
 from .cases import case_of, relu, save
 

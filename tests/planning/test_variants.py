@@ -12,8 +12,8 @@ from pytest_ortbench.core.case import InputSpec
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.model import Model, TensorInfo, ValueHint, Variant
 from pytest_ortbench.core.recipe import BASES, GRAPH_BASES, Recipe
-from pytest_ortbench.planning.calibration_sets import stored_sets
 from pytest_ortbench.planning.families import Family, Member, families, variant_names
+from pytest_ortbench.planning.real_inputs import stored_sets
 from pytest_ortbench.planning.recipes import shipped
 from pytest_ortbench.planning.variants import (
     OwnVariant,

@@ -10,7 +10,7 @@ import pytest
 from pytest_ortbench.core.profile import OperatorProfile
 from pytest_ortbench.report.entries import entries
 from pytest_ortbench.report.html import render_html
-from pytest_ortbench.report.html.profiles import NODES, PROFILES, TYPES, profile_blocks
+from pytest_ortbench.report.html.details import NODES, PROFILES, TYPES, profile_blocks
 from pytest_ortbench.report.operator_profile import profile_lines
 from tests import results_factory as factory
 from tests.report import profiled_runs, sample_runs

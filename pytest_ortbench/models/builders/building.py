@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
+import pkgutil
+from collections.abc import Callable
 from pathlib import Path
 
 from pytest_ortbench.core.errors import ModelError, UsageError, did_you_mean
@@ -53,12 +55,12 @@ def build(name: str, folder: Path) -> Path:
 def serialised(info: BuilderInfo) -> bytes:
     """The bytes of a network's model file."""
     # numpy and onnx cost more than the whole start of pytest may.
-    from pytest_ortbench.models.builders.families import WRITERS
     from pytest_ortbench.models.builders.graph_writer import GraphWriter
 
-    writer = GraphWriter(info.name, version=info.version)
-    WRITERS[info.name](writer)
-    return writer.serialise()
+    graph = GraphWriter(info.name, version=info.version)
+    write: Callable[[GraphWriter], None] = pkgutil.resolve_name(info.writer)
+    write(graph)
+    return graph.serialise()
 
 
 def _build_locked(info: BuilderInfo, target: Path) -> None:

@@ -11,6 +11,7 @@ class BuilderInfo:
 
     Attributes:
         name: As in ``builtin:NAME``.
+        writer: Dotted name of the function that writes it; its module imports numpy and onnx.
         version: Goes up whenever the bytes change; results of two versions do not compare.
         digest: SHA-256 of the file that this version builds, hexadecimal.
         parameters: Trainable ones: weights, biases and gains, not running statistics; of trees,
@@ -22,6 +23,7 @@ class BuilderInfo:
     """
 
     name: str
+    writer: str
     version: int
     digest: str
     parameters: int
@@ -41,6 +43,7 @@ BUILDERS: dict[str, BuilderInfo] = {
     for info in (
         BuilderInfo(
             name="mobilenet_v2",
+            writer="pytest_ortbench.models.builders.vision.mobilenet_v2",
             version=1,
             digest="0c0a9bf9a7ed25d01e741fcd7bb588b48f8209c0140119bc0c6f7c9e7e4c5488",
             parameters=3_504_872,
@@ -49,6 +52,7 @@ BUILDERS: dict[str, BuilderInfo] = {
         ),
         BuilderInfo(
             name="resnet50",
+            writer="pytest_ortbench.models.builders.vision.resnet50",
             version=1,
             digest="45c46935000bf4b3dc18e86bbc52734fbc6b5cfd3efe5cd17df36d744e1e2acb",
             parameters=25_557_032,
@@ -57,6 +61,7 @@ BUILDERS: dict[str, BuilderInfo] = {
         ),
         BuilderInfo(
             name="vit_b16",
+            writer="pytest_ortbench.models.builders.vision.vit_b16",
             version=1,
             digest="902857a4968ebe5d9a8fe44dd0e120303cd6a54dfa87c18ea37e19b84bd56a09",
             parameters=86_567_656,
@@ -65,6 +70,7 @@ BUILDERS: dict[str, BuilderInfo] = {
         ),
         BuilderInfo(
             name="detector_n",
+            writer="pytest_ortbench.models.builders.detector.detector_n",
             version=1,
             digest="7130de638975953f2662ee9bc6a9e476e11a3570aa1d84dfba1438756a707618",
             parameters=3_157_184,
@@ -74,6 +80,7 @@ BUILDERS: dict[str, BuilderInfo] = {
         ),
         BuilderInfo(
             name="unet",
+            writer="pytest_ortbench.models.builders.vision.unet",
             version=1,
             digest="a4b1e69203928c5fef44221a5cc2d7868123eaed5bbd85c9144d69544e6e48e9",
             parameters=1_942_628,
@@ -83,6 +90,7 @@ BUILDERS: dict[str, BuilderInfo] = {
         ),
         BuilderInfo(
             name="bert_tiny",
+            writer="pytest_ortbench.models.builders.language.bert_tiny",
             version=1,
             digest="483842792724b88e1eaa747f5fdf65f90020acc98ed8a85dff6aba2871f2bb1d",
             parameters=4_385_920,
@@ -92,6 +100,7 @@ BUILDERS: dict[str, BuilderInfo] = {
         ),
         BuilderInfo(
             name="bert_base",
+            writer="pytest_ortbench.models.builders.language.bert_base",
             version=1,
             digest="d0a447cc1918db113b90cecdd1f92faa07e61741ebc5ad4233ad909ff6532f54",
             parameters=109_482_240,
@@ -101,6 +110,7 @@ BUILDERS: dict[str, BuilderInfo] = {
         ),
         BuilderInfo(
             name="decoder",
+            writer="pytest_ortbench.models.builders.language.decoder",
             version=1,
             digest="da33bcc3b39d367a6c22c9639ce9a54596572c8639bc004910042f68efb55829",
             parameters=5_518_848,
@@ -110,6 +120,7 @@ BUILDERS: dict[str, BuilderInfo] = {
         ),
         BuilderInfo(
             name="lstm_tagger",
+            writer="pytest_ortbench.models.builders.language.lstm_tagger",
             version=1,
             digest="1a5cce4ba0d7b7efe56cd6c07a270cf65afbfd2f3d09d4a27be7ce102034c6e9",
             parameters=1_548_561,
@@ -119,6 +130,7 @@ BUILDERS: dict[str, BuilderInfo] = {
         ),
         BuilderInfo(
             name="gbdt",
+            writer="pytest_ortbench.models.builders.tabular.gbdt",
             version=1,
             digest="3c552c88947659eb89e68f6af27121cef8b1cb19e858f1951752797438850edb",
             parameters=25_400,
@@ -127,6 +139,7 @@ BUILDERS: dict[str, BuilderInfo] = {
         ),
         BuilderInfo(
             name="linear",
+            writer="pytest_ortbench.models.builders.tabular.linear",
             version=1,
             digest="c8564d47bf462f770c3aa7749ff68bbfc58aa147436b0ee060e6469cb6d08eef",
             parameters=330,
@@ -135,6 +148,7 @@ BUILDERS: dict[str, BuilderInfo] = {
         ),
         BuilderInfo(
             name="canary",
+            writer="pytest_ortbench.models.builders.vision.canary",
             version=1,
             digest="d1e25ed085a10d724302ac5246fed34e043fec2bffc06c4ad3584d6dfe7eb2f9",
             parameters=187_520,

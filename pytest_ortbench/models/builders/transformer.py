@@ -20,7 +20,7 @@ _GELU_MEAN = 289
 HEAD_SIZE = 64
 
 
-def linear(
+def dense(
     writer: GraphWriter,
     source: str,
     inputs: int,
@@ -75,7 +75,7 @@ def layer_norm(
 def feed_forward(
     writer: GraphWriter, source: str, width: int, inner: int, *, variance: Fraction
 ) -> str:
-    """Two linear layers with the exact GELU, x (1 + erf(x/√2)) / 2, between them.
+    """Two dense layers with the exact GELU, x (1 + erf(x/√2)) / 2, between them.
 
     Args:
         writer: Of the graph.
@@ -84,12 +84,12 @@ def feed_forward(
         inner: Length between the layers.
         variance: Of the second layer for an input of variance 1.
     """
-    hidden = linear(writer, source, width, inner, name="inner")
+    hidden = dense(writer, source, width, inner, name="inner")
     error = writer.node("Erf", writer.node("Div", hidden, writer.number(math.sqrt(2.0))))
     gate = writer.node("Add", error, writer.number(1.0))
     product = writer.node("Mul", hidden, gate)
     active = writer.node("Mul", product, writer.number(0.5))
-    return linear(writer, active, inner, width, name="outer", variance=variance, mean=_GELU_MEAN)
+    return dense(writer, active, inner, width, name="outer", variance=variance, mean=_GELU_MEAN)
 
 
 def heads(writer: GraphWriter, source: str, count: int) -> str:
@@ -139,11 +139,11 @@ def self_attention(
     """
     count = width // HEAD_SIZE
     query, key, value = (
-        heads(writer, linear(writer, source, width, width, name=name, variance=gain), count)
+        heads(writer, dense(writer, source, width, width, name=name, variance=gain), count)
         for name, gain in (("query", sharpness), ("key", sharpness), ("value", Fraction(1)))
     )
     mixed = attention(writer, query, key, value, mask=mask)
-    return linear(writer, mixed, width, width, name="mix", variance=variance)
+    return dense(writer, mixed, width, width, name="mix", variance=variance)
 
 
 def embedding(

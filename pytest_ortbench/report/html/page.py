@@ -20,8 +20,16 @@ from pytest_ortbench.report.entries import Entry, ModelGroup, by_model, entries
 from pytest_ortbench.report.escape import lines, one_line
 from pytest_ortbench.report.figures import DESCRIPTIONS, figures, render
 from pytest_ortbench.report.figures.slo import Slo
-from pytest_ortbench.report.html.details import Facts, environment, log_tail, origin
-from pytest_ortbench.report.html.profiles import OPEN, PROFILES, ProfileBlock, profile_blocks
+from pytest_ortbench.report.html.details import (
+    OPEN,
+    PROFILES,
+    Facts,
+    ProfileBlock,
+    environment,
+    log_tail,
+    origin,
+    profile_blocks,
+)
 from pytest_ortbench.report.pass_table import PassTable
 from pytest_ortbench.report.precisions import HEADINGS, PrecisionTable, precision_tables
 
