@@ -33,8 +33,8 @@ def test_documents_and_journals_are_checked(tool, store, tmp_path):
     ended = tool("schema", "latest", folder.path)
     assert ended.code == 0
     assert ended.out.splitlines() == [
-        f"{path.relative_to(tmp_path)}: valid, schema version 1, 3 cases",
-        f"{folder.path / 'journal.jsonl'}: valid, schema version 1, 1 cases",
+        f"{path.relative_to(tmp_path)}: valid, schema version 2, 3 cases",
+        f"{folder.path / 'journal.jsonl'}: valid, schema version 2, 1 cases",
     ]
 
 
@@ -48,7 +48,7 @@ def test_each_bad_document_gets_its_line_and_the_others_are_checked_too(tool, st
     (tmp_path / "empty.json").write_text("")
     ended = tool("schema", "changed.json", "newer.json", "empty.json", good)
     assert ended.code == 2
-    assert ended.out == f"{good}: valid, schema version 1, 3 cases\n"
+    assert ended.out == f"{good}: valid, schema version 2, 3 cases\n"
     changed, newer, empty = ended.err.splitlines()
     assert "expected `float`, got `str` - at `$.cases[1].wall_s`" in changed
     assert "schema version 99" in newer
