@@ -273,7 +273,7 @@ _NOT_FOR_TESTS = re.compile(r"_|need_for|found|hold|finish|skipped")
 
 def fixture_page() -> str:
     """Return the page on the fixture and the marker."""
-    from pytest_ortbench.fixtures import LoadView, OrtBench, View
+    from pytest_ortbench.plugin.fixture import LoadView, OrtBench, View
     from pytest_ortbench.option_registry import MARKER_KEYWORDS
 
     members = [name for name in vars(OrtBench) if not _NOT_FOR_TESTS.match(name)]
@@ -320,7 +320,7 @@ def _in_a_cell(made: object) -> str:
 
 def hooks_page() -> str:
     """Return the page on hooks."""
-    from pytest_ortbench import hookspec
+    from pytest_ortbench.plugin import hookspec
 
     blocks = []
     for name, hook in vars(hookspec).items():

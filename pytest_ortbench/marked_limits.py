@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pytest_ortbench.core.limits import Limit
-    from pytest_ortbench.fates import Fates
+    from pytest_ortbench.plugin.fates import Fates
 
 
 class MarkedLimits:

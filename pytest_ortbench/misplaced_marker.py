@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import pytest
 
-    from pytest_ortbench.fates import Fates
+    from pytest_ortbench.plugin.fates import Fates
 
 _NAME = "ortbench"
 

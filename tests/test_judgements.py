@@ -57,19 +57,19 @@ _OF_THE_TYPE = ("pytest_ortbench.core.judgement",)
 
 #: Functions that hand out a judgement that another one made, and why they are not fed here.
 HANDED_ON = {
-    "pytest_ortbench.asked_limits.AskedLimits.judge": "hands on what its limits come to",
-    "pytest_ortbench.asked_limits.AskedLimits.settle": "likewise",
-    "pytest_ortbench.asked_limits.AskedLimits._unable": "has no evidence by its very meaning",
-    "pytest_ortbench.asked_limits.AskedLimits._verdict": "hands on what its limits come to",
-    "pytest_ortbench.gating.Gating.judge": "hands on what the sides come to",
-    "pytest_ortbench.gating.Gating.settle": "likewise",
-    "pytest_ortbench.gating.Gating._judge_unable": "likewise",
-    "pytest_ortbench.gating.Gating._verdict": "likewise",
-    "pytest_ortbench.judging.Judge.judge": "declares what the two above do",
-    "pytest_ortbench.judging.Judge.settle": "likewise",
-    "pytest_ortbench.judging.Judging._settled_of": "looks up what a judge said",
-    "pytest_ortbench.fixtures.OrtBench.hold": "holds limits against the summary of its case",
-    "pytest_ortbench.fixtures.OrtBench.judgements": "those in the summary of its case",
+    "pytest_ortbench.plugin.asked_limits.AskedLimits.judge": "hands on what its limits come to",
+    "pytest_ortbench.plugin.asked_limits.AskedLimits.settle": "likewise",
+    "pytest_ortbench.plugin.asked_limits.AskedLimits._unable": "has no evidence by its very meaning",
+    "pytest_ortbench.plugin.asked_limits.AskedLimits._verdict": "hands on what its limits come to",
+    "pytest_ortbench.plugin.gating.Gating.judge": "hands on what the sides come to",
+    "pytest_ortbench.plugin.gating.Gating.settle": "likewise",
+    "pytest_ortbench.plugin.gating.Gating._judge_unable": "likewise",
+    "pytest_ortbench.plugin.gating.Gating._verdict": "likewise",
+    "pytest_ortbench.plugin.judging.Judge.judge": "declares what the two above do",
+    "pytest_ortbench.plugin.judging.Judge.settle": "likewise",
+    "pytest_ortbench.plugin.judging.Judging._settled_of": "looks up what a judge said",
+    "pytest_ortbench.plugin.fixture.OrtBench.hold": "holds limits against the summary of its case",
+    "pytest_ortbench.plugin.fixture.OrtBench.judgements": "those in the summary of its case",
 }
 
 

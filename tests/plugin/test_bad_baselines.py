@@ -100,7 +100,7 @@ def test_a_comparison_that_fails_costs_no_document(
 ) -> None:
     pytester.makeconftest(
         """
-        from pytest_ortbench.judging import Judging
+        from pytest_ortbench.plugin.judging import Judging
 
         def broken(self):
             raise ZeroDivisionError("division by zero")

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ortbench import benchmark_bridge
-from pytest_ortbench.benchmark_bridge import ReplayTimer, durations_of
+from pytest_ortbench.plugin import benchmark_bridge
+from pytest_ortbench.plugin.benchmark_bridge import ReplayTimer, durations_of
 from pytest_ortbench.core.outcome import CaseResult, Flag
 from tests.results_factory import make_case, make_result
 

@@ -18,7 +18,7 @@ from pytest_ortbench.gate.measuring import gate as engine_gate
 from pytest_ortbench.gate.measuring.pair import Pair
 from pytest_ortbench.gate.measuring.paired import Launched, measure_launch
 from pytest_ortbench.gate.numbers.verdict import profile_of
-from pytest_ortbench.model_file import merged_suites
+from pytest_ortbench.plugin.model_files import merged_suites
 from tests.engine.fakes import FakeLauncher
 
 from .conftest import QUICK as KEPT

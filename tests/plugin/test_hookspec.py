@@ -9,7 +9,7 @@ from types import ModuleType
 import pluggy
 import pytest
 
-from pytest_ortbench import hookspec
+from pytest_ortbench.plugin import hookspec
 from tests.results_factory import make_case, make_failure, make_result
 
 HOOKS = sorted(name for name in vars(hookspec) if name.startswith("pytest_ortbench_"))

@@ -13,10 +13,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from pytest_ortbench import outputs
-from pytest_ortbench.bench import Bench
-from pytest_ortbench.interrupts import Shield
-from pytest_ortbench.progress import Progress
+from pytest_ortbench.plugin import outputs
+from pytest_ortbench.plugin.bench import Bench
+from pytest_ortbench.plugin.interrupts import Shield
+from pytest_ortbench.plugin.progress import Progress
 from tests.results_factory import make_case
 
 from .conftest import QUICK

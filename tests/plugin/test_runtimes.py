@@ -192,7 +192,7 @@ def test_what_takes_long_is_said_at_once_though_output_is_captured(
     """Making an environment happens while tests are collected."""
     pytester.makeconftest(
         """
-        from pytest_ortbench.bench import Bench
+        from pytest_ortbench.plugin.bench import Bench
 
         def pytest_generate_tests(metafunc):
             print("captured")

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_ortbench.core.errors import OrtbenchError, WorkerError
-from pytest_ortbench.stored_baseline import listed
+from pytest_ortbench.plugin.stored_baseline import listed
 
 if TYPE_CHECKING:
-    from pytest_ortbench.bench import Bench
+    from pytest_ortbench.plugin.bench import Bench
     from pytest_ortbench.core.gate import GateResult
     from pytest_ortbench.gate.measuring.gate import Gate
     from pytest_ortbench.gate.numbers.rules import CaseRules

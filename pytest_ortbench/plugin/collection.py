@@ -12,7 +12,7 @@ import pytest
 
 from pytest_ortbench.core.errors import OrtbenchError
 from pytest_ortbench.marker import MarkerValues, Rejected, marker_error, read_marker
-from pytest_ortbench.model_file import OnnxFile
+from pytest_ortbench.plugin.model_files import OnnxFile
 from pytest_ortbench.options import Options
 
 if TYPE_CHECKING:

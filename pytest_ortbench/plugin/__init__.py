@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ortbench.bench import Bench, planned_of
-from pytest_ortbench.fixtures import fail, ortbench, taken_by
-from pytest_ortbench.model_file import (
+from pytest_ortbench.plugin.bench import Bench, planned_of
+from pytest_ortbench.plugin.fixture import fail, ortbench, taken_by
+from pytest_ortbench.plugin.model_files import (
     SUFFIXES,
     OnnxFile,
     Suite,
@@ -35,7 +35,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
     """Register the hooks that others may implement."""
-    from pytest_ortbench import hookspec
+    from pytest_ortbench.plugin import hookspec
 
     pluginmanager.add_hookspecs(hookspec)
 
@@ -45,7 +45,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Register the marker; check the options at once, so that a wrong one costs no time."""
     if config.getoption("benchmark_compare", None):
         # pytest-benchmark reads stored runs before a test is collected, and asks us about them.
-        from pytest_ortbench import benchmark_bridge
+        from pytest_ortbench.plugin import benchmark_bridge
 
         benchmark_bridge.register(config)
     keywords = ", ".join(f"{name}=…" for name in MARKER_KEYWORDS)
@@ -56,7 +56,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if is_asked_for(config):
         Bench.of(config)
     if not hasattr(config.hook, "pytest_benchmark_update_json"):
-        from pytest_ortbench import benchmark_stand_in
+        from pytest_ortbench.plugin import benchmark_stand_in
 
         benchmark_stand_in.register(config)
 
@@ -87,7 +87,7 @@ def pytest_collect_directory(
     if path.suffix in SUFFIXES and is_named(path, parent.config):
         return OnnxFile.from_parent(parent, path=path)
     if type(collector) is pytest.Package and holds_named(path, parent.config):
-        from pytest_ortbench.model_package import ModelPackage
+        from pytest_ortbench.plugin.model_package import ModelPackage
 
         return ModelPackage.from_parent(parent, path=path)
     return collector
@@ -105,8 +105,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     bench = Bench.existing(item.config)
     if bench is not None and item.nodeid in bench.misplaced.messages:
         pytest.fail(bench.misplaced.messages[item.nodeid], pytrace=False)
-    if "pytest_ortbench.model_package" in sys.modules:
-        from pytest_ortbench.model_package import expect
+    if "pytest_ortbench.plugin.model_package" in sys.modules:
+        from pytest_ortbench.plugin.model_package import expect
 
         expect(item)
 
@@ -121,7 +121,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         if not asks_while_it_runs(metafunc):
             return
         metafunc.fixturenames.append("ortbench")
-    from pytest_ortbench import benchmark_bridge
+    from pytest_ortbench.plugin import benchmark_bridge
 
     benchmark_bridge.register(metafunc.config)
     bench = Bench.of(metafunc.config)
@@ -144,7 +144,7 @@ def pytest_collection_modifyitems(
     if bench.collection.usage_errors:
         raise pytest.UsageError(*bench.collection.usage_errors)
     from pytest_ortbench.core.errors import OrtbenchError
-    from pytest_ortbench.removed import removed_items
+    from pytest_ortbench.plugin.removed import removed_items
 
     try:
         items[:0] = removed_items(bench, session, items)
@@ -186,7 +186,7 @@ def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
     bench = Bench.existing(config)
     if bench is None or bench.collection.usage_errors:
         return []
-    from pytest_ortbench.outputs import collection_lines
+    from pytest_ortbench.plugin.outputs import collection_lines
 
     return collection_lines(bench)
 
@@ -248,7 +248,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     bench = Bench.existing(session.config)
     if bench is None:
         return
-    from pytest_ortbench.outputs import finish
+    from pytest_ortbench.plugin.outputs import finish
 
     interrupted = session.exitstatus == pytest.ExitCode.INTERRUPTED
     failed = finish(bench, interrupted=interrupted)
@@ -260,7 +260,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Print the table, the lines that answer the question, and where the files are."""
     bench = Bench.existing(terminalreporter.config)
     if bench is not None:
-        from pytest_ortbench.outputs import write_summary
+        from pytest_ortbench.plugin.outputs import write_summary
 
         write_summary(bench, terminalreporter)
 

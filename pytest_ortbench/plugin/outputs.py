@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from pytest_ortbench.core.errors import OrtbenchError
-from pytest_ortbench.settling import DEFECT, keep, settle
+from pytest_ortbench.plugin.settling import DEFECT, keep, settle
 
 if TYPE_CHECKING:
     import pytest
 
-    from pytest_ortbench.bench import Bench
+    from pytest_ortbench.plugin.bench import Bench
     from pytest_ortbench.core.run import Canary, Run
 
 _LISTED_SKIPS = 20

@@ -78,7 +78,7 @@ def register(config: pytest.Config) -> None:
     plugins, name = config.pluginmanager, "ortbench-benchmark-bridge"
     if hasattr(config.hook, "pytest_benchmark_update_json") and not plugins.hasplugin(name):
         # Of the package, since sys.modules may have been reset between two runs of one process.
-        from pytest_ortbench import benchmark_bridge
+        from pytest_ortbench.plugin import benchmark_bridge
 
         plugins.register(benchmark_bridge, name)
 
@@ -208,7 +208,7 @@ def _replay_case(item: pytest.Item) -> None:
 
 def known_result(item: pytest.Item) -> CaseResult | None:
     """Return the result of a test's case if it was measured already; never measures it."""
-    from pytest_ortbench.bench import Bench, planned_of
+    from pytest_ortbench.plugin.bench import Bench, planned_of
 
     bench, planned = Bench.existing(item.config), planned_of(item)
     if bench is None or planned is None or not bench.started:
@@ -243,7 +243,7 @@ def pytest_benchmark_compare_machine_info(
 
 
 def _has_cases(config: pytest.Config) -> bool:
-    from pytest_ortbench.bench import Bench
+    from pytest_ortbench.plugin.bench import Bench
 
     bench = Bench.existing(config)
     return bench is not None and bench.started

@@ -13,19 +13,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ortbench.interrupts import Shield
-from pytest_ortbench.progress import Progress
+from pytest_ortbench.plugin.interrupts import Shield
+from pytest_ortbench.plugin.progress import Progress
 
 if TYPE_CHECKING:
-    from pytest_ortbench.asked_limits import AskedLimits
-    from pytest_ortbench.collection import Collection
+    from pytest_ortbench.plugin.asked_limits import AskedLimits
+    from pytest_ortbench.plugin.collection import Collection
     from pytest_ortbench.core.case import Case
     from pytest_ortbench.core.limits import Limit
     from pytest_ortbench.core.outcome import CaseResult
     from pytest_ortbench.core.run import Canary, Run
     from pytest_ortbench.engine.engine import Engine
-    from pytest_ortbench.gating import Gating
-    from pytest_ortbench.judging import Judging
+    from pytest_ortbench.plugin.gating import Gating
+    from pytest_ortbench.plugin.judging import Judging
     from pytest_ortbench.options import Options
     from pytest_ortbench.planning.matrix import Plan, Planned
     from pytest_ortbench.planning.request import PlanRequest
@@ -39,7 +39,7 @@ class Bench:
     """State of one pytest run; :meth:`of` makes it at the first call."""
 
     def __init__(self, config: pytest.Config) -> None:
-        from pytest_ortbench.fates import Fates
+        from pytest_ortbench.plugin.fates import Fates
         from pytest_ortbench.marked_limits import MarkedLimits
         from pytest_ortbench.misplaced_marker import MisplacedMarkers
         from pytest_ortbench.options import read_options
@@ -88,7 +88,7 @@ class Bench:
     @cached_property
     def collection(self) -> Collection:
         """The matrices of the collected tests."""
-        from pytest_ortbench.collection import Collection
+        from pytest_ortbench.plugin.collection import Collection
 
         return Collection(self.config, self.options, say=self.progress.say, on_plan=self._note_plan)
 
@@ -124,7 +124,7 @@ class Bench:
             passes.update(passes_of(item, planned, limits, self.options))
         self.collection.refuse_unused_stages([each.case for each in self.planned.values()])
         if self.planned and not self.config.option.collectonly:
-            from pytest_ortbench.destinations import refuse_unwritable
+            from pytest_ortbench.plugin.destinations import refuse_unwritable
 
             # Now, since what can't be written is better known before the measuring.
             _ = self._header
@@ -147,7 +147,7 @@ class Bench:
     @cached_property
     def asked_limits(self) -> AskedLimits:
         """Limits of option and ini key."""
-        from pytest_ortbench.asked_limits import AskedLimits
+        from pytest_ortbench.plugin.asked_limits import AskedLimits
 
         flag = "--ort-limits"
         written = (str(text).partition("=")[0] for text in self.config.invocation_params.args)
@@ -161,7 +161,7 @@ class Bench:
     @cached_property
     def judging(self) -> Judging:
         """Has each case held to what was asked for it."""
-        from pytest_ortbench.judging import Judging
+        from pytest_ortbench.plugin.judging import Judging
 
         gates = () if self.gating is None else (self.gating,)
         return Judging(self, (self.asked_limits, *gates))
@@ -230,7 +230,7 @@ class Bench:
         """Judges cases against their baselines; ``None`` where no option asks for it."""
         if not (self.options.against or self.options.baseline):
             return None
-        from pytest_ortbench.gating import Gating
+        from pytest_ortbench.plugin.gating import Gating
 
         return Gating(self)
 
@@ -296,7 +296,7 @@ class Bench:
         from pytest_ortbench import __version__
         from pytest_ortbench.core.run import Run
         from pytest_ortbench.launch.machine import commit, fingerprint
-        from pytest_ortbench.offered_facts import offered_facts
+        from pytest_ortbench.plugin.offered_facts import offered_facts
         from pytest_ortbench.store.folder import new_run_id
         from pytest_ortbench.store.resume import plan_fingerprint
 

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 from pytest_ortbench.core.judgement import Judgement, bad, good, unjudged
 from pytest_ortbench.core.patterned import fitting
-from pytest_ortbench.fixtures import OrtBench
-from pytest_ortbench.judging import Verdict
+from pytest_ortbench.plugin.fixture import OrtBench
+from pytest_ortbench.plugin.judging import Verdict
 from pytest_ortbench.unfitting import refuse_unfitting
 
 if TYPE_CHECKING:
     import pytest
 
     from pytest_ortbench.analysis.limits import LimitOutcome
-    from pytest_ortbench.bench import Bench
+    from pytest_ortbench.plugin.bench import Bench
     from pytest_ortbench.core.limits import CaseLimit, Limit
     from pytest_ortbench.planning.matrix import Planned
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_ortbench.model_file import OnnxFile
+from pytest_ortbench.plugin.model_files import OnnxFile
 
 
 class ModelPackage(pytest.Package):

@@ -14,7 +14,7 @@ from pytest_ortbench.core.run import LATEST
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pytest_ortbench.bench import Bench
+    from pytest_ortbench.plugin.bench import Bench
     from pytest_ortbench.core.case import Case
     from pytest_ortbench.core.gate import GateResult
     from pytest_ortbench.core.outcome import CaseResult

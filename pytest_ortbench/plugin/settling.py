@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pytest_ortbench.core.errors import OrtbenchError
 
 if TYPE_CHECKING:
-    from pytest_ortbench.bench import Bench
+    from pytest_ortbench.plugin.bench import Bench
 
 #: What an error that nobody foresaw is followed by.
 DEFECT = "This is a defect of pytest-ortbench, please report it"

@@ -11,7 +11,7 @@ import pytest
 if TYPE_CHECKING:
     from pytest_ortbench.analysis.limits import LimitOutcome
     from pytest_ortbench.analysis.summary import Summary
-    from pytest_ortbench.bench import Bench
+    from pytest_ortbench.plugin.bench import Bench
     from pytest_ortbench.core.case import Case
     from pytest_ortbench.core.judgement import Judgement
     from pytest_ortbench.core.limits import Limit
@@ -365,7 +365,7 @@ class OrtBench:
 @pytest.fixture
 def ortbench(request: pytest.FixtureRequest) -> OrtBench:
     """One case of the matrix of models × providers × precisions × shapes."""
-    from pytest_ortbench.bench import Bench
+    from pytest_ortbench.plugin.bench import Bench
     from pytest_ortbench.marker import Rejected
 
     planned: Planned | Rejected | None = getattr(request, "param", None)

@@ -10,24 +10,24 @@ from typing import TYPE_CHECKING
 
 from pytest_ortbench.core.errors import OrtbenchError
 from pytest_ortbench.core.judgement import Judgement, bad, good, unjudged
-from pytest_ortbench.inconclusive import warn
-from pytest_ortbench.judging import Verdict, is_preferred
+from pytest_ortbench.plugin.inconclusive import warn
+from pytest_ortbench.plugin.judging import Verdict, is_preferred
 from pytest_ortbench.marker import read_marker
-from pytest_ortbench.other_side import OtherSide
-from pytest_ortbench.stored_baseline import StoredBaseline
+from pytest_ortbench.plugin.other_side import OtherSide
+from pytest_ortbench.plugin.stored_baseline import StoredBaseline
 from pytest_ortbench.unfitting import refuse_idle_sides, refuse_unfitting
 
 if TYPE_CHECKING:
     import pytest
 
-    from pytest_ortbench.bench import Bench
+    from pytest_ortbench.plugin.bench import Bench
     from pytest_ortbench.core.gate import GateResult
     from pytest_ortbench.core.limits import Limit
     from pytest_ortbench.gate.numbers.acceptance import Acceptances
     from pytest_ortbench.gate.numbers.rules import CaseRules, Rule
     from pytest_ortbench.planning.matrix import Plan, Planned
     from pytest_ortbench.planning.request import PlanRequest
-    from pytest_ortbench.removed import Removal, RemovedItem
+    from pytest_ortbench.plugin.removed import Removal, RemovedItem
 
 Key = tuple[str, str]
 
@@ -164,7 +164,7 @@ class Gating:
     @cached_property
     def removals(self) -> tuple[Removal, ...]:
         """What the baselines have and this run lost."""
-        from pytest_ortbench.removed import removals
+        from pytest_ortbench.plugin.removed import removals
 
         cases = [entry.case for _, plan in self._requests.values() for entry in plan.entries]
         labels = {case.runtime.label for case in cases}
