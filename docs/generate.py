@@ -273,8 +273,8 @@ _NOT_FOR_TESTS = re.compile(r"_|need_for|found|hold|finish|skipped")
 
 def fixture_page() -> str:
     """Return the page on the fixture and the marker."""
-    from pytest_ortbench.plugin.fixture import LoadView, OrtBench, View
     from pytest_ortbench.option_registry import MARKER_KEYWORDS
+    from pytest_ortbench.plugin.fixture import LoadView, OrtBench, View
 
     members = [name for name in vars(OrtBench) if not _NOT_FOR_TESTS.match(name)]
     keywords = [(f"`{name}`", _markdown(text)) for name, text in MARKER_KEYWORDS.items()]

@@ -1,28 +1,8 @@
-"""Are the answers right, compared with fp32 on the CPU without optimisation?
+"""The shipped suite of this name, for ``pytest suites/test_accuracy.py`` in this repository.
 
-Each precision has a floor that it must keep. To set your own:
-
-    @pytest.mark.ortbench(limits=["accuracy_sqnr >= 40 dB", "accuracy_top1 >= 99 %"])
-
-With labelled data (--ort-dataset) the metric of the task decides instead: 99 % of fp32 must be kept
-for certain. Limits of your own: "task_metric >= 0.75", "task_kept >= 99.9 %".
+To set limits of your own, copy ``pytest_ortbench/suites/test_accuracy.py``.
 """
 
-import pytest
+from pytest_ortbench.suites.test_accuracy import test_accuracy
 
-
-def test_accuracy(ortbench):
-    """No output is below the floor of its precision, and none holds NaN or infinity."""
-    wrong = [flag for flag in ortbench.result.flags if flag.name in ("INACCURATE", "NONFINITE")]
-    assert not wrong, "; ".join(f"{flag.name}: {flag.detail}" for flag in wrong)
-    task = ortbench.task_facts()
-    if task is not None and task.reason:
-        pytest.fail(f"no task metric from {task.dataset}: {task.reason}", pytrace=False)
-    judgements = ortbench.judgements()
-    accuracy = judgements["accuracy"]
-    if accuracy.is_unjudged:
-        pytest.skip(f"could not be judged: {accuracy.reason}")
-    assert accuracy.is_good, accuracy.reason
-    labelled = judgements.get("task", accuracy)
-    if labelled.is_unjudged:
-        pytest.skip(f"could not be judged on labelled data: {labelled.reason}")
+__all__ = ["test_accuracy"]

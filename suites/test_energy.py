@@ -1,19 +1,8 @@
-"""How much energy does one inference take?
+"""The shipped suite of this name, for ``pytest suites/test_energy.py`` in this repository.
 
-Skipped, with the reason, where no counter can be read; a figure from a data sheet is no
-measurement.
-
-    @pytest.mark.ortbench(limits=["energy_per_inference <= 50 mJ", "power <= 75 W"])
+To set limits of your own, copy ``pytest_ortbench/suites/test_energy.py``.
 """
 
-import pytest
+from pytest_ortbench.suites.test_energy import test_energy
 
-
-def test_energy(ortbench):
-    """Joules an inference, and watts under load, of the device that ran it."""
-    energy = ortbench.energy()
-    if energy.get("energy_per_inference") is None:
-        reason = ortbench.summary.missing["energy_per_inference"]
-        pytest.skip(f"energy was asked for and can't be measured here: {reason}")
-    assert energy.energy_per_inference > 0
-    assert energy.power > 0
+__all__ = ["test_energy"]

@@ -1,12 +1,8 @@
-"""How long does one inference take in steady state?
+"""The shipped suite of this name, for ``pytest suites/test_latency.py`` in this repository.
 
-Copy this file and set your own limits, on the function or in it:
-
-    @pytest.mark.ortbench(models=["detector.onnx"], limits=["latency_p90 <= 30 ms"])
+To set limits of your own, copy ``pytest_ortbench/suites/test_latency.py``.
 """
 
+from pytest_ortbench.suites.test_latency import test_latency
 
-def test_latency(ortbench, benchmark):
-    """A time was measured; with ``benchmark`` the case is a row of pytest-benchmark's table."""
-    latency = ortbench.latency()
-    assert latency.min > 0  # seconds; latency.p50, .p90, .p95 and .p99 too, each with its interval
+__all__ = ["test_latency"]

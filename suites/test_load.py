@@ -1,20 +1,8 @@
-"""How does the model do under load, by the rules of MLPerf's load generator?
+"""The shipped suite of this name, for ``pytest suites/test_load.py`` in this repository.
 
-Skipped without ``--ort-load``, since a load takes at least 10 s a case. A service is told by a rate
-and a bound, and its limit by a search for the highest rate that still keeps the bound:
-
-    pytest --ort-load=server:100:20ms suites/test_load.py
-    pytest --ort-load=peak:p99:20ms suites/test_load.py
-
-A test can name its own load, and limits take the metrics of the first load of a case:
-
-    @pytest.mark.ortbench(limits=["load_p99 <= 20 ms"])
-    def test_service(ortbench):
-        assert ortbench.load("server:100:20ms").valid
+To set limits of your own, copy ``pytest_ortbench/suites/test_load.py``.
 """
 
+from pytest_ortbench.suites.test_load import test_load
 
-def test_load(ortbench):
-    """VALID means: enough queries were seen to vouch for the percentile, and it kept the bound."""
-    invalid = [f"{load.text}: {load.reason}" for load in ortbench.loads() if not load.valid]
-    assert not invalid, "INVALID under load: " + "; ".join(invalid)
+__all__ = ["test_load"]

@@ -1,17 +1,8 @@
-"""How long does it take until the first answer?
+"""The shipped suite of this name, for ``pytest suites/test_startup.py`` in this repository.
 
-To set your own limits:
-
-    @pytest.mark.ortbench(limits=["session_create <= 2 s", "first_inference <= 100 ms"])
-
-``session_create_disk`` (the model's files not in memory), ``session_create_cached`` and
-``first_inference_shape`` (of another shape of the plan) start further processes where they are
-asked for, or everywhere with --ort-startup.
+To set limits of your own, copy ``pytest_ortbench/suites/test_startup.py``.
 """
 
+from pytest_ortbench.suites.test_startup import test_startup
 
-def test_startup(ortbench):
-    """Creating the session, and the first inference after it, are apart from steady state."""
-    startup = ortbench.startup()
-    assert startup.session_create > 0
-    assert startup.first_inference > 0
+__all__ = ["test_startup"]

@@ -45,16 +45,16 @@ LATER = (
 
 #: Modules of ours that a project without tests of ours loads: hooks, options, and no more.
 FOR_EVERY_PROJECT = (
-    "bench",
-    "benchmark_stand_in",  # where pytest-benchmark is absent, as there
-    "fixtures",
-    "hookspec",
-    "interrupts",
-    "model_file",
+    "plugin.bench",
+    "plugin.benchmark_stand_in",  # where pytest-benchmark is absent, as there
+    "plugin.fixture",
+    "plugin.hookspec",
+    "plugin.interrupts",
+    "plugin.model_files",
     "option_registration",
     "option_registry",
     "plugin",
-    "progress",
+    "plugin.progress",
 )
 
 

@@ -59,7 +59,7 @@ _OF_THE_TYPE = ("pytest_ortbench.core.judgement",)
 HANDED_ON = {
     "pytest_ortbench.plugin.asked_limits.AskedLimits.judge": "hands on what its limits come to",
     "pytest_ortbench.plugin.asked_limits.AskedLimits.settle": "likewise",
-    "pytest_ortbench.plugin.asked_limits.AskedLimits._unable": "has no evidence by its very meaning",
+    "pytest_ortbench.plugin.asked_limits.AskedLimits._unable": "has no evidence",
     "pytest_ortbench.plugin.asked_limits.AskedLimits._verdict": "hands on what its limits come to",
     "pytest_ortbench.plugin.gating.Gating.judge": "hands on what the sides come to",
     "pytest_ortbench.plugin.gating.Gating.settle": "likewise",

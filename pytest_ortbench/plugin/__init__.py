@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from pytest_ortbench.option_registration import add_options, is_asked_for
+from pytest_ortbench.option_registry import MARKER_KEYWORDS
 from pytest_ortbench.plugin.bench import Bench, planned_of
 from pytest_ortbench.plugin.fixture import fail, ortbench, taken_by
 from pytest_ortbench.plugin.model_files import (
@@ -22,8 +24,6 @@ from pytest_ortbench.plugin.model_files import (
     is_suite,
     refuse_uncollected,
 )
-from pytest_ortbench.option_registration import add_options, is_asked_for
-from pytest_ortbench.option_registry import MARKER_KEYWORDS
 
 __all__ = ["ortbench"]
 

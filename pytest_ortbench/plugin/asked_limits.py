@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     import pytest
 
     from pytest_ortbench.analysis.limits import LimitOutcome
-    from pytest_ortbench.plugin.bench import Bench
     from pytest_ortbench.core.limits import CaseLimit, Limit
     from pytest_ortbench.planning.matrix import Planned
+    from pytest_ortbench.plugin.bench import Bench
 
 _OF = "limit"
 

@@ -17,18 +17,18 @@ from pytest_ortbench.plugin.interrupts import Shield
 from pytest_ortbench.plugin.progress import Progress
 
 if TYPE_CHECKING:
-    from pytest_ortbench.plugin.asked_limits import AskedLimits
-    from pytest_ortbench.plugin.collection import Collection
     from pytest_ortbench.core.case import Case
     from pytest_ortbench.core.limits import Limit
     from pytest_ortbench.core.outcome import CaseResult
     from pytest_ortbench.core.run import Canary, Run
     from pytest_ortbench.engine.engine import Engine
-    from pytest_ortbench.plugin.gating import Gating
-    from pytest_ortbench.plugin.judging import Judging
     from pytest_ortbench.options import Options
     from pytest_ortbench.planning.matrix import Plan, Planned
     from pytest_ortbench.planning.request import PlanRequest
+    from pytest_ortbench.plugin.asked_limits import AskedLimits
+    from pytest_ortbench.plugin.collection import Collection
+    from pytest_ortbench.plugin.gating import Gating
+    from pytest_ortbench.plugin.judging import Judging
     from pytest_ortbench.store.folder import RunFolder
     from pytest_ortbench.store.resume import Resumable
 
@@ -39,10 +39,10 @@ class Bench:
     """State of one pytest run; :meth:`of` makes it at the first call."""
 
     def __init__(self, config: pytest.Config) -> None:
-        from pytest_ortbench.plugin.fates import Fates
         from pytest_ortbench.marked_limits import MarkedLimits
         from pytest_ortbench.misplaced_marker import MisplacedMarkers
         from pytest_ortbench.options import read_options
+        from pytest_ortbench.plugin.fates import Fates
 
         self.config = config
         self.options: Options = read_options(config)

@@ -12,8 +12,8 @@ import pytest
 
 from pytest_ortbench.core.errors import OrtbenchError
 from pytest_ortbench.marker import MarkerValues, Rejected, marker_error, read_marker
-from pytest_ortbench.plugin.model_files import OnnxFile
 from pytest_ortbench.options import Options
+from pytest_ortbench.plugin.model_files import OnnxFile
 
 if TYPE_CHECKING:
     from pytest_ortbench.core.case import Case, Sampling

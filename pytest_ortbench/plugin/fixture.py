@@ -11,7 +11,6 @@ import pytest
 if TYPE_CHECKING:
     from pytest_ortbench.analysis.limits import LimitOutcome
     from pytest_ortbench.analysis.summary import Summary
-    from pytest_ortbench.plugin.bench import Bench
     from pytest_ortbench.core.case import Case
     from pytest_ortbench.core.judgement import Judgement
     from pytest_ortbench.core.limits import Limit
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from pytest_ortbench.core.quantity import Quantity
     from pytest_ortbench.core.task import TaskAccuracy
     from pytest_ortbench.planning.matrix import Planned
+    from pytest_ortbench.plugin.bench import Bench
 
 
 _TAKEN = pytest.StashKey["OrtBench"]()
@@ -365,8 +365,8 @@ class OrtBench:
 @pytest.fixture
 def ortbench(request: pytest.FixtureRequest) -> OrtBench:
     """One case of the matrix of models × providers × precisions × shapes."""
-    from pytest_ortbench.plugin.bench import Bench
     from pytest_ortbench.marker import Rejected
+    from pytest_ortbench.plugin.bench import Bench
 
     planned: Planned | Rejected | None = getattr(request, "param", None)
     if isinstance(planned, Rejected):

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from pytest_ortbench.core.errors import OrtbenchError
 from pytest_ortbench.core.judgement import Judgement, bad, good, unjudged
+from pytest_ortbench.marker import read_marker
 from pytest_ortbench.plugin.inconclusive import warn
 from pytest_ortbench.plugin.judging import Verdict, is_preferred
-from pytest_ortbench.marker import read_marker
 from pytest_ortbench.plugin.other_side import OtherSide
 from pytest_ortbench.plugin.stored_baseline import StoredBaseline
 from pytest_ortbench.unfitting import refuse_idle_sides, refuse_unfitting
@@ -20,13 +20,13 @@ from pytest_ortbench.unfitting import refuse_idle_sides, refuse_unfitting
 if TYPE_CHECKING:
     import pytest
 
-    from pytest_ortbench.plugin.bench import Bench
     from pytest_ortbench.core.gate import GateResult
     from pytest_ortbench.core.limits import Limit
     from pytest_ortbench.gate.numbers.acceptance import Acceptances
     from pytest_ortbench.gate.numbers.rules import CaseRules, Rule
     from pytest_ortbench.planning.matrix import Plan, Planned
     from pytest_ortbench.planning.request import PlanRequest
+    from pytest_ortbench.plugin.bench import Bench
     from pytest_ortbench.plugin.removed import Removal, RemovedItem
 
 Key = tuple[str, str]

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     import pytest
 
-    from pytest_ortbench.plugin.bench import Bench
     from pytest_ortbench.core.judgement import Judgement
     from pytest_ortbench.planning.matrix import Planned
+    from pytest_ortbench.plugin.bench import Bench
 
 Key = tuple[str, str]
 

@@ -11,7 +11,6 @@ from pytest_ortbench.core.errors import OrtbenchError, WorkerError
 from pytest_ortbench.plugin.stored_baseline import listed
 
 if TYPE_CHECKING:
-    from pytest_ortbench.plugin.bench import Bench
     from pytest_ortbench.core.gate import GateResult
     from pytest_ortbench.gate.measuring.gate import Gate
     from pytest_ortbench.gate.numbers.rules import CaseRules
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from pytest_ortbench.planning.planner import Planner
     from pytest_ortbench.planning.request import PlanRequest
     from pytest_ortbench.planning.sides import PlannedPair
+    from pytest_ortbench.plugin.bench import Bench
 
 Key = tuple[str, str]
 

@@ -16,8 +16,8 @@ from pytest_ortbench.plugin.settling import DEFECT, keep, settle
 if TYPE_CHECKING:
     import pytest
 
-    from pytest_ortbench.plugin.bench import Bench
     from pytest_ortbench.core.run import Canary, Run
+    from pytest_ortbench.plugin.bench import Bench
 
 _LISTED_SKIPS = 20
 _LOG_WIDTH = 150

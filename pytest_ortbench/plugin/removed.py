@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_ortbench.plugin.bench import planned_of
 from pytest_ortbench.core.acceptance import accept_command
 from pytest_ortbench.core.errors import OrtbenchError
 from pytest_ortbench.planning.matrix import Plan
+from pytest_ortbench.plugin.bench import planned_of
 from pytest_ortbench.plugin.stored_baseline import listed
 
 if TYPE_CHECKING:
-    from pytest_ortbench.plugin.bench import Bench
     from pytest_ortbench.core.gate import GateResult
+    from pytest_ortbench.plugin.bench import Bench
     from pytest_ortbench.plugin.gating import Gating
 
 #: What the node ids of the items begin with.

@@ -14,7 +14,6 @@ from pytest_ortbench.core.run import LATEST
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pytest_ortbench.plugin.bench import Bench
     from pytest_ortbench.core.case import Case
     from pytest_ortbench.core.gate import GateResult
     from pytest_ortbench.core.outcome import CaseResult
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from pytest_ortbench.gate.numbers.same_models import Twin, Twins
     from pytest_ortbench.planning.matrix import Plan, Planned
     from pytest_ortbench.planning.request import PlanRequest
+    from pytest_ortbench.plugin.bench import Bench
 
 Key = tuple[str, str]
 

@@ -1,6 +1,5 @@
-"""The suites that ship: a few lines each, to run as they are and to copy.
+"""The suites that ship, one short test each, to run as they are and to copy.
 
-``pytest --pyargs pytest_ortbench.suites`` runs them from wherever the package is installed. The
-files of the same names in the folder ``suites`` of the source tree are the same to the byte (a
-test holds that): there they are found, read and copied, here every kind of installation has them.
+``pytest --pyargs pytest_ortbench.suites`` runs them from wherever the package is installed. In this
+repository ``pytest suites`` does: the files there import these.
 """

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from pytest_ortbench.core.outcome import CaseResult, Flag
 from pytest_ortbench.plugin import benchmark_bridge
 from pytest_ortbench.plugin.benchmark_bridge import ReplayTimer, durations_of
-from pytest_ortbench.core.outcome import CaseResult, Flag
 from tests.results_factory import make_case, make_result
 
 # pygal, which draws the histogram, brings importlib_metadata, which replaces the finder of
@@ -31,7 +31,7 @@ RESULTS: dict[str, CaseResult] = {
 #: Stands in for the plugin: a fixture, and the two things that the bridge asks it for.
 CONFTEST = """
     import pytest
-    from pytest_ortbench import benchmark_bridge, benchmark_stand_in
+    from pytest_ortbench.plugin import benchmark_bridge, benchmark_stand_in
 
     def pytest_configure(config):
         benchmark_bridge.register(config)

@@ -309,16 +309,12 @@ def test_the_suites_are_tests_whatever_a_project_calls_its_own(
     assert result.ret == pytest.ExitCode.OK
 
 
-@pytest.mark.parametrize("folder", ["installed", "source tree"])
 def test_the_suites_are_collected_as_modules_too(
-    pytester: pytest.Pytester, model_file: ModelFile, folder: str
+    pytester: pytest.Pytester, model_file: ModelFile
 ) -> None:
-    import pytest_ortbench
-
     model_file("mlp.onnx")
     pytester.makeini(OWN_NAMES)
-    tree = Path(pytest_ortbench.__file__).parents[1] / "suites"
-    arguments = ["--pyargs", "pytest_ortbench.suites"] if folder == "installed" else [tree]
+    arguments = ("--pyargs", "pytest_ortbench.suites")
     # A process of its own: this one may have imported another test_load.py already.
     result = pytester.runpytest_subprocess(
         *arguments, "--rootdir=.", "--ort-models=mlp.onnx", "--collect-only", "-q", *QUICK

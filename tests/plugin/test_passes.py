@@ -16,7 +16,7 @@ from pytest_ortbench.engine import passes
 from .conftest import QUICK
 
 ModelFile = Callable[..., Path]
-SUITE = Path(__file__).parents[2] / "suites" / "test_memory.py"
+SUITE = Path(__file__).parents[2] / "pytest_ortbench" / "suites" / "test_memory.py"
 
 
 def soaked(growth_bytes: int) -> Soak:
