@@ -197,7 +197,7 @@ class _Skeleton(HTMLParser):
         ]
         self.lines.append(f"<{tag}{''.join(shown)}>")
 
-    def handle_endtag(self, tag: str) -> None:
+    def handle_endtag(self, tag: str) -> None:  # noqa: ARG002 - the parser passes it
         self._inside = ""
 
     def handle_data(self, data: str) -> None:
@@ -286,8 +286,12 @@ def terminal() -> str:
     texts = []
     for name in ("passes.json", "failures.json", "gated.json", "golden.json"):
         run = _load(name)
-        for width, color, encoding in ((150, False, "utf-8"), (80, True, "utf-8"), (100, 0, "ascii")):
-            table = render_table(run, width=width, color=bool(color), encoding=encoding)
+        for width, color, encoding in (
+            (150, False, "utf-8"),
+            (80, True, "utf-8"),
+            (100, False, "ascii"),
+        ):
+            table = render_table(run, width=width, color=color, encoding=encoding)
             shown = table.replace("\x1b", "ESC")
             texts.append(f"# {name}, {width} columns, {encoding}\n{shown.rstrip()}\n")
     return "\n".join(texts)
