@@ -134,7 +134,7 @@ def read_options(config: pytest.Config) -> Options:
     import pytest
 
     from pytest_ortbench.core.errors import UsageError
-    from pytest_ortbench.option_values import parse_options
+    from pytest_ortbench.option_readers import parse_options
 
     try:
         return parse_options(config)

@@ -51,7 +51,7 @@ FOR_EVERY_PROJECT = (
     "plugin.hookspec",
     "plugin.interrupts",
     "plugin.model_files",
-    "option_registration",
+    "option_sources",
     "option_registry",
     "plugin",
     "plugin.progress",

@@ -113,7 +113,7 @@ class Collection:
         place = self._options.places.get("runtimes", "--ort-runtimes")
         chosen = self._choose(self._options.runtimes, place=place)
         if all(runtime.shares_files for runtime in chosen.runtimes):
-            from pytest_ortbench.option_values import refuse_absent_libraries
+            from pytest_ortbench.option_readers import refuse_absent_libraries
 
             refuse_absent_libraries(self._options)
         return chosen

@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
+from pytest_ortbench.option_readers import _READERS
 from pytest_ortbench.option_registry import OPTIONS, OptionSpec
-from pytest_ortbench.option_values import _READERS
 from pytest_ortbench.options import Options, read_options
 
 Read = Callable[..., Options]
 
 #: The options alone, without the rest of the plugin.
 _ALONE = """
-    from pytest_ortbench.option_registration import add_options
+    from pytest_ortbench.option_sources import add_options
 
     def pytest_addoption(parser):
         add_options(parser)
@@ -472,7 +472,7 @@ def test_an_option_that_is_not_built_yet_says_so(
         dataclasses.replace(spec, pending="not with labels" if spec.flag == flag else "")
         for spec in OPTIONS
     ]
-    monkeypatch.setattr("pytest_ortbench.option_values.OPTIONS", tuple(pending))
+    monkeypatch.setattr("pytest_ortbench.option_readers.OPTIONS", tuple(pending))
     text = _message(read, argument)
     assert message in text
     assert text.endswith("Leave the option out")
@@ -494,7 +494,7 @@ def test_runtime_requirements_survive_their_commas(read: Read) -> None:
 
 def test_registering_options_imports_nothing_of_ours_but_the_table() -> None:
     code = (
-        "import sys, pytest; before = set(sys.modules); import pytest_ortbench.option_registration;"
+        "import sys, pytest; before = set(sys.modules); import pytest_ortbench.option_sources;"
         "print('\\n'.join(sorted(set(sys.modules) - before)))"
     )
     done = subprocess.run(
@@ -502,6 +502,6 @@ def test_registering_options_imports_nothing_of_ours_but_the_table() -> None:
     )
     assert done.stdout.split() == [
         "pytest_ortbench",
-        "pytest_ortbench.option_registration",
+        "pytest_ortbench.option_sources",
         "pytest_ortbench.option_registry",
     ]

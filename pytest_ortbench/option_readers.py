@@ -11,10 +11,7 @@ from typing import TYPE_CHECKING
 from pytest_ortbench.analysis.load_plan import check_loads
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.limits import CaseLimit, parse_case_limit
-from pytest_ortbench.core.precision import PRECISIONS
-from pytest_ortbench.core.run import LATEST
-from pytest_ortbench.gate.numbers.rules import parse_rules
-from pytest_ortbench.given import (
+from pytest_ortbench.core.option_text import (
     Given,
     exists,
     input_path,
@@ -26,6 +23,9 @@ from pytest_ortbench.given import (
     seconds,
     window,
 )
+from pytest_ortbench.core.precision import PRECISIONS
+from pytest_ortbench.core.run import LATEST
+from pytest_ortbench.gate.numbers.rules import parse_rules
 from pytest_ortbench.option_registry import OPTIONS, OptionSpec
 from pytest_ortbench.options import Options
 from pytest_ortbench.planning.axes import (
