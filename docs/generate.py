@@ -244,17 +244,16 @@ def flags_page() -> str:
 
 def options_page() -> str:
     """Return the page on pytest options and ini keys."""
-    from pytest_ortbench.option_registry import OPTIONS
+    from pytest_ortbench.options import ROWS
 
     rows = [
         (
-            f"`{spec.flag}{f'={spec.metavar}' if spec.metavar else ''}`" if spec.flag else "",
-            f"`{spec.ini}`",
-            spec.ini_type,
-            _with_code(spec.help),
-            _with_code(spec.pending),
+            f"`{row.flag}{f'={row.metavar}' if row.metavar else ''}`" if row.flag else "",
+            f"`{row.ini}`",
+            row.ini_type,
+            _with_code(row.help),
         )
-        for spec in OPTIONS
+        for row in ROWS
     ]
     return page(
         "Options",
@@ -263,7 +262,7 @@ def options_page() -> str:
         "a list of TOML; in pytest.ini items of `args` end at blanks, those of `linelist` at the "
         "end of a line). The command line wins over the ini file, and a marker wins "
         "for the axes that it names. Lists are repeatable; commas split them.",
-        table(("option", "ini key", "type", "meaning", "not yet"), rows),
+        table(("option", "ini key", "type", "meaning"), rows),
     )
 
 
@@ -273,11 +272,11 @@ _NOT_FOR_TESTS = re.compile(r"_|need_for|found|hold|finish|skipped")
 
 def fixture_page() -> str:
     """Return the page on the fixture and the marker."""
-    from pytest_ortbench.option_registry import MARKER_KEYWORDS
+    from pytest_ortbench.options import MARKER_KEYWORDS
     from pytest_ortbench.plugin.fixture import LoadView, OrtBench, View
 
     members = [name for name in vars(OrtBench) if not _NOT_FOR_TESTS.match(name)]
-    keywords = [(f"`{name}`", _markdown(text)) for name, text in MARKER_KEYWORDS.items()]
+    keywords = [(f"`{name}`", _markdown(entry.help)) for name, entry in MARKER_KEYWORDS.items()]
     return page(
         "Fixture and marker",
         "A test that takes the fixture `ortbench` becomes one item for each case of the matrix. "

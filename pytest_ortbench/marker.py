@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pytest_ortbench.core.errors import OrtbenchError, UsageError, near_and_known
 from pytest_ortbench.core.limits import Limit, parse_limit
-from pytest_ortbench.option_registry import MARKER_KEYWORDS
+from pytest_ortbench.options import MARKER_KEYWORDS, ROWS
 
 if TYPE_CHECKING:
     import pytest
@@ -16,26 +16,27 @@ if TYPE_CHECKING:
     from pytest_ortbench.gate.numbers.rules import Rule
     from pytest_ortbench.planning.request import PlanRequest
 
-_TEXTS = ("models", "providers", "precisions")
-_NUMBERS = ("batch_sizes", "threads")
+#: Fields of the plan's request that a keyword sets; all other keywords are read when a test runs.
+AXES = {row.field: row.to.partition(".")[2] for row in ROWS if row.keyword and row.to}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MarkerValues:
-    """What the markers of one test say; the closest marker wins for each keyword."""
+    """What the markers of one test say; the closest marker wins for each keyword.
 
-    texts: dict[str, tuple[str, ...]]
-    numbers: dict[str, tuple[int, ...]]
-    dims: dict[str, tuple[int, ...]] | None
+    Attributes:
+        axes: Values by field of the plan's request.
+        limits: What the case must keep.
+        gate: What its comparison must keep.
+    """
+
+    axes: dict[str, Any]
     limits: tuple[Limit, ...]
     gate: tuple[Rule, ...] = ()
 
     def apply(self, request: PlanRequest) -> PlanRequest:
         """Return ``request`` with the axes that the marker names."""
-        fields: dict[str, object] = {**self.texts, **self.numbers}
-        if self.dims is not None:
-            fields["dims"] = self.dims
-        return replace(request, **fields)  # type: ignore[arg-type]  # keys are its fields
+        return replace(request, **self.axes)
 
 
 def read_marker(marks: Iterable[pytest.Mark], *, place: str) -> MarkerValues:
@@ -64,17 +65,27 @@ def read_marker(marks: Iterable[pytest.Mark], *, place: str) -> MarkerValues:
                     hint=near_and_known(name, MARKER_KEYWORDS),
                 )
             merged.setdefault(name, value)
-    dims = merged.get("dims")
+    values = {
+        name: _value(name, value, place)
+        for name, value in merged.items()
+        if value is not None or MARKER_KEYWORDS[name].takes != "sizes"
+    }
     return MarkerValues(
-        texts={n: _texts(n, merged[n], place) for n in _TEXTS if n in merged},
-        numbers={n: _numbers(n, merged[n], place) for n in _NUMBERS if n in merged},
-        dims=None if dims is None else _dims(dims, place),
+        axes={AXES[name]: value for name, value in values.items() if name in AXES},
         limits=tuple(
-            parse_limit(text, place=f"{place}, limits")
-            for text in _texts("limits", merged.get("limits", ()), place)
+            parse_limit(text, place=f"{place}, limits") for text in values.get("limits", ())
         ),
-        gate=_gate(_texts("gate", merged["gate"], place), place) if "gate" in merged else (),
+        gate=_gate(values["gate"], place) if "gate" in values else (),
     )
+
+
+def _value(name: str, value: object, place: str) -> Any:
+    keyword = MARKER_KEYWORDS[name]
+    if keyword.takes == "numbers":
+        return _numbers(name, value, place)
+    if keyword.takes == "sizes":
+        return _sizes(name, value, place)
+    return _texts(name, value, place, may_be_empty=keyword.may_be_empty)
 
 
 def _gate(texts: tuple[str, ...], place: str) -> tuple[Rule, ...]:
@@ -84,11 +95,11 @@ def _gate(texts: tuple[str, ...], place: str) -> tuple[Rule, ...]:
     return parse_rules(texts, place=f"{place}, gate")
 
 
-def _texts(name: str, value: object, place: str) -> tuple[str, ...]:
+def _texts(name: str, value: object, place: str, *, may_be_empty: bool) -> tuple[str, ...]:
     items = (value,) if isinstance(value, str) else value
     if not isinstance(items, list | tuple) or not all(isinstance(item, str) for item in items):
         raise _misfit(name, value, "a string or a list of strings", place)
-    if not items and name != "limits":
+    if not items and not may_be_empty:
         raise _misfit(name, value, "at least one entry", place)
     return tuple(items)
 
@@ -105,17 +116,21 @@ def _numbers(name: str, value: object, place: str) -> tuple[int, ...]:
     return tuple(dict.fromkeys(items))
 
 
-def _dims(value: object, place: str) -> dict[str, tuple[int, ...]]:
+def _sizes(name: str, value: object, place: str) -> dict[str, tuple[int, ...]]:
     if not isinstance(value, Mapping):
-        raise _misfit("dims", value, "a mapping from dimension to size or sizes", place)
-    return {str(name): _numbers(f"dims[{name!r}]", sizes, place) for name, sizes in value.items()}
+        raise _misfit(name, value, "a mapping from dimension to size or sizes", place)
+    return {
+        str(dimension): _numbers(f"{name}[{dimension!r}]", sizes, place)
+        for dimension, sizes in value.items()
+    }
 
 
 def _misfit(name: str, value: object, rule: str, place: str) -> UsageError:
+    keyword = MARKER_KEYWORDS.get(name)
     return UsageError(
         f"the ortbench marker's {name} is {value!r}, it must be {rule}",
         place=place,
-        hint=f"{name}: {MARKER_KEYWORDS.get(name, 'see the guide')}",
+        hint=f"{name}: {'see the guide' if keyword is None else keyword.help}",
     )
 
 
@@ -126,8 +141,8 @@ class Rejected:
     message: str
 
 
-#: Options whose values a marker may name instead, by the place that messages give.
-_OPTIONS = {f"--ort-{name.replace('_', '-')}": name for name in MARKER_KEYWORDS}
+#: Keywords by the flag of their option, the place that messages give.
+_BY_FLAG = {row.flag: row.field for row in ROWS if row.keyword}
 
 
 def marker_error(error: OrtbenchError, item: pytest.Item) -> str | None:
@@ -140,7 +155,7 @@ def marker_error(error: OrtbenchError, item: pytest.Item) -> str | None:
     if error.place.startswith(item.nodeid):
         return str(error)
     named = {name for mark in item.iter_markers("ortbench") for name in mark.kwargs}
-    keyword = _OPTIONS.get(error.place)
+    keyword = _BY_FLAG.get(error.place)
     if keyword is None or keyword not in named:
         return None
     place = f"{item.nodeid}, {keyword} of the ortbench marker"

@@ -7,15 +7,14 @@ from collections.abc import Iterator
 from types import CodeType
 from typing import TYPE_CHECKING
 
+from pytest_ortbench.marker import AXES
+
 if TYPE_CHECKING:
     import pytest
 
     from pytest_ortbench.plugin.fates import Fates
 
 _NAME = "ortbench"
-
-#: Keywords of the marker that are read when a test runs; all others make its cases.
-_READ_LATE = frozenset({"limits", "gate"})
 
 
 class MisplacedMarkers:
@@ -69,7 +68,7 @@ class MisplacedMarkers:
         if written is None:
             return
         late = [mark for mark in _own_marks(item) if mark not in written]
-        axes = sorted({name for mark in late for name in mark.kwargs} - _READ_LATE)
+        axes = sorted({name for mark in late for name in mark.kwargs if name in AXES})
         if axes:
             self.messages[item.nodeid] = (
                 f"{item.nodeid}: {', '.join(axes)} of an ortbench marker that stands on a "

@@ -6,13 +6,22 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from pytest_ortbench.core.metrics import ENERGY_METRICS, STARTUP_METRICS
+from pytest_ortbench.core.option import OptionRow
+from pytest_ortbench.options import ROWS
 
 if TYPE_CHECKING:
     import pytest
 
+    from pytest_ortbench.core.case import Case
     from pytest_ortbench.core.limits import Limit
     from pytest_ortbench.options import Options
     from pytest_ortbench.planning.matrix import Planned
+
+#: Names by which a test asks for a pass: metrics, and what it calls of the fixture.
+_ASKED_BY_NAME = {
+    "energy": frozenset({"energy", *ENERGY_METRICS}),
+    "startup": frozenset(STARTUP_METRICS),
+}
 
 
 def passes_of(
@@ -29,19 +38,13 @@ def passes_of(
     code = getattr(getattr(item, "function", None), "__code__", None)
     named = {limit.metric.name for limit in limits}
     named.update(code.co_names if code is not None else ())
-    passes = {"energy"} if named & {"energy", *ENERGY_METRICS} else set()
-    if options.profile:
-        passes.add("profile")
-    if options.soak_s:
-        passes.add("soak")
-    if options.processes:
-        passes.add("processes")
-    if options.load:
-        passes.add("load")
-    if options.startup or named & set(STARTUP_METRICS):
-        passes.add("startup")
-    if planned.case.stages:
-        passes.add("stages")
-    if options.dataset is not None:
-        passes.add("task")
+    passes = {name for name, words in _ASKED_BY_NAME.items() if named & words}
+    passes |= {row.asks_for for row in ROWS if _asks(row, planned.case, options)}
     return passes
+
+
+def _asks(row: OptionRow, case: Case, options: Options) -> bool:
+    """Whether an option asks for a pass of a case, as far as its value goes with the case."""
+    room, _, name = row.to.partition(".")
+    holder = {"": options, "request": case, "sampling": case.sampling}[room]
+    return bool(row.asks_for and getattr(holder, name or row.field))

@@ -1,17 +1,32 @@
-"""Options and ini keys, handed to pytest, and whether any of them is set.
+"""Options as pytest has them: registered, and found on the command line or in the ini file.
 
-Nothing is imported here that pytest itself has not imported: this module is part of what every
-project pays that merely has the plugin installed.
+Nothing is imported here that pytest itself has not imported until an option is set: this module is
+part of what every project pays that merely has the plugin installed.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from pytest_ortbench.option_registry import OPTIONS, OptionSpec
+from pytest_ortbench.core.option import IniType, OptionRow, named
+from pytest_ortbench.options import ROWS, Options
 
 if TYPE_CHECKING:
     import pytest
+
+    from pytest_ortbench.core.option_text import OptionText
+
+#: A value of each type of ini key, as TOML has it.
+_EXAMPLES: dict[IniType, str] = {
+    "args": '["A", "B"] under [tool.pytest], numbers in quotes too',
+    "linelist": '["A", "B"] under [tool.pytest]',
+    "int": "3",
+    "float": "2.5",
+    "string": '"text"',
+    "bool": "true",
+}
 
 
 def add_options(parser: pytest.Parser) -> None:
@@ -21,22 +36,19 @@ def add_options(parser: pytest.Parser) -> None:
         "ortbench: benchmark ONNX models (lists are repeatable and split at commas; every option "
         "is an ini key too, --ort-time is ort_time, and the command line replaces the ini value)",
     )
-    for spec in OPTIONS:
-        parser.addini(spec.ini, _ini_help(spec), type=spec.ini_type, default=None)
-        if not spec.flag:
+    for row in ROWS:
+        ini_help = f"{row.help}; same as {row.flag}" if row.flag else row.help
+        parser.addini(row.ini, ini_help, type=row.ini_type, default=None)
+        if not row.flag:
             continue
         # Texts and no types here: argparse would answer a wrong value with the usage of pytest
         # instead of the rule. read_options says what is wrong and where.
-        text = spec.help.replace("%", "%%")
-        if spec.kind == "flag":
-            group.addoption(spec.flag, action="store_true", default=None, help=text)
+        text = row.help.replace("%", "%%")
+        if row.kind == "flag":
+            group.addoption(row.flag, action="store_true", default=None, help=text)
         else:
-            action = "append" if spec.kind in ("list", "lines") else "store"
-            group.addoption(spec.flag, action=action, default=None, metavar=spec.metavar, help=text)
-
-
-def _ini_help(spec: OptionSpec) -> str:
-    return f"{spec.help}; same as {spec.flag}" if spec.flag else spec.help
+            action = "append" if row.kind in ("list", "lines") else "store"
+            group.addoption(row.flag, action=action, default=None, metavar=row.metavar, help=text)
 
 
 def is_asked_for(config: pytest.Config) -> bool:
@@ -44,9 +56,9 @@ def is_asked_for(config: pytest.Config) -> bool:
 
     What stands in ``addopts`` or ``PYTEST_ADDOPTS`` is part of the command line.
     """
-    if any(spec.flag and config.getoption(spec.flag) is not None for spec in OPTIONS):
+    if any(row.flag and config.getoption(row.flag) is not None for row in ROWS):
         return True
-    return any(_has_ini_value(config, spec.ini) for spec in OPTIONS)
+    return any(_has_ini_value(config, row.ini) for row in ROWS)
 
 
 def _has_ini_value(config: pytest.Config, key: str) -> bool:
@@ -56,3 +68,84 @@ def _has_ini_value(config: pytest.Config, key: str) -> bool:
         return config.getini(key) not in (None, [])
     except (TypeError, ValueError, pytest.UsageError):
         return True  # a value of the wrong type; read_options says so
+
+
+def read_options(config: pytest.Config) -> Options:
+    """Return what command line and ini file ask for; the command line replaces the ini value.
+
+    Raises:
+        pytest.UsageError: for a value that breaks a rule.
+    """
+    import pytest
+
+    from pytest_ortbench.core.errors import UsageError
+
+    try:
+        options = _options_of(config)
+        _keep_rules(options)
+    except UsageError as error:
+        raise pytest.UsageError(str(error)) from error
+    return options
+
+
+def _options_of(config: pytest.Config) -> Options:
+    values: dict[str, Any] = {}
+    given, places = {}, {}
+    for row in ROWS:
+        text = _text_of(config, row)
+        if text is not None:
+            values[row.field] = named(row.reader)(text)
+            given[row.field], places[row.field] = ",".join(text.texts), text.place
+        elif isinstance(row.default, Path):
+            values[row.field] = config.invocation_params.dir / row.default
+    return Options(**values, given=given, places=places)
+
+
+def _keep_rules(options: Options) -> None:
+    """Have each option that was set held against the others."""
+    for row in ROWS:
+        if row.rule and row.field in options.given:
+            named(row.rule)(options, row.field)
+
+
+def _text_of(config: pytest.Config, row: OptionRow) -> OptionText | None:
+    """Return what the user set, the command line first."""
+    import pytest
+
+    from pytest_ortbench.core.errors import UsageError
+    from pytest_ortbench.core.option_text import OptionText
+
+    written = config.getoption(row.flag) if row.flag else None
+    if written is not None:
+        folder = Path(config.invocation_params.dir)
+        return OptionText(texts=tuple(_texts(written)), place=row.flag, base=folder)
+    place, base = _ini_place(config, row.ini)
+    try:
+        configured = config.getini(row.ini)
+    except (TypeError, ValueError, pytest.UsageError) as error:
+        # pytest checks the type, but names key and file in some messages only.
+        text = str(error)
+        raise UsageError(
+            text,
+            place="" if row.ini in text else place,
+            hint=f"Write e.g. {row.ini} = {_EXAMPLES[row.ini_type]}",
+        ) from error
+    if configured is None or configured == []:
+        return None
+    return OptionText(texts=tuple(_texts(configured)), place=place, base=base)
+
+
+def _ini_place(config: pytest.Config, key: str) -> tuple[str, Path]:
+    """Where an ini value stands, and the folder that its relative paths start at."""
+    overrides: list[str] = config.getoption("override_ini") or []
+    if any(text.startswith(f"{key}=") for text in overrides):
+        return f"-o {key}", Path(config.invocation_params.dir)
+    if config.inipath is None:
+        return key, Path(config.invocation_params.dir)
+    return f"{key} in {config.inipath}", config.inipath.parent
+
+
+def _texts(value: object) -> Iterable[str]:
+    if isinstance(value, list):
+        return map(str, value)
+    return ["true" if value else "false"] if isinstance(value, bool) else [str(value)]

@@ -1,4 +1,9 @@
-"""What the user asked for, read once from command line and ini file."""
+"""Every option is one field here or in a class that is joined: row, type and default.
+
+To add one, add a field, and one of the same type to the plan's request or to
+:class:`~pytest_ortbench.core.case.Sampling` if the plan takes its value (``to``). Nothing is
+imported here that pytest itself has not imported: every start of pytest pays for it.
+"""
 
 from __future__ import annotations
 
@@ -6,137 +11,314 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import pytest
+from pytest_ortbench.case_options import CaseOptions
+from pytest_ortbench.core.option import Keyword, OptionRow, option, option_rows
 
+if TYPE_CHECKING:
     from pytest_ortbench.core.limits import CaseLimit
     from pytest_ortbench.core.task import Dataset
     from pytest_ortbench.planning.stage_files import StageFile
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
-    """What options and ini file ask for, in SI units and with absolute paths.
+@dataclass(frozen=True, kw_only=True)
+class Options(CaseOptions):
+    """What command line and ini file ask for, in SI units and with absolute paths.
 
     Attributes:
-        models: Model specifications, split; empty: the default set.
-        providers: Provider specifications, split, devices checked.
-        precisions: Names of precisions.
-        batch_sizes: Values of the batch axis; empty if nobody asked for one.
-        dims: Values of symbolic dimensions.
-        inputs: Real inputs, ``None`` for drawn ones.
-        runtimes: Runtime specifications, split.
-        threads: Intra-op threads; empty: what the process may use.
-        graph_opts: Graph optimisation levels; empty: ``all``.
-        concurrency: Callers on each session at a time; empty: one.
-        sessions: Sessions in one process; empty: one.
-        calls: Ways of calling.
-        spinning: Whether waiting threads spin; empty: ONNX Runtime's default.
-        processes: Numbers of processes at a time, in a pass of its own.
-        io: Where inputs and outputs live.
-        session_options: Session options and config entries.
-        provider_options: Provider options by alias.
-        custom_ops: Custom operator libraries.
-        time_s: Timed seconds of a case, over all its workers.
-        target: Half-width of the median's interval to stop at, as a share of the median.
-        workers: Fresh worker processes a case.
-        fallback: ``report`` or ``strict``.
-        results: Folder of the run documents.
-        no_results: Write no run document.
-        json: Where to write the run document once more.
-        html: Where to write the report.
-        plots: Folder of the figures; ``None``: beside the run document.
-        prometheus: Where to write metrics for Prometheus.
-        samples: ``thinned`` or ``all``.
-        dataset: Labelled data or an entry point, ``None`` for none.
-        soak_s: Length of the soak pass.
-        soak_dims: Sizes that vary within the soak.
-        energy_window_s: Shortest window of energy.
-        startup: Measure start-up under known conditions.
-        stages: Files of stages, each with the cases that it is for.
-        load: Loads that each case is put under, as written.
-        load_official: Use the durations of MLPerf's rules.
-        load_logs: Folder for the load generator's logs; ``None`` keeps none.
-        profile: Run the operator profile.
-        limits: Limits of every case that they are for.
-        against: Side to compare with in this run.
-        baseline: Stored run to compare with.
-        gate: Limits on the comparison.
-        gate_strict: Whether an inconclusive comparison fails.
-        accepted: File of what the gate accepts; ``None`` for that of pytest's root directory.
-        gate_remeasure: Whether identical sides are measured, too.
-        resume: Whether to go on with the last, interrupted run.
-        timeout_s: Wall-clock limit of a case.
-        collect: Whether model files are collected without being named.
         given: What the user set, by field, as text.
         places: Where each of them was set, by field: ``--ort-dims``, ``ort_dims in pytest.ini``.
     """
 
-    models: tuple[str, ...] = ()
-    providers: tuple[str, ...] = ("cpu",)
-    precisions: tuple[str, ...] = ("native",)
-    batch_sizes: tuple[int, ...] = ()
-    dims: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    inputs: Path | None = None
-    runtimes: tuple[str, ...] = ("current",)
-    threads: tuple[int, ...] = ()
-    graph_opts: tuple[str, ...] = ()
-    concurrency: tuple[int, ...] = ()
-    sessions: tuple[int, ...] = ()
-    calls: tuple[str, ...] = ("sync",)
-    spinning: tuple[str, ...] = ()
-    processes: tuple[int, ...] = ()
-    io: tuple[str, ...] = ("end-to-end",)
-    session_options: dict[str, str] = field(default_factory=dict)
-    provider_options: dict[str, dict[str, str]] = field(default_factory=dict)
-    custom_ops: tuple[str, ...] = ()
-    time_s: float = 5.0
-    target: float = 0.01
-    workers: int = 3
-    fallback: str = "report"
-    results: Path = Path("results")
-    no_results: bool = False
-    json: Path | None = None
-    html: Path | None = None
-    plots: Path | None = None
-    prometheus: Path | None = None
-    samples: str = "thinned"
-    dataset: Dataset | None = None
-    soak_s: float = 0.0
-    soak_dims: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    energy_window_s: float = 5.0
-    startup: bool = False
-    stages: tuple[StageFile, ...] = ()
-    load: tuple[str, ...] = ()
-    load_official: bool = False
-    load_logs: Path | None = None
-    profile: bool = False
-    limits: tuple[CaseLimit, ...] = ()
-    against: str = ""
-    baseline: str = ""
-    gate: tuple[str, ...] = ()
-    gate_strict: bool = False
-    accepted: Path | None = None
-    gate_remeasure: bool = False
-    resume: bool = False
-    timeout_s: float = 300.0
-    collect: bool = False
+    time_s: float = option(
+        5.0,
+        flag="--ort-time",
+        kind="float",
+        metavar="SECONDS",
+        help="timed seconds of a case, over all its workers, warm-up not counted (default: 5)",
+        reader="pytest_ortbench.core.option_text:read_seconds",
+        rule="pytest_ortbench.option_readers:refuse_time_beyond_timeout",
+        to="sampling.time_s",
+    )
+    #: As a share of the median: half the width of its interval.
+    target: float = option(
+        0.01,
+        flag="--ort-target",
+        kind="float",
+        metavar="PCT",
+        help="stop early when the median is known this well, in percent (default: 1)",
+        reader="pytest_ortbench.core.option_text:read_percent",
+        to="sampling.target",
+    )
+    workers: int = option(
+        3,
+        flag="--ort-workers",
+        kind="int",
+        metavar="N",
+        help="fresh worker processes a case (default: 3)",
+        reader="pytest_ortbench.option_readers:read_whole_number",
+        to="sampling.workers",
+    )
+    fallback: str = option(
+        "report",
+        flag="--ort-fallback",
+        kind="str",
+        metavar="HOW",
+        help="computing nodes on another provider: report them, or strict: the test fails "
+        "(default: report)",
+        reader="pytest_ortbench.option_readers:read_fallback",
+    )
+    #: Starts where pytest was called.
+    results: Path = option(
+        Path("results"),
+        flag="--ort-results",
+        kind="path",
+        metavar="DIR",
+        help="folder of the run documents (default: results/ where pytest was called)",
+        reader="pytest_ortbench.core.option_text:read_output_folder",
+    )
+    no_results: bool = option(
+        False,
+        flag="--ort-no-results",
+        kind="flag",
+        help="write no run document and no plots",
+        reader="pytest_ortbench.core.option_text:read_flag",
+    )
+    json: Path | None = option(
+        None,
+        flag="--ort-json",
+        kind="path",
+        metavar="FILE",
+        help="write the run document to this file too",
+        reader="pytest_ortbench.core.option_text:read_output_file",
+    )
+    html: Path | None = option(
+        None,
+        flag="--ort-html",
+        kind="path",
+        metavar="FILE",
+        help="write an HTML report to this file",
+        reader="pytest_ortbench.core.option_text:read_output_file",
+    )
+    #: ``None`` for beside the run document.
+    plots: Path | None = option(
+        None,
+        flag="--ort-plots",
+        kind="path",
+        metavar="DIR",
+        help="folder of the plots (default: beside the run document)",
+        reader="pytest_ortbench.core.option_text:read_output_folder",
+    )
+    prometheus: Path | None = option(
+        None,
+        flag="--ort-prometheus",
+        kind="path",
+        metavar="FILE",
+        help="write metrics in the Prometheus text format to this file",
+        reader="pytest_ortbench.core.option_text:read_output_file",
+    )
+    #: Durations that are kept of a case; 0 keeps all.
+    samples: int = option(
+        3000,
+        flag="--ort-samples",
+        kind="str",
+        metavar="HOW",
+        help="durations that are kept: thinned (at most 3,000 a case), or all (default: thinned)",
+        reader="pytest_ortbench.option_readers:read_kept_samples",
+        to="sampling.keep",
+    )
+    dataset: Dataset | None = option(
+        None,
+        flag="--ort-dataset",
+        kind="str",
+        metavar="PATH",
+        help="labelled data for the accuracy of a task: .npz with an array 'labels', or "
+        "FILE.py:FUNCTION that gives batches and a metric (default: none)",
+        reader="pytest_ortbench.option_readers:read_dataset",
+        to="request.dataset",
+        asks_for="task",
+    )
+    soak_s: float = option(
+        0.0,
+        flag="--ort-soak",
+        kind="float",
+        metavar="MINUTES",
+        help="run each case this long besides, and look for memory that grows for ever",
+        reader="pytest_ortbench.core.option_text:read_minutes",
+        to="sampling.soak_s",
+        asks_for="soak",
+    )
+    startup: bool = option(
+        False,
+        flag="--ort-startup",
+        kind="flag",
+        help="start each case again in fresh processes, with the model's files in and out of the "
+        "page cache and the provider's engines cached and not",
+        reader="pytest_ortbench.core.option_text:read_flag",
+        asks_for="startup",
+    )
+    stages: tuple[StageFile, ...] = option(
+        (),
+        flag="--ort-stages",
+        kind="list",
+        metavar="[PATTERN@]FILE.py",
+        help="time a frame with the preprocess and postprocess of this file around inference; "
+        "several files each name their cases: detector*@stages/detector.py",
+        reader="pytest_ortbench.option_readers:read_stage_files",
+        to="request.stages",
+        asks_for="stages",
+    )
+    soak_dims: dict[str, tuple[int, ...]] = option(
+        {},
+        flag="--ort-soak-dims",
+        kind="list",
+        metavar="NAME:A-B",
+        help="sizes that vary within the soak: seq:1-300, or seq:16:64:300 (default: the case's)",
+        reader="pytest_ortbench.option_readers:read_ranges_of_sizes",
+        to="sampling.soak_dims",
+    )
+    energy_window_s: float = option(
+        5.0,
+        flag="--ort-energy-window",
+        kind="float",
+        metavar="SECONDS",
+        help="shortest window of energy; 60 for what a purchase is decided by (default: 5)",
+        reader="pytest_ortbench.core.option_text:read_energy_window",
+        to="sampling.energy_window_s",
+    )
+    load: tuple[str, ...] = option(
+        (),
+        flag="--ort-load",
+        kind="list",
+        metavar="SCENARIO[:K:V]",
+        help="put each case under MLPerf's load generator besides: single-stream, multi-stream, "
+        "server:RATE:LATENCY, offline, or peak:p99:20ms for the highest rate that is VALID",
+        reader="pytest_ortbench.option_readers:read_loads",
+        rule="pytest_ortbench.option_readers:refuse_loads_beyond_timeout",
+        to="sampling.loads",
+        asks_for="load",
+    )
+    load_official: bool = option(
+        False,
+        flag="--ort-load-official",
+        kind="flag",
+        help="use the durations of MLPerf's rules for --ort-load (10 minutes and more a load)",
+        reader="pytest_ortbench.core.option_text:read_flag",
+        to="sampling.load_official",
+    )
+    #: Absolute; empty keeps none.
+    load_logs: str = option(
+        "",
+        flag="--ort-load-logs",
+        kind="path",
+        metavar="DIR",
+        help="keep the load generator's own logs in this folder (default: none are kept)",
+        reader="pytest_ortbench.core.option_text:read_folder_text",
+        to="sampling.load_logs",
+    )
+    profile: bool = option(
+        False,
+        flag="--ort-profile",
+        kind="flag",
+        help="profile each case by operator, in a run of its own",
+        reader="pytest_ortbench.core.option_text:read_flag",
+        asks_for="profile",
+    )
+    limits: tuple[CaseLimit, ...] = option(
+        (),
+        flag="--ort-limits",
+        kind="lines",
+        metavar="LIMITS",
+        help="limits of every case, as in the marker: latency_p90:30ms, placement:>=95%, "
+        "PATTERN@peak_rss:500MB",
+        reader="pytest_ortbench.option_readers:read_case_limits",
+        keyword=Keyword(help="limits, ['latency_p90 <= 30 ms']", takes="texts", may_be_empty=True),
+    )
+    against: str = option(
+        "",
+        flag="--ort-against",
+        kind="str",
+        metavar="SIDE",
+        help="compare with precision:P, model:PATH, runtime:REQ, provider:ALIAS, option:K=V or "
+        "git:REV, measured in this run",
+        reader="pytest_ortbench.option_readers:read_side",
+    )
+    baseline: str = option(
+        "",
+        flag="--ort-baseline",
+        kind="str",
+        metavar="RUN",
+        help="compare with a stored run: latest, a run's id, folder or file, a folder of runs",
+        reader="pytest_ortbench.option_readers:read_baseline",
+    )
+    gate: tuple[str, ...] = option(
+        (),
+        flag="--ort-gate",
+        kind="lines",
+        metavar="LIMITS",
+        help="limits on the comparison: latency:3%, peak_rss:2%+1MiB, placement:>=95%, "
+        "PATTERN@latency:5%",
+        reader="pytest_ortbench.option_readers:read_gate_limits",
+        rule="pytest_ortbench.option_readers:refuse_idle_gate",
+        keyword=Keyword(
+            help="limits on a comparison, ['latency:5%'], beside --ort-gate", takes="texts"
+        ),
+    )
+    gate_strict: bool = option(
+        False,
+        flag="--ort-gate-strict",
+        kind="flag",
+        help="an inconclusive comparison fails",
+        reader="pytest_ortbench.core.option_text:read_flag",
+        rule="pytest_ortbench.option_readers:refuse_idle_gate",
+    )
+    #: ``None`` for the file in pytest's root directory.
+    accepted: Path | None = option(
+        None,
+        flag="--ort-accepted",
+        kind="path",
+        metavar="FILE",
+        help="what the gate accepts, by case (default: ortbench-accepted.toml in pytest's root "
+        "directory; 'ortbench accept' writes it)",
+        reader="pytest_ortbench.core.option_text:read_one_path",
+        rule="pytest_ortbench.option_readers:refuse_idle_gate",
+    )
+    gate_remeasure: bool = option(
+        False,
+        flag="--ort-gate-remeasure",
+        kind="flag",
+        help="measure both sides of --ort-against even if they are identical, file and settings",
+        reader="pytest_ortbench.core.option_text:read_flag",
+        rule="pytest_ortbench.option_readers:refuse_idle_gate",
+    )
+    resume: bool = option(
+        False,
+        flag="--ort-resume",
+        kind="flag",
+        help="skip what the last, interrupted run of the same plan finished",
+        reader="pytest_ortbench.core.option_text:read_flag",
+    )
+    timeout_s: float = option(
+        300.0,
+        flag="--ort-timeout",
+        kind="float",
+        metavar="SECONDS",
+        help="a case that takes longer ends as timeout (default: 300)",
+        reader="pytest_ortbench.core.option_text:read_seconds",
+        to="sampling.timeout_s",
+    )
+    collect: bool = option(
+        False,
+        kind="flag",
+        help="collect model files that are not named on the command line (default: false)",
+        reader="pytest_ortbench.core.option_text:read_flag",
+    )
     given: dict[str, str] = field(default_factory=dict)
     places: dict[str, str] = field(default_factory=dict)
 
 
-def read_options(config: pytest.Config) -> Options:
-    """Return what command line and ini file ask for.
-
-    Raises:
-        pytest.UsageError: for a value that breaks a rule, and for an option that is not built yet.
-    """
-    import pytest
-
-    from pytest_ortbench.core.errors import UsageError
-    from pytest_ortbench.option_readers import parse_options
-
-    try:
-        return parse_options(config)
-    except UsageError as error:
-        raise pytest.UsageError(str(error)) from error
+#: Every option, in the order of the help.
+ROWS: tuple[OptionRow, ...] = option_rows(Options)
+#: Rows that the ``ortbench`` marker takes, by keyword.
+MARKER_KEYWORDS: dict[str, Keyword] = {
+    row.field: row.keyword for row in ROWS if row.keyword is not None
+}

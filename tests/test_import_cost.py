@@ -45,15 +45,18 @@ LATER = (
 
 #: Modules of ours that a project without tests of ours loads: hooks, options, and no more.
 FOR_EVERY_PROJECT = (
+    "case_options",
+    "core",
+    "core.option",
+    "option_sources",
+    "options",
+    "plugin",
     "plugin.bench",
     "plugin.benchmark_stand_in",  # where pytest-benchmark is absent, as there
     "plugin.fixture",
     "plugin.hookspec",
     "plugin.interrupts",
     "plugin.model_files",
-    "option_sources",
-    "option_registry",
-    "plugin",
     "plugin.progress",
 )
 

@@ -1,4 +1,4 @@
-"""One option as the user gave it, and the amounts and paths that are read from it.
+"""What the user wrote for one option, and the amounts and paths that are read from it.
 
 Readers raise :class:`~pytest_ortbench.core.errors.UsageError` with value, place and rule.
 """
@@ -6,7 +6,7 @@ Readers raise :class:`~pytest_ortbench.core.errors.UsageError` with value, place
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pytest_ortbench.core.errors import UsageError
@@ -17,8 +17,8 @@ _LONGEST_S = 7 * 86400.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Given:
-    """One option that the user set.
+class OptionText:
+    """The texts that the user wrote for one option.
 
     Attributes:
         texts: What was written, one entry a repetition; ``true`` for a flag.
@@ -36,6 +36,18 @@ class Given:
         return self.texts[-1]
 
 
+def read_flag(written: OptionText) -> bool:
+    """Read whether a flag is set."""
+    return written.last == "true"
+
+
+def read_plain_text(written: OptionText) -> str:
+    """Read a text that is not empty."""
+    if not written.last.strip():
+        raise UsageError("the value is empty", place=written.place, hint="Leave the option out")
+    return written.last.strip()
+
+
 def exists(path: Path) -> bool:
     """Whether there is something at a path, however strange the path is."""
     try:
@@ -44,81 +56,91 @@ def exists(path: Path) -> bool:
         return False
 
 
-def _amount(given: Given, unit: str, *, least: float, most: float, rule: str) -> float:
-    value = parse_amount(given.last, unit, place=given.place)
+def _amount(written: OptionText, unit: str, *, least: float, most: float, rule: str) -> float:
+    value = parse_amount(written.last, unit, place=written.place)
     if not (least < value <= most and math.isfinite(value)):
-        raise UsageError(f"{given.last!r} is out of range", place=given.place, hint=rule)
+        raise UsageError(f"{written.last!r} is out of range", place=written.place, hint=rule)
     return value
 
 
-def seconds(given: Given) -> float:
+def read_seconds(written: OptionText) -> float:
     """Read seconds above 0."""
     return _amount(
-        given, "s", least=0.0, most=_LONGEST_S, rule="Write seconds above 0, e.g. 5, or 500ms"
+        written, "s", least=0.0, most=_LONGEST_S, rule="Write seconds above 0, e.g. 5, or 500ms"
     )
 
 
-def window(given: Given) -> float:
+def read_energy_window(written: OptionText) -> float:
     """Read the seconds of a window of energy: 5 at least, below which no counter is believed."""
-    value = seconds(given)
+    value = read_seconds(written)
     if value < _SHORTEST_WINDOW_S:
         rule = "Write 5 or more: counters of energy move ten times a second at most"
-        raise UsageError(f"{given.last!r} is too short", place=given.place, hint=rule)
+        raise UsageError(f"{written.last!r} is too short", place=written.place, hint=rule)
     return value
 
 
-def minutes(given: Given) -> float:
+def read_minutes(written: OptionText) -> float:
     """Read minutes above 0 as seconds; another unit may stand behind the number."""
-    text = given.last if given.last.strip()[-1:].isalpha() else f"{given.last.strip()} min"
-    asked = Given(texts=(text,), place=given.place, base=given.base)
+    text = written.last if written.last.strip()[-1:].isalpha() else f"{written.last.strip()} min"
+    in_minutes = replace(written, texts=(text,))
     return _amount(
-        asked, "s", least=0.0, most=_LONGEST_S, rule="Write minutes above 0, e.g. 10, or 90s"
+        in_minutes, "s", least=0.0, most=_LONGEST_S, rule="Write minutes above 0, e.g. 10, or 90s"
     )
 
 
-def percent(given: Given) -> float:
+def read_percent(written: OptionText) -> float:
     """Read percent, at most 50, as a share."""
-    text = given.last.strip()
-    asked = Given(texts=(text.removesuffix("%") + "%",), place=given.place, base=given.base)
+    text = written.last.strip()
+    in_percent = replace(written, texts=(text.removesuffix("%") + "%",))
     return _amount(
-        asked, "ratio", least=0.0, most=0.5, rule="Write percent above 0, at most 50, e.g. 1"
+        in_percent, "ratio", least=0.0, most=0.5, rule="Write percent above 0, at most 50, e.g. 1"
     )
 
 
-def path_in(text: str, given: Given) -> Path:
+def read_path(text: str, written: OptionText) -> Path:
     """Read one path; a relative one starts at the folder of the option."""
     if not text.strip() or "\0" in text:
-        raise UsageError(f"{text!r} is not a path", place=given.place, hint="Write a path")
-    return given.base / Path(text.strip()).expanduser()
+        raise UsageError(f"{text!r} is not a path", place=written.place, hint="Write a path")
+    return written.base / Path(text.strip()).expanduser()
 
 
-def input_path(given: Given) -> Path:
+def read_one_path(written: OptionText) -> Path:
+    """Read a path, whether something is there or not."""
+    return read_path(written.last, written)
+
+
+def read_input_path(written: OptionText) -> Path:
     """Read the path of something that must be there."""
-    path = path_in(given.last, given)
+    path = read_path(written.last, written)
     if not exists(path):
         raise UsageError(
             f"there is nothing at {str(path)!r}",
-            place=given.place,
+            place=written.place,
             hint="Name an .npz, .npy or .pb file, or a folder of them",
         )
     return path
 
 
-def output_file(given: Given) -> Path:
+def read_output_file(written: OptionText) -> Path:
     """Read the path of a file to write."""
-    path = path_in(given.last, given)
+    path = read_path(written.last, written)
     if path.is_dir():
         raise UsageError(
-            f"{str(path)!r} is a folder", place=given.place, hint="Name the file to write"
+            f"{str(path)!r} is a folder", place=written.place, hint="Name the file to write"
         )
     return path
 
 
-def output_folder(given: Given) -> Path:
+def read_output_folder(written: OptionText) -> Path:
     """Read the path of a folder to write into."""
-    path = path_in(given.last, given)
+    path = read_path(written.last, written)
     if exists(path) and not path.is_dir():
         raise UsageError(
-            f"{str(path)!r} is a file", place=given.place, hint="Name the folder to write into"
+            f"{str(path)!r} is a file", place=written.place, hint="Name the folder to write into"
         )
     return path
+
+
+def read_folder_text(written: OptionText) -> str:
+    """Read the path of a folder to write into, as absolute text that a document can hold."""
+    return str(read_output_folder(written).absolute())

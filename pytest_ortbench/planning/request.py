@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from pytest_ortbench.core.case import Sampling
+from pytest_ortbench.core.option import OptionRow
 from pytest_ortbench.core.task import Dataset
 from pytest_ortbench.planning.stage_files import StageFile
 
@@ -57,3 +60,22 @@ class PlanRequest:
     sampling: Sampling = field(default_factory=Sampling)
     seed: int = 0
     dataset: Dataset | None = None
+
+    @classmethod
+    def of_options(
+        cls, options: object, rows: Iterable[OptionRow], *, models: tuple[str, ...]
+    ) -> PlanRequest:
+        """Return what options ask for.
+
+        Args:
+            options: Holds the value of each row.
+            rows: Each says which field here or of ``sampling`` takes its value, if one does.
+            models: Specifications of the models.
+        """
+        values: dict[str, dict[str, Any]] = {"request": {}, "sampling": {}}
+        for row in rows:
+            if row.to:
+                room, _, name = row.to.partition(".")
+                values[room][name] = getattr(options, row.field)
+        values["request"].update(models=models, sampling=Sampling(**values["sampling"]))
+        return cls(**values["request"])

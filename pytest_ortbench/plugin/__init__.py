@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ortbench.option_registry import MARKER_KEYWORDS
 from pytest_ortbench.option_sources import add_options, is_asked_for
+from pytest_ortbench.options import MARKER_KEYWORDS
 from pytest_ortbench.plugin.bench import Bench, planned_of
 from pytest_ortbench.plugin.fixture import fail, ortbench, taken_by
 from pytest_ortbench.plugin.model_files import (

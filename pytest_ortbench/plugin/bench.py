@@ -41,7 +41,7 @@ class Bench:
     def __init__(self, config: pytest.Config) -> None:
         from pytest_ortbench.marked_limits import MarkedLimits
         from pytest_ortbench.misplaced_marker import MisplacedMarkers
-        from pytest_ortbench.options import read_options
+        from pytest_ortbench.option_sources import read_options
         from pytest_ortbench.plugin.fates import Fates
 
         self.config = config

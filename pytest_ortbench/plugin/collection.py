@@ -12,11 +12,11 @@ import pytest
 
 from pytest_ortbench.core.errors import OrtbenchError
 from pytest_ortbench.marker import MarkerValues, Rejected, marker_error, read_marker
-from pytest_ortbench.options import Options
+from pytest_ortbench.options import ROWS, Options
 from pytest_ortbench.plugin.model_files import OnnxFile
 
 if TYPE_CHECKING:
-    from pytest_ortbench.core.case import Case, Sampling
+    from pytest_ortbench.core.case import Case
     from pytest_ortbench.core.limits import Limit
     from pytest_ortbench.core.run import Skip
     from pytest_ortbench.planning.matrix import Plan, Planned
@@ -146,28 +146,7 @@ class Collection:
     def _request_for(self, models: tuple[str, ...]) -> PlanRequest:
         from pytest_ortbench.planning.request import PlanRequest
 
-        options = self._options
-        return PlanRequest(
-            models=models,
-            providers=options.providers,
-            precisions=options.precisions,
-            batch_sizes=options.batch_sizes,
-            dims=options.dims,
-            threads=options.threads,
-            graph_opts=options.graph_opts,
-            concurrency=options.concurrency,
-            sessions=options.sessions,
-            calls=options.calls,
-            spinning=options.spinning,
-            io=options.io,
-            inputs=options.inputs,
-            session_options=options.session_options,
-            provider_options=options.provider_options,
-            custom_ops=tuple(str(path) for path in options.custom_ops),
-            stages=options.stages,
-            sampling=self._sampling(),
-            dataset=options.dataset,
-        )
+        return PlanRequest.of_options(self._options, ROWS, models=models)
 
     def folder_requests(self) -> list[PlanRequest]:
         """Return what the folders of the command line ask for, where all their models are tests.
@@ -185,25 +164,6 @@ class Collection:
             return self._options.models
         offered = self._config.hook.pytest_ortbench_models(config=self._config)
         return tuple(str(spec) for specs in offered for spec in specs)
-
-    def _sampling(self) -> Sampling:
-        from pytest_ortbench.core.case import Sampling
-
-        options = self._options
-        return Sampling(
-            time_s=options.time_s,
-            target=options.target,
-            workers=options.workers,
-            timeout_s=options.timeout_s,
-            soak_s=options.soak_s,
-            soak_dims=options.soak_dims,
-            energy_window_s=options.energy_window_s,
-            processes=options.processes,
-            loads=options.load,
-            load_official=options.load_official,
-            load_logs="" if options.load_logs is None else str(options.load_logs.absolute()),
-            keep=0 if options.samples == "all" else Sampling().keep,
-        )
 
     def _plan_for(self, definition: pytest.Item) -> Plan:
         """The plan of one test function; tests with equal axes share it."""

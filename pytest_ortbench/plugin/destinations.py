@@ -29,8 +29,8 @@ def refuse_unwritable(options: Options) -> None:
         _try_below(
             options.plots, options.plots, options.places.get("plots", "--ort-plots"), _FOLDER
         )
-    if options.load_logs is not None:
-        _try_folder(options.load_logs, options.places.get("load_logs", "--ort-load-logs"))
+    if options.load_logs:
+        _try_folder(Path(options.load_logs), options.places.get("load_logs", "--ort-load-logs"))
 
 
 def _try_file(path: Path, place: str) -> None:

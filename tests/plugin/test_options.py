@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import subprocess
 import sys
+import typing
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from pytest_ortbench.option_readers import _READERS
-from pytest_ortbench.option_registry import OPTIONS, OptionSpec
-from pytest_ortbench.options import Options, read_options
+from pytest_ortbench.core.case import Sampling
+from pytest_ortbench.core.limits import CaseLimit
+from pytest_ortbench.core.option import OptionRow, named
+from pytest_ortbench.core.task import Dataset
+from pytest_ortbench.option_sources import read_options
+from pytest_ortbench.options import ROWS, Options
+from pytest_ortbench.planning.request import PlanRequest
+from pytest_ortbench.planning.stage_files import StageFile
 
 Read = Callable[..., Options]
 
@@ -47,16 +54,49 @@ def _message(read: Read, *arguments: str) -> str:
 # -- the table -----------------------------------------------------------------------------------
 
 
-def test_every_field_has_one_option_and_one_reader() -> None:
-    fields = {field.name for field in dataclasses.fields(Options)} - {"given", "places"}
-    assert {spec.field for spec in OPTIONS} == fields
-    assert set(_READERS) == {spec.field for spec in OPTIONS}
-    assert len({spec.flag for spec in OPTIONS}) == len(OPTIONS)
+#: Types that the module of the options names and does not import.
+_TYPES = {"CaseLimit": CaseLimit, "Dataset": Dataset, "StageFile": StageFile}
+
+
+def _hints(kind: type) -> dict[str, object]:
+    return typing.get_type_hints(kind, localns=_TYPES)
+
+
+def test_every_field_is_one_row_with_a_flag_of_its_own() -> None:
+    fields = [field.name for field in dataclasses.fields(Options)]
+    assert fields == [*(row.field for row in ROWS), "given", "places"]
+    assert len({row.flag for row in ROWS}) == len(ROWS)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.field)
+def test_a_reader_returns_what_its_field_holds(row: OptionRow) -> None:
+    returned = typing.get_type_hints(named(row.reader))["return"]
+    held = _hints(Options)[row.field]
+    assert held in (returned, returned | None)
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if row.to], ids=lambda row: row.to)
+def test_a_value_goes_to_a_field_of_the_plan_with_its_type_and_default(row: OptionRow) -> None:
+    room, _, name = row.to.partition(".")
+    kind = {"request": PlanRequest, "sampling": Sampling}[room]
+    assert _hints(kind)[name] == _hints(Options)[row.field]
+    if row.field != "models":
+        assert getattr(kind(models=()) if room == "request" else kind(), name) == row.default
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if row.rule], ids=lambda row: row.field)
+def test_a_rule_takes_the_options_and_a_field(row: OptionRow) -> None:
+    assert list(inspect.signature(named(row.rule)).parameters)[:2] == ["options", "field"]
+
+
+def test_no_two_options_go_to_one_field_of_the_plan() -> None:
+    targets = [row.to for row in ROWS if row.to]
+    assert len(set(targets)) == len(targets)
 
 
 def test_the_options_of_the_product_exist() -> None:
     """Flags and ini types are an interface: this list changes only with the documentation."""
-    assert {spec.flag or spec.ini: spec.ini_type for spec in OPTIONS} == {
+    assert {row.flag or row.ini: row.ini_type for row in ROWS} == {
         "--ort-models": "args",
         "--ort-providers": "args",
         "--ort-precisions": "args",
@@ -115,9 +155,9 @@ def test_help_shows_every_option_and_key(pytester: pytest.Pytester) -> None:
     result = pytester.runpytest_inprocess("-p", "no:ortbench", "-p", "options_alone", "--help")
     assert result.ret == 0
     text = result.stdout.str()
-    for spec in OPTIONS:
-        assert f"{spec.flag}" in text
-        assert f"{spec.ini} ({spec.ini_type}):" in text
+    for row in ROWS:
+        assert row.flag in text
+        assert f"{row.ini} ({row.ini_type}):" in text
 
 
 def test_defaults(read: Read, pytester: pytest.Pytester) -> None:
@@ -165,7 +205,7 @@ def test_defaults(read: Read, pytester: pytest.Pytester) -> None:
         (["--ort-target=0.5%"], "target", 0.005),
         (["--ort-workers=1"], "workers", 1),
         (["--ort-fallback=report"], "fallback", "report"),
-        (["--ort-samples=all"], "samples", "all"),
+        (["--ort-samples=all"], "samples", 0),
         (["--ort-timeout=10"], "timeout_s", 10.0),
         (["--ort-timeout=2 min"], "timeout_s", 120.0),
         # The default of --ort-time is no reason to refuse a short one.
@@ -313,26 +353,19 @@ _FITTING = {
 
 
 @pytest.mark.parametrize("table", ["tool.pytest", "tool.pytest.ini_options"])
-@pytest.mark.parametrize("spec", OPTIONS, ids=lambda spec: spec.ini)
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.ini)
 def test_each_key_is_read_from_both_tables(
-    read: Read, pytester: pytest.Pytester, spec: OptionSpec, table: str
+    read: Read, pytester: pytest.Pytester, row: OptionRow, table: str
 ) -> None:
     (pytester.path / "x").touch()
     (pytester.path / "x.py").write_text("def f(batch): ...\ndef preprocess(frame): ...\n")
-    if spec.field in ("results", "plots", "load_logs"):
+    if row.field in ("results", "plots", "load_logs"):
         (pytester.path / "x").unlink()
-    text = _FITTING.get(spec.field, _SAMPLES[spec.kind][0])
-    pytester.makepyprojecttoml(f"[{table}]\n{spec.ini} = {text}\n")
-    if spec.pending and spec.field not in _FITTING:
-        message = _message(read)
-        assert message.startswith(f"{spec.ini} in ")
-        assert spec.pending in message
-    else:
-        options = read()
-        assert set(options.given) == {spec.field}
-        if not spec.pending:
-            # One that is not built yet takes its default only.
-            assert getattr(options, spec.field) != getattr(Options(), spec.field)
+    text = _FITTING.get(row.field, _SAMPLES[row.kind][0])
+    pytester.makepyprojecttoml(f"[{table}]\n{row.ini} = {text}\n")
+    options = read()
+    assert set(options.given) == {row.field}
+    assert getattr(options, row.field) != row.default
 
 
 def test_command_line_replaces_the_ini_value(read: Read, pytester: pytest.Pytester) -> None:
@@ -431,6 +464,7 @@ def test_a_wrong_value_is_one_message(
         ),
         ('ort_time = "5"', ["ort_time", "Write e.g. ort_time = 2.5"]),
         ("ort_time = -5", ["ort_time in ", "'-5' is out of range"]),
+        ("ort_limits = 5", ["ort_limits", "5", 'Write e.g. ort_limits = ["A", "B"]']),
         ("ort_time = nan", ["ort_time in ", "'nan' is not a number"]),
         ("ort_workers = 2.5", ["ort_workers", "2.5", "Write e.g. ort_workers = 3"]),
         ('ort_resume = "yes"', ["ort_resume", "Write e.g. ort_resume = true"]),
@@ -457,32 +491,6 @@ def test_a_wrong_ini_value_names_the_form(read: Read, pytester: pytest.Pytester,
     assert f"Write e.g. {key} = " in text
 
 
-@pytest.mark.parametrize(
-    ("argument", "message"),
-    [
-        ("--ort-profile", "--ort-profile: it can't be had in this version: not with labels"),
-        ("--ort-workers=5", "--ort-workers: '5' can't be had in this version: not with labels"),
-    ],
-)
-def test_an_option_that_is_not_built_yet_says_so(
-    read: Read, monkeypatch: pytest.MonkeyPatch, argument: str, message: str
-) -> None:
-    flag = argument.partition("=")[0]
-    pending = [
-        dataclasses.replace(spec, pending="not with labels" if spec.flag == flag else "")
-        for spec in OPTIONS
-    ]
-    monkeypatch.setattr("pytest_ortbench.option_readers.OPTIONS", tuple(pending))
-    text = _message(read, argument)
-    assert message in text
-    assert text.endswith("Leave the option out")
-
-
-def test_pending_options_take_their_default(read: Read) -> None:
-    options = read("--ort-sessions=1")
-    assert options.sessions == (1,)
-
-
 def test_runtime_requirements_survive_their_commas(read: Read) -> None:
     text = "current,onnxruntime-gpu[cuda,cudnn]==1.30.0+numpy>=1.2,<1.3,onnxruntime==1.20.1"
     assert read(f"--ort-runtimes={text}").runtimes == (
@@ -492,7 +500,7 @@ def test_runtime_requirements_survive_their_commas(read: Read) -> None:
     )
 
 
-def test_registering_options_imports_nothing_of_ours_but_the_table() -> None:
+def test_registering_options_imports_nothing_of_ours_but_the_rows() -> None:
     code = (
         "import sys, pytest; before = set(sys.modules); import pytest_ortbench.option_sources;"
         "print('\\n'.join(sorted(set(sys.modules) - before)))"
@@ -502,6 +510,9 @@ def test_registering_options_imports_nothing_of_ours_but_the_table() -> None:
     )
     assert done.stdout.split() == [
         "pytest_ortbench",
+        "pytest_ortbench.case_options",
+        "pytest_ortbench.core",
+        "pytest_ortbench.core.option",
         "pytest_ortbench.option_sources",
-        "pytest_ortbench.option_registry",
+        "pytest_ortbench.options",
     ]

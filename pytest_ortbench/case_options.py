@@ -1,0 +1,197 @@
+"""Options that make the cases: models, and the axes that are crossed with them.
+
+Nothing is imported here that pytest itself has not imported: every start of pytest pays for it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from pytest_ortbench.core.option import Keyword, option
+
+
+@dataclass(frozen=True, kw_only=True)
+class CaseOptions:
+    """What the matrix of cases is made of."""
+
+    models: tuple[str, ...] = option(
+        (),
+        flag="--ort-models",
+        kind="list",
+        metavar="SPEC",
+        help="models: files, globs, folders, zoo:NAME, builtin:NAME, zoo:all "
+        "(default: the default set of the catalogue, and models/)",
+        reader="pytest_ortbench.option_readers:read_models",
+        to="request.models",
+        keyword=Keyword(help="model specifications", takes="texts"),
+    )
+    providers: tuple[str, ...] = option(
+        ("cpu",),
+        flag="--ort-providers",
+        kind="list",
+        metavar="SPEC",
+        help="execution providers: all, or cpu, cuda:1, openvino:GPU, tensorrt … or full names "
+        "(default: cpu)",
+        reader="pytest_ortbench.option_readers:read_providers",
+        to="request.providers",
+        keyword=Keyword(help="execution providers", takes="texts"),
+    )
+    precisions: tuple[str, ...] = option(
+        ("native",),
+        flag="--ort-precisions",
+        kind="list",
+        metavar="SPEC",
+        help="precisions: native (the file as it is), fp32, fp16, bf16, int8-dynamic, "
+        "int8-static, int4, simplified, optimized, or names of [tool.ortbench.precisions] and of "
+        "own variants "
+        "(default: native, and the model's own variants)",
+        reader="pytest_ortbench.option_readers:read_precisions",
+        to="request.precisions",
+        keyword=Keyword(help="precisions", takes="texts"),
+    )
+    #: Here and below: empty where nobody asked for one.
+    batch_sizes: tuple[int, ...] = option(
+        (),
+        flag="--ort-batch-sizes",
+        kind="list",
+        metavar="N,N",
+        help="sizes of the batch axis: 1,8 (default: 1, or what the model fixes)",
+        reader="pytest_ortbench.option_readers:read_whole_numbers",
+        to="request.batch_sizes",
+        keyword=Keyword(help="values of the batch axis", takes="numbers"),
+    )
+    dims: dict[str, tuple[int, ...]] = option(
+        {},
+        flag="--ort-dims",
+        kind="list",
+        metavar="NAME:V[:V]",
+        help="sizes of symbolic dimensions; several make an axis: seq:128:512",
+        reader="pytest_ortbench.option_readers:read_sizes",
+        to="request.dims",
+        keyword=Keyword(help="values of symbolic dimensions, {'seq': [128, 512]}", takes="sizes"),
+    )
+    #: ``None`` for drawn ones.
+    inputs: Path | None = option(
+        None,
+        flag="--ort-inputs",
+        kind="path",
+        metavar="PATH",
+        help="real inputs: .npz, folder of .npy, test_data_set_N (default: drawn from a seed)",
+        reader="pytest_ortbench.core.option_text:read_input_path",
+        to="request.inputs",
+    )
+    runtimes: tuple[str, ...] = option(
+        ("current",),
+        flag="--ort-runtimes",
+        kind="list",
+        metavar="SPEC",
+        help="where to measure: current, auto, requirements joined by + "
+        "(onnxruntime==1.30.0+onnxruntime-qnn), or a configured name (default: current)",
+        reader="pytest_ortbench.option_readers:read_runtimes",
+    )
+    threads: tuple[int, ...] = option(
+        (),
+        flag="--ort-threads",
+        kind="list",
+        metavar="N,N",
+        help="intra-op threads (default: what the process may use)",
+        reader="pytest_ortbench.option_readers:read_whole_numbers",
+        to="request.threads",
+        keyword=Keyword(help="intra-op threads", takes="numbers"),
+    )
+    graph_opts: tuple[str, ...] = option(
+        (),
+        flag="--ort-graph-opt",
+        kind="list",
+        metavar="LEVEL",
+        help="graph optimisation: disable, basic, extended, layout, all (default: all)",
+        reader="pytest_ortbench.option_readers:read_graph_levels",
+        to="request.graph_opts",
+    )
+    concurrency: tuple[int, ...] = option(
+        (),
+        flag="--ort-concurrency",
+        kind="list",
+        metavar="N,N",
+        help="callers on each session at a time (default: 1)",
+        reader="pytest_ortbench.option_readers:read_whole_numbers",
+        to="request.concurrency",
+    )
+    sessions: tuple[int, ...] = option(
+        (),
+        flag="--ort-sessions",
+        kind="list",
+        metavar="N,N",
+        help="sessions in one process, each with its callers (default: 1)",
+        reader="pytest_ortbench.option_readers:read_whole_numbers",
+        to="request.sessions",
+    )
+    calls: tuple[str, ...] = option(
+        ("sync",),
+        flag="--ort-calls",
+        kind="list",
+        metavar="HOW",
+        help="ways of calling: sync (run), async (run_async, with --ort-concurrency in flight) "
+        "(default: sync)",
+        reader="pytest_ortbench.option_readers:read_ways_of_calling",
+        to="request.calls",
+    )
+    spinning: tuple[str, ...] = option(
+        (),
+        flag="--ort-spinning",
+        kind="list",
+        metavar="on,off",
+        help="whether threads spin while they wait for work: quicker, for more CPU time "
+        "(default: ONNX Runtime's, on)",
+        reader="pytest_ortbench.option_readers:read_switches",
+        to="request.spinning",
+    )
+    processes: tuple[int, ...] = option(
+        (),
+        flag="--ort-processes",
+        kind="list",
+        metavar="N,N",
+        help="measure each case in so many processes at a time besides: rate and memory of all",
+        reader="pytest_ortbench.option_readers:read_whole_numbers",
+        to="sampling.processes",
+        asks_for="processes",
+    )
+    io: tuple[str, ...] = option(
+        ("end-to-end",),
+        flag="--ort-io",
+        kind="list",
+        metavar="MODE",
+        help="where inputs and outputs live: end-to-end (host arrays), device "
+        "(default: end-to-end)",
+        reader="pytest_ortbench.option_readers:read_io_modes",
+        to="request.io",
+    )
+    session_options: dict[str, str] = option(
+        {},
+        flag="--ort-session-option",
+        kind="list",
+        metavar="K=V",
+        help="session option or config entry, which this ONNX Runtime must know; recorded",
+        reader="pytest_ortbench.option_readers:read_settings",
+        to="request.session_options",
+    )
+    provider_options: dict[str, dict[str, str]] = option(
+        {},
+        flag="--ort-provider-option",
+        kind="list",
+        metavar="ALIAS.K=V",
+        help="provider option, which the provider must document; recorded",
+        reader="pytest_ortbench.option_readers:read_provider_settings",
+        to="request.provider_options",
+    )
+    custom_ops: tuple[str, ...] = option(
+        (),
+        flag="--ort-custom-ops",
+        kind="list",
+        metavar="LIB",
+        help="library of custom operators",
+        reader="pytest_ortbench.option_readers:read_libraries",
+        rule="pytest_ortbench.option_readers:refuse_absent_libraries_here",
+        to="request.custom_ops",
+    )

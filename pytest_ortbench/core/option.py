@@ -1,0 +1,142 @@
+"""An option as one row: how it is written, what reads it, and where its value goes.
+
+A row belongs to a dataclass field, which has its name, its type and its default. Help, ini keys,
+marker keywords, the plan's request and the reference page are made from the rows. Nothing is
+imported here that pytest itself has not imported: every start of pytest pays for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import copy
+from dataclasses import dataclass, field, fields, replace
+from importlib import import_module
+from typing import Any, Literal, TypeVar
+
+Kind = Literal["list", "lines", "int", "float", "str", "path", "flag"]
+IniType = Literal["args", "linelist", "int", "float", "string", "bool"]
+
+_INI_TYPES: dict[Kind, IniType] = {
+    "list": "args",
+    "lines": "linelist",
+    "int": "int",
+    "float": "float",
+    "str": "string",
+    "path": "string",
+    "flag": "bool",
+}
+#: Key of a row in the metadata of its field.
+_ROW = "option"
+
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keyword:
+    """A keyword of the ``ortbench`` marker.
+
+    Attributes:
+        help: What it takes, for people.
+        takes: ``texts`` for a text or a list of them, ``numbers`` for a positive whole number or a
+            list of them, ``sizes`` for a mapping from a name to such numbers.
+        may_be_empty: Whether an empty list is a value.
+    """
+
+    help: str
+    takes: Literal["texts", "numbers", "sizes"]
+    may_be_empty: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OptionRow:
+    """One option.
+
+    Attributes:
+        field: Field that holds its value.
+        default: Its value where nobody set it.
+        flag: As typed; empty for a key of the ini file only.
+        kind: How it is written; ``list`` is repeatable and split at commas, and so is ``lines``,
+            whose items may hold blanks.
+        metavar: What stands behind ``=`` in the help.
+        help: One line: meaning and default.
+        reader: Dotted name (``module:function``) of what makes a value of an ``OptionText``; it is
+            imported when a value is read.
+        rule: Dotted name of what refuses the value beside those of other options; it takes all
+            options and the field of this one. Empty for none.
+        to: Field of the plan that takes the value, ``request.io`` or ``sampling.loads``; empty for
+            what the run itself reads.
+        keyword: What the marker takes instead, ``None`` where it takes nothing.
+        asks_for: Pass that the option asks for, empty for none.
+    """
+
+    field: str
+    default: Any
+    flag: str
+    kind: Kind
+    metavar: str
+    help: str
+    reader: str
+    rule: str
+    to: str
+    keyword: Keyword | None
+    asks_for: str
+
+    @property
+    def ini(self) -> str:
+        """Key in the ini file: ``ort_batch_sizes``."""
+        return self.flag[2:].replace("-", "_") if self.flag else f"ort_{self.field}"
+
+    @property
+    def ini_type(self) -> IniType:
+        """Type of the ini key, as pytest names it."""
+        return _INI_TYPES[self.kind]
+
+
+def option(
+    default: Value,
+    *,
+    kind: Kind,
+    help: str,
+    reader: str,
+    flag: str = "",
+    metavar: str = "",
+    rule: str = "",
+    to: str = "",
+    keyword: Keyword | None = None,
+    asks_for: str = "",
+) -> Value:
+    """Return the dataclass field of an option, for :func:`option_rows` to find."""
+    row = OptionRow(
+        field="",
+        default=default,
+        flag=flag,
+        kind=kind,
+        metavar=metavar,
+        help=help,
+        reader=reader,
+        rule=rule,
+        to=to,
+        keyword=keyword,
+        asks_for=asks_for,
+    )
+    if isinstance(default, dict):
+        return field(default_factory=lambda: copy(default), metadata={_ROW: row})
+    return field(default=default, metadata={_ROW: row})
+
+
+def option_rows(*groups: type) -> tuple[OptionRow, ...]:
+    """Return the rows of some dataclasses, each field once, in their order."""
+    rows = {
+        entry.name: replace(entry.metadata[_ROW], field=entry.name)
+        for group in groups
+        for entry in fields(group)
+        if _ROW in entry.metadata
+    }
+    return tuple(rows.values())
+
+
+def named(dotted_name: str) -> Callable[..., Any]:
+    """Import and return the function that ``module:function`` names."""
+    module, _, name = dotted_name.partition(":")
+    function: Callable[..., Any] = getattr(import_module(module), name)
+    return function
