@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_ortbench.analysis.order import proportion_interval
-from pytest_ortbench.models.widened import CHANNELS, multiply_accumulates, write_widened
+from pytest_ortbench.models.widened import CHANNELS, network_macs, write_widened
 
 #: pytest's own exit statuses.
 _FINE, _FAILED = 0, 1
@@ -59,7 +59,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=60.0, help="no try begins after this")
     parser.add_argument("--threads", type=int, default=2)
     args = parser.parse_args()
-    less, more = (multiply_accumulates(channels) for channels in CHANNELS)
+    less, more = (network_macs(channels) for channels in CHANNELS)
     print(
         f"{less / 1e6:.1f} and {more / 1e6:.1f} million multiply-accumulates: "
         f"{more / less - 1:+.1%}; {args.threads} threads"

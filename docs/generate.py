@@ -41,7 +41,7 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 def document_page() -> str:
     """Return the page on the fields of a run document."""
     from pytest_ortbench.core.run import SCHEMA_VERSION
-    from pytest_ortbench.schema.json_schema import describe, document_types
+    from pytest_ortbench.schema.json_schema import describe_type, document_types
 
     blocks = [
         f"Schema version {SCHEMA_VERSION}. `ortbench schema` prints the same as a JSON Schema, "
@@ -57,7 +57,7 @@ def document_page() -> str:
     ]
     kinds = document_types()
     for kind in kinds:
-        described = describe(kind)
+        described = describe_type(kind)
         hints = typing.get_type_hints(kind)
         rows = [
             (

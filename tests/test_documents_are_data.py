@@ -162,7 +162,7 @@ def test_a_leak_of_profile_would_be_seen(
     document: dict[str, Any], sent: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        planned_again, "choose", lambda stored, *_: PlannedAgain(planned=Planned(case=stored))
+        planned_again, "choose_case", lambda stored, *_: PlannedAgain(planned=Planned(case=stored))
     )
     leaks = "\n".join(_profile_each(document, sent))
     for place in ("'command', 0", "'custom_ops', 0", "'library'"):

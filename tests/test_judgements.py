@@ -28,7 +28,7 @@ import pytest
 
 import pytest_ortbench
 from pytest_ortbench.analysis.judgements import judgements_of
-from pytest_ortbench.analysis.limits import LimitOutcome, check
+from pytest_ortbench.analysis.limits import LimitOutcome, check_limits
 from pytest_ortbench.analysis.summary import Summary, summarise
 from pytest_ortbench.core.gate import Answers, ContrastVerdict, GateResult
 from pytest_ortbench.core.judgement import Judgement
@@ -127,7 +127,7 @@ def _summary_with(p50: Quantity | None) -> Summary:
 
 
 def _outcome(summary: Summary) -> LimitOutcome:
-    (outcome,) = check([parse_limit("latency_p50 <= 1 s", place="")], summary)
+    (outcome,) = check_limits([parse_limit("latency_p50 <= 1 s", place="")], summary)
     return outcome
 
 

@@ -39,7 +39,7 @@ _MACHINE_BOUND = frozenset(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class ComparisonVerdict:
     """What two sides of one metric, or of one case, come to.
 
     Attributes:
@@ -72,7 +72,7 @@ class MetricComparison:
     ratio: float | None
     low: float | None
     high: float | None
-    verdict: Verdict
+    verdict: ComparisonVerdict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +88,7 @@ class CaseComparison:
 
     key: tuple[str, str]
     metrics: tuple[MetricComparison, ...]
-    verdict: Verdict
+    verdict: ComparisonVerdict
     differs: tuple[str, ...] = ()
 
 
@@ -113,7 +113,7 @@ class Comparison:
     machine_differs: tuple[str, ...] = field(default=())
 
 
-def compare(baseline: Run, contender: Run) -> Comparison:
+def compare_runs(baseline: Run, contender: Run) -> Comparison:
     """Pair the cases of two runs by (case id, runtime label) and compare them."""
     before = {result.case.key: result for result in baseline.cases}
     after = {result.case.key: result for result in contender.cases}
@@ -158,13 +158,15 @@ def compare_cases(
     )
 
 
-def _verdict_without_latency(one: Summary, other: Summary) -> Verdict:
+def _verdict_without_latency(one: Summary, other: Summary) -> ComparisonVerdict:
     if one.status != other.status:
-        return Verdict(word="incomparable", reason=f"status: {one.status} → {other.status}")
+        return ComparisonVerdict(
+            word="incomparable", reason=f"status: {one.status} → {other.status}"
+        )
     if one.missing.get("latency_p50") == other.missing.get("latency_p50"):
-        return Verdict(word="same")
+        return ComparisonVerdict(word="same")
     reason = other.missing.get("latency_p50") or one.missing.get("latency_p50", "")
-    return Verdict(word="inconclusive", reason=reason)
+    return ComparisonVerdict(word="inconclusive", reason=reason)
 
 
 def _compare_metric(
@@ -179,7 +181,7 @@ def _compare_metric(
     low, high = _ratio_interval(before, after)
     differing = [*workload, *(machine_differs if name in _MACHINE_BOUND else ())]
     if differing:
-        verdict = Verdict(word="incomparable", reason=differing[0])
+        verdict = ComparisonVerdict(word="incomparable", reason=differing[0])
     else:
         verdict = _judge(name, one, other)
     return MetricComparison(
@@ -201,27 +203,27 @@ def _ratio_interval(before: Quantity, after: Quantity) -> tuple[float, float] | 
     return after.low / before.high, after.high / before.low
 
 
-def _judge(name: str, one: Summary, other: Summary) -> Verdict:
+def _judge(name: str, one: Summary, other: Summary) -> ComparisonVerdict:
     before, after = one.quantities[name], other.quantities[name]
     if before == after:
         # The very same numbers: nothing to doubt, whatever blurs them.
-        return Verdict(word="same")
+        return ComparisonVerdict(word="same")
     blurring = _blurring(one) + _blurring(other) if name in _MACHINE_BOUND else ()
     if blurring:
-        return Verdict(word="inconclusive", reason=" ".join(dict.fromkeys(blurring)))
+        return ComparisonVerdict(word="inconclusive", reason=" ".join(dict.fromkeys(blurring)))
     margin = MARGINS.get(name, MARGIN)
     low, high = _ratio_interval(before, after)
     if low is None or high is None:
         if not _is_beyond(name, before.value, after.value, margin):
-            return Verdict(word="same")
+            return ComparisonVerdict(word="same")
         if name in _MACHINE_BOUND:
-            return Verdict(word="inconclusive", reason="no interval")
+            return ComparisonVerdict(word="inconclusive", reason="no interval")
         return _better_or_worse(name, before.value, after.value)
     if (low > 1 or high < 1) and _is_beyond(name, before.value, after.value, margin):
         return _better_or_worse(name, before.value, after.value)
     if 1 / (1 + margin) <= low and high <= 1 + margin:
-        return Verdict(word="same")
-    return Verdict(
+        return ComparisonVerdict(word="same")
+    return ComparisonVerdict(
         word="inconclusive",
         reason=(f"the change lies between {100 * (low - 1):+.1f} % and {100 * (high - 1):+.1f} %"),
     )
@@ -235,11 +237,11 @@ def _is_beyond(name: str, before: float, after: float, margin: float) -> bool:
     return abs(after / before - 1) > margin
 
 
-def _better_or_worse(name: str, before: float, after: float) -> Verdict:
+def _better_or_worse(name: str, before: float, after: float) -> ComparisonVerdict:
     better = (after < before) == (METRICS[name].better == "lower")
     if METRICS[name].unit in ("s", "1/s"):
-        return Verdict(word="faster" if better else "slower")
-    return Verdict(word="better" if better else "worse")
+        return ComparisonVerdict(word="faster" if better else "slower")
+    return ComparisonVerdict(word="better" if better else "worse")
 
 
 def _blurring(summary: Summary) -> tuple[str, ...]:

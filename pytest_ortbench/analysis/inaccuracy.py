@@ -30,7 +30,7 @@ ACCURACY = "accuracy"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
+class AnswerEvidence:
     """What speaks for and against the answers of a case, a sentence each; empty where nothing does.
 
     Attributes:
@@ -61,7 +61,7 @@ def judge_accuracy(result: CaseResult) -> Judgement:
     return good(ACCURACY)
 
 
-def evidence_of(result: CaseResult) -> Evidence:
+def evidence_of(result: CaseResult) -> AnswerEvidence:
     """Collect what is known of the answers of a case."""
     nonfinite = _nonfinite(result)
     labels = judge_task(result.task)
@@ -75,7 +75,7 @@ def evidence_of(result: CaseResult) -> Evidence:
             missing = "; ".join(dict.fromkeys(doubts))
     if labels.is_bad:
         wrong.append(labels.reason)
-    return Evidence(
+    return AnswerEvidence(
         nonfinite=nonfinite,
         wrong="; ".join(wrong),
         missing=missing,

@@ -49,7 +49,7 @@ def samples_for_limits(limits: Sequence[Limit]) -> int:
     )
 
 
-def check(limits: Sequence[Limit], summary: Summary) -> list[LimitOutcome]:
+def check_limits(limits: Sequence[Limit], summary: Summary) -> list[LimitOutcome]:
     """Hold every limit against a case, in the order given."""
     return [_outcome(limit, summary) for limit in limits]
 

@@ -23,7 +23,7 @@ REFERENCES = ("fp32", "native")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ratio:
+class PrecisionRatio:
     """Contender ÷ baseline.
 
     Attributes:
@@ -83,9 +83,9 @@ class PrecisionRow:
     status: str
     is_reference: bool = False
     latency: Quantity | None = None
-    latency_ratio: Ratio | None = None
-    size_ratio: Ratio | None = None
-    memory_ratio: Ratio | None = None
+    latency_ratio: PrecisionRatio | None = None
+    size_ratio: PrecisionRatio | None = None
+    memory_ratio: PrecisionRatio | None = None
     sqnr_db: float | None = None
     exact: bool = False
     finite: bool | None = None
@@ -205,14 +205,14 @@ def _row(result: CaseResult, summary: Summary, on_provider: Mapping[str, Summary
     )
 
 
-def _ratio(reference: Summary | None, summary: Summary, metric: str) -> Ratio | None:
+def _ratio(reference: Summary | None, summary: Summary, metric: str) -> PrecisionRatio | None:
     if reference is None:
         return None
     before, after = reference.quantities.get(metric), summary.quantities.get(metric)
     if before is None or after is None or not before.value:
         return None
     value = after.value / before.value
-    judged = Ratio(
+    judged = PrecisionRatio(
         value=value,
         tie=metric != "model_size" and is_tie(reference, summary, metric),
         same_file=_same_file(reference.case.variant, summary.case.variant),

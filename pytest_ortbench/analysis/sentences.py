@@ -109,10 +109,10 @@ def _advice(answer: ModelAnswer, advice: Advice) -> Told:
 
 
 def _at(batches: Sequence[int], several: bool) -> str:
-    return f" at batch {listed(batches)}" if several else ""
+    return f" at batch {batch_list(batches)}" if several else ""
 
 
-def listed(batches: Sequence[int]) -> str:
+def batch_list(batches: Sequence[int]) -> str:
     """``1``, ``1 and 8``, ``1, 8 and 32``."""
     names = [str(batch) for batch in batches]
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))

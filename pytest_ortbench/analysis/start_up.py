@@ -14,7 +14,7 @@ from pytest_ortbench.core.start_up import StartTrial, StartUps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Condition:
+class StartCondition:
     """Trials that started alike.
 
     Attributes:
@@ -33,14 +33,16 @@ class Condition:
         return median(values), min(values), max(values)
 
 
-def conditions(start_ups: StartUps) -> tuple[Condition, ...]:
+def conditions(start_ups: StartUps) -> tuple[StartCondition, ...]:
     """Return the conditions that were reached, cold before warm."""
     groups: dict[tuple[str, str], list[StartTrial]] = {}
     for trial in start_ups.trials:
         if not trial.reason:
             groups.setdefault((trial.page_cache, trial.engines), []).append(trial)
     return tuple(
-        Condition(page_cache=page_cache, engines=engines, trials=tuple(groups[page_cache, engines]))
+        StartCondition(
+            page_cache=page_cache, engines=engines, trials=tuple(groups[page_cache, engines])
+        )
         for page_cache, engines in sorted(groups)
     )
 
@@ -85,7 +87,7 @@ def add_start_ups(collector: Collector, result: CaseResult) -> None:
 
 def _add_create(collector: Collector, name: str, page_cache: str, start_ups: StartUps) -> None:
     # Engines that were built before are another condition, which session_create_warm is about.
-    fitting: Sequence[Condition] = [
+    fitting: Sequence[StartCondition] = [
         condition
         for condition in conditions(start_ups)
         if condition.page_cache == page_cache and condition.engines != "warm"

@@ -13,7 +13,7 @@ import click
 
 from pytest_ortbench.cli.arguments import epilog, load_run, results_option
 from pytest_ortbench.cli.terminal import ExitCode, say, table, warn
-from pytest_ortbench.core.acceptance import FILE_NAME, Entry, metric_name
+from pytest_ortbench.core.acceptance import FILE_NAME, AcceptedEntry, metric_name
 from pytest_ortbench.core.errors import UsageError, did_you_mean
 from pytest_ortbench.core.run import LATEST
 
@@ -82,7 +82,7 @@ def _asked(
     reason: str | None,
     until: str | None,
     worse_by: str | None,
-) -> Entry:
+) -> AcceptedEntry:
     """What the command line asks for, as one entry.
 
     Raises:
@@ -103,7 +103,7 @@ def _asked(
     last = None if until is None else parse_day(until, place="--until")
     if last is not None:
         _refuse_past(last)
-    return Entry(
+    return AcceptedEntry(
         case=_one_line(case),
         metric="" if metric is None else metric_name(metric.strip(), place="--metric"),
         reason=_one_line(reason),
@@ -138,7 +138,7 @@ def _run(spec: str | None, results: Path) -> Run | None:
     return load_run(spec, results)
 
 
-def _entries(asked: Entry, run: Run | None) -> list[Entry]:
+def _entries(asked: AcceptedEntry, run: Run | None) -> list[AcceptedEntry]:
     """What to write: an entry for each thing that the run's gate holds against the case.
 
     Raises:
@@ -178,7 +178,7 @@ def _failing(findings: Sequence[GateFinding]) -> list[GateFinding]:
     return [finding for finding in findings if finding.fails] or list(findings)
 
 
-def _judged(asked: Entry, run: Run) -> list[GateResult]:
+def _judged(asked: AcceptedEntry, run: Run) -> list[GateResult]:
     """The verdicts on the cases that are meant.
 
     Raises:
@@ -200,7 +200,9 @@ def _judged(asked: Entry, run: Run) -> list[GateResult]:
     return [result for result in run.gate if asked.fits(result.case_id, result.runtime, case_ids)]
 
 
-def _bounded(entry: Entry, found: Sequence[tuple[GateResult, GateFinding]]) -> Iterator[Entry]:
+def _bounded(
+    entry: AcceptedEntry, found: Sequence[tuple[GateResult, GateFinding]]
+) -> Iterator[AcceptedEntry]:
     """The entry with how much is accepted, or of which model file: one entry a file."""
     shares = [finding.worse_by for _, finding in found]
     numbers = [
@@ -224,7 +226,7 @@ def _bounded(entry: Entry, found: Sequence[tuple[GateResult, GateFinding]]) -> I
 _SHOWN_DIGEST = 16
 
 
-def _write(path: Path, entries: Sequence[Entry]) -> int:
+def _write(path: Path, entries: Sequence[AcceptedEntry]) -> int:
     from pytest_ortbench.store.accepted import accept
 
     replaced = {(entry.case, entry.metric) for entry in accept(path, entries)}
@@ -242,7 +244,7 @@ def _write(path: Path, entries: Sequence[Entry]) -> int:
     return ExitCode.FINE
 
 
-def _limits(entry: Entry) -> str:
+def _limits(entry: AcceptedEntry) -> str:
     limits = []
     if entry.worse_by is not None:
         limits.append(f"up to {100 * entry.worse_by:.12g} % worse")
@@ -265,7 +267,7 @@ def _list(path: Path, *, must_exist: bool) -> int:
     return ExitCode.FINE
 
 
-def _rows(entries: Iterable[Entry], day: date) -> Iterator[list[str]]:
+def _rows(entries: Iterable[AcceptedEntry], day: date) -> Iterator[list[str]]:
     for entry in entries:
         is_over = entry.until is not None and entry.until < day
         what = "any amount"

@@ -18,32 +18,36 @@ from pytest_ortbench.cli.terminal import ExitCode, ReaderGone, silence, warn
 from pytest_ortbench.core.errors import OrtbenchError, did_you_mean
 
 
-class Entry(NamedTuple):
+class CommandEntry(NamedTuple):
     """A command: where it lives and what its line in the help says."""
 
     module: str
     help: str
 
 
-COMMANDS: dict[str, Entry] = {
-    "doctor": Entry("doctor", "What is installed, which providers run, what makes this noisy."),
-    "providers": Entry("providers", "Which execution providers really run here."),
-    "models": Entry("models", "List, fetch and inspect models."),
-    "runtimes": Entry("runtimes", "List, create and remove runtimes."),
-    "show": Entry("show", "The table of a stored run."),
-    "export": Entry("export", "One flat row a case, as CSV, JSON or Markdown."),
-    "report": Entry("report", "One page to look at, of one run or several."),
-    "plot": Entry("plot", "The figures of a run, or of several, as files."),
-    "badge": Entry("badge", "A badge with one number, for shields.io."),
-    "compare": Entry("compare", "Runs side by side: machines, runtimes, providers, times."),
-    "merge": Entry("merge", "Several runs of one machine as one document."),
-    "bisect": Entry("bisect", "The first runtime at which a model got worse."),
-    "trend": Entry("trend", "Where latency changed over many stored runs."),
-    "gate": Entry("gate", "Hold one run against another; test the gate itself."),
-    "accept": Entry("accept", "Accept a regression or a removal that is meant."),
-    "accuracy": Entry("accuracy", "Where a precision goes wrong, node by node."),
-    "profile": Entry("profile", "Where the time of an inference goes, and what bounds it."),
-    "schema": Entry("schema", "The JSON Schema of run documents; check documents against it."),
+COMMANDS: dict[str, CommandEntry] = {
+    "doctor": CommandEntry(
+        "doctor", "What is installed, which providers run, what makes this noisy."
+    ),
+    "providers": CommandEntry("providers", "Which execution providers really run here."),
+    "models": CommandEntry("models", "List, fetch and inspect models."),
+    "runtimes": CommandEntry("runtimes", "List, create and remove runtimes."),
+    "show": CommandEntry("show", "The table of a stored run."),
+    "export": CommandEntry("export", "One flat row a case, as CSV, JSON or Markdown."),
+    "report": CommandEntry("report", "One page to look at, of one run or several."),
+    "plot": CommandEntry("plot", "The figures of a run, or of several, as files."),
+    "badge": CommandEntry("badge", "A badge with one number, for shields.io."),
+    "compare": CommandEntry("compare", "Runs side by side: machines, runtimes, providers, times."),
+    "merge": CommandEntry("merge", "Several runs of one machine as one document."),
+    "bisect": CommandEntry("bisect", "The first runtime at which a model got worse."),
+    "trend": CommandEntry("trend", "Where latency changed over many stored runs."),
+    "gate": CommandEntry("gate", "Hold one run against another; test the gate itself."),
+    "accept": CommandEntry("accept", "Accept a regression or a removal that is meant."),
+    "accuracy": CommandEntry("accuracy", "Where a precision goes wrong, node by node."),
+    "profile": CommandEntry("profile", "Where the time of an inference goes, and what bounds it."),
+    "schema": CommandEntry(
+        "schema", "The JSON Schema of run documents; check documents against it."
+    ),
 }
 
 

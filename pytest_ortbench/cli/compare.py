@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pytest_ortbench.fleet.numbers.facts import RunFacts
     from pytest_ortbench.fleet.procurement.machines import Terms
     from pytest_ortbench.fleet.report.procurement import Procurement
-    from pytest_ortbench.fleet.report.view import View
+    from pytest_ortbench.fleet.report.view import ComparisonView
 
 #: More documents than this are compared with a tool for tables: ortbench export.
 MOST_RUNS = 50
@@ -162,13 +162,13 @@ def command(
     return ExitCode.FINE
 
 
-def _draw(view: View, costs: Procurement | None, folder: Path) -> None:
+def _draw(view: ComparisonView, costs: Procurement | None, folder: Path) -> None:
     """Write the figures; the comparison has been printed, whatever happens here."""
     from pytest_ortbench.cli.files import writing
-    from pytest_ortbench.fleet.report.figures import write_figures
+    from pytest_ortbench.fleet.report.figures import write_comparison_figures
 
     with writing(folder, option="--plots", what="the figures"):
-        written = write_figures(view, folder, costs)
+        written = write_comparison_figures(view, folder, costs)
     for path in written:
         warn(f"plot: {path}")
 
@@ -279,23 +279,29 @@ def machine_and_run(text: str) -> tuple[str, str]:
     return name, spec
 
 
-def _render(view: View, costs: Procurement | None, form: str, rows: int, *, to_file: bool) -> str:
+def _render(
+    view: ComparisonView, costs: Procurement | None, form: str, rows: int, *, to_file: bool
+) -> str:
     if form == "csv":
         from pytest_ortbench.fleet.report import csv, procurement
 
-        return csv.render_csv(view) if costs is None else procurement.render_csv(costs)
+        return (
+            csv.render_comparison_csv(view)
+            if costs is None
+            else procurement.render_procurement_csv(costs)
+        )
     if form == "html":
         from pytest_ortbench.fleet.report.figures import pictures
-        from pytest_ortbench.fleet.report.html import render_html
+        from pytest_ortbench.fleet.report.html import render_comparison_html
 
-        return render_html(view, pictures=pictures(view, costs))
+        return render_comparison_html(view, pictures=pictures(view, costs))
     if form == "md":
-        from pytest_ortbench.fleet.report.markdown import render_markdown
+        from pytest_ortbench.fleet.report.markdown import render_comparison_markdown
 
-        return render_markdown(view)
-    from pytest_ortbench.fleet.report.table import render_table
+        return render_comparison_markdown(view)
+    from pytest_ortbench.fleet.report.table import render_comparison_table
 
-    return render_table(
+    return render_comparison_table(
         view,
         width=width(),
         wrap=columns() is not None and not to_file,

@@ -217,14 +217,15 @@ def _facts(model: Model) -> Iterator[tuple[str, str]]:
 def _fed(model: Model) -> Iterator[str]:
     """What one inference would be fed by default, and how each size came about."""
     from pytest_ortbench.core.errors import OrtbenchError
-    from pytest_ortbench.planning.feeds import Refused, resolve_inputs
+    from pytest_ortbench.planning.feeds import resolve_inputs
+    from pytest_ortbench.planning.sizes import RefusedCombination
 
     try:
         specs = resolve_inputs(model, batch=None, dims={})
     except OrtbenchError as error:
         yield str(error)
         return
-    except Refused as refusal:
+    except RefusedCombination as refusal:
         yield refusal.failure.message
         return
     for spec in specs:
@@ -237,13 +238,14 @@ def _work(model: Model) -> Iterator[tuple[str, str]]:
     """What one inference has to do, at the sizes that it would be fed."""
     from pytest_ortbench.core.errors import OrtbenchError
     from pytest_ortbench.models.arithmetic import count_file
-    from pytest_ortbench.planning.feeds import Refused, resolve_inputs
+    from pytest_ortbench.planning.feeds import resolve_inputs
+    from pytest_ortbench.planning.sizes import RefusedCombination
     from pytest_ortbench.report.arithmetic import work_facts
 
     try:
         specs = resolve_inputs(model, batch=None, dims={})
         work = count_file(Path(model.path), {spec.name: spec.shape for spec in specs})
-    except (OrtbenchError, Refused):
+    except (OrtbenchError, RefusedCombination):
         return  # what is fed says why already
     yield from work_facts(work)
 

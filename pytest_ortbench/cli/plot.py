@@ -94,7 +94,7 @@ def _draw(
 
         folder = output or Path(COMPARISON)
         view = build_view(load_facts(runs, results))
-        return fleet.write_figures(view, folder, formats=formats)
+        return fleet.write_comparison_figures(view, folder, formats=formats)
     from pytest_ortbench.report import figures
     from pytest_ortbench.report.figures.slo import Slo
     from pytest_ortbench.store.documents import resolve_run

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pytest_ortbench.core.case import Case
     from pytest_ortbench.launch.launcher import Launcher
     from pytest_ortbench.planning.matrix import Planned
-    from pytest_ortbench.planning.planned_again import Given
+    from pytest_ortbench.planning.planned_again import TrustedOptions
     from pytest_ortbench.planning.planner import Planner
 
 
@@ -103,7 +103,7 @@ def command(
     """
     from pytest_ortbench.launch.launcher import ProcessLauncher
     from pytest_ortbench.planning.axes import parse_dims, parse_int_list, parse_settings, split_list
-    from pytest_ortbench.planning.planned_again import Given
+    from pytest_ortbench.planning.planned_again import TrustedOptions
     from pytest_ortbench.planning.providers import parse_provider_options, split_specs
     from pytest_ortbench.planning.request import PlanRequest
 
@@ -112,7 +112,7 @@ def command(
             f"--trace={trace}: there is no folder {trace.absolute().parent}",
             hint="Make it first, or name a file in one that exists",
         )
-    given = Given(
+    given = TrustedOptions(
         model=model,
         runtime=runtimes,
         inputs=inputs,
@@ -181,7 +181,7 @@ def _is_case_id(what: str) -> bool:
     return what.count("/") >= 3 and not what.startswith((".", "/", "~")) and not Path(what).suffix
 
 
-def _planned_again(stored: Case, given: Given, launcher: Launcher) -> list[Planned]:
+def _planned_again(stored: Case, given: TrustedOptions, launcher: Launcher) -> list[Planned]:
     """The stored case as this project plans it.
 
     Raises:
@@ -189,13 +189,13 @@ def _planned_again(stored: Case, given: Given, launcher: Launcher) -> list[Plann
     """
     from pytest_ortbench.models.catalogue import project_catalogue
     from pytest_ortbench.planning.families import families
-    from pytest_ortbench.planning.planned_again import choose, request_of, runtime_of
+    from pytest_ortbench.planning.planned_again import choose_case, request_of, runtime_of
     from pytest_ortbench.runtimes.config import configured_runtimes
 
     root = Path.cwd()
     runtime = runtime_of(stored, given, configured_runtimes(root))
     request = request_of(stored, given, root, {*families(root), *project_catalogue(root)})
-    again = choose(stored, _planner(runtime, launcher).plan(request), given)
+    again = choose_case(stored, _planner(runtime, launcher).plan(request), given)
     for note in again.notes:
         warn(f"note: {note}")
     return [again.planned]

@@ -46,12 +46,12 @@ def command(runs: tuple[str, ...], output: Path | None, results: Path) -> int:
     from pytest_ortbench.cli.compare import load_facts
     from pytest_ortbench.cli.files import save
     from pytest_ortbench.fleet.report.figures import pictures
-    from pytest_ortbench.fleet.report.html import render_html
+    from pytest_ortbench.fleet.report.html import render_comparison_html
     from pytest_ortbench.fleet.report.view import build_view
 
     view = build_view(load_facts(runs, results))
     path = output or Path(COMPARISON)
-    save(render_html(view, pictures=pictures(view)), path)
+    save(render_comparison_html(view, pictures=pictures(view)), path)
     pages = _pages(runs, results, path)
     tell(view.answer)
     say(f"comparison: {path}")

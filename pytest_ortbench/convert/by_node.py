@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_ortbench.convert.external import at_hand
-from pytest_ortbench.convert.graph import all_graphs, load_typed, save
+from pytest_ortbench.convert.graph import graphs_within, load_typed, save_model
 from pytest_ortbench.core.case import InputSpec, Provider, SessionConfig
 from pytest_ortbench.core.cpus import allowance
 from pytest_ortbench.core.errors import WorkerError
@@ -149,7 +149,7 @@ def _inner_nodes(path: str) -> int:
     main = onnx.load(path, load_external_data=False).graph
     return sum(
         node.op_type != "Constant"
-        for graph in all_graphs(main)
+        for graph in graphs_within(main)
         if graph is not main
         for node in graph.node
     )
@@ -181,7 +181,7 @@ def _open(path: Path, folder: Path, side: str, custom_ops: Sequence[str]) -> _In
         if name not in outputs:
             model.graph.output.append(helper.make_tensor_value_info(name, types[name], None))
     target = folder / f"{side}.onnx"
-    save(model, target)
+    save_model(model, target)
     config = SessionConfig(graph_optimization_level="disable", custom_ops=tuple(custom_ops))
     options = session_options(config, threads=allowance().threads)
     session, _ = create(str(target), Provider(alias="cpu", name=CPU), options)

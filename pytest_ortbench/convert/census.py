@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_ortbench.convert.graph import all_graphs, count_types
+from pytest_ortbench.convert.graph import count_types, graphs_within
 from pytest_ortbench.core.recipe import Recipe
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def _by_nodes(model: onnx.ModelProto, left: Counter[str], base: str) -> Changed:
     """What half precision changed in a graph with hardly any weights: the rest of its nodes."""
     computing = Counter(
         node.op_type
-        for graph in all_graphs(model.graph)
+        for graph in graphs_within(model.graph)
         for node in graph.node
         if node.op_type not in _CARRIERS
     )
@@ -107,7 +107,7 @@ def with_weights(model: onnx.ModelProto) -> Counter[str]:
     """Count the operators that quantisation is for, by type, those in inner graphs included."""
     return Counter(
         node.op_type
-        for graph in all_graphs(model.graph)
+        for graph in graphs_within(model.graph)
         for node in graph.node
         if node.op_type in _WITH_WEIGHTS
     )
@@ -122,7 +122,7 @@ def _reason(source: Path, had: int, recipe: Recipe) -> str:
     model = onnx.load(str(source), load_external_data=False)
     found = with_weights(model)
     if not found:
-        names = Counter(node.op_type for graph in all_graphs(model.graph) for node in graph.node)
+        names = Counter(node.op_type for graph in graphs_within(model.graph) for node in graph.node)
         return f"the model has no operator with weights ({_counted(names)})"
     ops = _listed(found)
     if recipe.op_types and not found.keys() & set(recipe.op_types):
@@ -159,7 +159,7 @@ def _left_in_float(model: onnx.ModelProto, base: str) -> Iterable[str]:
         return _reading_float32(model)
     return [
         node.op_type
-        for graph in all_graphs(model.graph)
+        for graph in graphs_within(model.graph)
         for node in graph.node
         if node.op_type in _WITH_WEIGHTS and not _reads_quantised(node, graph)
     ]
@@ -180,7 +180,7 @@ def _reading_float32(model: onnx.ModelProto) -> list[str]:
     except Exception:  # noqa: BLE001 - onnx raises its own errors and protobuf's
         return []
     found = []
-    for graph in all_graphs(model.graph):
+    for graph in graphs_within(model.graph):
         wide = {tensor.name for tensor in graph.initializer if tensor.data_type == 1}
         for value in (*graph.input, *graph.value_info, *graph.output):
             if value.type.tensor_type.elem_type == onnx.TensorProto.FLOAT:

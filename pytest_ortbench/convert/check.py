@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _PREAMBLE = re.compile(r"\[ONNXRuntimeError\] : \d+ : [A-Z_]+ : |Load model from \S+ failed: ?")
 
 
-def run(conversion: Conversion, target: Path) -> tuple[str, ...]:
+def run_once(conversion: Conversion, target: Path) -> tuple[str, ...]:
     """Load and run a variant once on the CPU.
 
     Returns:

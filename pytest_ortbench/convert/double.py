@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_ortbench.convert.graph import all_graphs, load_typed
+from pytest_ortbench.convert.graph import graphs_within, load_typed
 
 if TYPE_CHECKING:
     import onnx
@@ -30,7 +30,7 @@ def to_float64(source: Path) -> bytes:
     model, _ = load_typed(source)
     if model.ByteSize() > _LARGEST:
         raise ValueError("it is too large to be widened")
-    for graph in all_graphs(model.graph):
+    for graph in graphs_within(model.graph):
         del graph.value_info[:]
         for value in (*graph.input, *graph.output):
             kind = value.type.tensor_type

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
-from pytest_ortbench.convert.graph import all_graphs
+from pytest_ortbench.convert.graph import graphs_within
 
 if TYPE_CHECKING:
     import onnx
@@ -60,7 +60,7 @@ def inlined(source: Path, scratch: Path) -> Path:
     return inline
 
 
-def size_of(source: Path) -> int:
+def model_bytes(source: Path) -> int:
     """Bytes of a model and of the files that hold its weights."""
     files = [source, *(source.parent / location for location in _locations(source))]
     return sum(file.stat().st_size for file in files)
@@ -93,7 +93,7 @@ def _external_tensors(source: Path) -> list[onnx.TensorProto]:
 
 def _tensors(model: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
     nodes = [node for function in model.functions for node in function.node]
-    for graph in all_graphs(model.graph):
+    for graph in graphs_within(model.graph):
         yield from graph.initializer
         nodes += graph.node
     for node in nodes:

@@ -104,13 +104,13 @@ def _broken_weight(conversion: Conversion) -> str:
     import numpy as np
     import onnx
 
-    from pytest_ortbench.convert.graph import INLINE_LIMIT, all_graphs
+    from pytest_ortbench.convert.graph import INLINE_LIMIT, graphs_within
 
     if conversion.size_bytes >= INLINE_LIMIT:
         return ""
     try:
         model = onnx.load(conversion.source)
-        for graph in all_graphs(model.graph):
+        for graph in graphs_within(model.graph):
             held = [node for node in graph.node if node.op_type == "Constant"]
             constants = [
                 (node.output[0], a.t) for node in held for a in node.attribute if a.HasField("t")

@@ -53,21 +53,21 @@ def load_typed(path: Path) -> tuple[onnx.ModelProto, tuple[str, ...]]:
     return model, notes
 
 
-def all_graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
+def graphs_within(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
     """Yield a graph and every graph inside it."""
     yield graph
     for node in graph.node:
         for attribute in node.attribute:
             if attribute.HasField("g"):
-                yield from all_graphs(attribute.g)
+                yield from graphs_within(attribute.g)
             for inner in attribute.graphs:
-                yield from all_graphs(inner)
+                yield from graphs_within(inner)
 
 
 def count_types(model: onnx.ModelProto) -> dict[int, int]:
     """Number of elements by element type in initialisers and constants; nothing is loaded."""
     counts: dict[int, int] = {}
-    for graph in all_graphs(model.graph):
+    for graph in graphs_within(model.graph):
         tensors = [*graph.initializer]
         for node in graph.node:
             tensors += [a.t for a in node.attribute if a.HasField("t")]
@@ -79,7 +79,7 @@ def count_types(model: onnx.ModelProto) -> dict[int, int]:
 
 def constants_to_initialisers(model: onnx.ModelProto) -> None:
     """Turn constant nodes that hold a tensor into initialisers of the same name, in all graphs."""
-    for graph in all_graphs(model.graph):
+    for graph in graphs_within(model.graph):
         kept = []
         for node in graph.node:
             values = [a.t for a in node.attribute if a.name == "value" and a.HasField("t")]
@@ -114,13 +114,13 @@ def values_of(tensor: onnx.TensorProto) -> NDArray[Any]:
     return values
 
 
-def save(model: onnx.ModelProto, target: Path) -> None:
+def save_model(model: onnx.ModelProto, target: Path) -> None:
     """Write a model, with its weights in a file beside it where it is large."""
     import onnx
 
-    sort_nodes(model.graph)
+    order_nodes(model.graph)
     total = sum(
-        len(tensor.raw_data) for graph in all_graphs(model.graph) for tensor in graph.initializer
+        len(tensor.raw_data) for graph in graphs_within(model.graph) for tensor in graph.initializer
     )
     if total < INLINE_LIMIT:
         onnx.save(model, str(target))
@@ -135,7 +135,7 @@ def save(model: onnx.ModelProto, target: Path) -> None:
     )
 
 
-def sort_nodes(graph: onnx.GraphProto) -> None:
+def order_nodes(graph: onnx.GraphProto) -> None:
     """Put every node behind those that it reads from, keeping the order where it is free.
 
     The tools append casts at the end; ONNX wants them in order.

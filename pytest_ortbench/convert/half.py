@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_ortbench.convert.graph import (
     Draft,
-    all_graphs,
     constants_to_initialisers,
     count_types,
+    graphs_within,
     load_typed,
-    save,
+    save_model,
     values_of,
 )
 from pytest_ortbench.core.errors import WorkerError
@@ -93,12 +93,12 @@ def to_half(source: Path, target: Path, recipe: Recipe) -> Draft:
         node_block_list=_known_nodes(model, recipe.nodes_to_exclude),
     )
     # Its types speak of float16 and of empty weights; ONNX Runtime infers them again.
-    for graph in all_graphs(model.graph):
+    for graph in graphs_within(model.graph):
         del graph.value_info[:]
     if wanted == onnx.TensorProto.BFLOAT16:
         _to_bfloat16(model)
     clamped = _give_weights_back(model, stash, wanted)
-    save(model, target)
+    save_model(model, target)
     listed = "ONNX Runtime's" if recipe.block_list is None else ""
     facts = {"block_list": listed} if listed else {}
     return Draft(before=before, facts=facts, notes=(*notes, *_clamping_notes(clamped, recipe.base)))
@@ -107,7 +107,7 @@ def to_half(source: Path, target: Path, recipe: Recipe) -> Draft:
 def _known_nodes(model: onnx.ModelProto, names: tuple[str, ...]) -> list[str]:
     from pytest_ortbench.core.errors import did_you_mean
 
-    known = {node.name for graph in all_graphs(model.graph) for node in graph.node if node.name}
+    known = {node.name for graph in graphs_within(model.graph) for node in graph.node if node.name}
     for name in names:
         if name not in known:
             raise WorkerError(
@@ -137,7 +137,7 @@ def _without_bfloat16(model: onnx.ModelProto) -> set[str]:
     """Operator types of the model that do not know bfloat16 at its operator sets."""
     versions = {entry.domain or "": entry.version for entry in model.opset_import}
     found = set()
-    for graph in all_graphs(model.graph):
+    for graph in graphs_within(model.graph):
         for node in graph.node:
             domain = "" if node.domain == "ai.onnx" else node.domain
             if not _knows_bfloat16(node.op_type, versions.get(domain, 1), domain):
@@ -159,7 +159,7 @@ def _refuse_float16(model: onnx.ModelProto) -> None:
     """Two half precisions in one graph can't be told apart after the converter."""
     import onnx
 
-    for graph in all_graphs(model.graph):
+    for graph in graphs_within(model.graph):
         for node in graph.node:
             to = [a.i for a in node.attribute if a.name == "to"]
             if node.op_type == "Cast" and onnx.TensorProto.FLOAT16 in to:
@@ -194,7 +194,7 @@ def _take_weights(model: onnx.ModelProto) -> dict[str, onnx.TensorProto]:
     import onnx
 
     stash: dict[str, onnx.TensorProto] = {}
-    for graph in all_graphs(model.graph):
+    for graph in graphs_within(model.graph):
         for tensor in graph.initializer:
             if tensor.data_type == onnx.TensorProto.FLOAT:
                 held = onnx.TensorProto()
@@ -215,7 +215,7 @@ def _give_weights_back(
     import onnx
 
     clamped: dict[str, _Clamped] = {}
-    for graph in all_graphs(model.graph):
+    for graph in graphs_within(model.graph):
         for tensor in graph.initializer:
             held = stash.pop(tensor.name, None)
             if held is None:
@@ -272,7 +272,7 @@ def _to_bfloat16(model: onnx.ModelProto) -> None:
     from onnx import TensorProto, numpy_helper
 
     half, brain = TensorProto.FLOAT16, TensorProto.BFLOAT16
-    for graph in all_graphs(model.graph):
+    for graph in graphs_within(model.graph):
         for value in (*graph.input, *graph.output):
             if value.type.tensor_type.elem_type == half:
                 value.type.tensor_type.elem_type = brain
@@ -333,7 +333,7 @@ def tell_apart(model: onnx.ModelProto) -> None:
     """
     from onnx import TensorProto
 
-    main, *inner = all_graphs(model.graph)
+    main, *inner = graphs_within(model.graph)
     meanings = Counter(name for graph in (main, *inner) for name in _defined(graph))
     for number, graph in enumerate(inner, start=1):
         renamed = {}

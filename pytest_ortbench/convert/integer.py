@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_ortbench.convert.calibration import InputSets
-from pytest_ortbench.convert.external import inlined, size_of
+from pytest_ortbench.convert.external import inlined, model_bytes
 from pytest_ortbench.convert.graph import (
     INLINE_LIMIT,
     Draft,
-    all_graphs,
     count_types,
+    graphs_within,
     load_typed,
-    save,
+    save_model,
 )
 from pytest_ortbench.convert.offline import save_optimised
 from pytest_ortbench.core.case import SessionConfig
@@ -54,7 +54,7 @@ def quantise_to_eight_bits(
     recipe = conversion.recipe
     original = onnx.load(str(source), load_external_data=False)
     # Not the user's file, which may be in half precision: what was made of it is twice as large.
-    large = size_of(source) >= INLINE_LIMIT
+    large = model_bytes(source) >= INLINE_LIMIT
     prepared, notes = _prepare(source, scratch, recipe, large=large)
     graph = onnx.load(str(prepared), load_external_data=False)
     excluded = _excluded(original, graph, recipe.nodes_to_exclude)
@@ -97,7 +97,7 @@ def _kind(name: str) -> object:
 
 
 def _has_inner_graphs(model: onnx.ModelProto) -> bool:
-    return any(graph is not model.graph for graph in all_graphs(model.graph))
+    return any(graph is not model.graph for graph in graphs_within(model.graph))
 
 
 def _dynamic(
@@ -197,7 +197,7 @@ def _prepare_large(source: Path, scratch: Path, recipe: Recipe) -> tuple[Path, t
     model, more = load_typed(source)
     add_pre_process_metadata(model)
     prepared = scratch / "prepared.onnx"
-    save(model, prepared)
+    save_model(model, prepared)
     return prepared, (*notes, *more)
 
 
@@ -279,7 +279,7 @@ def quantise_to_four_bits(source: Path, target: Path, recipe: Recipe) -> Draft:
         nodes_to_exclude=list(recipe.nodes_to_exclude),
     )
     quantizer.process()
-    save(quantizer.model.model, target)
+    save_model(quantizer.model.model, target)
     return Draft(before=before, notes=notes)
 
 

@@ -20,7 +20,7 @@ from pytest_ortbench.convert import (
     widen,
 )
 from pytest_ortbench.convert.failure import as_failure
-from pytest_ortbench.convert.graph import Draft, all_graphs
+from pytest_ortbench.convert.graph import Draft, graphs_within
 from pytest_ortbench.core.errors import WorkerError, did_you_mean
 from pytest_ortbench.core.file_digest import file_digest
 from pytest_ortbench.core.outcome import Failure
@@ -93,7 +93,7 @@ def _convert(conversion: Conversion, target: Path, scratch: Path) -> Converted:
                 hint="Leave this precision out for this model",
             )
         )
-    notes = (*draft.notes, *check.run(conversion, target))
+    notes = (*draft.notes, *check.run_once(conversion, target))
     files = tuple(sorted(path.name for path in target.parent.iterdir() if path.is_file()))
     beside = tuple(name for name in files if name != target.name)
     return Converted(
@@ -170,7 +170,7 @@ def check_names(recipe: Recipe, source: Path) -> None:
     if not any(named.values()) and not (recipe.base == "int4" and recipe.nodes_to_exclude):
         return
     model = onnx.load(str(source), load_external_data=False)
-    nodes = [node for graph in all_graphs(model.graph) for node in graph.node]
+    nodes = [node for graph in graphs_within(model.graph) for node in graph.node]
     used = {node.op_type for node in nodes}
     known = used | _operators() if any(named.values()) else used
     for key, names in named.items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_ortbench.convert.graph import Draft, all_graphs, count_types, save
+from pytest_ortbench.convert.graph import Draft, count_types, graphs_within, save_model
 
 if TYPE_CHECKING:
     import onnx
@@ -30,7 +30,7 @@ def simplify(source: Path, target: Path) -> Draft:
     model = onnx.load(str(source))
     before, weights = count_nodes(model), count_types(model)
     slim = onnxslim.slim(model)
-    save(slim, target)
+    save_model(slim, target)
     after = count_nodes(slim)
     version = importlib.metadata.version("onnxslim")
     notes = () if after < before else ("onnxslim found nothing to simplify",)
@@ -43,4 +43,4 @@ def simplify(source: Path, target: Path) -> Draft:
 
 def count_nodes(model: onnx.ModelProto) -> int:
     """Number of nodes in the main graph and all graphs inside it."""
-    return sum(len(graph.node) for graph in all_graphs(model.graph))
+    return sum(len(graph.node) for graph in graphs_within(model.graph))

@@ -59,7 +59,7 @@ class Variants:
         Raises:
             WorkerError: if it can't be made; the same failure again for every further case.
         """
-        key = self._keys.get(conversion) or cache_key(conversion)
+        key = self._keys.get(conversion) or variant_key(conversion)
         self._keys[conversion] = key
         if key not in self._known:
             self._known[key] = self._obtain(key, conversion, case.sampling.timeout_s)
@@ -123,7 +123,7 @@ class Variants:
         draft = Path(tempfile.mkdtemp(prefix=f".{key}-", dir=self.folder))
         try:
             made = self.launcher.convert(conversion, draft, deadline=deadline)
-            if cache_key(conversion) != key:
+            if variant_key(conversion) != key:
                 raise WorkerError(_other_calibration())
             record = json.dumps(to_plain(made), indent=1)
             (draft / _RECORD).write_text(record, encoding="utf-8")
@@ -183,7 +183,7 @@ def _other_calibration() -> Failure:
     )
 
 
-def cache_key(conversion: Conversion) -> str:
+def variant_key(conversion: Conversion) -> str:
     """Digest over all that decides the file: source, recipe, calibration data, tools."""
     recipe = {**conversion.recipe.settings()}
     # It decides what becomes of the measured case, not what the file is.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_ortbench.convert.graph import Draft, all_graphs, count_types, load_typed, save
+from pytest_ortbench.convert.graph import Draft, count_types, graphs_within, load_typed, save_model
 
 if TYPE_CHECKING:
     import onnx
@@ -26,7 +26,7 @@ def to_float32(source: Path, target: Path, *, keep_io: bool) -> Draft:
     before = count_types(model)
     if keep_io:
         _cast_at_the_border(model, narrow)
-    for graph in all_graphs(model.graph):
+    for graph in graphs_within(model.graph):
         del graph.value_info[:]
         kept = _border(model) if keep_io and graph is model.graph else frozenset()
         for value in (*graph.input, *graph.output):
@@ -36,7 +36,7 @@ def to_float32(source: Path, target: Path, *, keep_io: bool) -> Draft:
             _widen(tensor, narrow)
         for node in graph.node:
             _widen_attributes(node, narrow, kept)
-    save(model, target)
+    save_model(model, target)
     return Draft(before=before, notes=notes)
 
 
@@ -79,7 +79,7 @@ def _cast_at_the_border(model: onnx.ModelProto, narrow: tuple[int, ...]) -> None
                     to=value.type.tensor_type.elem_type,
                 )
             )
-    for graph in all_graphs(model.graph):
+    for graph in graphs_within(model.graph):
         for node in graph.node:
             for names in (node.input, node.output):
                 for index, name in enumerate(names):

@@ -13,7 +13,7 @@ from datetime import date
 
 from pytest_ortbench.core.errors import UsageError, did_you_mean
 from pytest_ortbench.core.gate import SUBJECTS
-from pytest_ortbench.core.ids import id_fits, is_whole
+from pytest_ortbench.core.ids import id_fits, is_whole_id
 from pytest_ortbench.core.metrics import METRICS
 
 #: The one file, in pytest's root directory.
@@ -31,7 +31,7 @@ _GLOB = "*?["
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class AcceptedEntry:
     """One thing that a project accepts.
 
     Attributes:
@@ -90,7 +90,7 @@ def _fits(name: str, pattern: str) -> bool:
     """
     if any(mark in pattern for mark in _GLOB):
         return id_fits(name, pattern)
-    if is_whole(pattern):  # of that model, not of one whose path ends so
+    if is_whole_id(pattern):  # of that model, not of one whose path ends so
         return name.startswith((f"{pattern}/", f"{pattern}+"))
     return f"/{pattern.strip('/')}/" in f"/{name}/"
 

@@ -48,7 +48,7 @@ def model_of(case_id: str) -> str:
     return case_id if found is None else found["name"]
 
 
-def is_whole(text: str) -> bool:
+def is_whole_id(text: str) -> bool:
     """Whether a text is built as a whole case id is, from the model to the batch."""
     return _WHOLE.fullmatch(text) is not None
 
@@ -65,7 +65,7 @@ def id_fits(case_id: str, pattern: str) -> bool:
     """
     if any(mark in pattern for mark in "*?["):
         return any(fnmatchcase(text, pattern) for text in _beginnings(case_id, pattern))
-    if is_whole(pattern):
+    if is_whole_id(pattern):
         return case_id.startswith(pattern)
     if "/" in pattern:
         return f"/{pattern.removeprefix('/')}" in f"/{case_id}"

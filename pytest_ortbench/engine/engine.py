@@ -44,7 +44,7 @@ class Listener(Protocol):
         """Something went wrong that does not stop the run."""
 
 
-class Journal(Protocol):
+class ResultStore(Protocol):
     """Keeps each result as soon as it exists."""
 
     def append(self, result: CaseResult) -> None:
@@ -74,7 +74,7 @@ class Engine:
     launcher: Launcher
     header: Run
     listener: Listener
-    journal: Journal | None = None
+    journal: ResultStore | None = None
     finished: Mapping[Key, CaseResult] = field(default_factory=dict)
     min_samples: Mapping[Key, int] = field(default_factory=dict)
     passes: Mapping[Key, Collection[str]] = field(default_factory=dict)

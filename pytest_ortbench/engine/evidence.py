@@ -82,10 +82,10 @@ def _reason(error: WorkerError) -> str:
     """Why there is nothing, where the durations stand; raises the error where they don't."""
     if error.failure.phase == CHANGED_FILE:
         raise error
-    return told(error.failure)
+    return failure_line(error.failure)
 
 
-def told(failure: Failure) -> str:
+def failure_line(failure: Failure) -> str:
     """A failure in one line, with the phase that it happened in."""
     during = f" while {failure.doing}" if failure.doing else ""
     return f"{failure.kind}{during}: {failure.message}"

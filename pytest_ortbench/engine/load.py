@@ -18,7 +18,7 @@ from pytest_ortbench.core.load import Load, LoadSpec, LoadTest
 from pytest_ortbench.core.load_spec import parse_load
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.units import format_amount, significant
-from pytest_ortbench.engine.peak import MOST_TESTS, RESOLUTION, Peak, search_peak
+from pytest_ortbench.engine.peak import MOST_TESTS, RESOLUTION, LoadPeak, search_peak
 from pytest_ortbench.engine.warm_up_budget import warm_up_budget_s
 from pytest_ortbench.launch.launcher import Launcher, Worker
 from pytest_ortbench.schema.pass_questions import PutUnderLoad
@@ -182,12 +182,12 @@ def _search(load: Load, plan: LoadPlan, worker: Worker, budget_s: float, logs: s
     return replace(load, note=_unfinished(peak.valid_per_s or 0.0, peak.invalid_per_s, ended))
 
 
-def _so_far(tests: Sequence[LoadTest]) -> Peak:
+def _so_far(tests: Sequence[LoadTest]) -> LoadPeak:
     """What the tests of a search that broke off tell."""
     valid = max((test.rate_per_s or 0.0 for test in tests if test.valid), default=None)
     invalid = [test.rate_per_s or 0.0 for test in tests if not test.valid]
     above = min((rate for rate in invalid if valid is None or rate > valid), default=None)
-    return Peak(valid_per_s=valid, invalid_per_s=above, complete=False)
+    return LoadPeak(valid_per_s=valid, invalid_per_s=above, complete=False)
 
 
 def _unfinished(valid: float, invalid: float | None, ended: str) -> str:

@@ -21,7 +21,7 @@ MOST_TESTS = 24
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Peak:
+class LoadPeak:
     """Where a search ended.
 
     Attributes:
@@ -41,7 +41,7 @@ def search_peak(
     *,
     capacity_per_s: float,
     affordable: Callable[[float], bool],
-) -> Peak:
+) -> LoadPeak:
     """Find the highest VALID rate, as if every rate below a VALID one were VALID too.
 
     A rate that turned out VALID is so whatever was INVALID below it or at it before.
@@ -74,7 +74,7 @@ def search_peak(
         elif high > low * (1.0 + RESOLUTION):
             rate = math.sqrt(low * high)
         elif invalid.count(high) > 1:
-            return Peak(valid_per_s=low, invalid_per_s=high, complete=True)
+            return LoadPeak(valid_per_s=low, invalid_per_s=high, complete=True)
         else:
             rate = high
-    return Peak(valid_per_s=low, invalid_per_s=high, complete=False)
+    return LoadPeak(valid_per_s=low, invalid_per_s=high, complete=False)

@@ -16,12 +16,12 @@ from pytest_ortbench.core.soak import Soak
 from pytest_ortbench.engine.warm_up_budget import warm_up_budget_s
 from pytest_ortbench.launch.launcher import Launcher
 from pytest_ortbench.planning.feeds import (
-    Refused,
     batch_symbols,
     resolve_inputs,
     symbols_of,
     workloads,
 )
+from pytest_ortbench.planning.sizes import RefusedCombination
 
 #: Shapes at most: every one is drawn and kept, so that drawing is no part of the soak.
 MOST_SHAPES = 300
@@ -69,6 +69,6 @@ def soak_shapes(case: Case) -> Iterator[tuple[InputSpec, ...]]:
         dims = {**preset, **case.dims, **dict(zip(axes, sizes, strict=True))}
         try:
             specs = resolve_inputs(case.model, batch=batch, dims=dims)
-        except (Refused, UsageError):
+        except (RefusedCombination, UsageError):
             continue
         yield tuple(spec.typed(types.get(spec.name, spec.type)) for spec in specs)

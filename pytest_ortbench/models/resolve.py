@@ -21,11 +21,11 @@ from pytest_ortbench.models.builders.registry import BUILDERS
 from pytest_ortbench.models.cache import cache_folder
 from pytest_ortbench.models.catalogue import (
     DEFAULT_SET,
-    Entry,
+    CatalogueEntry,
     project_catalogue,
     shipped_catalogue,
 )
-from pytest_ortbench.models.fetch import Notify, fetch
+from pytest_ortbench.models.fetch import Notify, fetch_model
 from pytest_ortbench.models.graph import read_model
 from pytest_ortbench.models.naming import Naming
 from pytest_ortbench.models.ort_file import SUFFIX as ORT_SUFFIX
@@ -153,7 +153,7 @@ class _Resolver:
             yield from self._by_path(spec)
 
     def _named(
-        self, spec: str, name: str, entries: Mapping[str, Entry], kind: str
+        self, spec: str, name: str, entries: Mapping[str, CatalogueEntry], kind: str
     ) -> Iterator[_Found]:
         if name == "all":
             for entry in (entry for entry in entries.values() if "canary" not in entry.tags):
@@ -205,7 +205,7 @@ class _Resolver:
         for file in files:
             yield self._from_file(Path(file))
 
-    def _from_entry(self, entry: Entry, source: str) -> _Found:
+    def _from_entry(self, entry: CatalogueEntry, source: str) -> _Found:
         path, place = source, ""
         if entry.file:
             path = os.path.abspath(Path(entry.place).parent / entry.file)  # noqa: PTH100
@@ -241,7 +241,7 @@ def _hidden(file: Path, folder: Path) -> bool:
     return any(part.startswith(".") for part in file.relative_to(folder).parts)
 
 
-def _advice(spec: str, path: Path, project: Mapping[str, Entry]) -> str:
+def _advice(spec: str, path: Path, project: Mapping[str, CatalogueEntry]) -> str:
     near = [f"builtin:{name}" for name in BUILDERS if name == spec]
     near += [f"zoo:{name}" for name in shipped_catalogue() if name == spec]
     if near:
@@ -259,9 +259,9 @@ def _advice(spec: str, path: Path, project: Mapping[str, Entry]) -> str:
     return "Name a file, a folder, a glob, zoo:NAME or builtin:NAME (see 'ortbench models')"
 
 
-def _builtin_entries() -> dict[str, Entry]:
+def _builtin_entries() -> dict[str, CatalogueEntry]:
     return {
-        info.name: Entry(
+        info.name: CatalogueEntry(
             name=info.name,
             place="builtin",
             builder=info.name,
@@ -275,8 +275,8 @@ def _builtin_entries() -> dict[str, Entry]:
     }
 
 
-def _read_entry(entry: Entry, source: str, notify: Notify) -> Model:
-    path = fetch(entry, cache=cache_folder(), notify=notify)
+def _read_entry(entry: CatalogueEntry, source: str, notify: Notify) -> Model:
+    path = fetch_model(entry, cache=cache_folder(), notify=notify)
     if is_ort_file(path):
         return _read_ort_entry(entry, path, source)
     built = BUILDERS[entry.builder].default_dims if entry.builder else {}
@@ -297,7 +297,7 @@ def _read_entry(entry: Entry, source: str, notify: Notify) -> Model:
     return replace(model, workloads=entry.workloads)
 
 
-def _read_ort_entry(entry: Entry, path: Path, source: str) -> Model:
+def _read_ort_entry(entry: CatalogueEntry, path: Path, source: str) -> Model:
     """Only a session knows the inputs of such a file, so nothing can be said of them beforehand."""
     if entry.axes or entry.inputs:
         raise ModelError(

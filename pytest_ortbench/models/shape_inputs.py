@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pytest_ortbench.models.consumers import attribute, axis_size, input_shape, rule
 from pytest_ortbench.models.dataflow import Dataflow, Use
-from pytest_ortbench.models.findings import Finding
+from pytest_ortbench.models.findings import ConsumerFinding
 from pytest_ortbench.models.shape_inference import Shape
 from pytest_ortbench.models.symbols import quote
 
@@ -33,19 +33,19 @@ def _texts(shape: Shape) -> tuple[str, ...]:
 
 
 @rule(("Reshape", 1))
-def _reshape(use: Use, flow: Dataflow) -> Finding | None:
+def _reshape(use: Use, flow: Dataflow) -> ConsumerFinding | None:
     why = f"Reshape({use.node.input[0]})"
     if not use.whole:
-        return Finding(values=("-1",), why=why)
+        return ConsumerFinding(values=("-1",), why=why)
     data = input_shape(use, flow, 0)
     target = _known_sizes(_declared_output(use, flow))
     length = _length(use, flow)
     if target is not None and length in (None, len(target)):
-        return Finding(values=target, length=len(target), why=why)
+        return ConsumerFinding(values=target, length=len(target), why=why)
     rank = length or (len(data) if data else 1)
     copied = min(rank - 1, len(data) - 1 if data else 0)  # 0 copies the size of that axis
     values = ("0",) * copied + ("-1",) + ("1",) * (rank - copied - 1)
-    return Finding(values=values, length=rank, why=why)
+    return ConsumerFinding(values=values, length=rank, why=why)
 
 
 def _known_sizes(shape: Shape | None) -> tuple[str, ...] | None:
@@ -56,87 +56,87 @@ def _known_sizes(shape: Shape | None) -> tuple[str, ...] | None:
 
 
 @rule(("Expand", 1))
-def _expand(use: Use, flow: Dataflow) -> Finding | None:
+def _expand(use: Use, flow: Dataflow) -> ConsumerFinding | None:
     why = f"Expand({use.node.input[0]})"
     data = input_shape(use, flow, 0)
     if not use.whole or data is None:
-        return Finding(values=("1",), why=why)
+        return ConsumerFinding(values=("1",), why=why)
     declared = _known_sizes(_declared_output(use, flow))
     if declared is not None:
-        return Finding(values=declared, length=len(declared), why=why)
+        return ConsumerFinding(values=declared, length=len(declared), why=why)
     length = _length(use, flow) or len(data)
     # Ones broadcast against anything; leading axes are the new ones.
     sizes = ("2",) * max(length - len(data), 0) + ("1",) * min(length, len(data))
-    return Finding(values=sizes, length=length, why=why)
+    return ConsumerFinding(values=sizes, length=length, why=why)
 
 
 @rule(("ConstantOfShape", 0))
-def _constant_of_shape(use: Use, flow: Dataflow) -> Finding | None:
+def _constant_of_shape(use: Use, flow: Dataflow) -> ConsumerFinding | None:
     declared = _known_sizes(_declared_output(use, flow)) if use.whole else None
     if declared is not None:
-        return Finding(values=declared, length=len(declared), why="ConstantOfShape")
+        return ConsumerFinding(values=declared, length=len(declared), why="ConstantOfShape")
     length = _length(use, flow) or 2
-    return Finding(values=(str(_SMALL_SIZE),), length=length, why="ConstantOfShape")
+    return ConsumerFinding(values=(str(_SMALL_SIZE),), length=length, why="ConstantOfShape")
 
 
 @rule(("Tile", 1))
-def _tile(use: Use, flow: Dataflow) -> Finding | None:
+def _tile(use: Use, flow: Dataflow) -> ConsumerFinding | None:
     data = input_shape(use, flow, 0)
     length = len(data) if data is not None and use.whole else None
-    return Finding(values=("1",), length=length, why="Tile repeats")
+    return ConsumerFinding(values=("1",), length=length, why="Tile repeats")
 
 
 @rule(("Pad", 1))
-def _pad(use: Use, flow: Dataflow) -> Finding | None:
+def _pad(use: Use, flow: Dataflow) -> ConsumerFinding | None:
     data = input_shape(use, flow, 0)
     length = 2 * len(data) if data is not None and use.whole else None
-    return Finding(values=("0",), length=length, why="Pad amounts")
+    return ConsumerFinding(values=("0",), length=length, why="Pad amounts")
 
 
 @rule(("Resize", 3))
-def _resize_sizes(use: Use, flow: Dataflow) -> Finding | None:
+def _resize_sizes(use: Use, flow: Dataflow) -> ConsumerFinding | None:
     data = input_shape(use, flow, 0)
     declared = _known_sizes(_declared_output(use, flow))
     if not use.whole or data is None:
-        return Finding(values=(str(_SMALL_IMAGE),), why="Resize sizes")
+        return ConsumerFinding(values=(str(_SMALL_IMAGE),), why="Resize sizes")
     values = declared or (
         *_texts(data[:2]),
         *(f"2 * {quote(size)}" if size else str(_SMALL_IMAGE) for size in data[2:]),
     )
-    return Finding(values=values, length=len(values), why=f"Resize({use.node.input[0]})")
+    return ConsumerFinding(values=values, length=len(values), why=f"Resize({use.node.input[0]})")
 
 
 @rule(("Resize", 2), ("Upsample", 1))
-def _resize_scales(use: Use, flow: Dataflow) -> Finding | None:
+def _resize_scales(use: Use, flow: Dataflow) -> ConsumerFinding | None:
     data = input_shape(use, flow, 0)
     if data is None or not use.whole:
-        return Finding(values=("1",), why=f"{use.op} scales")
+        return ConsumerFinding(values=("1",), why=f"{use.op} scales")
     values = ("1",) * min(len(data), 2) + ("2",) * max(len(data) - 2, 0)
-    return Finding(values=values, length=len(data), why=f"{use.op} scales")
+    return ConsumerFinding(values=values, length=len(data), why=f"{use.op} scales")
 
 
 @rule(("Resize", 1))
-def _resize_region(use: Use, flow: Dataflow) -> Finding | None:
+def _resize_region(use: Use, flow: Dataflow) -> ConsumerFinding | None:
     data = input_shape(use, flow, 0)
     if attribute(use.node, "axes", 0) or data is None or len(use.node.input) == 2:
         return _resize_scales(use, flow) if len(use.node.input) == 2 else None
     values = ("0",) * len(data) + ("1",) * len(data)
-    return Finding(values=values, length=len(values), why="Resize region: all of it")
+    return ConsumerFinding(values=values, length=len(values), why="Resize region: all of it")
 
 
 @rule(("Squeeze", 1))
-def _squeeze_axes(use: Use, flow: Dataflow) -> Finding | None:
+def _squeeze_axes(use: Use, flow: Dataflow) -> ConsumerFinding | None:
     data = input_shape(use, flow, 0) or ()
     ones = tuple(str(axis) for axis, size in enumerate(data) if size == 1)
     length = _length(use, flow)
     values = ones[:length] or ("0",)
-    return Finding(values=values, length=len(values), why="Squeeze axes of size 1")
+    return ConsumerFinding(values=values, length=len(values), why="Squeeze axes of size 1")
 
 
-def _reduced_axes(use: Use, flow: Dataflow) -> Finding | None:
+def _reduced_axes(use: Use, flow: Dataflow) -> ConsumerFinding | None:
     length = _length(use, flow) or 1
     values = tuple(str(-1 - axis) for axis in range(length))
-    return Finding(values=values, length=length, why=f"{use.op} axes")
+    return ConsumerFinding(values=values, length=length, why=f"{use.op} axes")
 
 
 for _operator in ("Sum", "Mean", "Max", "Min", "Prod", "L1", "L2", "LogSum", "LogSumExp"):
@@ -145,7 +145,7 @@ rule(("ReduceSumSquare", 1))(_reduced_axes)
 
 
 @rule(("Split", 1))
-def _split_sizes(use: Use, flow: Dataflow) -> Finding | None:
+def _split_sizes(use: Use, flow: Dataflow) -> ConsumerFinding | None:
     axis = attribute(use.node, "axis", 0)
     size = axis_size(input_shape(use, flow, 0), axis)
     parts = len(use.node.output)
@@ -159,12 +159,14 @@ def _split_sizes(use: Use, flow: Dataflow) -> Finding | None:
         values = (first,) * (parts - 1) + (f"{text} - {parts - 1} * ({first})",)
     else:
         values = ("1",)
-    return Finding(values=values, length=parts, why=why)
+    return ConsumerFinding(values=values, length=parts, why=why)
 
 
 @rule(("CenterCropPad", 1), ("AffineGrid", 1), ("Col2Im", 1), ("Col2Im", 2))
-def _small_shape(use: Use, flow: Dataflow) -> Finding | None:
-    return Finding(values=(str(_SMALL_SIZE),), length=_length(use, flow), why=f"{use.op} size")
+def _small_shape(use: Use, flow: Dataflow) -> ConsumerFinding | None:
+    return ConsumerFinding(
+        values=(str(_SMALL_SIZE),), length=_length(use, flow), why=f"{use.op} size"
+    )
 
 
 @rule(
@@ -174,10 +176,10 @@ def _small_shape(use: Use, flow: Dataflow) -> Finding | None:
     ("DFT", 1),
     ("STFT", 3),
 )
-def _window_length(use: Use, _flow: Dataflow) -> Finding | None:
-    return Finding(values=("16",), why=f"{use.op} length")
+def _window_length(use: Use, _flow: Dataflow) -> ConsumerFinding | None:
+    return ConsumerFinding(values=("16",), why=f"{use.op} length")
 
 
 @rule(("STFT", 1))
-def _frame_step(_use: Use, _flow: Dataflow) -> Finding | None:
-    return Finding(values=("8",), why="STFT frame step")
+def _frame_step(_use: Use, _flow: Dataflow) -> ConsumerFinding | None:
+    return ConsumerFinding(values=("8",), why="STFT frame step")

@@ -30,7 +30,7 @@ def write_widened(folder: Path) -> tuple[Path, Path]:
     return narrow, wide
 
 
-def multiply_accumulates(channels: int) -> int:
+def network_macs(channels: int) -> int:
     """Of the network with so many channels in its last layer."""
     layers = (32, 64, 64, 64, channels)
     pairs = itertools.pairwise(layers)

@@ -13,7 +13,7 @@ from pytest_ortbench.core.run import Skip
 from pytest_ortbench.launch.launcher import Launcher
 from pytest_ortbench.launch.probe_memory import ProbeMemory
 from pytest_ortbench.planning.provider_options import PLACE, check_options
-from pytest_ortbench.planning.providers import ALL, Offer, expand, is_known, split_specs
+from pytest_ortbench.planning.providers import ALL, RuntimeOffer, expand, is_known, split_specs
 from pytest_ortbench.runtimes.plugin_config import ConfiguredPlugin
 
 #: Where outcomes of probes are kept within the cache.
@@ -38,7 +38,7 @@ class Candidates:
         for plugin in plugins:
             self._declared[plugin.alias] = plugin.options
             self._declared[plugin.provider] = plugin.options
-        self._configured = Offer(
+        self._configured = RuntimeOffer(
             libraries={each.provider: each.library for each in plugins if each.library},
             aliases={each.alias: each.provider for each in plugins},
         )

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from pytest_ortbench.core.errors import UsageError, did_you_mean
 from pytest_ortbench.core.precision import PRECISIONS
-from pytest_ortbench.models.catalogue import Entry, project_catalogue
+from pytest_ortbench.models.catalogue import CatalogueEntry, project_catalogue
 from pytest_ortbench.runtimes.project_file import ProjectTable, project_table
 
 _KEYS = ("file", "reference", "variants")
@@ -82,7 +82,7 @@ def families(root: Path) -> dict[str, Family]:
     return found
 
 
-def _of_entry(entry: Entry) -> Family:
+def _of_entry(entry: CatalogueEntry) -> Family:
     folder, place = Path(entry.place).parent, f"{entry.place} [{entry.name}]"
     other = entry.reference if entry.reference != entry.file else ""
     return Family(

@@ -30,7 +30,7 @@ from pytest_ortbench.planning.batch_axis import BatchAxis, Shapes, find_batch
 from pytest_ortbench.planning.default_sizes import PAST, SEQUENCE
 from pytest_ortbench.planning.real_inputs import StoredInput, stored_inputs
 from pytest_ortbench.planning.sizes import (
-    Refused,
+    RefusedCombination,
     Sizes,
     cache_symbols,
     find_sizes,
@@ -39,7 +39,6 @@ from pytest_ortbench.planning.sizes import (
 )
 
 __all__ = [
-    "Refused",
     "Workload",
     "batch_of",
     "batch_symbols",
@@ -139,8 +138,8 @@ def resolve_inputs(
     Raises:
         UsageError: for a name in ``dims`` that the model does not have, and for real inputs that
             don't fit it.
-        Refused: for sizes that this model can't have: another batch than the one it fixes, a
-            tensor of size zero, an input that would not fit into memory.
+        RefusedCombination: for sizes that this model can't have: another batch than the one it
+            fixes, a tensor of size zero, an input that would not fit into memory.
     """
     shapes = named_shapes(model.inputs)
     _check_names(model, dims, shapes)
@@ -235,7 +234,7 @@ def _spec(
     _check_size(info, shape, fed, sizes)
     values = resolve_hint(info, hint, fed, sizes.values)
     if isinstance(values, Failure):
-        raise Refused(values)
+        raise RefusedCombination(values)
     return InputSpec(name=info.name, type=info.type, shape=fed, hint=values, resolved=resolved)
 
 

@@ -32,7 +32,7 @@ from pytest_ortbench.planning.provider_options import (
     refuse_session,
     with_options,
 )
-from pytest_ortbench.planning.recipes import shipped
+from pytest_ortbench.planning.recipes import shipped_recipe
 from pytest_ortbench.planning.request import PlanRequest
 from pytest_ortbench.planning.session_options import apply_session_options, with_spinning
 from pytest_ortbench.planning.stage_files import with_stages
@@ -344,7 +344,7 @@ def _usual_inputs(model: Model, request: PlanRequest) -> tuple[InputSpec, ...]:
 
 
 def _shipped() -> dict[str, Recipe]:
-    return {base: shipped(base) for base in BASES}
+    return {base: shipped_recipe(base) for base in BASES}
 
 
 def _with_options(provider: Provider, request: PlanRequest) -> Provider:

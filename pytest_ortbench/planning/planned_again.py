@@ -26,7 +26,7 @@ _PROVIDER = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Given:
+class TrustedOptions:
     """What the command line gives for what no document is trusted with.
 
     Attributes:
@@ -59,7 +59,7 @@ class PlannedAgain:
     notes: tuple[str, ...] = ()
 
 
-def runtime_of(stored: Case, given: Given, configured: Collection[str]) -> str:
+def runtime_of(stored: Case, given: TrustedOptions, configured: Collection[str]) -> str:
     """Return the specification of the runtime that stands for the stored one.
 
     Args:
@@ -89,7 +89,7 @@ def runtime_of(stored: Case, given: Given, configured: Collection[str]) -> str:
 
 
 def request_of(
-    stored: Case, given: Given, root: Path, catalogue: Collection[str] = ()
+    stored: Case, given: TrustedOptions, root: Path, catalogue: Collection[str] = ()
 ) -> PlanRequest:
     """Return what to plan so that the stored case comes out.
 
@@ -155,7 +155,7 @@ def request_of(
     )
 
 
-def choose(stored: Case, plan: Plan, given: Given) -> PlannedAgain:
+def choose_case(stored: Case, plan: Plan, given: TrustedOptions) -> PlannedAgain:
     """Return the case of a plan that is the stored one.
 
     Raises:

@@ -19,7 +19,7 @@ ALL = "all"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Offer:
+class RuntimeOffer:
     """What a runtime says it has.
 
     Attributes:
@@ -36,7 +36,7 @@ class Offer:
     libraries: Mapping[str, str] = field(default_factory=dict)
     aliases: Mapping[str, str] = field(default_factory=dict)
 
-    def observed(self, info: RuntimeInfo) -> Offer:
+    def observed(self, info: RuntimeInfo) -> RuntimeOffer:
         """Return it with what a worker observed."""
         return replace(
             self,
@@ -132,7 +132,7 @@ def check_specs(specs: Iterable[str], *, place: str = _PLACE) -> None:
 
 def expand(
     specs: Sequence[str],
-    offer: Offer,
+    offer: RuntimeOffer,
     *,
     runtime: str = "",
     place: str = _PLACE,
@@ -190,7 +190,7 @@ def expand(
     return list(found.values()), list(skips)
 
 
-def _devices_in_all(name: str, offer: Offer) -> Sequence[str]:
+def _devices_in_all(name: str, offer: RuntimeOffer) -> Sequence[str]:
     """Devices that ``all`` means, empty for the provider's default."""
     devices = offer.devices.get(name, ())
     # QNN has no default everywhere: *seen*, none on x86, where its simulator runs.

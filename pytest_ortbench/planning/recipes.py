@@ -27,7 +27,7 @@ def recipes(root: Path) -> dict[str, Recipe]:
     Raises:
         UsageError: for a configuration that breaks a rule.
     """
-    known = {base: shipped(base) for base in BASES}
+    known = {base: shipped_recipe(base) for base in BASES}
     table = project_table(root, "precisions")
     if table is not None:
         known.update(
@@ -36,7 +36,7 @@ def recipes(root: Path) -> dict[str, Recipe]:
     return known
 
 
-def shipped(base: str) -> Recipe:
+def shipped_recipe(base: str) -> Recipe:
     """Return the recipe of a base, as far as it depends on this machine.
 
     - Dynamic: unsigned weights. *Seen* on CPUs with and without VNNI: two convolutions with signed
@@ -147,7 +147,7 @@ def _configured(name: str, entry: object, table: ProjectTable) -> Recipe:
     floor = entry.get("sqnr_floor")
     if floor is not None:
         settings["sqnr_floor_db"] = _number(floor, "sqnr_floor", place)
-    return _checked(replace(shipped(str(base)), name=name), settings, table, place)
+    return _checked(replace(shipped_recipe(str(base)), name=name), settings, table, place)
 
 
 def _checked(

@@ -18,7 +18,7 @@ from pytest_ortbench.planning.default_sizes import PAST, Place, default_size
 from pytest_ortbench.planning.real_inputs import StoredInput
 
 
-class Refused(OrtbenchError):
+class RefusedCombination(OrtbenchError):
     """A combination that can't run as it was asked; it becomes a row, and the others go on."""
 
     def __init__(self, failure: Failure) -> None:
@@ -26,9 +26,11 @@ class Refused(OrtbenchError):
         super().__init__(failure.message, hint=failure.hint)
 
 
-def refusal(message: str, *, hint: str = "") -> Refused:
+def refusal(message: str, *, hint: str = "") -> RefusedCombination:
     """Make one of kind ``unsupported`` about the inputs."""
-    return Refused(Failure(kind="unsupported", phase="inputs", message=message, hint=hint))
+    return RefusedCombination(
+        Failure(kind="unsupported", phase="inputs", message=message, hint=hint)
+    )
 
 
 @dataclass(slots=True, kw_only=True)
@@ -62,7 +64,7 @@ def find_sizes(
 
     Raises:
         UsageError: if real inputs don't fit the declared shapes or each other.
-        Refused: if they don't fit what was asked.
+        RefusedCombination: if they don't fit what was asked.
     """
     shapes = named_shapes(model.inputs)
     sizes = Sizes()

@@ -15,8 +15,9 @@ from pytest_ortbench.core.model import Model, Variant
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.precision import FLOOR, HOLDS, OWN_FILE, precision_of
 from pytest_ortbench.core.recipe import GRAPH_BASES, Conversion, Recipe
-from pytest_ortbench.planning.feeds import Refused, resolve_inputs
+from pytest_ortbench.planning.feeds import resolve_inputs
 from pytest_ortbench.planning.real_inputs import stored_sets
+from pytest_ortbench.planning.sizes import RefusedCombination
 
 #: Files in ONNX Runtime's own format, which its tools can't read either.
 _ORT = ".ort"
@@ -275,7 +276,7 @@ def feed_of(
     """Inputs of one shape, or why this model can't have it: its other shapes go on."""
     try:
         return resolve_inputs(model, batch=batch, dims=sizes, inputs_path=inputs)
-    except Refused as refused:
+    except RefusedCombination as refused:
         return refused.failure
     except ModelError as error:
         return Failure(kind="error", phase="inputs", message=error.message, hint=error.hint)

@@ -79,7 +79,7 @@ class AskedLimits:
 
     def settle(self, planned: Planned, _why: str) -> Verdict | None:
         """Hold a case to its limits by what was measured, if anything was."""
-        from pytest_ortbench.analysis.limits import check
+        from pytest_ortbench.analysis.limits import check_limits
         from pytest_ortbench.analysis.summary import summarise
 
         result = self._bench.known(planned)
@@ -87,7 +87,7 @@ class AskedLimits:
             return None
         if result.failure is not None:
             return self._unable(planned, result.failure.message)
-        return self._verdict(planned, check(self.of(planned), summarise(result)))
+        return self._verdict(planned, check_limits(self.of(planned), summarise(result)))
 
     def _unable(self, planned: Planned, reason: str) -> Verdict:
         """A case that gave no number: what that means for its tests is said by the case itself."""

@@ -273,7 +273,7 @@ class OrtBench:
 
     def hold(self, limits: Sequence[Limit]) -> list[LimitOutcome]:
         """Hold the case to limits; passes that they need are carried out."""
-        from pytest_ortbench.analysis.limits import check
+        from pytest_ortbench.analysis.limits import check_limits
         from pytest_ortbench.core.metrics import ENERGY_METRICS, STARTUP_METRICS
 
         named = {limit.metric.name for limit in limits}
@@ -281,7 +281,7 @@ class OrtBench:
             self._need("energy")
         if named & set(STARTUP_METRICS):
             self._need("startup")
-        return check(limits, self.summary)
+        return check_limits(limits, self.summary)
 
     def finish(self, item: pytest.Item) -> None:
         """Measure the case if the test did not ask for anything, and check what holds for it.

@@ -234,10 +234,10 @@ class StoredBaseline:
     def _canary_ratio(self, run: Run) -> float | None:
         """How the pinned model fares against a stored run, where that decides anything."""
         from pytest_ortbench.gate.numbers.stored import canary_ratio
-        from pytest_ortbench.gate.numbers.verdict import profile_of
+        from pytest_ortbench.gate.numbers.verdict import machine_class
 
         header = self._bench.engine.header
-        if run.canary is None or profile_of(header.machine).name == "shared":
+        if run.canary is None or machine_class(header.machine).name == "shared":
             return None  # the latency only informs on a shared machine
         return canary_ratio(run, replace(header, canary=self._canary))
 

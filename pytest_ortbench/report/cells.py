@@ -253,7 +253,7 @@ def _column(group: ModelGroup, column: Column) -> list[str]:
     special: dict[str, Callable[[Entry], str]] = {
         "case": lambda entry: one_line(entry.label),
         "status": status,
-        "accuracy": accuracy,
+        "accuracy": accuracy_text,
     }
     if column.key in special:
         return [special[column.key](entry) for entry in group.entries]
@@ -313,7 +313,7 @@ def status(entry: Entry) -> str:
     return " ".join(entry.flags) or "ok"
 
 
-def accuracy(entry: Entry) -> str:
+def accuracy_text(entry: Entry) -> str:
     """Return the accuracy in a few characters: ``exact``, ``96.3 dB``, ``top-1 8/8 (≥63 %)``,
     ``NaN/Inf``, ``3/60 differ``, ``not judged``.
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pytest_ortbench.analysis.precisions import (
     REFERENCES,
     PrecisionBlock,
+    PrecisionRatio,
     PrecisionRow,
-    Ratio,
     precision_blocks,
 )
 from pytest_ortbench.analysis.sentences import agreement_words
@@ -133,7 +133,7 @@ def _baseline(row: PrecisionRow, block: PrecisionBlock) -> str:
     return "" if any(other.is_reference for other in same) else "no fp32 or native to compare with"
 
 
-def latency_words(ratio: Ratio | None) -> str:
+def latency_words(ratio: PrecisionRatio | None) -> str:
     """Say a latency ratio: ``×1.8 faster [×1.6, ×2.0]``, ``×1.3 slower […]``.
 
     Where the interval holds 1, both ends are said: it may be faster or slower. Where it does not
@@ -154,7 +154,7 @@ def latency_words(ratio: Ratio | None) -> str:
     return f"unclear [{_times(ratio.high)}, {_times(ratio.low)}]"
 
 
-def plain_words(ratio: Ratio | None, less: str, more: str) -> str:
+def plain_words(ratio: PrecisionRatio | None, less: str, more: str) -> str:
     """Say a ratio of amounts: ``×3.9 smaller``, ``×1.1 more``, ``same``."""
     if ratio is None or not ratio.value:
         return ""

@@ -61,7 +61,7 @@ def render_prometheus(run: Run) -> str:
     return generate_latest(registry).decode("utf-8")
 
 
-def metric_name(metric: Metric) -> str:
+def prometheus_name(metric: Metric) -> str:
     """Return Prometheus' name of a metric: ``ortbench_latency_p50_seconds``."""
     ending = _ENDINGS[metric.unit]
     if not ending or metric.name.endswith(ending):
@@ -74,7 +74,7 @@ def _families(run: Run, shown: Sequence[Entry]) -> Iterator[GaugeMetricFamily]:
 
     labels = {id(entry): _labels(entry, run) for entry in shown}
     for name, metric in METRICS.items():
-        family = GaugeMetricFamily(metric_name(metric), metric.description, labels=LABELS)
+        family = GaugeMetricFamily(prometheus_name(metric), metric.description, labels=LABELS)
         for entry in shown:
             quantity = entry.quantity(name)
             if quantity is not None:

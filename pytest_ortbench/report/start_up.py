@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_ortbench.analysis.start_up import Condition, conditions, shape_times
+from pytest_ortbench.analysis.start_up import StartCondition, conditions, shape_times
 from pytest_ortbench.core.run import Run
 from pytest_ortbench.core.start_up import StartUps
 from pytest_ortbench.core.units import format_amount
@@ -55,7 +55,7 @@ def _table(start_ups: StartUps, case: str) -> PassTable:
     )
 
 
-def _row(condition: Condition) -> tuple[str, ...]:
+def _row(condition: StartCondition) -> tuple[str, ...]:
     create, low, high = condition.spread(lambda trial: trial.session_create_ns)
     imported, _, _ = condition.spread(lambda trial: trial.import_ns)
     first, _, _ = condition.spread(lambda trial: trial.first_inference_ns)

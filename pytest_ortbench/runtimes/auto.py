@@ -36,7 +36,7 @@ class Hardware:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class SuitingRuntime:
     """One runtime that suits a machine.
 
     Attributes:
@@ -48,17 +48,17 @@ class Choice:
     reason: str
 
 
-def choose(hardware: Hardware, here: Collection[str] = ()) -> list[Choice]:
+def suiting_runtimes(hardware: Hardware, here: Collection[str] = ()) -> list[SuitingRuntime]:
     """Return the runtimes that suit a machine, ``current`` first.
 
     Args:
         hardware: The machine.
         here: Distributions in ``current``, which need no runtime of their own.
     """
-    found = [Choice(spec="current", reason="the interpreter that runs pytest")]
+    found = [SuitingRuntime(spec="current", reason="the interpreter that runs pytest")]
     for distribution, spec, reason in _suiting(hardware):
         if distribution not in here:
-            found.append(Choice(spec=spec, reason=reason))
+            found.append(SuitingRuntime(spec=spec, reason=reason))
     return found
 
 
@@ -90,7 +90,7 @@ def _suiting(hardware: Hardware) -> list[tuple[str, str, str]]:
     return found
 
 
-def look(root: Path = _ROOT) -> Hardware:
+def this_hardware(root: Path = _ROOT) -> Hardware:
     """Look at this machine.
 
     Args:

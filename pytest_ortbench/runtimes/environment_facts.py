@@ -122,7 +122,7 @@ def check_works(folder: Path) -> RuntimeInfo:
     return info
 
 
-def size_of(folder: Path) -> int:
+def folder_bytes(folder: Path) -> int:
     """Return the bytes of all files."""
     return sum(path.lstat().st_size for path in folder.rglob("*") if not path.is_dir())
 

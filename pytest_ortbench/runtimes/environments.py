@@ -33,12 +33,12 @@ from pytest_ortbench.core.units import format_amount
 from pytest_ortbench.runtimes.environment_facts import (
     Unsound,
     check_works,
+    folder_bytes,
     look,
-    size_of,
     this_platform,
 )
 from pytest_ortbench.runtimes.installer import Installer, InstallError, find_installer, python_of
-from pytest_ortbench.runtimes.interpreters import OLDEST, Interpreter, ask, find_interpreters
+from pytest_ortbench.runtimes.interpreters import OLDEST, Interpreter, find_interpreters, identify
 from pytest_ortbench.runtimes.package_sources import file_digests, from_urls
 from pytest_ortbench.runtimes.specs import RequirementList
 from pytest_ortbench.schema.wire import WireError, from_plain, to_plain
@@ -288,7 +288,7 @@ class Environments:
             onnxruntime=info.version,
             numpy=info.numpy,
             created_at=datetime.now(timezone.utc).isoformat(timespec="seconds"),
-            size_bytes=size_of(draft),
+            size_bytes=folder_bytes(draft),
             made_with=installer.name,
         )
 
@@ -392,7 +392,7 @@ def pythons_to_try(here: Sequence[Interpreter], wish: str) -> Sequence[Interpret
         return here
     if re.fullmatch(r"[\d.]+", wish):
         return [python for python in here if f"{python.text}.".startswith(f"{wish}.")]
-    python = ask(Path(wish).expanduser())
+    python = identify(Path(wish).expanduser())
     return [python] if python is not None else []
 
 

@@ -58,10 +58,10 @@ def find_interpreters() -> tuple[Interpreter, ...]:
 
     Those that are older than :data:`OLDEST` are left out.
     """
-    return choose([_running(), *filter(None, map(ask, _candidates()))])
+    return newest_of_each_minor([_running(), *filter(None, map(identify, _candidates()))])
 
 
-def choose(found: Iterable[Interpreter]) -> tuple[Interpreter, ...]:
+def newest_of_each_minor(found: Iterable[Interpreter]) -> tuple[Interpreter, ...]:
     """Keep the first interpreter of each usable minor version, in the order of preference.
 
     Args:
@@ -76,7 +76,7 @@ def choose(found: Iterable[Interpreter]) -> tuple[Interpreter, ...]:
 
 
 @cache
-def ask(path: Path) -> Interpreter | None:
+def identify(path: Path) -> Interpreter | None:
     """Start a Python and ask what it is; ``None`` if it is none that packages are built for."""
     try:
         done = subprocess.run(

@@ -54,7 +54,7 @@ def choose_runtimes(
     environments: Environments,
     notify: Callable[[str], None],
     place: str = PLACE,
-    hardware: Callable[[], auto_runtimes.Hardware] = auto_runtimes.look,
+    hardware: Callable[[], auto_runtimes.Hardware] = auto_runtimes.this_hardware,
 ) -> ChosenRuntimes:
     """Turn specifications into runtimes, making environments where they are not there yet.
 
@@ -80,7 +80,7 @@ def choose_runtimes(
         parsed = parse_spec(spec, configured, place=place)
         if parsed == AUTO:
             here = {each.name.lower().replace("_", "-") for each in installed().distributions}
-            for choice in auto_runtimes.choose(hardware(), here):
+            for choice in auto_runtimes.suiting_runtimes(hardware(), here):
                 notify(f"auto: {choice.spec}: {choice.reason}")
                 wanted.append((parse_spec(choice.spec, ()), False))
         else:

@@ -20,7 +20,7 @@ from pytest_ortbench.schema.layout import (
     Plain,
     find_nonfinite,
     lay_out,
-    one_line,
+    one_line_json,
     to_utf8,
 )
 from pytest_ortbench.schema.meaning import MOST_FAULTS, Fault, faults_of, refuse_nonsense
@@ -98,7 +98,7 @@ def encode_header(run: Run) -> bytes:
     """
     plain = _plain(run, f"run {run.run_id}")
     plain["cases"] = []
-    return to_utf8(one_line(plain) + "\n")
+    return to_utf8(one_line_json(plain) + "\n")
 
 
 def encode_result(result: CaseResult) -> bytes:
@@ -107,7 +107,7 @@ def encode_result(result: CaseResult) -> bytes:
     Raises:
         DocumentError: as :func:`encode_run`.
     """
-    return to_utf8(one_line(_plain(result, f"case {result.case.case_id}")) + "\n")
+    return to_utf8(one_line_json(_plain(result, f"case {result.case.case_id}")) + "\n")
 
 
 def decode_run(data: bytes, place: str, *, migrations: Migrations = MIGRATIONS) -> Run:

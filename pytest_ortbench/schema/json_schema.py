@@ -31,7 +31,7 @@ class Description:
     fields: dict[str, str]
 
 
-def describe(kind: type) -> Description:
+def describe_type(kind: type) -> Description:
     """Read the Google-style docstring of a data type."""
     text = inspect.getdoc(kind) or ""
     summary, _, attributes = text.partition("\nAttributes:\n")
@@ -64,7 +64,7 @@ def json_schema() -> JsonSchema:
     schema = cast(JsonSchema, msgspec.json.decode(msgspec.json.encode(msgspec.json.schema(Run))))
     definitions = cast("dict[str, JsonSchema]", schema["$defs"])
     for kind in document_types():
-        _explain(definitions[kind.__name__], describe(kind))
+        _explain(definitions[kind.__name__], describe_type(kind))
     _properties(definitions["Run"])["schema_version"]["const"] = SCHEMA_VERSION
     _properties(definitions["CaseResult"])["status"]["enum"] = ["measured", *FAILURE_KINDS]
     _properties(definitions["Failure"])["kind"]["enum"] = list(FAILURE_KINDS)

@@ -34,15 +34,17 @@ def lay_out(value: Plain, indent: int = 0) -> str:
         ValueError: if there is a NaN or an infinity in it; see :func:`find_nonfinite`.
     """
     if isinstance(value, dict) and value and not _fits_one_line(value):
-        items = [f"{one_line(name)}: {lay_out(item, indent + 1)}" for name, item in value.items()]
+        items = [
+            f"{one_line_json(name)}: {lay_out(item, indent + 1)}" for name, item in value.items()
+        ]
         return _block("{", items, "}", indent)
     # An array of a document holds one kind of values, so the first one stands for all.
     if isinstance(value, list | tuple) and value and isinstance(value[0], list | tuple | dict):
         return _block("[", [lay_out(item, indent + 1) for item in value], "]", indent)
-    return one_line(value)
+    return one_line_json(value)
 
 
-def one_line(value: Plain) -> str:
+def one_line_json(value: Plain) -> str:
     """Return ``value`` as JSON text on one line, whatever its length."""
     return _ENCODER.encode(value)
 
@@ -79,7 +81,7 @@ def _nests(value: Plain) -> bool:
 
 
 def _fits_one_line(value: dict[str, Plain]) -> bool:
-    return not any(map(_nests, value.values())) and len(one_line(value)) <= _WIDTH
+    return not any(map(_nests, value.values())) and len(one_line_json(value)) <= _WIDTH
 
 
 def _block(opening: str, items: list[str], closing: str, indent: int) -> str:

@@ -18,7 +18,7 @@ import msgspec.toml
 import tomlkit
 from tomlkit.items import AoT, Comment, Table, Whitespace
 
-from pytest_ortbench.core.acceptance import FILE_NAME, Entry, metric_name
+from pytest_ortbench.core.acceptance import FILE_NAME, AcceptedEntry, metric_name
 from pytest_ortbench.core.errors import OrtbenchError, UsageError, did_you_mean
 from pytest_ortbench.core.units import parse_amount
 
@@ -36,7 +36,7 @@ _HEAD = """\
 """
 
 
-def read_accepted(path: Path, *, must_exist: bool = False) -> tuple[Entry, ...]:
+def read_accepted(path: Path, *, must_exist: bool = False) -> tuple[AcceptedEntry, ...]:
     """Return the entries of a file; none where there is no file.
 
     Args:
@@ -55,7 +55,7 @@ def read_accepted(path: Path, *, must_exist: bool = False) -> tuple[Entry, ...]:
     return _entries(text, path)
 
 
-def accept(path: Path, entries: Sequence[Entry]) -> list[Entry]:
+def accept(path: Path, entries: Sequence[AcceptedEntry]) -> list[AcceptedEntry]:
     """Write entries into a file; each replaces the one of the same case and metric.
 
     Args:
@@ -89,7 +89,7 @@ def accept(path: Path, entries: Sequence[Entry]) -> list[Entry]:
     return replaced
 
 
-def _same(one: Entry, other: Entry) -> bool:
+def _same(one: AcceptedEntry, other: AcceptedEntry) -> bool:
     return (one.case, one.metric) == (other.case, other.metric)
 
 
@@ -134,7 +134,7 @@ def _shown(path: Path) -> str:
     return str(path).replace("\0", "\\0")
 
 
-def _entries(text: str, path: Path) -> tuple[Entry, ...]:
+def _entries(text: str, path: Path) -> tuple[AcceptedEntry, ...]:
     try:
         document = msgspec.toml.decode(text.replace("\r\n", "\n"), type=dict[str, object])
     except msgspec.DecodeError as error:
@@ -156,7 +156,7 @@ def _entries(text: str, path: Path) -> tuple[Entry, ...]:
         hint = "Write [[accepted]] in double brackets above each entry"
         raise UsageError("'accepted' is no list of tables", place=str(path), hint=hint)
     lines = _lines(text, len(tables))
-    entries: list[Entry] = []
+    entries: list[AcceptedEntry] = []
     for number, (table, line) in enumerate(zip(tables, lines, strict=True), start=1):
         place = f"{path}, line {line}" if line else f"{path}, entry {number}"
         entry = replace(_entry(table, place), line=line)
@@ -179,14 +179,14 @@ def _lines(text: str, count: int) -> list[int]:
     return found if len(found) == count else [0] * count
 
 
-def _entry(table: dict[str, object], place: str) -> Entry:
+def _entry(table: dict[str, object], place: str) -> AcceptedEntry:
     for key in table:
         if key not in _KEYS:
             raise UsageError(
                 f"{key!r} is no key of an entry", place=place, hint=did_you_mean(key, _KEYS)
             )
     metric = _word(table, "metric", place)
-    return Entry(
+    return AcceptedEntry(
         case=_word(table, "case", place, needed="Write the id of a case, or a pattern for several"),
         metric=metric_name(metric, place=place) if metric else "",
         reason=_word(table, "reason", place, needed="Say why it is accepted"),
@@ -283,7 +283,7 @@ def _digest(table: dict[str, object], place: str) -> str:
 # -- writing ---------------------------------------------------------------------------------------
 
 
-def _with(text: str, entries: Sequence[Entry]) -> str:
+def _with(text: str, entries: Sequence[AcceptedEntry]) -> str:
     """The text with each entry in place of the one that it replaces, else at its end.
 
     Raises:
@@ -327,7 +327,7 @@ def _behind_last_key(table: Table) -> list[Whitespace | Comment]:
     return items
 
 
-def _is_about(table: Mapping[str, object], entry: Entry) -> bool:
+def _is_about(table: Mapping[str, object], entry: AcceptedEntry) -> bool:
     """Whether a table of the file is about the same case and metric as an entry."""
     case, metric = table.get("case"), table.get("metric", "")
     return isinstance(metric, str) and (case, metric and metric_name(metric, place="")) == (
@@ -336,7 +336,7 @@ def _is_about(table: Mapping[str, object], entry: Entry) -> bool:
     )
 
 
-def _values(entry: Entry) -> dict[str, str | date]:
+def _values(entry: AcceptedEntry) -> dict[str, str | date]:
     """An entry as keys and values of its table."""
     values: dict[str, str | date] = {"case": entry.case}
     if entry.metric:

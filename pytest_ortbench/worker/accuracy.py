@@ -16,7 +16,7 @@ from pytest_ortbench.worker.agreement import (
     difference,
     kind_of,
     nonfinite_values,
-    summarise,
+    worst_figures,
 )
 from pytest_ortbench.worker.element_types import NUMPY_NAMES
 from pytest_ortbench.worker.inputs import make_feeds, scales, varies
@@ -206,7 +206,7 @@ class Collected:
                 for one, factor in zip(differences, self._at[label], strict=True)
                 if factor == MEASURED
             ]
-            outputs.append(summarise(label, self._kinds[label], differences, measured=measured))
+            outputs.append(worst_figures(label, self._kinds[label], differences, measured=measured))
             notes += self._remarks(label, differences)
         return Accuracy(
             reference=stored.reference,

@@ -131,7 +131,7 @@ def difference(kind: str, reference: Leaf, output: Leaf | None) -> Difference:
     return _float_difference(kind, expected, found)
 
 
-def summarise(
+def worst_figures(
     name: str, kind: str, differences: Sequence[Difference], *, measured: Sequence[Difference] = ()
 ) -> OutputAccuracy:
     """Reduce all samples of one output to the worst of each figure.

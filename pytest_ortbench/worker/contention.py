@@ -67,7 +67,7 @@ def _counter(path: Path, name: str, factor: int) -> int | None:
     return next((int(line.split()[1]) * factor for line in lines if line.startswith(name)), None)
 
 
-def difference(before: int | None, after: int | None) -> int | None:
+def counter_growth(before: int | None, after: int | None) -> int | None:
     """Return how much a counter grew, ``None`` if it was unreadable at either end."""
     return None if before is None or after is None else after - before
 
@@ -83,5 +83,5 @@ def most_growth(before: tuple[int | None, ...], after: tuple[int | None, ...]) -
         before: One counter a level.
         after: The same, later.
     """
-    grown = (difference(*pair) for pair in zip(before, after, strict=True))
+    grown = (counter_growth(*pair) for pair in zip(before, after, strict=True))
     return max((growth for growth in grown if growth is not None), default=None)

@@ -24,7 +24,7 @@ class NodeArg(Protocol):
     def shape(self) -> Sequence[object]: ...
 
 
-def describe(path: str, custom_ops: tuple[str, ...] = ()) -> ModelInterface:
+def describe_model(path: str, custom_ops: tuple[str, ...] = ()) -> ModelInterface:
     """Load a model on the CPU and read its interface; weights that are inputs too are left out.
 
     Raises:

@@ -294,11 +294,13 @@ class Conversation:
         return Done()
 
     def _describe(self, question: DescribeModel) -> Answer:
-        from pytest_ortbench.worker.interface import describe  # only for models of ORT's format
+        from pytest_ortbench.worker.interface import (
+            describe_model,
+        )  # only for models of ORT's format
 
         self._import()
         self._enter("session")
-        return describe(question.path, question.custom_ops)
+        return describe_model(question.path, question.custom_ops)
 
     def _convert(self, question: Convert) -> Answer:
         # Here and not above: it needs onnx, which a measured interpreter need not have.

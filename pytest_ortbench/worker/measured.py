@@ -41,7 +41,7 @@ from pytest_ortbench.worker.calling import (
     single_loop,
     until_of,
 )
-from pytest_ortbench.worker.contention import ContentionMeter, difference, most_growth
+from pytest_ortbench.worker.contention import ContentionMeter, counter_growth, most_growth
 from pytest_ortbench.worker.device_memory import DeviceMemory
 from pytest_ortbench.worker.energy_meter import NoMeter, open_meter, why_no_meter
 from pytest_ortbench.worker.engine_cache import with_cache
@@ -176,8 +176,8 @@ class MeasuredCase:
             durations_ns=tuple(durations),
             wall_ns=wall_ns,
             cpu_ns=cpu_ns,
-            steal_ticks=difference(before.steal_ticks, after.steal_ticks),
-            total_ticks=difference(before.total_ticks, after.total_ticks),
+            steal_ticks=counter_growth(before.steal_ticks, after.steal_ticks),
+            total_ticks=counter_growth(before.total_ticks, after.total_ticks),
             throttled_ns=most_growth(before.throttled_ns, after.throttled_ns),
         )
 
@@ -296,7 +296,7 @@ class MeasuredCase:
 
         self._enter("task")
         scores = task.score(self.for_any_input(), dataset, self.case.batch)
-        return task.compare(scores, dataset, Path(reference) if reference else None)
+        return task.hold_against_reference(scores, dataset, Path(reference) if reference else None)
 
     def load_stages(self, path: Path, budget_s: float) -> StagesReady:
         """Load the user's stages, send every frame through once, and warm up."""

@@ -106,7 +106,7 @@ def profile_operators(
         profile = setting.profiled(case.session, runs=runs, keep=keep)
         if profile.cut_after is not None:
             return replace(_broken_off(profile.cut_after), trace="" if keep is None else str(keep))
-    found = summarise(
+    found = operator_totals(
         profile,
         plain_ns=plain.durations_ns,
         provider=case.provider.name,
@@ -243,7 +243,7 @@ def runs_for(plain_ns: float, events: int) -> int:
     return min(held, max(_LEAST_RUNS, min(by_time, by_events, _MOST_RUNS)))
 
 
-def summarise(
+def operator_totals(
     profile: Profile,
     *,
     plain_ns: Sequence[int],
@@ -309,7 +309,7 @@ def _operator(
         provider=where,
         time_ns=_mean_ns(events, runs),
         nodes=len(keys),
-        kind="subgraph" if all(event.partition for event in events) else kind_of(op),
+        kind="subgraph" if all(event.partition for event in events) else kind_of_operator(op),
         macs=whole.macs,
         moved_bytes=whole.moved_bytes,
     )
@@ -325,7 +325,7 @@ def _undisturbed(profile: Profile) -> set[int]:
     return {run for run, us in later if us <= longest}
 
 
-def kind_of(op: str) -> str:
+def kind_of_operator(op: str) -> str:
     """``copy``, ``cast``, ``move`` or ``compute``."""
     if op in COPIES:
         return "copy"

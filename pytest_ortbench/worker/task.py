@@ -99,7 +99,9 @@ def write_scores(path: Path, scores: Scores) -> None:
     draft.replace(path)
 
 
-def compare(scores: Scores, dataset: Dataset, reference: Path | None) -> TaskAccuracy:
+def hold_against_reference(
+    scores: Scores, dataset: Dataset, reference: Path | None
+) -> TaskAccuracy:
     """Hold scores against those of the reference, sample by sample.
 
     Raises:

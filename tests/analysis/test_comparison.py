@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_ortbench.analysis.comparison import CaseComparison, MetricComparison, compare
+from pytest_ortbench.analysis.comparison import CaseComparison, MetricComparison, compare_runs
 from pytest_ortbench.core.outcome import CaseResult, Flag
 from tests.results_factory import (
     make_accuracy,
@@ -23,7 +23,7 @@ from tests.results_factory import (
 
 
 def pair(baseline: CaseResult, contender: CaseResult) -> CaseComparison:
-    (case,) = compare(make_run([baseline]), make_run([contender])).cases
+    (case,) = compare_runs(make_run([baseline]), make_run([contender])).cases
     return case
 
 
@@ -49,7 +49,7 @@ def test_a_run_against_itself_is_the_same_in_everything(
         status=status,
         flags=[Flag(name=name) for name in flags],
     )
-    comparison = compare(make_run([result]), make_run([result]))
+    comparison = compare_runs(make_run([result]), make_run([result]))
     (case,) = comparison.cases
     assert case.verdict.word == "same"
     assert {entry.verdict.word for entry in case.metrics} == {"same"}
@@ -138,7 +138,7 @@ def test_another_machine_is_incomparable_in_time_only():
     baseline, contender = (
         make_run([make_result()], machine=make_machine(cpu=cpu)) for cpu in ("A", "B")
     )
-    comparison = compare(baseline, contender)
+    comparison = compare_runs(baseline, contender)
     assert comparison.machine_differs == ("machine cpu_model: A → B",)
     (case,) = comparison.cases
     assert case.verdict.word == "incomparable"
@@ -180,7 +180,7 @@ def test_statuses_that_differ():
 
 def test_cases_of_one_side_only():
     old, new = make_result(), make_result(case=make_case(provider="cuda"))
-    comparison = compare(make_run([old]), make_run([new]))
+    comparison = compare_runs(make_run([old]), make_run([new]))
     assert comparison.cases == ()
     assert comparison.vanished == (old.case.key,)
     assert comparison.added == (new.case.key,)

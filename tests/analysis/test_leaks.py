@@ -11,7 +11,7 @@ import pytest
 from scipy.stats import theilslopes
 
 from pytest_ortbench.analysis.leaks import Growth, growth, theil_sen
-from pytest_ortbench.analysis.limits import check
+from pytest_ortbench.analysis.limits import check_limits
 from pytest_ortbench.analysis.summary import summarise
 from pytest_ortbench.core.limits import parse_limit
 from pytest_ortbench.core.soak import Soak
@@ -91,7 +91,7 @@ def test_growth_below_what_an_allocator_does_is_left_open() -> None:
     assert summary.quantities["memory_growth"].value == pytest.approx(10_000)
     assert summary.missing["leaks"] == found.verdict
     assert "leaks" not in summary.quantities
-    [outcome] = check([parse_limit("leaks <= 0", place="here")], summary)
+    [outcome] = check_limits([parse_limit("leaks <= 0", place="here")], summary)
     assert outcome.judgement.is_unjudged
     assert found.verdict in outcome.judgement.reason
 

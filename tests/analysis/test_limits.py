@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_ortbench.analysis.limits import LimitOutcome, check, samples_for_limits
+from pytest_ortbench.analysis.limits import LimitOutcome, check_limits, samples_for_limits
 from pytest_ortbench.analysis.summary import Summary, summarise
 from pytest_ortbench.core.case import Sampling
 from pytest_ortbench.core.limits import parse_limit
@@ -14,7 +14,7 @@ from tests.results_factory import make_accuracy, make_case, make_result
 
 
 def one(text: str, summary: Summary) -> LimitOutcome:
-    (outcome,) = check([parse_limit(text, place="test")], summary)
+    (outcome,) = check_limits([parse_limit(text, place="test")], summary)
     return outcome
 
 
@@ -88,7 +88,7 @@ def test_exact_outputs_keep_every_floor():
 def test_outcomes_come_in_the_order_of_the_limits():
     texts = ["throughput >= 1 /s", "peak_rss <= 1 MB", "placement >= 95 %"]
     limits = [parse_limit(text, place="test") for text in texts]
-    outcomes = check(limits, summarise(make_result()))
+    outcomes = check_limits(limits, summarise(make_result()))
     assert [outcome.limit.text for outcome in outcomes] == texts
     assert [outcome.judgement.is_good for outcome in outcomes] == [True, False, True]
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_ortbench.analysis.limits import check
+from pytest_ortbench.analysis.limits import check_limits
 from pytest_ortbench.analysis.load import main_reason
 from pytest_ortbench.analysis.rows import COLUMNS, row
 from pytest_ortbench.analysis.summary import Summary, summarise
@@ -118,7 +118,7 @@ def test_without_a_load_every_metric_says_so() -> None:
 )
 def test_limits_work_on_them(text: str, outcome: Outcome) -> None:
     limit = parse_limit(text, place="")
-    (found,) = check([limit], summary(load("server:50:20ms", GOOD)))
+    (found,) = check_limits([limit], summary(load("server:50:20ms", GOOD)))
     assert found.judgement.outcome is outcome
 
 
@@ -164,7 +164,7 @@ def test_numbers_of_several_loads_are_not_mixed_in_a_row() -> None:
 def test_a_broken_limit_on_the_verdict_names_the_loads_and_their_main_reasons() -> None:
     late = replace(BAD, percentiles_ns={"99": 180_000_000})
     loads = (load("server:50:20ms", GOOD), load("server:200:20ms", late), load("offline", BAD))
-    [outcome] = check([parse_limit("load_valid >= 1", place="")], summary(*loads))
+    [outcome] = check_limits([parse_limit("load_valid >= 1", place="")], summary(*loads))
     assert outcome.judgement.is_bad
     assert outcome.judgement.reason == (
         "load_valid is 0, the limit is >= 1.00: server:200:20ms is INVALID: Performance "

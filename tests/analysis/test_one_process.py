@@ -10,7 +10,7 @@ import pytest
 
 from pytest_ortbench.analysis.answers import answers
 from pytest_ortbench.analysis.comparison import compare_cases
-from pytest_ortbench.analysis.limits import check
+from pytest_ortbench.analysis.limits import check_limits
 from pytest_ortbench.analysis.rows import rows
 from pytest_ortbench.analysis.sentences import with_interval
 from pytest_ortbench.analysis.summary import summarise
@@ -92,7 +92,7 @@ def test_two_runs_of_one_process_that_are_near_decide_nothing():
 
 def test_a_limit_is_judged_by_the_value_as_ever():
     summary = summarise(of(1.0))
-    kept, broken = check(
+    kept, broken = check_limits(
         [
             parse_limit(text, place="x")
             for text in ("latency_p50 <= 1.05 ms", "latency_p50 <= 1.04 ms")

@@ -8,7 +8,7 @@ import pytest
 
 from pytest_ortbench.analysis.answers import answers
 from pytest_ortbench.analysis.inaccuracy import judge_accuracy, needs_spread
-from pytest_ortbench.analysis.limits import check
+from pytest_ortbench.analysis.limits import check_limits
 from pytest_ortbench.analysis.summary import summarise
 from pytest_ortbench.analysis.validity import flags_of
 from pytest_ortbench.core.accuracy import ReferenceSpread, SpreadTrial
@@ -142,7 +142,7 @@ def test_a_reference_that_can_t_judge_leaves_one_verdict_in_the_row() -> None:
     summary = summarise(result)
     assert not summary.exact
     assert "accuracy_sqnr" not in summary.quantities
-    (outcome,) = check([parse_limit("accuracy_sqnr >= 30 dB", place="here")], summary)
+    (outcome,) = check_limits([parse_limit("accuracy_sqnr >= 30 dB", place="here")], summary)
     assert outcome.judgement.is_unjudged
     (answer,) = answers(run)
     assert answer.left_out == (("native/cpu/b1", "UNJUDGED"),)

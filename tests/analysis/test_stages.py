@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_ortbench.analysis.limits import check, samples_for_limits
+from pytest_ortbench.analysis.limits import check_limits, samples_for_limits
 from pytest_ortbench.analysis.summary import summarise
 from pytest_ortbench.core.limits import parse_limit
 from pytest_ortbench.core.metrics import STAGE_METRICS
@@ -100,7 +100,7 @@ def test_a_limit_on_a_frame() -> None:
     broken, kept = (
         parse_limit(text, place="here") for text in ("frame_p90 <= 14.9 ms", "frame_p90 <= 15.1 ms")
     )
-    outcomes = check([broken, kept], summarise(result))
+    outcomes = check_limits([broken, kept], summarise(result))
     assert [outcome.judgement.is_good for outcome in outcomes] == [False, True]
     assert outcomes[0].judgement.reason.startswith("frame_p90 is 15")
 
@@ -108,7 +108,7 @@ def test_a_limit_on_a_frame() -> None:
 def test_a_limit_on_the_tail_of_a_frame_says_how_long_it_takes() -> None:
     limit = parse_limit("frame_p99 <= 30 ms", place="here")
     assert samples_for_limits([limit]) == 368
-    [outcome] = check([limit], summarise(staged()))
+    [outcome] = check_limits([limit], summarise(staged()))
     assert outcome.judgement.is_unjudged
     # 120 frames took 1.848 s; a fifth more than what 368 need.
     assert "There are 120 samples, it needs 368: use --ort-time=6.9" in outcome.judgement.reason

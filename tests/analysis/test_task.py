@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from pytest_ortbench.analysis.inaccuracy import evidence_of, judge_accuracy
-from pytest_ortbench.analysis.limits import check
+from pytest_ortbench.analysis.limits import check_limits
 from pytest_ortbench.analysis.summary import summarise
 from pytest_ortbench.analysis.task import (
     judge_task,
@@ -226,11 +226,11 @@ def test_limits_hold_against_the_metric_and_against_what_is_kept() -> None:
     )
     found = [
         outcome.judgement.is_good
-        for outcome in check([parse_limit(t, place="") for t in texts], summary)
+        for outcome in check_limits([parse_limit(t, place="") for t in texts], summary)
     ]
     assert found == [True, False, True, False]
     strict = summarise(noisy(120, counted(40_000, 30_000, 30_000)))
-    (outcome,) = check([parse_limit("task_kept >= 99.9 %", place="")], strict)
+    (outcome,) = check_limits([parse_limit("task_kept >= 99.9 %", place="")], strict)
     assert outcome.judgement.is_good
 
 

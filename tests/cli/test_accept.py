@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pytest_ortbench import acceptances
-from pytest_ortbench.core.acceptance import FILE_NAME, Entry
+from pytest_ortbench.core.acceptance import FILE_NAME, AcceptedEntry
 from pytest_ortbench.core.gate import GateFinding
 from pytest_ortbench.core.outcome import Flag
 from pytest_ortbench.gate.numbers.stored import gate_runs
@@ -51,7 +51,7 @@ def failed(store):
     return run
 
 
-def entries() -> list[Entry]:
+def entries() -> list[AcceptedEntry]:
     return [dataclasses.replace(entry, line=0) for entry in read_accepted(Path(FILE_NAME))]
 
 
@@ -60,7 +60,7 @@ def test_a_number_is_accepted_up_to_what_was_seen_and_a_little_more(tool):
     ended = tool("accept", CASE, REASON, "--until=2027-01-31")
     assert ended.code == 0
     assert entries() == [
-        Entry(
+        AcceptedEntry(
             case=CASE,
             metric="model_size",
             reason="more classes",
@@ -121,7 +121,7 @@ def test_a_pattern_takes_the_worst_of_its_cases(tool, failed, store):
 @pytest.mark.usefixtures("failed")
 def test_a_removed_model_is_accepted_by_its_name(tool):
     assert tool("accept", "old", REASON).code == 0
-    assert entries() == [Entry(case="old", metric="removed", reason="more classes")]
+    assert entries() == [AcceptedEntry(case="old", metric="removed", reason="more classes")]
 
 
 def test_answers_are_accepted_for_one_model_file(tool, store):
@@ -147,14 +147,16 @@ def test_accepting_again_replaces(tool):
     ended = tool("accept", CASE, "--reason=other words", "--metric=model_size", "--worse-by=50%")
     assert ended.code == 0
     assert "again" in ended.out
-    assert entries() == [Entry(case=CASE, metric="model_size", reason="other words", worse_by=0.5)]
+    assert entries() == [
+        AcceptedEntry(case=CASE, metric="model_size", reason="other words", worse_by=0.5)
+    ]
 
 
 def test_without_any_run_it_is_written_and_said_that_it_has_no_bound(tool):
     ended = tool("accept", "net", REASON)
     assert ended.code == 0
     assert "--worse-by" in ended.err
-    assert entries() == [Entry(case="net", reason="more classes")]
+    assert entries() == [AcceptedEntry(case="net", reason="more classes")]
     ended = tool("accept", "net", REASON, "--metric=latency", "--worse-by=8%")
     assert (ended.code, ended.err) == (0, "")
 

@@ -20,5 +20,5 @@ def test_nodes_are_put_behind_what_they_read() -> None:
     model = onnx.load_from_string(mlp(depth=3))
     nodes = list(model.graph.node)
     shuffled = helper.make_graph(nodes[::-1], "g", model.graph.input, model.graph.output)
-    graph.sort_nodes(shuffled)
+    graph.order_nodes(shuffled)
     assert _names(shuffled.node) == _names(nodes)

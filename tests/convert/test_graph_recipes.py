@@ -220,7 +220,7 @@ def test_the_layout_of_this_machine_is_part_of_the_key(monkeypatch: pytest.Monke
     from pytest_ortbench.convert import variants
 
     def key(recipe: Recipe) -> str:
-        return variants.cache_key(
+        return variants.variant_key(
             Conversion(
                 recipe=recipe, source="", digest="d", size_bytes=1, own_precision="fp32", inputs=()
             )
@@ -245,7 +245,7 @@ def test_another_version_of_the_simplifier_makes_another_file(
 
     def keys() -> list[str]:
         return [
-            variants.cache_key(
+            variants.variant_key(
                 Conversion(
                     recipe=recipe,
                     source="",

@@ -11,7 +11,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from pytest_ortbench.convert.graph import all_graphs
+from pytest_ortbench.convert.graph import graphs_within
 from pytest_ortbench.core.recipe import Converted
 from tests.worker.graphs import serialised, value, weights
 
@@ -231,7 +231,7 @@ def test_branches_keep_their_own_weights_of_the_same_name(
     assert found.tolist() == expected
     held = [
         numpy_helper.to_array(tensor).tolist()
-        for inner in all_graphs(made(tmp_path).graph)
+        for inner in graphs_within(made(tmp_path).graph)
         for tensor in inner.initializer
         if tensor.data_type == HALF and list(tensor.dims) == [4]
     ]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_ortbench.core.acceptance import Entry, metric_name
+from pytest_ortbench.core.acceptance import AcceptedEntry, metric_name
 from pytest_ortbench.core.errors import UsageError
 
 
-def entry(case: str = "net", metric: str = "") -> Entry:
-    return Entry(case=case, metric=metric, reason="why")
+def entry(case: str = "net", metric: str = "") -> AcceptedEntry:
+    return AcceptedEntry(case=case, metric=metric, reason="why")
 
 
 @pytest.mark.parametrize(

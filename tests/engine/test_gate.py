@@ -16,7 +16,7 @@ from pytest_ortbench.core.model import ValueHint
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.run import Machine
 from pytest_ortbench.gate.measuring.gate import Gate
-from pytest_ortbench.gate.measuring.pair import Pair, difference
+from pytest_ortbench.gate.measuring.pair import Pair, input_difference
 from pytest_ortbench.gate.measuring.paired import measure_launch
 from pytest_ortbench.gate.numbers.rules import parse_rules, rules_for
 from tests.analysis.test_task import counted
@@ -420,7 +420,7 @@ def test_sides_that_are_fed_differently_are_no_pair(change: dict[str, Any], reas
         dataclasses.replace(OLD, inputs=(each,))
         for each in (spec, dataclasses.replace(spec, **change))
     )
-    assert difference(Pair(baseline=one, contender=other)) == reason
+    assert input_difference(Pair(baseline=one, contender=other)) == reason
 
 
 def test_a_confirmation_that_can_not_tell_goes_on_until_it_can():

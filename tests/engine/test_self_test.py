@@ -16,7 +16,7 @@ from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.run import Machine
 from pytest_ortbench.gate.measuring.pair import Pair
 from pytest_ortbench.gate.measuring.self_test import SelfTest
-from pytest_ortbench.models.widened import CHANNELS, multiply_accumulates, write_widened
+from pytest_ortbench.models.widened import CHANNELS, network_macs, write_widened
 from pytest_ortbench.worker.added_work import with_added_work
 from tests.engine.fakes import FakeLauncher
 from tests.results_factory import make_case
@@ -131,5 +131,5 @@ def test_the_wide_network_has_seven_percent_more_multiply_accumulates(tmp_path: 
     narrow, wide = (onnx.load(str(path)) for path in write_widened(tmp_path))
     for proto, channels in zip((narrow, wide), CHANNELS, strict=True):
         weights = [np.prod(tensor.dims) for tensor in proto.graph.initializer]
-        assert sum(weights) * 28 * 28 == multiply_accumulates(channels)
-    assert multiply_accumulates(80) / multiply_accumulates(64) == pytest.approx(1.0714, abs=1e-4)
+        assert sum(weights) * 28 * 28 == network_macs(channels)
+    assert network_macs(80) / network_macs(64) == pytest.approx(1.0714, abs=1e-4)

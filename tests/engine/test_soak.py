@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pytest_ortbench.analysis.leaks import Growth, growth
-from pytest_ortbench.analysis.limits import check
+from pytest_ortbench.analysis.limits import check_limits
 from pytest_ortbench.analysis.summary import summarise
 from pytest_ortbench.core.case import Case, Runtime, Sampling
 from pytest_ortbench.core.limits import parse_limit
@@ -100,7 +100,7 @@ def test_a_session_that_keeps_its_outputs_is_found(tmp_path: Path) -> None:
     assert found.per_thousand == pytest.approx(16_384_000, rel=0.1)
     result = replace(make_result(case=case), soak=soak)
     limits = [parse_limit(text, place="here") for text in ("leaks <= 0", "memory_growth <= 1 MB")]
-    outcomes = check(limits, summarise(result))
+    outcomes = check_limits(limits, summarise(result))
     assert [outcome.judgement.is_good for outcome in outcomes] == [False, False]
 
 
@@ -110,7 +110,7 @@ def test_a_soak_that_says_nothing_breaks_a_limit_on_it() -> None:
         (None, "no soak was asked for (--ort-soak)"),
         (Soak(seconds=1, at=(1, 2), resident_bytes=(1, 1)), "2 readings in 1 s, 64 needed"),
     ):
-        [outcome] = check([limit], summarise(replace(make_result(), soak=soak)))
+        [outcome] = check_limits([limit], summarise(replace(make_result(), soak=soak)))
         assert outcome.judgement.is_unjudged
         assert reason in outcome.judgement.reason
 

@@ -14,7 +14,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from pytest_ortbench.convert.variants import Variants, cache_key
+from pytest_ortbench.convert.variants import Variants, variant_key
 from pytest_ortbench.core.case import Case, InputSpec
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.file_digest import file_digest
@@ -139,14 +139,14 @@ def test_a_second_case_and_a_second_run_convert_nothing(tmp_path: Path) -> None:
 def test_what_decides_the_file_decides_the_key(
     one: Conversion, other: Conversion, same: bool
 ) -> None:
-    assert (cache_key(one) == cache_key(other)) is same
+    assert (variant_key(one) == variant_key(other)) is same
 
 
 def test_the_content_of_calibration_data_counts_and_not_its_name(tmp_path: Path) -> None:
     def key(name: str, content: bytes) -> str:
         (tmp_path / name).write_bytes(content)
         spec = replace(SPEC, path=str(tmp_path / name), member="x")
-        return cache_key(conversion(STATIC, calibration=((spec,),)))
+        return variant_key(conversion(STATIC, calibration=((spec,),)))
 
     assert key("a.npz", b"1") == key("b.npz", b"1") != key("a.npz", b"2")
 
@@ -212,7 +212,7 @@ def test_a_damaged_one_is_made_again(tmp_path: Path, damage: str) -> None:
 
 
 def test_the_draft_of_a_killed_process_is_removed(tmp_path: Path) -> None:
-    left = tmp_path / f".{cache_key(conversion())}-killed"
+    left = tmp_path / f".{variant_key(conversion())}-killed"
     left.mkdir()
     (left / "model.onnx").write_bytes(b"half")
     Variants(launcher=FakeLauncher(), folder=tmp_path).prepare(planned(), conversion())  # type: ignore[arg-type]  # a launcher as far as it is asked

@@ -20,9 +20,9 @@ from pytest_ortbench.runtimes.installer import (
 from pytest_ortbench.runtimes.interpreters import (
     Interpreter,
     _data_of_uv,
-    ask,
-    choose,
     find_interpreters,
+    identify,
+    newest_of_each_minor,
 )
 from tests.launch.fake_installer import HERE
 
@@ -256,7 +256,9 @@ def test_the_running_one_comes_first_then_newer_ones() -> None:
     def of(*version: int) -> Interpreter:
         return Interpreter(path="p", version=(version[0], version[1], version[2]))
 
-    chosen = choose([of(3, 11, 7), of(3, 9, 1), of(3, 13, 0), of(3, 11, 2), of(3, 10, 3)])
+    chosen = newest_of_each_minor(
+        [of(3, 11, 7), of(3, 9, 1), of(3, 13, 0), of(3, 11, 2), of(3, 10, 3)]
+    )
     assert [each.text for each in chosen] == ["3.11.7", "3.13.0", "3.10.3"]
 
 
@@ -264,13 +266,13 @@ def test_what_is_no_python_is_passed_over(tmp_path: Path) -> None:
     (tmp_path / "python3").write_text("#!/bin/sh\necho hello\n")
     (tmp_path / "python3").chmod(0o755)
     (tmp_path / "python").write_text("not a program")
-    assert ask(tmp_path / "python3") is None
-    assert ask(tmp_path / "python") is None
-    assert ask(tmp_path / "missing") is None
+    assert identify(tmp_path / "python3") is None
+    assert identify(tmp_path / "python") is None
+    assert identify(tmp_path / "missing") is None
 
 
 def test_a_virtual_environment_stands_for_its_base() -> None:
-    found = ask(Path(sys.executable))
+    found = identify(Path(sys.executable))
     assert found is not None
     assert found.version == sys.version_info[:3]
     assert Path(found.path).resolve() == Path(sys.executable).resolve()

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pytest_ortbench.core.errors import UsageError, WorkerError
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.launch.remote_shell import for_remote_shell
-from pytest_ortbench.runtimes.auto import Choice, Hardware, choose, look
+from pytest_ortbench.runtimes.auto import Hardware, SuitingRuntime, suiting_runtimes, this_hardware
 from pytest_ortbench.runtimes.config import ConfiguredRuntime, configured_runtimes
 from pytest_ortbench.runtimes.environments import Environment, Environments, Manifest
 from pytest_ortbench.runtimes.resolve import ChosenRuntimes, choose_runtimes
@@ -358,7 +358,7 @@ def test_a_wrong_configuration_is_one_message(tmp_path: Path, text: str, message
     ids=lambda value: value.system if isinstance(value, Hardware) else "",
 )
 def test_auto_suits_the_machine(hardware: Hardware, specs: list[str]) -> None:
-    choices = choose(hardware)
+    choices = suiting_runtimes(hardware)
     assert [each.spec for each in choices] == specs
     assert all(each.reason for each in choices)
     for each in choices:
@@ -367,9 +367,9 @@ def test_auto_suits_the_machine(hardware: Hardware, specs: list[str]) -> None:
 
 def test_auto_makes_nothing_that_current_has() -> None:
     hardware = Hardware(system="linux", machine="x86_64", nvidia="/dev/nvidia0")
-    here = choose(hardware, ["onnxruntime-gpu", "onnxruntime-qnn"])
+    here = suiting_runtimes(hardware, ["onnxruntime-gpu", "onnxruntime-qnn"])
     assert [each.spec for each in here] == ["current", "onnxruntime-openvino"]
-    assert here[0] == Choice(spec="current", reason="the interpreter that runs pytest")
+    assert here[0] == SuitingRuntime(spec="current", reason="the interpreter that runs pytest")
 
 
 @pytest.mark.parametrize(
@@ -391,10 +391,10 @@ def test_hardware_is_found(
     value: str,
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert getattr(look(tmp_path), field) == ""
+    assert getattr(this_hardware(tmp_path), field) == ""
     (tmp_path / path).parent.mkdir(parents=True)
     (tmp_path / path).write_text(content)
-    assert getattr(look(tmp_path), field) == value
+    assert getattr(this_hardware(tmp_path), field) == value
 
 
 @pytest.mark.parametrize(
@@ -409,7 +409,7 @@ def test_a_gpu_without_its_driver_is_found_on_the_bus(
     device.mkdir(parents=True)
     (device / "vendor").write_text(f"{vendor}\n")
     (device / "class").write_text(f"{kind}\n")
-    found = look(tmp_path)
+    found = this_hardware(tmp_path)
     assert {name for name in ("nvidia", "amd") if getattr(found, name)} == ({field} - {""})
     if field:
         assert getattr(found, field) == "PCI 0000:01:00.0"

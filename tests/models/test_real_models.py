@@ -8,7 +8,8 @@ import pytest
 from pytest_ortbench.core.model import Model
 from pytest_ortbench.models.catalogue import shipped_catalogue
 from pytest_ortbench.models.resolve import resolve_models
-from pytest_ortbench.planning.feeds import Refused, resolve_inputs
+from pytest_ortbench.planning.feeds import resolve_inputs
+from pytest_ortbench.planning.sizes import RefusedCombination
 from tests.models.graphs import run
 
 SHAPES: dict[str, dict[str, tuple[int, ...]]] = {
@@ -41,7 +42,7 @@ def test_runs_at_its_own_sizes(name: str, request: pytest.FixtureRequest) -> Non
         assert np.isfinite(output).all()
         assert output.size == 1 or np.unique(output).size > 1
     if name in FIXED_BATCH:
-        with pytest.raises(Refused, match="fixed to 1"):
+        with pytest.raises(RefusedCombination, match="fixed to 1"):
             resolve_inputs(found, batch=4, dims={})
     else:
         specs = resolve_inputs(found, batch=4, dims={})

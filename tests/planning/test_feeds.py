@@ -14,13 +14,13 @@ from pytest_ortbench.core.case import InputSpec
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.model import Model, TensorInfo, ValueHint
 from pytest_ortbench.planning.feeds import (
-    Refused,
     batch_of,
     batch_symbols,
     resolve_inputs,
     symbols_of,
     workloads,
 )
+from pytest_ortbench.planning.sizes import RefusedCombination
 from tests.models.graphs import (
     BOOL,
     INT32,
@@ -113,7 +113,7 @@ def test_unset_minus_one_and_zero(tmp_path: Path) -> None:
     proto.graph.output[0].name = "y"
     found = read(proto, tmp_path)
     assert symbols_of(found) == ("N", "x_dim_1", "x_dim_2")
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(RefusedCombination) as caught:
         resolve_inputs(found, batch=1, dims={})
     failure = caught.value.failure
     assert (failure.kind, failure.phase) == ("unsupported", "inputs")
@@ -128,12 +128,12 @@ def test_unset_axes_can_be_set(tmp_path: Path) -> None:
 
 
 def test_zero_columns_are_not_timed() -> None:
-    with pytest.raises(Refused, match="size 0"):
+    with pytest.raises(RefusedCombination, match="size 0"):
         resolve_inputs(described(tensor("x", 0, 1030)), batch=1, dims={})
 
 
 def test_zero_by_option_is_refused_too() -> None:
-    with pytest.raises(Refused, match=r"size 0 \(--ort-dims\)"):
+    with pytest.raises(RefusedCombination, match=r"size 0 \(--ort-dims\)"):
         resolve_inputs(described(tensor("x", "N", "S")), batch=1, dims={"S": 0})
 
 
@@ -157,19 +157,19 @@ def test_expressions_over_symbols() -> None:
 
 def test_size_below_zero_is_refused() -> None:
     found = described(tensor("a", "B", "S"), tensor("b", "B", "S - 10"))
-    with pytest.raises(Refused, match="comes out as -5, below zero"):
+    with pytest.raises(RefusedCombination, match="comes out as -5, below zero"):
         resolve_inputs(found, batch=1, dims={"S": 5})
 
 
 def test_size_that_is_no_whole_number_is_refused() -> None:
     found = described(tensor("a", "B", "S"), tensor("b", "B", "S/2 + 0"))
-    with pytest.raises(Refused, match="can't be computed"):
+    with pytest.raises(RefusedCombination, match="can't be computed"):
         resolve_inputs(found, batch=1, dims={"S": 5})
 
 
 def test_giant_inputs_are_refused() -> None:
     found = described(tensor("x", "N", "H", "W"))
-    with pytest.raises(Refused, match=r"would take 37\.3 GiB"):
+    with pytest.raises(RefusedCombination, match=r"would take 37\.3 GiB"):
         resolve_inputs(found, batch=1, dims={"H": 100_000, "W": 100_000})
 
 
@@ -207,7 +207,7 @@ def test_which_symbols_are_the_batch(inputs: list[TensorInfo], symbols: tuple[st
 def test_fixed_batch_is_refused_for_others() -> None:
     found = described(tensor("x", 1, 3, "H", "W"))
     assert shapes(found) == [(1, 3, 224, 224)]
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(RefusedCombination) as caught:
         resolve_inputs(found, batch=4, dims={})
     assert caught.value.failure.kind == "unsupported"
     assert "axis 0 of 'x' is fixed to 1" in caught.value.failure.message
@@ -216,21 +216,21 @@ def test_fixed_batch_is_refused_for_others() -> None:
 def test_images_of_a_fixed_larger_batch() -> None:
     found = described(tensor("x", 8, 3, 32, 32))
     assert shapes(found, batch=8) == [(8, 3, 32, 32)]
-    with pytest.raises(Refused, match="--ort-batch-sizes=8"):
+    with pytest.raises(RefusedCombination, match="--ort-batch-sizes=8"):
         resolve_inputs(found, batch=1, dims={})
 
 
 def test_matrix_without_batch_runs_at_batch_1_only() -> None:
     found = described(tensor("x", 512, 512))
     assert shapes(found) == [(512, 512)]
-    with pytest.raises(Refused, match="fixed to 512"):
+    with pytest.raises(RefusedCombination, match="fixed to 512"):
         resolve_inputs(found, batch=2, dims={})
 
 
 def test_no_batch_axis_at_all() -> None:
     found = described(tensor("x", "seq"), tensor("flag"))
     assert shapes(found) == [(128,), ()]
-    with pytest.raises(Refused, match="no batch axis"):
+    with pytest.raises(RefusedCombination, match="no batch axis"):
         resolve_inputs(found, batch=2, dims={})
 
 
@@ -287,7 +287,7 @@ def test_image_model_runs_at_its_default_size(tmp_path: Path) -> None:
 
 def test_unknown_rank_asks_for_real_inputs() -> None:
     info = TensorInfo(name="x", type=FLOAT_TYPE, shape=None)
-    with pytest.raises(Refused, match=r"how many axes input 'x' has.*--ort-inputs"):
+    with pytest.raises(RefusedCombination, match=r"how many axes input 'x' has.*--ort-inputs"):
         resolve_inputs(described(info), batch=1, dims={})
 
 
@@ -313,7 +313,7 @@ def test_positions_past_the_end_of_their_table_are_refused() -> None:
     hint = ValueHint(kind="arange", high=511, why="positions, within Gather(table)")
     found = described(tensor("position_ids", "B", "S", type=INT_TYPE, hint=hint))
     assert shapes(found, dims={"S": 512}) == [(1, 512)]
-    with pytest.raises(Refused, match=r"positions up to 599.*ends at 511"):
+    with pytest.raises(RefusedCombination, match=r"positions up to 599.*ends at 511"):
         resolve_inputs(found, batch=1, dims={"S": 600})
 
 
@@ -504,9 +504,9 @@ def test_fixed_axis_shows_fed_beside_declared(tmp_path: Path) -> None:
 def test_another_batch_or_size_than_asked_is_refused(pair: Model, tmp_path: Path) -> None:
     path = tmp_path / "real.npz"
     np.savez(path, **arrays(3))
-    with pytest.raises(Refused, match="--ort-batch-sizes=3"):
+    with pytest.raises(RefusedCombination, match="--ort-batch-sizes=3"):
         resolve_inputs(pair, batch=1, dims={}, inputs_path=path)
-    with pytest.raises(Refused, match="--ort-dims=S:5"):
+    with pytest.raises(RefusedCombination, match="--ort-dims=S:5"):
         resolve_inputs(pair, batch=3, dims={"S": 6}, inputs_path=path)
 
 

@@ -10,9 +10,10 @@ from onnx import ModelProto
 
 from pytest_ortbench.core.case import Case, Provider, Runtime
 from pytest_ortbench.core.model import Model
-from pytest_ortbench.planning.feeds import Refused, batch_of, resolve_inputs
+from pytest_ortbench.planning.feeds import batch_of, resolve_inputs
 from pytest_ortbench.planning.matrix import Plan, Target, build_plan
 from pytest_ortbench.planning.request import PlanRequest
+from pytest_ortbench.planning.sizes import RefusedCombination
 from tests.models.graphs import INT64, model, node, read, relu, run, value, weight
 
 CURRENT = Target(runtime=Runtime(), providers=(Provider(alias="cpu", name="CPUExecutionProvider"),))
@@ -40,7 +41,7 @@ def _recurrent(tmp_path: Path, *, batch: int) -> Model:
 
 def test_rows_of_a_dense_layer_are_a_batch(tmp_path: Path) -> None:
     found = _dense(tmp_path, rows=32)
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(RefusedCombination) as caught:
         resolve_inputs(found, batch=1, dims={})
     failure = caught.value.failure
     assert failure.kind == "unsupported"
@@ -51,7 +52,7 @@ def test_rows_of_a_dense_layer_are_a_batch(tmp_path: Path) -> None:
 
 
 def test_second_axis_of_a_recurrent_layer_is_a_batch(tmp_path: Path) -> None:
-    with pytest.raises(Refused, match="axis 1 of 'x' is fixed to 8"):
+    with pytest.raises(RefusedCombination, match="axis 1 of 'x' is fixed to 8"):
         resolve_inputs(_recurrent(tmp_path, batch=8), batch=1, dims={})
     (spec,) = resolve_inputs(_recurrent(tmp_path, batch=8), batch=8, dims={})
     assert spec.shape == (16, 8, 3)
@@ -231,6 +232,6 @@ def test_an_empty_only_input_that_is_summed_up_gives_something(tmp_path: Path) -
 @pytest.mark.parametrize("shape", [[0], [0, 5], [2, 0]])
 def test_outputs_that_are_declared_empty_are_not_timed(shape: list[int], tmp_path: Path) -> None:
     proto = model([node("Relu", ["x"], ["y"])], [value("x", shape)], [value("y", shape)])
-    with pytest.raises(Refused, match="every output is empty") as caught:
+    with pytest.raises(RefusedCombination, match="every output is empty") as caught:
         resolve_inputs(read(proto, tmp_path), batch=None, dims={})
     assert caught.value.failure.kind == "unsupported"

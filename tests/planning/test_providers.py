@@ -10,7 +10,7 @@ from pytest_ortbench.core.case import Provider
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.provider_kinds import BY_NAME, KINDS, supplied_by
 from pytest_ortbench.planning.providers import (
-    Offer,
+    RuntimeOffer,
     check_specs,
     expand,
     is_known,
@@ -144,24 +144,24 @@ def test_before_a_runtime_is_asked_only_typing_errors_are_refused() -> None:
 
 
 def test_all_is_what_is_available_without_azure_and_the_cpu_first() -> None:
-    providers, skips = expand(["all"], Offer(available=PLAIN), runtime="current")
+    providers, skips = expand(["all"], RuntimeOffer(available=PLAIN), runtime="current")
     assert [(p.alias, p.named) for p in providers] == [("cpu", False)]
     assert [(s.what, s.runtime) for s in skips] == [("azure", "current")]
     assert "takes no node" in skips[0].reason
-    providers, skips = expand(["all"], Offer(available=GPU))
+    providers, skips = expand(["all"], RuntimeOffer(available=GPU))
     assert [p.alias for p in providers] == ["cpu", "tensorrt", "cuda"]
     assert skips == []
 
 
 def test_azure_by_name_is_a_case() -> None:
-    providers, skips = expand(["azure", "all"], Offer(available=PLAIN))
+    providers, skips = expand(["azure", "all"], RuntimeOffer(available=PLAIN))
     assert [(p.alias, p.named) for p in providers] == [("azure", True), ("cpu", False)]
     assert skips == []
 
 
 def test_a_provider_named_beside_all_stays_named() -> None:
     for specs in (["all", "cuda:1"], ["cuda:1", "all"]):
-        providers, _ = expand(specs, Offer(available=GPU))
+        providers, _ = expand(specs, RuntimeOffer(available=GPU))
         assert {p.label: p.named for p in providers} == {
             "cpu": False,
             "tensorrt": False,
@@ -170,27 +170,27 @@ def test_a_provider_named_beside_all_stays_named() -> None:
 
 
 def test_a_named_provider_that_is_not_there_is_still_a_case() -> None:
-    providers, skips = expand(["openvino"], Offer(available=PLAIN))
+    providers, skips = expand(["openvino"], RuntimeOffer(available=PLAIN))
     assert [(p.alias, p.named) for p in providers] == [("openvino", True)]
     assert skips == []
 
 
 def test_a_repeated_provider_is_one_case() -> None:
-    providers, _ = expand(["cpu", "CPUExecutionProvider", "cpu,all"], Offer(available=PLAIN))
+    providers, _ = expand(["cpu", "CPUExecutionProvider", "cpu,all"], RuntimeOffer(available=PLAIN))
     assert [p.label for p in providers] == ["cpu"]
 
 
 def test_an_unknown_plug_in_keeps_its_own_name() -> None:
     available = (*PLAIN, "AcmeExecutionProvider")
-    providers, _ = expand(["all"], Offer(available=available))
+    providers, _ = expand(["all"], RuntimeOffer(available=available))
     assert [(p.alias, p.name) for p in providers] == [
         ("cpu", "CPUExecutionProvider"),
         ("AcmeExecutionProvider", "AcmeExecutionProvider"),
     ]
-    providers, _ = expand(["AcmeExecutionProvider"], Offer(available=available))
+    providers, _ = expand(["AcmeExecutionProvider"], RuntimeOffer(available=available))
     assert providers[0].named
     with pytest.raises(UsageError, match="'AcmeExecutionProvider' is not a known"):
-        expand(["AcmeExecutionProvider"], Offer(available=PLAIN))
+        expand(["AcmeExecutionProvider"], RuntimeOffer(available=PLAIN))
 
 
 def test_who_supplies_a_provider() -> None:
@@ -243,15 +243,15 @@ QNN = "QNNExecutionProvider"
 OPENVINO = "OpenVINOExecutionProvider"
 
 
-def labels(specs: list[str], offer: Offer) -> list[str]:
+def labels(specs: list[str], offer: RuntimeOffer) -> list[str]:
     return [provider.label for provider in expand(specs, offer, platform="linux")[0]]
 
 
 def test_several_devices_of_one_provider_are_several_cases() -> None:
     available = (OPENVINO, "CPUExecutionProvider")
-    one = Offer(available=available, devices={OPENVINO: ("CPU",)})
+    one = RuntimeOffer(available=available, devices={OPENVINO: ("CPU",)})
     assert labels(["all"], one) == ["cpu", "openvino"]
-    several = Offer(available=available, devices={OPENVINO: ("CPU", "GPU.0", "GPU.1")})
+    several = RuntimeOffer(available=available, devices={OPENVINO: ("CPU", "GPU.0", "GPU.1")})
     assert labels(["all"], several) == ["cpu", "openvino:CPU", "openvino:GPU.0", "openvino:GPU.1"]
     providers, _ = expand(["all"], several)
     assert providers[2].options == {"device_type": "GPU.0"}
@@ -261,12 +261,14 @@ def test_several_devices_of_one_provider_are_several_cases() -> None:
 
 
 def test_qnn_always_names_its_backend() -> None:
-    offer = Offer(available=("CPUExecutionProvider", QNN), devices={QNN: ("htp",)})
+    offer = RuntimeOffer(available=("CPUExecutionProvider", QNN), devices={QNN: ("htp",)})
     assert labels(["all"], offer) == ["cpu", "qnn:htp"]
 
 
 def test_a_plug_in_that_can_not_be_used_is_left_out_with_its_reason() -> None:
-    offer = Offer(available=PLAIN, problems={"WebGpuExecutionProvider": "no device", "Acme": "no"})
+    offer = RuntimeOffer(
+        available=PLAIN, problems={"WebGpuExecutionProvider": "no device", "Acme": "no"}
+    )
     providers, skips = expand(["all"], offer, runtime="r")
     assert [provider.alias for provider in providers] == ["cpu"]
     found = {skip.what: (skip.reason, skip.runtime) for skip in skips}
@@ -277,7 +279,7 @@ def test_a_plug_in_that_can_not_be_used_is_left_out_with_its_reason() -> None:
 
 
 def test_plug_ins_of_the_project_have_alias_and_library() -> None:
-    offer = Offer(
+    offer = RuntimeOffer(
         available=(*PLAIN, "AcmeExecutionProvider"),
         devices={"AcmeExecutionProvider": ("gpu", "npu")},
         libraries={"AcmeExecutionProvider": "/lib/acme.so"},

@@ -14,7 +14,7 @@ from pytest_ortbench.planning.recipes import (
     parse_precisions,
     products_may_saturate,
     recipes,
-    shipped,
+    shipped_recipe,
 )
 
 
@@ -49,12 +49,12 @@ def test_a_recipe_takes_what_it_does_not_set_from_its_base(tmp_path: Path) -> No
     assert found.sqnr_floor_db == 22.0
     assert (found.weight_type, found.activation_type) == (
         "int8",
-        shipped("int8-static").activation_type,
+        shipped_recipe("int8-static").activation_type,
     )
 
 
 def test_ranges_are_those_that_were_seen_unless_asked_otherwise() -> None:
-    recipe = shipped("int8-static")
+    recipe = shipped_recipe("int8-static")
     assert (recipe.calibration, recipe.settings()["calibration"]) == ("minmax", "minmax")
 
 
@@ -177,14 +177,14 @@ def test_static_weights_get_seven_bits_where_products_may_saturate(
     monkeypatch.setattr(platform, "machine", lambda: "x86_64")
     for may in (True, False):
         monkeypatch.setattr(module, "products_may_saturate", lambda may=may: may)
-        recipe = shipped("int8-static")
+        recipe = shipped_recipe("int8-static")
         assert (recipe.weight_type, recipe.activation_type) == ("int8", "uint8")
         assert recipe.reduce_range is may
 
 
 def test_static_activations_are_signed_on_arm(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(platform, "machine", lambda: "aarch64")
-    recipe = shipped("int8-static")
+    recipe = shipped_recipe("int8-static")
     assert (recipe.activation_type, recipe.reduce_range) == ("int8", False)
 
 
@@ -207,8 +207,8 @@ def test_a_graph_is_simplified_by_a_word_alone_or_before_anything_else(tmp_path:
     assert (found["slim"].base, found["slim"].settings()) == ("simplified", {"base": "simplified"})
     assert found["slim8"].settings()["simplify"] == "true"
     assert found["saved"].settings() == {"base": "optimized", "level": "all"}
-    assert "simplify" not in shipped("int8-dynamic").settings()
-    assert shipped("optimized").settings() == {"base": "optimized", "level": "extended"}
+    assert "simplify" not in shipped_recipe("int8-dynamic").settings()
+    assert shipped_recipe("optimized").settings() == {"base": "optimized", "level": "extended"}
 
 
 @pytest.mark.parametrize(

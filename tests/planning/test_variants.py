@@ -14,7 +14,7 @@ from pytest_ortbench.core.model import Model, TensorInfo, ValueHint, Variant
 from pytest_ortbench.core.recipe import BASES, GRAPH_BASES, Recipe
 from pytest_ortbench.planning.families import Family, Member, families, variant_names
 from pytest_ortbench.planning.real_inputs import stored_sets
-from pytest_ortbench.planning.recipes import shipped
+from pytest_ortbench.planning.recipes import shipped_recipe
 from pytest_ortbench.planning.variants import (
     OwnVariant,
     PlannedVariant,
@@ -23,7 +23,7 @@ from pytest_ortbench.planning.variants import (
     variant_of,
 )
 
-RECIPES = {base: shipped(base) for base in BASES}
+RECIPES = {base: shipped_recipe(base) for base in BASES}
 SPEC = InputSpec(name="x", type="tensor(float)", shape=(1, 4), hint=ValueHint(kind="normal"))
 
 

@@ -17,7 +17,7 @@ from pytest_ortbench.core.run import Machine
 from pytest_ortbench.gate.measuring import gate as engine_gate
 from pytest_ortbench.gate.measuring.pair import Pair
 from pytest_ortbench.gate.measuring.paired import Launched, measure_launch
-from pytest_ortbench.gate.numbers.verdict import profile_of
+from pytest_ortbench.gate.numbers.verdict import machine_class
 from pytest_ortbench.plugin.model_files import merged_suites
 from tests.engine.fakes import FakeLauncher
 
@@ -62,8 +62,8 @@ def launches(monkeypatch: pytest.MonkeyPatch) -> Callable[..., FakeLauncher]:
         # Whatever machine the tests run on, the floor decides.
         monkeypatch.setattr(
             engine_gate,
-            "profile_of",
-            lambda _, margin=None: profile_of(KVM, margin),
+            "machine_class",
+            lambda _, margin=None: machine_class(KVM, margin),
         )
         return launcher
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from pytest_ortbench.core.precision import SQNR_FLOOR_DB
-from pytest_ortbench.planning.recipes import shipped
+from pytest_ortbench.planning.recipes import shipped_recipe
 
 pytestmark = pytest.mark.needs("network")
 
@@ -133,7 +133,7 @@ def test_a_row_with_accuracy_or_a_reason(rows: Rows, model: str, precision: str)
 @pytest.mark.parametrize(("model", "precision"), EXPECTED)
 def test_the_recipe_is_that_of_its_name(rows: Rows, model: str, precision: str) -> None:
     recipe = rows[model, precision]["case"]["variant"]["recipe"]
-    asked = {} if precision == "fp32" else shipped(precision).settings()
+    asked = {} if precision == "fp32" else shipped_recipe(precision).settings()
     assert {name: recipe.get(name) for name in asked} == asked
     if precision == "fp32" or EXPECTED[model, precision] is None:
         return

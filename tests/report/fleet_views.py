@@ -7,9 +7,9 @@ from functools import cache
 
 from pytest_ortbench.core.outcome import CaseResult, Energy, EnergyWindow, Flag
 from pytest_ortbench.fleet.numbers.facts import RunFacts, reduce_run
-from pytest_ortbench.fleet.procurement.machines import Machine, Terms
+from pytest_ortbench.fleet.procurement.machines import PricedMachine, Terms
 from pytest_ortbench.fleet.report.procurement import Procurement, procure
-from pytest_ortbench.fleet.report.view import View, build_view
+from pytest_ortbench.fleet.report.view import ComparisonView, build_view
 from tests import results_factory as factory
 from tests.report import sample_runs
 
@@ -21,9 +21,9 @@ TERMS = Terms(
     rate_per_s=900,
     p99_s=0.02,
     machines=(
-        Machine(name="desk", host="desk", price=2400, power_price=0.3, idle_power_w=45),
-        Machine(name="rack", host="rack", price=6200, power_price=0.3, idle_power_w=80),
-        Machine(name="edge", host="edge", price_per_hour=0.09),
+        PricedMachine(name="desk", host="desk", price=2400, power_price=0.3, idle_power_w=45),
+        PricedMachine(name="rack", host="rack", price=6200, power_price=0.3, idle_power_w=80),
+        PricedMachine(name="edge", host="edge", price_per_hour=0.09),
     ),
 )
 
@@ -84,7 +84,7 @@ def machines() -> list[RunFacts]:
 
 
 @cache
-def view() -> View:
+def view() -> ComparisonView:
     """The comparison of the three."""
     return build_view(machines())
 
@@ -96,7 +96,7 @@ def costs() -> Procurement:
 
 
 @cache
-def hostile() -> tuple[View, Procurement]:
+def hostile() -> tuple[ComparisonView, Procurement]:
     """Two runs whose every name is hostile, and a table of machines that knows them."""
     name = sample_runs.HOSTILE
     first = sample_runs.hostile()
@@ -111,7 +111,8 @@ def hostile() -> tuple[View, Procurement]:
         rate_per_s=1,
         p99_s=10,
         machines=tuple(
-            Machine(name=host, host=host, price=3, power_price=None) for host in (name, name + "2")
+            PricedMachine(name=host, host=host, price=3, power_price=None)
+            for host in (name, name + "2")
         ),
     )
     return build_view(runs), procure(runs, terms)

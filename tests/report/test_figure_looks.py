@@ -9,14 +9,14 @@ from matplotlib.lines import Line2D
 from pytest_ortbench.analysis.history import Point, Series
 from pytest_ortbench.core.outcome import Flag
 from pytest_ortbench.fleet.numbers.matrix import Matrix
-from pytest_ortbench.fleet.report.figures import workloads
+from pytest_ortbench.fleet.report.figures import draw_workloads
 from pytest_ortbench.fleet.report.view import build_view
 from pytest_ortbench.report.cells import ALL_COLUMNS
 from pytest_ortbench.report.entries import Entry, entries
 from pytest_ortbench.report.figures import style
 from pytest_ortbench.report.figures.accuracy import accuracy
 from pytest_ortbench.report.figures.batches import batches
-from pytest_ortbench.report.figures.dots import THROUGHPUT, by_case
+from pytest_ortbench.report.figures.dots import THROUGHPUT, draw_by_case
 from pytest_ortbench.report.figures.shortening import between_parts
 from pytest_ortbench.report.figures.timeline import timeline
 from pytest_ortbench.report.figures.titles import headings, titles
@@ -143,7 +143,7 @@ def long_names() -> Matrix:
 
 
 def test_panels_and_rows_of_a_comparison_with_long_names_say_what_they_are() -> None:
-    made = drawn(workloads(long_names()))
+    made = drawn(draw_workloads(long_names()))
     names = [axes.get_title(loc="left") for axes in made.axes]
     assert names == [
         f"…_large_patch_16_resolution_{px}_quantised b8/…/concurrency:4" for px in (224, 384)
@@ -214,7 +214,7 @@ def test_the_front_of_accuracy_lies_over_unranked_and_under_ranked_marks() -> No
 
 
 def test_throughput_of_several_callers_is_not_called_that_of_one() -> None:
-    made = drawn(by_case(two_batches(), THROUGHPUT))
+    made = drawn(draw_by_case(two_batches(), THROUGHPUT))
     heading = made.legends[0].get_title().get_text()
     assert heading == "Throughput by case"
     assert "of all callers of the case together" in made.get_supxlabel()

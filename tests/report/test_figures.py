@@ -25,9 +25,9 @@ from pytest_ortbench.core.run import Run
 from pytest_ortbench.report.entries import Entry, by_model, entries
 from pytest_ortbench.report.figures import DESCRIPTIONS, FIGURES, render, style, write_figures
 from pytest_ortbench.report.figures.batches import batches, lines_of
-from pytest_ortbench.report.figures.choice import choose
+from pytest_ortbench.report.figures.choice import choose_cases
 from pytest_ortbench.report.figures.distribution import distribution, pooled
-from pytest_ortbench.report.figures.dots import ENERGY, LATENCY, MEMORY, THROUGHPUT, by_case
+from pytest_ortbench.report.figures.dots import ENERGY, LATENCY, MEMORY, THROUGHPUT, draw_by_case
 from pytest_ortbench.report.figures.timeline import timeline
 from tests import results_factory as factory
 from tests.report import fleet_views, sample_runs
@@ -48,7 +48,7 @@ def note(figure: Figure) -> str:
 
 
 def test_latency_has_a_panel_a_model_and_a_row_a_measured_case() -> None:
-    figure = drawn(by_case(entries(sample_runs.ten_cases()), LATENCY))
+    figure = drawn(draw_by_case(entries(sample_runs.ten_cases()), LATENCY))
     first, second = figure.axes
     assert first.get_title(loc="left") == "mobilenet_v2"
     assert labels(first) == [
@@ -66,7 +66,7 @@ def test_latency_has_a_panel_a_model_and_a_row_a_measured_case() -> None:
 
 def test_a_row_is_drawn_where_its_numbers_are() -> None:
     shown = entries(sample_runs.one_case())
-    (axes,) = drawn(by_case(shown, LATENCY)).axes
+    (axes,) = drawn(draw_by_case(shown, LATENCY)).axes
     median = shown[0].quantity("latency_p50")
     p99 = shown[0].quantity("latency_p99")
     assert median is not None
@@ -81,7 +81,7 @@ def test_a_row_is_drawn_where_its_numbers_are() -> None:
 
 def test_cases_that_are_not_ranked_are_hollow() -> None:
     shown = entries(sample_runs.ten_cases())
-    axes = drawn(by_case(shown, LATENCY)).axes[0]
+    axes = drawn(draw_by_case(shown, LATENCY)).axes[0]
     marks = {
         round(float(line.get_ydata()[0])): line.get_markerfacecolor()  # type: ignore[index, arg-type]
         for line in axes.lines
@@ -93,8 +93,8 @@ def test_cases_that_are_not_ranked_are_hollow() -> None:
 
 def test_memory_and_throughput_name_their_units() -> None:
     shown = entries(sample_runs.one_case())
-    assert drawn(by_case(shown, MEMORY)).axes[0].get_xlabel() == "rise of resident memory (MB)"
-    throughput = drawn(by_case(shown, THROUGHPUT)).axes[0]
+    assert drawn(draw_by_case(shown, MEMORY)).axes[0].get_xlabel() == "rise of resident memory (MB)"
+    throughput = drawn(draw_by_case(shown, THROUGHPUT)).axes[0]
     assert throughput.get_xlabel() == "throughput (items/s)"
     assert throughput.texts[0].get_text() == "80.1"
 
@@ -102,7 +102,7 @@ def test_memory_and_throughput_name_their_units() -> None:
 def test_the_bar_of_energy_is_the_interval_over_the_trials_and_said_to_be() -> None:
     (measured,) = sample_runs.one_case().cases
     shown = entries(factory.make_run([fleet_views.with_energy(measured, 60.0)]))
-    figure = drawn(by_case(shown, ENERGY))
+    figure = drawn(draw_by_case(shown, ENERGY))
     assert note(figure).endswith("; bar: its 95 % interval over the trials.")
     quantity = shown[0].quantity("energy_per_inference")
     assert quantity is not None
@@ -115,7 +115,7 @@ def test_the_bar_of_energy_is_the_interval_over_the_trials_and_said_to_be() -> N
 
 
 def test_hundreds_of_cases_are_cut_to_the_best_and_counted() -> None:
-    figure = drawn(by_case(entries(sample_runs.three_hundred_cases()), LATENCY))
+    figure = drawn(draw_by_case(entries(sample_runs.three_hundred_cases()), LATENCY))
     assert len(figure.axes) == 3
     assert sum(len(labels(axes)) for axes in figure.axes) == 36
     assert "36 of 282 cases; the table has them all." in note(figure)
@@ -134,7 +134,7 @@ def test_many_models_are_counted() -> None:
         factory.make_result(case=factory.make_case(model=f"net_{index}"), count=40)
         for index in range(9)
     ]
-    figure = drawn(by_case(entries(factory.make_run(results)), LATENCY))
+    figure = drawn(draw_by_case(entries(factory.make_run(results)), LATENCY))
     assert len(figure.axes) == 6
     assert "Not shown: 3 further models with 3 cases; the table has them." in note(figure)
 
@@ -151,7 +151,7 @@ def test_choice_takes_the_best_of_each_batch_in_turn() -> None:
         label = entry.label.removeprefix("native/cpu/")
         return order.get(label, 10 + len(label))
 
-    (panel,) = choose(entries(factory.make_run(results)), key, which="best", rows=4).panels
+    (panel,) = choose_cases(entries(factory.make_run(results)), key, which="best", rows=4).panels
     assert [entry.label.removeprefix("native/cpu/") for entry in panel.shown] == [
         "b1/threads:4",
         "b1/threads:2",
@@ -313,7 +313,7 @@ def assert_legible(figure: Figure) -> None:
 
 
 def test_hostile_names_are_drawn_as_text() -> None:
-    figure = drawn(by_case(entries(sample_runs.hostile()), LATENCY))
+    figure = drawn(draw_by_case(entries(sample_runs.hostile()), LATENCY))
     title = figure.axes[0].get_title(loc="left")
     assert title.startswith("=<script>alert(1)</script>|`[b")
     assert title.endswith(r"\$x\$")
@@ -359,14 +359,14 @@ def test_names_in_other_scripts_are_drawn_or_spelt_without_a_warning(
             figure = drawn(FIGURES[name](shown))
             assert_legible(figure)
             render(figure, "png")
-    titles = [axes.get_title(loc="left") for axes in drawn(by_case(shown, LATENCY)).axes]
+    titles = [axes.get_title(loc="left") for axes in drawn(draw_by_case(shown, LATENCY)).axes]
     assert "нейросеть" in titles
     if fonts == "bundled":
         assert r"\u30e2\u30c7\u30eb" in titles
 
 
 def test_legends_that_fit_stand_on_one_line() -> None:
-    figure = drawn(by_case(entries(sample_runs.ten_cases()), LATENCY))
+    figure = drawn(draw_by_case(entries(sample_runs.ten_cases()), LATENCY))
     (legend,) = figure.legends
     assert legend._ncols == len(legend.get_texts()) == 6
 
@@ -390,7 +390,7 @@ def test_files_are_pictures(tmp_path: Path) -> None:
 
 
 def test_an_unknown_kind_of_file_is_refused(tmp_path: Path) -> None:
-    figure = by_case(entries(sample_runs.one_case()), LATENCY)
+    figure = draw_by_case(entries(sample_runs.one_case()), LATENCY)
     assert figure is not None
     with pytest.raises(UsageError, match="'gif' is no kind of figure"):
         render(figure, "gif")
@@ -404,7 +404,7 @@ def test_nothing_measured_writes_nothing(tmp_path: Path) -> None:
 
 def test_global_settings_of_matplotlib_stay_as_they_are() -> None:
     before = dict(mpl.rcParams)
-    figure = by_case(entries(sample_runs.one_case()), LATENCY)
+    figure = draw_by_case(entries(sample_runs.one_case()), LATENCY)
     assert figure is not None
     render(figure, "svg")
     assert dict(mpl.rcParams) == before

@@ -16,11 +16,11 @@ from pytest_ortbench.fleet.procurement.economics import Figure
 from pytest_ortbench.fleet.report import csv as fleet_csv
 from pytest_ortbench.fleet.report import procurement
 from pytest_ortbench.fleet.report.figures import pictures
-from pytest_ortbench.fleet.report.html import render_html
-from pytest_ortbench.fleet.report.markdown import render_markdown
+from pytest_ortbench.fleet.report.html import render_comparison_html
+from pytest_ortbench.fleet.report.markdown import render_comparison_markdown
 from pytest_ortbench.fleet.report.procurement import with_costs
-from pytest_ortbench.fleet.report.table import render_table
-from pytest_ortbench.fleet.report.view import HOLE, View, build_view
+from pytest_ortbench.fleet.report.table import render_comparison_table
+from pytest_ortbench.fleet.report.view import HOLE, ComparisonView, build_view
 from tests.report import fleet_views
 from tests.report.fleet_views import costs, hostile, view
 from tests.report.page_reader import read_page
@@ -30,7 +30,7 @@ from tests.report.test_markdown import cells_of
 @cache
 def page() -> str:
     shown = with_costs(view(), costs())
-    return render_html(shown, pictures=pictures(view(), costs()))
+    return render_comparison_html(shown, pictures=pictures(view(), costs()))
 
 
 def one_space(text: str) -> str:
@@ -41,12 +41,12 @@ def one_space(text: str) -> str:
 def test_the_answer_is_one_and_the_same_everywhere(priced: bool) -> None:
     shown = with_costs(view(), costs()) if priced else view()
     assert len(shown.answer) > 3
-    terminal = render_table(shown, width=500, color=False).splitlines()
+    terminal = render_comparison_table(shown, width=500, color=False).splitlines()
     assert terminal[-len(shown.answer) :] == list(shown.answer)
-    markdown = render_markdown(shown).splitlines()
+    markdown = render_comparison_markdown(shown).splitlines()
     first = markdown[2 : 2 + len(shown.answer)]
     assert [line.removeprefix("- ") for line in first] == list(shown.answer)
-    text = one_space(read_page(page() if priced else render_html(shown)).text)
+    text = one_space(read_page(page() if priced else render_comparison_html(shown)).text)
     start = text.index("What to ship, and which is best")
     block = text[start : start + 3000]
     position = 0
@@ -65,11 +65,11 @@ def test_what_to_buy_comes_before_what_is_fastest() -> None:
 def test_numbers_are_equal_in_csv_markdown_terminal_and_html() -> None:
     exact = {
         (line["side"], line["model"], line["row"]): line
-        for line in csv.DictReader(io.StringIO(fleet_csv.render_csv(view())))
+        for line in csv.DictReader(io.StringIO(fleet_csv.render_comparison_csv(view())))
         if line["table"] == "cases"
     }
     assert len(exact) == 3 * 8
-    markdown = render_markdown(view())
+    markdown = render_comparison_markdown(view())
     table = markdown[markdown.index("### Case by case") :]
     headings, *body = cells_of(table)
     reader = read_page(page())
@@ -109,17 +109,17 @@ def test_numbers_are_equal_in_csv_markdown_terminal_and_html() -> None:
 def test_a_hole_says_why_and_a_barred_number_keeps_its_reason() -> None:
     assert "4 × crash: the worker died (edge)" in view().holes
     assert any(text.startswith("4 × INACCURATE (desk, rack)") for text in view().holes)
-    text = render_markdown(view())
+    text = render_comparison_markdown(view())
     assert re.search(r"bert \| int8-static/cpu/b1 .*\[INACCURATE\]", text)
-    terminal = render_table(view(), width=200, color=False)
+    terminal = render_comparison_table(view(), width=200, color=False)
     # The baseline's own, too: a bare number there would read as one that may be compared.
     assert re.search(r"int8-static/cpu/b1 +\(1.59 ms\) +\(0.794 ms\)", terminal)
 
 
 def test_the_terminal_keeps_its_width_where_many_sides_do_not_fit() -> None:
-    wide = render_table(view(), width=170, color=False)
+    wide = render_comparison_table(view(), width=170, color=False)
     assert "×0.500 [0.4" in wide
-    narrow = render_table(view(), width=80, color=False)
+    narrow = render_comparison_table(view(), width=80, color=False)
     assert all(len(line) <= 80 for line in narrow.splitlines())
     table = narrow[narrow.index("Case by case") :]
     assert "×0.500" in table[: table.index("Ratios:")]
@@ -128,14 +128,14 @@ def test_the_terminal_keeps_its_width_where_many_sides_do_not_fit() -> None:
     assert re.search(r"×0\.500 \*", table)
 
 
-def lone() -> View:
+def lone() -> ComparisonView:
     """A baseline that lacks what the other sides have."""
     return build_view(fleet_views.machines(), baseline="edge")
 
 
 @pytest.mark.parametrize("width", [80, 100, 400])
 def test_of_a_rate_the_headings_say_what_is_counted(width: int) -> None:
-    text = render_table(
+    text = render_comparison_table(
         build_view(fleet_views.machines(), metric="throughput"), width=width, color=False
     )
     assert "\nBest variant of each machine (items/s)\n" in text
@@ -146,7 +146,7 @@ def test_of_a_rate_the_headings_say_what_is_counted(width: int) -> None:
 
 @pytest.mark.parametrize("width", [80, 100, 400])
 def test_a_number_without_a_baseline_is_shown_at_any_width(width: int) -> None:
-    text = render_table(lone(), width=width, color=False)
+    text = render_comparison_table(lone(), width=width, color=False)
     table = text[text.index("Case by case") : text.index("Of 8 cases")]
     (row,) = re.findall(r"mobilenet_v2 +int8-static/cpu/b1 (.*)", table)
     # The slow one twice as long as the fast one, the baseline a hole.
@@ -156,7 +156,7 @@ def test_a_number_without_a_baseline_is_shown_at_any_width(width: int) -> None:
 
 
 def test_every_cell_of_the_terminal_is_a_number_or_a_hole() -> None:
-    text = render_table(lone(), width=100, color=False)
+    text = render_comparison_table(lone(), width=100, color=False)
     table = text[text.index("Case by case") : text.index("Of 8 cases")]
     for line in table.splitlines()[2:]:
         if line:
@@ -165,7 +165,7 @@ def test_every_cell_of_the_terminal_is_a_number_or_a_hole() -> None:
 
 
 def test_counts_explain_themselves_and_agree() -> None:
-    text = render_table(view(), width=200, color=False)
+    text = render_comparison_table(view(), width=200, color=False)
     assert re.search(r"^desk +6 of 8 ", text, re.MULTILINE)
     assert re.search(r"^edge +4 of 8 ", text, re.MULTILINE)
     counted = (
@@ -173,8 +173,8 @@ def test_counts_explain_themselves_and_agree() -> None:
         "over those."
     )
     assert counted in one_space(text)
-    assert counted in render_markdown(view())
-    assert counted in one_space(read_page(render_html(view())).text)
+    assert counted in render_comparison_markdown(view())
+    assert counted in one_space(read_page(render_comparison_html(view())).text)
 
 
 def test_what_all_sides_are_is_said_once_and_not_in_a_column() -> None:
@@ -184,11 +184,11 @@ def test_what_all_sides_are_is_said_once_and_not_in_a_column() -> None:
     alike = build_view(runs, axis="machine")
     assert alike.abouts == ()
     assert alike.shared
-    page = read_page(render_html(alike)).text
+    page = read_page(render_comparison_html(alike)).text
     assert "what it is" not in page
     assert page.count(alike.shared) == 1
-    assert "what it is" not in render_table(alike, width=200, color=False)
-    assert "what it is" not in render_markdown(alike)
+    assert "what it is" not in render_comparison_table(alike, width=200, color=False)
+    assert "what it is" not in render_comparison_markdown(alike)
 
 
 def test_a_reason_stands_once_in_a_row_and_in_short() -> None:
@@ -196,7 +196,7 @@ def test_a_reason_stands_once_in_a_row_and_in_short() -> None:
         fleet_views.machine(host, factor, day, crashed="int8-static")
         for host, factor, day in (("desk", 1.0, 1), ("rack", 0.5, 2))
     ]
-    html = render_html(build_view(runs))
+    html = render_comparison_html(build_view(runs))
     rows = re.findall(r"<tr data-model=.*?</tr>", html, re.DOTALL)
     holes = [row for row in rows if "int8-static" in row]
     assert len(holes) == 4
@@ -206,22 +206,22 @@ def test_a_reason_stands_once_in_a_row_and_in_short() -> None:
 
 
 def test_rows_beyond_the_limit_are_counted() -> None:
-    text = render_table(view(), width=120, color=False, rows=3)
+    text = render_comparison_table(view(), width=120, color=False, rows=3)
     assert "and 5 more rows" in text
-    assert "and 5 more rows" not in render_table(view(), width=120, color=False, rows=0)
+    assert "and 5 more rows" not in render_comparison_table(view(), width=120, color=False, rows=0)
 
 
 def test_colours_only_where_asked() -> None:
-    assert "\x1b[" in render_table(view(), width=120, color=True)
-    assert "\x1b[" not in render_table(view(), width=120, color=False)
+    assert "\x1b[" in render_comparison_table(view(), width=120, color=True)
+    assert "\x1b[" not in render_comparison_table(view(), width=120, color=False)
 
 
 def test_an_encoding_without_our_signs_gets_stand_ins() -> None:
-    render_table(view(), width=120, color=False, encoding="ascii").encode("ascii")
+    render_comparison_table(view(), width=120, color=False, encoding="ascii").encode("ascii")
 
 
 def test_costs_in_csv_are_those_of_the_tables() -> None:
-    lines = list(csv.DictReader(io.StringIO(procurement.render_csv(costs()))))
+    lines = list(csv.DictReader(io.StringIO(procurement.render_procurement_csv(costs()))))
     assert len(lines) == sum(len(tender.variants) for tender in costs().tenders)
     best = {
         (line["model"], line["workload"], line["machine"]): line
@@ -279,18 +279,21 @@ def test_the_page_is_sealed_and_names_no_address() -> None:
 def test_hostile_names_are_inert_in_every_output() -> None:
     shown, priced = hostile()
     shown = with_costs(shown, priced)
-    html = render_html(shown, pictures=pictures(*hostile()))
+    html = render_comparison_html(shown, pictures=pictures(*hostile()))
     reader = read_page(html)
     tags = [tag for tag, _ in reader.tags]
     assert tags.count("script") == 1
     assert "bold" not in tags
     assert "=<script>alert(1)</script>" in reader.text
-    terminal = render_table(shown, width=200, color=False)
+    terminal = render_comparison_table(shown, width=200, color=False)
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f\u202a-\u202e]", terminal)
-    for line in render_markdown(shown).splitlines():
+    for line in render_comparison_markdown(shown).splitlines():
         assert "<script" not in line
         assert "`" not in line
-    for text in (fleet_csv.render_csv(shown), procurement.render_csv(priced)):
+    for text in (
+        fleet_csv.render_comparison_csv(shown),
+        procurement.render_procurement_csv(priced),
+    ):
         rows = list(csv.reader(io.StringIO(text)))
         assert len({len(row) for row in rows}) == 1
         assert not any(cell.startswith(("=", "+", "@")) for row in rows for cell in row)
@@ -299,7 +302,7 @@ def test_hostile_names_are_inert_in_every_output() -> None:
 def test_tables_of_markdown_have_as_many_cells_in_every_row() -> None:
     shown, priced = hostile()
     widths: list[int] = []
-    for line in render_markdown(with_costs(shown, priced)).splitlines():
+    for line in render_comparison_markdown(with_costs(shown, priced)).splitlines():
         if line.startswith("| "):
             widths.append(len(re.findall(r"(?<!\\)\|", line)))
         elif widths:

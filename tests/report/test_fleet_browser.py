@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ortbench.fleet.report.html import render_html
+from pytest_ortbench.fleet.report.html import render_comparison_html
 from pytest_ortbench.fleet.report.procurement import with_costs
 from tests.report.fleet_views import costs, hostile, view
 from tests.report.test_html_browser import act
@@ -33,7 +33,7 @@ return result;
 
 
 def test_it_sorts_and_filters_without_complaint(tmp_path: Path) -> None:
-    found = act(render_html(with_costs(view(), costs())), ACTIONS, tmp_path)
+    found = act(render_comparison_html(with_costs(view(), costs())), ACTIONS, tmp_path)
     assert found["before"] == 8
     values = [float(value) for value in found["ascending"] if value is not None]
     assert len(values) == 6
@@ -53,5 +53,5 @@ def test_hostile_names_make_no_element(tmp_path: Path) -> None:
         others: document.querySelectorAll("bold, script[src]").length,
       };
     """
-    found = act(render_html(with_costs(*hostile())), script, tmp_path)
+    found = act(render_comparison_html(with_costs(*hostile())), script, tmp_path)
     assert (found["scripts"], found["others"]) == (2, 0)

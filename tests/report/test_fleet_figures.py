@@ -10,16 +10,16 @@ from matplotlib.figure import Figure
 from matplotlib.markers import CARETRIGHT, CARETUP
 
 from pytest_ortbench.fleet.numbers.facts import CaseFacts, RunFacts
-from pytest_ortbench.fleet.procurement.machines import Machine, Terms
+from pytest_ortbench.fleet.procurement.machines import PricedMachine, Terms
 from pytest_ortbench.fleet.report.figures import (
+    comparison_figures,
     course,
-    figures,
-    overall,
+    draw_overall,
+    draw_workloads,
     pictures,
-    workloads,
-    write_figures,
+    write_comparison_figures,
 )
-from pytest_ortbench.fleet.report.procurement import Procurement, procure, render_csv
+from pytest_ortbench.fleet.report.procurement import Procurement, procure, render_procurement_csv
 from pytest_ortbench.fleet.report.procurement_figures import cost, cost_latency
 from pytest_ortbench.fleet.report.view import build_view
 from pytest_ortbench.report.figures import style
@@ -42,7 +42,7 @@ def artists(figure: Figure) -> int:
 
 
 def test_sides_from_best_to_worst_against_the_baseline() -> None:
-    figure = drawn(overall(fleet_views.view().main))
+    figure = drawn(draw_overall(fleet_views.view().main))
     assert ticks(figure) == ["rack", "desk", "edge"]
     assert figure.axes[0].get_xlabel() == "latency p50, ratio to desk"
     assert figure.axes[0].get_xscale() == "log"
@@ -52,7 +52,7 @@ def test_sides_from_best_to_worst_against_the_baseline() -> None:
 def test_in_a_tie_over_all_no_side_is_drawn_as_the_best() -> None:
     ms = {"base": 8.0, "fast": 4.0, "near": 4.05}
     runs = [run(host, case(latency(v * 0.98, v, v * 1.02))) for host, v in ms.items()]
-    figure = drawn(overall(build_view(runs).main))
+    figure = drawn(draw_overall(build_view(runs).main))
     assert ticks(figure) == ["fast", "near", "base"]
     inside = [
         line.get_markerfacecolor() for line in figure.axes[0].lines if line.get_marker() == "o"
@@ -62,7 +62,7 @@ def test_in_a_tie_over_all_no_side_is_drawn_as_the_best() -> None:
 
 
 def test_each_workload_has_a_panel_with_units_and_variants() -> None:
-    figure = drawn(workloads(fleet_views.view().sections[0].matrix))
+    figure = drawn(draw_workloads(fleet_views.view().sections[0].matrix))
     assert [axes.get_title(loc="left") for axes in figure.axes] == [
         "mobilenet_v2 b1",
         "mobilenet_v2 b8",
@@ -87,7 +87,7 @@ def test_each_workload_has_a_panel_with_units_and_variants() -> None:
 )
 def test_a_rate_is_in_what_it_counts(metric: str, axis: str) -> None:
     runs = [run(host, case({metric: (v, v, v)})) for host, v in (("a", 935.0), ("b", 1748.0))]
-    figure = drawn(workloads(build_view(runs, metric=metric).sections[0].matrix))
+    figure = drawn(draw_workloads(build_view(runs, metric=metric).sections[0].matrix))
     assert figure.axes[0].get_xlabel() == axis
     assert figure.axes[0].get_xlim()[1] > 1748
 
@@ -102,7 +102,7 @@ def many(count: int) -> list[RunFacts]:
 
 def test_fifty_machines_stay_legible() -> None:
     view = build_view(many(50))
-    for _, figure in figures(view):
+    for _, figure in comparison_figures(view):
         drawn(figure)
         assert figure.get_figheight() < 36
         assert artists(figure) < 600
@@ -144,7 +144,9 @@ def unbounded() -> Procurement:
         rate = (1 / wide[2], 1 / seconds, 1 / wide[0])
         spans = {"latency_p50": wide, "latency_mean": wide, "throughput": rate}
         runs.append(run(host, case(spans, service_s=[seconds] * 50)))
-    machines = tuple(Machine(name=host, host=host, price_per_hour=0.1) for host in ("desk", "rack"))
+    machines = tuple(
+        PricedMachine(name=host, host=host, price_per_hour=0.1) for host in ("desk", "rack")
+    )
     return procure(runs, Terms(currency="EUR", rate_per_s=10, p99_s=0.011, machines=machines))
 
 
@@ -175,7 +177,9 @@ def test_machines_that_tie_are_drawn_alike_and_none_is_the_cheapest() -> None:
     for host, rate in (("desk", 100.0), ("rack", 103.0)):
         spans = {**latency(9.0, 10.0, 11.0), "throughput": (0.95 * rate, rate, 1.05 * rate)}
         runs.append(run(host, case(spans)))
-    machines = tuple(Machine(name=host, host=host, price_per_hour=0.1) for host in ("desk", "rack"))
+    machines = tuple(
+        PricedMachine(name=host, host=host, price_per_hour=0.1) for host in ("desk", "rack")
+    )
     shown = procure(runs, Terms(currency="EUR", machines=machines))
     assert [offer.mark for offer in shown.tenders[0].offers] == ["best", "tie"]
     figure = drawn(cost(shown))
@@ -193,12 +197,12 @@ def test_machines_that_tie_are_drawn_alike_and_none_is_the_cheapest() -> None:
 
 def test_over_one_case_is_said_in_the_singular() -> None:
     runs = [run(host, case(latency(v, v, v))) for host, v in (("a", 8.0), ("b", 4.0))]
-    note = drawn(overall(build_view(runs).main)).get_supxlabel()
+    note = drawn(draw_overall(build_view(runs).main)).get_supxlabel()
     assert note.startswith("Geometric mean over the one case that all have; bar: 95 % interval;")
 
 
 def test_no_upper_bound_is_inf_in_csv_and_not_known_is_empty() -> None:
-    desk, rack = csv.DictReader(io.StringIO(render_csv(unbounded())))
+    desk, rack = csv.DictReader(io.StringIO(render_procurement_csv(unbounded())))
     assert (desk["machines_needed_high"], desk["cost_high"]) == ("inf", "inf")
     assert float(rack["cost_high"]) == pytest.approx(2629.8)
     assert (desk["power_w"], desk["power_w_high"]) == ("", "")
@@ -211,7 +215,7 @@ def test_hostile_names_are_drawn_not_run() -> None:
 
 
 def test_files(tmp_path) -> None:  # type: ignore[no-untyped-def]
-    written = write_figures(fleet_views.view(), tmp_path / "plots", fleet_views.costs())
+    written = write_comparison_figures(fleet_views.view(), tmp_path / "plots", fleet_views.costs())
     assert [path.name for path in written if path.suffix == ".png"] == [
         "cost.png",
         "cost-latency.png",
@@ -223,4 +227,4 @@ def test_files(tmp_path) -> None:  # type: ignore[no-untyped-def]
 
 def test_nothing_to_draw() -> None:
     view = build_view([run("a", case(model="x")), run("b", case(model="x"))])
-    assert list(figures(view)) == []
+    assert list(comparison_figures(view)) == []

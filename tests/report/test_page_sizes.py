@@ -10,7 +10,7 @@ import pytest
 from pytest_ortbench.core.run import Run
 from pytest_ortbench.fleet.numbers.facts import reduce_run
 from pytest_ortbench.fleet.report.figures import pictures
-from pytest_ortbench.fleet.report.html import render_html as render_comparison
+from pytest_ortbench.fleet.report.html import render_comparison_html as render_comparison
 from pytest_ortbench.fleet.report.view import build_view
 from pytest_ortbench.report.html import render_html
 from pytest_ortbench.store.documents import load

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from pytest_ortbench.analysis.order import proportion_interval
-from pytest_ortbench.analysis.precisions import PrecisionRow, Ratio
+from pytest_ortbench.analysis.precisions import PrecisionRatio, PrecisionRow
 from pytest_ortbench.core.outcome import CaseResult, Flag
 from pytest_ortbench.core.quantity import Quantity
 from pytest_ortbench.core.run import Run
@@ -24,17 +24,17 @@ from tests.results_factory import make_accuracy, make_case, make_failure, make_r
 @pytest.mark.parametrize(
     ("ratio", "says"),
     [
-        (Ratio(value=0.5, low=0.4, high=0.625), "×2.00 faster [×1.60, ×2.50]"),
-        (Ratio(value=1.3, low=1.25, high=1.4), "×1.30 slower [×1.25, ×1.40]"),
-        (Ratio(value=1.0, low=0.8, high=1.25), "unclear [×1.25 slower, ×1.25 faster]"),
-        (Ratio(value=0.5), "×2.00 faster (no interval)"),
-        (Ratio(value=1.04, low=1.03, high=1.05, tie=True), "unclear: ×1.04 slower, a tie"),
-        (Ratio(value=0.99, tie=True), "unclear: ×1.01 faster (no interval)"),
-        (Ratio(value=1.06, low=1.05, high=1.07, same_file=True), "same file"),
+        (PrecisionRatio(value=0.5, low=0.4, high=0.625), "×2.00 faster [×1.60, ×2.50]"),
+        (PrecisionRatio(value=1.3, low=1.25, high=1.4), "×1.30 slower [×1.25, ×1.40]"),
+        (PrecisionRatio(value=1.0, low=0.8, high=1.25), "unclear [×1.25 slower, ×1.25 faster]"),
+        (PrecisionRatio(value=0.5), "×2.00 faster (no interval)"),
+        (PrecisionRatio(value=1.04, low=1.03, high=1.05, tie=True), "unclear: ×1.04 slower, a tie"),
+        (PrecisionRatio(value=0.99, tie=True), "unclear: ×1.01 faster (no interval)"),
+        (PrecisionRatio(value=1.06, low=1.05, high=1.07, same_file=True), "same file"),
         (None, ""),
     ],
 )
-def test_faster_and_slower_are_equally_plain(ratio: Ratio | None, says: str) -> None:
+def test_faster_and_slower_are_equally_plain(ratio: PrecisionRatio | None, says: str) -> None:
     assert latency_words(ratio) == says
 
 
@@ -43,8 +43,8 @@ def test_faster_and_slower_are_equally_plain(ratio: Ratio | None, says: str) -> 
     [(0.25, "×4.00 smaller"), (1.5, "×1.50 larger"), (1.002, "same"), (0.0, "")],
 )
 def test_amounts(value: float, says: str) -> None:
-    assert plain_words(Ratio(value=value), "smaller", "larger") == says
-    same = Ratio(value=value, same_file=True)
+    assert plain_words(PrecisionRatio(value=value), "smaller", "larger") == says
+    same = PrecisionRatio(value=value, same_file=True)
     assert plain_words(same, "smaller", "larger") == ("same" if value else "")
 
 

@@ -12,7 +12,7 @@ from pytest_ortbench.analysis.rows import rows
 from pytest_ortbench.core.errors import OrtbenchError
 from pytest_ortbench.core.metrics import METRICS
 from pytest_ortbench.report.escape import one_line
-from pytest_ortbench.report.prometheus import metric_name, render_prometheus
+from pytest_ortbench.report.prometheus import prometheus_name, render_prometheus
 from tests.report import sample_runs
 
 
@@ -33,7 +33,7 @@ def test_values_are_those_of_the_rows() -> None:
     for row in rows(run):
         for metric in METRICS.values():
             cell = row[metric.column]
-            assert found.get(metric_name(metric), {}).get((str(row["case_id"]),)) == cell
+            assert found.get(prometheus_name(metric), {}).get((str(row["case_id"]),)) == cell
 
 
 def test_failures_and_flags_have_lines_of_their_own() -> None:
@@ -46,12 +46,12 @@ def test_failures_and_flags_have_lines_of_their_own() -> None:
 
 
 def test_names_follow_the_conventions() -> None:
-    names = [metric_name(metric) for metric in METRICS.values()]
+    names = [prometheus_name(metric) for metric in METRICS.values()]
     assert len(set(names)) == len(names)
     assert all(re.fullmatch(r"ortbench_[a-z0-9_]+", name) for name in names)
-    assert metric_name(METRICS["latency_p50"]) == "ortbench_latency_p50_seconds"
-    assert metric_name(METRICS["peak_rss"]) == "ortbench_peak_rss_bytes"
-    assert metric_name(METRICS["throughput"]) == "ortbench_throughput_per_second"
+    assert prometheus_name(METRICS["latency_p50"]) == "ortbench_latency_p50_seconds"
+    assert prometheus_name(METRICS["peak_rss"]) == "ortbench_peak_rss_bytes"
+    assert prometheus_name(METRICS["throughput"]) == "ortbench_throughput_per_second"
 
 
 def test_hostile_names_are_label_values() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_ortbench.fleet.numbers.facts import reduce_run
-from pytest_ortbench.fleet.report.html import render_html as render_comparison
+from pytest_ortbench.fleet.report.html import render_comparison_html as render_comparison
 from pytest_ortbench.fleet.report.view import build_view
 from pytest_ortbench.report.html import render_html
 from tests.fleet.numbers.runs import case, latency, run

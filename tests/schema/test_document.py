@@ -25,7 +25,7 @@ from pytest_ortbench.schema.document import (
     encode_run,
     json_schema,
 )
-from pytest_ortbench.schema.json_schema import describe, document_types
+from pytest_ortbench.schema.json_schema import describe_type, document_types
 from pytest_ortbench.schema.meaning import NonsenseError, faults_of
 from pytest_ortbench.schema.migrations import Migrations
 from tests.results_factory import make_block
@@ -161,7 +161,7 @@ def test_the_schema_is_itself_valid_and_describes_every_field():
 @pytest.mark.parametrize("kind", document_types(), ids=lambda kind: kind.__name__)
 def test_docstrings_name_only_fields_that_exist(kind):
     known = {field.name for field in dataclasses.fields(kind)}
-    described = describe(kind)
+    described = describe_type(kind)
     assert set(described.fields) <= known
     assert described.summary
 

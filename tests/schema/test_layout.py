@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ortbench.schema.layout import find_nonfinite, lay_out, one_line, to_utf8
+from pytest_ortbench.schema.layout import find_nonfinite, lay_out, one_line_json, to_utf8
 
 PLAIN = st.recursive(
     st.none()
@@ -25,8 +25,8 @@ PLAIN = st.recursive(
 @given(PLAIN)
 def test_the_text_means_the_value(value):
     assert json.loads(lay_out(value)) == value
-    assert json.loads(one_line(value)) == value
-    assert "\n" not in one_line(value)
+    assert json.loads(one_line_json(value)) == value
+    assert "\n" not in one_line_json(value)
 
 
 def test_arrays_of_plain_values_take_one_line_and_nesting_is_indented():
@@ -58,7 +58,7 @@ def test_nonfinite_numbers_are_never_written():
 
 def test_half_characters_are_written_out():
     value = {"p\udce9": ['a\udcff"\\', 1, None]}
-    assert json.loads(to_utf8(one_line(value))) == {"p\\udce9": ['a\\udcff"\\', 1, None]}
+    assert json.loads(to_utf8(one_line_json(value))) == {"p\\udce9": ['a\\udcff"\\', 1, None]}
 
 
 @given(st.text(st.characters(exclude_categories=())))

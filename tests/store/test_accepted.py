@@ -7,18 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ortbench.core.acceptance import Entry
+from pytest_ortbench.core.acceptance import AcceptedEntry
 from pytest_ortbench.core.errors import OrtbenchError, UsageError
 from pytest_ortbench.store.accepted import accept, parse_day, parse_share, read_accepted
 
-ONE = Entry(
+ONE = AcceptedEntry(
     case="net/native/cpu/b1",
     metric="model_size",
     reason='more "classes", größer',
     until=date(2027, 1, 31),
     worse_by=0.22,
 )
-TWO = Entry(case="old*", metric="removed", reason="replaced\\gone", model="0123456789abcdef")
+TWO = AcceptedEntry(
+    case="old*", metric="removed", reason="replaced\\gone", model="0123456789abcdef"
+)
 
 
 @pytest.fixture
@@ -26,7 +28,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "ortbench-accepted.toml"
 
 
-def plain(path: Path) -> list[Entry]:
+def plain(path: Path) -> list[AcceptedEntry]:
     from dataclasses import replace
 
     return [replace(entry, line=0) for entry in read_accepted(path)]
@@ -61,13 +63,13 @@ reason = "three"
 # The end.
 """
     )
-    again = Entry(case="b", metric="latency", reason="two again", worse_by=0.1)
+    again = AcceptedEntry(case="b", metric="latency", reason="two again", worse_by=0.1)
     (replaced,) = accept(path, [again])
     assert replaced.reason == "two"
     assert plain(path) == [
-        Entry(case="a", reason="one"),
+        AcceptedEntry(case="a", reason="one"),
         again,
-        Entry(case="b", reason="three"),
+        AcceptedEntry(case="b", reason="three"),
     ]
     assert path.read_text() == (
         """\
@@ -96,7 +98,7 @@ reason = "three"
 def test_line_ends_of_windows_and_a_byte_order_mark_are_read_and_line_ends_kept(path: Path):
     path.write_bytes(b'\xef\xbb\xbf[[accepted]]\r\ncase = "a"\r\nreason = "one"\r\n')
     accept(path, [TWO])
-    assert plain(path) == [Entry(case="a", reason="one"), TWO]
+    assert plain(path) == [AcceptedEntry(case="a", reason="one"), TWO]
     data = path.read_bytes()
     assert data.count(b"\n") == data.count(b"\r\n") > 6
 
@@ -104,7 +106,7 @@ def test_line_ends_of_windows_and_a_byte_order_mark_are_read_and_line_ends_kept(
 def test_a_file_without_a_last_line_end_and_an_empty_one_are_written_to(path: Path):
     path.write_text('[[accepted]]\ncase = "a"\nreason = "one"')
     accept(path, [TWO])
-    assert plain(path) == [Entry(case="a", reason="one"), TWO]
+    assert plain(path) == [AcceptedEntry(case="a", reason="one"), TWO]
     path.write_text("")
     assert read_accepted(path) == ()
     accept(path, [ONE])
@@ -112,7 +114,9 @@ def test_a_file_without_a_last_line_end_and_an_empty_one_are_written_to(path: Pa
 
 
 def test_every_whole_percent_reads_back(path: Path):
-    entries = [Entry(case=f"c{number}", reason="r", worse_by=number / 100) for number in range(500)]
+    entries = [
+        AcceptedEntry(case=f"c{number}", reason="r", worse_by=number / 100) for number in range(500)
+    ]
     accept(path, entries[:100])
     assert plain(path) == entries[:100]
     for entry in entries[100::37]:
@@ -122,9 +126,9 @@ def test_every_whole_percent_reads_back(path: Path):
 
 @pytest.mark.parametrize("reason", ["[[accepted]]", 'a """ b', "''' #", "tab\there", "ü…\u2028x"])
 def test_any_reason_reads_back(path: Path, reason: str):
-    accept(path, [Entry(case="a", reason=reason), TWO])
-    accept(path, [Entry(case="a", reason=reason, metric="latency")])
-    accept(path, [Entry(case="a", reason=f"{reason}!")])
+    accept(path, [AcceptedEntry(case="a", reason=reason), TWO])
+    accept(path, [AcceptedEntry(case="a", reason=reason, metric="latency")])
+    accept(path, [AcceptedEntry(case="a", reason=f"{reason}!")])
     assert [entry.reason for entry in plain(path)] == [f"{reason}!", TWO.reason, reason]
 
 
@@ -133,14 +137,17 @@ def test_a_text_over_several_lines_is_replaced_whole(path: Path):
         '[[accepted]]\ncase = "a"\nreason = """\nfirst\n[[accepted]]\nlast"""\n\n'
         '[[accepted]]\ncase = "b"\nreason = "two"\n'
     )
-    accept(path, [Entry(case="a", reason="new")])
-    assert plain(path) == [Entry(case="a", reason="new"), Entry(case="b", reason="two")]
+    accept(path, [AcceptedEntry(case="a", reason="new")])
+    assert plain(path) == [
+        AcceptedEntry(case="a", reason="new"),
+        AcceptedEntry(case="b", reason="two"),
+    ]
 
 
 def test_entries_in_one_line_are_not_changed(path: Path):
     path.write_text('accepted = [{case = "a", reason = "one"}]\n')
     before = path.read_text()
-    assert plain(path) == [Entry(case="a", reason="one")]
+    assert plain(path) == [AcceptedEntry(case="a", reason="one")]
     with pytest.raises(OrtbenchError):
         accept(path, [TWO])
     assert path.read_text() == before

@@ -18,7 +18,7 @@ from pytest_ortbench.core.outcome import Accuracy, OutputAccuracy, OutputCheck
 from pytest_ortbench.core.precision import SQNR_FLOOR_DB
 from pytest_ortbench.worker import accuracy
 from pytest_ortbench.worker.accuracy import compare, repeatability, write_reference
-from pytest_ortbench.worker.agreement import difference, kind_of, summarise
+from pytest_ortbench.worker.agreement import difference, kind_of, worst_figures
 from pytest_ortbench.worker.outputs import Leaf, check
 from pytest_ortbench.worker.sample_file import Sample, SampleWriter, open_samples
 from tests.worker import graphs
@@ -272,8 +272,8 @@ class TestSamples:
     def test_reference_that_is_never_finite_is_compared_where_it_is(self) -> None:
         right = Leaf(label="logits", values=np.array([[1.0, -np.inf, 3.0]], np.float32))
         wrong = Leaf(label="logits", values=np.array([[1.0, -np.inf, 3.5]], np.float32))
-        same = summarise("logits", "class", [difference("class", right, right)])
-        other = summarise("logits", "class", [difference("class", right, wrong)])
+        same = worst_figures("logits", "class", [difference("class", right, right)])
+        other = worst_figures("logits", "class", [difference("class", right, wrong)])
         assert (same.finite, same.max_abs, same.exact) == (True, 0.0, True)
         assert (other.finite, other.max_abs, other.agree) == (True, 0.5, 1)
 
@@ -409,7 +409,7 @@ class TestKinds:
     def test_integers_are_compared_by_value(self) -> None:
         right = Leaf(label="y", values=np.array([1, 2, 3, 4]))
         wrong = Leaf(label="y", values=np.array([1, 2, 3, 9], np.int32))
-        found = summarise("y", "integer", [difference("integer", right, wrong)])
+        found = worst_figures("y", "integer", [difference("integer", right, wrong)])
         assert (found.agree, found.rows, found.max_abs, found.exact) == (3, 4, 5.0, False)
 
     def test_float_where_integers_were_expected(self) -> None:
@@ -429,7 +429,7 @@ class TestFigures:
     def test_known_values(self) -> None:
         right = Leaf(label="y", values=np.array([3.0, 4.0]))
         found = Leaf(label="y", values=np.array([3.0, 4.5]))
-        result = summarise("y", "float", [difference("float", right, found)])
+        result = worst_figures("y", "float", [difference("float", right, found)])
         assert result.max_abs == 0.5
         assert result.max_rel == 0.125
         # 20·log10(5 ÷ 0.5)
@@ -442,7 +442,7 @@ class TestFigures:
             difference("float", right, Leaf(label="y", values=right.values * factor))
             for factor in (1.0, 1.1, 1.01)
         ]
-        assert summarise("y", "float", samples).sqnr_db == pytest.approx(20.0)
+        assert worst_figures("y", "float", samples).sqnr_db == pytest.approx(20.0)
 
     def test_a_sample_of_zeros_is_judged_by_the_others(self) -> None:
         ones, zeros = np.ones(4), np.zeros(4)
@@ -450,15 +450,15 @@ class TestFigures:
             difference("float", Leaf(label="y", values=right), Leaf(label="y", values=found))
             for right, found in ((ones, ones), (zeros, zeros + 0.01))
         ]
-        assert summarise("y", "float", samples).sqnr_db == pytest.approx(40.0)
-        alone = summarise("y", "float", samples[1:])
+        assert worst_figures("y", "float", samples).sqnr_db == pytest.approx(40.0)
+        alone = worst_figures("y", "float", samples[1:])
         assert (alone.sqnr_db, alone.cosine, alone.max_abs) == (0.0, None, 0.01)
 
     @pytest.mark.parametrize("scale", [1e200, 1e-200])
     def test_squares_of_doubles_neither_overflow_nor_vanish(self, scale: float) -> None:
         right = Leaf(label="y", values=np.array([3.0, 4.0]) * scale)
         found = Leaf(label="y", values=np.array([3.0, 4.5]) * scale)
-        result = summarise("y", "float", [difference("float", right, found)])
+        result = worst_figures("y", "float", [difference("float", right, found)])
         assert result.sqnr_db == pytest.approx(20.0)
         assert result.max_abs == pytest.approx(0.5 * scale)
         assert result.cosine == pytest.approx(27 / (5 * math.hypot(3, 4.5)))
@@ -466,13 +466,13 @@ class TestFigures:
     def test_noise_beyond_the_range_of_doubles(self) -> None:
         right = Leaf(label="y", values=np.array([3.0, 4.0]))
         found = Leaf(label="y", values=np.array([3.0, 1e300]))
-        result = summarise("y", "float", [difference("float", right, found)])
+        result = worst_figures("y", "float", [difference("float", right, found)])
         assert (result.sqnr_db, result.max_abs, result.finite) == (-200.0, 1e300, True)
 
     def test_complex_values(self) -> None:
         right = Leaf(label="y", values=np.array([3 + 4j]))
         found = Leaf(label="y", values=np.array([3 + 4.5j]))
-        assert summarise("y", "float", [difference("float", right, found)]).max_abs == 0.5
+        assert worst_figures("y", "float", [difference("float", right, found)]).max_abs == 0.5
 
     @settings(max_examples=60)
     @given(
@@ -487,7 +487,7 @@ class TestFigures:
             expected = np.array([right]).astype(width)
             got = np.array([found[: len(right)]]).astype(width)
         kind = kind_of(Leaf(label="y", values=expected))
-        result = summarise(
+        result = worst_figures(
             "y",
             kind,
             [difference(kind, Leaf(label="y", values=expected), Leaf(label="y", values=got))],
@@ -503,7 +503,7 @@ class TestFigures:
     @given(values=st.lists(st.floats(width=32, allow_nan=False), min_size=1, max_size=20))
     def test_an_output_agrees_with_itself(self, values: list[float]) -> None:
         leaf = Leaf(label="y", values=np.array([values], np.float32))
-        result = summarise("y", kind_of(leaf), [difference(kind_of(leaf), leaf, leaf)])
+        result = worst_figures("y", kind_of(leaf), [difference(kind_of(leaf), leaf, leaf)])
         assert result.exact
         assert result.finite
         assert result.sqnr_db is None

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from pytest_ortbench.analysis.inaccuracy import evidence_of
 from pytest_ortbench.core.outcome import Accuracy, OutputAccuracy
-from pytest_ortbench.worker.agreement import difference, kind_of, summarise
+from pytest_ortbench.worker.agreement import difference, kind_of, worst_figures
 from pytest_ortbench.worker.outputs import Leaf
 from tests.results_factory import make_result
 
@@ -25,7 +25,7 @@ def _summary(*pairs: tuple[NDArray[Any], NDArray[Any] | None]) -> OutputAccuracy
     found = [
         difference(kind, _leaf(right), None if got is None else _leaf(got)) for right, got in pairs
     ]
-    return summarise("boxes", kind, found)
+    return worst_figures("boxes", kind, found)
 
 
 def _reasons(output: OutputAccuracy) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 from pytest_ortbench.worker.contention import (
     Contention,
     ContentionMeter,
-    difference,
+    counter_growth,
     most_growth,
 )
 
@@ -41,9 +41,9 @@ def test_what_is_not_there_is_unknown(tmp_path: Path) -> None:
 
 
 def test_differences() -> None:
-    assert difference(3, 5) == 2
-    assert difference(None, 5) is None
-    assert difference(3, None) is None
+    assert counter_growth(3, 5) == 2
+    assert counter_growth(None, 5) is None
+    assert counter_growth(3, None) is None
 
 
 def test_throttling_is_what_one_level_grew_by_whatever_others_counted_before(

@@ -15,7 +15,7 @@ from pytest_ortbench.worker.node_work import (
     total,
     work_of_nodes,
 )
-from pytest_ortbench.worker.operator_profile import profiled_runs, summarise
+from pytest_ortbench.worker.operator_profile import operator_totals, profiled_runs
 from pytest_ortbench.worker.profile_events import NodeEvent, Tensor, read_events
 
 from .graphs import serialised, value, weights
@@ -109,7 +109,7 @@ def profile_of(model: bytes, folder: Path, feeds: dict[str, object]):
     session = cpu_session(model, profile_prefix=str(folder / "p"))
     profile = profiled_runs(session, lambda: session.run(None, feeds), runs=3)
     work = work_of_nodes(counted)
-    return summarise(profile, plain_ns=[], provider=CPU, threads=1, cpus=1, work=work)
+    return operator_totals(profile, plain_ns=[], provider=CPU, threads=1, cpus=1, work=work)
 
 
 def test_packed_weights_are_counted_in_a_real_run(tmp_path: Path) -> None:

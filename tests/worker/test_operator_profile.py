@@ -16,12 +16,12 @@ from pytest_ortbench.worker import operator_profile
 from pytest_ortbench.worker.node_work import work_of_nodes
 from pytest_ortbench.worker.operator_profile import (
     PlainRuns,
-    kind_of,
+    kind_of_operator,
+    operator_totals,
     plain_runs,
     profile_operators,
     profiled_runs,
     runs_for,
-    summarise,
 )
 from pytest_ortbench.worker.profile_events import Profile, read_events
 from tests.results_factory import make_case
@@ -62,7 +62,7 @@ def test_operators_and_the_time_between_add_up_to_the_run(tmp_path: Path) -> Non
     plain = {"MatMul_1": 100, "MatMul_2": 60, "Cast_1": 10, "Transpose_1": 20, "run": 200}
     late = {name: 3 * us for name, us in plain.items()}
     profile = read_events(write(tmp_path / "p.json", [first, plain, late, plain, late]))
-    found = summarise(profile, plain_ns=[170_000] * 3, provider=CPU, threads=2, cpus=2)
+    found = operator_totals(profile, plain_ns=[170_000] * 3, provider=CPU, threads=2, cpus=2)
     assert found.runs == 2
     assert (found.run_ns, found.plain_ns) == (200_000, 170_000)
     assert [(each.op, each.time_ns, each.nodes, each.kind) for each in found.operators] == [
@@ -82,21 +82,23 @@ def test_runs_that_somebody_stopped_do_not_count(tmp_path: Path) -> None:
     durations = [900, 200, 210, 230, 400, 500]
     runs = [{"MatMul_1": us - 50, "run": us} for us in durations]
     profile = read_events(write(tmp_path / "p.json", runs))
-    found = summarise(profile, plain_ns=[], provider=CPU, threads=1, cpus=1)
+    found = operator_totals(profile, plain_ns=[], provider=CPU, threads=1, cpus=1)
     assert (found.runs, found.run_ns) == (2, 205_000)
     assert found.operators[0].time_ns == 155_000
 
 
 def test_one_run_is_better_than_none(tmp_path: Path) -> None:
     profile = read_events(write(tmp_path / "p.json", [{"Add_1": 7, "run": 10}]))
-    found = summarise(profile, plain_ns=[], provider="CUDAExecutionProvider", threads=1, cpus=1)
+    found = operator_totals(
+        profile, plain_ns=[], provider="CUDAExecutionProvider", threads=1, cpus=1
+    )
     assert (found.runs, found.run_ns, found.plain_ns, found.between_ns) == (1, 10_000, 0, 3_000)
     assert found.asynchronous
 
 
 def test_a_compiled_subgraph_is_no_operator() -> None:
     path = Path(__file__).parent / "profiles" / "openvino-1.24.1-labels.json"
-    found = summarise(
+    found = operator_totals(
         read_events(path), plain_ns=[], provider="OpenVINOExecutionProvider", threads=1, cpus=1
     )
     kinds = {each.provider: each.kind for each in found.operators}
@@ -107,7 +109,7 @@ def test_a_compiled_subgraph_is_no_operator() -> None:
 def test_bodies_stand_for_their_loop() -> None:
     path = Path(__file__).parent / "profiles" / "cpu-1.32.0-loop.json"
     profile = read_events(path)
-    found = summarise(profile, plain_ns=[], provider=CPU, threads=1, cpus=1)
+    found = operator_totals(profile, plain_ns=[], provider=CPU, threads=1, cpus=1)
     loops = [each for each in found.operators if each.op == "Loop"]
     assert loops
     assert all(each.time_ns == 0 for each in loops)
@@ -122,7 +124,7 @@ def test_copies_to_and_from_a_device_are_told_apart() -> None:
     path = Path(__file__).parent / "profiles" / "made-by-hand-cuda-copies.json"
     events = read_events(path)
     work = work_of_nodes(event for event in events.events if event.run == 0)
-    found = summarise(
+    found = operator_totals(
         events,
         plain_ns=[],
         provider="CUDAExecutionProvider",
@@ -154,7 +156,7 @@ def test_copies_to_and_from_a_device_are_told_apart() -> None:
     [("MemcpyToHost", "copy"), ("Cast", "cast"), ("Concat", "move"), ("Conv", "compute")],
 )
 def test_kinds(op: str, kind: str) -> None:
-    assert kind_of(op) == kind
+    assert kind_of_operator(op) == kind
 
 
 @pytest.mark.parametrize(
@@ -186,7 +188,7 @@ def test_a_real_run_has_the_top_three_of_the_raw_profile(tmp_path: Path) -> None
     }
     kept = tmp_path / "kept" / "trace.json"
     profile = profiled_runs(session, lambda: session.run(None, feeds), runs=4, keep=kept)
-    found = summarise(profile, plain_ns=[], provider=CPU, threads=1, cpus=1)
+    found = operator_totals(profile, plain_ns=[], provider=CPU, threads=1, cpus=1)
     assert found.share(sum(each.time_ns for each in found.operators) + found.between_ns) == 1.0
     raw: dict[int, dict[str, int]] = defaultdict(lambda: defaultdict(int))
     whole: dict[int, int] = {}

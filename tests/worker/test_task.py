@@ -13,7 +13,7 @@ from onnx import TensorProto, helper
 
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.task import Dataset
-from pytest_ortbench.worker.task import Scores, compare, score, write_scores
+from pytest_ortbench.worker.task import Scores, hold_against_reference, score, write_scores
 from tests.damaged_archives import DAMAGES, damaged
 
 from .graphs import serialised, value
@@ -148,7 +148,9 @@ def test_nan_and_infinity_on_labelled_samples_are_counted(npz: Save, script: Sav
             {},
         )
     )
-    compared = compare(score(roots, npz(x=-X, labels=LABELS), 4), npz(x=-X, labels=LABELS), None)
+    compared = hold_against_reference(
+        score(roots, npz(x=-X, labels=LABELS), 4), npz(x=-X, labels=LABELS), None
+    )
     assert (compared.nonfinite, compared.nonfinite_inputs) == (9, 0)
     own_metric = script("return [({'x': X}, Y)], lambda outputs, labels: 1.0")
     assert score(identity(), own_metric, 4).nonfinite == 0
@@ -197,11 +199,11 @@ def test_paired_with_the_reference_by_hand(npz: Save, tmp_path: Path) -> None:
         metric="", values=(1.0, 0.0, 1.0, 1.0), digests=found.digests, label="the fp32 model"
     )
     write_scores(tmp_path / "scores.npz", before)
-    task = compare(found, dataset, tmp_path / "scores.npz")
+    task = hold_against_reference(found, dataset, tmp_path / "scores.npz")
     assert (task.samples, task.score_sum, task.reference_sum) == (4, 3.0, 3.0)
     assert (task.better, task.worse, task.difference_squares) == (1, 1, 2.0)
     assert (task.largest, task.reference, task.dataset) == (1.0, "the fp32 model", "data.npz")
-    alone = compare(found, dataset, None)
+    alone = hold_against_reference(found, dataset, None)
     assert (alone.score_sum, alone.reference_sum) == (3.0, None)
 
 
@@ -213,7 +215,7 @@ def test_data_that_differs_from_call_to_call_is_refused(script: Save, tmp_path: 
     dataset = script(body)
     write_scores(tmp_path / "scores.npz", score(identity(), dataset, 4))
     with pytest.raises(WorkerError, match="gave other data to the case than to its reference"):
-        compare(score(identity(), dataset, 4), dataset, tmp_path / "scores.npz")
+        hold_against_reference(score(identity(), dataset, 4), dataset, tmp_path / "scores.npz")
 
 
 def test_a_reference_that_gets_nothing_right_judges_nothing(npz: Save, tmp_path: Path) -> None:
@@ -222,7 +224,7 @@ def test_a_reference_that_gets_nothing_right_judges_nothing(npz: Save, tmp_path:
     assert found.values == (0.0, 0.0, 0.0, 0.0)
     write_scores(tmp_path / "scores.npz", replace(found, label="the fp32 model"))
     with pytest.raises(WorkerError) as error:
-        compare(found, shifted, tmp_path / "scores.npz")
+        hold_against_reference(found, shifted, tmp_path / "scores.npz")
     assert error.value.failure.message == (
         "the reference (the fp32 model) scores 0 on every one of the 4 samples of data.npz "
         "(top-1 of 'logits'), so nothing can be held against it"
@@ -230,7 +232,7 @@ def test_a_reference_that_gets_nothing_right_judges_nothing(npz: Save, tmp_path:
     assert "Labels may be shifted (classes count from 0)" in error.value.failure.hint
     # A negated error: the reference is perfect, and the case is not.
     worse = replace(found, values=(0.0, -0.5, 0.0, 0.0))
-    assert compare(worse, shifted, tmp_path / "scores.npz").score_sum == -0.5
+    assert hold_against_reference(worse, shifted, tmp_path / "scores.npz").score_sum == -0.5
 
 
 # -- bad data ------------------------------------------------------------------------------------

@@ -212,9 +212,11 @@ def _case_facts(result: CaseResult, *, percentiles: bool, service: bool) -> Case
         digest=case.model.digest,
         quantities=summary.quantities,
         reason=_why_not(summary),
-        energy_reason="ENERGY-DISAGREE" if "ENERGY-DISAGREE" in flags_of(summary, "notes") else "",
-        blurred_by=flags_of(summary, "blurs"),
-        one_worker="ONE-WORKER" in flags_of(summary, "notes"),
+        energy_reason="ENERGY-DISAGREE"
+        if "ENERGY-DISAGREE" in flag_names(summary, "notes")
+        else "",
+        blurred_by=flag_names(summary, "blurs"),
+        one_worker="ONE-WORKER" in flag_names(summary, "notes"),
         service_s=_service(result) if service else (),
         idle_w=sum(known) / len(known) if known else None,
         served=_served(result),
@@ -242,10 +244,10 @@ def _why_not(summary: Summary) -> str:
     """Why a case can't be ranked; empty if it can."""
     if summary.status != "measured":
         return summary.missing.get("latency_p50", summary.status)
-    return " ".join(flags_of(summary, "bars")) or barring_words(summary.judgements)
+    return " ".join(flag_names(summary, "bars")) or barring_words(summary.judgements)
 
 
-def flags_of(summary: Summary, severity: str) -> tuple[str, ...]:
+def flag_names(summary: Summary, severity: str) -> tuple[str, ...]:
     """Return the names of a summary's flags of one severity."""
     return tuple(
         flag.name

@@ -158,7 +158,7 @@ def _cell(one: Placed, metric: str, *, variant: str = "") -> Cell:
     )
 
 
-def variant_of(case: CaseFacts) -> str:
+def variant_label(case: CaseFacts) -> str:
     """Name how a case does its work: ``fp16/cuda``, with settings beyond the workload."""
     said = {part.partition(":")[0] for part in workload_parts(case)}
     knobs = [f"{name}:{value}" for name, value in case.knobs if name not in said and name != "io"]
@@ -172,7 +172,7 @@ def _best_of(found: Sequence[Placed], metric: str) -> Cell:
         _cell(
             one,
             metric,
-            variant=variant_of(one.case) + (f"+{one.case.runtime}" if runtimes else ""),
+            variant=variant_label(one.case) + (f"+{one.case.runtime}" if runtimes else ""),
         )
         for one in found
     ]

@@ -38,7 +38,7 @@ def conclusions(best: Matrix, cases: Matrix, axis: str = "machine") -> list[Told
         cases: The same comparison case by case.
         axis: What the sides are.
     """
-    said = [*shipped(best, axis), overall(best, cases)]
+    said = [*shipped(best, axis), best_overall(best, cases)]
     ranked = [row for row in best.rows if any(cell.best for cell in row.cells)]
     said += [_workload(row, best) for row in ranked[:SPELT_OUT]]
     if len(ranked) > SPELT_OUT:
@@ -47,7 +47,7 @@ def conclusions(best: Matrix, cases: Matrix, axis: str = "machine") -> list[Told
     return said
 
 
-def overall(best: Matrix, cases: Matrix) -> Told:
+def best_overall(best: Matrix, cases: Matrix) -> Told:
     """Say which side is best over all that every side has, how far ahead, and where it is not."""
     # Case by case is the fairer question; where no case is common, each side's best has to do.
     matrix, what = (cases, "cases") if cases.common else (best, "workloads")
@@ -74,7 +74,7 @@ def overall(best: Matrix, cases: Matrix) -> Told:
     if level:
         names = [matrix.sides[index].label for index in sorted({winner, *level})]
         gap = f"{'; next ' if rest else ': '}{behind} as {name}" if behind else ""
-        return _about_all(f"no side is best, a tie of {listed(names)}{gap}{tail}")
+        return _about_all(f"no side is best, a tie of {first_names(names)}{gap}{tail}")
     word, _ = words_of(matrix.metric)
     is_best = f" is {word}" if word == "fastest" else f" has the {word}"
     return _about_all("", name, f"{is_best}{'; next ' if behind else ''}{behind}{tail}")
@@ -88,7 +88,7 @@ def _no_mean(matrix: Matrix) -> str:
         if any(_value(row.cells[index]) <= 0 for row in matrix.rows if row.whole)
     ]
     has = "has a value that is" if len(names) == 1 else "have values that are"
-    return f"there is no mean of the ratios, since {listed(names)} {has} not above 0"
+    return f"there is no mean of the ratios, since {first_names(names)} {has} not above 0"
 
 
 def _about_all(before: str, winner: str = "", after: str = "") -> Told:
@@ -131,8 +131,8 @@ def _exceptions(best: Matrix, winners: set[int]) -> str:
         first = next((index for index, cell in enumerate(row.cells) if cell.best), None)
         if first is not None:
             found.setdefault(best.sides[first].label, []).append(f"{row.model} {row.label}")
-    said = [f"{listed(rows)} ({side})" for side, rows in found.items()]
-    return f"; except {listed(said)}" if said else ""
+    said = [f"{first_names(rows)} ({side})" for side, rows in found.items()]
+    return f"; except {first_names(said)}" if said else ""
 
 
 def _culprit(cases: Matrix) -> str:
@@ -222,10 +222,10 @@ def _alone(matrix: Matrix) -> list[Told]:
 
 
 def _names(rows: Sequence[Row]) -> str:
-    return listed([f"{row.model} {row.label}" for row in rows])
+    return first_names([f"{row.model} {row.label}" for row in rows])
 
 
-def listed(names: Sequence[str], limit: int = NAMED) -> str:
+def first_names(names: Sequence[str], limit: int = NAMED) -> str:
     """Spell out some names and count the rest."""
     rest = len(names) - limit
     return ", ".join(names[:limit]) + (f" and {rest} more" if rest > 0 else "")
@@ -233,7 +233,7 @@ def listed(names: Sequence[str], limit: int = NAMED) -> str:
 
 def tie_text(ties: Sequence[str]) -> str:
     """Return what is said of those that can't be told from the best; empty without any."""
-    return f"; a tie with {listed(ties)}" if ties else ""
+    return f"; a tie with {first_names(ties)}" if ties else ""
 
 
 def warnings(matrix: Matrix, axis: str, replaced: int) -> list[str]:
@@ -274,6 +274,6 @@ def _machine_drift(matrix: Matrix, axis: str) -> list[str]:
         return []
     return [
         "The pinned canary model moved, so the machine changed and not only the code: "
-        + listed(moved, 6)
+        + first_names(moved, 6)
         + "."
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from pytest_ortbench.analysis.sentences import listed
+from pytest_ortbench.analysis.sentences import batch_list
 from pytest_ortbench.analysis.told import Told
 from pytest_ortbench.core.metrics import METRICS
 from pytest_ortbench.core.units import significant
@@ -103,7 +103,7 @@ def _at(rows: Sequence[Row], several: bool) -> str:
     batches = [re.fullmatch(r"b(\d+)", row.label) for row in rows]
     known = [int(found[1]) for found in batches if found]
     if len(known) == len(rows):
-        return f" at batch {listed(known)}"
+        return f" at batch {batch_list(known)}"
     return f" for {', '.join(row.label for row in rows)}"
 
 

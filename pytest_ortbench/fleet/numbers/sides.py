@@ -100,7 +100,7 @@ def machine_names(runs: Sequence[RunFacts]) -> list[str]:
     return names
 
 
-def lay_out(runs: Sequence[RunFacts], axis: str) -> Layout:
+def lay_out_sides(runs: Sequence[RunFacts], axis: str) -> Layout:
     """Place every case of every run in its column and row.
 
     Args:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pytest_ortbench.core.quantity import Quantity
 from pytest_ortbench.fleet.numbers.facts import CaseFacts
 from pytest_ortbench.fleet.numbers.ratios import interval
-from pytest_ortbench.fleet.procurement.machines import HOURS_A_YEAR, Machine, Terms
+from pytest_ortbench.fleet.procurement.machines import HOURS_A_YEAR, PricedMachine, Terms
 from pytest_ortbench.fleet.procurement.queueing import capacity
 
 #: Absolute power readings of different boards agree no better than this.
@@ -87,7 +87,7 @@ class Economics:
         missing: Why a figure is not known, by its name.
     """
 
-    machine: Machine
+    machine: PricedMachine
     case: CaseFacts
     rate: Figure
     power: Power | None = None
@@ -103,7 +103,7 @@ class Economics:
     missing: dict[str, str]
 
 
-def evaluate(case: CaseFacts, machine: Machine, terms: Terms) -> Economics | None:
+def work_out(case: CaseFacts, machine: PricedMachine, terms: Terms) -> Economics | None:
     """Work out what a variant costs on a machine; ``None`` where its throughput is not known.
 
     Args:
@@ -162,7 +162,7 @@ def _over(one: Figure, other: Figure) -> Figure | None:
     )
 
 
-def _power(case: CaseFacts, machine: Machine, missing: dict[str, str]) -> Power | None:
+def _power(case: CaseFacts, machine: PricedMachine, missing: dict[str, str]) -> Power | None:
     """The whole machine where its idle power is stated, else the device alone, and so labelled."""
     idle = machine.idle_power_w
     if machine.load_power_w is not None:
@@ -211,7 +211,7 @@ def _power(case: CaseFacts, machine: Machine, missing: dict[str, str]) -> Power 
     )
 
 
-def _power_is_payable(power: Power | None, machine: Machine, missing: dict[str, str]) -> bool:
+def _power_is_payable(power: Power | None, machine: PricedMachine, missing: dict[str, str]) -> bool:
     """Whether the bill for power can be worked out: none, or the whole machine's draw is known."""
     if not machine.power_price:
         return True
@@ -224,7 +224,7 @@ def _power_is_payable(power: Power | None, machine: Machine, missing: dict[str, 
 
 
 def _cost_million(
-    rate: Figure, power: Power | None, machine: Machine, terms: Terms, missing: dict[str, str]
+    rate: Figure, power: Power | None, machine: PricedMachine, terms: Terms, missing: dict[str, str]
 ) -> Figure | None:
     """Money per million items of a machine that is never idle."""
     if not _power_is_payable(power, machine, missing):
@@ -310,7 +310,7 @@ def _cost(
     rate: Figure,
     power: Power | None,
     case: CaseFacts,
-    machine: Machine,
+    machine: PricedMachine,
     terms: Terms,
     missing: dict[str, str],
 ) -> Figure | None:

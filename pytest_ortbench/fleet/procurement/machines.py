@@ -13,7 +13,7 @@ HOURS_A_YEAR = 8766.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Machine:
+class PricedMachine:
     """One kind of machine.
 
     Attributes:
@@ -55,7 +55,7 @@ class Terms:
     years: float = 3.0
     rate_per_s: float | None = None
     p99_s: float | None = None
-    machines: tuple[Machine, ...] = field(default=())
+    machines: tuple[PricedMachine, ...] = field(default=())
 
     @property
     def has_target(self) -> bool:
@@ -118,7 +118,7 @@ def parse_machines(text: str, place: str) -> Terms:
     )
 
 
-def _machine(name: str, table: object, common: float | None, place: str) -> Machine:
+def _machine(name: str, table: object, common: float | None, place: str) -> PricedMachine:
     if not isinstance(table, dict):
         raise UsageError(f"{name!r} is no table", place=place, hint=_EXAMPLE)
     _known(table, _KEYS, place)
@@ -151,7 +151,7 @@ def _machine(name: str, table: object, common: float | None, place: str) -> Mach
             place=place,
             hint="Both are of the whole machine, at the wall",
         )
-    return Machine(name=name, host=host, units_owned=owned, **numbers)
+    return PricedMachine(name=name, host=host, units_owned=owned, **numbers)
 
 
 def _known(table: Mapping[str, object], keys: set[str], place: str) -> None:

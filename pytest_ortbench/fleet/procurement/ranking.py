@@ -11,8 +11,8 @@ from pytest_ortbench.fleet.numbers.facts import CaseFacts, RunFacts
 from pytest_ortbench.fleet.numbers.matrix import rank
 from pytest_ortbench.fleet.numbers.ratios import interval
 from pytest_ortbench.fleet.numbers.sides import machine_names, workload_parts
-from pytest_ortbench.fleet.procurement.economics import Economics, Figure, evaluate
-from pytest_ortbench.fleet.procurement.machines import Machine, Terms
+from pytest_ortbench.fleet.procurement.economics import Economics, Figure, work_out
+from pytest_ortbench.fleet.procurement.machines import PricedMachine, Terms
 
 #: What decides: the cost of a target, else the first of the others that any machine has.
 DECIDING = ("cost", "cost_million", "rate")
@@ -79,13 +79,13 @@ def tenders(runs: Sequence[RunFacts], terms: Terms) -> tuple[Tender, ...]:
             hint=did_you_mean(min(hosts.values()), by_host)
             + " (host = … names a machine's host, and so does NAME=RUN on the command line)",
         )
-    newest: dict[tuple[str, str, str], tuple[Machine, CaseFacts]] = {}
+    newest: dict[tuple[str, str, str], tuple[PricedMachine, CaseFacts]] = {}
     for run in sorted(runs, key=lambda run: (run.started_at, run.run_id)):
         machine = by_host.get(hosts[run.run_id])
         for case in run.cases if machine is not None else ():
             assert machine is not None
             newest[machine.name, case.case_id, case.runtime] = (machine, case)
-    groups: dict[tuple[object, ...], list[tuple[Machine, CaseFacts]]] = {}
+    groups: dict[tuple[object, ...], list[tuple[PricedMachine, CaseFacts]]] = {}
     for machine, case in newest.values():
         # Callers are part of how a machine serves, not of what is asked of it.
         groups.setdefault(case.request, []).append((machine, case))
@@ -93,13 +93,13 @@ def tenders(runs: Sequence[RunFacts], terms: Terms) -> tuple[Tender, ...]:
     return tuple(one for one in made if one.variants)
 
 
-def _tender(members: Sequence[tuple[Machine, CaseFacts]], terms: Terms) -> Tender:
+def _tender(members: Sequence[tuple[PricedMachine, CaseFacts]], terms: Terms) -> Tender:
     reference = next((case for _, case in members if not case.reason), members[0][1])
     variants = [
         found
         for machine, case in members
         if not case.reason and case.inputs == reference.inputs and case.digest == reference.digest
-        if (found := evaluate(case, machine, terms)) is not None
+        if (found := work_out(case, machine, terms)) is not None
     ]
     # A target that no machine keeps is an answer; another question's answer would hide it.
     asked = DECIDING[:1] if terms.has_target else DECIDING[1:]

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 
 from pytest_ortbench.analysis.told import Told
 from pytest_ortbench.core.units import significant
-from pytest_ortbench.fleet.numbers.matrix import variant_of
-from pytest_ortbench.fleet.numbers.sentences import ONE_UNIT, UNIT_SPREAD, listed, tie_text
+from pytest_ortbench.fleet.numbers.matrix import variant_label
+from pytest_ortbench.fleet.numbers.sentences import ONE_UNIT, UNIT_SPREAD, first_names, tie_text
 from pytest_ortbench.fleet.procurement.economics import Economics, Figure
 from pytest_ortbench.fleet.procurement.machines import Terms
 from pytest_ortbench.fleet.procurement.ranking import Offer, Tender, figure_of
 
 
-def conclusions(found: Sequence[Tender], terms: Terms) -> list[Told]:
+def cheapest_machines(found: Sequence[Tender], terms: Terms) -> list[Told]:
     """Say for each workload which machine is cheapest, how many of it, and what it ties with."""
     said = [_tender(one, terms) for one in found]
     return said or [Told("no machine of the table has a case that may be ranked")]
@@ -31,13 +31,13 @@ def _tender(one: Tender, terms: Terms) -> Told:
     figure = figure_of(best.economics, one.deciding)
     assert figure is not None
     word = {"cost": "cheapest", "cost_million": "cheapest per item", "rate": "fastest"}
-    winner = f"{best.economics.machine.name} with {variant_of(best.economics.case)}"
+    winner = f"{best.economics.machine.name} with {variant_label(best.economics.case)}"
     text = f", {amounts(best.economics, one.deciding, terms)}"
     ties = [offer.economics.machine.name for offer in one.offers if offer.mark == "tie"]
     text += tie_text(ties) + _lead(one, best)
     without = [offer.economics.machine.name for offer in one.offers if offer.reason]
     if without:
-        text += f"; not ranked: {listed(without)}"
+        text += f"; not ranked: {first_names(without)}"
     return Told(f"{word[one.deciding]} ", winner, text, about=head, lead=True)
 
 
@@ -121,7 +121,9 @@ def _lead(one: Tender, best: Offer) -> str:
     return text
 
 
-def warnings(found: Sequence[Tender], terms: Terms, runs_without_price: Sequence[str]) -> list[str]:
+def assumptions(
+    found: Sequence[Tender], terms: Terms, runs_without_price: Sequence[str]
+) -> list[str]:
     """Say what the figures assume."""
     said = [ONE_UNIT]
     sources = {one.capacity_source for one in _all(found)}
@@ -148,7 +150,7 @@ def warnings(found: Sequence[Tender], terms: Terms, runs_without_price: Sequence
     if not terms.has_target:
         said.append("No target: --rate and --p99 give machines needed and cost over the years.")
     if runs_without_price:
-        said.append(f"Not in the table of machines: {listed(list(runs_without_price), 6)}.")
+        said.append(f"Not in the table of machines: {first_names(list(runs_without_price), 6)}.")
     return said
 
 

@@ -7,7 +7,7 @@ import io
 
 from pytest_ortbench.core.metrics import METRICS
 from pytest_ortbench.fleet.numbers.matrix import Cell
-from pytest_ortbench.fleet.report.view import View
+from pytest_ortbench.fleet.report.view import ComparisonView
 from pytest_ortbench.report.escape import csv_text
 
 COLUMNS = (
@@ -34,7 +34,7 @@ COLUMNS = (
 )
 
 
-def render_csv(view: View) -> str:
+def render_comparison_csv(view: ComparisonView) -> str:
     """Write every cell as a line in SI units; an empty field is a number that is not known.
 
     Text that a spreadsheet would take for a formula gets a ``'`` in front.

@@ -13,7 +13,7 @@ from pytest_ortbench.core.units import significant
 from pytest_ortbench.fleet.numbers.matrix import Matrix, Row
 from pytest_ortbench.fleet.numbers.words import metric_words
 from pytest_ortbench.fleet.report.procurement import Procurement
-from pytest_ortbench.fleet.report.view import View, overall_mark
+from pytest_ortbench.fleet.report.view import ComparisonView, overall_mark
 from pytest_ortbench.report.figures import style
 from pytest_ortbench.report.figures.titles import headings
 
@@ -33,22 +33,22 @@ DESCRIPTIONS = {
 }
 
 
-def figures(view: View) -> Iterator[tuple[str, Figure]]:
+def comparison_figures(view: ComparisonView) -> Iterator[tuple[str, Figure]]:
     """Draw every figure that a comparison has data for."""
     if view.axis == "time":
         made = course(view.main)
         if made is not None:
             yield "course", made
     else:
-        made = overall(view.main)
+        made = draw_overall(view.main)
         if made is not None:
             yield "overall", made
-    made = workloads(view.sections[0].matrix)
+    made = draw_workloads(view.sections[0].matrix)
     if made is not None:
         yield "workloads", made
 
 
-def overall(matrix: Matrix) -> Figure | None:
+def draw_overall(matrix: Matrix) -> Figure | None:
     """Draw the geometric mean of each side; ``None`` if no row is common to all."""
     known = [index for index, one in enumerate(matrix.overall) if one.ratio is not None]
     if len(known) < 2:
@@ -184,7 +184,7 @@ def _names(axes: Axes, labels: Sequence[tuple[str, str]]) -> None:
     axes.tick_params(axis="y", length=0)
 
 
-def workloads(matrix: Matrix) -> Figure | None:
+def draw_workloads(matrix: Matrix) -> Figure | None:
     """Draw a panel a workload with a row a side; ``None`` if no side has a number."""
     rows = [row for row in matrix.rows if sum(cell.comparable for cell in row.cells) > 1]
     if not rows:
@@ -312,19 +312,19 @@ def _canaries(matrix: Matrix) -> list[tuple[int, float]]:
     ]
 
 
-def _all(view: View, costs: Procurement | None) -> Iterator[tuple[str, str, Figure]]:
+def _all(view: ComparisonView, costs: Procurement | None) -> Iterator[tuple[str, str, Figure]]:
     """Names, descriptions and figures of a comparison, those of costs first."""
     from pytest_ortbench.fleet.report import procurement_figures as procurement
 
     if costs is not None:
-        for name, made in procurement.figures(costs):
+        for name, made in procurement.procurement_figures(costs):
             yield name, procurement.DESCRIPTIONS[name], made
-    for name, made in figures(view):
+    for name, made in comparison_figures(view):
         yield name, DESCRIPTIONS[name], made
 
 
-def write_figures(
-    view: View,
+def write_comparison_figures(
+    view: ComparisonView,
     folder: Path,
     costs: Procurement | None = None,
     *,
@@ -343,7 +343,7 @@ def write_figures(
     return written
 
 
-def pictures(view: View, costs: Procurement | None = None) -> list[tuple[str, bytes]]:
+def pictures(view: ComparisonView, costs: Procurement | None = None) -> list[tuple[str, bytes]]:
     """Return descriptions and SVG data of all figures, whose background is the page's own."""
     from pytest_ortbench.report.figures import render
 

@@ -20,7 +20,7 @@ from pytest_ortbench.fleet.numbers.matrix import Cell, Matrix, Row
 from pytest_ortbench.fleet.report.view import (
     HOLE,
     CellText,
-    View,
+    ComparisonView,
     cell_texts,
     counted_text,
     overall_mark,
@@ -73,12 +73,16 @@ class ShownTable:
     rows: tuple[ShownRow, ...]
 
 
-def write_html(view: View, path: Path, *, pictures: Sequence[tuple[str, bytes]] = ()) -> None:
-    """Write the page of a comparison in UTF-8; arguments as of :func:`render_html`."""
-    path.write_text(render_html(view, pictures=pictures), encoding="utf-8")
+def write_comparison_html(
+    view: ComparisonView, path: Path, *, pictures: Sequence[tuple[str, bytes]] = ()
+) -> None:
+    """Write the page of a comparison in UTF-8; arguments as of :func:`render_comparison_html`."""
+    path.write_text(render_comparison_html(view, pictures=pictures), encoding="utf-8")
 
 
-def render_html(view: View, *, pictures: Sequence[tuple[str, bytes]] = ()) -> str:
+def render_comparison_html(
+    view: ComparisonView, *, pictures: Sequence[tuple[str, bytes]] = ()
+) -> str:
     """Return the page of a comparison.
 
     All is inside; the content security policy allows exactly our style and script.
@@ -139,7 +143,7 @@ def _digest(text: str) -> str:
     return f"sha256-{digest}"
 
 
-def _sides(view: View) -> list[ShownSide]:
+def _sides(view: ComparisonView) -> list[ShownSide]:
     matrix = view.main
     return [
         ShownSide(
@@ -159,7 +163,7 @@ def _value(matrix: Matrix, index: int) -> str:
     return "" if ratio is None else repr(ratio.value)
 
 
-def _table(view: View, index: int) -> ShownTable:
+def _table(view: ComparisonView, index: int) -> ShownTable:
     section = view.sections[index]
     matrix = section.matrix
     return ShownTable(

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 
 from pytest_ortbench.fleet.report.view import (
     HOLE,
-    Block,
     CellText,
+    ComparisonView,
+    Insert,
     Section,
-    View,
     cell_texts,
     counted_text,
     overall_mark,
@@ -21,7 +21,7 @@ from pytest_ortbench.report.escape import markdown
 ROWS = 200
 
 
-def render_markdown(view: View) -> str:
+def render_comparison_markdown(view: ComparisonView) -> str:
     """Write the answer first, then the sides, the tables, and what to mind."""
     main = view.main
     parts = [
@@ -62,7 +62,7 @@ def render_markdown(view: View) -> str:
     return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
 
 
-def _block(block: Block) -> list[list[str]]:
+def _block(block: Insert) -> list[list[str]]:
     return [
         [f"### {markdown(block.heading)}"],
         _table(block.headings, block.rows, right=block.right),

@@ -12,21 +12,21 @@ from pytest_ortbench.analysis.told import Told
 from pytest_ortbench.core.errors import did_you_mean
 from pytest_ortbench.core.units import format_amount, significant
 from pytest_ortbench.fleet.numbers.facts import RunFacts
-from pytest_ortbench.fleet.numbers.matrix import variant_of
+from pytest_ortbench.fleet.numbers.matrix import variant_label
 from pytest_ortbench.fleet.numbers.sides import machine_names
 from pytest_ortbench.fleet.numbers.words import metric_words
 from pytest_ortbench.fleet.procurement.economics import Economics, Figure
 from pytest_ortbench.fleet.procurement.machines import Terms
 from pytest_ortbench.fleet.procurement.ranking import Offer, Tender, tenders
 from pytest_ortbench.fleet.procurement.sentences import (
-    conclusions,
+    assumptions,
+    cheapest_machines,
     count,
     money,
     span,
     target,
-    warnings,
 )
-from pytest_ortbench.fleet.report.view import HOLE, Block, View
+from pytest_ortbench.fleet.report.view import HOLE, ComparisonView, Insert
 from pytest_ortbench.report.escape import csv_text, one_line
 
 #: Workloads whose tables are shown; the CSV has all.
@@ -76,13 +76,17 @@ def procure(runs: Sequence[RunFacts], terms: Terms) -> Procurement:
     return Procurement(
         terms=terms,
         tenders=found,
-        answer=tuple(text.cleaned(one_line) for text in conclusions(found, terms)),
-        warnings=tuple(one_line(text) for text in (*missing, *warnings(found, terms, strangers))),
+        answer=tuple(text.cleaned(one_line) for text in cheapest_machines(found, terms)),
+        warnings=tuple(
+            one_line(text) for text in (*missing, *assumptions(found, terms, strangers))
+        ),
         without_run=tuple(machine.name for machine in without_run),
     )
 
 
-def with_costs(view: View, shown: Procurement, *, all_columns: bool = True) -> View:
+def with_costs(
+    view: ComparisonView, shown: Procurement, *, all_columns: bool = True
+) -> ComparisonView:
     """Return a comparison whose first answer is what to buy, with the tables behind it.
 
     Args:
@@ -102,7 +106,7 @@ def with_costs(view: View, shown: Procurement, *, all_columns: bool = True) -> V
     )
 
 
-def _apart(view: View) -> Told:
+def _apart(view: ComparisonView) -> Told:
     """What is best over all by the metric, which need not be what to buy: it says so."""
     return view.overall.said_of(f"by {metric_words(view.metric)} alone, whatever it costs: ")
 
@@ -126,7 +130,7 @@ def _columns(terms: Terms, *, all_columns: bool) -> list[_Column]:
     brief = span if all_columns else _value
     columns = [
         _Column(heading="machine", text=lambda one: one.machine.name),
-        _Column(heading="variant", text=lambda one: variant_of(one.case)),
+        _Column(heading="variant", text=lambda one: variant_label(one.case)),
     ]
     if terms.has_target:
         columns += [
@@ -196,7 +200,7 @@ def _median(one: Economics) -> str:
     return HOLE if quantity is None else with_interval(quantity)
 
 
-def blocks(shown: Procurement, *, all_columns: bool = True) -> list[Block]:
+def blocks(shown: Procurement, *, all_columns: bool = True) -> list[Insert]:
     """Return a table a workload, the best machine first.
 
     Args:
@@ -211,7 +215,7 @@ def blocks(shown: Procurement, *, all_columns: bool = True) -> list[Block]:
         if any(column.text(one) != HOLE for one in every)
     ]
     made = [
-        Block(
+        Insert(
             key=f"buy-{number}",
             heading=one_line(f"{tender.model} {tender.label}{target(tender, terms)}"),
             headings=("", *(column.heading for column in columns)),
@@ -288,7 +292,7 @@ CSV_COLUMNS = (
 )
 
 
-def render_csv(shown: Procurement) -> str:
+def render_procurement_csv(shown: Procurement) -> str:
     """Write every variant on every machine with all its figures and bounds.
 
     Empty: not known. ``inf``: no upper bound, since at the slow end of the intervals no number of
@@ -320,7 +324,7 @@ def render_csv(shown: Procurement) -> str:
                     csv_text(one.machine.name),
                     csv_text(one.machine.host),
                     csv_text(one.case.case_id),
-                    csv_text(variant_of(one.case)),
+                    csv_text(variant_label(one.case)),
                     int(id(one) in marks),
                     marks.get(id(one), ""),
                     int(index in tender.front),

@@ -31,7 +31,7 @@ DESCRIPTIONS = {
 }
 
 
-def figures(shown: Procurement) -> Iterator[tuple[str, Drawing]]:
+def procurement_figures(shown: Procurement) -> Iterator[tuple[str, Drawing]]:
     """Draw every figure that there is data for."""
     made = cost(shown)
     if made is not None:

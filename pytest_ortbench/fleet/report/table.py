@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Literal
 
 from pytest_ortbench.fleet.report.view import (
     HOLE,
-    Block,
     CellText,
+    ComparisonView,
+    Insert,
     Section,
-    View,
     cell_texts,
     counted_text,
     overall_mark,
@@ -32,8 +32,8 @@ WIDE, NARROW, LABELS = 38, 11, 34
 _STYLES = {"best": "bold green", "tie": "green", "": ""}
 
 
-def render_table(
-    view: View,
+def render_comparison_table(
+    view: ComparisonView,
     *,
     width: int,
     color: bool,
@@ -105,7 +105,7 @@ def render_table(
     return "\n".join(lines) + "\n"
 
 
-def _block(block: Block, encoding: str) -> Table:
+def _block(block: Insert, encoding: str) -> Table:
     table = _table()
     for index, heading in enumerate(block.headings):
         justify: Literal["left", "right"] = "right" if index in block.right else "left"
@@ -116,7 +116,7 @@ def _block(block: Block, encoding: str) -> Table:
     return table
 
 
-def _sides(view: View, encoding: str) -> Table:
+def _sides(view: ComparisonView, encoding: str) -> Table:
     matrix = view.main
     table = _table()
     table.add_column(view.axis, overflow="fold")

@@ -15,12 +15,12 @@ from pytest_ortbench.core.units import common_scale, significant
 from pytest_ortbench.fleet.numbers.facts import RunFacts
 from pytest_ortbench.fleet.numbers.matrix import Cell, Matrix, Row, by_case, by_workload
 from pytest_ortbench.fleet.numbers.sentences import (
+    best_overall,
     conclusions,
-    listed,
-    overall,
+    first_names,
     warnings,
 )
-from pytest_ortbench.fleet.numbers.sides import AXES, choose_axis, lay_out
+from pytest_ortbench.fleet.numbers.sides import AXES, choose_axis, lay_out_sides
 from pytest_ortbench.fleet.numbers.words import metric_words
 from pytest_ortbench.report.escape import one_line
 
@@ -41,7 +41,7 @@ class Section:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Block:
+class Insert:
     """A part that stands between the answer and the tables: a table of its own, and sentences.
 
     Attributes:
@@ -62,7 +62,7 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class View:
+class ComparisonView:
     """A comparison, ready to be rendered.
 
     Attributes:
@@ -89,7 +89,7 @@ class View:
     warnings: tuple[str, ...]
     holes: tuple[str, ...]
     runs: tuple[RunFacts, ...]
-    blocks: tuple[Block, ...] = ()
+    blocks: tuple[Insert, ...] = ()
 
     @property
     def main(self) -> Matrix:
@@ -133,7 +133,7 @@ class View:
 
 def build_view(
     runs: Sequence[RunFacts], *, axis: str = "", metric: str = "latency_p50", baseline: str = ""
-) -> View:
+) -> ComparisonView:
     """Compare runs in one metric.
 
     Args:
@@ -150,7 +150,7 @@ def build_view(
             f"{metric!r} is not a metric", place="--metric", hint=did_you_mean(metric, METRICS)
         )
     chosen = axis or choose_axis(runs)
-    layout = lay_out(runs, chosen)
+    layout = lay_out_sides(runs, chosen)
     labels = [side.label for side in layout.sides]
     if len(labels) < 2:
         others = ", ".join(name for name in AXES if name != chosen)
@@ -187,13 +187,13 @@ def build_view(
             matrix=cases,
         ),
     ]
-    return View(
+    return ComparisonView(
         title=f"{metric_words(metric)} of {len(labels)} {what}",
         axis=chosen,
         metric=metric,
         baseline=one_line(labels[base]),
         answer=tuple(text.cleaned(one_line) for text in conclusions(best, cases, chosen)),
-        overall=overall(best, cases).cleaned(one_line),
+        overall=best_overall(best, cases).cleaned(one_line),
         sections=tuple(sections if _says_more(best, cases) else sections[1:]),
         warnings=tuple(one_line(text) for text in warnings(cases, chosen, layout.replaced)),
         holes=_holes(cases),
@@ -216,7 +216,7 @@ def _holes(matrix: Matrix) -> tuple[str, ...]:
                 counted[reason] += 1
                 where.setdefault(reason, []).append(one_line(side.label))
     said = [
-        f"{count} × {reason} ({listed(list(dict.fromkeys(where[reason])))})"
+        f"{count} × {reason} ({first_names(list(dict.fromkeys(where[reason])))})"
         for reason, count in counted.most_common(REASONS)
     ]
     rest = len(counted) - REASONS

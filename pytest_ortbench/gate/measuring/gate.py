@@ -30,7 +30,7 @@ from pytest_ortbench.gate.measuring.pair import (
     CONTENDER,
     Pair,
     can_suspend,
-    difference,
+    input_difference,
     without_spinning,
 )
 from pytest_ortbench.gate.measuring.paired import (
@@ -40,21 +40,21 @@ from pytest_ortbench.gate.measuring.paired import (
     measure_launch,
 )
 from pytest_ortbench.gate.numbers.answers import judge_answers
-from pytest_ortbench.gate.numbers.family import settle
+from pytest_ortbench.gate.numbers.family import settle_suite
 from pytest_ortbench.gate.numbers.looks import GO_ON, REGRESSED, LookVerdict, judge
-from pytest_ortbench.gate.numbers.metrics import Side, judge_metrics
+from pytest_ortbench.gate.numbers.metrics import MetricSide, judge_metrics
 from pytest_ortbench.gate.numbers.outcome import is_nonfinite, overall, spared, with_outcome
 from pytest_ortbench.gate.numbers.rules import CaseRules
 from pytest_ortbench.gate.numbers.sentences import unconfirmed
 from pytest_ortbench.gate.numbers.verdict import (
     Decided,
-    Profile,
+    MachineClass,
     among_callers,
     choose_statistic,
     confirms,
     decide,
-    flags_of,
-    profile_of,
+    launch_flags,
+    machine_class,
     statistics,
 )
 from pytest_ortbench.launch.launcher import Launcher
@@ -122,7 +122,7 @@ class Gate:
     def _judge(
         self, pair: Pair, rules: CaseRules, baseline: str, standard: CaseResult | None
     ) -> GateResult:
-        profile = profile_of(self.machine, rules.margin)
+        profile = machine_class(self.machine, rules.margin)
         profile = among_callers(profile, pair.contender.callers, rules.margin)
         result = GateResult(
             case_id=pair.contender.case_id,
@@ -133,7 +133,7 @@ class Gate:
             decided_by=profile.decides,
             model_digest=pair.contender.model.digest,
         )
-        shapes = difference(pair)
+        shapes = input_difference(pair)
         if shapes:
             return with_outcome(
                 replace(result, reason=shapes, flags=(Flag(name="SHAPES", detail=shapes),))
@@ -173,7 +173,7 @@ class Gate:
             judged,
         )
 
-    def _family(self, key: Key, judgement: LookVerdict, profile: Profile) -> int | None:
+    def _family(self, key: Key, judgement: LookVerdict, profile: MachineClass) -> int | None:
         """What the other cases leave of a flagged one.
 
         Returns:
@@ -183,7 +183,7 @@ class Gate:
         quiet = replace(judgement, verdict=GO_ON, p=1.0)
         everyone: dict[Key, LookVerdict] = {**self._judgements, key: judgement}
         everyone |= {("", str(index)): quiet for index in range(unmeasured)}
-        settled = settle(everyone, profile.plan)
+        settled = settle_suite(everyone, profile.plan)
         if key in settled.confirmed:
             return 0
         return settled.go_on.get(key)
@@ -203,7 +203,7 @@ class _Measuring:
 
     gate: Gate
     pair: Pair
-    profile: Profile
+    profile: MachineClass
     launches: list[PairedLaunch] = field(default_factory=list)
     confirmation: list[PairedLaunch] = field(default_factory=list)
     _exchange: Exchange = field(init=False)
@@ -337,7 +337,7 @@ class _Measuring:
     def _flags(self) -> tuple[Flag, ...]:
         assert self._first is not None
         sides = (self._first.baseline, self._first.contender)
-        flags = flags_of(
+        flags = launch_flags(
             self.launches,
             threads=max(side.threads for side in sides),
             cpus=min(side.cpus for side in sides),
@@ -350,7 +350,7 @@ class _Measuring:
         detail = "workers of a runtime that is not a local process can't be suspended"
         return (*flags, Flag(name="SPIN", detail=detail))
 
-    def side(self, name: str, task: TaskAccuracy | None = None) -> Side:
+    def side(self, name: str, task: TaskAccuracy | None = None) -> MetricSide:
         """What is known of one side beside its durations."""
         assert self._first is not None
         facts: SideFacts = self._first.baseline if name == BASELINE else self._first.contender
@@ -373,7 +373,7 @@ class _Measuring:
             "session_rss": [memory.session_bytes for memory in memories],
             "device_memory": [memory.device_bytes for memory in memories],
         }
-        return Side(
+        return MetricSide(
             result=result,
             by_worker={
                 metric: tuple(float(value) for value in values if value is not None)

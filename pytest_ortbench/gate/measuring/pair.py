@@ -40,7 +40,7 @@ def without_spinning(pair: Pair) -> Pair:
     return Pair(baseline=next(sides), contender=next(sides))
 
 
-def difference(pair: Pair) -> str:
+def input_difference(pair: Pair) -> str:
     """What is fed differs, so that the times would not mean the same; empty if it does not."""
     one, other = (
         {spec.name: spec for spec in case.inputs} for case in (pair.baseline, pair.contender)

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 
-from pytest_ortbench.core.acceptance import FILE_NAME, Entry, accept_command
+from pytest_ortbench.core.acceptance import FILE_NAME, AcceptedEntry, accept_command
 from pytest_ortbench.core.gate import (
     ACCEPTED,
     EXCEEDED,
@@ -32,7 +32,7 @@ class Acceptances:
         path: The file, for messages.
     """
 
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[AcceptedEntry, ...] = ()
     today: date
     path: str = ""
 
@@ -67,7 +67,7 @@ class Acceptances:
         )
 
     def _judged(
-        self, finding: GateFinding, entries: Iterable[Entry], model_digest: str
+        self, finding: GateFinding, entries: Iterable[AcceptedEntry], model_digest: str
     ) -> GateFinding:
         """The finding with the entry that covers it, else with the one that comes nearest."""
         found = [
@@ -79,7 +79,9 @@ class Acceptances:
             return finding
         return replace(finding, acceptance=min(found, key=lambda each: _ORDER.index(each.state)))
 
-    def _acceptance(self, finding: GateFinding, entry: Entry, model_digest: str) -> Acceptance:
+    def _acceptance(
+        self, finding: GateFinding, entry: AcceptedEntry, model_digest: str
+    ) -> Acceptance:
         return Acceptance(
             state=self._state(finding, entry, model_digest),
             case=entry.case,
@@ -89,7 +91,7 @@ class Acceptances:
             worse_by=entry.worse_by,
         )
 
-    def _state(self, finding: GateFinding, entry: Entry, model_digest: str) -> str:
+    def _state(self, finding: GateFinding, entry: AcceptedEntry, model_digest: str) -> str:
         if entry.until is not None and entry.until < self.today:
             return EXPIRED
         if entry.model and not model_digest.startswith(entry.model):
@@ -99,7 +101,9 @@ class Acceptances:
         within = finding.worse_by is not None and finding.worse_by <= entry.worse_by
         return ACCEPTED if within else EXCEEDED
 
-    def unused(self, results: Iterable[GateResult], case_ids: Collection[str]) -> list[Entry]:
+    def unused(
+        self, results: Iterable[GateResult], case_ids: Collection[str]
+    ) -> list[AcceptedEntry]:
         """Return the entries that are about nothing that was found.
 
         Args:

@@ -72,7 +72,7 @@ def deciding_look(cases: int, plan: LookPlan, alpha: float = FAMILY_ALPHA) -> in
     return None
 
 
-def settle(
+def settle_suite(
     judgements: Mapping[Key, LookVerdict], plan: LookPlan, alpha: float = FAMILY_ALPHA
 ) -> Settled[Key]:
     """Decide about the flagged cases of a suite.

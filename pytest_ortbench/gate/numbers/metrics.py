@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from pytest_ortbench.analysis.inaccuracy import ACCURACY
 from pytest_ortbench.analysis.judgements import judgements_of
-from pytest_ortbench.analysis.limits import check
+from pytest_ortbench.analysis.limits import check_limits
 from pytest_ortbench.analysis.summary import Summary, summarise
 from pytest_ortbench.analysis.task import TASK
 from pytest_ortbench.analysis.validity import flags_of
@@ -43,7 +43,7 @@ _NEVER_LOST = ("model_size", "placement")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Side:
+class MetricSide:
     """One side of a case.
 
     Attributes:
@@ -71,7 +71,11 @@ class Side:
 
 
 def judge_metrics(
-    baseline: Side, contender: Side, rules: CaseRules, *, standard: CaseResult | None = None
+    baseline: MetricSide,
+    contender: MetricSide,
+    rules: CaseRules,
+    *,
+    standard: CaseResult | None = None,
 ) -> tuple[MetricVerdict, ...]:
     """Judge status, everything that has an allowance, accuracy flags, and absolute limits.
 
@@ -205,7 +209,7 @@ def limit_verdicts(rules: CaseRules, summary: Summary) -> list[MetricVerdict]:
             f"{format_amount(outcome.limit.value, outcome.limit.metric.unit)}",
             reason="" if outcome.judgement.is_good else outcome.judgement.reason,
         )
-        for outcome in check(rules.limits, summary)
+        for outcome in check_limits(rules.limits, summary)
     ]
 
 

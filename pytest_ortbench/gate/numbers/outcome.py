@@ -7,7 +7,7 @@ from dataclasses import replace
 from pytest_ortbench.core.gate import GateFinding, GateResult, MetricVerdict
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.gate.numbers.answers import AnswersJudged
-from pytest_ortbench.gate.numbers.metrics import Side, findings_of, judge_metrics
+from pytest_ortbench.gate.numbers.metrics import MetricSide, findings_of, judge_metrics
 from pytest_ortbench.gate.numbers.rules import CaseRules
 from pytest_ortbench.gate.numbers.sentences import answers_finding, latency_finding
 
@@ -46,7 +46,7 @@ def spared(result: GateResult, rules: CaseRules, standard: CaseResult | None) ->
     """Sides that are one and the same; absolute limits hold for them as for all others."""
     metrics: tuple[MetricVerdict, ...] = ()
     if standard is not None:
-        side = Side(result=standard)
+        side = MetricSide(result=standard)
         metrics = judge_metrics(side, side, rules, standard=standard)
     return with_outcome(
         replace(result, verdict="same", decided_by="", identical=True, metrics=metrics)

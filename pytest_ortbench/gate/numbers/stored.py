@@ -27,7 +27,7 @@ from pytest_ortbench.core.outcome import CaseResult, Flag
 from pytest_ortbench.core.quantity import Quantity
 from pytest_ortbench.core.run import Machine, Run
 from pytest_ortbench.gate.numbers.metrics import (
-    Side,
+    MetricSide,
     findings_of,
     judge_metrics,
     limit_verdicts,
@@ -35,7 +35,7 @@ from pytest_ortbench.gate.numbers.metrics import (
 from pytest_ortbench.gate.numbers.rules import CaseRules, Rule, rules_for
 from pytest_ortbench.gate.numbers.same_models import Twin, models_of, twins
 from pytest_ortbench.gate.numbers.sentences import latency_finding
-from pytest_ortbench.gate.numbers.verdict import profile_of
+from pytest_ortbench.gate.numbers.verdict import machine_class
 
 #: Smallest slowdown between two runs that matters where nothing else is said.
 STORED_MARGIN = 0.05
@@ -105,7 +105,7 @@ def gate_case(
             and then latency decides nothing.
     """
     case_id, runtime = after.case.key
-    metrics = judge_metrics(Side(result=before), Side(result=after), rules)
+    metrics = judge_metrics(MetricSide(result=before), MetricSide(result=after), rules)
     result = GateResult(
         case_id=case_id,
         runtime=runtime,
@@ -198,7 +198,7 @@ def _why_incomparable(
     for metric in comparison.metrics:
         if metric.metric == "latency_p50" and metric.verdict.word == "incomparable":
             return metric.verdict.reason
-    profile = profile_of(now)
+    profile = machine_class(now)
     if profile.name == "shared":
         return (
             f"machine is shared ({profile.why}), where times of two runs do not compare; "

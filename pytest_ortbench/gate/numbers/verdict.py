@@ -70,7 +70,7 @@ _BLURS_TYPICAL = frozenset({"STEAL", "CPU-SHARE", "UNSTEADY"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Profile:
+class MachineClass:
     """Which statistic decides on this machine, and at which margins.
 
     Attributes:
@@ -93,7 +93,7 @@ class Profile:
         return self.plans[self.decides]
 
 
-def profile_of(machine: Machine, margin: float | None = None) -> Profile:
+def machine_class(machine: Machine, margin: float | None = None) -> MachineClass:
     """Choose by what the machine says of itself.
 
     Args:
@@ -105,7 +105,7 @@ def profile_of(machine: Machine, margin: float | None = None) -> Profile:
     quota = machine.stable.get("cpu_quota", "none")
     if virtual == "none seen" and quota == "none":
         plan = DEDICATED if margin is None else replace(DEDICATED, margin=margin)
-        return Profile(
+        return MachineClass(
             name="dedicated",
             why="neither a hypervisor nor a quota was seen",
             decides=TYPICAL,
@@ -116,10 +116,10 @@ def profile_of(machine: Machine, margin: float | None = None) -> Profile:
     if margin is not None:
         wider = margin * SHARED_TYPICAL.margin / SHARED_FLOOR.margin
         floor, typical = replace(floor, margin=margin), replace(typical, margin=wider)
-    return Profile(name=SHARED, why=why, decides=FLOOR, plans={FLOOR: floor, TYPICAL: typical})
+    return MachineClass(name=SHARED, why=why, decides=FLOOR, plans={FLOOR: floor, TYPICAL: typical})
 
 
-def among_callers(profile: Profile, callers: int, margin: float | None = None) -> Profile:
+def among_callers(profile: MachineClass, callers: int, margin: float | None = None) -> MachineClass:
     """Let the typical contrast decide alone where several callers are at work.
 
     The fastest of their inferences is one that met the others least, and what they do to each
@@ -138,7 +138,7 @@ def among_callers(profile: Profile, callers: int, margin: float | None = None) -
     return replace(profile, decides=TYPICAL, floor_counts=False, plans=plans)
 
 
-def choose_statistic(profile: Profile, launches: Sequence[PairedLaunch]) -> Profile:
+def choose_statistic(profile: MachineClass, launches: Sequence[PairedLaunch]) -> MachineClass:
     """Let the typical contrast decide where a shared machine leaves the floor too uncertain.
 
     It is chosen once, by the launches of the first look, and only by what does not depend on which
@@ -189,7 +189,7 @@ class Decided:
 
 def decide(
     launches: Sequence[PairedLaunch],
-    profile: Profile,
+    profile: MachineClass,
     *,
     flags: Sequence[Flag] = (),
     not_before: int = 0,
@@ -200,7 +200,7 @@ def decide(
     Args:
         launches: All that were made, at least one.
         profile: Which statistic decides.
-        flags: See :func:`flags_of`.
+        flags: See :func:`launch_flags`.
         not_before: See :func:`~pytest_ortbench.gate.numbers.looks.judge`.
         stopped: Why there are fewer launches than the rule asks for; empty if there are not.
     """
@@ -244,12 +244,12 @@ def decide(
     )
 
 
-def _blurs(profile: Profile) -> frozenset[str]:
+def _blurs(profile: MachineClass) -> frozenset[str]:
     return _BLURS_ALL if profile.name == SHARED else _BLURS_ALL | _BLURS_TYPICAL
 
 
 def _contradicts(
-    first: LookVerdict, second: LookVerdict, name: str, profile: Profile, flags: Sequence[Flag]
+    first: LookVerdict, second: LookVerdict, name: str, profile: MachineClass, flags: Sequence[Flag]
 ) -> bool:
     """Whether the statistic that does not decide says the opposite, and can be believed."""
     if not profile.floor_counts:
@@ -301,7 +301,7 @@ def _contrast(name: str, judgement: LookVerdict, margin: float) -> ContrastVerdi
 
 
 def confirms(
-    launches: Sequence[PairedLaunch], profile: Profile
+    launches: Sequence[PairedLaunch], profile: MachineClass
 ) -> tuple[ContrastVerdict | None, int | None]:
     """Judge the launches that were made again because the first ones said ``slower``.
 
@@ -323,7 +323,7 @@ def format_effect(share: float) -> str:
     return f"{100 * share:+.1f} %"
 
 
-def flags_of(
+def launch_flags(
     launches: Sequence[PairedLaunch], *, threads: int, cpus: int, cpu_provider: bool
 ) -> tuple[Flag, ...]:
     """Reasons to trust the launches of a pair less.

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from pytest_ortbench.models.builders.graph_writer import GraphWriter
 from pytest_ortbench.models.builders.weights import (
     MOMENT_UNIT,
-    Scale,
+    DrawScale,
     moment,
     scale_for,
     scaled,
@@ -251,7 +251,7 @@ def image(writer: GraphWriter, height: int | str, width: int | str, *, size: int
     return FeatureMap(name, size, ((3, NORMALISED),))
 
 
-def _mean(draws: NDArray[np.int32], source: FeatureMap, scale: Scale) -> NDArray[np.float32]:
+def _mean(draws: NDArray[np.int32], source: FeatureMap, scale: DrawScale) -> NDArray[np.float32]:
     """Mean response of each filter without padding."""
     present = np.full(1, MOMENT_UNIT, dtype=np.int64)
     return moment(_response(draws, source, present, depthwise=False)[0], scale)

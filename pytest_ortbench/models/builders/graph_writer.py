@@ -18,7 +18,7 @@ from onnx import (
     ValueInfoProto,
 )
 
-from pytest_ortbench.models.builders.weights import Draws, Scale, scale_for, scaled
+from pytest_ortbench.models.builders.weights import Draws, DrawScale, scale_for, scaled
 
 #: Operator set, ai.onnx.ml set and IR version: all that ONNX Runtime 1.15 reads, and what
 #: conversion tools know best. The first that has LayerNormalization is 17.
@@ -164,7 +164,7 @@ class GraphWriter:
             centre: Middle of its elements.
             shift: Added to them.
         """
-        values = scaled(self.draws(name, (size,)), Scale(1, 19)) + np.float32(centre)
+        values = scaled(self.draws(name, (size,)), DrawScale(1, 19)) + np.float32(centre)
         return self.parameter(name, values if shift is None else values + shift)
 
     def draws(self, name: str, shape: tuple[int, ...]) -> NDArray[np.int32]:

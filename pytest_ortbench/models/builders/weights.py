@@ -28,7 +28,7 @@ _CHUNK = 1 << 15  # words a step: both work arrays stay in the second-level cach
 
 
 @dataclass(frozen=True, slots=True)
-class Scale:
+class DrawScale:
     """The factor ``multiplier · 2^-exponent``; at most 8 bits, so that draw times factor is exact.
 
     Attributes:
@@ -45,7 +45,7 @@ class Scale:
         return math.ldexp(self.multiplier, -self.exponent)
 
 
-def scale_for(variance: Fraction) -> Scale:
+def scale_for(variance: Fraction) -> DrawScale:
     """The scale that gives draws this variance, to one part in a hundred.
 
     Args:
@@ -56,17 +56,17 @@ def scale_for(variance: Fraction) -> Scale:
     while square * 4**exponent < 127**2:
         exponent += 1
     # To the nearest integer: twice the root, and one, halved.
-    return Scale((math.isqrt(math.floor(square * 4 ** (exponent + 1))) + 1) // 2, exponent)
+    return DrawScale((math.isqrt(math.floor(square * 4 ** (exponent + 1))) + 1) // 2, exponent)
 
 
-def scaled(draws: NDArray[np.int32], scale: Scale) -> NDArray[np.float32]:
+def scaled(draws: NDArray[np.int32], scale: DrawScale) -> NDArray[np.float32]:
     """Draws times their scale as float32, exact while a draw has at most 16 bits."""
     values = draws.astype(np.float32)
     values *= np.float32(scale.value)
     return values
 
 
-def moment(sums: NDArray[np.int64], scale: Scale, power: int = 1) -> NDArray[np.float32]:
+def moment(sums: NDArray[np.int64], scale: DrawScale, power: int = 1) -> NDArray[np.float32]:
     """Sums over draws, times a moment in units of 1/1024, as float32.
 
     Every step rounds as IEEE 754 says, so that all processors agree.

@@ -17,7 +17,7 @@ from pytest_ortbench.report.entries import Entry, entries
 from pytest_ortbench.report.figures.accuracy import accuracy
 from pytest_ortbench.report.figures.batches import batches
 from pytest_ortbench.report.figures.distribution import distribution
-from pytest_ortbench.report.figures.dots import ENERGY, LATENCY, MEMORY, THROUGHPUT, by_case
+from pytest_ortbench.report.figures.dots import ENERGY, LATENCY, MEMORY, THROUGHPUT, draw_by_case
 from pytest_ortbench.report.figures.operators import operators
 from pytest_ortbench.report.figures.roofline import roofline
 from pytest_ortbench.report.figures.scaling import scaling
@@ -26,15 +26,15 @@ from pytest_ortbench.report.figures.timeline import timeline
 
 #: Every figure by the name of its file. Each gives ``None`` where a run has nothing for it.
 FIGURES: dict[str, Callable[[Sequence[Entry]], Figure | None]] = {
-    "latency": lambda shown: by_case(shown, LATENCY),
+    "latency": lambda shown: draw_by_case(shown, LATENCY),
     "distribution": distribution,
     "timeline": timeline,
-    "throughput": lambda shown: by_case(shown, THROUGHPUT),
+    "throughput": lambda shown: draw_by_case(shown, THROUGHPUT),
     "batch": batches,
     "scaling": scaling,
     "accuracy": accuracy,
-    "memory": lambda shown: by_case(shown, MEMORY),
-    "energy": lambda shown: by_case(shown, ENERGY),
+    "memory": lambda shown: draw_by_case(shown, MEMORY),
+    "energy": lambda shown: draw_by_case(shown, ENERGY),
     "operators": operators,
     "roofline": roofline,
 }

@@ -37,7 +37,7 @@ class Choice:
     notes: tuple[str, ...]
 
 
-def choose(
+def choose_cases(
     shown: Sequence[Entry],
     key: Callable[[Entry], float | None],
     *,

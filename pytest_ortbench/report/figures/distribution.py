@@ -10,7 +10,7 @@ from matplotlib.ticker import MultipleLocator, PercentFormatter
 
 from pytest_ortbench.report.entries import Entry
 from pytest_ortbench.report.figures import style
-from pytest_ortbench.report.figures.choice import Panel, choose
+from pytest_ortbench.report.figures.choice import Panel, choose_cases
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -32,7 +32,7 @@ PERCENTILES = {0.9: "latency_p90", 0.99: "latency_p99"}
 
 def distribution(shown: Sequence[Entry]) -> Figure | None:
     """Draw ECDF and strip of the fastest cases of each model; ``None`` without samples."""
-    choice = choose(shown, _median, which="fastest", panels=PANELS, per_panel=ROWS_PER_PANEL)
+    choice = choose_cases(shown, _median, which="fastest", panels=PANELS, per_panel=ROWS_PER_PANEL)
     if not choice.panels:
         return None
     heights = [

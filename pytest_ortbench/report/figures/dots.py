@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pytest_ortbench.core.units import significant
 from pytest_ortbench.report.entries import Entry
 from pytest_ortbench.report.figures import style
-from pytest_ortbench.report.figures.choice import Panel, choose
+from pytest_ortbench.report.figures.choice import Panel, choose_cases
 from pytest_ortbench.report.figures.identity import Identity
 
 if TYPE_CHECKING:
@@ -89,9 +89,9 @@ ENERGY = Theme(
 )
 
 
-def by_case(shown: Sequence[Entry], theme: Theme) -> Figure | None:
+def draw_by_case(shown: Sequence[Entry], theme: Theme) -> Figure | None:
     """Draw a panel a model with a row a case; ``None`` if no case has the value."""
-    choice = choose(shown, _key(theme), which=theme.which)
+    choice = choose_cases(shown, _key(theme), which=theme.which)
     if not choice.panels:
         return None
     identity = Identity(shown)

@@ -12,7 +12,7 @@ from pytest_ortbench.core.profile import OperatorProfile
 from pytest_ortbench.core.units import format_amount
 from pytest_ortbench.report.entries import Entry
 from pytest_ortbench.report.figures import style
-from pytest_ortbench.report.figures.choice import Panel, choose
+from pytest_ortbench.report.figures.choice import Panel, choose_cases
 from pytest_ortbench.report.figures.titles import titles
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def operators(shown: Sequence[Entry]) -> Figure | None:
         return None
     if len(profiled) == 1:
         return _single(profiled[0])
-    choice = choose(profiled, _run_s, which="fastest")
+    choice = choose_cases(profiled, _run_s, which="fastest")
     drawn = [entry for panel in choice.panels for entry in panel.shown]
     named = _most(drawn)
     heights = [PANEL_IN + ROW_IN * len(panel.shown) for panel in choice.panels]

@@ -33,7 +33,7 @@ _OTHERS: Look = (style.OTHER, "o")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Point:
+class Mark:
     """One mark: intensity in multiply-accumulates a byte, rate in multiply-accumulates a second."""
 
     op: str
@@ -70,7 +70,7 @@ def roofline(shown: Sequence[Entry]) -> Figure | None:
     return made
 
 
-def points(profile: OperatorProfile) -> tuple[list[Point], list[Point]]:
+def points(profile: OperatorProfile) -> tuple[list[Mark], list[Mark]]:
     """Return a mark for each operator type, and one for each of its slowest nodes.
 
     Only what multiplies has a place on a logarithmic scale.
@@ -88,10 +88,10 @@ def points(profile: OperatorProfile) -> tuple[list[Point], list[Point]]:
     return by_type, by_node
 
 
-def _point(op: str, rate: Rate) -> Point | None:
+def _point(op: str, rate: Rate) -> Mark | None:
     if not rate.intensity or not rate.macs_per_s:
         return None
-    return Point(op=op, intensity=rate.intensity, macs_per_s=rate.macs_per_s)
+    return Mark(op=op, intensity=rate.intensity, macs_per_s=rate.macs_per_s)
 
 
 def _is_drawable(entry: Entry) -> bool:
@@ -173,7 +173,7 @@ def _panel(axes: Axes, entry: Entry, looks: dict[str, Look]) -> None:
     style.axis_label(axes, "y", "rate", "GMAC/s")
 
 
-def _roof(axes: Axes, peak: Peak, marks: Sequence[Point]) -> None:
+def _roof(axes: Axes, peak: Peak, marks: Sequence[Mark]) -> None:
     """Draw both ceilings and give the axes their limits."""
     corner, top, slope = ridge(peak), peak.macs_per_s, peak.bytes_per_s
     assert corner is not None

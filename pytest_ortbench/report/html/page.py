@@ -68,7 +68,7 @@ class Sentence:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cell:
+class TableCell:
     """One cell: the text, and the value to sort by in SI units (empty: by the text)."""
 
     column: Column
@@ -77,14 +77,14 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class TableRow:
     """One case; ``failure`` is the anchor of its reason, empty if it was measured."""
 
     model: str
     provider: str
     precision: str
     status: str
-    cells: tuple[Cell, ...]
+    cells: tuple[TableCell, ...]
     flags: tuple[str, ...]
     failure: str
 
@@ -139,7 +139,7 @@ class Page:
     profiles_open: int
     profiles_left_out: int
     columns: tuple[Column, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[TableRow, ...]
     models: tuple[tuple[str, str], ...]
     choices: Mapping[str, tuple[str, ...]]
     pictures: tuple[Picture, ...]
@@ -269,15 +269,15 @@ def _linked(part: Part, flags: Collection[str]) -> list[Part]:
     return [Part(text=text, kind="flag" if i % 2 else "plain") for i, text in enumerate(pieces)]
 
 
-def _rows(group: ModelGroup, anchors: Mapping[int, str]) -> list[Row]:
+def _rows(group: ModelGroup, anchors: Mapping[int, str]) -> list[TableRow]:
     return [
-        Row(
+        TableRow(
             model=one_line(group.model.name),
             provider=one_line(entry.result.case.provider.label),
             precision=one_line(entry.result.case.variant.precision),
             status=entry.result.status,
             cells=tuple(
-                Cell(column=column, text=cells[column.key], value=_value(entry, column))
+                TableCell(column=column, text=cells[column.key], value=_value(entry, column))
                 for column in SHOWN
             ),
             flags=entry.flags if entry.measured else (),

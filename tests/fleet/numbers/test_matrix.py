@@ -7,12 +7,12 @@ from dataclasses import replace
 from pytest_ortbench.fleet.numbers.facts import CaseFacts, RunFacts
 from pytest_ortbench.fleet.numbers.matrix import Matrix, by_case, by_workload
 from pytest_ortbench.fleet.numbers.sentences import conclusions, warnings
-from pytest_ortbench.fleet.numbers.sides import choose_axis, lay_out
+from pytest_ortbench.fleet.numbers.sides import choose_axis, lay_out_sides
 from tests.fleet.numbers.runs import case, exact, latency, run
 
 
 def compared(*runs: RunFacts, axis: str = "machine", metric: str = "latency_p50") -> Matrix:
-    return by_case(lay_out(runs, axis), metric)
+    return by_case(lay_out_sides(runs, axis), metric)
 
 
 def marks(matrix: Matrix) -> list[list[str]]:
@@ -153,7 +153,7 @@ def test_other_inputs_and_other_files_are_not_compared() -> None:
 
 
 def test_each_side_sends_its_best_variant_that_may_be_ranked() -> None:
-    layout = lay_out(
+    layout = lay_out_sides(
         [
             run("a", case(latency(4, 4, 4)), case(latency(3, 3, 3), precision="fp16")),
             run(
@@ -172,7 +172,7 @@ def test_each_side_sends_its_best_variant_that_may_be_ranked() -> None:
 
 
 def test_the_newest_run_of_a_machine_counts() -> None:
-    layout = lay_out(
+    layout = lay_out_sides(
         [
             run("a", case(latency(9, 9, 9)), day=2),
             run("a", case(latency(4, 4, 4)), day=3),
@@ -201,7 +201,7 @@ def test_what_differs_becomes_the_columns() -> None:
     assert choose_axis([older, run("a", one, day=2)]) == "runtime"
     assert choose_axis([run("a", one), run("a", one, day=2)]) == "time"
     assert choose_axis([run("a", one, case(latency(4, 4, 4), provider="cuda"))]) == "provider"
-    layout = lay_out([older, run("a", one, day=2)], "runtime")
+    layout = lay_out_sides([older, run("a", one, day=2)], "runtime")
     assert [side.label for side in layout.sides] == ["onnxruntime 1.31.0", "onnxruntime 1.32.0"]
 
 
@@ -222,7 +222,7 @@ def test_sentences_say_who_wins_by_how_much_and_with_what() -> None:
         run("a", case(latency(3.9, 4.0, 4.1))),
         run("b", case(latency(1.9, 2.0, 2.1), precision="fp16"), case(latency(2.9, 3.0, 3.1))),
     ]
-    layout = lay_out(runs, "machine")
+    layout = lay_out_sides(runs, "machine")
     said = conclusions(by_workload(layout, "latency_p50"), by_case(layout, "latency_p50"))
     assert said == [
         "net: ship fp16/cpu on b: fastest, ×2.00 [×1.86, ×2.16] faster than a (native/cpu)"
@@ -240,7 +240,7 @@ def test_where_the_baseline_is_best_the_next_one_says_by_how_much() -> None:
         run("b", case(latency(3.9, 4.0, 4.1))),
         run("c", case(latency(2.9, 3.0, 3.1))),
     ]
-    layout = lay_out(runs, "machine")
+    layout = lay_out_sides(runs, "machine")
     said = conclusions(by_workload(layout, "latency_p50"), by_case(layout, "latency_p50"))
     assert said[1] == (
         "overall: a is fastest; next c takes ×1.50 [×1.38, ×1.63] as long, latency p50 of the one "
@@ -250,7 +250,7 @@ def test_where_the_baseline_is_best_the_next_one_says_by_how_much() -> None:
 
 def test_an_overall_tie_is_said() -> None:
     runs = [run("a", case(latency(3, 4, 5))), run("b", case(latency(2.9, 3.9, 4.9)))]
-    layout = lay_out(runs, "machine")
+    layout = lay_out_sides(runs, "machine")
     said = conclusions(by_workload(layout, "latency_p50"), by_case(layout, "latency_p50"))
     assert said[:2] == [
         "net: ship native/cpu on b: as fast as any (a tie with a; picked for the better number)",
@@ -266,7 +266,7 @@ def test_without_a_common_case_there_is_no_mean_and_the_emptiest_side_is_named()
         run("b", case(latency(2, 2, 2), provider="x"), case(latency(2, 2, 2), provider="y")),
         run("c", case(latency(1, 1, 1), provider="z", model="third")),
     ]
-    layout = lay_out(runs, "machine")
+    layout = lay_out_sides(runs, "machine")
     said = conclusions(by_workload(layout, "latency_p50"), by_case(layout, "latency_p50"))
     assert next(text for text in said if text.startswith("overall")) == (
         "overall: no case has a number on every side, so there is no mean; without c there would "
@@ -283,7 +283,7 @@ def test_where_a_number_is_0_there_is_no_mean_and_whose_it_is_is_said() -> None:
             run(name, case({metric: exact(value)}))
             for name, value in zip("abc", values, strict=False)
         ]
-        layout = lay_out(runs, "machine")
+        layout = lay_out_sides(runs, "machine")
         said = conclusions(by_workload(layout, metric), by_case(layout, metric))
         return next(text for text in said if text.startswith("overall"))
 

@@ -8,14 +8,14 @@ from pytest_ortbench.analysis.told import Told
 from pytest_ortbench.fleet.numbers.facts import RunFacts
 from pytest_ortbench.fleet.numbers.matrix import by_case, by_workload
 from pytest_ortbench.fleet.numbers.sentences import conclusions
-from pytest_ortbench.fleet.numbers.sides import lay_out
+from pytest_ortbench.fleet.numbers.sides import lay_out_sides
 from tests.fleet.numbers.runs import case, exact, latency, run
 
 
 def said_of(
     runs: Sequence[RunFacts], axis: str = "machine", metric: str = "latency_p50"
 ) -> list[Told]:
-    layout = lay_out(runs, axis)
+    layout = lay_out_sides(runs, axis)
     return conclusions(by_workload(layout, metric), by_case(layout, metric), axis)
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_ortbench.core.errors import UsageError
-from pytest_ortbench.fleet.procurement.machines import Machine, parse_machines
+from pytest_ortbench.fleet.procurement.machines import PricedMachine, parse_machines
 
 TABLE = """
 currency = "EUR"
@@ -28,7 +28,7 @@ def test_every_key() -> None:
     terms = parse_machines(TABLE, "machines.toml")
     assert (terms.currency, terms.years, terms.rate_per_s, terms.p99_s) == ("EUR", 4, 500, 0.05)
     assert terms.machines == (
-        Machine(
+        PricedMachine(
             name="lab-1",
             host="lab-1",
             price=4200,
@@ -36,7 +36,7 @@ def test_every_key() -> None:
             idle_power_w=80,
             units_owned=2,
         ),
-        Machine(name="cloud", host="ip-10-0-0-7", price_per_hour=1.2, power_price=0),
+        PricedMachine(name="cloud", host="ip-10-0-0-7", price_per_hour=1.2, power_price=0),
     )
 
 

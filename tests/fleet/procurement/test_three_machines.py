@@ -27,19 +27,19 @@ from pytest_ortbench.fleet.procurement.economics import (
     Economics,
     Figure,
 )
-from pytest_ortbench.fleet.procurement.machines import Machine, Terms
+from pytest_ortbench.fleet.procurement.machines import PricedMachine, Terms
 from pytest_ortbench.fleet.procurement.queueing import capacity
 from pytest_ortbench.fleet.procurement.ranking import Tender, tenders
-from pytest_ortbench.fleet.procurement.sentences import conclusions, count, money, warnings
+from pytest_ortbench.fleet.procurement.sentences import assumptions, cheapest_machines, count, money
 from tests.fleet.numbers.runs import Span, case, exact, run
 
 HOURS = 2 * 8766
 
-DESK = Machine(
+DESK = PricedMachine(
     name="desk", host="desk", price=1000, power_price=0.5, idle_power_w=50, units_owned=1
 )
-RACK = Machine(name="rack", host="rack", price=8000, power_price=0.5, idle_power_w=100)
-CLOUD = Machine(name="cloud", host="cloud", price_per_hour=0.1)
+RACK = PricedMachine(name="rack", host="rack", price=8000, power_price=0.5, idle_power_w=100)
+CLOUD = PricedMachine(name="cloud", host="cloud", price_per_hour=0.1)
 TERMS = Terms(currency="EUR", years=2, machines=(DESK, RACK, CLOUD))
 TARGET = replace(TERMS, rate_per_s=300, p99_s=0.05)
 
@@ -146,7 +146,7 @@ def test_machines_and_money_for_a_target() -> None:
         assert one.cost.value == pytest.approx(expected)
         assert one.capacity_source == BY_QUEUE
     assert [offer.economics.machine.name for offer in tender.offers] == ["cloud", "desk", "rack"]
-    said = conclusions([tender], TARGET)
+    said = cheapest_machines([tender], TARGET)
     assert said == [
         "net b1, 300 requests/s with p99 ≤ 50 ms: cheapest cloud with native/cpu, 2 machines, "
         "3506 EUR over 2 years; ×0.342 of desk"
@@ -167,7 +167,7 @@ def test_without_the_cloud_the_other_two_tie() -> None:
     low, high = (5000 + HOURS * 6 * (0.05 + rise * 0.5) * 0.5 for rise in (0.094, 0.106))
     assert (found["desk"].cost.low, found["desk"].cost.high) == pytest.approx((low, high))
     assert [offer.mark for offer in tender.offers] == ["best", "tie"]
-    assert "a tie with rack" in conclusions([tender], terms)[0]
+    assert "a tie with rack" in cheapest_machines([tender], terms)[0]
 
 
 def test_the_uncertainty_of_the_latency_reaches_the_number_of_machines() -> None:
@@ -199,8 +199,8 @@ def test_a_closed_loop_of_several_callers_is_no_load() -> None:
         assert (one.capacity, one.units, one.cost) == (None, None, None)
         why = "with 4 callers random arrivals have to be measured: --ort-load=peak:p99:50ms"
         assert one.missing["cost"] == one.missing["capacity"] == why
-        assert "no machine can be chosen" in conclusions([tender], TARGET)[0]
-        said = " ".join(warnings([tender], TARGET, []))
+        assert "no machine can be chosen" in cheapest_machines([tender], TARGET)[0]
+        said = " ".join(assumptions([tender], TARGET, []))
         assert "Cases of several callers without a search for the peak" in said
         assert "M/G/1" not in said
     # What its throughput costs needs no arrivals.
@@ -216,7 +216,7 @@ def test_random_arrivals_at_several_callers_count() -> None:
     assert one.capacity_source == BY_ARRIVALS
     assert one.capacity == Figure(value=160.0, low=160.0, high=166.0)
     assert one.units == Figure(value=2.0, low=2.0, high=2.0)
-    assert "several callers" not in " ".join(warnings([tender], TARGET, []))
+    assert "several callers" not in " ".join(assumptions([tender], TARGET, []))
 
 
 def served(
@@ -269,7 +269,7 @@ def test_a_machine_that_is_late_by_itself_is_not_offered() -> None:
     reasons = {offer.economics.machine.name: offer.reason for offer in tender.offers}
     assert reasons["rack"] == reasons["cloud"] == ""
     assert "even without waiting" in reasons["desk"]
-    assert conclusions([tender], TARGET)[0].endswith("not ranked: desk")
+    assert cheapest_machines([tender], TARGET)[0].endswith("not ranked: desk")
 
 
 def test_the_bill_needs_the_power_of_the_whole_machine() -> None:
@@ -333,7 +333,7 @@ def test_only_the_best_variant_of_a_machine_is_offered_and_inaccurate_ones_never
 
 
 def test_warnings_name_the_single_unit_the_model_of_the_queue_and_strangers() -> None:
-    said = " ".join(warnings(tenders(RUNS, TARGET), TARGET, ["other"]))
+    said = " ".join(assumptions(tenders(RUNS, TARGET), TARGET, ["other"]))
     for words in ("8 %", "22 %", "M/G/1", "Not in the table of machines: other"):
         assert words in said
 
@@ -349,7 +349,7 @@ def test_a_lead_within_what_units_differ_by_is_said() -> None:
     # 0.1/200 against 0.265/500 an hour: ×0.943.
     assert (
         "×0.943 of near, less apart than units of one model are on average (8 %)"
-        in (conclusions([tender], TERMS)[0])
+        in (cheapest_machines([tender], TERMS)[0])
     )
 
 

@@ -6,7 +6,7 @@ from datetime import date
 
 import pytest
 
-from pytest_ortbench.core.acceptance import Entry
+from pytest_ortbench.core.acceptance import AcceptedEntry
 from pytest_ortbench.core.gate import GateFinding, GateResult
 from pytest_ortbench.gate.numbers.acceptance import Acceptances, acceptance_text
 from pytest_ortbench.gate.numbers.rules import parse_rules
@@ -29,13 +29,13 @@ def result(*findings: GateFinding, case_id: str = CASE) -> GateResult:
     return judged.with_findings(findings)
 
 
-def accepted(judged: GateResult, *entries: Entry, strict: bool = False) -> GateResult:
+def accepted(judged: GateResult, *entries: AcceptedEntry, strict: bool = False) -> GateResult:
     acceptances = Acceptances(entries=entries, today=TODAY)
     return acceptances.applied(judged, strict=strict, case_ids=(CASE,))
 
 
-def entry(metric: str = "model_size", **options) -> Entry:
-    return Entry(**{"case": CASE, "metric": metric, "reason": "more classes", **options})
+def entry(metric: str = "model_size", **options) -> AcceptedEntry:
+    return AcceptedEntry(**{"case": CASE, "metric": metric, "reason": "more classes", **options})
 
 
 SIZE = GateFinding(about="model_size", text="model_size went up", worse_by=0.2)

@@ -10,7 +10,7 @@ from pytest_ortbench.analysis.validity import flags_of
 from pytest_ortbench.core.gate import GateResult, MetricVerdict
 from pytest_ortbench.core.outcome import Accuracy, CaseResult, Flag, OutputCheck
 from pytest_ortbench.core.run import Canary, Machine
-from pytest_ortbench.gate.numbers.metrics import Side, judge_metrics
+from pytest_ortbench.gate.numbers.metrics import MetricSide, judge_metrics
 from pytest_ortbench.gate.numbers.rules import CaseRules, parse_rules
 from pytest_ortbench.gate.numbers.stored import gate_runs
 from tests.results_factory import (
@@ -218,7 +218,9 @@ def test_placement_and_accuracy_that_got_lost_are_worse():
 
 def _accuracy_verdict(before: CaseResult, after: CaseResult) -> MetricVerdict:
     flagged = [dataclasses.replace(one, flags=flags_of(one)) for one in (before, after)]
-    verdicts = judge_metrics(Side(result=flagged[0]), Side(result=flagged[1]), CaseRules())
+    verdicts = judge_metrics(
+        MetricSide(result=flagged[0]), MetricSide(result=flagged[1]), CaseRules()
+    )
     (verdict,) = (one for one in verdicts if one.metric == "accuracy")
     return verdict
 

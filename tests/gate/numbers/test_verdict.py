@@ -19,12 +19,12 @@ from pytest_ortbench.gate.numbers.verdict import (
     choose_statistic,
     confirms,
     decide,
-    profile_of,
+    machine_class,
     statistics,
 )
 
-SHARED = profile_of(Machine(host="h", stable={"virtualisation": "KVM"}))
-DEDICATED = profile_of(
+SHARED = machine_class(Machine(host="h", stable={"virtualisation": "KVM"}))
+DEDICATED = machine_class(
     Machine(host="h", stable={"virtualisation": "none seen", "cpu_quota": "none"})
 )
 BUSY = (Flag(name="CPU-SHARE", detail="in 60 % of the blocks"),)
@@ -85,7 +85,7 @@ def test_it_is_chosen_by_the_launches_of_the_first_look_and_never_again():
 
 def test_a_dedicated_machine_and_a_margin_of_ones_own():
     assert choose_statistic(DEDICATED, launches(**CONTENDED)) == DEDICATED
-    own = profile_of(Machine(host="h", stable={"virtualisation": "KVM"}), 0.07)
+    own = machine_class(Machine(host="h", stable={"virtualisation": "KVM"}), 0.07)
     assert choose_statistic(own, launches(**CONTENDED)).plan.margin == 0.07
 
 
@@ -197,7 +197,7 @@ def test_among_callers_the_typical_contrast_decides_and_the_floor_says_nothing()
     assert among_callers(SHARED, 1) == SHARED
     several = among_callers(SHARED, 4)
     assert (several.decides, several.plan.margin) == (TYPICAL, 0.05)
-    asked = profile_of(Machine(host="h", stable={"virtualisation": "KVM"}), 0.02)
+    asked = machine_class(Machine(host="h", stable={"virtualisation": "KVM"}), 0.02)
     # What was asked for is not widened.
     assert among_callers(asked, 4, 0.02).plan.margin == 0.02
     assert among_callers(asked, 1, 0.02) == asked
