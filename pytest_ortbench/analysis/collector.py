@@ -14,12 +14,14 @@ class Collector:
     Attributes:
         quantities: Numbers by name of the metric.
         missing: Reasons, likewise.
+        needed: Samples that a number asks for, of those that are missing for want of samples.
         notes: What stands behind a number, for the few where it is not plain from the number.
     """
 
     def __init__(self) -> None:
         self.quantities: dict[str, Quantity] = {}
         self.missing: dict[str, str] = {}
+        self.needed: dict[str, int] = {}
         self.notes: dict[str, str] = {}
 
     def add(
@@ -39,6 +41,11 @@ class Collector:
             self.quantities[name] = Quantity(
                 value=float(value), unit=METRICS[name].unit, low=low, high=high, samples=samples
             )
+
+    def need(self, name: str, samples: int) -> None:
+        """Note that a number asks for more samples than there are."""
+        self.needed[name] = samples
+        self.missing[name] = f"n<{samples}"
 
     def reject(self, names: Sequence[str], reason: str) -> None:
         """Take one reason for several metrics."""

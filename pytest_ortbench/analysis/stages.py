@@ -45,7 +45,7 @@ def _add_times(collector: Collector, stage: str, workers: Sequence[Samples]) -> 
         needed = samples_needed(statistic.percent)
         known = statistic.low_ns is not None and statistic.high_ns is not None
         if count < needed or not known:
-            collector.add(f"{stage}_{name}", None, reason=f"n<{needed}")
+            collector.need(f"{stage}_{name}", needed)
             continue
         assert statistic.low_ns is not None
         assert statistic.high_ns is not None

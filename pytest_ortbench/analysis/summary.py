@@ -46,6 +46,7 @@ class Summary:
         status: ``measured`` or the kind of the failure.
         quantities: Numbers in SI units by name of the metric, in the registry's order.
         missing: The reason for each metric of the registry that has no number: ``n<368``.
+        needed: Samples that a number asks for, of those that are missing for want of samples.
         notes: What stands behind a number by name of the metric: which load is INVALID, and why.
         flags: Reasons to trust the numbers less, as stored with the result.
         judgements: What could be judged of it, and what could not.
@@ -61,6 +62,7 @@ class Summary:
     status: str
     quantities: dict[str, Quantity] = field(default_factory=dict)
     missing: dict[str, str] = field(default_factory=dict)
+    needed: dict[str, int] = field(default_factory=dict)
     notes: dict[str, str] = field(default_factory=dict)
     flags: tuple[Flag, ...] = ()
     judgements: tuple[Judgement, ...] = ()
@@ -120,6 +122,7 @@ def summarise(result: CaseResult, *, percentiles: bool = True) -> Summary:
             name: collector.quantities[name] for name in METRICS if name in collector.quantities
         },
         missing={name: collector.missing[name] for name in METRICS if name in collector.missing},
+        needed=collector.needed,
         notes=collector.notes,
         flags=result.flags,
         judgements=judgements_of(result),
@@ -151,7 +154,7 @@ def _add_latency(collector: Collector, workers: Sequence[Samples], *, percentile
     for name, statistic in statistics.items():
         needed = samples_needed(statistic.percent)
         if count < needed or statistic.low_ns is None or statistic.high_ns is None:
-            collector.add(name, None, reason=f"n<{needed}")
+            collector.need(name, needed)
             continue
         collector.add(
             name,

@@ -21,7 +21,7 @@ from pytest_ortbench.convert import (
 )
 from pytest_ortbench.convert.failure import as_failure
 from pytest_ortbench.convert.graph import Draft, graphs_within
-from pytest_ortbench.core.errors import WorkerError, did_you_mean
+from pytest_ortbench.core.errors import WorkerError, did_you_mean, nearest
 from pytest_ortbench.core.file_digest import file_digest
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.recipe import GRAPH_BASES, Conversion, Converted, Recipe
@@ -176,8 +176,8 @@ def check_names(recipe: Recipe, source: Path) -> None:
     for key, names in named.items():
         for name in names:
             if name not in known:
-                near = did_you_mean(name, known)
-                hint = near if near.startswith("Did") else did_you_mean(name, used)
+                is_near = bool(nearest(name, sorted(known)))
+                hint = did_you_mean(name, known if is_near else used)
                 raise _refused(
                     f"the recipe's {key} names {name!r}, which is no operator type", hint
                 )

@@ -20,7 +20,7 @@ VERDICTS: dict[str, str] = {
     "unjudged": "the answers of the two sides could not be compared",
 }
 
-#: The other side of a case that has none: only its absolute limits are held.
+#: What stands for the other side of a case that has none: only its absolute limits are held.
 NO_BASELINE = "no baseline"
 
 MODEL_SAME, MODEL_CHANGED, MODEL_UNPROVEN = "same", "changed", "unproven"
@@ -264,6 +264,8 @@ class GateResult:
         baseline_digest: Digest of the baseline's model, where it is another one.
         moved_to: What the model of a removed case is called now, if its content is there under
             another name.
+        has_baseline: Whether it has another side at all; without one, only its absolute limits are
+            held.
     """
 
     case_id: str
@@ -292,6 +294,7 @@ class GateResult:
     model_relation: str = ""
     baseline_digest: str = ""
     moved_to: str = ""
+    has_baseline: bool = True
 
     @property
     def latency_verdict(self) -> str:
@@ -301,7 +304,7 @@ class GateResult:
     @property
     def compares(self) -> bool:
         """Whether two sides of the case were held against each other."""
-        return not self.removed and self.baseline != NO_BASELINE
+        return self.has_baseline and not self.removed
 
     @property
     def accepted(self) -> tuple[GateFinding, ...]:

@@ -77,6 +77,8 @@ class Failure:
         exit_code: Exit code of the worker, if it exited.
         signal: Name of the signal that ended it (``SIGSEGV``), empty if none did.
         log_tail: Last lines of what native code printed.
+        tells_phase: Whether the message itself says what the worker was doing.
+        tells_signal: Whether the message itself names the signal.
     """
 
     kind: str
@@ -86,12 +88,13 @@ class Failure:
     exit_code: int | None = None
     signal: str = ""
     log_tail: str = ""
+    tells_phase: bool = False
+    tells_signal: bool = False
 
     @property
     def doing(self) -> str:
         """What the worker was doing; empty where the message says so itself."""
-        doing = PHASES.get(self.phase, self.phase)
-        return "" if doing in self.message else doing
+        return "" if self.tells_phase else PHASES.get(self.phase, self.phase)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

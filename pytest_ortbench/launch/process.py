@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, TypeVar
 
@@ -227,6 +228,7 @@ class WorkerProcess:
                 "timeout",
                 f"still {_doing(self.phase)} after {after:.0f} s, when its time was over",
                 "Raise --ort-timeout",
+                tells_phase=True,
             )
         except Garbage as error:
             self._give_up("error", f"the worker's channel carries {error}", self._noise())
@@ -235,34 +237,66 @@ class WorkerProcess:
 
     def _explain_end(self) -> NoReturn:
         if not self._ended(_ENDING_S):
-            self._give_up("crash", f"closed its channel while {_doing(self.phase)}")
+            message = f"closed its channel while {_doing(self.phase)}"
+            self._give_up("crash", message, tells_phase=True)
         how = self._finish()
         log = self.read_log()
-        memory = self._memory_reason(how, log)
-        if memory:
-            failure = self._failure("out_of_memory", memory, "Use a smaller batch or shape")
+        memory = self._memory_failure(how, log)
+        if memory is not None:
+            failure = memory
         elif self.phase == "start" and not how.signal:
             message = f"the interpreter did not become a worker: it {how}"
             failure = self._failure("error", message, self._noise())
         else:
             message = f"the measured process {how} while {_doing(self.phase)}"
-            failure = self._failure("crash", message, _HINTS.get(how.signal, ""))
+            hint = _HINTS.get(how.signal, "")
+            failure = self._failure("crash", message, hint, tells_phase=True, tells_signal=True)
         raise WorkerError(_with_end(failure, how, log))
 
-    def _memory_reason(self, how: Ending, log: str) -> str:
-        if how.signal == "SIGKILL" and oom_kills() > self._oom_kills:
-            return f"the kernel killed the process for memory while {_doing(self.phase)}"
+    def _memory_failure(self, how: Ending, log: str) -> Failure | None:
+        """The failure of a process that ended for want of memory; ``None`` of any other."""
         words = out_of_memory(tail(log))
-        return f"the process {how} while {_doing(self.phase)}: {words}" if words else ""
+        if how.signal == "SIGKILL" and oom_kills() > self._oom_kills:
+            message = f"the kernel killed the process for memory while {_doing(self.phase)}"
+            tells_signal = False
+        elif words:
+            message = f"the process {how} while {_doing(self.phase)}: {words}"
+            tells_signal = True
+        else:
+            return None
+        return self._failure(
+            "out_of_memory",
+            message,
+            "Use a smaller batch or shape",
+            tells_phase=True,
+            tells_signal=tells_signal,
+        )
 
-    def _give_up(self, kind: str, message: str, hint: str = "") -> NoReturn:
+    def _give_up(
+        self, kind: str, message: str, hint: str = "", *, tells_phase: bool = False
+    ) -> NoReturn:
         log = self.read_log()
         self._finish()
-        failure = self._failure(kind, message, hint)
+        failure = self._failure(kind, message, hint, tells_phase=tells_phase)
         raise WorkerError(_with_end(failure, Ending(), log))
 
-    def _failure(self, kind: str, message: str, hint: str = "") -> Failure:
-        return Failure(kind=kind, phase=self.phase, message=message, hint=hint)
+    def _failure(
+        self,
+        kind: str,
+        message: str,
+        hint: str = "",
+        *,
+        tells_phase: bool = False,
+        tells_signal: bool = False,
+    ) -> Failure:
+        return Failure(
+            kind=kind,
+            phase=self.phase,
+            message=message,
+            hint=hint,
+            tells_phase=tells_phase,
+            tells_signal=tells_signal,
+        )
 
     def _noise(self) -> str:
         noise = self._channel.noise.strip()
@@ -376,12 +410,4 @@ def _doing(phase: str) -> str:
 
 
 def _with_end(failure: Failure, how: Ending, log: str) -> Failure:
-    return Failure(
-        kind=failure.kind,
-        phase=failure.phase,
-        message=failure.message,
-        hint=failure.hint,
-        exit_code=how.exit_code,
-        signal=how.signal,
-        log_tail=tail(log),
-    )
+    return replace(failure, exit_code=how.exit_code, signal=how.signal, log_tail=tail(log))

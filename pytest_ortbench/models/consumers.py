@@ -257,8 +257,8 @@ always(ConsumerFinding(values=("4",), why="Loop trip count"), ("Loop", 0))
 always(ConsumerFinding(values=("1",), why="Loop condition"), ("Loop", 1))
 always(ConsumerFinding(values=("0",), why="Dropout ratio"), ("Dropout", 1))
 always(ConsumerFinding(values=("0",), why="Dropout training mode off"), ("Dropout", 2))
-always(ConsumerFinding(values=("0",), why="Range start"), ("Range", 0))
-always(ConsumerFinding(values=("1",), why="Range step"), ("Range", 2))
+always(ConsumerFinding(values=("0",), why="Range start", of_range=True), ("Range", 0))
+always(ConsumerFinding(values=("1",), why="Range step", of_range=True), ("Range", 2))
 always(ConsumerFinding(values=("0",), why="axis"), ("CumSum", 1), ("Trilu", 1))
 always(
     ConsumerFinding(values=("10",), why="NonMaxSuppression boxes per class"),
@@ -310,7 +310,7 @@ def _range_limit(use: Use, flow: Dataflow) -> ConsumerFinding | None:
             bound = _index_into_axis(counted, flow)
             if bound is not None and bound.high is not None:
                 limit = min(limit, int((bound.high - counted.offset) / (counted.scale or 1)) + 1)
-    return ConsumerFinding(values=(str(max(limit, 1)),), why="Range limit")
+    return ConsumerFinding(values=(str(max(limit, 1)),), why="Range limit", of_range=True)
 
 
 # A box whose corners are the wrong way round has a negative size, which overflows in there.

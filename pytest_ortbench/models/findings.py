@@ -23,6 +23,7 @@ class ConsumerFinding:
         choices: Any of these.
         kind: Otherwise, the kind of hint, with ``low`` and ``high``.
         length: How many values the consumer needs along the first axis, ``None`` if any number.
+        of_range: Whether a Range says it: how far it counts tells nothing of a sequence's length.
     """
 
     why: str
@@ -33,6 +34,7 @@ class ConsumerFinding:
     choices: tuple[str, ...] = ()
     kind: str = ""
     length: int | None = None
+    of_range: bool = False
 
     @property
     def is_bound(self) -> bool:

@@ -36,7 +36,7 @@ def hint_inputs(inputs: Sequence[TensorInfo], flow: Dataflow) -> HintedInputs:
     """Find, for every input, values that the graph accepts and sizes that it fixes."""
     shapes = named_shapes(inputs)
     implied: dict[str, int] = {}
-    found: list[tuple[TensorInfo, ValueHint | None]] = []
+    found: list[tuple[TensorInfo, ValueHint | None, bool]] = []
     for info, shape in zip(inputs, shapes, strict=True):
         rank = None if shape is None else len(shape)
         uses = list(flow.uses(info.name, rank, element=_element(info.type)))
@@ -44,11 +44,16 @@ def hint_inputs(inputs: Sequence[TensorInfo], flow: Dataflow) -> HintedInputs:
         facts = list(axis_facts(uses, flow))
         _imply(shape, findings, facts, implied)
         batch_axis = next((fact.axis for fact in facts if fact.is_batch), None)
-        found.append((replace(info, batch_axis=batch_axis), combine(findings)))
-    surroundings = _surroundings(inputs, shapes, [info.batch_axis for info, _ in found])
+        # The first that names values decides, see combine().
+        of_range = next((finding.of_range for finding in findings if finding.values), False)
+        found.append((replace(info, batch_axis=batch_axis), combine(findings), of_range))
+    surroundings = _surroundings(inputs, shapes, [info.batch_axis for info, *_ in found])
     hinted = tuple(
-        replace(info, hint=by_name(info, hint, surroundings) or default_hint(info.type))
-        for info, hint in found
+        replace(
+            info,
+            hint=by_name(info, hint, surroundings, of_range=of_range) or default_hint(info.type),
+        )
+        for info, hint, of_range in found
     )
     return HintedInputs(inputs=hinted, implied_dims=implied)
 

@@ -15,6 +15,7 @@ from pytest_ortbench.core.errors import (
     OrtbenchError,
     UsageError,
     did_you_mean,
+    nearest,
 )
 from pytest_ortbench.core.model import Model
 from pytest_ortbench.models.builders.registry import BUILDERS
@@ -254,8 +255,9 @@ def _advice(spec: str, path: Path, project: Mapping[str, CatalogueEntry]) -> str
     folder = os.path.dirname(spec)  # noqa: PTH120  # as it was typed
     names.update({name: os.path.join(folder, name) for name in beside})  # noqa: PTH118
     if names:
-        advice = did_you_mean(path.name, names)
-        return advice if advice.startswith("Did you mean") else f"There is: {', '.join(names)}"
+        if nearest(path.name, names):
+            return did_you_mean(path.name, names)
+        return f"There is: {', '.join(names)}"
     return "Name a file, a folder, a glob, zoo:NAME or builtin:NAME (see 'ortbench models')"
 
 

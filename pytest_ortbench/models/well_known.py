@@ -64,7 +64,11 @@ def past_symbol(
 
 
 def by_name(
-    info: TensorInfo, found: ValueHint | None, surroundings: Surroundings
+    info: TensorInfo,
+    found: ValueHint | None,
+    surroundings: Surroundings,
+    *,
+    of_range: bool = False,
 ) -> ValueHint | None:
     """Return the hint that the name of an input implies, within what its consumers accept.
 
@@ -72,6 +76,7 @@ def by_name(
         info: The input.
         found: What its consumers say.
         surroundings: What the other inputs tell.
+        of_range: Whether a Range says the one value that its consumers accept.
     """
     name = re.split(r"[/:.]", info.name.lower())
     short = name[-1] if not name[-1].isdigit() else name[0]
@@ -96,7 +101,7 @@ def by_name(
     if integer and info.shape is not None and len(info.shape) <= 1 and _LENGTHS.search(short):
         counted = surroundings.lengths.get(info.name, "")
         # What a recurrent layer says is better; how long a mask is made of it says nothing.
-        told = found is not None and found.kind == "constant" and "Range" not in found.why
+        told = found is not None and found.kind == "constant" and not of_range
         if counted and not told:
             why = f"its name: the whole length {counted}"
             return ValueHint(kind="constant", choices=(quote(counted),), why=why)

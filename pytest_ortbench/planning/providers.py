@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from pytest_ortbench.core.case import Provider
-from pytest_ortbench.core.errors import UsageError, did_you_mean
+from pytest_ortbench.core.errors import UsageError, did_you_mean, nearest
 from pytest_ortbench.core.outcome import RuntimeInfo
 from pytest_ortbench.core.provider_kinds import BY_NAME, KINDS, ProviderKind
 from pytest_ortbench.core.run import Skip
@@ -282,7 +282,7 @@ def _may_be_plugin(word: str) -> bool:
     if word.endswith(_SUFFIX):
         # Full names resemble each other by their ending; only a wrong capital is surely an error.
         return word.lower() not in {name.lower() for name in BY_NAME}
-    return not did_you_mean(word, (*KINDS, ALL)).startswith("Did you mean")
+    return not nearest(word, sorted({*KINDS, ALL}))
 
 
 def _unknown(word: str, available: Sequence[str], place: str) -> UsageError:

@@ -302,8 +302,8 @@ def missing(entry: Entry, column: Column) -> str:
     """Return what stands in a cell without a number: ``n<368``, or a dash where it says no more."""
     if not entry.measured:
         return ""
-    reason = entry.summary.missing.get(column.metric, "")
-    return reason if reason.startswith("n<") else NOTHING
+    needed = entry.summary.needed.get(column.metric)
+    return NOTHING if needed is None else f"n<{needed}"
 
 
 def status(entry: Entry) -> str:

@@ -241,7 +241,7 @@ def _fed(cases: Sequence[Case]) -> list[str]:
 def failure_sentence(failure: Failure) -> str:
     """Return reason, phase and next step of a failure on one line: ``died (measuring).``"""
     text = failure.message.rstrip(". \n")
-    if failure.signal and failure.signal not in text:
+    if failure.signal and not failure.tells_signal:
         text += f", {failure.signal}"
     elif failure.exit_code:
         text += f", exit code {failure.exit_code}"

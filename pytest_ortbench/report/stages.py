@@ -53,9 +53,7 @@ def _table(result: CaseResult, stages: Stages, case: str) -> PassTable:
 
 def _known(summary: Summary, stage: str) -> bool:
     """Whether the file has that stage; too few frames are another matter."""
-    return f"{stage}_p50" in summary.quantities or summary.missing.get(
-        f"{stage}_p50", ""
-    ).startswith("n<")
+    return f"{stage}_p50" in {*summary.quantities, *summary.needed}
 
 
 def _cells(summary: Summary, stage: str) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from pytest_ortbench.core.errors import UsageError, did_you_mean
+from pytest_ortbench.core.errors import UsageError, did_you_mean, nearest
 from pytest_ortbench.core.ids import escape_part
 from pytest_ortbench.core.provider_kinds import KINDS
 
@@ -168,10 +168,11 @@ def _not_onnxruntime(
     if len(names) == 1:
         distributions = {name for kind in KINDS.values() for name in kind.distributions}
         known = (CURRENT, AUTO, *configured, *distributions)
-        hint = did_you_mean(text, known)
-        if not hint.startswith("Did you mean"):
-            names_there = ", ".join((CURRENT, AUTO, *configured))
-            hint = f"Known names: {names_there}; or write requirements such as onnxruntime==1.20.1"
+        if nearest(text, sorted(set(known))):
+            hint = did_you_mean(text, known)
+        else:
+            short = ", ".join((CURRENT, AUTO, *configured))
+            hint = f"Known names: {short}; or write requirements such as onnxruntime==1.20.1"
         return UsageError(
             f"{text!r} is neither a configured runtime nor a distribution of ONNX Runtime",
             place=place,

@@ -24,7 +24,12 @@ from pytest_ortbench.schema.layout import (
     to_utf8,
 )
 from pytest_ortbench.schema.meaning import MOST_FAULTS, Fault, faults_of, refuse_nonsense
-from pytest_ortbench.schema.migrations import MIGRATIONS, Migrations, PlainObject
+from pytest_ortbench.schema.migrations import (
+    MIGRATIONS,
+    Migrations,
+    PlainObject,
+    had_baseline,
+)
 from pytest_ortbench.schema.wrong_types import wrong_types
 
 __all__ = [
@@ -53,6 +58,7 @@ class HeadVerdict:
 
     baseline: str = ""
     failures: tuple[str, ...] = ()
+    has_baseline: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,8 +191,14 @@ def decode_head(data: bytes, place: str, *, migrations: Migrations = MIGRATIONS)
         # The long way tells best what is wrong.
         decode_run(data, place, migrations=migrations)
         raise
-    migrations.check(head.schema_version, place)
-    return head
+    version = migrations.check(head.schema_version, place)
+    gate = tuple(
+        replace(verdict, has_baseline=verdict.has_baseline and had_baseline(verdict.baseline))
+        if version == 1
+        else verdict
+        for verdict in head.gate
+    )
+    return replace(head, gate=gate)
 
 
 def decode_result(data: bytes, place: str) -> CaseResult:

@@ -84,15 +84,61 @@ _INTERRUPTED_1 = "interrupted before it was over"
 #: What one pass of a case found, and what several of them found.
 _PASSES_1 = ("energy", "profile", "soak", "stages", "start_ups", "task")
 _LISTS_OF_PASSES_1 = ("loads", "processes")
+#: What version 1 called the baseline of a case that has none.
+_NO_BASELINE_1 = "no baseline"
+#: What a message of version 1 held if it told the phase of a failure itself.
+_PHASES_1 = {
+    "start": "starting the interpreter",
+    "files": "copying files to the runtime",
+    "digest": "checking its files",
+    "import": "importing ONNX Runtime",
+    "convert": "converting the model",
+    "plug-ins": "loading plug-in providers",
+    "inputs": "preparing inputs",
+    "session": "creating the session",
+    "first": "running the first inference",
+    "warm-up": "warming up",
+    "measure": "measuring",
+    "memory": "reading memory",
+    "profile": "profiling placement",
+    "accuracy": "comparing outputs",
+    "reference": "computing the reference",
+    "task": "scoring labelled data",
+    "energy": "measuring energy",
+    "soak": "soaking",
+    "load": "putting it under load",
+    "stages": "running the stages",
+    "close": "shutting down",
+}
+
+
+def had_baseline(baseline: str) -> bool:
+    """Return whether a verdict of version 1 has another side, by the name of its baseline."""
+    return baseline != _NO_BASELINE_1
 
 
 def _from_1(document: PlainObject) -> PlainObject:
     """Turn the sentences of version 1 that decided something into fields."""
+    for verdict in _objects(document.get("gate")):
+        verdict["has_baseline"] = verdict.get("baseline") != _NO_BASELINE_1
     for result in _objects(document.get("cases")):
+        for failure in _objects(result.get("failure")):
+            _tell_1(failure)
         for name in (*_PASSES_1, *_LISTS_OF_PASSES_1):
             for outcome in _objects(result.get(name)):
                 outcome["interrupted"] = outcome.get("reason") == _INTERRUPTED_1
     return document
+
+
+def _tell_1(failure: PlainObject) -> None:
+    """Note what the message of a failure says itself, so that nobody says it again."""
+    message, phase, signal = (failure.get(name) for name in ("message", "phase", "signal"))
+    if not isinstance(message, str):
+        return
+    if isinstance(phase, str):
+        failure["tells_phase"] = _PHASES_1.get(phase, phase) in message
+    if isinstance(signal, str):
+        failure["tells_signal"] = bool(signal) and signal in message.rstrip(". \n")
 
 
 def _objects(value: Plain) -> Iterator[PlainObject]:

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pytest_ortbench.core.errors import DocumentError, UsageError, did_you_mean
-from pytest_ortbench.core.gate import NO_BASELINE
 from pytest_ortbench.core.run import LATEST, Run
 from pytest_ortbench.schema.document import (
     RunHead,
@@ -230,9 +229,7 @@ def _stored(run_id: str, path: Path) -> StoredRun:
         cases=len(head.cases),
         expected=head.expected,
         plan=head.plan,
-        gate_failed=any(
-            verdict.failures and verdict.baseline != NO_BASELINE for verdict in head.gate
-        ),
+        gate_failed=any(verdict.failures and verdict.has_baseline for verdict in head.gate),
     )
 
 

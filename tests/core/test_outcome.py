@@ -13,8 +13,8 @@ def test_every_phase_can_stand_after_while(phase: str) -> None:
 
 
 def test_what_was_being_done_is_said_once() -> None:
-    said = Failure(kind="timeout", phase="measure", message="still measuring after 300 s")
+    said = Failure(kind="timeout", phase="measure", message="took 300 s", tells_phase=True)
     assert said.doing == ""
-    unsaid = Failure(kind="unsupported", phase="first", message="no kernel for Conv")
+    unsaid = Failure(kind="unsupported", phase="first", message="no running the first inference")
     assert unsaid.doing == "running the first inference"
     assert Failure(kind="error", phase="a-later-one", message="odd").doing == "a-later-one"

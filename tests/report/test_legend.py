@@ -49,7 +49,13 @@ def test_a_machine_of_another_version_is_named_by_what_there_is() -> None:
             "the worker died, SIGSEGV (measuring).",
         ),
         (
-            Failure(kind="crash", phase="session", message="died by SIGKILL", signal="SIGKILL"),
+            Failure(
+                kind="crash",
+                phase="session",
+                message="died by SIGKILL",
+                signal="SIGKILL",
+                tells_signal=True,
+            ),
             "died by SIGKILL (creating the session).",
         ),
         (
@@ -62,6 +68,8 @@ def test_a_machine_of_another_version_is_named_by_what_there_is() -> None:
                 phase="measure",
                 message="the measured process died with SIGKILL while measuring",
                 signal="SIGKILL",
+                tells_phase=True,
+                tells_signal=True,
             ),
             "the measured process died with SIGKILL while measuring.",
         ),

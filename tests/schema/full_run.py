@@ -259,6 +259,7 @@ CRASHED = CaseResult(
         exit_code=-11,
         signal="SIGSEGV",
         log_tail="Segmentation fault\n",
+        tells_signal=True,
     ),
     started_at="2026-03-04T05:06:17Z",
     wall_s=0.5,

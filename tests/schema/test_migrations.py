@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pytest_ortbench.core.gate import GateResult
 from pytest_ortbench.core.run import Run
 from pytest_ortbench.engine.passes import PASSES, due
-from pytest_ortbench.schema.document import decode_lines, decode_run, encode_run, faults_in
+from pytest_ortbench.schema.document import (
+    decode_head,
+    decode_lines,
+    decode_run,
+    encode_run,
+    faults_in,
+)
 
 VERSION_1 = Path(__file__).parent / "golden" / "v1.json"
 
@@ -63,6 +71,45 @@ def test_what_was_interrupted_is_a_field(reason: str, interrupted: bool) -> None
     ]
     assert [outcome.interrupted for outcome in outcomes] == [interrupted] * len(OUTCOMES)
     assert due(result, PASSES) == (list(PASSES) if interrupted else [])
+
+
+@pytest.mark.parametrize(
+    ("phase", "message", "tells_phase", "tells_signal"),
+    [
+        ("measure", "the measured process died with SIGSEGV while measuring", True, True),
+        ("measure", "still measuring after 300 s, when its time was over", True, False),
+        ("session", "the worker died by SIGSEGV. ", False, True),
+        ("session", "", False, False),
+    ],
+)
+def test_what_a_message_tells_is_a_field(
+    phase: str, message: str, tells_phase: bool, tells_signal: bool
+) -> None:
+    document = document_of(INTERRUPTED)
+    document["cases"][1]["failure"] |= {"phase": phase, "message": message}
+    failure = read(document).cases[1].failure
+    assert failure is not None
+    assert (failure.tells_phase, failure.tells_signal) == (tells_phase, tells_signal)
+
+
+@pytest.mark.parametrize("baseline", ["no baseline", "model:no baseline.onnx", ""])
+def test_whether_there_was_a_baseline_is_a_field(baseline: str) -> None:
+    document = document_of(INTERRUPTED)
+    verdict = {"case_id": "c", "runtime": "r", "baseline": baseline, "verdict": "incomparable"}
+    document["gate"] = [{**verdict, "failures": ["too large"]}]
+    data = json.dumps(document).encode()
+    [judged] = decode_run(data, "run.json").gate
+    [listed] = decode_head(data, "run.json").gate
+    assert judged.has_baseline == listed.has_baseline == (baseline != "no baseline")
+
+
+def test_a_baseline_of_today_may_be_called_no_baseline() -> None:
+    verdict = GateResult(case_id="c", runtime="r", baseline="no baseline", verdict="same")
+    data = encode_run(replace(read(document_of(INTERRUPTED)), gate=(verdict,)))
+    [judged] = decode_run(data, "run.json").gate
+    [listed] = decode_head(data, "run.json").gate
+    assert judged.compares
+    assert listed.has_baseline
 
 
 def test_a_migrated_document_is_written_as_one_of_today() -> None:

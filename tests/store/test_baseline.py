@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from pytest_ortbench.core.errors import UsageError
-from pytest_ortbench.core.gate import NO_BASELINE, Acceptance, GateFinding, GateResult
+from pytest_ortbench.core.gate import Acceptance, GateFinding, GateResult
 from pytest_ortbench.store.baseline import Found, find_baseline
 from tests.store.test_documents import stored
 
@@ -61,7 +61,7 @@ def test_a_run_whose_regression_was_accepted_is_a_baseline(tmp_path):
 
 
 def test_limits_that_a_first_run_exceeds_hold_nobody_up(tmp_path):
-    alone = replace(FAILED, verdict="incomparable", baseline=NO_BASELINE)
+    alone = replace(FAILED, verdict="incomparable", has_baseline=False)
     first = stored(tmp_path / "runs", 1, gate=(alone,))
     assert found("latest", tmp_path / "runs").paths == (
         tmp_path / "runs" / first.run_id / "run.json",

@@ -9,7 +9,7 @@ from pytest_ortbench.analysis.told import Told
 from pytest_ortbench.core.units import significant
 from pytest_ortbench.fleet.numbers.matrix import variant_label
 from pytest_ortbench.fleet.numbers.sentences import ONE_UNIT, UNIT_SPREAD, first_names, tie_text
-from pytest_ortbench.fleet.procurement.economics import Economics, Figure
+from pytest_ortbench.fleet.procurement.economics import BY_QUEUE, Economics, Figure
 from pytest_ortbench.fleet.procurement.machines import Terms
 from pytest_ortbench.fleet.procurement.ranking import Offer, Tender, figure_of
 
@@ -126,15 +126,16 @@ def assumptions(
 ) -> list[str]:
     """Say what the figures assume."""
     said = [ONE_UNIT]
-    sources = {one.capacity_source for one in _all(found)}
-    queued = any(source.startswith("queueing") for source in sources)
+    queued = any(one.capacity_source == BY_QUEUE for one in _all(found))
     if queued:
         said.append(
             "Machines needed: no load was measured, so they come from queueing (M/G/1) with the "
             "measured service times: random arrivals, each sent to one machine at random, served "
             "one at a time in order. Measure a load before you buy."
         )
-    if any(one.case.callers > 1 and "capacity" in one.missing for one in _all(found)):
+    if any(
+        one.case.callers > 1 and terms.has_target and one.capacity is None for one in _all(found)
+    ):
         said.append(
             "Cases of several callers without a search for the peak (--ort-load=peak:…) have no "
             "number of machines: their own latencies hold no waiting for a caller, and at their "

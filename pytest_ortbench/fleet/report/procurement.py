@@ -212,7 +212,7 @@ def blocks(shown: Procurement, *, all_columns: bool = True) -> list[Insert]:
     columns = [
         column
         for column in _columns(terms, all_columns=all_columns)
-        if any(column.text(one) != HOLE for one in every)
+        if {HOLE} != {column.text(one) for one in every}
     ]
     made = [
         Insert(

@@ -137,6 +137,7 @@ def limits_alone(result: CaseResult, rules: CaseRules) -> GateResult:
         case_id=case_id,
         runtime=runtime,
         baseline=NO_BASELINE,
+        has_baseline=False,
         verdict="incomparable",
         reason="only its absolute limits were held",
         metrics=metrics,
