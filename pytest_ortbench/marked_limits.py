@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pytest_ortbench.core.limits import Limit
-    from pytest_ortbench.plugin.fates import Fates
+    from pytest_ortbench.plugin.judging import Outcomes
 
 
 class MarkedLimits:
@@ -25,7 +25,7 @@ class MarkedLimits:
         """Note that a test was held to its limits."""
         self._left.pop(nodeid, None)
 
-    def remarks(self, fates: Fates) -> list[str]:
+    def remarks(self, outcomes: Outcomes) -> list[str]:
         """Say which tests were not held to theirs; one that failed is told already."""
-        left = [nodeid for nodeid in self._left if nodeid not in fates.failed]
-        return [f"limits of a marker were not judged: {fates.told(left)}"] if left else []
+        left = [nodeid for nodeid in self._left if nodeid not in outcomes.failed]
+        return [f"limits of a marker were not judged: {outcomes.in_words(left)}"] if left else []

@@ -12,7 +12,7 @@ from pytest_ortbench.marker import AXES
 if TYPE_CHECKING:
     import pytest
 
-    from pytest_ortbench.plugin.fates import Fates
+    from pytest_ortbench.plugin.judging import Outcomes
 
 _NAME = "ortbench"
 
@@ -76,12 +76,12 @@ class MisplacedMarkers:
                 "before. Set the marker on the function, its class or its module"
             )
 
-    def problems(self, fates: Fates) -> list[str]:
+    def problems(self, outcomes: Outcomes) -> list[str]:
         """Those that were run and not reported as failed: marked xfail, or told otherwise."""
         return [
             message
             for nodeid, message in self.messages.items()
-            if fates.expected_to_fail(nodeid) and nodeid not in fates.failed
+            if outcomes.expected_to_fail(nodeid) and nodeid not in outcomes.failed
         ]
 
 

@@ -52,12 +52,12 @@ FOR_EVERY_PROJECT = (
     "options",
     "plugin",
     "plugin.bench",
-    "plugin.benchmark_stand_in",  # where pytest-benchmark is absent, as there
+    "plugin.benchmark_bridge",  # where pytest-benchmark is absent, as there
     "plugin.fixture",
     "plugin.hookspec",
     "plugin.interrupts",
     "plugin.model_files",
-    "plugin.progress",
+    "plugin.terminal",
 )
 
 

@@ -57,10 +57,10 @@ _OF_THE_TYPE = ("pytest_ortbench.core.judgement",)
 
 #: Functions that hand out a judgement that another one made, and why they are not fed here.
 HANDED_ON = {
-    "pytest_ortbench.plugin.asked_limits.AskedLimits.judge": "hands on what its limits come to",
-    "pytest_ortbench.plugin.asked_limits.AskedLimits.settle": "likewise",
-    "pytest_ortbench.plugin.asked_limits.AskedLimits._unable": "has no evidence",
-    "pytest_ortbench.plugin.asked_limits.AskedLimits._verdict": "hands on what its limits come to",
+    "pytest_ortbench.plugin.judging.AskedLimits.judge": "hands on what its limits come to",
+    "pytest_ortbench.plugin.judging.AskedLimits.settle": "likewise",
+    "pytest_ortbench.plugin.judging.AskedLimits._unable": "has no evidence",
+    "pytest_ortbench.plugin.judging.AskedLimits._verdict": "hands on what its limits come to",
     "pytest_ortbench.plugin.gating.Gating.judge": "hands on what the sides come to",
     "pytest_ortbench.plugin.gating.Gating.settle": "likewise",
     "pytest_ortbench.plugin.gating.Gating._judge_unable": "likewise",

@@ -66,7 +66,7 @@ def command(
     CASE is the id of a case, whole parts of ids (a model's name) or a glob. Numbers are accepted up
     to what RUN saw and no further; anything else for the model file that RUN measured.
     """
-    from pytest_ortbench.acceptances import root_directory
+    from pytest_ortbench.planning.project_root import root_directory
 
     path = root_directory(Path.cwd()) / FILE_NAME if file is None else file
     if listing:
@@ -117,7 +117,7 @@ def _one_line(text: str) -> str:
 
 
 def _refuse_past(last: date) -> None:
-    from pytest_ortbench.acceptances import today
+    from pytest_ortbench.store.accepted import today
 
     if last < today():
         raise UsageError(
@@ -256,8 +256,7 @@ def _limits(entry: AcceptedEntry) -> str:
 
 
 def _list(path: Path, *, must_exist: bool) -> int:
-    from pytest_ortbench.acceptances import today
-    from pytest_ortbench.store.accepted import read_accepted
+    from pytest_ortbench.store.accepted import read_accepted, today
 
     entries = read_accepted(path, must_exist=must_exist)
     if not entries:

@@ -74,13 +74,13 @@ def _prepared(
     """The case with its file, or why there is none."""
     import sys
 
-    from pytest_ortbench.acceptances import root_directory
     from pytest_ortbench.convert.variants import VARIANTS_FOLDER, Variants
     from pytest_ortbench.core.case import Runtime, Sampling
     from pytest_ortbench.launch.reference import reference_case
     from pytest_ortbench.models.cache import cache_folder
     from pytest_ortbench.models.ort_file import is_ort_file
     from pytest_ortbench.planning.planner import Planner
+    from pytest_ortbench.planning.project_root import root_directory
     from pytest_ortbench.planning.request import PlanRequest
 
     current = Runtime(label="current", command=(sys.executable,))

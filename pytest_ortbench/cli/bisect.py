@@ -42,6 +42,7 @@ def command(model: str, runtimes: str, limits: tuple[str, ...], threads: int | N
     logarithmically many of them. In the end both sides of the change are profiled, and the
     operators that account for it are shown. Environments are made where they are not there yet.
     """
+    from pytest_ortbench.core.patterned import refuse_unfitting
     from pytest_ortbench.gate.measuring.bisect import bisect_runtimes
     from pytest_ortbench.gate.measuring.gate import Gate
     from pytest_ortbench.gate.measuring.resolution import check_margins
@@ -49,7 +50,6 @@ def command(model: str, runtimes: str, limits: tuple[str, ...], threads: int | N
     from pytest_ortbench.launch.launcher import ProcessLauncher
     from pytest_ortbench.launch.machine import fingerprint
     from pytest_ortbench.planning.axes import split_list
-    from pytest_ortbench.unfitting import refuse_unfitting
 
     rules = parse_rules(split_list(limits, place="--limits"), place="--limits")
     chosen = _chosen(runtimes)
@@ -103,10 +103,10 @@ def _chosen(text: str) -> tuple[Runtime, ...]:
 
 
 def _case(launcher: object, model: str, threads: int | None) -> Case:
-    from pytest_ortbench.acceptances import root_directory
     from pytest_ortbench.core.case import Runtime
     from pytest_ortbench.launch.launcher import ProcessLauncher
     from pytest_ortbench.planning.planner import Planner
+    from pytest_ortbench.planning.project_root import root_directory
     from pytest_ortbench.planning.request import PlanRequest
 
     assert isinstance(launcher, ProcessLauncher)

@@ -115,14 +115,15 @@ def _compare(
     accepted: Path | None,
     results: Path,
 ) -> int:
-    from pytest_ortbench.acceptances import load_acceptances, root_directory
+    from pytest_ortbench.core.patterned import refuse_unfitting
     from pytest_ortbench.gate.numbers.acceptance import mends
     from pytest_ortbench.gate.numbers.rules import parse_rules, refuse_rules_of_sides
     from pytest_ortbench.gate.numbers.same_models import models_of, twins
     from pytest_ortbench.gate.numbers.stored import gate_runs
     from pytest_ortbench.gate.report.lines import gate_lines, gate_naming
     from pytest_ortbench.planning.axes import split_list
-    from pytest_ortbench.unfitting import refuse_unfitting
+    from pytest_ortbench.planning.project_root import root_directory
+    from pytest_ortbench.store.accepted import load_acceptances
 
     place = "--limits"
     rules = parse_rules(split_list(tuple(limits), place=place), place=place)
@@ -233,13 +234,13 @@ def _line(trial: Trial) -> str:
 def _prepared(models: Sequence[str], threads: int | None) -> Iterator[SelfTest]:
     """The self-test with its models resolved; ends every process that is left."""
     from pytest_ortbench import __version__
-    from pytest_ortbench.acceptances import root_directory
     from pytest_ortbench.core.case import Runtime
     from pytest_ortbench.gate.measuring.self_test import SelfTest
     from pytest_ortbench.launch.launcher import ProcessLauncher
     from pytest_ortbench.launch.machine import fingerprint
     from pytest_ortbench.models.widened import write_widened
     from pytest_ortbench.planning.planner import Planner
+    from pytest_ortbench.planning.project_root import root_directory
 
     launcher: Launcher = ProcessLauncher()
     with tempfile.TemporaryDirectory(prefix="ortbench-self-test-") as name:

@@ -203,9 +203,9 @@ def _planned_again(stored: Case, given: TrustedOptions, launcher: Launcher) -> l
 
 def _planner(runtime: str, launcher: Launcher) -> Planner:
     """Plans for one runtime, which is made if it is not there yet."""
-    from pytest_ortbench.acceptances import root_directory
     from pytest_ortbench.models.cache import cache_folder
     from pytest_ortbench.planning.planner import Planner
+    from pytest_ortbench.planning.project_root import root_directory
     from pytest_ortbench.runtimes.environments import Environments
     from pytest_ortbench.runtimes.resolve import RUNTIMES_FOLDER, choose_runtimes
 

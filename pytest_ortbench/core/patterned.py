@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import Protocol, TypeVar
 
+from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.ids import id_fits
+
+_LISTED = 5
 
 
 class Patterned(Protocol):
@@ -47,3 +50,26 @@ def unfitting(rules: Iterable[Patterned], case_ids: Collection[str]) -> list[str
         for rule in rules
         if not any(id_fits(case_id, rule.pattern) for case_id in case_ids)
     ]
+
+
+def refuse_unfitting(
+    rules: Iterable[Patterned], case_ids: Collection[str], *, place: str
+) -> list[str]:
+    """Refuse a rule that the command line names for nothing.
+
+    Args:
+        rules: What was asked for.
+        case_ids: Those of the cases that were selected; without any, nothing is said.
+        place: Where it stands.
+
+    Returns:
+        What is to be said of rules of an ini file, which may be meant for another run.
+
+    Raises:
+        UsageError: for one of the command line.
+    """
+    misfits = unfitting(rules, case_ids) if case_ids else []
+    if not misfits or not place.startswith("-"):
+        return [f"{place}: {text}" for text in misfits]
+    shown = ", ".join(list(case_ids)[:_LISTED]) + (", …" if len(case_ids) > _LISTED else "")
+    raise UsageError(misfits[0], place=place, hint=f"Cases: {shown}")

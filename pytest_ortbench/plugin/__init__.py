@@ -5,7 +5,6 @@ Nothing heavy is imported until a test of ours is collected.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Generator
 from pathlib import Path
 
@@ -17,8 +16,10 @@ from pytest_ortbench.plugin.bench import Bench, planned_of
 from pytest_ortbench.plugin.fixture import fail, ortbench, taken_by
 from pytest_ortbench.plugin.model_files import (
     SUFFIXES,
+    ModelPackage,
     OnnxFile,
     Suite,
+    expect,
     holds_named,
     is_named,
     is_suite,
@@ -56,9 +57,9 @@ def pytest_configure(config: pytest.Config) -> None:
     if is_asked_for(config):
         Bench.of(config)
     if not hasattr(config.hook, "pytest_benchmark_update_json"):
-        from pytest_ortbench.plugin import benchmark_stand_in
+        from pytest_ortbench.plugin import benchmark_bridge
 
-        benchmark_stand_in.register(config)
+        benchmark_bridge.register_stand_in(config)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -87,8 +88,6 @@ def pytest_collect_directory(
     if path.suffix in SUFFIXES and is_named(path, parent.config):
         return OnnxFile.from_parent(parent, path=path)
     if type(collector) is pytest.Package and holds_named(path, parent.config):
-        from pytest_ortbench.plugin.model_package import ModelPackage
-
         return ModelPackage.from_parent(parent, path=path)
     return collector
 
@@ -105,10 +104,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     bench = Bench.existing(item.config)
     if bench is not None and item.nodeid in bench.misplaced.messages:
         pytest.fail(bench.misplaced.messages[item.nodeid], pytrace=False)
-    if "pytest_ortbench.plugin.model_package" in sys.modules:
-        from pytest_ortbench.plugin.model_package import expect
-
-        expect(item)
+    expect(item)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -186,7 +182,7 @@ def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
     bench = Bench.existing(config)
     if bench is None or bench.collection.usage_errors:
         return []
-    from pytest_ortbench.plugin.outputs import collection_lines
+    from pytest_ortbench.plugin.terminal import collection_lines
 
     return collection_lines(bench)
 
@@ -260,7 +256,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Print the table, the lines that answer the question, and where the files are."""
     bench = Bench.existing(terminalreporter.config)
     if bench is not None:
-        from pytest_ortbench.plugin.outputs import write_summary
+        from pytest_ortbench.plugin.terminal import write_summary
 
         write_summary(bench, terminalreporter)
 

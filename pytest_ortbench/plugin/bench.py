@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_ortbench.plugin.interrupts import Shield
-from pytest_ortbench.plugin.progress import Progress
+from pytest_ortbench.plugin.terminal import Progress
 
 if TYPE_CHECKING:
     from pytest_ortbench.core.case import Case
@@ -25,10 +25,9 @@ if TYPE_CHECKING:
     from pytest_ortbench.options import Options
     from pytest_ortbench.planning.matrix import Plan, Planned
     from pytest_ortbench.planning.request import PlanRequest
-    from pytest_ortbench.plugin.asked_limits import AskedLimits
     from pytest_ortbench.plugin.collection import Collection
     from pytest_ortbench.plugin.gating import Gating
-    from pytest_ortbench.plugin.judging import Judging
+    from pytest_ortbench.plugin.judging import AskedLimits, Judging
     from pytest_ortbench.store.folder import RunFolder
     from pytest_ortbench.store.resume import Resumable
 
@@ -42,7 +41,7 @@ class Bench:
         from pytest_ortbench.marked_limits import MarkedLimits
         from pytest_ortbench.misplaced_marker import MisplacedMarkers
         from pytest_ortbench.option_sources import read_options
-        from pytest_ortbench.plugin.fates import Fates
+        from pytest_ortbench.plugin.judging import Outcomes
 
         self.config = config
         self.options: Options = read_options(config)
@@ -56,7 +55,7 @@ class Bench:
         self.shield = Shield()
         self.errors: list[str] = []
         self.remarks: list[str] = []
-        self.fates = Fates()
+        self.outcomes = Outcomes()
         self.misplaced = MisplacedMarkers()
         self.marked_limits = MarkedLimits()
         self.ran = False
@@ -68,7 +67,7 @@ class Bench:
         if _KEY not in config.stash:
             config.stash[_KEY] = made = cls(config)
             config.pluginmanager.register(made.shield, "ortbench-interrupts")
-            config.pluginmanager.register(made.fates, "ortbench-fates")
+            config.pluginmanager.register(made.outcomes, "ortbench-outcomes")
         return config.stash[_KEY]
 
     @classmethod
@@ -124,7 +123,7 @@ class Bench:
             passes.update(passes_of(item, planned, limits, self.options))
         self.collection.refuse_unused_stages([each.case for each in self.planned.values()])
         if self.planned and not self.config.option.collectonly:
-            from pytest_ortbench.plugin.destinations import refuse_unwritable
+            from pytest_ortbench.plugin.outputs import refuse_unwritable
 
             # Now, since what can't be written is better known before the measuring.
             _ = self._header
@@ -147,7 +146,7 @@ class Bench:
     @cached_property
     def asked_limits(self) -> AskedLimits:
         """Limits of option and ini key."""
-        from pytest_ortbench.plugin.asked_limits import AskedLimits
+        from pytest_ortbench.plugin.judging import AskedLimits
 
         flag = "--ort-limits"
         written = (str(text).partition("=")[0] for text in self.config.invocation_params.args)

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+import pytest
+
 from pytest_ortbench.core.errors import OrtbenchError
 from pytest_ortbench.core.judgement import Judgement, bad, good, unjudged
+from pytest_ortbench.core.patterned import refuse_unfitting
 from pytest_ortbench.marker import read_marker
-from pytest_ortbench.plugin.inconclusive import warn
+from pytest_ortbench.plugin.baselines import OtherSide, StoredBaseline
 from pytest_ortbench.plugin.judging import Verdict, is_preferred
-from pytest_ortbench.plugin.other_side import OtherSide
-from pytest_ortbench.plugin.stored_baseline import StoredBaseline
-from pytest_ortbench.unfitting import refuse_idle_sides, refuse_unfitting
 
 if TYPE_CHECKING:
-    import pytest
-
     from pytest_ortbench.core.gate import GateResult
     from pytest_ortbench.core.limits import Limit
     from pytest_ortbench.gate.numbers.acceptance import Acceptances
@@ -121,6 +120,8 @@ class Gating:
             _ = self._acceptances  # a fault of the file is known before anything is measured
             requests = list(self._requests.values())
             if self._against is None:
+                from pytest_ortbench.gate.numbers.rules import refuse_idle_sides
+
                 self.notes += refuse_idle_sides(self._rules, place=self._rules_place)
             if self._stored is not None:
                 self._gone |= self._stored.vanished(requests)
@@ -245,7 +246,9 @@ class Gating:
             problems += [f"{text} (--ort-gate-strict)" for text in warnings]
         problems += mends(results, strict=self._options.gate_strict)
         return Verdict(
-            judgement=judgement_of(results), heading="gate failed", problems=tuple(problems)
+            judgement=judgement_of_verdicts(results),
+            heading="gate failed",
+            problems=tuple(problems),
         )
 
     def _judge_by(
@@ -293,7 +296,7 @@ class Gating:
 
     @cached_property
     def _acceptances(self) -> Acceptances:
-        from pytest_ortbench.acceptances import load_acceptances
+        from pytest_ortbench.store.accepted import load_acceptances
 
         return load_acceptances(self._options.accepted, self._bench.config.rootpath)
 
@@ -376,7 +379,7 @@ class Gating:
             self._against.close()
 
 
-def judgement_of(results: Sequence[GateResult]) -> Judgement:
+def judgement_of_verdicts(results: Sequence[GateResult]) -> Judgement:
     """Return one judgement for the verdicts on a case: the worst of them."""
     failures = [text for result in results for text in result.failures]
     if failures:
@@ -398,3 +401,30 @@ def _is_no_number(result: GateResult) -> bool:
 def _marked(item: pytest.Item) -> tuple[Rule, ...]:
     """What the markers of a test say of the gate."""
     return read_marker(item.iter_markers("ortbench"), place=item.nodeid).gate
+
+
+class InconclusiveGate(pytest.PytestWarning):
+    """A gate could not decide; with ``--ort-gate-strict`` it fails instead."""
+
+
+def warn(item: pytest.Item, text: str) -> None:
+    """Show a warning in pytest's summary, past all filters.
+
+    A project that turns warnings into errors would otherwise have its merges blocked by noise,
+    which is what --ort-gate-strict is there to ask for.
+    """
+    path, line, _ = item.location
+    message = warnings.WarningMessage(
+        message=InconclusiveGate(text),
+        category=InconclusiveGate,
+        filename=path,
+        lineno=(line or 0) + 1,
+    )
+    item.ihook.pytest_warning_recorded.call_historic(
+        kwargs={
+            "warning_message": message,
+            "nodeid": item.nodeid,
+            "when": "runtest",
+            "location": None,
+        }
+    )

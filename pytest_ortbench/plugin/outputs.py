@@ -1,116 +1,29 @@
-"""What a pytest run leaves behind: lines after collection, documents, the table and its answer."""
+"""The files that a pytest run leaves behind, and what it judges before it writes them."""
 
 from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Literal
 
-from pytest_ortbench.core.errors import OrtbenchError
-from pytest_ortbench.plugin.settling import DEFECT, keep, settle
+from pytest_ortbench.core.errors import DocumentError, OrtbenchError, UsageError
+from pytest_ortbench.plugin.terminal import relative_to
 
 if TYPE_CHECKING:
-    import pytest
-
     from pytest_ortbench.core.run import Canary, Run
+    from pytest_ortbench.options import Options
     from pytest_ortbench.plugin.bench import Bench
 
-_LISTED_SKIPS = 20
-_LOG_WIDTH = 150
+#: What an error that nobody foresaw is followed by.
+DEFECT = "This is a defect of pytest-ortbench, please report it"
 
-
-def collection_lines(bench: Bench) -> list[str]:
-    """How many cases there are, what was left out and why; with ``--collect-only`` every case."""
-    if not bench.planned:
-        gate_notes = bench.gating.notes if bench.gating is not None else []
-        notes = [f"ortbench: {note}" for note in (*bench.collection.notes, *gate_notes)]
-        if not bench.collection.complete:
-            return notes  # an error ended it, which is what pytest says
-        return [f"ortbench: {_no_case(bench)}", *notes, *_skip_lines(bench)]
-    from pytest_ortbench.runtimes.installed import installed
-
-    here = installed()
-    repair = [f"repair: {command}" for command in here.repair()]
-    gate_notes = bench.gating.notes if bench.gating is not None else []
-    lines = [
-        f"ortbench: {note}"
-        for note in (
-            *bench.collection.notes,
-            *bench.asked_limits.notes,
-            *gate_notes,
-            *here.problems(),
-            *repair,
-        )
-    ]
-    refused = [planned for planned in bench.planned.values() if planned.refusal is not None]
-    lines.append(f"ortbench: {_cases(len(bench.planned))}" + _less(len(refused)))
-    lines += _resume_lines(bench)
-    lines += _skip_lines(bench)
-    if bench.config.option.collectonly:
-        for planned in bench.planned.values():
-            inputs = ", ".join(
-                f"{spec.name} {list(spec.shape)}"
-                + (f" ({'; '.join(spec.resolved)})" if spec.resolved else "")
-                for spec in planned.case.inputs
-            )
-            reason = f"refused: {planned.refusal.message}" if planned.refusal else inputs
-            lines.append(f"  {bench.collection.name_of(planned)}  {reason}")
-    return lines
-
-
-def _no_case(bench: Bench) -> str:
-    if bench.collection.empty:
-        return (
-            "no test here takes the ortbench fixture. Measure a file with 'pytest MODEL.onnx', or "
-            "the shipped suites with 'pytest --pyargs pytest_ortbench.suites'"
-        )
-    return f"no case to measure: {bench.collection.why_no_case}"
-
-
-def _skip_lines(bench: Bench) -> list[str]:
-    """What was left out and why, the rest counted."""
-    skips = list(bench.collection.skips)
-    lines = []
-    for skip in skips[:_LISTED_SKIPS]:
-        where = f" in {skip.runtime}" if skip.runtime not in ("", "current") else ""
-        lines.append(f"ortbench: left out {skip.what}{where}: {skip.reason}")
-    rest = len(skips) - _LISTED_SKIPS
-    return [*lines, f"ortbench: left out {rest} more"] if rest > 0 else lines
-
-
-def _cases(count: int) -> str:
-    return f"{count} case{'s' if count != 1 else ''}"
-
-
-def _resume_lines(bench: Bench) -> list[str]:
-    """What ``--ort-resume`` takes over, also if that is nothing."""
-    if bench.resumable is None:
-        return []
-    taken = sum(
-        planned.refusal is None and key in bench.resumable.results
-        for key, planned in bench.planned.items()
-    )
-    where = f"run {_listed(bench.resumable.runs)}"
-    if not taken:
-        results = _shown(bench.options.results, bench.collection.root)
-        where = f"{results}, which holds no interrupted run of this plan with a measured case"
-    return [f"ortbench: resumed: {_taken(taken, len(bench.planned))} from {where}"]
-
-
-def _taken(taken: int, of: int) -> str:
-    return f"{taken or 'none'} of {_cases(of)} taken"
-
-
-def _listed(runs: Sequence[str]) -> str:
-    return " and ".join(runs)
-
-
-def _less(refused: int) -> str:
-    return f", {refused} of them can't run as asked" if refused else ""
+_FOLDER = "Name a folder that can be written to"
+_FILE = "Name a file in a folder that can be written to"
 
 
 def finish(bench: Bench, *, interrupted: bool) -> bool:
@@ -210,7 +123,7 @@ def _leave_out(bench: Bench, output: _Output) -> None:
     document = next((path for what, path in bench.files if what == "run"), None)
     later = ""
     if output.later and document is not None:
-        later = f" ({output.later} {_shown(document, bench.collection.root)})"
+        later = f" ({output.later} {relative_to(document, bench.collection.root)})"
     bench.left_out.append(f"{output.what}{later}")
 
 
@@ -300,71 +213,91 @@ def _write_prometheus(bench: Bench, run: Run, path: Path) -> None:
     _note(bench, "metrics", path)
 
 
-def write_summary(bench: Bench, reporter: pytest.TerminalReporter) -> None:
-    """Print the table, the lines that answer the question, and where the files are."""
-    run = bench.finished
-    if run is None:
-        _write_errors(bench, reporter)
-        return
-    with bench.shield.held():
-        _write_run(bench, run, reporter)
-        _write_errors(bench, reporter)
-    bench.shield.down()
+def refuse_unwritable(options: Options) -> None:
+    """Refuse files and folders of the user's choice that nothing can be written to.
 
-
-def _write_run(bench: Bench, run: Run, reporter: pytest.TerminalReporter) -> None:
-    from pytest_ortbench.gate.report.lines import gate_lines
-    from pytest_ortbench.report.answers import answer_lines
-    from pytest_ortbench.report.blocks import block_lines
-    from pytest_ortbench.report.operator_profile import run_profile_lines
-    from pytest_ortbench.report.precisions import precision_lines
-    from pytest_ortbench.report.table import render_table
-
-    encoding = getattr(reporter._tw._file, "encoding", None) or "utf-8"
-    if reporter.verbosity >= 0:
-        reporter.write_sep("=", "ortbench")
-        color = bool(reporter._tw.hasmarkup)
-        table = render_table(
-            run,
-            width=_width(reporter),
-            color=color,
-            encoding=encoding,
-            # Said already when the tests were collected, unless there were too many.
-            skips=len(run.skips) > _LISTED_SKIPS,
+    Raises:
+        UsageError: with option, path and reason.
+    """
+    for field in ("json", "html", "prometheus"):
+        path: Path | None = getattr(options, field)
+        if path is not None:
+            _try_file(path, options.places.get(field, f"--ort-{field}"))
+    if options.plots is not None:
+        _try_below(
+            options.plots, options.plots, options.places.get("plots", "--ort-plots"), _FOLDER
         )
-        reporter.write(table)
-        for line in precision_lines(run, width=_width(reporter), encoding=encoding):
-            reporter.write_line(line)
-        for line in block_lines(run, encoding=encoding):
-            reporter.write_line(line)
-        for line in run_profile_lines(run, width=_width(reporter), encoding=encoding):
-            reporter.write_line(line)
-        reporter.write_line("")
-    for line in (*answer_lines(run, encoding=encoding), *gate_lines(run, encoding=encoding)):
-        reporter.write_line(line)
-    for what, path in bench.files:
-        reporter.write_line(f"{what}: {_shown(path, bench.collection.root)}")
-    if bench.resumable is not None:
-        source = f" from run {_listed(bench.resumable.runs)}" if run.resumed else ""
-        reporter.write_line(f"resumed: {_taken(run.resumed, len(run.cases))}{source}")
-    if bench.left_out:
-        reporter.write_line(f"left out after the interrupt: {', '.join(bench.left_out)}")
+    if options.load_logs:
+        _try_folder(Path(options.load_logs), options.places.get("load_logs", "--ort-load-logs"))
 
 
-def _write_errors(bench: Bench, reporter: pytest.TerminalReporter) -> None:
-    for remark in bench.remarks:
-        reporter.write_line(f"ortbench: {remark}", yellow=True)
-    for error in bench.errors:
-        reporter.write_line(f"ortbench: {error}", red=True)
+def _try_file(path: Path, place: str) -> None:
+    try:
+        # A pipe or /dev/stdout takes what is written and needs no folder.
+        if path.exists() and not path.is_file():
+            return
+        target = path.resolve()
+    except (OSError, RuntimeError) as error:  # not to be entered; links in a circle
+        reason = error.strerror if isinstance(error, OSError) else None
+        raise _refused(path, reason or str(error), place, _FILE) from error
+    _try_below(path, target.parent, place, _FILE)
 
 
-def _width(reporter: pytest.TerminalReporter) -> int:
-    """Columns to use: a log has no edge, so it gets the whole table unless COLUMNS says less."""
-    width = int(reporter._tw.fullwidth)
-    return width if reporter.isatty or "COLUMNS" in os.environ else max(width, _LOG_WIDTH)
+def _try_below(path: Path, folder: Path, place: str, hint: str) -> None:
+    from pytest_ortbench.store.folder import check_writable
+
+    try:
+        check_writable(folder)
+    except DocumentError as error:
+        raise _refused(path, error.message, place, hint) from error
 
 
-def _shown(path: Path, root: Path) -> Path:
-    with suppress(ValueError):
-        return path.relative_to(root)
-    return path
+def _try_folder(folder: Path, place: str) -> None:
+    """Make a folder that others write to, and find out that it takes a file."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise _refused(folder, error.strerror or str(error), place, _FOLDER) from error
+
+
+def _refused(path: Path, reason: str, place: str, hint: str) -> UsageError:
+    return UsageError(f"can't write to {str(path)!r}: {reason}", place=place, hint=hint)
+
+
+def keep(bench: Bench) -> None:
+    """Write the document before anything is compared; it counts as unfinished until then."""
+    if bench.started and bench.engine.results and bench.folder is not None:
+        # What fails here fails again where it is reported.
+        with bench.shield.held(), suppress(OrtbenchError):
+            bench.folder.keep(bench.engine.run(interrupted=True))
+
+
+def settle(bench: Bench) -> bool:
+    """Judge what no test carried; say what was not judged, and whether that fails the run.
+
+    Nothing is missing in a run of pytest-xdist, whose tests fail, nor where no test was run.
+    """
+    if not bench.ran or bench.collection.usage_errors or hasattr(bench.config, "workerinput"):
+        return False
+    try:
+        bench.judging.settle()
+    except OrtbenchError as error:
+        bench.errors.append(f"gate: {error}")
+        return True
+    except Exception as error:  # noqa: BLE001 - a defect of ours must not cost what was measured
+        bench.errors.append(f"gate: {type(error).__name__}: {error}. {DEFECT}")
+        return True
+    problems = [*bench.judging.problems(), *bench.asked_limits.problems()]
+    if bench.gating is not None:
+        problems += [f"gate: {text}" for text in bench.gating.problems()]
+        bench.remarks += [f"gate: {text}" for text in bench.gating.remarks()]
+    problems += bench.misplaced.problems(bench.outcomes)
+    # Where all that was asked for is gone, the verdicts on that are what the run says.
+    if bench.collection.left_out and not (bench.gating and bench.gating.items):
+        problems.append(f"no case was measured: {bench.collection.why_no_case}")
+    bench.errors += problems
+    bench.remarks += [*bench.judging.remarks(), *bench.asked_limits.remarks()]
+    bench.remarks += bench.marked_limits.remarks(bench.outcomes)
+    return bool(problems)

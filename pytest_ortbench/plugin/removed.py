@@ -15,8 +15,8 @@ import pytest
 from pytest_ortbench.core.acceptance import accept_command
 from pytest_ortbench.core.errors import OrtbenchError
 from pytest_ortbench.planning.matrix import Plan
+from pytest_ortbench.plugin.baselines import listed
 from pytest_ortbench.plugin.bench import planned_of
-from pytest_ortbench.plugin.stored_baseline import listed
 
 if TYPE_CHECKING:
     from pytest_ortbench.core.gate import GateResult

@@ -21,6 +21,7 @@ from tomlkit.items import AoT, Comment, Table, Whitespace
 from pytest_ortbench.core.acceptance import FILE_NAME, AcceptedEntry, metric_name
 from pytest_ortbench.core.errors import OrtbenchError, UsageError, did_you_mean
 from pytest_ortbench.core.units import parse_amount
+from pytest_ortbench.gate.numbers.acceptance import Acceptances
 
 #: The one table of the file, an entry each.
 _TABLE = "accepted"
@@ -34,6 +35,26 @@ _HEAD = """\
 # What the gate of pytest-ortbench accepts, and why: an entry each, written by 'ortbench accept'.
 # An entry may be edited or deleted by hand. See "Accept a regression" in docs/guides/gating.md.
 """
+
+
+def today() -> date:
+    """Return the day, by the clock of this machine: the only place that asks it."""
+    return date.today()
+
+
+def load_acceptances(named: Path | None, root: Path) -> Acceptances:
+    """Read what a project accepts.
+
+    Args:
+        named: A file that somebody named, which has to be there.
+        root: pytest's root directory, whose file counts otherwise.
+
+    Raises:
+        UsageError: if the file has a fault.
+    """
+    path = root / FILE_NAME if named is None else named
+    entries = read_accepted(path, must_exist=named is not None)
+    return Acceptances(entries=entries, today=today(), path=str(path))
 
 
 def read_accepted(path: Path, *, must_exist: bool = False) -> tuple[AcceptedEntry, ...]:

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ortbench import acceptances
 from pytest_ortbench.core.acceptance import FILE_NAME, AcceptedEntry
 from pytest_ortbench.core.gate import GateFinding
 from pytest_ortbench.core.outcome import Flag
 from pytest_ortbench.gate.numbers.stored import gate_runs
+from pytest_ortbench.planning.project_root import root_directory
+from pytest_ortbench.store import accepted
 from pytest_ortbench.store.accepted import read_accepted
 from tests.results_factory import make_accuracy, make_case, make_result, make_run
 
@@ -26,7 +27,7 @@ BEFORE = make_run(
 
 @pytest.fixture(autouse=True)
 def day(monkeypatch):
-    monkeypatch.setattr(acceptances, "today", lambda: date(2026, 11, 28))
+    monkeypatch.setattr(accepted, "today", lambda: date(2026, 11, 28))
 
 
 def grown(**options):
@@ -84,11 +85,11 @@ def test_the_gate_passes_what_is_accepted_and_fails_what_is_worse_or_over(tool, 
     assert ended.code == 0
     assert "gate: 3 accepted" in ended.out
     assert ended.out.count("more classes") == 3
-    monkeypatch.setattr(acceptances, "today", lambda: date(2026, 11, 29))
+    monkeypatch.setattr(accepted, "today", lambda: date(2026, 11, 29))
     ended = tool(*gate)
     assert ended.code == 1
     assert "2026-11-28" in ended.out
-    monkeypatch.setattr(acceptances, "today", lambda: date(2026, 11, 28))
+    monkeypatch.setattr(accepted, "today", lambda: date(2026, 11, 28))
     store(dataclasses.replace(grown(variant_bytes=25_000_000), run_id="20260104T030405Z-a-0003"))
     ended = tool("gate", BEFORE.run_id, "20260104T030405Z-a-0003")
     assert ended.code == 1
@@ -203,7 +204,7 @@ def test_the_list_says_what_holds_and_what_is_over(tool, monkeypatch):
     assert "nothing is accepted" in tool("accept", "--list").out
     tool("accept", "net", REASON, "--metric=latency", "--worse-by=8%", "--until=2026-11-30")
     tool("accept", "old", REASON, "--metric=removed", "--until=2026-12-01")
-    monkeypatch.setattr(acceptances, "today", lambda: date(2026, 12, 1))
+    monkeypatch.setattr(accepted, "today", lambda: date(2026, 12, 1))
     rows = tool("accept", "--list").out.splitlines()[2:]
     assert ["expired" in row for row in rows] == [True, False]
     assert "8 % worse" in rows[0]
@@ -239,7 +240,7 @@ def test_the_root_directory_is_the_one_that_pytest_finds(
     for name, text in files.items():
         (pytester.path / name).write_text(text)
     monkeypatch.chdir(below)
-    assert acceptances.root_directory(below) == (pytester.path / root).resolve()
+    assert root_directory(below) == (pytester.path / root).resolve()
     assert pytester.parseconfig().rootpath == (pytester.path / root).resolve()
 
 

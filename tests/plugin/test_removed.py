@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ortbench import acceptances
 from pytest_ortbench.core.acceptance import FILE_NAME
+from pytest_ortbench.store import accepted
 
 from .conftest import QUICK as KEPT
 
@@ -29,7 +29,7 @@ GONE = "ortbench::removed[[]nets/gone[]]"
 
 @pytest.fixture(autouse=True)
 def day(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(acceptances, "today", lambda: date(2026, 11, 28))
+    monkeypatch.setattr(accepted, "today", lambda: date(2026, 11, 28))
 
 
 @pytest.fixture
@@ -222,7 +222,7 @@ def test_an_accepted_removal_passes_with_its_reason_until_its_day(
     assert entry["acceptance"]["reason"] == "replaced by kept"
     assert "replaced by kept" in (pytester.path / "j.xml").read_text()
     assert "replaced by kept" in (pytester.path / "r.html").read_text()
-    monkeypatch.setattr(acceptances, "today", lambda: date(2026, 11, 29))
+    monkeypatch.setattr(accepted, "today", lambda: date(2026, 11, 29))
     result = pytester.runpytest(*QUICK, STORED)
     result.assert_outcomes(passed=2, failed=1)
     result.stdout.fnmatch_lines(["*It was accepted until 2026-11-28 (replaced by kept)*"])

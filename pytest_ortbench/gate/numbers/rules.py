@@ -146,6 +146,28 @@ def refuse_rules_of_sides(rules: Iterable[Rule], *, place: str) -> None:
             )
 
 
+def refuse_idle_sides(rules: Iterable[Rule], *, place: str) -> list[str]:
+    """Refuse floors of the command line for answers of two sides that a stored run has not.
+
+    Args:
+        rules: What was asked for.
+        place: Where it stands.
+
+    Returns:
+        What is to be said of rules of an ini file, which may be meant for another run.
+
+    Raises:
+        UsageError: for one of the command line.
+    """
+    try:
+        refuse_rules_of_sides(rules, place=place)
+    except UsageError as error:
+        if place.startswith("-"):
+            raise
+        return [str(error)]
+    return []
+
+
 def rules_for(case_id: str, rules: Sequence[Rule], case_ids: Collection[str] = ()) -> CaseRules:
     """Which rules hold for one case; a later one replaces an earlier one of its metric.
 
