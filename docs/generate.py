@@ -244,7 +244,7 @@ def flags_page() -> str:
 
 def options_page() -> str:
     """Return the page on pytest options and ini keys."""
-    from pytest_ortbench.options import ROWS
+    from pytest_ortbench.plugin.options import ROWS
 
     rows = [
         (
@@ -272,8 +272,8 @@ _NOT_FOR_TESTS = re.compile(r"_|need_for|found|hold|finish|skipped")
 
 def fixture_page() -> str:
     """Return the page on the fixture and the marker."""
-    from pytest_ortbench.options import MARKER_KEYWORDS
     from pytest_ortbench.plugin.fixture import LoadView, OrtBench, View
+    from pytest_ortbench.plugin.options import MARKER_KEYWORDS
 
     members = [name for name in vars(OrtBench) if not _NOT_FOR_TESTS.match(name)]
     keywords = [(f"`{name}`", _markdown(entry.help)) for name, entry in MARKER_KEYWORDS.items()]

@@ -45,11 +45,11 @@ LATER = (
 
 #: Modules of ours that a project without tests of ours loads: hooks, options, and no more.
 FOR_EVERY_PROJECT = (
-    "case_options",
+    "plugin.case_options",
     "core",
     "core.option",
-    "option_sources",
-    "options",
+    "plugin.option_sources",
+    "plugin.options",
     "plugin",
     "plugin.bench",
     "plugin.benchmark_bridge",  # where pytest-benchmark is absent, as there

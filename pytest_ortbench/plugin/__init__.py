@@ -10,8 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ortbench.option_sources import add_options, is_asked_for
-from pytest_ortbench.options import MARKER_KEYWORDS
 from pytest_ortbench.plugin.bench import Bench, planned_of
 from pytest_ortbench.plugin.fixture import fail, ortbench, taken_by
 from pytest_ortbench.plugin.model_files import (
@@ -25,6 +23,8 @@ from pytest_ortbench.plugin.model_files import (
     is_suite,
     refuse_uncollected,
 )
+from pytest_ortbench.plugin.option_sources import add_options, is_asked_for
+from pytest_ortbench.plugin.options import MARKER_KEYWORDS
 
 __all__ = ["ortbench"]
 
@@ -112,7 +112,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "ortbench" not in metafunc.fixturenames:
         if metafunc.definition.get_closest_marker("ortbench") is None:
             return
-        from pytest_ortbench.misplaced_marker import asks_while_it_runs
+        from pytest_ortbench.plugin.marked_tests import asks_while_it_runs
 
         if not asks_while_it_runs(metafunc):
             return

@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from pytest_ortbench.core.outcome import CaseResult
     from pytest_ortbench.core.run import Canary, Run
     from pytest_ortbench.engine.engine import Engine
-    from pytest_ortbench.options import Options
     from pytest_ortbench.planning.matrix import Plan, Planned
     from pytest_ortbench.planning.request import PlanRequest
     from pytest_ortbench.plugin.collection import Collection
     from pytest_ortbench.plugin.gating import Gating
     from pytest_ortbench.plugin.judging import AskedLimits, Judging
+    from pytest_ortbench.plugin.options import Options
     from pytest_ortbench.store.folder import RunFolder
     from pytest_ortbench.store.resume import Resumable
 
@@ -38,10 +38,10 @@ class Bench:
     """State of one pytest run; :meth:`of` makes it at the first call."""
 
     def __init__(self, config: pytest.Config) -> None:
-        from pytest_ortbench.marked_limits import MarkedLimits
-        from pytest_ortbench.misplaced_marker import MisplacedMarkers
-        from pytest_ortbench.option_sources import read_options
         from pytest_ortbench.plugin.judging import Outcomes
+        from pytest_ortbench.plugin.marked_limits import MarkedLimits
+        from pytest_ortbench.plugin.marked_tests import MisplacedMarkers
+        from pytest_ortbench.plugin.option_sources import read_options
 
         self.config = config
         self.options: Options = read_options(config)
@@ -98,7 +98,7 @@ class Bench:
     def select(self, items: Sequence[pytest.Item]) -> None:
         """Note the cases of the tests that will run, and what those tests need of them."""
         from pytest_ortbench.analysis.limits import samples_for_limits
-        from pytest_ortbench.needed_passes import passes_of
+        from pytest_ortbench.plugin.needed_passes import passes_of
 
         self.collection.refuse_unused_options()
         ours = [(item, planned) for item in items if (planned := planned_of(item)) is not None]

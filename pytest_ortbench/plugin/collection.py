@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_ortbench.core.errors import OrtbenchError
-from pytest_ortbench.marker import MarkerValues, Rejected, marker_error, read_marker
-from pytest_ortbench.options import ROWS, Options
+from pytest_ortbench.plugin.marker import MarkerValues, Rejected, marker_error, read_marker
 from pytest_ortbench.plugin.model_files import OnnxFile
+from pytest_ortbench.plugin.options import ROWS, Options
 
 if TYPE_CHECKING:
     from pytest_ortbench.core.case import Case
@@ -113,7 +113,7 @@ class Collection:
         place = self._options.places.get("runtimes", "--ort-runtimes")
         chosen = self._choose(self._options.runtimes, place=place)
         if all(runtime.shares_files for runtime in chosen.runtimes):
-            from pytest_ortbench.option_readers import refuse_absent_libraries
+            from pytest_ortbench.plugin.option_readers import refuse_absent_libraries
 
             refuse_absent_libraries(self._options)
         return chosen

@@ -365,8 +365,8 @@ class OrtBench:
 @pytest.fixture
 def ortbench(request: pytest.FixtureRequest) -> OrtBench:
     """One case of the matrix of models × providers × precisions × shapes."""
-    from pytest_ortbench.marker import Rejected
     from pytest_ortbench.plugin.bench import Bench
+    from pytest_ortbench.plugin.marker import Rejected
 
     planned: Planned | Rejected | None = getattr(request, "param", None)
     if isinstance(planned, Rejected):

@@ -14,9 +14,9 @@ import pytest
 from pytest_ortbench.core.errors import OrtbenchError
 from pytest_ortbench.core.judgement import Judgement, bad, good, unjudged
 from pytest_ortbench.core.patterned import refuse_unfitting
-from pytest_ortbench.marker import read_marker
 from pytest_ortbench.plugin.baselines import OtherSide, StoredBaseline
 from pytest_ortbench.plugin.judging import Verdict, is_preferred
+from pytest_ortbench.plugin.marker import read_marker
 
 if TYPE_CHECKING:
     from pytest_ortbench.core.gate import GateResult

@@ -16,8 +16,8 @@ from pytest_ortbench.plugin.terminal import relative_to
 
 if TYPE_CHECKING:
     from pytest_ortbench.core.run import Canary, Run
-    from pytest_ortbench.options import Options
     from pytest_ortbench.plugin.bench import Bench
+    from pytest_ortbench.plugin.options import Options
 
 #: What an error that nobody foresaw is followed by.
 DEFECT = "This is a defect of pytest-ortbench, please report it"

@@ -1,8 +1,8 @@
 import pytest
 
 from pytest_ortbench.core.errors import UsageError
-from pytest_ortbench.marker import read_marker
 from pytest_ortbench.planning.request import PlanRequest
+from pytest_ortbench.plugin.marker import read_marker
 
 
 def _read(*marks: pytest.MarkDecorator):

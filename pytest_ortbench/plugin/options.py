@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_ortbench.case_options import CaseOptions
 from pytest_ortbench.core.option import Keyword, OptionRow, option, option_rows
+from pytest_ortbench.plugin.case_options import CaseOptions
 
 if TYPE_CHECKING:
     from pytest_ortbench.core.limits import CaseLimit
@@ -36,7 +36,7 @@ class Options(CaseOptions):
         metavar="SECONDS",
         help="timed seconds of a case, over all its workers, warm-up not counted (default: 5)",
         reader="pytest_ortbench.core.option_text:read_seconds",
-        rule="pytest_ortbench.option_readers:refuse_time_beyond_timeout",
+        rule="pytest_ortbench.plugin.option_readers:refuse_time_beyond_timeout",
         to="sampling.time_s",
     )
     #: As a share of the median: half the width of its interval.
@@ -55,7 +55,7 @@ class Options(CaseOptions):
         kind="int",
         metavar="N",
         help="fresh worker processes a case (default: 3)",
-        reader="pytest_ortbench.option_readers:read_whole_number",
+        reader="pytest_ortbench.plugin.option_readers:read_whole_number",
         to="sampling.workers",
     )
     fallback: str = option(
@@ -65,7 +65,7 @@ class Options(CaseOptions):
         metavar="HOW",
         help="computing nodes on another provider: report them, or strict: the test fails "
         "(default: report)",
-        reader="pytest_ortbench.option_readers:read_fallback",
+        reader="pytest_ortbench.plugin.option_readers:read_fallback",
     )
     #: Starts where pytest was called.
     results: Path = option(
@@ -123,7 +123,7 @@ class Options(CaseOptions):
         kind="str",
         metavar="HOW",
         help="durations that are kept: thinned (at most 3,000 a case), or all (default: thinned)",
-        reader="pytest_ortbench.option_readers:read_kept_samples",
+        reader="pytest_ortbench.plugin.option_readers:read_kept_samples",
         to="sampling.keep",
     )
     dataset: Dataset | None = option(
@@ -133,7 +133,7 @@ class Options(CaseOptions):
         metavar="PATH",
         help="labelled data for the accuracy of a task: .npz with an array 'labels', or "
         "FILE.py:FUNCTION that gives batches and a metric (default: none)",
-        reader="pytest_ortbench.option_readers:read_dataset",
+        reader="pytest_ortbench.plugin.option_readers:read_dataset",
         to="request.dataset",
         asks_for="task",
     )
@@ -163,7 +163,7 @@ class Options(CaseOptions):
         metavar="[PATTERN@]FILE.py",
         help="time a frame with the preprocess and postprocess of this file around inference; "
         "several files each name their cases: detector*@stages/detector.py",
-        reader="pytest_ortbench.option_readers:read_stage_files",
+        reader="pytest_ortbench.plugin.option_readers:read_stage_files",
         to="request.stages",
         asks_for="stages",
     )
@@ -173,7 +173,7 @@ class Options(CaseOptions):
         kind="list",
         metavar="NAME:A-B",
         help="sizes that vary within the soak: seq:1-300, or seq:16:64:300 (default: the case's)",
-        reader="pytest_ortbench.option_readers:read_ranges_of_sizes",
+        reader="pytest_ortbench.plugin.option_readers:read_ranges_of_sizes",
         to="sampling.soak_dims",
     )
     energy_window_s: float = option(
@@ -192,8 +192,8 @@ class Options(CaseOptions):
         metavar="SCENARIO[:K:V]",
         help="put each case under MLPerf's load generator besides: single-stream, multi-stream, "
         "server:RATE:LATENCY, offline, or peak:p99:20ms for the highest rate that is VALID",
-        reader="pytest_ortbench.option_readers:read_loads",
-        rule="pytest_ortbench.option_readers:refuse_loads_beyond_timeout",
+        reader="pytest_ortbench.plugin.option_readers:read_loads",
+        rule="pytest_ortbench.plugin.option_readers:refuse_loads_beyond_timeout",
         to="sampling.loads",
         asks_for="load",
     )
@@ -230,7 +230,7 @@ class Options(CaseOptions):
         metavar="LIMITS",
         help="limits of every case, as in the marker: latency_p90:30ms, placement:>=95%, "
         "PATTERN@peak_rss:500MB",
-        reader="pytest_ortbench.option_readers:read_case_limits",
+        reader="pytest_ortbench.plugin.option_readers:read_case_limits",
         keyword=Keyword(help="limits, ['latency_p90 <= 30 ms']", takes="texts", may_be_empty=True),
     )
     against: str = option(
@@ -240,7 +240,7 @@ class Options(CaseOptions):
         metavar="SIDE",
         help="compare with precision:P, model:PATH, runtime:REQ, provider:ALIAS, option:K=V or "
         "git:REV, measured in this run",
-        reader="pytest_ortbench.option_readers:read_side",
+        reader="pytest_ortbench.plugin.option_readers:read_side",
     )
     baseline: str = option(
         "",
@@ -248,7 +248,7 @@ class Options(CaseOptions):
         kind="str",
         metavar="RUN",
         help="compare with a stored run: latest, a run's id, folder or file, a folder of runs",
-        reader="pytest_ortbench.option_readers:read_baseline",
+        reader="pytest_ortbench.plugin.option_readers:read_baseline",
     )
     gate: tuple[str, ...] = option(
         (),
@@ -257,8 +257,8 @@ class Options(CaseOptions):
         metavar="LIMITS",
         help="limits on the comparison: latency:3%, peak_rss:2%+1MiB, placement:>=95%, "
         "PATTERN@latency:5%",
-        reader="pytest_ortbench.option_readers:read_gate_limits",
-        rule="pytest_ortbench.option_readers:refuse_idle_gate",
+        reader="pytest_ortbench.plugin.option_readers:read_gate_limits",
+        rule="pytest_ortbench.plugin.option_readers:refuse_idle_gate",
         keyword=Keyword(
             help="limits on a comparison, ['latency:5%'], beside --ort-gate", takes="texts"
         ),
@@ -269,7 +269,7 @@ class Options(CaseOptions):
         kind="flag",
         help="an inconclusive comparison fails",
         reader="pytest_ortbench.core.option_text:read_flag",
-        rule="pytest_ortbench.option_readers:refuse_idle_gate",
+        rule="pytest_ortbench.plugin.option_readers:refuse_idle_gate",
     )
     #: ``None`` for the file in pytest's root directory.
     accepted: Path | None = option(
@@ -280,7 +280,7 @@ class Options(CaseOptions):
         help="what the gate accepts, by case (default: ortbench-accepted.toml in pytest's root "
         "directory; 'ortbench accept' writes it)",
         reader="pytest_ortbench.core.option_text:read_one_path",
-        rule="pytest_ortbench.option_readers:refuse_idle_gate",
+        rule="pytest_ortbench.plugin.option_readers:refuse_idle_gate",
     )
     gate_remeasure: bool = option(
         False,
@@ -288,7 +288,7 @@ class Options(CaseOptions):
         kind="flag",
         help="measure both sides of --ort-against even if they are identical, file and settings",
         reader="pytest_ortbench.core.option_text:read_flag",
-        rule="pytest_ortbench.option_readers:refuse_idle_gate",
+        rule="pytest_ortbench.plugin.option_readers:refuse_idle_gate",
     )
     resume: bool = option(
         False,

@@ -35,7 +35,7 @@ from pytest_ortbench.planning.sides import parse_side
 from pytest_ortbench.planning.stage_files import StageFile, parse_stage_files
 
 if TYPE_CHECKING:
-    from pytest_ortbench.options import Options
+    from pytest_ortbench.plugin.options import Options
 
 #: A timeout that leaves room for all that is not timed, in times of the timed seconds.
 _TIMES_TIMED = 3

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from types import CodeType
 from typing import TYPE_CHECKING
 
-from pytest_ortbench.marker import AXES
+from pytest_ortbench.plugin.marker import AXES
 
 if TYPE_CHECKING:
     import pytest

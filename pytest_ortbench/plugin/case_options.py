@@ -22,7 +22,7 @@ class CaseOptions:
         metavar="SPEC",
         help="models: files, globs, folders, zoo:NAME, builtin:NAME, zoo:all "
         "(default: the default set of the catalogue, and models/)",
-        reader="pytest_ortbench.option_readers:read_models",
+        reader="pytest_ortbench.plugin.option_readers:read_models",
         to="request.models",
         keyword=Keyword(help="model specifications", takes="texts"),
     )
@@ -33,7 +33,7 @@ class CaseOptions:
         metavar="SPEC",
         help="execution providers: all, or cpu, cuda:1, openvino:GPU, tensorrt … or full names "
         "(default: cpu)",
-        reader="pytest_ortbench.option_readers:read_providers",
+        reader="pytest_ortbench.plugin.option_readers:read_providers",
         to="request.providers",
         keyword=Keyword(help="execution providers", takes="texts"),
     )
@@ -46,7 +46,7 @@ class CaseOptions:
         "int8-static, int4, simplified, optimized, or names of [tool.ortbench.precisions] and of "
         "own variants "
         "(default: native, and the model's own variants)",
-        reader="pytest_ortbench.option_readers:read_precisions",
+        reader="pytest_ortbench.plugin.option_readers:read_precisions",
         to="request.precisions",
         keyword=Keyword(help="precisions", takes="texts"),
     )
@@ -57,7 +57,7 @@ class CaseOptions:
         kind="list",
         metavar="N,N",
         help="sizes of the batch axis: 1,8 (default: 1, or what the model fixes)",
-        reader="pytest_ortbench.option_readers:read_whole_numbers",
+        reader="pytest_ortbench.plugin.option_readers:read_whole_numbers",
         to="request.batch_sizes",
         keyword=Keyword(help="values of the batch axis", takes="numbers"),
     )
@@ -67,7 +67,7 @@ class CaseOptions:
         kind="list",
         metavar="NAME:V[:V]",
         help="sizes of symbolic dimensions; several make an axis: seq:128:512",
-        reader="pytest_ortbench.option_readers:read_sizes",
+        reader="pytest_ortbench.plugin.option_readers:read_sizes",
         to="request.dims",
         keyword=Keyword(help="values of symbolic dimensions, {'seq': [128, 512]}", takes="sizes"),
     )
@@ -88,7 +88,7 @@ class CaseOptions:
         metavar="SPEC",
         help="where to measure: current, auto, requirements joined by + "
         "(onnxruntime==1.30.0+onnxruntime-qnn), or a configured name (default: current)",
-        reader="pytest_ortbench.option_readers:read_runtimes",
+        reader="pytest_ortbench.plugin.option_readers:read_runtimes",
     )
     threads: tuple[int, ...] = option(
         (),
@@ -96,7 +96,7 @@ class CaseOptions:
         kind="list",
         metavar="N,N",
         help="intra-op threads (default: what the process may use)",
-        reader="pytest_ortbench.option_readers:read_whole_numbers",
+        reader="pytest_ortbench.plugin.option_readers:read_whole_numbers",
         to="request.threads",
         keyword=Keyword(help="intra-op threads", takes="numbers"),
     )
@@ -106,7 +106,7 @@ class CaseOptions:
         kind="list",
         metavar="LEVEL",
         help="graph optimisation: disable, basic, extended, layout, all (default: all)",
-        reader="pytest_ortbench.option_readers:read_graph_levels",
+        reader="pytest_ortbench.plugin.option_readers:read_graph_levels",
         to="request.graph_opts",
     )
     concurrency: tuple[int, ...] = option(
@@ -115,7 +115,7 @@ class CaseOptions:
         kind="list",
         metavar="N,N",
         help="callers on each session at a time (default: 1)",
-        reader="pytest_ortbench.option_readers:read_whole_numbers",
+        reader="pytest_ortbench.plugin.option_readers:read_whole_numbers",
         to="request.concurrency",
     )
     sessions: tuple[int, ...] = option(
@@ -124,7 +124,7 @@ class CaseOptions:
         kind="list",
         metavar="N,N",
         help="sessions in one process, each with its callers (default: 1)",
-        reader="pytest_ortbench.option_readers:read_whole_numbers",
+        reader="pytest_ortbench.plugin.option_readers:read_whole_numbers",
         to="request.sessions",
     )
     calls: tuple[str, ...] = option(
@@ -134,7 +134,7 @@ class CaseOptions:
         metavar="HOW",
         help="ways of calling: sync (run), async (run_async, with --ort-concurrency in flight) "
         "(default: sync)",
-        reader="pytest_ortbench.option_readers:read_ways_of_calling",
+        reader="pytest_ortbench.plugin.option_readers:read_ways_of_calling",
         to="request.calls",
     )
     spinning: tuple[str, ...] = option(
@@ -144,7 +144,7 @@ class CaseOptions:
         metavar="on,off",
         help="whether threads spin while they wait for work: quicker, for more CPU time "
         "(default: ONNX Runtime's, on)",
-        reader="pytest_ortbench.option_readers:read_switches",
+        reader="pytest_ortbench.plugin.option_readers:read_switches",
         to="request.spinning",
     )
     processes: tuple[int, ...] = option(
@@ -153,7 +153,7 @@ class CaseOptions:
         kind="list",
         metavar="N,N",
         help="measure each case in so many processes at a time besides: rate and memory of all",
-        reader="pytest_ortbench.option_readers:read_whole_numbers",
+        reader="pytest_ortbench.plugin.option_readers:read_whole_numbers",
         to="sampling.processes",
         asks_for="processes",
     )
@@ -164,7 +164,7 @@ class CaseOptions:
         metavar="MODE",
         help="where inputs and outputs live: end-to-end (host arrays), device "
         "(default: end-to-end)",
-        reader="pytest_ortbench.option_readers:read_io_modes",
+        reader="pytest_ortbench.plugin.option_readers:read_io_modes",
         to="request.io",
     )
     session_options: dict[str, str] = option(
@@ -173,7 +173,7 @@ class CaseOptions:
         kind="list",
         metavar="K=V",
         help="session option or config entry, which this ONNX Runtime must know; recorded",
-        reader="pytest_ortbench.option_readers:read_settings",
+        reader="pytest_ortbench.plugin.option_readers:read_settings",
         to="request.session_options",
     )
     provider_options: dict[str, dict[str, str]] = option(
@@ -182,7 +182,7 @@ class CaseOptions:
         kind="list",
         metavar="ALIAS.K=V",
         help="provider option, which the provider must document; recorded",
-        reader="pytest_ortbench.option_readers:read_provider_settings",
+        reader="pytest_ortbench.plugin.option_readers:read_provider_settings",
         to="request.provider_options",
     )
     custom_ops: tuple[str, ...] = option(
@@ -191,7 +191,7 @@ class CaseOptions:
         kind="list",
         metavar="LIB",
         help="library of custom operators",
-        reader="pytest_ortbench.option_readers:read_libraries",
-        rule="pytest_ortbench.option_readers:refuse_absent_libraries_here",
+        reader="pytest_ortbench.plugin.option_readers:read_libraries",
+        rule="pytest_ortbench.plugin.option_readers:refuse_absent_libraries_here",
         to="request.custom_ops",
     )

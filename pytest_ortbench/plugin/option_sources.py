@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_ortbench.core.option import IniType, OptionRow, named
-from pytest_ortbench.options import ROWS, Options
+from pytest_ortbench.plugin.options import ROWS, Options
 
 if TYPE_CHECKING:
     import pytest

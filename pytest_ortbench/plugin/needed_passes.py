@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 from pytest_ortbench.core.metrics import ENERGY_METRICS, STARTUP_METRICS
 from pytest_ortbench.core.option import OptionRow
-from pytest_ortbench.options import ROWS
+from pytest_ortbench.plugin.options import ROWS
 
 if TYPE_CHECKING:
     import pytest
 
     from pytest_ortbench.core.case import Case
     from pytest_ortbench.core.limits import Limit
-    from pytest_ortbench.options import Options
     from pytest_ortbench.planning.matrix import Planned
+    from pytest_ortbench.plugin.options import Options
 
 #: Names by which a test asks for a pass: metrics, and what it calls of the fixture.
 _ASKED_BY_NAME = {

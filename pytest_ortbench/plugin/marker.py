@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_ortbench.core.errors import OrtbenchError, UsageError, near_and_known
 from pytest_ortbench.core.limits import Limit, parse_limit
-from pytest_ortbench.options import MARKER_KEYWORDS, ROWS
+from pytest_ortbench.plugin.options import MARKER_KEYWORDS, ROWS
 
 if TYPE_CHECKING:
     import pytest
