@@ -39,8 +39,7 @@ class Bench:
 
     def __init__(self, config: pytest.Config) -> None:
         from pytest_ortbench.plugin.judging import Outcomes
-        from pytest_ortbench.plugin.marked_limits import MarkedLimits
-        from pytest_ortbench.plugin.marked_tests import MisplacedMarkers
+        from pytest_ortbench.plugin.marked_tests import MarkedLimits, MisplacedMarkers
         from pytest_ortbench.plugin.option_sources import read_options
 
         self.config = config
@@ -98,7 +97,7 @@ class Bench:
     def select(self, items: Sequence[pytest.Item]) -> None:
         """Note the cases of the tests that will run, and what those tests need of them."""
         from pytest_ortbench.analysis.limits import samples_for_limits
-        from pytest_ortbench.plugin.needed_passes import passes_of
+        from pytest_ortbench.plugin.marker import passes_of
 
         self.collection.refuse_unused_options()
         ours = [(item, planned) for item in items if (planned := planned_of(item)) is not None]

@@ -1,9 +1,12 @@
-"""Tests that carry the ``ortbench`` marker and take no case: the marker would do nothing there."""
+"""Tests that carry the ``ortbench`` marker, and what became of it.
+
+It does nothing where a test takes no case, and its limits belong to its own test.
+"""
 
 from __future__ import annotations
 
 import unittest
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from types import CodeType
 from typing import TYPE_CHECKING
 
@@ -12,6 +15,7 @@ from pytest_ortbench.plugin.marker import AXES
 if TYPE_CHECKING:
     import pytest
 
+    from pytest_ortbench.core.limits import Limit
     from pytest_ortbench.plugin.judging import Outcomes
 
 _NAME = "ortbench"
@@ -83,6 +87,27 @@ class MisplacedMarkers:
             for nodeid, message in self.messages.items()
             if outcomes.expected_to_fail(nodeid) and nodeid not in outcomes.failed
         ]
+
+
+class MarkedLimits:
+    """Knows the selected tests with limits of their own, and which of them were held to these."""
+
+    def __init__(self) -> None:
+        self._left: dict[str, None] = {}
+
+    def note(self, nodeid: str, limits: Sequence[Limit]) -> None:
+        """Note a selected test with the limits of its markers."""
+        if limits:
+            self._left[nodeid] = None
+
+    def held(self, nodeid: str) -> None:
+        """Note that a test was held to its limits."""
+        self._left.pop(nodeid, None)
+
+    def remarks(self, outcomes: Outcomes) -> list[str]:
+        """Say which tests were not held to theirs; one that failed is told already."""
+        left = [nodeid for nodeid in self._left if nodeid not in outcomes.failed]
+        return [f"limits of a marker were not judged: {outcomes.in_words(left)}"] if left else []
 
 
 def _own_marks(item: pytest.Item) -> list[pytest.Mark]:

@@ -1,4 +1,4 @@
-"""The ``ortbench`` marker: which axes a test names, and its limits."""
+"""What a test asks for: axes and limits of its ``ortbench`` marker, and passes."""
 
 from __future__ import annotations
 
@@ -8,16 +8,28 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_ortbench.core.errors import OrtbenchError, UsageError, near_and_known
 from pytest_ortbench.core.limits import Limit, parse_limit
-from pytest_ortbench.plugin.options import MARKER_KEYWORDS, ROWS
+from pytest_ortbench.core.metrics import ENERGY_METRICS, STARTUP_METRICS
+from pytest_ortbench.core.option import OptionRow
+from pytest_ortbench.plugin.options import MARKER_KEYWORDS, ROWS, Options
 
 if TYPE_CHECKING:
     import pytest
 
+    from pytest_ortbench.core.case import Case
     from pytest_ortbench.gate.numbers.rules import Rule
+    from pytest_ortbench.planning.matrix import Planned
     from pytest_ortbench.planning.request import PlanRequest
 
 #: Fields of the plan's request that a keyword sets; all other keywords are read when a test runs.
 AXES = {row.field: row.to.partition(".")[2] for row in ROWS if row.keyword and row.to}
+
+#: Names by which a test asks for a pass: metrics, and what it calls of the fixture.
+_ASKED_BY_NAME = {
+    "energy": frozenset({"energy", *ENERGY_METRICS}),
+    "startup": frozenset(STARTUP_METRICS),
+}
+#: Keywords by the flag of their option, the place that messages give.
+_BY_FLAG = {row.flag: row.field for row in ROWS if row.keyword}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,10 +153,6 @@ class Rejected:
     message: str
 
 
-#: Keywords by the flag of their option, the place that messages give.
-_BY_FLAG = {row.flag: row.field for row in ROWS if row.keyword}
-
-
 def marker_error(error: OrtbenchError, item: pytest.Item) -> str | None:
     """Return what to say if the marker of a test is to blame for an error, else ``None``.
 
@@ -160,3 +168,29 @@ def marker_error(error: OrtbenchError, item: pytest.Item) -> str | None:
         return None
     place = f"{item.nodeid}, {keyword} of the ortbench marker"
     return str(UsageError(error.message, place=place, hint=error.hint))
+
+
+def passes_of(
+    item: pytest.Item, planned: Planned, limits: Iterable[Limit], options: Options
+) -> set[str]:
+    """Return the passes that a test needs; one that asks for more while it runs gets it then.
+
+    Args:
+        item: The test, whose code is searched for the names of metrics.
+        planned: Its case.
+        limits: What the case must keep.
+        options: What the run was asked for.
+    """
+    code = getattr(getattr(item, "function", None), "__code__", None)
+    named = {limit.metric.name for limit in limits}
+    named.update(code.co_names if code is not None else ())
+    passes = {name for name, words in _ASKED_BY_NAME.items() if named & words}
+    passes |= {row.asks_for for row in ROWS if _asks(row, planned.case, options)}
+    return passes
+
+
+def _asks(row: OptionRow, case: Case, options: Options) -> bool:
+    """Whether an option asks for a pass of a case, as far as its value goes with the case."""
+    room, _, name = row.to.partition(".")
+    holder = {"": options, "request": case, "sampling": case.sampling}[room]
+    return bool(row.asks_for and getattr(holder, name or row.field))
