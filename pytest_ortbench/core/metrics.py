@@ -355,6 +355,12 @@ STARTUP_METRICS = ("session_create_disk", "session_create_cached", "first_infere
 #: Metrics that only a pass over the user's stages gives.
 STAGE_METRICS = tuple(name for name, _ in _stage_metrics())
 
+#: Passes that are carried out for a test because it names one of their metrics, by metric.
+PASS_OF_METRIC = {
+    **dict.fromkeys(ENERGY_METRICS, "energy"),
+    **dict.fromkeys(STARTUP_METRICS, "startup"),
+}
+
 #: What only a gate of two sides in one run has: how far their answers are apart.
 SIDE_METRICS: dict[str, Metric] = dict(
     (

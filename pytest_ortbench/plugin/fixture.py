@@ -274,13 +274,11 @@ class OrtBench:
     def hold(self, limits: Sequence[Limit]) -> list[LimitOutcome]:
         """Hold the case to limits; passes that they need are carried out."""
         from pytest_ortbench.analysis.limits import check_limits
-        from pytest_ortbench.core.metrics import ENERGY_METRICS, STARTUP_METRICS
+        from pytest_ortbench.core.metrics import PASS_OF_METRIC
 
         named = {limit.metric.name for limit in limits}
-        if named & set(ENERGY_METRICS):
-            self._need("energy")
-        if named & set(STARTUP_METRICS):
-            self._need("startup")
+        for needed in sorted({PASS_OF_METRIC[name] for name in named if name in PASS_OF_METRIC}):
+            self._need(needed)
         return check_limits(limits, self.summary)
 
     def finish(self, item: pytest.Item) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_ortbench.core.errors import OrtbenchError, UsageError, near_and_known
 from pytest_ortbench.core.limits import Limit, parse_limit
-from pytest_ortbench.core.metrics import ENERGY_METRICS, STARTUP_METRICS
+from pytest_ortbench.core.metrics import PASS_OF_METRIC
 from pytest_ortbench.core.option import OptionRow
 from pytest_ortbench.plugin.options import MARKER_KEYWORDS, ROWS, Options
 
@@ -23,11 +23,8 @@ if TYPE_CHECKING:
 #: Fields of the plan's request that a keyword sets; all other keywords are read when a test runs.
 AXES = {row.field: row.to.partition(".")[2] for row in ROWS if row.keyword and row.to}
 
-#: Names by which a test asks for a pass: metrics, and what it calls of the fixture.
-_ASKED_BY_NAME = {
-    "energy": frozenset({"energy", *ENERGY_METRICS}),
-    "startup": frozenset(STARTUP_METRICS),
-}
+#: Passes by the names by which a test asks for them: metrics, and what it calls of the fixture.
+_ASKED_BY_NAME = {**PASS_OF_METRIC, "energy": "energy"}
 #: Keywords by the flag of their option, the place that messages give.
 _BY_FLAG = {row.flag: row.field for row in ROWS if row.keyword}
 
@@ -184,7 +181,7 @@ def passes_of(
     code = getattr(getattr(item, "function", None), "__code__", None)
     named = {limit.metric.name for limit in limits}
     named.update(code.co_names if code is not None else ())
-    passes = {name for name, words in _ASKED_BY_NAME.items() if named & words}
+    passes = {_ASKED_BY_NAME[name] for name in named if name in _ASKED_BY_NAME}
     passes |= {row.asks_for for row in ROWS if _asks(row, planned.case, options)}
     return passes
 

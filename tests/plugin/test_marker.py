@@ -1,8 +1,19 @@
+from dataclasses import fields, replace
+from types import SimpleNamespace
+from typing import Any, cast
+
 import pytest
 
+from pytest_ortbench.core.case import Case, Sampling
 from pytest_ortbench.core.errors import UsageError
+from pytest_ortbench.core.limits import parse_limit
+from pytest_ortbench.core.task import Dataset
+from pytest_ortbench.planning.matrix import Planned
 from pytest_ortbench.planning.request import PlanRequest
-from pytest_ortbench.plugin.marker import read_marker
+from pytest_ortbench.planning.stage_files import StageFile
+from pytest_ortbench.plugin.marker import passes_of, read_marker
+from pytest_ortbench.plugin.options import ROWS, Options
+from tests.results_factory import make_case
 
 
 def _read(*marks: pytest.MarkDecorator):
@@ -57,3 +68,73 @@ def test_a_wrong_marker_names_the_test_and_the_rule(mark: pytest.MarkDecorator, 
         _read(mark)
     assert said in str(raised.value)
     assert str(raised.value).startswith("test_x.py::test_it")
+
+
+# -- passes that a test needs ----------------------------------------------------------------------
+
+
+def _item(function: object = None) -> pytest.Item:
+    return cast("pytest.Item", SimpleNamespace(function=function))
+
+
+def _planned(case: Case | None = None) -> Planned:
+    return cast("Planned", SimpleNamespace(case=case or make_case()))
+
+
+def _calls_energy(ortbench):
+    return ortbench.energy().power
+
+
+def _reads_a_start_up_metric(ortbench):
+    return ortbench.startup().session_create_disk
+
+
+def _calls_startup(ortbench):
+    return ortbench.startup().session_create
+
+
+@pytest.mark.parametrize(
+    ("function", "passes"),
+    [
+        (_calls_energy, {"energy"}),
+        (_reads_a_start_up_metric, {"startup"}),
+        (_calls_startup, set()),
+        (None, set()),
+    ],
+)
+def test_a_test_needs_the_passes_that_its_code_names(function, passes: set[str]) -> None:
+    assert passes_of(_item(function), _planned(), (), Options()) == passes
+
+
+def test_a_test_needs_the_passes_of_its_limits() -> None:
+    texts = ("power <= 5 W", "first_inference_shape <= 1 s")
+    limits = [parse_limit(text, place="") for text in texts]
+    assert passes_of(_item(), _planned(), limits, Options()) == {"energy", "startup"}
+
+
+@pytest.mark.parametrize(
+    ("options", "case", "passes"),
+    [
+        ({"profile": True}, {}, {"profile"}),
+        ({"startup": True}, {}, {"startup"}),
+        ({"soak_s": 60.0}, {"sampling": Sampling(soak_s=60.0)}, {"soak"}),
+        ({"processes": (2,)}, {"sampling": Sampling(processes=(2,))}, {"processes"}),
+        ({"load": ("offline",)}, {"sampling": Sampling(loads=("offline",))}, {"load"}),
+        ({"dataset": Dataset(path="d.npz")}, {"dataset": Dataset(path="d.npz")}, {"task"}),
+        ({"stages": (StageFile(path="s.py"),)}, {"stages": "s.py"}, {"stages"}),
+        # The file is for other cases.
+        ({"stages": (StageFile(path="s.py", pattern="x"),)}, {}, set()),
+    ],
+)
+def test_a_case_needs_the_passes_of_options(
+    options: dict[str, Any], case: dict[str, Any], passes: set[str]
+) -> None:
+    planned = _planned(replace(make_case(), **case))
+    assert passes_of(_item(), planned, (), Options(**options)) == passes
+
+
+def test_an_option_that_asks_for_a_pass_goes_to_a_field_that_a_case_has() -> None:
+    for row in ROWS:
+        room, _, name = row.to.partition(".")
+        if row.asks_for and room == "request":
+            assert name in {field.name for field in fields(Case)}
