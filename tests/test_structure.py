@@ -22,7 +22,7 @@ PACKAGE = "pytest_ortbench"
 
 #: What each measure is today, and what it is to become. Whoever makes one better lowers the first.
 LIMITS: dict[str, tuple[int, int]] = {
-    "circles of imports": (4, 0),
+    "circles of imports": (2, 0),
     "small modules that serve one neighbour": (22, 10),
     "class names used twice": (23, 5),
     "function names used twice": (55, 15),

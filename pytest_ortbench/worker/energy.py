@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from pytest_ortbench.core.energy import Energy, EnergyWindow
-from pytest_ortbench.worker.energy_meter import Meter
 from pytest_ortbench.worker.energy_sampler import ThreadSampler, Trace
 from pytest_ortbench.worker.energy_trace import Least, Span, inferences_between, span_of
+from pytest_ortbench.worker.meter import Meter
 from pytest_ortbench.worker.timing import median
 
 #: How often the load looks whether its window is long enough.

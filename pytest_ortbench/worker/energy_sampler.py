@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from pytest_ortbench.worker.energy_meter import DeviceState, Meter
 from pytest_ortbench.worker.energy_trace import Reading
+from pytest_ortbench.worker.meter import DeviceState, Meter
 
 #: Temperature and clocks are read once in so many seconds: they take several calls.
 STATE_S = 0.5

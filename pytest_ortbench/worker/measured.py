@@ -43,11 +43,12 @@ from pytest_ortbench.worker.calling import (
 )
 from pytest_ortbench.worker.contention import ContentionMeter, counter_growth, most_growth
 from pytest_ortbench.worker.device_memory import DeviceMemory
-from pytest_ortbench.worker.energy_meter import NoMeter, open_meter, why_no_meter
+from pytest_ortbench.worker.energy_meter import open_meter, why_no_meter
 from pytest_ortbench.worker.engine_cache import with_cache
 from pytest_ortbench.worker.inputs import make_feeds
 from pytest_ortbench.worker.inspection import describe_measured
 from pytest_ortbench.worker.memory import MemoryWatch, best_source
+from pytest_ortbench.worker.meter import NoMeter
 from pytest_ortbench.worker.probe import initialise
 from pytest_ortbench.worker.profiling import profile
 from pytest_ortbench.worker.provider_options import OptionEvidence

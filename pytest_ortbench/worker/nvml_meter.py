@@ -12,8 +12,8 @@ from types import ModuleType
 from typing import Any
 
 from pytest_ortbench.core.case import Provider
-from pytest_ortbench.worker.energy_meter import DeviceState, NoMeter
 from pytest_ortbench.worker.gpu_choice import chosen_gpu
+from pytest_ortbench.worker.meter import DeviceState, NoMeter
 
 #: Why clocks are held back, by NVML's bits; idle, application settings and the like are left out.
 THROTTLE_REASONS = {

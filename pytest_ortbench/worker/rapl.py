@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from pytest_ortbench.worker.energy_meter import DeviceState, NoMeter
+from pytest_ortbench.worker.meter import DeviceState, NoMeter
 
 #: ``intel-rapl:0`` a socket, ``intel-rapl:0:2`` a part of it; AMD's have the same names. The
 #: domains of ``intel-rapl-mmio`` show the same sockets a second time.

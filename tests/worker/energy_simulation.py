@@ -19,9 +19,10 @@ from typing import Any
 from pytest_ortbench.core.case import Provider
 from pytest_ortbench.worker.calling import alone
 from pytest_ortbench.worker.energy import EnergyPass, Procedure
-from pytest_ortbench.worker.energy_meter import Meter, open_meter
+from pytest_ortbench.worker.energy_meter import open_meter
 from pytest_ortbench.worker.energy_sampler import Reader, Trace
 from pytest_ortbench.worker.energy_trace import span_of
+from pytest_ortbench.worker.meter import Meter
 
 MS = 1_000_000
 IDLE_W = 20.0

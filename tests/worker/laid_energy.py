@@ -7,7 +7,7 @@ from typing import Any
 
 from pytest_ortbench.worker.calling import alone
 from pytest_ortbench.worker.energy import EnergyPass, Procedure
-from pytest_ortbench.worker.energy_meter import DeviceState
+from pytest_ortbench.worker.meter import DeviceState
 
 from . import energy_simulation as simulated
 

@@ -12,7 +12,8 @@ import pytest
 from pytest_ortbench.analysis.validity import flags_of
 from pytest_ortbench.core.case import Provider
 from pytest_ortbench.core.energy import Energy, EnergyWindow
-from pytest_ortbench.worker.energy_meter import NoMeter, open_meter
+from pytest_ortbench.worker.energy_meter import open_meter
+from pytest_ortbench.worker.meter import NoMeter
 from tests.results_factory import make_result
 
 from .stand_in import compile_library, run_with
@@ -156,7 +157,8 @@ OPEN = """
 import json, os
 from pytest_ortbench.core.case import Provider
 from pytest_ortbench.worker.device_memory import DeviceMemory
-from pytest_ortbench.worker.energy_meter import NoMeter, open_meter
+from pytest_ortbench.worker.energy_meter import open_meter
+from pytest_ortbench.worker.meter import NoMeter
 found = {}
 for number in json.loads(os.environ["ASKED"]):
     provider = Provider(alias="cuda", name="CUDAExecutionProvider", options={"device_id": number})

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from pytest_ortbench.core.case import Provider
-from pytest_ortbench.worker.energy_meter import NoMeter, open_meter
+from pytest_ortbench.worker.energy_meter import open_meter
+from pytest_ortbench.worker.meter import NoMeter
 
 from . import energy_simulation as simulated
 from .laid_energy import Laid, laid_pass

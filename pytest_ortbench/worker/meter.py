@@ -1,0 +1,49 @@
+"""What a meter of energy and power is, and the state of a device that it reads beside them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceState:
+    """What bears on a device's power at one moment; ``None`` where it can't be read."""
+
+    temperature_c: float | None = None
+    clock_mhz: float | None = None
+    power_limit_w: float | None = None
+    throttled: tuple[str, ...] = ()
+
+
+class Meter(Protocol):
+    """Reads energy and power of one device. Reading is quick and disturbs nothing."""
+
+    @property
+    def source(self) -> str:
+        """What a figure comes from: ``nvml energy counter``, ``nvml power``, ``rapl``."""
+
+    @property
+    def device(self) -> str:
+        """Which device."""
+
+    @property
+    def poll_s(self) -> float:
+        """How far readings should be apart."""
+
+    @property
+    def note(self) -> str:
+        """What it can't read."""
+
+    def energy_j(self) -> float | None:
+        """The counter, wrap-around undone; ``None`` if there is none."""
+
+    def power_w(self) -> float | None:
+        """Power now; ``None`` if it can't be read."""
+
+    def state(self) -> DeviceState:
+        """Temperature, clock, limits."""
+
+
+class NoMeter(Exception):
+    """No meter can measure a provider's device; the text says why."""
