@@ -16,6 +16,7 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 
 import pytest
+import tomlkit
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = "pytest_ortbench"
@@ -384,6 +385,25 @@ def test_a_pass_is_named_in_no_more_modules(name: str, modules: Package) -> None
     names, limit, target = PASSES[name]
     places = outside_of_pass(modules, name, names)
     hold(f"modules that name the pass {name!r} outside of its folder", places, limit, target)
+
+
+def test_every_dependency_is_imported(modules: Package) -> None:
+    project = tomlkit.parse((ROOT / "pyproject.toml").read_text(encoding="utf-8")).unwrap()
+    names = {re.split(r"[^\w-]", text)[0] for text in project["project"]["dependencies"]}
+    imported = {
+        (name or "").partition(".")[0]
+        for module in modules.values()
+        for node in ast.walk(module.tree)
+        for name in (
+            [alias.name for alias in node.names]
+            if isinstance(node, ast.Import)
+            else [node.module]
+            if isinstance(node, ast.ImportFrom)
+            else []
+        )
+    }
+    # msgspec.toml imports tomli where Python has no reader of its own.
+    assert names - imported == {"tomli"}
 
 
 def test_more_than_the_limit_fails_and_names_the_places() -> None:

@@ -13,9 +13,8 @@ import numpy as np
 import onnx.helper
 import psutil
 import pytest
-import scipy.stats
 
-COMPILED = (matplotlib.figure, msgspec.json, np, onnx.helper, psutil, scipy.stats)
+COMPILED = (matplotlib.figure, msgspec.json, np, onnx.helper, psutil)
 
 #: Short enough for a test; the numbers that come out are real but not good.
 QUICK = ("--ort-time=0.06", "--ort-workers=1", "-p", "no:cacheprovider")
