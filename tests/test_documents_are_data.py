@@ -28,7 +28,6 @@ from pytest_ortbench.engine.passes import profile_case
 from pytest_ortbench.engine.standard import measure
 from pytest_ortbench.launch import launcher as launcher_module
 from pytest_ortbench.launch.launcher import ProcessLauncher
-from pytest_ortbench.planning import planned_again
 from pytest_ortbench.planning.matrix import Planned
 from pytest_ortbench.planning.planned_again import PlannedAgain
 from pytest_ortbench.schema.wire import from_plain, to_plain
@@ -162,7 +161,8 @@ def test_a_leak_of_profile_would_be_seen(
     document: dict[str, Any], sent: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        planned_again, "choose_case", lambda stored, *_: PlannedAgain(planned=Planned(case=stored))
+        "pytest_ortbench.cli.profile.choose_case",
+        lambda stored, *_: PlannedAgain(planned=Planned(case=stored)),
     )
     leaks = "\n".join(_profile_each(document, sent))
     for place in ("'command', 0", "'custom_ops', 0", "'library'"):

@@ -16,6 +16,10 @@ from pytest_ortbench.cli.terminal import ExitCode, say, table, warn
 from pytest_ortbench.core.acceptance import FILE_NAME, AcceptedEntry, metric_name
 from pytest_ortbench.core.errors import UsageError, did_you_mean
 from pytest_ortbench.core.run import LATEST
+from pytest_ortbench.planning.project_root import root_directory
+from pytest_ortbench.store import accepted
+from pytest_ortbench.store.accepted import accept, parse_day, parse_share, read_accepted
+from pytest_ortbench.store.documents import list_runs
 
 if TYPE_CHECKING:
     from pytest_ortbench.core.gate import GateFinding, GateResult
@@ -66,8 +70,6 @@ def command(
     CASE is the id of a case, whole parts of ids (a model's name) or a glob. Numbers are accepted up
     to what RUN saw and no further; anything else for the model file that RUN measured.
     """
-    from pytest_ortbench.planning.project_root import root_directory
-
     path = root_directory(Path.cwd()) / FILE_NAME if file is None else file
     if listing:
         return _list(path, must_exist=file is not None)
@@ -88,8 +90,6 @@ def _asked(
     Raises:
         UsageError: if something is missing or wrong.
     """
-    from pytest_ortbench.store.accepted import parse_day, parse_share
-
     if case is None or not case.strip():
         raise UsageError(
             "no case is named" if case is None else f"{case!r} names no case",
@@ -117,11 +117,9 @@ def _one_line(text: str) -> str:
 
 
 def _refuse_past(last: date) -> None:
-    from pytest_ortbench.store.accepted import today
-
-    if last < today():
+    if last < accepted.today():
         raise UsageError(
-            f"{last.isoformat()} is over: today is {today().isoformat()}",
+            f"{last.isoformat()} is over: today is {accepted.today().isoformat()}",
             place="--until",
             hint="Name today or a later day, or leave it out",
         )
@@ -129,8 +127,6 @@ def _refuse_past(last: date) -> None:
 
 def _run(spec: str | None, results: Path) -> Run | None:
     """The run that was named, else the newest finished one; ``None`` where there is none."""
-    from pytest_ortbench.store.documents import list_runs
-
     if spec is None:
         if not any(run.state == "finished" for run in list_runs(results)):
             return None
@@ -227,8 +223,6 @@ _SHOWN_DIGEST = 16
 
 
 def _write(path: Path, entries: Sequence[AcceptedEntry]) -> int:
-    from pytest_ortbench.store.accepted import accept
-
     replaced = {(entry.case, entry.metric) for entry in accept(path, entries)}
     for entry in entries:
         again = " again" if (entry.case, entry.metric) in replaced else ""
@@ -256,13 +250,11 @@ def _limits(entry: AcceptedEntry) -> str:
 
 
 def _list(path: Path, *, must_exist: bool) -> int:
-    from pytest_ortbench.store.accepted import read_accepted, today
-
     entries = read_accepted(path, must_exist=must_exist)
     if not entries:
         say(f"nothing is accepted in {path}")
         return ExitCode.FINE
-    say(table(list(_rows(entries, today())), header=_HEADER))
+    say(table(list(_rows(entries, accepted.today())), header=_HEADER))
     return ExitCode.FINE
 
 

@@ -10,7 +10,18 @@ import click
 
 from pytest_ortbench.cli.arguments import epilog
 from pytest_ortbench.cli.terminal import ExitCode, say, step, table, warn
+from pytest_ortbench.convert.variants import VARIANTS_FOLDER, Variants
+from pytest_ortbench.core.case import Runtime, Sampling
 from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.launch.launcher import ProcessLauncher
+from pytest_ortbench.launch.reference import reference_case
+from pytest_ortbench.models.cache import cache_folder
+from pytest_ortbench.models.extent import extent_of
+from pytest_ortbench.models.ort_file import is_ort_file
+from pytest_ortbench.planning.planner import Planner
+from pytest_ortbench.planning.project_root import root_directory
+from pytest_ortbench.planning.request import PlanRequest
+from pytest_ortbench.report.extent import extent_words
 
 if TYPE_CHECKING:
     from pytest_ortbench.core.case import Case
@@ -51,8 +62,6 @@ def command(model: str, precision: str, top: int, samples: int, inputs: Path | N
     graph optimisation and on the same inputs; values that both graphs call by the same name are
     compared. A node that is much worse than the nodes before it is one to exclude in a recipe.
     """
-    from pytest_ortbench.launch.launcher import ProcessLauncher
-
     with closing(ProcessLauncher()) as launcher:
         case, failure = _prepared(launcher, model, precision, inputs)
         if failure or case is None:
@@ -73,15 +82,6 @@ def _prepared(
 ) -> tuple[Case | None, str]:
     """The case with its file, or why there is none."""
     import sys
-
-    from pytest_ortbench.convert.variants import VARIANTS_FOLDER, Variants
-    from pytest_ortbench.core.case import Runtime, Sampling
-    from pytest_ortbench.launch.reference import reference_case
-    from pytest_ortbench.models.cache import cache_folder
-    from pytest_ortbench.models.ort_file import is_ort_file
-    from pytest_ortbench.planning.planner import Planner
-    from pytest_ortbench.planning.project_root import root_directory
-    from pytest_ortbench.planning.request import PlanRequest
 
     current = Runtime(label="current", command=(sys.executable,))
     planner = Planner(
@@ -170,9 +170,6 @@ def _show(case: Case, found: NodeErrors, top: int) -> None:
 def _extent(case: Case) -> str:
     """Size and counts of the model's own file, and of the variant."""
     from dataclasses import replace
-
-    from pytest_ortbench.models.extent import extent_of
-    from pytest_ortbench.report.extent import extent_words
 
     sizes = {spec.name: spec.shape for spec in case.inputs}
     made, own = case.variant, case.model

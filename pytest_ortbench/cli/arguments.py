@@ -11,7 +11,9 @@ from typing import Any, TypeVar
 
 import click
 
+from pytest_ortbench.cli.terminal import warn
 from pytest_ortbench.core.run import Run
+from pytest_ortbench.store.documents import read_run
 
 _F = TypeVar("_F", bound=Callable[..., object])
 
@@ -57,9 +59,6 @@ def load_run(spec: str, results: Path) -> Run:
         UsageError: if there is no such run.
         DocumentError: if it can't be read.
     """
-    from pytest_ortbench.cli.terminal import warn
-    from pytest_ortbench.store.documents import read_run
-
     with _uncollected():
         loaded = read_run(spec, results)
     for note in loaded.notes:

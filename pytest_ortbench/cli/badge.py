@@ -7,8 +7,10 @@ from pathlib import Path
 import click
 
 from pytest_ortbench.cli.arguments import epilog, load_run, output_option, results_option
+from pytest_ortbench.cli.files import save
 from pytest_ortbench.cli.terminal import ExitCode, say
 from pytest_ortbench.core.errors import UsageError
+from pytest_ortbench.report.badge import case_badge, model_badge, render_json, render_svg
 
 
 @click.command(
@@ -40,8 +42,6 @@ def command(
     An SVG is a picture to link to. For JSON, publish the file and point
     https://img.shields.io/endpoint?url=… at it.
     """
-    from pytest_ortbench.report.badge import case_badge, model_badge, render_json, render_svg
-
     form = form or _form_of(output)
     loaded = load_run(run, results)
     models = {result.case.model.name for result in loaded.cases}
@@ -54,7 +54,6 @@ def command(
     if output is None:
         say(text)
         return ExitCode.FINE
-    from pytest_ortbench.cli.files import save
 
     save(text + "\n", output)
     say(f"{output}: {badge.label}: {badge.message}")

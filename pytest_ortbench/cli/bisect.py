@@ -11,8 +11,27 @@ from typing import TYPE_CHECKING
 import click
 
 from pytest_ortbench.cli.arguments import epilog
-from pytest_ortbench.cli.terminal import ExitCode, say, warn
-from pytest_ortbench.core.errors import UsageError
+from pytest_ortbench.cli.terminal import ExitCode, say, table, warn
+from pytest_ortbench.core.case import Runtime
+from pytest_ortbench.core.errors import UsageError, WorkerError
+from pytest_ortbench.core.patterned import refuse_unfitting
+from pytest_ortbench.gate.measuring.bisect import bisect_runtimes, is_worse, profile_sides
+from pytest_ortbench.gate.measuring.gate import Gate
+from pytest_ortbench.gate.measuring.resolution import check_margins
+from pytest_ortbench.gate.numbers.operators import operator_changes
+from pytest_ortbench.gate.numbers.rules import parse_rules, rules_for
+from pytest_ortbench.gate.numbers.sentences import verdict_line
+from pytest_ortbench.gate.report.operator_changes import HEADER, change_rows
+from pytest_ortbench.launch.launcher import ProcessLauncher
+from pytest_ortbench.launch.machine import fingerprint
+from pytest_ortbench.models.cache import cache_folder
+from pytest_ortbench.planning.axes import split_list
+from pytest_ortbench.planning.planner import Planner
+from pytest_ortbench.planning.project_root import root_directory
+from pytest_ortbench.planning.request import PlanRequest
+from pytest_ortbench.runtimes.environments import Environments
+from pytest_ortbench.runtimes.releases import expand_range
+from pytest_ortbench.runtimes.resolve import RUNTIMES_FOLDER, choose_runtimes
 
 if TYPE_CHECKING:
     from pytest_ortbench.core.case import Case, Runtime
@@ -42,15 +61,6 @@ def command(model: str, runtimes: str, limits: tuple[str, ...], threads: int | N
     logarithmically many of them. In the end both sides of the change are profiled, and the
     operators that account for it are shown. Environments are made where they are not there yet.
     """
-    from pytest_ortbench.core.patterned import refuse_unfitting
-    from pytest_ortbench.gate.measuring.bisect import bisect_runtimes
-    from pytest_ortbench.gate.measuring.gate import Gate
-    from pytest_ortbench.gate.measuring.resolution import check_margins
-    from pytest_ortbench.gate.numbers.rules import parse_rules, rules_for
-    from pytest_ortbench.launch.launcher import ProcessLauncher
-    from pytest_ortbench.launch.machine import fingerprint
-    from pytest_ortbench.planning.axes import split_list
-
     rules = parse_rules(split_list(limits, place="--limits"), place="--limits")
     chosen = _chosen(runtimes)
     launcher = ProcessLauncher()
@@ -78,12 +88,6 @@ def command(model: str, runtimes: str, limits: tuple[str, ...], threads: int | N
 
 
 def _chosen(text: str) -> tuple[Runtime, ...]:
-    from pytest_ortbench.models.cache import cache_folder
-    from pytest_ortbench.planning.axes import split_list
-    from pytest_ortbench.runtimes.environments import Environments
-    from pytest_ortbench.runtimes.releases import expand_range
-    from pytest_ortbench.runtimes.resolve import RUNTIMES_FOLDER, choose_runtimes
-
     place = "--runtimes"
     specs = expand_range(text, place=place) or split_list((text,), place=place)
     if len(specs) < 2:
@@ -103,12 +107,6 @@ def _chosen(text: str) -> tuple[Runtime, ...]:
 
 
 def _case(launcher: object, model: str, threads: int | None) -> Case:
-    from pytest_ortbench.core.case import Runtime
-    from pytest_ortbench.launch.launcher import ProcessLauncher
-    from pytest_ortbench.planning.planner import Planner
-    from pytest_ortbench.planning.project_root import root_directory
-    from pytest_ortbench.planning.request import PlanRequest
-
     assert isinstance(launcher, ProcessLauncher)
     runtime = Runtime(command=(sys.executable,))
     planner = Planner(
@@ -130,14 +128,10 @@ def _case(launcher: object, model: str, threads: int | None) -> Case:
 
 def _undecided(found: Bisected) -> bool:
     """Whether it could not be told that the last runtime is as good as the first."""
-    from pytest_ortbench.gate.measuring.bisect import is_worse
-
     return is_worse(found.results[max(found.results)]) is None
 
 
 def _tell(found: Bisected, runtimes: Sequence[Runtime]) -> None:
-    from pytest_ortbench.gate.numbers.sentences import verdict_line
-
     for index, result in found.results.items():
         say(f"{runtimes[0].label} -> {runtimes[index].label}: {verdict_line(result)}")
     if found.first_bad is None:
@@ -155,12 +149,6 @@ def _tell(found: Bisected, runtimes: Sequence[Runtime]) -> None:
 
 def _tell_operators(launcher: ProcessLauncher, case: Case, before: Runtime, after: Runtime) -> None:
     """Say which operators account for the change; a side that can't run has said so already."""
-    from pytest_ortbench.cli.terminal import table
-    from pytest_ortbench.core.errors import WorkerError
-    from pytest_ortbench.gate.measuring.bisect import profile_sides
-    from pytest_ortbench.gate.numbers.operators import operator_changes
-    from pytest_ortbench.gate.report.operator_changes import HEADER, change_rows
-
     try:
         one, other = profile_sides(case, before, after, launcher)
     except WorkerError as error:

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pytest_ortbench.cli.arguments import FiniteRange, epilog, output_option, results_option
+from pytest_ortbench.cli.arguments import (
+    FiniteRange,
+    epilog,
+    load_run,
+    output_option,
+    results_option,
+)
+from pytest_ortbench.cli.files import save, writing
+from pytest_ortbench.cli.selection import parse_condition, select
 from pytest_ortbench.cli.terminal import (
     ExitCode,
     colour,
@@ -20,6 +28,17 @@ from pytest_ortbench.cli.terminal import (
     width,
     write,
 )
+from pytest_ortbench.core.errors import UsageError
+from pytest_ortbench.core.units import parse_duration
+from pytest_ortbench.fleet.numbers.facts import called_alike, reduce_run
+from pytest_ortbench.fleet.procurement.machines import parse_machines
+from pytest_ortbench.fleet.report import csv, procurement
+from pytest_ortbench.fleet.report.html import render_comparison_html
+from pytest_ortbench.fleet.report.markdown import render_comparison_markdown
+from pytest_ortbench.fleet.report.procurement import procure, with_costs
+from pytest_ortbench.fleet.report.table import render_comparison_table
+from pytest_ortbench.fleet.report.view import build_view
+from pytest_ortbench.gate.numbers.same_models import later_names, models_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -127,8 +146,6 @@ def command(
     With --machines the columns are machines, and the answer says what each costs: per million
     items, and, with --rate and --p99, how many are needed and their cost over the years.
     """
-    from pytest_ortbench.fleet.report.view import build_view
-
     terms = _terms(machines, rate, p99, years)
     percentiles = terms is not None or metric in ("latency_p90", "latency_p95", "latency_p99")
     service = terms is not None and terms.p99_s is not None
@@ -138,22 +155,16 @@ def command(
         return ExitCode.NOTHING
     costs = None
     if terms is not None:
-        from pytest_ortbench.fleet.report.procurement import procure
-
         costs = procure(facts, terms)
         axis = axis or "machine"
     view = build_view(facts, axis=axis or "", metric=metric, baseline=baseline)
     if costs is not None:
-        from pytest_ortbench.fleet.report.procurement import with_costs
-
         view = with_costs(view, costs, all_columns=form != "table")
     text = _render(view, costs, form, rows, to_file=output is not None)
     if output is None:
         styled = form == "table" and colour()
         (say(text.rstrip("\n"), styled=styled) if form == "table" else write(text))
     else:
-        from pytest_ortbench.cli.files import save
-
         save(text, output)
         tell(view.answer)
         say(f"{output}: {len(facts)} runs")
@@ -164,7 +175,6 @@ def command(
 
 def _draw(view: ComparisonView, costs: Procurement | None, folder: Path) -> None:
     """Write the figures; the comparison has been printed, whatever happens here."""
-    from pytest_ortbench.cli.files import writing
     from pytest_ortbench.fleet.report.figures import write_comparison_figures
 
     with writing(folder, option="--plots", what="the figures"):
@@ -177,9 +187,6 @@ def _terms(
     machines: Path | None, rate: float | None, p99: str | None, years: float | None
 ) -> Terms | None:
     """The table of machines, with what the command line says instead of it."""
-    from pytest_ortbench.core.errors import UsageError
-    from pytest_ortbench.core.units import parse_duration
-
     if machines is None:
         if rate is not None or p99 is not None or years is not None:
             raise UsageError(
@@ -188,7 +195,6 @@ def _terms(
                 hint="Name the table of their prices: --machines=machines.toml",
             )
         return None
-    from pytest_ortbench.fleet.procurement.machines import parse_machines
 
     try:
         text = machines.read_text(encoding="utf-8")
@@ -232,12 +238,6 @@ def load_facts(
         UsageError: if one is not found, there are too many, or several names mean one run.
         DocumentError: if one can't be read.
     """
-    from pytest_ortbench.cli.arguments import load_run
-    from pytest_ortbench.cli.selection import parse_condition, select
-    from pytest_ortbench.core.errors import UsageError
-    from pytest_ortbench.fleet.numbers.facts import called_alike, reduce_run
-    from pytest_ortbench.gate.numbers.same_models import later_names, models_of
-
     if len(runs) > MOST_RUNS:
         raise UsageError(
             f"{len(runs)} runs are more than {MOST_RUNS}",
@@ -283,8 +283,6 @@ def _render(
     view: ComparisonView, costs: Procurement | None, form: str, rows: int, *, to_file: bool
 ) -> str:
     if form == "csv":
-        from pytest_ortbench.fleet.report import csv, procurement
-
         return (
             csv.render_comparison_csv(view)
             if costs is None
@@ -292,14 +290,10 @@ def _render(
         )
     if form == "html":
         from pytest_ortbench.fleet.report.figures import pictures
-        from pytest_ortbench.fleet.report.html import render_comparison_html
 
         return render_comparison_html(view, pictures=pictures(view, costs))
     if form == "md":
-        from pytest_ortbench.fleet.report.markdown import render_comparison_markdown
-
         return render_comparison_markdown(view)
-    from pytest_ortbench.fleet.report.table import render_comparison_table
 
     return render_comparison_table(
         view,

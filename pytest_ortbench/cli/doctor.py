@@ -8,11 +8,19 @@ from contextlib import closing
 
 import click
 
+from pytest_ortbench import __version__
 from pytest_ortbench.cli.arguments import epilog
 from pytest_ortbench.cli.survey import ProviderState, Survey, survey
 from pytest_ortbench.cli.terminal import ExitCode, inert, say, step, width
+from pytest_ortbench.core.case import Runtime
+from pytest_ortbench.launch.launcher import ProcessLauncher
+from pytest_ortbench.launch.machine import fingerprint
 from pytest_ortbench.launch.noise import Finding, cpu_ticks, noise
+from pytest_ortbench.launch.probe_memory import ProbeMemory
+from pytest_ortbench.models.cache import cache_folder
+from pytest_ortbench.planning.candidates import PROBES_FOLDER
 from pytest_ortbench.runtimes.installed import Installed, installed
+from pytest_ortbench.runtimes.plugin_config import configured_plugins
 
 #: Width of the names in front of the text.
 _COLUMN = 15
@@ -28,14 +36,6 @@ def command() -> int:
     Exit code 3 if nothing could be measured here.
     """
     from pathlib import Path
-
-    from pytest_ortbench.core.case import Runtime
-    from pytest_ortbench.launch.launcher import ProcessLauncher
-    from pytest_ortbench.launch.machine import fingerprint
-    from pytest_ortbench.launch.probe_memory import ProbeMemory
-    from pytest_ortbench.models.cache import cache_folder
-    from pytest_ortbench.planning.candidates import PROBES_FOLDER
-    from pytest_ortbench.runtimes.plugin_config import configured_plugins
 
     before = cpu_ticks()
     quiet = noise(since=before)
@@ -122,8 +122,6 @@ class _Writer:
 def _runtime(writer: _Writer, packages: Installed, seen: Survey) -> None:
     import platform
     import sys
-
-    from pytest_ortbench import __version__
 
     writer.heading("installed")
     writer.entry("pytest-ortbench", __version__)

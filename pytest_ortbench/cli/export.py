@@ -8,9 +8,13 @@ from typing import TypeAlias
 
 import click
 
+from pytest_ortbench.analysis.rows import COLUMNS, rows
 from pytest_ortbench.cli.arguments import epilog, load_run, output_option, results_option
 from pytest_ortbench.cli.files import save
+from pytest_ortbench.cli.selection import parse_condition, select
 from pytest_ortbench.cli.terminal import ExitCode, say, warn, write
+from pytest_ortbench.report.csv import render_csv
+from pytest_ortbench.report.escape import markdown
 
 #: Flat rows, of one or several runs.
 Rows: TypeAlias = "Sequence[Mapping[str, int | float | str | None]]"
@@ -49,9 +53,6 @@ def command(
     All numbers are in SI units; a cell is empty (null) where nothing was measured, never 0. The
     columns host and run_id tell several runs apart.
     """
-    from pytest_ortbench.analysis.rows import rows
-    from pytest_ortbench.cli.selection import parse_condition, select
-
     conditions = [parse_condition(text) for text in filters]
     chosen = [select(load_run(spec, results), conditions) for spec in runs]
     every = [row for run in chosen for row in rows(run)]
@@ -68,8 +69,6 @@ def command(
 
 
 def _csv(rows: Rows) -> str:
-    from pytest_ortbench.report.csv import render_csv
-
     return render_csv(rows)
 
 
@@ -81,9 +80,6 @@ def _json(rows: Rows) -> str:
 
 
 def _markdown(rows: Rows) -> str:
-    from pytest_ortbench.analysis.rows import COLUMNS
-    from pytest_ortbench.report.escape import markdown
-
     def line(cells: Iterable[str]) -> str:
         return f"| {' | '.join(cells)} |\n"
 

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pytest_ortbench.core.errors import DocumentError
+from pytest_ortbench.store.journal import replace_file
 
 
 @contextmanager
@@ -37,7 +38,5 @@ def save(text: str, path: Path) -> None:
     Raises:
         DocumentError: if it can't be written.
     """
-    from pytest_ortbench.store.journal import replace_file
-
     with writing(path, option="--output"):
         replace_file(path, text.encode())

@@ -13,10 +13,36 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pytest_ortbench import __version__
 from pytest_ortbench.cli.arguments import FiniteRange, epilog, load_run, results_option
 from pytest_ortbench.cli.terminal import ExitCode, encoding, say, table, warn
 from pytest_ortbench.core.acceptance import FILE_NAME
-from pytest_ortbench.core.errors import UsageError
+from pytest_ortbench.core.case import Runtime
+from pytest_ortbench.core.errors import UsageError, WorkerError
+from pytest_ortbench.core.patterned import refuse_unfitting
+from pytest_ortbench.gate.measuring.pair import Pair
+from pytest_ortbench.gate.measuring.self_test import SelfTest
+from pytest_ortbench.gate.measuring.trial_log import TrialLog
+from pytest_ortbench.gate.numbers.acceptance import mends
+from pytest_ortbench.gate.numbers.rules import parse_rules, refuse_rules_of_sides
+from pytest_ortbench.gate.numbers.same_models import models_of, twins
+from pytest_ortbench.gate.numbers.stored import gate_runs
+from pytest_ortbench.gate.report.lines import gate_lines, gate_naming
+from pytest_ortbench.gate.report.self_test import (
+    HEADER,
+    MODEL_HEADER,
+    model_rows,
+    self_test_rows,
+    self_test_sentences,
+)
+from pytest_ortbench.launch.launcher import ProcessLauncher
+from pytest_ortbench.launch.machine import fingerprint
+from pytest_ortbench.models.widened import write_widened
+from pytest_ortbench.planning.axes import split_list
+from pytest_ortbench.planning.planner import Planner
+from pytest_ortbench.planning.project_root import root_directory
+from pytest_ortbench.planning.request import PlanRequest
+from pytest_ortbench.store.accepted import load_acceptances
 
 if TYPE_CHECKING:
     from pytest_ortbench.core.case import Case
@@ -115,16 +141,6 @@ def _compare(
     accepted: Path | None,
     results: Path,
 ) -> int:
-    from pytest_ortbench.core.patterned import refuse_unfitting
-    from pytest_ortbench.gate.numbers.acceptance import mends
-    from pytest_ortbench.gate.numbers.rules import parse_rules, refuse_rules_of_sides
-    from pytest_ortbench.gate.numbers.same_models import models_of, twins
-    from pytest_ortbench.gate.numbers.stored import gate_runs
-    from pytest_ortbench.gate.report.lines import gate_lines, gate_naming
-    from pytest_ortbench.planning.axes import split_list
-    from pytest_ortbench.planning.project_root import root_directory
-    from pytest_ortbench.store.accepted import load_acceptances
-
     place = "--limits"
     rules = parse_rules(split_list(tuple(limits), place=place), place=place)
     baseline, contender = (load_run(spec, results) for spec in runs)
@@ -165,16 +181,6 @@ def _compare(
 def _self_test(
     minutes: float, resume: bool, models: Sequence[str], threads: int | None, file: Path | None
 ) -> int:
-    from pytest_ortbench.gate.measuring.trial_log import TrialLog
-    from pytest_ortbench.gate.report.self_test import (
-        HEADER,
-        MODEL_HEADER,
-        model_rows,
-        self_test_rows,
-        self_test_sentences,
-    )
-    from pytest_ortbench.launch.machine import fingerprint
-
     machine = fingerprint()
     log = TrialLog.of(machine) if file is None else TrialLog(file)
     earlier = log.read() if resume else ()
@@ -200,8 +206,6 @@ def _try_for(
     minutes: float, models: Sequence[str], threads: int | None, log: TrialLog, trials: list[Trial]
 ) -> None:
     """Make trials for so long, on top of those that there are; each is on disk at once."""
-    from pytest_ortbench.core.errors import WorkerError
-
     until = time.monotonic() + 60 * minutes
     with _prepared(models, threads) as test:
         try:
@@ -233,15 +237,6 @@ def _line(trial: Trial) -> str:
 @contextmanager
 def _prepared(models: Sequence[str], threads: int | None) -> Iterator[SelfTest]:
     """The self-test with its models resolved; ends every process that is left."""
-    from pytest_ortbench import __version__
-    from pytest_ortbench.core.case import Runtime
-    from pytest_ortbench.gate.measuring.self_test import SelfTest
-    from pytest_ortbench.launch.launcher import ProcessLauncher
-    from pytest_ortbench.launch.machine import fingerprint
-    from pytest_ortbench.models.widened import write_widened
-    from pytest_ortbench.planning.planner import Planner
-    from pytest_ortbench.planning.project_root import root_directory
-
     launcher: Launcher = ProcessLauncher()
     with tempfile.TemporaryDirectory(prefix="ortbench-self-test-") as name:
         folder = Path(name)
@@ -270,8 +265,6 @@ def _prepared(models: Sequence[str], threads: int | None) -> Iterator[SelfTest]:
 
 
 def _cases(planner: Planner, models: Sequence[str], threads: int | None) -> list[Case]:
-    from pytest_ortbench.planning.request import PlanRequest
-
     request = PlanRequest(models=tuple(models), threads=() if threads is None else (threads,))
     cases = []
     for entry in planner.plan(request).entries:
@@ -283,7 +276,5 @@ def _cases(planner: Planner, models: Sequence[str], threads: int | None) -> list
 
 
 def _pair(planner: Planner, narrow: Path, wide: Path, threads: int | None) -> Pair:
-    from pytest_ortbench.gate.measuring.pair import Pair
-
     baseline, contender = _cases(planner, (str(narrow), str(wide)), threads)
     return Pair(baseline=baseline, contender=contender)

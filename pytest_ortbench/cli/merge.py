@@ -8,6 +8,8 @@ import click
 
 from pytest_ortbench.cli.arguments import epilog, load_run, results_option
 from pytest_ortbench.cli.terminal import ExitCode, say
+from pytest_ortbench.store.folder import DOCUMENT, write_document
+from pytest_ortbench.store.merge import merge_runs
 
 
 @click.command(
@@ -36,9 +38,6 @@ def command(runs: tuple[str, ...], output: Path | None, any_host: bool, results:
     are merged where their labels tell them apart. Runs of different machines or commits are not:
     compare them (ortbench compare RUN RUN).
     """
-    from pytest_ortbench.store.folder import DOCUMENT, write_document
-    from pytest_ortbench.store.merge import merge_runs
-
     merged = merge_runs([load_run(spec, results) for spec in runs], any_host=any_host)
     path = output or results / merged.run_id / DOCUMENT
     write_document(merged, path)

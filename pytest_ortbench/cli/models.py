@@ -9,7 +9,19 @@ import click
 
 from pytest_ortbench.cli.arguments import epilog
 from pytest_ortbench.cli.terminal import ExitCode, say, table, warn
+from pytest_ortbench.core.errors import ModelError, OrtbenchError
 from pytest_ortbench.core.model import Model, TensorInfo, ValueHint
+from pytest_ortbench.core.units import format_amount, significant
+from pytest_ortbench.launch.launcher import ProcessLauncher
+from pytest_ortbench.models.arithmetic import count_file
+from pytest_ortbench.models.builders.registry import BUILDERS
+from pytest_ortbench.models.catalogue import DEFAULT_SET, project_catalogue, shipped_catalogue
+from pytest_ortbench.models.ort_file import is_ort_file
+from pytest_ortbench.models.resolve import resolve_models
+from pytest_ortbench.planning.described import described
+from pytest_ortbench.planning.feeds import resolve_inputs
+from pytest_ortbench.planning.sizes import RefusedCombination
+from pytest_ortbench.report.arithmetic import work_facts
 
 #: So many operator types are listed before the rest is counted.
 _OPERATORS = 12
@@ -83,9 +95,6 @@ def inspect(names: tuple[str, ...]) -> int:
 
 
 def _list() -> int:
-    from pytest_ortbench.models.builders.registry import BUILDERS
-    from pytest_ortbench.models.catalogue import DEFAULT_SET, project_catalogue, shipped_catalogue
-
     rows = []
     for info in BUILDERS.values():
         mark = "*" if info.name in DEFAULT_SET else ""
@@ -123,16 +132,12 @@ def _short(licence: str) -> str:
 
 def _licence(source: str) -> str:
     """Licence of a model of the catalogue, as its source states it; empty for others."""
-    from pytest_ortbench.models.catalogue import shipped_catalogue
-
     kind, _, name = source.partition(":")
     entry = shipped_catalogue().get(name) if kind == "zoo" else None
     return entry.licence if entry else ""
 
 
 def _count(number: int) -> str:
-    from pytest_ortbench.core.units import significant
-
     for factor, name in ((1e6, "M"), (1e3, "k")):
         if number >= factor:
             return f"{significant(number / factor, 3)} {name}"
@@ -141,8 +146,6 @@ def _count(number: int) -> str:
 
 def _resolve(names: tuple[str, ...]) -> Iterator[Model | None]:
     """Each model that the names stand for; ``None``, and a line, for one that can't be had."""
-    from pytest_ortbench.models.resolve import resolve_models
-
     specs = [_full_name(name) for name in names]
     for model in resolve_models(specs, root=Path.cwd(), notify=warn, place="models"):
         if isinstance(model, Model):
@@ -156,10 +159,6 @@ def _with_interface(model: Model) -> Model | None:
     """The model as a session describes it, if nothing else can; ``None``, and a line, if not."""
     from contextlib import closing
 
-    from pytest_ortbench.core.errors import ModelError
-    from pytest_ortbench.launch.launcher import ProcessLauncher
-    from pytest_ortbench.planning.described import described
-
     try:
         with closing(ProcessLauncher()) as launcher:
             return described(model, launcher)
@@ -170,9 +169,6 @@ def _with_interface(model: Model) -> Model | None:
 
 def _full_name(name: str) -> str:
     """Put ``zoo:`` or ``builtin:`` in front where it was left out."""
-    from pytest_ortbench.models.builders.registry import BUILDERS
-    from pytest_ortbench.models.catalogue import project_catalogue, shipped_catalogue
-
     if Path(name).exists() or name in project_catalogue(Path.cwd()):
         return name
     if name in shipped_catalogue():
@@ -181,8 +177,6 @@ def _full_name(name: str) -> str:
 
 
 def _facts(model: Model) -> Iterator[tuple[str, str]]:
-    from pytest_ortbench.models.ort_file import is_ort_file
-
     yield "file", model.path
     yield "source", model.source
     external = f", of it {len(model.external_files)} external files" if model.external_files else ""
@@ -216,10 +210,6 @@ def _facts(model: Model) -> Iterator[tuple[str, str]]:
 
 def _fed(model: Model) -> Iterator[str]:
     """What one inference would be fed by default, and how each size came about."""
-    from pytest_ortbench.core.errors import OrtbenchError
-    from pytest_ortbench.planning.feeds import resolve_inputs
-    from pytest_ortbench.planning.sizes import RefusedCombination
-
     try:
         specs = resolve_inputs(model, batch=None, dims={})
     except OrtbenchError as error:
@@ -236,12 +226,6 @@ def _fed(model: Model) -> Iterator[str]:
 
 def _work(model: Model) -> Iterator[tuple[str, str]]:
     """What one inference has to do, at the sizes that it would be fed."""
-    from pytest_ortbench.core.errors import OrtbenchError
-    from pytest_ortbench.models.arithmetic import count_file
-    from pytest_ortbench.planning.feeds import resolve_inputs
-    from pytest_ortbench.planning.sizes import RefusedCombination
-    from pytest_ortbench.report.arithmetic import work_facts
-
     try:
         specs = resolve_inputs(model, batch=None, dims={})
         work = count_file(Path(model.path), {spec.name: spec.shape for spec in specs})
@@ -280,6 +264,4 @@ def _sizes(sizes: dict[str, int]) -> str:
 
 
 def _size(size_bytes: int) -> str:
-    from pytest_ortbench.core.units import format_amount
-
     return format_amount(size_bytes, "bytes") if size_bytes else "-"

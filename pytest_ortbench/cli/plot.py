@@ -7,9 +7,15 @@ from pathlib import Path
 import click
 
 from pytest_ortbench.cli.arguments import epilog, load_run, results_option
+from pytest_ortbench.cli.compare import load_facts
+from pytest_ortbench.cli.files import writing
 from pytest_ortbench.cli.terminal import ExitCode, say, warn
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.units import parse_duration
+from pytest_ortbench.fleet.report import figures as fleet
+from pytest_ortbench.fleet.report.view import build_view
+from pytest_ortbench.report import figures
+from pytest_ortbench.store.documents import resolve_run
 
 #: Folder of the figures beside a run document, and of a comparison in the current folder.
 PLOTS, COMPARISON = "plots", "comparison-plots"
@@ -63,7 +69,6 @@ def command(
             hint="Leave it out, or name one RUN",
         )
     limit = _limit("latency_p99", "--p99", p99) or _limit("latency_p50", "--slo", slo)
-    from pytest_ortbench.cli.files import writing
 
     with writing(output, option="--output", what="the figures"):
         written = _draw(runs, output, formats, limit, results)
@@ -88,16 +93,10 @@ def _draw(
     results: Path,
 ) -> list[Path]:
     if len(runs) > 1:
-        from pytest_ortbench.cli.compare import load_facts
-        from pytest_ortbench.fleet.report import figures as fleet
-        from pytest_ortbench.fleet.report.view import build_view
-
         folder = output or Path(COMPARISON)
         view = build_view(load_facts(runs, results))
         return fleet.write_comparison_figures(view, folder, formats=formats)
-    from pytest_ortbench.report import figures
     from pytest_ortbench.report.figures.slo import Slo
-    from pytest_ortbench.store.documents import resolve_run
 
     spec = runs[0] if runs else "latest"
     run = load_run(spec, results)

@@ -10,7 +10,28 @@ import click
 
 from pytest_ortbench.cli.arguments import epilog, load_run, results_option
 from pytest_ortbench.cli.terminal import ExitCode, encoding, say, step, warn, width
+from pytest_ortbench.convert.variants import VARIANTS_FOLDER, Variants
 from pytest_ortbench.core.errors import DocumentError, UsageError, WorkerError, did_you_mean
+from pytest_ortbench.engine.passes import profile_case
+from pytest_ortbench.launch.launcher import ProcessLauncher
+from pytest_ortbench.models.cache import cache_folder
+from pytest_ortbench.models.catalogue import project_catalogue
+from pytest_ortbench.planning.axes import parse_dims, parse_int_list, parse_settings, split_list
+from pytest_ortbench.planning.families import families
+from pytest_ortbench.planning.planned_again import (
+    TrustedOptions,
+    choose_case,
+    request_of,
+    runtime_of,
+)
+from pytest_ortbench.planning.planner import Planner
+from pytest_ortbench.planning.project_root import root_directory
+from pytest_ortbench.planning.providers import parse_provider_options, split_specs
+from pytest_ortbench.planning.request import PlanRequest
+from pytest_ortbench.report.operator_profile import profile_lines
+from pytest_ortbench.runtimes.config import configured_runtimes
+from pytest_ortbench.runtimes.environments import Environments
+from pytest_ortbench.runtimes.resolve import RUNTIMES_FOLDER, choose_runtimes
 
 if TYPE_CHECKING:
     from pytest_ortbench.core.case import Case
@@ -101,12 +122,6 @@ def command(
     what is started, loaded or read. What it was measured with besides (a runtime, custom operators,
     options, inputs) is given here again.
     """
-    from pytest_ortbench.launch.launcher import ProcessLauncher
-    from pytest_ortbench.planning.axes import parse_dims, parse_int_list, parse_settings, split_list
-    from pytest_ortbench.planning.planned_again import TrustedOptions
-    from pytest_ortbench.planning.providers import parse_provider_options, split_specs
-    from pytest_ortbench.planning.request import PlanRequest
-
     if trace is not None and not trace.absolute().parent.is_dir():
         raise UsageError(
             f"--trace={trace}: there is no folder {trace.absolute().parent}",
@@ -187,11 +202,6 @@ def _planned_again(stored: Case, given: TrustedOptions, launcher: Launcher) -> l
     Raises:
         UsageError: if it needs what neither the project nor the command line gives.
     """
-    from pytest_ortbench.models.catalogue import project_catalogue
-    from pytest_ortbench.planning.families import families
-    from pytest_ortbench.planning.planned_again import choose_case, request_of, runtime_of
-    from pytest_ortbench.runtimes.config import configured_runtimes
-
     root = Path.cwd()
     runtime = runtime_of(stored, given, configured_runtimes(root))
     request = request_of(stored, given, root, {*families(root), *project_catalogue(root)})
@@ -203,12 +213,6 @@ def _planned_again(stored: Case, given: TrustedOptions, launcher: Launcher) -> l
 
 def _planner(runtime: str, launcher: Launcher) -> Planner:
     """Plans for one runtime, which is made if it is not there yet."""
-    from pytest_ortbench.models.cache import cache_folder
-    from pytest_ortbench.planning.planner import Planner
-    from pytest_ortbench.planning.project_root import root_directory
-    from pytest_ortbench.runtimes.environments import Environments
-    from pytest_ortbench.runtimes.resolve import RUNTIMES_FOLDER, choose_runtimes
-
     chosen = choose_runtimes(
         (runtime,),
         root=Path.cwd(),
@@ -228,11 +232,6 @@ def _planner(runtime: str, launcher: Launcher) -> Planner:
 
 def _profile(planned: Planned, launcher: Launcher, top: int, trace: Path | None) -> bool:
     """Print the profile of one case; return whether there is one."""
-    from pytest_ortbench.convert.variants import VARIANTS_FOLDER, Variants
-    from pytest_ortbench.engine.passes import profile_case
-    from pytest_ortbench.models.cache import cache_folder
-    from pytest_ortbench.report.operator_profile import profile_lines
-
     case = planned.case
     step(case.case_id)
     try:

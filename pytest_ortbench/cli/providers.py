@@ -11,6 +11,13 @@ from pytest_ortbench.cli.arguments import epilog
 from pytest_ortbench.cli.survey import ProviderState, survey
 from pytest_ortbench.cli.terminal import ExitCode, say, step, table, warn
 from pytest_ortbench.core.case import Runtime
+from pytest_ortbench.launch.launcher import ProcessLauncher
+from pytest_ortbench.launch.probe_memory import ProbeMemory
+from pytest_ortbench.models.cache import cache_folder
+from pytest_ortbench.planning.candidates import PROBES_FOLDER
+from pytest_ortbench.runtimes.environments import Environments
+from pytest_ortbench.runtimes.plugin_config import configured_plugins
+from pytest_ortbench.runtimes.resolve import RUNTIMES_FOLDER, choose_runtimes
 
 
 @click.command(
@@ -34,10 +41,6 @@ def command(known: bool, again: bool, runtimes: tuple[str, ...]) -> int:
     """
     from pathlib import Path
 
-    from pytest_ortbench.models.cache import cache_folder
-    from pytest_ortbench.runtimes.environments import Environments
-    from pytest_ortbench.runtimes.resolve import RUNTIMES_FOLDER, choose_runtimes
-
     chosen = choose_runtimes(
         runtimes,
         root=Path.cwd(),
@@ -60,12 +63,6 @@ def command(known: bool, again: bool, runtimes: tuple[str, ...]) -> int:
 
 def _list(runtime: Runtime, *, known: bool, again: bool) -> int:
     from pathlib import Path
-
-    from pytest_ortbench.launch.launcher import ProcessLauncher
-    from pytest_ortbench.launch.probe_memory import ProbeMemory
-    from pytest_ortbench.models.cache import cache_folder
-    from pytest_ortbench.planning.candidates import PROBES_FOLDER
-    from pytest_ortbench.runtimes.plugin_config import configured_plugins
 
     memory = ProbeMemory(cache_folder() / PROBES_FOLDER)
     with closing(ProcessLauncher()) as launcher:

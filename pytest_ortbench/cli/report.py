@@ -8,7 +8,15 @@ from pathlib import Path
 import click
 
 from pytest_ortbench.cli.arguments import epilog, load_run, results_option
+from pytest_ortbench.cli.compare import load_facts, machine_and_run
+from pytest_ortbench.cli.files import save
 from pytest_ortbench.cli.terminal import ExitCode, say, tell, warn
+from pytest_ortbench.fleet.report.html import render_comparison_html
+from pytest_ortbench.fleet.report.view import build_view
+from pytest_ortbench.report.answers import answer_lines
+from pytest_ortbench.report.entries import entries
+from pytest_ortbench.report.html import render_html
+from pytest_ortbench.store.documents import resolve_run
 
 #: Name of the page beside a run document, and of a comparison in the current folder.
 PAGE, COMPARISON = "report.html", "comparison.html"
@@ -43,11 +51,7 @@ def command(runs: tuple[str, ...], output: Path | None, results: Path) -> int:
     """
     if len(runs) < 2:
         return _one(runs[0] if runs else "latest", output, results)
-    from pytest_ortbench.cli.compare import load_facts
-    from pytest_ortbench.cli.files import save
     from pytest_ortbench.fleet.report.figures import pictures
-    from pytest_ortbench.fleet.report.html import render_comparison_html
-    from pytest_ortbench.fleet.report.view import build_view
 
     view = build_view(load_facts(runs, results))
     path = output or Path(COMPARISON)
@@ -61,12 +65,6 @@ def command(runs: tuple[str, ...], output: Path | None, results: Path) -> int:
 
 
 def _one(spec: str, output: Path | None, results: Path) -> int:
-    from pytest_ortbench.cli.files import save
-    from pytest_ortbench.report.answers import answer_lines
-    from pytest_ortbench.report.entries import entries
-    from pytest_ortbench.report.html import render_html
-    from pytest_ortbench.store.documents import resolve_run
-
     run = load_run(spec, results)
     if not run.cases:
         warn("ortbench: the run holds no case")
@@ -84,11 +82,6 @@ def _pages(runs: tuple[str, ...], results: Path, comparison: Path) -> list[Path]
 
     Never beside the documents, which may be somebody else's, or read-only.
     """
-    from pytest_ortbench.cli.compare import machine_and_run
-    from pytest_ortbench.cli.files import save
-    from pytest_ortbench.report.html import render_html
-    from pytest_ortbench.store.documents import resolve_run
-
     specs: dict[str, str] = {}
     for named in runs:
         name, spec = machine_and_run(named)

@@ -9,6 +9,13 @@ import click
 
 from pytest_ortbench.cli.arguments import epilog
 from pytest_ortbench.cli.terminal import ExitCode, say, table, warn
+from pytest_ortbench.core.errors import UsageError, did_you_mean
+from pytest_ortbench.core.units import format_amount
+from pytest_ortbench.models.cache import cache_folder
+from pytest_ortbench.runtimes.config import configured_runtimes
+from pytest_ortbench.runtimes.environments import Environments
+from pytest_ortbench.runtimes.installed import installed
+from pytest_ortbench.runtimes.resolve import RUNTIMES_FOLDER, choose_runtimes
 
 if TYPE_CHECKING:
     from pytest_ortbench.runtimes.environments import Environment, Environments
@@ -53,8 +60,6 @@ def create(specs: tuple[str, ...]) -> int:
 
     SPEC is what --ort-runtimes takes: requirements joined by +, a configured name, or auto.
     """
-    from pytest_ortbench.runtimes.resolve import choose_runtimes
-
     chosen = choose_runtimes(
         specs, root=Path.cwd(), environments=_environments(), notify=warn, place="SPEC"
     )
@@ -76,9 +81,6 @@ def create(specs: tuple[str, ...]) -> int:
 @click.option("--all", "everything", is_flag=True, help="All environments that were made.")
 def remove(labels: tuple[str, ...], everything: bool) -> int:
     """Remove environments that were made; they are made again when they are asked for."""
-    from pytest_ortbench.core.errors import UsageError, did_you_mean
-    from pytest_ortbench.core.units import format_amount
-
     if everything == bool(labels):
         raise UsageError(
             "name labels or --all, one of the two", hint="ortbench runtimes lists them"
@@ -104,16 +106,10 @@ def remove(labels: tuple[str, ...], everything: bool) -> int:
 
 
 def _environments() -> Environments:
-    from pytest_ortbench.models.cache import cache_folder
-    from pytest_ortbench.runtimes.environments import Environments
-    from pytest_ortbench.runtimes.resolve import RUNTIMES_FOLDER
-
     return Environments(cache_folder() / RUNTIMES_FOLDER, notify=warn)
 
 
 def _list() -> int:
-    from pytest_ortbench.runtimes.config import configured_runtimes
-
     environments = _environments()
     rows = [_current()]
     for each in configured_runtimes(Path.cwd()).values():
@@ -130,15 +126,11 @@ def _current() -> list[str]:
     import platform
     import sys
 
-    from pytest_ortbench.runtimes.installed import installed
-
     there = ", ".join(each.requirement for each in installed().runtimes)
     return ["current", there or "none", platform.python_version(), "-", sys.executable]
 
 
 def _made(environment: Environment) -> list[str]:
-    from pytest_ortbench.core.units import format_amount
-
     manifest = environment.manifest
     asked = ", ".join(dict.fromkeys(each.partition(" for ")[0] for each in manifest.requests))
     return [

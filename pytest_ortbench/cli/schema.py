@@ -9,6 +9,9 @@ import click
 from pytest_ortbench.cli.arguments import epilog, results_option
 from pytest_ortbench.cli.terminal import ExitCode, say, warn, write
 from pytest_ortbench.core.errors import OrtbenchError
+from pytest_ortbench.schema.document import json_schema
+from pytest_ortbench.schema.meaning import MOST_FAULTS
+from pytest_ortbench.store.documents import faults_of_file, read, resolve_run
 
 #: Faults of one document that are spelt out.
 MOST_LINES = 50
@@ -32,8 +35,6 @@ def command(runs: tuple[str, ...], results: Path) -> int:
     if not runs:
         import json
 
-        from pytest_ortbench.schema.document import json_schema
-
         write(json.dumps(json_schema(), indent=2) + "\n")
         return ExitCode.FINE
     bad = [run for run in runs if not _is_valid(run, results)]
@@ -41,9 +42,6 @@ def command(runs: tuple[str, ...], results: Path) -> int:
 
 
 def _is_valid(spec: str, results: Path) -> bool:
-    from pytest_ortbench.schema.meaning import MOST_FAULTS
-    from pytest_ortbench.store.documents import faults_of_file, read, resolve_run
-
     try:
         path = resolve_run(spec, results)
         faults = faults_of_file(path)

@@ -8,8 +8,16 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pytest_ortbench.analysis.summary import summarise
 from pytest_ortbench.cli.arguments import epilog, load_run, results_option
+from pytest_ortbench.cli.selection import parse_condition, select, table_columns
 from pytest_ortbench.cli.terminal import ExitCode, colour, encoding, say, tell, warn, width
+from pytest_ortbench.gate.report.lines import gate_lines
+from pytest_ortbench.report.answers import answer_lines, unjudged_lines
+from pytest_ortbench.report.blocks import block_lines
+from pytest_ortbench.report.operator_profile import run_profile_lines
+from pytest_ortbench.report.precisions import precision_lines
+from pytest_ortbench.report.table import render_table
 
 if TYPE_CHECKING:
     from pytest_ortbench.core.run import Run
@@ -40,15 +48,6 @@ def command(run: str, sort: str, filters: tuple[str, ...], columns: str, results
     Columns go by their key (p50, items, rss, …), by the name of a metric (latency_p50) or by
     their name in ortbench export (latency_p50_s).
     """
-    from pytest_ortbench.analysis.summary import summarise
-    from pytest_ortbench.cli.selection import parse_condition, select, table_columns
-    from pytest_ortbench.gate.report.lines import gate_lines
-    from pytest_ortbench.report.answers import answer_lines, unjudged_lines
-    from pytest_ortbench.report.blocks import block_lines
-    from pytest_ortbench.report.operator_profile import run_profile_lines
-    from pytest_ortbench.report.precisions import precision_lines
-    from pytest_ortbench.report.table import render_table
-
     conditions = [parse_condition(text) for text in filters]
     named = table_columns(columns)
     chosen = select(load_run(run, results), conditions, sort)

@@ -8,9 +8,14 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pytest_ortbench.analysis.history import histories, series_names
 from pytest_ortbench.cli.arguments import epilog
+from pytest_ortbench.cli.files import writing
 from pytest_ortbench.cli.terminal import ExitCode, say, warn
 from pytest_ortbench.core.errors import OrtbenchError
+from pytest_ortbench.gate.numbers.same_models import models_of, named_alike
+from pytest_ortbench.store.documents import list_runs, load
+from pytest_ortbench.store.journal import replace_file
 
 if TYPE_CHECKING:
     from pytest_ortbench.analysis.history import Series
@@ -34,10 +39,6 @@ def command(folder: Path, plot: Path | None) -> int:
     Each machine is a series of its own. A change point is a question, never a failure: the exit
     code is 0 whatever is found.
     """
-    from pytest_ortbench.analysis.history import histories, series_names
-    from pytest_ortbench.gate.numbers.same_models import models_of, named_alike
-    from pytest_ortbench.store.documents import list_runs, load
-
     runs = []
     for stored in list_runs(folder):
         if stored.state != "finished":
@@ -69,10 +70,8 @@ def command(folder: Path, plot: Path | None) -> int:
 
 
 def _draw(series: Sequence[Series], plot: Path) -> None:
-    from pytest_ortbench.cli.files import writing
     from pytest_ortbench.report.figures import render
     from pytest_ortbench.report.figures.trend import trend
-    from pytest_ortbench.store.journal import replace_file
 
     made = trend(series)
     assert made is not None

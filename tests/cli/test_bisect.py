@@ -38,7 +38,7 @@ def slower_from(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
 
         monkeypatch.setattr(engine_gate, "measure_launch", launched)
         monkeypatch.setattr("pytest_ortbench.cli.bisect._chosen", lambda _: RUNTIMES)
-        monkeypatch.setattr("pytest_ortbench.launch.machine.fingerprint", lambda: KVM)
+        monkeypatch.setattr("pytest_ortbench.cli.bisect.fingerprint", lambda: KVM)
 
     return fake
 

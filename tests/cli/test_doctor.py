@@ -189,7 +189,8 @@ def test_providers_lists_what_really_runs_here(tool, tmp_path, monkeypatch):
 def fake(monkeypatch):
     launcher = FakeLauncher()
     launcher.close = lambda: None
-    monkeypatch.setattr("pytest_ortbench.launch.launcher.ProcessLauncher", lambda: launcher)
+    for command in ("doctor", "providers"):
+        monkeypatch.setattr(f"pytest_ortbench.cli.{command}.ProcessLauncher", lambda: launcher)
     return launcher
 
 

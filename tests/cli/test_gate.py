@@ -95,7 +95,7 @@ def trial(kind: str, verdict: str, slowdown: float = 0.0) -> Trial:
 
 def test_the_self_test_counts_stores_and_goes_on(tool, monkeypatch, tmp_path):
     machine = Machine(host="h", stable={"cpu": "x"})
-    monkeypatch.setattr("pytest_ortbench.launch.machine.fingerprint", lambda: machine)
+    monkeypatch.setattr("pytest_ortbench.cli.gate.fingerprint", lambda: machine)
     monkeypatch.setattr("platformdirs.user_state_dir", lambda _: str(tmp_path / "state"))
     made = [[trial("equal", "same"), trial("+5 %", "slower", 0.05)], [trial("equal", "slower")]]
     done: list[int] = []

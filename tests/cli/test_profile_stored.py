@@ -15,7 +15,6 @@ from pytest_ortbench.cli.application import run
 from pytest_ortbench.core.case import Case, Provider, Runtime
 from pytest_ortbench.core.profile import OperatorProfile
 from pytest_ortbench.core.task import Dataset
-from pytest_ortbench.engine import passes
 from pytest_ortbench.store.folder import write_document
 from tests.launch.cases import case_of, relu, save
 from tests.results_factory import make_result, make_run
@@ -50,7 +49,7 @@ def profiled(monkeypatch: pytest.MonkeyPatch) -> list[Case]:
         found.append(case)
         return OperatorProfile(reason="a stand-in")
 
-    monkeypatch.setattr(passes, "profile_case", note)
+    monkeypatch.setattr("pytest_ortbench.cli.profile.profile_case", note)
     return found
 
 
