@@ -13,7 +13,15 @@ import random
 from collections.abc import Mapping, Sequence
 
 from pytest_ortbench.analysis.samples import reduce_blocks
-from pytest_ortbench.core.case import Case, InputSpec, Provider, Runtime, Sampling, SessionConfig
+from pytest_ortbench.core.case import (
+    Case,
+    InputSpec,
+    Provider,
+    Runtime,
+    Sampling,
+    SessionConfig,
+    SymbolSize,
+)
 from pytest_ortbench.core.model import Model, TensorInfo, ValueHint, Variant
 from pytest_ortbench.core.outcome import (
     Accuracy,
@@ -243,7 +251,7 @@ def make_case(
                 type="tensor(float)",
                 shape=(batch, 3, 224, 224),
                 hint=ValueHint(kind="normal"),
-                resolved=(f"N={batch} (--ort-batch-sizes)",),
+                resolved=(SymbolSize(symbol="N", size=batch, origin="batch", how="batch axis"),),
             ),
         ),
         io=io,

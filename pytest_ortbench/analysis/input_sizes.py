@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pytest_ortbench.core.case import Case
 
-#: As ``InputSpec.resolved`` has it: ``seq=128 (catalogue)``. Names may hold anything.
-_RESOLVED = re.compile(r"(?P<name>.+)=(?P<size>-?\d+) \((?P<how>.*)\)\Z", re.DOTALL)
 #: The batch is said apart from all other sizes, and an expression is not a size of its own.
-_NOT_OWN = ("batch axis", "--ort-batch-sizes", "computed")
+_NOT_OWN = ("batch", "computed", "shape")
+#: Origins that are told shorter than where all of it is shown.
 _SHORT = {
-    "fixed by a consumer in the graph": "fixed by the graph",
-    "the model's default": "default of the model",
+    "default": "default",
+    "graph": "fixed by the graph",
+    "builder": "default of the model",
 }
 #: Sizes of one axis that are spelt out; more are given as their range.
 _SPELT_OUT = 6
@@ -40,20 +39,15 @@ def resolved_sizes(case: Case) -> dict[str, ResolvedSize]:
     """
     sizes = {name: ResolvedSize(size=size, origin="--ort-dims") for name, size in case.dims.items()}
     for spec in case.inputs:
-        for text in spec.resolved:
-            found = _RESOLVED.match(text)
-            if found is None or found["how"] in _NOT_OWN:
+        for known in spec.resolved:
+            if known.origin in _NOT_OWN:
                 continue
-            origin = _short(found["how"])
-            if origin == "--ort-dims" and found["name"] not in case.dims:
+            origin = _SHORT.get(known.origin, known.how)
+            if known.origin == "dims" and known.symbol not in case.dims:
                 # Nobody typed it: the preset of the workload that the case is named after.
                 origin = "workload"
-            sizes.setdefault(found["name"], ResolvedSize(size=int(found["size"]), origin=origin))
+            sizes.setdefault(known.symbol, ResolvedSize(size=known.size, origin=origin))
     return sizes
-
-
-def _short(how: str) -> str:
-    return "default" if how.startswith("default") else _SHORT.get(how, how)
 
 
 def fed_shapes(cases: Sequence[Case]) -> list[tuple[str, tuple[str, ...]]]:

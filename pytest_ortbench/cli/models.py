@@ -219,7 +219,7 @@ def _fed(model: Model) -> Iterator[str]:
         yield refusal.failure.message
         return
     for spec in specs:
-        how = f" ({'; '.join(spec.resolved)})" if spec.resolved else ""
+        how = f" ({spec.sizes_text})" if spec.sizes_text else ""
         why = f", {spec.hint.why}" if spec.hint.why else ""
         yield f"{spec.name} {list(spec.shape)}{how}: {_values(spec.hint)}{why}"
 

@@ -96,6 +96,43 @@ class SessionConfig:
     custom_ops: tuple[str, ...] = ()
 
 
+#: Where the size of a symbol may come from.
+SIZE_ORIGINS: dict[str, str] = {
+    "batch": "it is the batch",
+    "dims": "the user set it, or the workload that the case is named after",
+    "catalogue": "the catalogue",
+    "builder": "the builder of the model",
+    "graph": "the graph takes no other",
+    "file": "a file of real inputs",
+    "sum": "it is the sum of others",
+    "computed": "it is an expression over others",
+    "default": "nobody says it: a documented size",
+    "shape": "the whole input has the shape of what a file holds; no symbol is named",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SymbolSize:
+    """The size of one symbolic dimension, and where it came from.
+
+    Attributes:
+        symbol: Name of the dimension, or the expression; empty where none is named.
+        size: The size.
+        origin: A key of :data:`SIZE_ORIGINS`.
+        how: The origin for people: ``--ort-dims``, ``default: image size``.
+    """
+
+    symbol: str
+    size: int
+    origin: str
+    how: str
+
+    @property
+    def text(self) -> str:
+        """For people: ``seq=128 (--ort-dims)``."""
+        return f"{self.symbol}={self.size} ({self.how})" if self.symbol else self.how
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputSpec:
     """One input with every size resolved, and how its values come about.
@@ -107,7 +144,7 @@ class InputSpec:
         hint: How values are drawn.
         path: File that holds the values instead (``.npy``, ``.npz``, ``.pb``), empty for drawn.
         member: Name of the array inside ``path`` where it holds several.
-        resolved: For people, how each symbol got its size: ``seq=128 (--ort-dims)``.
+        resolved: Size and origin of each symbol.
         stored_type: Type of the values inside ``path`` where they are fed in another float type;
             empty where ``type`` is what it holds.
     """
@@ -118,8 +155,13 @@ class InputSpec:
     hint: ValueHint
     path: str = ""
     member: str = ""
-    resolved: tuple[str, ...] = ()
+    resolved: tuple[SymbolSize, ...] = ()
     stored_type: str = ""
+
+    @property
+    def sizes_text(self) -> str:
+        """How each symbol got its size, for people; empty where there is none."""
+        return "; ".join(size.text for size in self.resolved)
 
     def typed(self, wanted: str) -> InputSpec:
         """Return this input with another float type: the same values, rounded differently.

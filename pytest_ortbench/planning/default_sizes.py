@@ -20,6 +20,8 @@ FEATURES = 64
 SAMPLES = 16_000
 OTHER = 16
 
+_PAST_NAME = r"past.*|.*past.*|.*cache.*|kv_len(gth)?"
+_FRAMES_NAME = r"frames?|num_frames|.*_frames"
 _SEQUENCE_NAME = (
     r"s|t|l|seq|seq_?len(gth)?|sequence|time|times|tokens?|num_tokens|text_len(gth)?|"
     r"max_len(gth)?|length|.*sequence_length|.*seq_?len(gth)?|.*sequence"
@@ -28,18 +30,20 @@ _SEQUENCE_NAME = (
 #: Name of the symbol (the whole name, any case), size, what it is taken for.
 BY_NAME: tuple[tuple[str, int, str], ...] = (
     (r"batch.*|.*batch(_size)?", 1, "batch"),
-    (r"past.*|.*past.*|.*cache.*|kv_len(gth)?", PAST, "past length"),
+    (_PAST_NAME, PAST, "past length"),
     (r"samples|num_samples|audio.*|wav.*|waveform.*", SAMPLES, "audio samples, 1 s at 16 kHz"),
     (r"h|w|height|width|.*_?(height|width|img_?[hw]|image_[hw])", IMAGE, "image size"),
     (r"c|ch|channels?|num_channels|in_channels", CHANNELS, "channels"),
     (_SEQUENCE_NAME, SEQUENCE, "sequence length"),
     (r"(num_?)?(mel|mels|mel_bins|bins|n_mels)", 80, "mel bands"),
-    (r"frames?|num_frames|.*_frames", 100, "frames"),
+    (_FRAMES_NAME, 100, "frames"),
     (r"(num_?)?(boxes|rois|proposals|objects|detections)", 100, "boxes"),
     (r"(num_?)?(points|nodes|edges)", 1024, "points"),
     (r"features?|num_features|dim|d|hidden(_size|_dim)?|embed.*", FEATURES, "features"),
 )
-_COMPILED = tuple((re.compile(rf"(?:{name})\Z"), size, what) for name, size, what in BY_NAME)
+_PATTERNS = tuple(re.compile(rf"(?:{name})\Z") for name, _, _ in BY_NAME)
+#: Names of sequence lengths, which are no batch axis.
+_OF_SEQUENCES = (_PAST_NAME, _FRAMES_NAME, _SEQUENCE_NAME)
 
 _CHANNEL_SIZES = (1, 3, 4)
 
@@ -78,17 +82,20 @@ def default_size(symbol: str, places: Sequence[Place]) -> tuple[int, str]:
 
 def size_by_name(symbol: str) -> tuple[int, str] | None:
     """Return what the name alone says."""
-    lowered = symbol.lower()
-    for pattern, size, what in _COMPILED:
-        if pattern.match(lowered):
-            return size, what
-    return None
+    row = _row_of(symbol)
+    return None if row is None else row[1:]
 
 
 def is_sequence_name(symbol: str) -> bool:
     """Whether a symbol is named like a sequence length (so it is no batch axis)."""
-    found = size_by_name(symbol)
-    return found is not None and found[1] in ("sequence length", "past length", "frames")
+    row = _row_of(symbol)
+    return row is not None and row[0] in _OF_SEQUENCES
+
+
+def _row_of(symbol: str) -> tuple[str, int, str] | None:
+    lowered = symbol.lower()
+    rows = zip(_PATTERNS, BY_NAME, strict=True)
+    return next((row for pattern, row in rows if pattern.match(lowered)), None)
 
 
 def _by_place(place: Place) -> tuple[int, str] | None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pytest_ortbench.core.arithmetic import element_count
-from pytest_ortbench.core.case import InputSpec
+from pytest_ortbench.core.case import InputSpec, SymbolSize
 from pytest_ortbench.core.errors import UsageError, did_you_mean
 from pytest_ortbench.core.model import Model, TensorInfo, ValueHint
 from pytest_ortbench.core.outcome import Failure
@@ -221,7 +221,7 @@ def _spec(
             hint=hint,
             path=str(stored.path.absolute()),
             member=stored.member,
-            resolved=_taken(shape, stored, sizes) or (f"shape of {stored.path.name}",),
+            resolved=_taken(shape, stored, sizes) or (_shape_of(stored),),
         )
     if shape is None:
         if "map(" in info.type:
@@ -240,9 +240,9 @@ def _spec(
 
 def _resolved_shape(
     info: TensorInfo, shape: tuple[int | str, ...], sizes: Sizes
-) -> tuple[tuple[int, ...], tuple[str, ...]]:
+) -> tuple[tuple[int, ...], tuple[SymbolSize, ...]]:
     fed: list[int] = []
-    resolved: dict[str, None] = {}
+    resolved: dict[SymbolSize, None] = {}
     for size in shape:
         if isinstance(size, int):
             fed.append(size)
@@ -255,23 +255,26 @@ def _resolved_shape(
                 hint="Set its symbols with --ort-dims",
             ) from None
         fed.append(value)
-        how = sizes.how.get(size) or "computed"
-        resolved[f"{size}={value} ({how})"] = None
+        resolved[sizes.of(size, value)] = None
     return tuple(fed), tuple(resolved)
 
 
 def _taken(
     shape: tuple[int | str, ...] | None, stored: StoredInput, sizes: Sizes
-) -> tuple[str, ...]:
-    """How the symbols of an input got their sizes that is fed what a file holds."""
+) -> tuple[SymbolSize, ...]:
+    """Sizes of the symbols of an input that is fed what a file holds, and their origins."""
     fed = stored.shape or ()
     if shape is None or len(shape) != len(fed):
         return ()
     return tuple(
-        f"{symbol}={size} ({sizes.how.get(symbol) or 'computed'})"
+        sizes.of(symbol, size)
         for symbol, size in dict(zip(shape, fed, strict=True)).items()
         if isinstance(symbol, str)
     )
+
+
+def _shape_of(stored: StoredInput) -> SymbolSize:
+    return SymbolSize(symbol="", size=0, origin="shape", how=f"shape of {stored.path.name}")
 
 
 def _check_derived(
@@ -299,7 +302,7 @@ def _check_size(
         )
     for axis, size in enumerate(fed):
         symbol = shape[axis]
-        how = "" if isinstance(symbol, int) else sizes.how.get(symbol, "computed")
+        how = "" if isinstance(symbol, int) else sizes.of(symbol, size).how
         if size < 0:
             raise refusal(f"{symbol} of input {info.name!r} comes out as {size}, below zero")
         if size == 0 and how and not is_past(info.name):

@@ -6,8 +6,9 @@ Sizes that don't fit each other make a refusal: that combination becomes a row, 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from pytest_ortbench.core.case import SymbolSize
 from pytest_ortbench.core.errors import OrtbenchError, UsageError
 from pytest_ortbench.core.model import Model, TensorInfo
 from pytest_ortbench.core.outcome import Failure
@@ -33,17 +34,45 @@ def refusal(message: str, *, hint: str = "") -> RefusedCombination:
     )
 
 
+#: How an origin that needs no further word is told.
+_HOW = {
+    "batch": "batch axis",
+    "dims": "--ort-dims",
+    "catalogue": "catalogue",
+    "builder": "the model's default",
+    "graph": "fixed by a consumer in the graph",
+    "computed": "computed",
+}
+
+
 @dataclass(slots=True, kw_only=True)
 class Sizes:
-    """Sizes by symbol, and how each came about."""
+    """Sizes by symbol, and where each came from."""
 
     values: dict[str, int] = field(default_factory=dict)
-    how: dict[str, str] = field(default_factory=dict)
+    known: dict[str, SymbolSize] = field(default_factory=dict)
 
-    def put(self, symbol: str, value: int, how: str) -> None:
-        """Set a size unless something with more say has set it already."""
+    def put(self, symbol: str, value: int, origin: str, how: str = "") -> None:
+        """Set a size unless something with more say has set it already.
+
+        Args:
+            symbol: The dimension.
+            value: Its size.
+            origin: A key of :data:`~pytest_ortbench.core.case.SIZE_ORIGINS`.
+            how: The origin for people, where there is more to say than which it is.
+        """
         if symbol not in self.values:
-            self.values[symbol], self.how[symbol] = value, how
+            self.values[symbol] = value
+            self.known[symbol] = _size(symbol, value, origin, how)
+
+    def of(self, symbol: str, value: int) -> SymbolSize:
+        """Return a size with its origin; an expression that nobody set was computed."""
+        known = self.known.get(symbol)
+        return _size(symbol, value, "computed") if known is None else replace(known, size=value)
+
+
+def _size(symbol: str, value: int, origin: str, how: str = "") -> SymbolSize:
+    return SymbolSize(symbol=symbol, size=value, origin=origin, how=how or _HOW[origin])
 
 
 def find_sizes(
@@ -69,33 +98,33 @@ def find_sizes(
     shapes = named_shapes(model.inputs)
     sizes = Sizes()
     for name, value in dims.items():
-        sizes.put(name, value, "batch axis" if name in axis.symbols else "--ort-dims")
+        sizes.put(name, value, "batch" if name in axis.symbols else "dims")
     for name in axis.symbols:
-        sizes.put(name, batch, "batch axis")
+        sizes.put(name, batch, "batch")
     _take_stored(model, shapes, sizes, stored)
-    origin = "the model's default" if model.source.startswith("builtin:") else "catalogue"
+    origin = "builder" if model.source.startswith("builtin:") else "catalogue"
     symbols = free_symbols(shapes)
     for name in symbols:
         if name in model.default_dims:
             sizes.put(name, model.default_dims[name], origin)
         if name in model.implied_dims:
-            sizes.put(name, model.implied_dims[name], "fixed by a consumer in the graph")
+            sizes.put(name, model.implied_dims[name], "graph")
     past, tokens = cache_symbols(model)
     if past and tokens:
-        sizes.put(tokens, 1, "default: one token")
-        sizes.put(past, PAST, "default: past length")
+        sizes.put(tokens, 1, "default", "default: one token")
+        sizes.put(past, PAST, "default", "default: past length")
     places = _places(model.inputs, shapes)
     totals = [name for name in symbols if "total" in name.lower() and name not in sizes.values]
     for name in symbols:
         if name not in totals:
             size, what = default_size(name, places.get(name, ()))
-            sizes.put(name, size, f"default: {what}")
+            sizes.put(name, size, "default", f"default: {what}")
     for name in totals:
         if past and tokens:
             total = sizes.values[past] + sizes.values[tokens]
-            sizes.put(name, total, f"{past} + {tokens}")
+            sizes.put(name, total, "sum", f"{past} + {tokens}")
         size, what = default_size(name, places.get(name, ()))
-        sizes.put(name, size, f"default: {what}")
+        sizes.put(name, size, "default", f"default: {what}")
     return sizes
 
 
@@ -145,7 +174,7 @@ def _take_stored(
                 known = sizes.values.get(declared, size)
                 if known != size:
                     raise _conflict(model, info, item, declared, sizes)
-                sizes.put(declared, size, f"in {item.path.name}")
+                sizes.put(declared, size, "file", f"in {item.path.name}")
 
 
 def misfit(info: TensorInfo, item: StoredInput, rule: str) -> UsageError:
@@ -160,14 +189,16 @@ def misfit(info: TensorInfo, item: StoredInput, rule: str) -> UsageError:
 def _conflict(
     model: Model, info: TensorInfo, item: StoredInput, symbol: str, sizes: Sizes
 ) -> OrtbenchError:
-    known, how = sizes.values[symbol], sizes.how[symbol]
+    known = sizes.known[symbol]
     shown = f"{list(item.shape or ())} for input {info.name!r}, declared {_declared_shape(info)}"
-    text = f"{str(item.path)!r} holds {shown}, but {symbol} is {known} ({how})"
-    if how.startswith("in "):
+    text = f"{str(item.path)!r} holds {shown}, but {symbol} is {known.size} ({known.how})"
+    if known.origin == "file":
         return UsageError(text, place="--ort-inputs", hint="One symbol has one size in all inputs")
     shape = named_shapes(model.inputs)[model.inputs.index(info)] or ()
     size = (item.shape or ())[shape.index(symbol)]
-    option = f"--ort-batch-sizes={size}" if how == "batch axis" else f"--ort-dims={symbol}:{size}"
+    option = (
+        f"--ort-batch-sizes={size}" if known.origin == "batch" else f"--ort-dims={symbol}:{size}"
+    )
     return refusal(text, hint=f"Ask for what the file holds: {option}")
 
 

@@ -196,7 +196,7 @@ def collection_lines(bench: Bench) -> list[str]:
         for planned in bench.planned.values():
             inputs = ", ".join(
                 f"{spec.name} {list(spec.shape)}"
-                + (f" ({'; '.join(spec.resolved)})" if spec.resolved else "")
+                + (f" ({spec.sizes_text})" if spec.sizes_text else "")
                 for spec in planned.case.inputs
             )
             reason = f"refused: {planned.refusal.message}" if planned.refusal else inputs

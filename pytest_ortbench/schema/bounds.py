@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias
 
-from pytest_ortbench.core.case import Case, Sampling, SessionConfig
+from pytest_ortbench.core.case import SIZE_ORIGINS, Case, Sampling, SessionConfig, SymbolSize
 from pytest_ortbench.core.energy import EnergyWindow
 from pytest_ortbench.core.flags import FLAGS
 from pytest_ortbench.core.gate import (
@@ -121,7 +121,7 @@ UNITS: dict[str, Numbers] = {
 
 #: Types of what was asked for. Options have their own limits, and whatever passed them may be
 #: asked: nothing is computed of it in reading.
-REQUESTED: tuple[type, ...] = (Case, Sampling, SessionConfig, LoadSpec)
+REQUESTED: tuple[type, ...] = (Case, Sampling, SessionConfig, SymbolSize, LoadSpec)
 
 #: What differs from the rule of the unit, by type and field.
 BOUNDS: dict[tuple[type, str], Bound] = {
@@ -129,6 +129,8 @@ BOUNDS: dict[tuple[type, str], Bound] = {
     (Run, "expected"): Numbers(0, 10**9),
     (Canary, "durations_ns"): Numbers(1, 2**53),
     (Case, "seed"): _WHOLE,
+    (SymbolSize, "size"): _WHOLE,
+    (SymbolSize, "origin"): Words(tuple(SIZE_ORIGINS)),
     (Model, "name"): _NAME,
     (Model, "opsets"): _WHOLE,
     (Model, "ir_version"): _WHOLE,

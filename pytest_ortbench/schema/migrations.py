@@ -12,6 +12,7 @@ Sentences of older versions that decided something stand here, and nowhere else.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -84,6 +85,19 @@ _INTERRUPTED_1 = "interrupted before it was over"
 #: What one pass of a case found, and what several of them found.
 _PASSES_1 = ("energy", "profile", "soak", "stages", "start_ups", "task")
 _LISTS_OF_PASSES_1 = ("loads", "processes")
+#: How version 1 told the size of a symbol: ``seq=128 (catalogue)``. Names may hold anything.
+_SIZE_1 = re.compile(r"(?P<symbol>.+)=(?P<size>-?[0-9]{1,18}) \((?P<how>.*)\)\Z", re.DOTALL)
+#: Where it came from, by what stood in the parentheses, or by what that began with.
+_ORIGINS_1 = {
+    "batch axis": "batch",
+    "--ort-batch-sizes": "batch",
+    "computed": "computed",
+    "--ort-dims": "dims",
+    "catalogue": "catalogue",
+    "the model's default": "builder",
+    "fixed by a consumer in the graph": "graph",
+}
+_BEGINNINGS_1 = {"default": "default", "in ": "file"}
 #: What version 1 called the baseline of a case that has none.
 _NO_BASELINE_1 = "no baseline"
 #: What a message of version 1 held if it told the phase of a failure itself.
@@ -122,12 +136,30 @@ def _from_1(document: PlainObject) -> PlainObject:
     for verdict in _objects(document.get("gate")):
         verdict["has_baseline"] = verdict.get("baseline") != _NO_BASELINE_1
     for result in _objects(document.get("cases")):
+        for case in _objects(result.get("case")):
+            for spec in _objects(case.get("inputs")):
+                resolved = spec.get("resolved")
+                if isinstance(resolved, list):
+                    spec["resolved"] = [_size_from_1(size) for size in resolved]
         for failure in _objects(result.get("failure")):
             _tell_1(failure)
         for name in (*_PASSES_1, *_LISTS_OF_PASSES_1):
             for outcome in _objects(result.get(name)):
                 outcome["interrupted"] = outcome.get("reason") == _INTERRUPTED_1
     return document
+
+
+def _size_from_1(text: Plain) -> Plain:
+    if not isinstance(text, str):
+        return text
+    match = _SIZE_1.match(text)
+    if match is None:
+        return {"symbol": "", "size": 0, "origin": "shape", "how": text}
+    how = match["how"]
+    origin = _ORIGINS_1.get(how) or next(
+        (origin for start, origin in _BEGINNINGS_1.items() if how.startswith(start)), "sum"
+    )
+    return {"symbol": match["symbol"], "size": int(match["size"]), "origin": origin, "how": how}
 
 
 def _tell_1(failure: PlainObject) -> None:

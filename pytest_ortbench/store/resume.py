@@ -10,6 +10,7 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -145,6 +146,14 @@ def _canonical(case: Case) -> bytes:
         variant=replace(case.variant, path=""),
     )
     try:
-        return msgspec.json.encode(placeless, order="sorted")
+        return msgspec.json.encode(_as_first_written(placeless), order="sorted")
     except UnicodeEncodeError:  # a file name that is not UTF-8
         return repr(placeless).encode("utf-8", "backslashreplace")
+
+
+def _as_first_written(case: Case) -> Any:
+    """Plain values of a case as version 1 of the document had them, so that its plans go on."""
+    plain = msgspec.to_builtins(case)
+    for entry, spec in zip(plain["inputs"], case.inputs, strict=True):
+        entry["resolved"] = [size.text for size in spec.resolved]
+    return plain

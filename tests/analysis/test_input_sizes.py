@@ -5,12 +5,16 @@ from __future__ import annotations
 import dataclasses
 
 from pytest_ortbench.analysis.input_sizes import ResolvedSize, fed_shapes, resolved_sizes
-from pytest_ortbench.core.case import Case, InputSpec
+from pytest_ortbench.core.case import Case, InputSpec, SymbolSize
 from pytest_ortbench.core.model import ValueHint
 from tests.results_factory import make_case
 
 
-def fed(case: Case, *shapes: tuple[int, ...], resolved: tuple[str, ...] = ()) -> Case:
+def known(symbol: str, size: int, origin: str, how: str = "") -> SymbolSize:
+    return SymbolSize(symbol=symbol, size=size, origin=origin, how=how or origin)
+
+
+def fed(case: Case, *shapes: tuple[int, ...], resolved: tuple[SymbolSize, ...] = ()) -> Case:
     inputs = tuple(
         InputSpec(
             name=f"x{index}",
@@ -26,14 +30,14 @@ def fed(case: Case, *shapes: tuple[int, ...], resolved: tuple[str, ...] = ()) ->
 
 def test_every_symbol_but_the_batch_has_its_size_and_its_origin() -> None:
     resolved = (
-        "N=3 (batch axis)",
-        "K=5 (fixed by a consumer in the graph)",
-        "S=7 (--ort-dims)",
-        "x_dim_3=16 (default: nothing says what it is)",
-        "rows=9 (catalogue)",
-        "a = (b)=4 (in x.npz)",
-        "2*S=14 (computed)",
-        "shape of x.npz",
+        known("N", 3, "batch"),
+        known("K", 5, "graph"),
+        known("S", 7, "dims", "--ort-dims"),
+        known("x_dim_3", 16, "default", "default: nothing says what it is"),
+        known("rows", 9, "catalogue"),
+        known("a = (b)", 4, "file", "in x.npz"),
+        known("2*S", 14, "computed"),
+        known("", 0, "shape", "shape of x.npz"),
     )
     assert resolved_sizes(fed(make_case(dims={"S": 7}), (3, 5), resolved=resolved)) == {
         "S": ResolvedSize(size=7, origin="--ort-dims"),
@@ -45,7 +49,7 @@ def test_every_symbol_but_the_batch_has_its_size_and_its_origin() -> None:
 
 
 def test_sizes_of_a_preset_are_not_said_to_be_the_users() -> None:
-    case = fed(make_case(knobs={"workload": "decode"}), (1, 1), resolved=("seq=1 (--ort-dims)",))
+    case = fed(make_case(knobs={"workload": "decode"}), (1, 1), resolved=(known("seq", 1, "dims"),))
     assert resolved_sizes(case) == {"seq": ResolvedSize(size=1, origin="workload")}
 
 

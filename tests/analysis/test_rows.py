@@ -6,6 +6,7 @@ import dataclasses
 import json
 
 from pytest_ortbench.analysis.rows import COLUMNS, row, rows
+from pytest_ortbench.core.case import SymbolSize
 from pytest_ortbench.core.metrics import METRICS
 from pytest_ortbench.core.outcome import Flag
 from tests.results_factory import make_case, make_placement, make_result, make_run
@@ -82,7 +83,11 @@ def test_dims_hold_the_sizes_that_nobody_set() -> None:
     case = make_case(dims={"seq": 128})
     spec = dataclasses.replace(
         case.inputs[0],
-        resolved=("N=1 (batch axis)", "H=224 (default: image size)", "seq=128 (--ort-dims)"),
+        resolved=(
+            SymbolSize(symbol="N", size=1, origin="batch", how="batch axis"),
+            SymbolSize(symbol="H", size=224, origin="default", how="default: image size"),
+            SymbolSize(symbol="seq", size=128, origin="dims", how="--ort-dims"),
+        ),
     )
     case = dataclasses.replace(case, inputs=(spec,))
     assert row(make_result(case=case), make_run([]))["dims"] == "seq:128 H:224"

@@ -265,7 +265,7 @@ workloads.full = { rows = 256 }
     (spec,) = resolve_inputs(found, batch=2, dims={})
     assert spec.shape == (2, 256, 4)
     assert (spec.hint.kind, spec.hint.low, spec.hint.high) == ("uniform", 2.0, 3.0)
-    assert "rows=256 (catalogue)" in spec.resolved
+    assert "rows=256 (catalogue)" in [size.text for size in spec.resolved]
     assert workloads(found)[0].name == "full"
 
 
@@ -276,7 +276,7 @@ def test_project_may_build_and_resize(tmp_path: Path) -> None:
     assert (found.name, found.source) == ("mine", "project:mine")
     (spec,) = resolve_inputs(found, batch=1, dims={})
     assert spec.shape == (1, 16)
-    assert "seq=16 (catalogue)" in spec.resolved
+    assert "seq=16 (catalogue)" in [size.text for size in spec.resolved]
 
 
 def test_project_with_an_unknown_builder(tmp_path: Path) -> None:

@@ -84,14 +84,14 @@ def test_how_each_size_came_about_is_said() -> None:
     )
     (spec,) = resolve_inputs(found, batch=3, dims={"S": 7})
     assert spec.shape == (3, 5, 7, 16, 9, 14)
-    assert spec.resolved == (
-        "N=3 (batch axis)",
-        "K=5 (fixed by a consumer in the graph)",
-        "S=7 (--ort-dims)",
-        "x_dim_3=16 (default: nothing says what it is)",
-        "rows=9 (catalogue)",
-        "2*S=14 (computed)",
-    )
+    assert [(size.symbol, size.size, size.origin, size.how) for size in spec.resolved] == [
+        ("N", 3, "batch", "batch axis"),
+        ("K", 5, "graph", "fixed by a consumer in the graph"),
+        ("S", 7, "dims", "--ort-dims"),
+        ("x_dim_3", 16, "default", "default: nothing says what it is"),
+        ("rows", 9, "catalogue", "catalogue"),
+        ("2*S", 14, "computed", "computed"),
+    ]
 
 
 def test_precedence() -> None:
@@ -429,7 +429,10 @@ def test_npz(pair: Model, tmp_path: Path) -> None:
         ((2, 5), str(path), "ids"),
         ((2, 5), str(path), "x"),
     ]
-    assert specs[0].resolved == ("B=2 (batch axis)", "S=5 (in real.npz)")
+    assert [(size.symbol, size.size, size.origin) for size in specs[0].resolved] == [
+        ("B", 2, "batch"), ("S", 5, "file"),
+    ]  # fmt: skip
+    assert specs[0].sizes_text == "B=2 (batch axis); S=5 (in real.npz)"
     _, (output,) = run(pair, batch=2, inputs_path=path)
     assert output[1].tolist() == [5.5, 6.5, 7.5, 8.5, 9.5]
 

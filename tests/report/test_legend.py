@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from pytest_ortbench.core.case import Case, Sampling
+from pytest_ortbench.core.case import Case, Sampling, SymbolSize
 from pytest_ortbench.core.model import TensorInfo
 from pytest_ortbench.core.outcome import CaseResult, Failure
 from pytest_ortbench.core.run import Machine, Skip
@@ -177,15 +177,20 @@ def test_parameters_are_counted_for_people(parameters: int, text: str) -> None:
     assert f", {text} parameters, " in legend.model_line(entries(run))
 
 
-def _fed(batch: int, *resolved: str) -> CaseResult:
+def _fed(batch: int, *sizes: SymbolSize) -> CaseResult:
     case = factory.make_case(batch=batch)
-    spec = dataclasses.replace(case.inputs[0], resolved=(f"N={batch} (batch axis)", *resolved))
+    first = SymbolSize(symbol="N", size=batch, origin="batch", how="batch axis")
+    spec = dataclasses.replace(case.inputs[0], resolved=(first, *sizes))
     mask = dataclasses.replace(spec, name="mask", shape=(batch, 7))
     return factory.make_result(case=dataclasses.replace(case, inputs=(spec, mask)))
 
 
 def test_the_line_of_a_model_shows_the_shapes_it_was_fed_and_where_sizes_came_from() -> None:
-    sizes = ("H=224 (default: image size)", "W=224 (default: image size)", "T=7 (catalogue)")
+    sizes = (
+        SymbolSize(symbol="H", size=224, origin="default", how="default: image size"),
+        SymbolSize(symbol="W", size=224, origin="default", how="default: image size"),
+        SymbolSize(symbol="T", size=7, origin="catalogue", how="catalogue"),
+    )
     run = factory.make_run([_fed(1, *sizes), _fed(8, *sizes)])
     assert legend.model_line(entries(run)) == (
         "14.0 MB, 3.50 M parameters, builtin:mobilenet_v2, input [1|8, 3, 224, 224], mask [1|8, 7] "

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from pytest_ortbench.core.case import Case, InputSpec, Provider, Runtime, Sampling, SessionConfig
+from pytest_ortbench.core.case import (
+    Case,
+    InputSpec,
+    Provider,
+    Runtime,
+    Sampling,
+    SessionConfig,
+    SymbolSize,
+)
 from pytest_ortbench.core.model import Model, TensorInfo, ValueHint, Variant
 from pytest_ortbench.core.outcome import (
     Accuracy,
@@ -95,7 +103,10 @@ CASE = Case(
             hint=IDS,
             path="/data/ids.npz",
             member="ids",
-            resolved=("batch=8 (--ort-batch-sizes)", "seq=128 (catalogue)"),
+            resolved=(
+                SymbolSize(symbol="batch", size=8, origin="batch", how="--ort-batch-sizes"),
+                SymbolSize(symbol="seq", size=128, origin="catalogue", how="catalogue"),
+            ),
         ),
         InputSpec(
             name="mode",

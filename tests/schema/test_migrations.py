@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from pytest_ortbench.core.case import SymbolSize
 from pytest_ortbench.core.gate import GateResult
 from pytest_ortbench.core.run import Run
 from pytest_ortbench.engine.passes import PASSES, due
@@ -19,6 +20,7 @@ from pytest_ortbench.schema.document import (
     encode_run,
     faults_in,
 )
+from pytest_ortbench.store.resume import plan_fingerprint
 
 VERSION_1 = Path(__file__).parent / "golden" / "v1.json"
 
@@ -90,6 +92,54 @@ def test_what_a_message_tells_is_a_field(
     failure = read(document).cases[1].failure
     assert failure is not None
     assert (failure.tells_phase, failure.tells_signal) == (tells_phase, tells_signal)
+
+
+@pytest.mark.parametrize(
+    ("text", "symbol", "size", "origin", "how"),
+    [
+        ("N=3 (batch axis)", "N", 3, "batch", "batch axis"),
+        ("N=3 (--ort-batch-sizes)", "N", 3, "batch", "--ort-batch-sizes"),
+        ("S=7 (--ort-dims)", "S", 7, "dims", "--ort-dims"),
+        ("rows=9 (catalogue)", "rows", 9, "catalogue", "catalogue"),
+        ("T=8 (the model's default)", "T", 8, "builder", "the model's default"),
+        (
+            "K=5 (fixed by a consumer in the graph)",
+            "K",
+            5,
+            "graph",
+            "fixed by a consumer in the graph",
+        ),
+        (
+            "x=16 (default: nothing says what it is)",
+            "x",
+            16,
+            "default",
+            "default: nothing says what it is",
+        ),
+        ("a = (b)=4 (in x (1).npz)", "a = (b)", 4, "file", "in x (1).npz"),
+        ("t=9 (past + new)", "t", 9, "sum", "past + new"),
+        ("2*S=-14 (computed)", "2*S", -14, "computed", "computed"),
+        ("shape of x.npz", "", 0, "shape", "shape of x.npz"),
+        ("x=" + "9" * 30 + " (catalogue)", "", 0, "shape", "x=" + "9" * 30 + " (catalogue)"),
+    ],
+)
+def test_where_a_size_came_from_is_a_field(
+    text: str, symbol: str, size: int, origin: str, how: str
+) -> None:
+    document = document_of(INTERRUPTED)
+    document["cases"][0]["case"]["inputs"][0]["resolved"] = [text]
+    spec = read(document).cases[0].case.inputs[0]
+    assert spec.resolved == (SymbolSize(symbol=symbol, size=size, origin=origin, how=how),)
+    assert spec.sizes_text == text
+
+
+def test_a_plan_of_version_1_goes_on() -> None:
+    """An interrupted run is found by this digest of its plan, which version 1 computed."""
+    run = read(document_of(INTERRUPTED))
+    assert (
+        plan_fingerprint([result.case for result in run.cases])
+        == "14af1ef447be097aaaf0286cc02d8139"
+    )
 
 
 @pytest.mark.parametrize("baseline", ["no baseline", "model:no baseline.onnx", ""])

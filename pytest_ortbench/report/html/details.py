@@ -71,7 +71,7 @@ def _sampling(entry: Entry) -> list[str]:
 def _inputs(case: Case) -> list[str]:
     return [
         f"input {spec.name}: {spec.type} {list(spec.shape)}"
-        + (f", {'; '.join(spec.resolved)}" if spec.resolved else "")
+        + (f", {spec.sizes_text}" if spec.sizes_text else "")
         + (f", from {spec.path}" if spec.path else f", {spec.hint.kind}")
         for spec in case.inputs
     ]
