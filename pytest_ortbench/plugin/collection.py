@@ -115,7 +115,8 @@ class Collection:
         if all(runtime.shares_files for runtime in chosen.runtimes):
             from pytest_ortbench.plugin.option_readers import refuse_absent_libraries
 
-            refuse_absent_libraries(self._options)
+            place = self._options.places.get("custom_ops", "--ort-custom-ops")
+            refuse_absent_libraries(self._options.custom_ops, place=place)
         return chosen
 
     def _choose(self, specs: Sequence[str], *, place: str) -> ChosenRuntimes:

@@ -6,8 +6,8 @@ Rows of options name these by dotted names, so that they are imported when a val
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pytest_ortbench.analysis.load_plan import check_loads
 from pytest_ortbench.core.case import Sampling
@@ -33,9 +33,6 @@ from pytest_ortbench.planning.recipes import check_precisions, recipes
 from pytest_ortbench.planning.session_options import GRAPH_LEVELS
 from pytest_ortbench.planning.sides import parse_side
 from pytest_ortbench.planning.stage_files import StageFile, parse_stage_files
-
-if TYPE_CHECKING:
-    from pytest_ortbench.plugin.options import Options
 
 #: A timeout that leaves room for all that is not timed, in times of the timed seconds.
 _TIMES_TIMED = 3
@@ -230,14 +227,12 @@ def read_loads(written: OptionText) -> tuple[str, ...]:
     return tuple(dict.fromkeys(split_list(written.texts, place=written.place)))
 
 
-# -- rules between options ------------------------------------------------------------------------
+# -- rules: each takes the value and the place of its option, and other options by name -----------
 
 
-def refuse_idle_gate(options: Options, field: str) -> None:
+def refuse_idle_gate(*, value: object, place: str, against: str, baseline: str) -> None:
     """Refuse limits of a gate that nothing is held to; those of an ini file wait for one."""
-    place = options.places[field]
-    is_idle = not options.against and not options.baseline
-    if is_idle and place.startswith("-") and getattr(options, field):
+    if value and place.startswith("-") and not against and not baseline:
         raise UsageError(
             "there is no gate: nothing is compared",
             place=place,
@@ -245,42 +240,41 @@ def refuse_idle_gate(options: Options, field: str) -> None:
         )
 
 
-def refuse_time_beyond_timeout(options: Options, field: str) -> None:
+def refuse_time_beyond_timeout(*, value: float, place: str, timeout_s: float) -> None:
     """Refuse more seconds of timing than a case may take altogether; the default may shrink."""
-    if options.time_s >= options.timeout_s:
+    if value >= timeout_s:
         raise UsageError(
-            f"{options.time_s:g} s of timing do not fit into --ort-timeout={options.timeout_s:g}, "
+            f"{value:g} s of timing do not fit into --ort-timeout={timeout_s:g}, "
             "which includes starts, warm-up and comparing",
-            place=options.places[field],
-            hint=f"Use --ort-timeout={math.ceil(_TIMES_TIMED * options.time_s)}, or time less",
+            place=place,
+            hint=f"Use --ort-timeout={math.ceil(_TIMES_TIMED * value)}, or time less",
         )
 
 
-def refuse_loads_beyond_timeout(options: Options, field: str) -> None:
+def refuse_loads_beyond_timeout(
+    *, value: tuple[str, ...], place: str, timeout_s: float, load_official: bool
+) -> None:
     """Refuse a load that can't be read, or that the timeout is too short for."""
-    check_loads(
-        options.load,
-        timeout_s=options.timeout_s,
-        official=options.load_official,
-        place=options.places[field],
-    )
+    check_loads(value, timeout_s=timeout_s, official=load_official, place=place)
 
 
-def refuse_absent_libraries_here(options: Options, field: str) -> None:
+def refuse_absent_libraries_here(
+    *, value: tuple[str, ...], place: str, runtimes: tuple[str, ...]
+) -> None:
     """Refuse libraries that are absent, where every runtime sees the host's files.
 
     Another runtime may have files of its own, which is known once it is chosen.
     """
-    if set(options.runtimes) <= {"current"}:
-        refuse_absent_libraries(options, field)
+    if set(runtimes) <= {"current"}:
+        refuse_absent_libraries(value, place=place)
 
 
-def refuse_absent_libraries(options: Options, field: str = "custom_ops") -> None:
+def refuse_absent_libraries(libraries: Iterable[str], *, place: str) -> None:
     """Refuse libraries of custom operators that are not among the host's files."""
-    for library in getattr(options, field):
+    for library in libraries:
         if not exists(Path(library)):
             raise UsageError(
                 f"there is nothing at {library!r}",
-                place=options.places[field],
+                place=place,
                 hint="Name a library of custom operators (.so, .dll, .dylib)",
             )

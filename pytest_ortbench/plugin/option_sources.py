@@ -6,6 +6,7 @@ part of what every project pays that merely has the plugin installed.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -102,10 +103,16 @@ def _options_of(config: pytest.Config) -> Options:
 
 
 def _keep_rules(options: Options) -> None:
-    """Have each option that was set held against the others."""
+    """Have each option that was set held against the others that its rule names."""
     for row in ROWS:
         if row.rule and row.field in options.given:
-            named(row.rule)(options, row.field)
+            rule = named(row.rule)
+            others = inspect.signature(rule).parameters.keys() - {"value", "place"}
+            rule(
+                value=getattr(options, row.field),
+                place=options.places[row.field],
+                **{name: getattr(options, name) for name in others},
+            )
 
 
 def _text_of(config: pytest.Config, row: OptionRow) -> OptionText | None:

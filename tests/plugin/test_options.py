@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import inspect
 import typing
 from collections.abc import Callable
 from pathlib import Path
@@ -83,8 +82,13 @@ def test_a_value_goes_to_a_field_of_the_plan_with_its_type_and_default(row: Opti
 
 
 @pytest.mark.parametrize("row", [row for row in ROWS if row.rule], ids=lambda row: row.field)
-def test_a_rule_takes_the_options_and_a_field(row: OptionRow) -> None:
-    assert list(inspect.signature(named(row.rule)).parameters)[:2] == ["options", "field"]
+def test_a_rule_takes_its_value_and_others_with_the_types_of_their_fields(row: OptionRow) -> None:
+    taken = typing.get_type_hints(named(row.rule))
+    held = _hints(Options)
+    assert taken.pop("return") is type(None)
+    assert taken.pop("place") is str
+    assert taken.pop("value") in (held[row.field], object)
+    assert taken == {name: held[name] for name in taken}
 
 
 def test_no_two_options_go_to_one_field_of_the_plan() -> None:
