@@ -124,15 +124,13 @@ def option(
     return field(default=default, metadata={_ROW: row})
 
 
-def option_rows(*groups: type) -> tuple[OptionRow, ...]:
-    """Return the rows of some dataclasses, each field once, in their order."""
-    rows = {
-        entry.name: replace(entry.metadata[_ROW], field=entry.name)
-        for group in groups
-        for entry in fields(group)
+def option_rows(kind: type) -> tuple[OptionRow, ...]:
+    """Return the rows of a dataclass, those of its bases first."""
+    return tuple(
+        replace(entry.metadata[_ROW], field=entry.name)
+        for entry in fields(kind)
         if _ROW in entry.metadata
-    }
-    return tuple(rows.values())
+    )
 
 
 def named(dotted_name: str) -> Callable[..., Any]:

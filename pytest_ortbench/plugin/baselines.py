@@ -172,7 +172,7 @@ class OtherSide:
         from pytest_ortbench.planning.against import Against
         from pytest_ortbench.planning.sides import parse_side
 
-        place = self._options.places.get("against", "--ort-against")
+        place = self._options.place_of("against")
         return Against(
             side=parse_side(self._options.against, place=place),
             # Its own: a model must be called the same on both sides, though its file is another.
@@ -239,7 +239,7 @@ class StoredBaseline:
         from pytest_ortbench.store.baseline import find_baseline
 
         options = self._bench.options
-        place = options.places.get("baseline", "--ort-baseline")
+        place = options.place_of("baseline")
         found = find_baseline(
             options.baseline, options.results, base=self._bench.collection.root, place=place
         )

@@ -139,7 +139,7 @@ class Bench:
             from pytest_ortbench.core.load_spec import parse_load
 
             for text in self.options.load:
-                spec = parse_load(text, place=self.options.places["load"])
+                spec = parse_load(text, place=self.options.place_of("load"))
                 self.progress.say(announcement(spec, official=self.options.load_official))
 
     @cached_property
@@ -152,7 +152,7 @@ class Bench:
         return AskedLimits(
             self,
             self.options.limits,
-            place=self.options.places.get("limits", flag),
+            place=self.options.place_of("limits"),
             insisting=flag in written,
         )
 

@@ -110,12 +110,12 @@ class Collection:
     @cached_property
     def runtimes(self) -> ChosenRuntimes:
         """Where to measure; environments that are not there yet are made at the first call."""
-        place = self._options.places.get("runtimes", "--ort-runtimes")
+        place = self._options.place_of("runtimes")
         chosen = self._choose(self._options.runtimes, place=place)
         if all(runtime.shares_files for runtime in chosen.runtimes):
             from pytest_ortbench.plugin.option_readers import refuse_absent_libraries
 
-            place = self._options.places.get("custom_ops", "--ort-custom-ops")
+            place = self._options.place_of("custom_ops")
             refuse_absent_libraries(self._options.custom_ops, place=place)
         return chosen
 
@@ -285,7 +285,7 @@ class Collection:
         refuse_unused_options(
             self._options.provider_options,
             (*self._provider_specs, *other),
-            place=self._options.places.get("provider_options", "--ort-provider-option"),
+            place=self._options.place_of("provider_options"),
         )
 
     def refuse_unused_stages(self, cases: Sequence[Case]) -> None:
@@ -293,7 +293,7 @@ class Collection:
         if self._options.stages:
             from pytest_ortbench.planning.stage_files import refuse_unused_stages
 
-            place = self._options.places.get("stages", "--ort-stages")
+            place = self._options.place_of("stages")
             refuse_unused_stages(self._options.stages, cases, place=place)
 
     def close(self) -> None:

@@ -184,7 +184,7 @@ class Gating:
 
     @property
     def _rules_place(self) -> str:
-        return self._options.places.get("gate", "--ort-gate")
+        return self._options.place_of("gate")
 
     @cached_property
     def _rules(self) -> tuple[Rule, ...]:

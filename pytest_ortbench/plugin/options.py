@@ -1,4 +1,4 @@
-"""Every option is one field here or in a class that is joined: row, type and default.
+"""Every option is one field here or in a class that is joined as a base: row, type and default.
 
 To add one, add a field, and one of the same type to the plan's request or to
 :class:`~pytest_ortbench.core.case.Sampling` if the plan takes its value (``to``). Nothing is
@@ -314,6 +314,10 @@ class Options(CaseOptions):
     )
     given: dict[str, str] = field(default_factory=dict)
     places: dict[str, str] = field(default_factory=dict)
+
+    def place_of(self, field: str) -> str:
+        """Return where an option was set, for messages; its flag where nobody set it."""
+        return self.places.get(field) or next(row.flag for row in ROWS if row.field == field)
 
 
 #: Every option, in the order of the help.

@@ -222,13 +222,11 @@ def refuse_unwritable(options: Options) -> None:
     for field in ("json", "html", "prometheus"):
         path: Path | None = getattr(options, field)
         if path is not None:
-            _try_file(path, options.places.get(field, f"--ort-{field}"))
+            _try_file(path, options.place_of(field))
     if options.plots is not None:
-        _try_below(
-            options.plots, options.plots, options.places.get("plots", "--ort-plots"), _FOLDER
-        )
+        _try_below(options.plots, options.plots, options.place_of("plots"), _FOLDER)
     if options.load_logs:
-        _try_folder(Path(options.load_logs), options.places.get("load_logs", "--ort-load-logs"))
+        _try_folder(Path(options.load_logs), options.place_of("load_logs"))
 
 
 def _try_file(path: Path, place: str) -> None:

@@ -260,6 +260,12 @@ def test_a_long_time_is_taken_with_a_timeout_that_fits(read: Read) -> None:
     assert read("--ort-time=300", "--ort-timeout=900").time_s == 300.0
 
 
+def test_the_place_of_an_option_that_nobody_set_is_its_flag(read: Read) -> None:
+    options = read("-o", "ort_workers=5")
+    assert options.place_of("workers") == "-o ort_workers"
+    assert options.place_of("graph_opts") == "--ort-graph-opt"
+
+
 def test_what_was_given_is_kept_as_text(read: Read) -> None:
     options = read("--ort-dims=seq:1", "--ort-dims=hw:2", "--ort-no-results")
     assert options.given == {"dims": "seq:1,hw:2", "no_results": "true"}
