@@ -11,7 +11,6 @@ from pathlib import Path
 from pytest_ortbench.core.errors import UsageError, did_you_mean, near_and_known
 from pytest_ortbench.core.precision import PRECISIONS
 from pytest_ortbench.core.recipe import BASES, CALIBRATIONS, OFFLINE_LEVELS, WEIGHT_TYPES, Recipe
-from pytest_ortbench.planning.axes import split_list
 from pytest_ortbench.runtimes.project_file import ProjectTable, project_table
 
 #: Settings that every base takes.
@@ -72,25 +71,6 @@ def products_may_saturate(cpuinfo: Path = Path("/proc/cpuinfo")) -> bool:
         return True
     flags = next((line for line in lines if line.startswith("flags")), "").split()
     return not any("vnni" in flag or flag == "amx_int8" for flag in flags)
-
-
-def parse_precisions(
-    texts: tuple[str, ...], *, place: str, root: Path, variants: tuple[str, ...] = ()
-) -> tuple[str, ...]:
-    """Read names of precisions, recipes and own variants; a repeated one counts once.
-
-    Args:
-        texts: As written.
-        place: Where, for messages.
-        root: Where the project's configuration applies.
-        variants: Names of own variants of the project's models.
-
-    Raises:
-        UsageError: for a name that is none of these.
-    """
-    names = tuple(dict.fromkeys(split_list(texts, place=place)))
-    check_precisions(names, place=place, known=recipes(root), variants=variants)
-    return names
 
 
 def check_precisions(

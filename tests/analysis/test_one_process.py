@@ -9,7 +9,6 @@ from dataclasses import replace
 import pytest
 
 from pytest_ortbench.analysis.answers import answers
-from pytest_ortbench.analysis.comparison import compare_cases
 from pytest_ortbench.analysis.limits import check_limits
 from pytest_ortbench.analysis.rows import rows
 from pytest_ortbench.analysis.sentences import with_interval
@@ -82,12 +81,6 @@ def test_a_small_gap_between_two_processes_is_no_win(factor: float, tie: bool):
     [answer] = answers(make_run([of(1.0), of(factor, provider="openvino")]))
     assert answer.fastest[0].label == "native/cpu/b1"
     assert answer.fastest[0].ties == (("native/openvino/b1",) if tie else ())
-
-
-def test_two_runs_of_one_process_that_are_near_decide_nothing():
-    verdict = compare_cases(of(1.0), of(1.07)).verdict
-    assert verdict.word == "inconclusive"
-    assert compare_cases(of(1.0), of(1.3)).verdict.word == "slower"
 
 
 def test_a_limit_is_judged_by_the_value_as_ever():

@@ -11,7 +11,7 @@ from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.recipe import BASES
 from pytest_ortbench.planning import recipes as module
 from pytest_ortbench.planning.recipes import (
-    parse_precisions,
+    check_precisions,
     products_may_saturate,
     recipes,
     shipped_recipe,
@@ -141,15 +141,13 @@ def test_what_breaks_a_rule_names_place_and_next_step(tmp_path: Path, text: str,
 
 def test_names_may_be_precisions_recipes_and_own_variants(tmp_path: Path) -> None:
     root = configure(tmp_path, '[tool.ortbench.precisions.half]\nbase = "fp16"')
-    found = parse_precisions(
-        ("native,half", "qat,native"), place="--ort-precisions", root=root, variants=("qat",)
-    )
-    assert found == ("native", "half", "qat")
+    names = ("native", "half", "qat")
+    check_precisions(names, place="--ort-precisions", known=recipes(root), variants=("qat",))
 
 
-def test_an_unknown_name_is_refused_with_the_nearest(tmp_path: Path) -> None:
+def test_an_unknown_name_is_refused_with_the_nearest() -> None:
     with pytest.raises(UsageError, match=r"'fp61' is not a known precision.*'fp16'"):
-        parse_precisions(("fp61",), place="--ort-precisions", root=configure(tmp_path, ""))
+        check_precisions(("fp61",), place="--ort-precisions", known={}, variants=())
 
 
 @pytest.mark.parametrize(

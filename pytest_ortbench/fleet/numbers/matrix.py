@@ -3,8 +3,8 @@
 Winners are named only among cells that may be compared: measured, without a flag that bars them,
 fed with the same inputs, from the same model file. A gap inside the intervals is a tie; between
 different runs, so is a gap of less than five per cent in a time, since sequential measurements of
-identical code were seen to differ that much (see ``analysis.comparison``). Single processes of one
-run (``ONE-WORKER``) count as different runs there.
+identical code were seen to differ that much. Single processes of one run (``ONE-WORKER``) count as
+different runs there.
 """
 
 from __future__ import annotations
@@ -12,12 +12,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from pytest_ortbench.analysis.comparison import MARGIN, MARGINS
 from pytest_ortbench.core.metrics import METRICS
 from pytest_ortbench.core.quantity import Quantity
 from pytest_ortbench.fleet.numbers.facts import CaseFacts
 from pytest_ortbench.fleet.numbers.ratios import Ratio, apart, geometric_mean, interval, ratio
 from pytest_ortbench.fleet.numbers.sides import Layout, Placed, Side, workload_parts
+
+#: A ratio closer to 1 than this is no difference: what block medians of shared machines can hold.
+MARGIN = 0.05
+
+#: Exact metrics (sizes) and those that hardly vary between launches.
+MARGINS: dict[str, float] = {
+    "model_size": 0.0,
+    "peak_rss": 0.02,
+    "process_peak_rss": 0.02,
+    "session_rss": 0.02,
+}
 
 #: Why a cell is empty although nothing failed.
 ABSENT = "not measured there"

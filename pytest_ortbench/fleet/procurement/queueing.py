@@ -124,24 +124,3 @@ def _bracket(
     if first == 0:
         return 0.0, 0.0
     return float(busy[first - 1]), float(busy[first])
-
-
-def on_time_share(service_s: Sequence[float], limit_s: float, rate_per_s: float) -> float:
-    """Return the share of requests that end within a limit, at one rate.
-
-    Args:
-        service_s: Equally likely service times in seconds.
-        limit_s: Latest end after arrival, in seconds.
-        rate_per_s: Requests a second; at or above what the machine can do, the share is 0.
-    """
-    import numpy as np
-
-    service = np.sort(np.asarray(service_s, dtype=np.float64))
-    busy = rate_per_s * float(service.mean())
-    if busy >= 1:
-        return 0.0
-    waiting = _waiting(_residual(service, float(service.mean()), limit_s), np.array([busy]))
-    slack = limit_s - service
-    grid = np.linspace(0.0, limit_s, GRID + 1)
-    inside = np.interp(slack[slack >= 0], grid, waiting[0])
-    return float(inside.sum()) / len(service)

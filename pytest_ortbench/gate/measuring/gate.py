@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from pytest_ortbench.analysis.summary import summarise
 from pytest_ortbench.analysis.validity import flags_of as flags_of_case
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.errors import WorkerError
@@ -148,7 +149,10 @@ class Gate:
         # Only the contender's answers were held against labels.
         task = None if standard is None else standard.task
         metrics = judge_metrics(
-            measuring.side(BASELINE), measuring.side(CONTENDER, task), rules, standard=standard
+            measuring.side(BASELINE),
+            measuring.side(CONTENDER, task),
+            rules,
+            standard=None if standard is None else summarise(standard),
         )
         answers = measuring.answers()
         judged = judge_answers(answers, rules.answers)
@@ -375,6 +379,7 @@ class _Measuring:
         }
         return MetricSide(
             result=result,
+            summary=summarise(result),
             by_worker={
                 metric: tuple(float(value) for value in values if value is not None)
                 for metric, values in numbers.items()

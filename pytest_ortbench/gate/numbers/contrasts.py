@@ -168,15 +168,6 @@ def _gap(fastest_ns: Sequence[int]) -> float:
     return math.log(second / least)
 
 
-def launch_contrasts(rounds: Sequence[Round]) -> Contrasts:
-    """Both contrasts of one launch, from its blocks.
-
-    Raises:
-        ValueError: as :func:`reduce_rounds`.
-    """
-    return contrasts_of(reduce_rounds(rounds))
-
-
 def _core_ratio(block: Block) -> float:
     return round(block.cpu_ns / block.wall_ns, 4) if block.wall_ns else 0.0
 

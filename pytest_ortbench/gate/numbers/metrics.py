@@ -48,14 +48,21 @@ class MetricSide:
 
     Attributes:
         result: Its raw facts; a paired side has no samples in it.
+        summary: The numbers of the result.
         by_worker: Numbers of every worker, by metric, where the result does not hold them.
     """
 
     result: CaseResult
+    summary: Summary
     by_worker: dict[str, tuple[float, ...]] = field(default_factory=dict)
 
-    def values(self, metric: str, summary: Summary) -> tuple[float, ...]:
-        """One number a worker, or one of the case; empty if it was not measured."""
+    @classmethod
+    def of(cls, result: CaseResult) -> MetricSide:
+        """Return the side of a result that holds all its numbers."""
+        return cls(result=result, summary=summarise(result))
+
+    def values(self, metric: str) -> tuple[float, ...]:
+        """Return one number a worker, or one of the case; nothing if it was not measured."""
         if metric in self.by_worker:
             return self.by_worker[metric]
         if metric in _BY_WORKER:
@@ -64,10 +71,10 @@ class MetricSide:
                 for measurement in self.result.measurements
             )
             return tuple(float(value) for value in found if value is not None)
-        quantity = summary.quantities.get(metric)
+        quantity = self.summary.quantities.get(metric)
         if quantity is not None:
             return (quantity.value,)
-        return (float("inf"),) if metric == "accuracy_sqnr" and summary.exact else ()
+        return (float("inf"),) if metric == "accuracy_sqnr" and self.summary.exact else ()
 
 
 def judge_metrics(
@@ -75,7 +82,7 @@ def judge_metrics(
     contender: MetricSide,
     rules: CaseRules,
     *,
-    standard: CaseResult | None = None,
+    standard: Summary | None = None,
 ) -> tuple[MetricVerdict, ...]:
     """Judge status, everything that has an allowance, accuracy flags, and absolute limits.
 
@@ -83,22 +90,18 @@ def judge_metrics(
         baseline: The one side.
         contender: The other.
         rules: What holds for the case.
-        standard: The contender's standard pass where its side is a paired one: absolute limits
-            are held against it.
+        standard: Numbers of the contender's standard pass where its side is a paired one:
+            absolute limits are held against them.
     """
     status = _status(baseline.result, contender.result)
     if contender.result.failure is not None:
         return (status,)
-    after = summarise(contender.result)
-    limits = limit_verdicts(rules, after if standard is None else summarise(standard))
+    limits = limit_verdicts(rules, contender.summary if standard is None else standard)
     if status.verdict != "same":
         return (status, *limits)
-    before = summarise(baseline.result)
     verdicts = [status, _accuracy(baseline.result, contender.result)]
     for metric, allowance in rules.allowances.items():
-        verdict = _relative(
-            metric, baseline.values(metric, before), contender.values(metric, after), allowance
-        )
+        verdict = _relative(metric, baseline.values(metric), contender.values(metric), allowance)
         if verdict is not None:
             verdicts.append(verdict)
     return (*verdicts, *limits)

@@ -46,8 +46,8 @@ def spared(result: GateResult, rules: CaseRules, standard: CaseResult | None) ->
     """Sides that are one and the same; absolute limits hold for them as for all others."""
     metrics: tuple[MetricVerdict, ...] = ()
     if standard is not None:
-        side = MetricSide(result=standard)
-        metrics = judge_metrics(side, side, rules, standard=standard)
+        side = MetricSide.of(standard)
+        metrics = judge_metrics(side, side, rules)
     return with_outcome(
         replace(result, verdict="same", decided_by="", identical=True, metrics=metrics)
     )

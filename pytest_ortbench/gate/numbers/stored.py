@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from statistics import median
 
-from pytest_ortbench.analysis.comparison import compare_cases
 from pytest_ortbench.analysis.summary import summarise
+from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.flags import FLAGS
 from pytest_ortbench.core.gate import (
     MODEL_SAME,
@@ -41,6 +41,9 @@ from pytest_ortbench.gate.numbers.verdict import machine_class
 STORED_MARGIN = 0.05
 
 Key = tuple[str, str]
+
+#: The metric that decides about the latency.
+_MEDIAN = "latency_p50"
 
 
 def gate_runs(baseline: Run, contender: Run, rules: Sequence[Rule]) -> tuple[GateResult, ...]:
@@ -105,7 +108,8 @@ def gate_case(
             and then latency decides nothing.
     """
     case_id, runtime = after.case.key
-    metrics = judge_metrics(MetricSide(result=before), MetricSide(result=after), rules)
+    sides = MetricSide.of(before), MetricSide.of(after)
+    metrics = judge_metrics(*sides, rules)
     result = GateResult(
         case_id=case_id,
         runtime=runtime,
@@ -118,11 +122,8 @@ def gate_case(
         model_relation=twin.relation,
         baseline_digest="" if twin.relation == MODEL_SAME else twin.model.digest,
     )
-    reason = _why_incomparable(before, after, rules, baseline.machine, machine, canary)
-    if reason:
-        result = replace(result, reason=reason)
-    else:
-        result = _judge_latency(result, before, after, rules)
+    reason = _why_incomparable(*sides, rules, baseline.machine, machine, canary)
+    result = replace(result, reason=reason) if reason else _judge_latency(result, *sides, rules)
     findings = findings_of(metrics)
     if result.verdict in ("slower", "inconclusive"):
         findings.insert(0, latency_finding(result))
@@ -182,23 +183,26 @@ def canary_ratio(baseline: Run, contender: Run) -> float | None:
 
 
 def _why_incomparable(
-    before: CaseResult,
-    after: CaseResult,
+    before: MetricSide,
+    after: MetricSide,
     rules: CaseRules,
     earlier: Machine,
     now: Machine,
     canary: float | None,
 ) -> str:
     """The first field that forbids a verdict on the latency; empty if none does."""
-    if before.status != "measured" or after.status != "measured":
-        return f"status: {before.status} → {after.status}"
-    machine = _differences(earlier.stable, now.stable)
-    if machine:
-        return machine
-    comparison = compare_cases(before, after)
-    for metric in comparison.metrics:
-        if metric.metric == "latency_p50" and metric.verdict.word == "incomparable":
-            return metric.verdict.reason
+    one, other = before.result, after.result
+    if one.status != "measured" or other.status != "measured":
+        return f"status: {one.status} → {other.status}"
+    difference = _difference("machine", earlier.stable, now.stable)
+    if (
+        not difference
+        and _MEDIAN in before.summary.quantities
+        and _MEDIAN in after.summary.quantities
+    ):
+        difference = _workload_difference(one.case, other.case)
+    if difference:
+        return difference
     profile = machine_class(now)
     if profile.name == "shared":
         return (
@@ -214,18 +218,17 @@ def _why_incomparable(
 
 
 def _judge_latency(
-    result: GateResult, before: CaseResult, after: CaseResult, rules: CaseRules
+    result: GateResult, before: MetricSide, after: MetricSide, rules: CaseRules
 ) -> GateResult:
     """Ratio and interval of the medians, over the fresh processes of each run."""
     margin = _margin(rules)
-    one = summarise(before).quantities.get("latency_p50")
-    other = summarise(after).quantities.get("latency_p50")
+    one, other = (side.summary.quantities.get(_MEDIAN) for side in (before, after))
     if one is None or other is None:
-        missing = summarise(after if other is None else before).missing.get("latency_p50", "")
+        missing = (after if other is None else before).summary.missing.get(_MEDIAN, "")
         return replace(result, verdict="inconclusive", reason=f"no median: {missing}")
     contrast = _contrast(one, other, margin)
     result = replace(result, contrasts=(contrast,), decided_by="stored")
-    blurring = _blurring(before) + _blurring(after)
+    blurring = _blurring(before.result) + _blurring(after.result)
     if blurring:
         names = ", ".join(dict.fromkeys(flag.name for flag in blurring))
         return replace(result, verdict="inconclusive", reason=f"flagged {names}")
@@ -272,10 +275,24 @@ def _blurring(result: CaseResult) -> list[Flag]:
     ]
 
 
-def _differences(before: Mapping[str, str], after: Mapping[str, str]) -> str:
-    """The first stable fact of the machines that differs, with both values."""
+def _workload_difference(before: Case, after: Case) -> str:
+    """The first of what is fed and what is timed that differs, with both values."""
+    if before.io != after.io:
+        return f"io: {before.io} → {after.io}"
+    one, other = (
+        {spec.name: f"{spec.type} {list(spec.shape)}" for spec in case.inputs}
+        for case in (before, after)
+    )
+    difference = _difference("input", one, other)
+    if not difference and before.seed != after.seed:
+        difference = f"seed: {before.seed} → {after.seed}"
+    return difference
+
+
+def _difference(kind: str, before: Mapping[str, str], after: Mapping[str, str]) -> str:
+    """The first fact that differs, with both values; empty if none does."""
     for name in dict.fromkeys([*before, *after]):
         one, other = before.get(name, "none"), after.get(name, "none")
         if one != other:
-            return f"machine {name}: {one} → {other}"
+            return f"{kind} {name}: {one} → {other}"
     return ""

@@ -7,20 +7,13 @@ import math
 import numpy as np
 import pytest
 
-from pytest_ortbench.fleet.procurement.queueing import MOST_BUSY, capacity, on_time_share
+from pytest_ortbench.fleet.procurement.queueing import MOST_BUSY, capacity
 
 
 def exponential(mean: float, points: int = 4000) -> list[float]:
     """Equally likely points of an exponential distribution."""
     middle = (np.arange(points) + 0.5) / points
     return list(-np.log1p(-middle) * mean)
-
-
-@pytest.mark.parametrize("rate", [10.0, 50.0, 80.0])
-def test_exponential_service_has_an_exponential_sojourn(rate: float) -> None:
-    # M/M/1: P(T <= t) = 1 - exp(-(µ - λ) t).
-    expected = 1 - math.exp(-(100 - rate) * 0.1)
-    assert on_time_share(exponential(0.01), 0.1, rate) == pytest.approx(expected, abs=2e-3)
 
 
 def test_capacity_with_exponential_service() -> None:
@@ -69,7 +62,3 @@ def test_a_limit_that_service_alone_breaks_can_be_kept_at_no_rate() -> None:
 def test_a_generous_limit_ends_at_the_busiest_that_is_planned() -> None:
     (rate,) = capacity([0.001], 10.0)
     assert rate == pytest.approx(MOST_BUSY / 0.001)
-
-
-def test_no_rate_is_served_beyond_the_service_time() -> None:
-    assert on_time_share([0.01], 1.0, 100.0) == 0.0

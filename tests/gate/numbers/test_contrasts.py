@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from pytest_ortbench.gate.numbers.contrasts import (
     Round,
     block_size,
+    contrasts_of,
     errors_of,
-    launch_contrasts,
     reduce_rounds,
     round_count,
 )
@@ -24,13 +24,14 @@ def pair(baseline: list[int], contender: list[int]) -> Round:
 
 
 def test_floor_is_over_all_blocks_and_typical_over_rounds():
-    contrasts = launch_contrasts(
+    launch = reduce_rounds(
         [
             pair([100, 110, 120], [220, 210, 230]),
             pair([300, 310, 320], [310, 330, 320]),
             pair([105, 115, 125], [230, 240, 250]),
         ]
     )
+    contrasts = contrasts_of(launch)
     assert contrasts.floor == pytest.approx(math.log(210 / 100))
     assert contrasts.typical == pytest.approx(math.log(220 / 110))
     assert contrasts.rounds == 3
@@ -39,13 +40,13 @@ def test_floor_is_over_all_blocks_and_typical_over_rounds():
 def test_swapped_sides_give_the_negative():
     rounds = [pair([100, 130], [140, 150]), pair([90, 95], [120, 100])]
     swapped = [Round(baseline=one.contender, contender=one.baseline) for one in rounds]
-    there, back = launch_contrasts(rounds), launch_contrasts(swapped)
+    there, back = (contrasts_of(reduce_rounds(side)) for side in (rounds, swapped))
     assert back.floor == pytest.approx(-there.floor)
     assert back.typical == pytest.approx(-there.typical)
 
 
 def test_equal_sides_have_no_contrast():
-    contrasts = launch_contrasts([pair([100, 120], [100, 120])] * 4)
+    contrasts = contrasts_of(reduce_rounds([pair([100, 120], [100, 120])] * 4))
     assert (contrasts.floor, contrasts.typical) == (0.0, 0.0)
 
 
@@ -91,7 +92,7 @@ def test_errors_know_neither_the_side_nor_the_difference(times, factor):
 )
 def test_launches_without_a_contrast_are_refused(rounds: list[Round], message: str):
     with pytest.raises(ValueError, match=message):
-        launch_contrasts(rounds)
+        contrasts_of(reduce_rounds(rounds))
 
 
 @pytest.mark.parametrize(

@@ -67,6 +67,20 @@ def test_other_cpus_are_compared_but_not_gated():
     assert result.failures == ()
 
 
+def test_what_was_fed_otherwise_is_compared_but_not_gated():
+    case = make_case()
+    wider = dataclasses.replace(case.inputs[0], shape=(1, 3, 256, 256))
+    for changed, reason in (
+        (
+            dataclasses.replace(case, inputs=(wider,)),
+            "input input: tensor(float) [1, 3, 224, 224] → tensor(float) [1, 3, 256, 256]",
+        ),
+        (dataclasses.replace(case, seed=7), "seed: 0 → 7"),
+    ):
+        result = judged(result_of(3_000_000), result_of(6_000_000, case=changed))
+        assert (result.verdict, result.reason) == ("incomparable", reason)
+
+
 def test_on_a_shared_machine_latency_of_another_time_only_informs():
     result = judged(result_of(3_000_000), result_of(6_000_000), machine=CLOUD)
     assert result.verdict == "incomparable"
@@ -218,9 +232,7 @@ def test_placement_and_accuracy_that_got_lost_are_worse():
 
 def _accuracy_verdict(before: CaseResult, after: CaseResult) -> MetricVerdict:
     flagged = [dataclasses.replace(one, flags=flags_of(one)) for one in (before, after)]
-    verdicts = judge_metrics(
-        MetricSide(result=flagged[0]), MetricSide(result=flagged[1]), CaseRules()
-    )
+    verdicts = judge_metrics(MetricSide.of(flagged[0]), MetricSide.of(flagged[1]), CaseRules())
     (verdict,) = (one for one in verdicts if one.metric == "accuracy")
     return verdict
 
