@@ -25,7 +25,9 @@ from onnx import TensorProto, helper, numpy_helper
 
 from pytest_ortbench.core.case import Case, InputSpec, Provider, SessionConfig
 from pytest_ortbench.core.model import Model, ValueHint, Variant
+from pytest_ortbench.schema.case_questions import TimeBlock, WarmUpFor
 from pytest_ortbench.worker.measured import MeasuredCase
+from pytest_ortbench.worker.standard import time_block, warm
 
 _BLOCK_NS = 12_000_000
 #: Rounds at least and at most; between, until the median is known well enough to judge.
@@ -102,9 +104,9 @@ def _compare(
         return (time.perf_counter_ns() - started) / iterations
 
     def ours(iterations: int) -> float:
-        return statistics.fmean(measured.block(iterations).durations_ns)
+        return statistics.fmean(time_block(TimeBlock(iterations=iterations), measured).durations_ns)
 
-    measured.warm(2.0)
+    warm(WarmUpFor(budget_s=2.0), measured)
     iterations = max(1, round(_BLOCK_NS / bare(20)))
     draw = random.Random(0)
     contrasts: list[float] = []

@@ -23,6 +23,14 @@ from onnx import TensorProto, helper, numpy_helper
 from pytest_ortbench.core.case import Case, InputSpec, Provider
 from pytest_ortbench.core.model import Model, ValueHint, Variant
 from pytest_ortbench.launch.launcher import ProcessLauncher
+from pytest_ortbench.schema.case_questions import (
+    CheckOutputs,
+    CompareOutputs,
+    ProfilePlacement,
+    ReadMemory,
+    TimeBlock,
+    WarmUpFor,
+)
 
 _WORKERS = 3
 _GOAL_S = 0.8
@@ -52,20 +60,17 @@ def _one_case(path: Path, scratch: Path) -> float:
     reference = launcher.reference(case, scratch)
     for index in range(_WORKERS):
         worker = launcher.open(case, worker=index, deadline=None)
-        worker.check("first")
-        creations_ns.append(worker.startup.session_create_ns)
-        for step in (
-            functools.partial(worker.warm, 2.0),
-            functools.partial(worker.block, 100),
-            functools.partial(worker.block, 100),
-        ):
-            measuring_ns += _timed(step)
-        worker.check("middle")
-        worker.check("last")
-        worker.memory()
+        worker.ask(CheckOutputs(run="first"))
+        creations_ns.append(worker.opened.startup.session_create_ns)
+        block = TimeBlock(iterations=100)
+        for question in (WarmUpFor(budget_s=2.0), block, block):
+            measuring_ns += _timed(functools.partial(worker.ask, question))
+        worker.ask(CheckOutputs(run="middle"))
+        worker.ask(CheckOutputs(run="last"))
+        worker.ask(ReadMemory())
         if index == 0:
-            worker.profile()
-            worker.accuracy(reference)
+            worker.ask(ProfilePlacement())
+            worker.ask(CompareOutputs(reference=str(reference)))
         worker.close()
     launcher.close()
     total_ns = (time.monotonic() - started) * 1e9

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from pytest_ortbench.schema.question_table import QUESTIONS
+
 PACKAGE = Path(__file__).parents[1] / "pytest_ortbench"
 
 #: Layer of each room, by the start of a module's path; the longest one that fits counts. Rooms of
@@ -58,9 +60,12 @@ SHIPPED_TO_WORKERS = (
     "core/",
     "schema/wire.py",
     "schema/protocol.py",
-    "schema/pass_questions.py",
-    "schema/model_questions.py",
-    "schema/side_questions.py",
+    "schema/question.py",
+    "schema/question_table.py",
+    *{
+        name.partition(":")[0].replace("pytest_ortbench.", "", 1).replace(".", "/") + ".py"
+        for name in QUESTIONS
+    },
     "worker/",
     "convert/",
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import json
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -28,8 +29,11 @@ from pytest_ortbench.engine.passes import profile_case
 from pytest_ortbench.engine.standard import measure
 from pytest_ortbench.launch import launcher as launcher_module
 from pytest_ortbench.launch.launcher import ProcessLauncher
+from pytest_ortbench.launch.reference import reference_case
 from pytest_ortbench.planning.matrix import Planned
 from pytest_ortbench.planning.planned_again import PlannedAgain
+from pytest_ortbench.schema.model_questions import CompareNodes, DescribeModel
+from pytest_ortbench.schema.question import Question, answer_type
 from pytest_ortbench.schema.wire import from_plain, to_plain
 from tests.canaries import (
     CANARY,
@@ -271,9 +275,10 @@ def test_no_reader_does_anything_with_what_a_document_says(
 class Liar(Recorder):
     """Answers every question with paths of its own, as a worker of somebody else might."""
 
-    def finish(self, answer: Any, deadline: float) -> Any:
+    def finish(self, question: Question[Any], deadline: float) -> Any:
         del deadline
-        return from_plain(answer, answer_of(answer))
+        answer = answer_type(type(question))
+        return None if answer is type(None) else from_plain(answer, answer_of(answer))
 
 
 @pytest.mark.parametrize("shares_files", [True, False])
@@ -302,12 +307,17 @@ def test_no_path_in_an_answer_is_used_here(
     asked: dict[str, Callable[[], object]] = {
         "inspect": lambda: launcher.inspect(runtime),
         "probe": lambda: launcher.probe(runtime, [case.provider]),
-        "describe": lambda: launcher.describe(project / "m.onnx"),
+        "describe": lambda: launcher.ask(
+            DescribeModel(path=str(project / "m.onnx")), deadline=time.monotonic() + 60
+        ),
         "reference": lambda: launcher.reference(case, tmp_path / "scratch"),
         "scores": lambda: launcher.reference_scores(
             replace(case, dataset=Dataset(path=case.model.path))
         ),
-        "nodes": lambda: launcher.node_errors(case, samples=1),
+        "nodes": lambda: launcher.ask(
+            CompareNodes(case=case, right=reference_case(case), samples=1),
+            deadline=time.monotonic() + 60,
+        ),
         "convert": lambda: variants.prepare(case, conversion),
         "measure": lambda: measure(case, launcher, tmp_path / "scratch"),
         "profile": lambda: profile_case(case, launcher, tmp_path / "trace.json"),

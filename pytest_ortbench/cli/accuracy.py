@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,6 +23,7 @@ from pytest_ortbench.planning.planner import Planner
 from pytest_ortbench.planning.project_root import root_directory
 from pytest_ortbench.planning.request import PlanRequest
 from pytest_ortbench.report.extent import extent_words
+from pytest_ortbench.schema.model_questions import CompareNodes
 
 if TYPE_CHECKING:
     from pytest_ortbench.core.case import Case
@@ -69,7 +71,9 @@ def command(model: str, precision: str, top: int, samples: int, inputs: Path | N
             return ExitCode.NOTHING
         step(f"comparing {case.model.name} in {precision}")
         try:
-            found = launcher.node_errors(case, samples=samples)
+            question = CompareNodes(case=case, right=reference_case(case), samples=samples)
+            deadline = time.monotonic() + case.sampling.timeout_s
+            found = launcher.ask(question, deadline=deadline, runtime=Runtime())
         except WorkerError as error:
             warn(f"ortbench: {error}")
             return ExitCode.NOTHING

@@ -22,9 +22,11 @@ from pytest_ortbench.core.cpus import allowance
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.node_error import NodeError, NodeErrors
 from pytest_ortbench.core.outcome import Failure
+from pytest_ortbench.schema.model_questions import CompareNodes
 from pytest_ortbench.worker.accuracy import fitting
 from pytest_ortbench.worker.inputs import make_feeds, varies
 from pytest_ortbench.worker.session import CPU, create, session_options
+from pytest_ortbench.worker.state import WorkerState
 
 if TYPE_CHECKING:
     import onnx
@@ -80,6 +82,21 @@ class _Inner:
     session: InferenceSession
     producers: dict[str, onnx.NodeProto]
     rounded: dict[str, str] = field(default_factory=dict)
+
+
+def answer(question: CompareNodes, state: WorkerState) -> NodeErrors:
+    """Compare the value of every node of a case with its reference's."""
+    state.import_runtime()
+    state.enter("accuracy")
+    case, right = question.case, question.right
+    return compare_nodes(
+        right.model.path,
+        case.variant.path,
+        right.inputs,
+        seed=case.seed,
+        samples=question.samples,
+        custom_ops=case.session.custom_ops,
+    )
 
 
 def compare_nodes(

@@ -25,12 +25,19 @@ from pytest_ortbench.core.errors import WorkerError, did_you_mean, nearest
 from pytest_ortbench.core.file_digest import file_digest
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.recipe import GRAPH_BASES, Conversion, Converted, Recipe
+from pytest_ortbench.schema.model_questions import Convert
 from pytest_ortbench.worker.runtime import load
+from pytest_ortbench.worker.state import WorkerState
 
 Enter = Callable[[str], None]
 
 #: Name of the file that a conversion makes.
 FILE = "model.onnx"
+
+
+def answer(question: Convert, state: WorkerState) -> Converted:
+    """Make a variant in the asked folder."""
+    return convert(question.conversion, Path(question.folder), state.enter)
 
 
 def convert(conversion: Conversion, folder: Path, enter: Enter) -> Converted:

@@ -23,6 +23,7 @@ from pytest_ortbench.core.outcome import CHANGED_FILE, Failure
 from pytest_ortbench.core.recipe import TIED_LEVELS, Conversion, Converted
 from pytest_ortbench.launch.launcher import Launcher
 from pytest_ortbench.runtimes.installed import installed
+from pytest_ortbench.schema.model_questions import Convert
 from pytest_ortbench.schema.wire import from_plain, to_plain
 
 #: Version of the conversions themselves: another one makes every file again.
@@ -122,7 +123,11 @@ class Variants:
             shutil.rmtree(left, ignore_errors=True)
         draft = Path(tempfile.mkdtemp(prefix=f".{key}-", dir=self.folder))
         try:
-            made = self.launcher.convert(conversion, draft, deadline=deadline)
+            # The tools need onnx, which this interpreter has and a made runtime need not have; and
+            # what they leave in memory must not be there when something is measured.
+            question = Convert(conversion=conversion, folder=str(draft))
+            label = f"{Path(conversion.source).stem}-{conversion.recipe.name}"
+            made = self.launcher.ask(question, deadline=deadline, label=label)
             if variant_key(conversion) != key:
                 raise WorkerError(_other_calibration())
             record = json.dumps(to_plain(made), indent=1)

@@ -18,6 +18,7 @@ from pytest_ortbench.core.run import Canary
 from pytest_ortbench.launch.launcher import Launcher
 from pytest_ortbench.models.resolve import BrokenModel, resolve_models
 from pytest_ortbench.planning.feeds import resolve_inputs
+from pytest_ortbench.schema.case_questions import TimeBlock, WarmUpFor
 
 #: Seconds of timed blocks; start, warm-up and these stay below three seconds together.
 _TIMED_S = 1.0
@@ -53,10 +54,11 @@ def measure_canary(launcher: Launcher) -> Canary:
         )
         deadline = time.monotonic() + _TIMEOUT_S
         with closing(launcher.open(case, worker=0, deadline=deadline)) as worker:
-            warm_up = worker.warm(1.0)
+            warm_up = worker.ask(WarmUpFor(budget_s=1.0))
             typical_ns = sorted(warm_up.durations_ns)[len(warm_up.durations_ns) // 2]
             count = int(_TIMED_S * 1e9 / max(typical_ns, 1))
-            block = worker.block(max(_FEWEST, min(_KEPT, count)))
+            iterations = max(_FEWEST, min(_KEPT, count))
+            block = worker.ask(TimeBlock(iterations=iterations))
     except OrtbenchError as error:
         return Canary(model=_MODEL, reason=str(error))
     return Canary(model=f"{_MODEL}@{model.digest[:12]}", durations_ns=block.durations_ns)

@@ -14,6 +14,7 @@ from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.outcome import CHANGED_FILE, Accuracy, Failure, Memory, Placement
 from pytest_ortbench.launch.launcher import Launcher, Worker
+from pytest_ortbench.schema.case_questions import CompareOutputs, ProfilePlacement, ReadMemory
 
 #: Failures that say that something else was measured than was asked for.
 _NOT_AS_ASKED = ("unsupported", "unavailable", "fallback")
@@ -26,7 +27,7 @@ def memory_of(worker: Worker) -> Memory:
         WorkerError: here and below, if a file of the case turns out to be another one by now.
     """
     try:
-        return worker.memory()
+        return worker.ask(ReadMemory())
     except WorkerError as error:
         return Memory(source=_reason(error))
 
@@ -38,7 +39,7 @@ def placement_of(worker: Worker, case: Case) -> Placement:
         WorkerError: if the provider turns out not to run the case as asked.
     """
     try:
-        return worker.profile()
+        return worker.ask(ProfilePlacement())
     except WorkerError as error:
         if error.failure.kind in _NOT_AS_ASKED:
             raise
@@ -50,7 +51,7 @@ def accuracy_of(worker: Worker, reference: Path | Accuracy) -> Accuracy:
     if isinstance(reference, Accuracy):
         return reference
     try:
-        return worker.accuracy(reference)
+        return worker.ask(CompareOutputs(reference=str(reference)))
     except WorkerError as error:
         return Accuracy(reason=_reason(error))
 
@@ -73,7 +74,7 @@ def accuracy_afresh(
         return Accuracy(reason="the time of the case was over before outputs were compared")
     try:
         with closing(launcher.open(case, worker=0, deadline=deadline)) as worker:
-            return worker.accuracy(reference)
+            return worker.ask(CompareOutputs(reference=str(reference)))
     except WorkerError as error:
         return Accuracy(reason=_reason(error))
 

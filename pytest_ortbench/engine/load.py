@@ -21,6 +21,7 @@ from pytest_ortbench.core.units import format_amount, significant
 from pytest_ortbench.engine.peak import MOST_TESTS, RESOLUTION, LoadPeak, search_peak
 from pytest_ortbench.engine.warm_up_budget import warm_up_budget_s
 from pytest_ortbench.launch.launcher import Launcher, Worker
+from pytest_ortbench.schema.case_questions import WarmUpFor
 from pytest_ortbench.schema.pass_questions import PutUnderLoad
 
 #: The generator gives up when working off the queue would take so long, and so many times the
@@ -94,8 +95,8 @@ def _measure(result: CaseResult, text: str, launcher: Launcher) -> Load:
     logs = f"{logs}/{_file_name(result.case.case_id)}/{_file_name(text)}" if logs else ""
     try:
         with closing(launcher.open(result.case, worker=0, deadline=deadline)) as worker:
-            worker.warm(warm_up_budget_s(result.case))
-            load = _with_callers(replace(load, threads=worker.threads), result.case)
+            worker.ask(WarmUpFor(budget_s=warm_up_budget_s(result.case)))
+            load = _with_callers(replace(load, threads=worker.opened.threads), result.case)
             if spec.scenario == "peak":
                 return _search(load, plan, worker, sampling.timeout_s, logs)
             return _single(load, plan, worker, logs)
@@ -126,7 +127,7 @@ def _file_name(text: str) -> str:
 
 
 def _single(load: Load, plan: LoadPlan, worker: Worker, logs: str) -> Load:
-    test = worker.load(_question(load, plan, load.spec.rate_per_s, logs))
+    test = worker.ask(_question(load, plan, load.spec.rate_per_s, logs))
     if test.valid is None:
         return replace(load, reason=_no_verdict(test))
     return replace(load, tests=(test,), answer=0)
@@ -139,7 +140,7 @@ def _search(load: Load, plan: LoadPlan, worker: Worker, budget_s: float, logs: s
 
     def is_valid(rate: float) -> bool:
         folder = f"{logs}/{len(tests) + 1}" if logs else ""
-        test = worker.load(_question(load, plan, rate, folder))
+        test = worker.ask(_question(load, plan, rate, folder))
         if test.valid is None:
             raise _NoVerdict(_no_verdict(test))
         tests.append(test)

@@ -23,7 +23,7 @@ from pytest_ortbench.core.profile import OperatorProfile
 from pytest_ortbench.core.soak import Soak
 from pytest_ortbench.core.stages import Stages
 from pytest_ortbench.core.start_up import StartUps
-from pytest_ortbench.core.task import TaskAccuracy
+from pytest_ortbench.core.task import Dataset, TaskAccuracy
 from pytest_ortbench.engine.load import loads_without, measure_loads, missing_loads
 from pytest_ortbench.engine.processes import measure_processes
 from pytest_ortbench.engine.soak import measure_soak
@@ -31,6 +31,8 @@ from pytest_ortbench.engine.stages import measure_stages
 from pytest_ortbench.engine.start_up import measure_start_ups
 from pytest_ortbench.engine.warm_up_budget import warm_up_budget_s
 from pytest_ortbench.launch.launcher import Launcher
+from pytest_ortbench.schema.case_questions import WarmUpFor
+from pytest_ortbench.schema.pass_questions import MeasureEnergy, ProfileOperators, ScoreTask
 from pytest_ortbench.worker.energy import Procedure
 
 #: Slowest nodes of a case that a document keeps.
@@ -135,10 +137,11 @@ def _measured_energy(case: Case, launcher: Launcher) -> Energy:
     longer_s = max(0.0, case.sampling.energy_window_s - Sampling().energy_window_s)
     deadline = time.monotonic() + case.sampling.timeout_s + _TRIALS * longer_s
     with closing(launcher.open(case, worker=0, deadline=deadline)) as worker:
-        if worker.no_energy:
-            return Energy(reason=worker.no_energy)
-        worker.warm(warm_up_budget_s(case))
-        return worker.energy(max(0.0, deadline - time.monotonic() - _ANSWER_S))
+        if worker.opened.no_energy:
+            return Energy(reason=worker.opened.no_energy)
+        worker.ask(WarmUpFor(budget_s=warm_up_budget_s(case)))
+        budget_s = max(0.0, deadline - time.monotonic() - _ANSWER_S)
+        return worker.ask(MeasureEnergy(budget_s=budget_s))
 
 
 def _profile(result: CaseResult, launcher: Launcher, _others: Sequence[Case]) -> CaseResult:
@@ -164,8 +167,11 @@ def profile_case(case: Case, launcher: Launcher, trace: Path | None = None) -> O
     """
     deadline = time.monotonic() + case.sampling.timeout_s
     with closing(launcher.open(case, worker=0, deadline=deadline)) as worker:
-        worker.warm(warm_up_budget_s(case))
-        profile = worker.operators(trace)
+        worker.ask(WarmUpFor(budget_s=warm_up_budget_s(case)))
+        profile = worker.ask(ProfileOperators(keep="" if trace is None else str(trace)))
+    if trace is not None:
+        # A worker elsewhere tells its own path.
+        profile = replace(profile, trace=str(trace))
     return profile if profile.macs is not None else _with_work_of_file(case, profile)
 
 
@@ -202,7 +208,7 @@ def _task(result: CaseResult, launcher: Launcher, _others: Sequence[Case]) -> Ca
     if case.dataset is None:
         return replace(result, task=TaskAccuracy(dataset="", reason="no labelled data was named"))
     try:
-        return replace(result, task=_scored(case, launcher))
+        return replace(result, task=_scored(case, case.dataset, launcher))
     except WorkerError as error:
         failure = error.failure
         kind = "" if failure.kind == "error" else f"{failure.kind}: "
@@ -211,16 +217,17 @@ def _task(result: CaseResult, launcher: Launcher, _others: Sequence[Case]) -> Ca
         return replace(result, task=TaskAccuracy(dataset=case.dataset.label, reason=reason))
 
 
-def _scored(case: Case, launcher: Launcher) -> TaskAccuracy:
+def _scored(case: Case, dataset: Dataset, launcher: Launcher) -> TaskAccuracy:
     """Score the case, and its reference first; without one the case's own metric still stands."""
-    reference, why_none = None, ""
+    reference, why_none = "", ""
     try:
-        reference = launcher.reference_scores(case)
+        reference = str(launcher.reference_scores(case))
     except WorkerError as error:
         why_none = error.failure.message
     deadline = time.monotonic() + case.sampling.timeout_s
     with closing(launcher.open(case, worker=0, deadline=deadline)) as worker:
-        return replace(worker.task(reference), reference_reason=why_none)
+        scored = worker.ask(ScoreTask(dataset=dataset, reference=reference))
+        return replace(scored, reference_reason=why_none)
 
 
 def _stages(result: CaseResult, launcher: Launcher, _others: Sequence[Case]) -> CaseResult:

@@ -17,6 +17,7 @@ from pytest_ortbench.core.outcome import Block, CaseResult
 from pytest_ortbench.core.processes import OneOfSeveral, ProcessPoint
 from pytest_ortbench.engine.warm_up_budget import warm_up_budget_s
 from pytest_ortbench.launch.launcher import Launcher, Worker
+from pytest_ortbench.schema.case_questions import ReadMemory, TimeBlock, WarmUpFor
 
 
 def measure_processes(result: CaseResult, launcher: Launcher) -> tuple[ProcessPoint, ...]:
@@ -38,7 +39,7 @@ def _point(case: Case, launcher: Launcher, count: int) -> ProcessPoint:
             _side_by_side([_in_turns(case, run, runs) for run in runs])
             return ProcessPoint(
                 asked=count,
-                threads=workers[0].threads,
+                threads=workers[0].opened.threads,
                 processes=tuple(_reduced(case, run, _first_end(runs)) for run in runs),
             )
     except WorkerError as error:
@@ -60,14 +61,14 @@ def _in_turns(case: Case, run: _Run, runs: Sequence[_Run]) -> Callable[[threadin
     def work(together: threading.Barrier) -> None:
         try:
             # All processes load the machine while each finds out how long an inference takes.
-            warmed = run.worker.warm(warm_up_budget_s(case))
+            warmed = run.worker.ask(WarmUpFor(budget_s=warm_up_budget_s(case)))
             last = warmed.durations_ns[-5:]
             typical_ns = max(1, sum(last) // max(1, len(last)))
             iterations = min(MAX_ITERATIONS, max(1, BLOCK_NS // typical_ns))
             together.wait()
             end = time.monotonic() + case.sampling.time_s / max(1, case.sampling.workers)
             while not run.blocks or time.monotonic() < end:
-                block = run.worker.block(iterations)
+                block = run.worker.ask(TimeBlock(iterations=iterations))
                 run.blocks.append((time.monotonic(), block))
                 if any(other.failed for other in runs):
                     return
@@ -105,7 +106,7 @@ def _reduced(case: Case, run: _Run, until: float) -> OneOfSeveral:
         samples=reduce_blocks(
             blocks,
             keep=0 if keep == 0 else max(1, keep // case.sampling.workers),
-            clock_pair_ns=run.worker.clock_pair_ns,
+            clock_pair_ns=run.worker.opened.clock_pair_ns,
         ),
-        peak_bytes=run.worker.memory().peak_bytes,
+        peak_bytes=run.worker.ask(ReadMemory()).peak_bytes,
     )

@@ -22,6 +22,8 @@ from pytest_ortbench.planning.feeds import (
     workloads,
 )
 from pytest_ortbench.planning.sizes import RefusedCombination
+from pytest_ortbench.schema.case_questions import WarmUpFor
+from pytest_ortbench.schema.pass_questions import SoakFor
 
 #: Shapes at most: every one is drawn and kept, so that drawing is no part of the soak.
 MOST_SHAPES = 300
@@ -40,8 +42,8 @@ def measure_soak(result: CaseResult, launcher: Launcher) -> Soak:
     deadline = time.monotonic() + case.sampling.timeout_s + case.sampling.soak_s
     try:
         with closing(launcher.open(case, worker=0, deadline=deadline)) as worker:
-            worker.warm(warm_up_budget_s(case))
-            return worker.soak(case.sampling.soak_s, shapes)
+            worker.ask(WarmUpFor(budget_s=warm_up_budget_s(case)))
+            return worker.ask(SoakFor(seconds=case.sampling.soak_s, shapes=shapes))
     except WorkerError as error:
         return Soak(reason=f"{error.failure.kind}: {error.failure.message}")
 

@@ -17,6 +17,7 @@ from pytest_ortbench.core.stages import FrameBlock, Stages, StagesReady, StageWo
 from pytest_ortbench.engine.time_share import TimeShare
 from pytest_ortbench.engine.warm_up_budget import warm_up_budget_s
 from pytest_ortbench.launch.launcher import Launcher, Worker
+from pytest_ortbench.schema.pass_questions import LoadStages, RunFrames
 
 #: Overlapped frames at least, so that filling the stages does not count, and at most.
 _LEAST_OVERLAPPED, _MOST_OVERLAPPED = 30, 2000
@@ -46,9 +47,9 @@ def measure_stages(result: CaseResult, launcher: Launcher) -> Stages:
                 workers_left=case.sampling.workers - index,
             )
             with closing(launcher.open(case, worker=index, deadline=deadline)) as worker:
-                within_s = share.end() - time.monotonic()
-                ready = worker.load_stages(str(path), warm_up_budget_s(case, within_s=within_s))
-                until = share.timed_until(ready.typical_ns, worker.startup, first=False)
+                budget_s = warm_up_budget_s(case, within_s=share.end() - time.monotonic())
+                ready = worker.ask(LoadStages(path=str(path), budget_s=budget_s))
+                until = share.timed_until(ready.typical_ns, worker.opened.startup, first=False)
                 workers.append(_frames(worker, case, ready, until))
     except OSError as error:
         return Stages(file=path.name, reason=f"{path} can't be read: {error.strerror}", faulty=True)
@@ -93,7 +94,7 @@ def _frames(worker: Worker, case: Case, ready: StagesReady, until: float) -> Sta
         count = rule.next_block(whole, left_s=in_turn_until - time.monotonic())
         if count is None:
             break
-        block = worker.frames(count)
+        block = worker.ask(RunFrames(count=count))
         blocks.append(block)
         whole.append(_as_block(block, block.frame_ns))
     typical_ns = max(1.0, sum(b.wall_ns for b in whole) / sum(len(b.frame_ns) for b in blocks))
@@ -102,13 +103,13 @@ def _frames(worker: Worker, case: Case, ready: StagesReady, until: float) -> Sta
     left = int((until - time.monotonic()) * 1e9 / typical_ns)
     at_once = min(_MOST_OVERLAPPED, max(_LEAST_OVERLAPPED, wanted), left)
     # What counts lies between the first answer and the last.
-    overlapped = worker.frames(at_once, overlapped=True) if at_once > 1 else None
+    overlapped = worker.ask(RunFrames(count=at_once, overlapped=True)) if at_once > 1 else None
     keep = case.sampling.keep
 
     def samples(times: list[tuple[int, ...]]) -> Samples:
         kept = 0 if keep == 0 else max(1, keep // case.sampling.workers)
         parts = [_as_block(block, each) for block, each in zip(blocks, times, strict=True)]
-        return reduce_blocks(parts, keep=kept, clock_pair_ns=worker.clock_pair_ns)
+        return reduce_blocks(parts, keep=kept, clock_pair_ns=worker.opened.clock_pair_ns)
 
     return StageWorker(
         frame=samples([block.frame_ns for block in blocks]),

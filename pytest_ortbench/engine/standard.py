@@ -36,6 +36,7 @@ from pytest_ortbench.engine.own_spread import with_spread
 from pytest_ortbench.engine.time_share import TimeShare, typical_ns
 from pytest_ortbench.engine.warm_up_budget import warm_up_budget_s
 from pytest_ortbench.launch.launcher import Launcher, Worker
+from pytest_ortbench.schema.case_questions import CheckOutputs, TimeBlock, WarmUpFor
 from pytest_ortbench.worker.accuracy import repeatability
 
 
@@ -135,17 +136,19 @@ def _one_worker(
 ) -> Measurement:
     began = time.monotonic_ns()
     with closing(launcher.open(case, worker=index, deadline=share.deadline)) as worker:
-        checks = [worker.check("first")]
+        opened = worker.opened
+        checks = [worker.ask(CheckOutputs(run="first"))]
         _require_work(case, checks[0])
-        warm_up = worker.warm(warm_up_budget_s(case, within_s=share.end() - time.monotonic()))
-        until = share.timed_until(typical_ns(warm_up), worker.startup, first=index == 0)
+        budget_s = warm_up_budget_s(case, within_s=share.end() - time.monotonic())
+        warm_up = worker.ask(WarmUpFor(budget_s=budget_s))
+        until = share.timed_until(typical_ns(warm_up), opened.startup, first=index == 0)
         blocks, stop = _measure_blocks(worker, case.sampling, warm_up, checks, until)
-        checks.append(worker.check("last"))
+        checks.append(worker.ask(CheckOutputs(run="last")))
         memory = memory_of(worker)
         if index == 0:
-            if worker.no_energy:
+            if opened.no_energy:
                 # Known without an energy pass, which is spared then.
-                findings.energy = Energy(reason=worker.no_energy)
+                findings.energy = Energy(reason=opened.no_energy)
             findings.placement = placement_of(worker, case)
             findings.accuracy = (
                 accuracy_afresh(
@@ -161,21 +164,21 @@ def _one_worker(
             repeatable, note = repeatability(checks)
             findings.accuracy = replace(findings.accuracy, repeatable=repeatable, repeat_note=note)
         samples = reduce_blocks(
-            blocks, keep=_kept(case.sampling), clock_pair_ns=worker.clock_pair_ns
+            blocks, keep=_kept(case.sampling), clock_pair_ns=opened.clock_pair_ns
         )
         timed_ns = warm_up.total_ns + samples.wall_ns
         return Measurement(
             worker=index,
-            runtime=worker.info,
-            startup=worker.startup,
+            runtime=opened.info,
+            startup=opened.startup,
             warm_up=warm_up,
             samples=samples,
             memory=memory,
-            threads=worker.threads,
-            threads_source=worker.threads_source,
-            cpus=worker.cpus,
-            options_in_force=worker.options_in_force,
-            unconfirmed=worker.unconfirmed,
+            threads=opened.threads,
+            threads_source=opened.threads_source,
+            cpus=opened.cpus,
+            options_in_force=opened.options_in_force,
+            unconfirmed=opened.unconfirmed,
             output_checks=tuple(checks),
             stop=stop,
             overhead_ns=time.monotonic_ns() - began - timed_ns,
@@ -215,9 +218,9 @@ def _measure_blocks(
         iterations = rule.next_block(blocks, left_s=until - time.monotonic())
         if iterations is None:
             return blocks, rule.reason
-        blocks.append(worker.block(iterations))
+        blocks.append(worker.ask(TimeBlock(iterations=iterations)))
         if len(blocks) == 1:
-            checks.append(worker.check("middle"))
+            checks.append(worker.ask(CheckOutputs(run="middle")))
 
 
 def _kept(sampling: Sampling) -> int:

@@ -59,7 +59,7 @@ def _turn(
             external_files=_external_files(case),
             shapes=shapes,
         )
-        return launcher.start_up(question, deadline=deadline)
+        return launcher.ask(question, deadline=deadline)
 
     yield trial("cold", f"{engines}-cold" if engines else "")
     warm = trial("warm", engines)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.errors import WorkerError
-from pytest_ortbench.launch.case_worker import finish
 from pytest_ortbench.launch.process import WorkerProcess
-from pytest_ortbench.schema.protocol import Done, ImportRuntime
+from pytest_ortbench.launch.questioner import finish
+from pytest_ortbench.schema.runtime_questions import ImportRuntime
 
 
 @dataclass(slots=True)
@@ -49,7 +49,7 @@ class Ahead:
 
         def wait(one: _Started) -> None:
             assert one.process is not None
-            finish(one.process, Done, deadline, one.case)
+            finish(one.process, ImportRuntime(), deadline, case=one.case)
 
         for step in (spawn, ask, wait):
             self._each(step)

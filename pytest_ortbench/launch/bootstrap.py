@@ -11,6 +11,7 @@ from importlib.util import MAGIC_NUMBER
 from pathlib import Path
 
 from pytest_ortbench.core.case import Runtime
+from pytest_ortbench.schema.question_table import QUESTIONS
 
 _ROOT = Path(__file__).parent.parent
 _PACKAGE = "pytest_ortbench"
@@ -65,8 +66,13 @@ def command(runtime: Runtime, token: str) -> list[str]:
 
 #: What prepares conversions on the host, beside what makes them.
 _ON_THE_HOST = (_ROOT / "convert" / "variants.py",)
-#: What host and worker have in common of the package ``schema``.
-_SCHEMA = ("wire", "protocol", "pass_questions", "model_questions", "side_questions")
+#: What host and worker say to each other is in these modules, and in those of the questions.
+_CONVERSATION = (
+    "pytest_ortbench.schema.wire",
+    "pytest_ortbench.schema.protocol",
+    "pytest_ortbench.schema.question",
+    "pytest_ortbench.schema.question_table",
+)
 
 
 @functools.cache
@@ -87,10 +93,15 @@ def modules_line(*, compiled: bool) -> bytes:
 
 def _files() -> dict[str, Path]:
     files = [_ROOT / "__init__.py", _ROOT / "schema" / "__init__.py"]
-    files += [_ROOT / "schema" / f"{name}.py" for name in _SCHEMA]
+    questions = [name.partition(":")[0] for name in QUESTIONS]
+    files += [_file(name) for name in dict.fromkeys((*_CONVERSATION, *questions))]
     for room in ("core", "worker", "convert"):
         files += [path for path in (_ROOT / room).rglob("*.py") if path not in _ON_THE_HOST]
     return {_dotted(path.relative_to(_ROOT)): path for path in files}
+
+
+def _file(module: str) -> Path:
+    return _ROOT.parent.joinpath(*module.split(".")).with_suffix(".py")
 
 
 def _compiled(path: Path, source: str) -> str:

@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
-from pytest_ortbench.launch.pipes import Flooded, Pipes
-from pytest_ortbench.schema.protocol import Answer, Question, pack, unpack_answer
+from typing import Any, TypeVar
+
+from pytest_ortbench.launch.pipes import Flooded, HungUp, Pipes
+from pytest_ortbench.schema.protocol import (
+    Close,
+    PhaseEntered,
+    Refusal,
+    pack_question,
+    unpack_answer,
+)
+from pytest_ortbench.schema.question import Question
 from pytest_ortbench.schema.wire import WireError, decode_frame, encode_frame
+
+A = TypeVar("A")
 
 #: A wrapper's banner is a few lines; a command that prints on and on is no worker.
 _NOISE_LIMIT = 1 << 20
@@ -49,18 +60,23 @@ class Channel:
         except Flooded:
             raise Garbage(_TOO_MUCH) from None
 
-    def ask(self, question: Question, deadline: float | None) -> None:
-        """Send a question.
+    def ask(self, question: Question[Any] | Close, deadline: float | None) -> None:
+        """Send a question, or that the worker is to end.
 
         Raises:
             DeadlinePassed, HungUp: see :class:`~pytest_ortbench.launch.pipes.Pipes`.
         """
-        self.send_line(encode_frame(self._token, pack(question)), deadline)
+        self.send_line(encode_frame(self._token, pack_question(question)), deadline)
 
-    def receive(self, deadline: float | None) -> Answer | None:
-        """Return the next answer, ``None`` at the end of the channel.
+    def receive(self, answer: type[A], deadline: float | None) -> A | PhaseEntered | Refusal:
+        """Return what the worker says next.
+
+        Args:
+            answer: The type of the answer that is waited for.
+            deadline: When it must have come, of ``time.monotonic()``.
 
         Raises:
+            HungUp: at the end of the channel.
             DeadlinePassed: if none comes in time.
             Garbage: if what comes can't be the worker's.
         """
@@ -69,7 +85,7 @@ class Channel:
                 try:
                     ours, plain = decode_frame(self._token, line)
                     if ours:
-                        return unpack_answer(plain)
+                        return unpack_answer(plain, answer)
                 except WireError as error:
                     raise Garbage(str(error)) from error
                 self._add_noise(line)
@@ -77,7 +93,7 @@ class Channel:
             if not data:
                 self._add_noise(bytes(self._buffer))
                 self._buffer.clear()
-                return None
+                raise HungUp
             self._buffer += data
             self._check_buffer()
 

@@ -3,46 +3,33 @@
 from __future__ import annotations
 
 import itertools
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 from pytest_ortbench.core.accuracy import ReferenceSpread
 from pytest_ortbench.core.case import Case, Provider, Runtime
 from pytest_ortbench.core.errors import WorkerError
-from pytest_ortbench.core.node_error import NodeErrors
 from pytest_ortbench.core.outcome import Failure, RuntimeInfo
-from pytest_ortbench.core.recipe import Conversion, Converted
-from pytest_ortbench.core.start_up import StartTrial
-from pytest_ortbench.launch import seal
 from pytest_ortbench.launch.ahead import Ahead
-from pytest_ortbench.launch.case_worker import ProcessWorker, ask, require_device
+from pytest_ortbench.launch.case_worker import ProcessWorker
 from pytest_ortbench.launch.diagnose import graph_refused
 from pytest_ortbench.launch.native_text import readable
 from pytest_ortbench.launch.process import WorkerProcess
+from pytest_ortbench.launch.questioner import Questioner
 from pytest_ortbench.launch.reference import reference_case, reference_key
 from pytest_ortbench.launch.seam import Launcher, ProbeOutcome, Worker
-from pytest_ortbench.launch.staging import Files, SharedFiles, StagedFiles, dataset_for
-from pytest_ortbench.schema.pass_questions import StartUp
-from pytest_ortbench.schema.protocol import (
-    CompareNodes,
-    Convert,
-    DescribeModel,
-    Done,
-    Inspect,
-    MeasureSpread,
-    ModelInterface,
-    Open,
-    Opened,
-    Probed,
-    ProbeProvider,
-    WriteReference,
-    WriteScores,
-)
+from pytest_ortbench.schema.case_questions import Open
+from pytest_ortbench.schema.model_questions import MeasureSpread, WriteReference
+from pytest_ortbench.schema.pass_questions import WriteScores
+from pytest_ortbench.schema.question import Question, case_in
+from pytest_ortbench.schema.runtime_questions import Inspect, Probed, ProbeProvider
+
+A = TypeVar("A")
 
 __all__ = ["Launcher", "ProbeOutcome", "ProcessLauncher", "ProcessWorker", "Worker"]
 
@@ -84,17 +71,11 @@ class ProcessLauncher:
             deadline = time.monotonic() + case.sampling.timeout_s
         process = self._ahead.take(case) or self._start_for(case, worker)
         try:
-            sealed = seal.measured(case)
-            sealed.check()
-            files = _files(process, deadline, case)
-            question = Open(case=files.case(case), engines=self._engines(case))
-            opened = ask(process, question, Opened, deadline, case)
-            require_device(process, case.provider)
-            sealed.check()
+            questioner = Questioner(process, case.runtime, deadline, case=case)
+            return ProcessWorker(process, questioner, Open(case=case, engines=self._engines(case)))
         except BaseException:
             process.close()
             raise
-        return ProcessWorker(process, case, opened, deadline, files, sealed)
 
     @contextmanager
     def ahead(self, cases: Sequence[Case], *, worker: int, deadline: float) -> Iterator[None]:
@@ -105,16 +86,22 @@ class ProcessLauncher:
         finally:
             self._ahead.close()
 
-    def start_up(self, question: StartUp, *, deadline: float) -> StartTrial:
-        """Start a case in a fresh process under the conditions of the question."""
-        case = question.case
-        process = self._start(case.runtime, f"{case.case_id}-start-up")
+    def ask(
+        self,
+        question: Question[A],
+        *,
+        deadline: float,
+        runtime: Runtime | None = None,
+        label: str = "",
+    ) -> A:
+        """Ask a fresh process one question, after whose answer it ends."""
+        case = case_in(question)
+        if runtime is None:
+            runtime = _CURRENT if case is None else case.runtime
+        name = label or ("" if case is None else case.case_id)
+        process = self._start(runtime, f"{name}-{type(question).__name__}".lstrip("-"))
         try:
-            with seal.measured(case).held():
-                there = _files(process, deadline, case).case(case)
-                trial = ask(process, replace(question, case=there), StartTrial, deadline, case)
-                require_device(process, case.provider)
-            return trial
+            return Questioner(process, runtime, deadline, case=case).ask(question)
         finally:
             process.close()
 
@@ -140,17 +127,31 @@ class ProcessLauncher:
         if path.exists():
             return path
         folder.mkdir(parents=True, exist_ok=True)
-        self._in_reference_runtime(case, path, self._write_reference)
+
+        def write(case: Case, path: Path) -> None:
+            # The file appears when it is complete, so a killed worker leaves none.
+            self._ask_in_time(WriteReference(case=case, path=str(path)), case)
+
+        self._in_reference_runtime(case, path, write)
         return path
 
     def reference_scores(self, case: Case) -> Path:
         """Return a file of what the reference scores on the case's labelled data, tried once."""
         case = reference_case(case)
+        dataset = case.dataset
+        if dataset is None:
+            message = "the case names no labelled data"
+            raise WorkerError(Failure(kind="error", phase="files", message=message))
         if self._own_scores is None:
             self._own_scores = _folder("scores")
         path = Path(self._own_scores.name) / f"scores-{reference_key(case)}.npz"
+
+        def write(case: Case, path: Path) -> None:
+            question = WriteScores(case=case, dataset=dataset, path=str(path))
+            self._ask_in_time(question, case)
+
         if not path.exists():
-            self._in_reference_runtime(case, path, self._write_scores)
+            self._in_reference_runtime(case, path, write)
         return path
 
     def reference_spread(
@@ -162,27 +163,11 @@ class ProcessLauncher:
             case = reference_case(case)
 
             def look(case: Case, path: Path) -> None:
-                self._spreads[key] = self._measure_spread(case, path, magnitudes)
+                question = MeasureSpread(case=case, reference=str(path), magnitudes=magnitudes)
+                self._spreads[key] = self._ask_in_time(question, case)
 
             self._in_reference_runtime(case, reference, look)
         return self._spreads[key]
-
-    def _measure_spread(
-        self, case: Case, reference: Path, magnitudes: tuple[float, ...]
-    ) -> ReferenceSpread:
-        deadline = time.monotonic() + case.sampling.timeout_s
-        process = self._start(case.runtime, f"{case.case_id}-spread")
-        try:
-            files = _files(process, deadline, case)
-            with seal.source(case).held():
-                question = MeasureSpread(
-                    case=files.source(case),
-                    reference=files.send(reference, reference.name),
-                    magnitudes=magnitudes,
-                )
-                return ask(process, question, ReferenceSpread, deadline, case)
-        finally:
-            process.close()
 
     def _in_reference_runtime(
         self, case: Case, path: Path, write: Callable[[Case, Path], None]
@@ -213,77 +198,9 @@ class ProcessLauncher:
             self._failed[key] = error.failure
             raise
 
-    def _write_reference(self, case: Case, path: Path) -> None:
-        deadline = time.monotonic() + case.sampling.timeout_s
-        process = self._start(case.runtime, f"{case.case_id}-reference")
-        try:
-            # The file appears when it is complete, so a killed worker leaves none.
-            files = _files(process, deadline, case)
-            with seal.source(case).held(path):
-                there = files.source(case)
-                written = files.place_of(path, there.model.path)
-                ask(process, WriteReference(case=there, path=written), Done, deadline, case)
-                files.fetch(written, path)
-        finally:
-            process.close()
-
-    def _write_scores(self, case: Case, path: Path) -> None:
-        deadline = time.monotonic() + case.sampling.timeout_s
-        process = self._start(case.runtime, f"{case.case_id}-scores")
-        try:
-            files = _files(process, deadline, case)
-            with seal.source(case).held(path):
-                there, dataset = files.source(case), dataset_for(files, case)
-                written = files.place_of(path, there.model.path)
-                question = WriteScores(case=there, dataset=dataset, path=written)
-                ask(process, question, Done, deadline, case)
-                files.fetch(written, path)
-        finally:
-            process.close()
-
-    def describe(self, path: Path, custom_ops: tuple[str, ...] = ()) -> ModelInterface:
-        """Say what a model takes and gives that only ONNX Runtime can read."""
-        deadline = time.monotonic() + _LOOK_S
-        process = self._start(_CURRENT, f"describe-{path.name}")
-        try:
-            return ask(
-                process,
-                DescribeModel(path=str(path), custom_ops=custom_ops),
-                ModelInterface,
-                deadline,
-            )
-        finally:
-            process.close()
-
-    def convert(self, conversion: Conversion, folder: Path, *, deadline: float) -> Converted:
-        """Make a variant in an empty folder, in a worker of the host's own interpreter.
-
-        The tools need ``onnx``, which the host has and a made runtime need not have; and what
-        they leave in memory must not be there when something is measured.
-        """
-        name = f"convert-{Path(conversion.source).stem}-{conversion.recipe.name}"
-        process = self._start(Runtime(command=(sys.executable,)), name)
-        try:
-            with seal.converted(conversion).held():
-                question = Convert(conversion=conversion, folder=str(folder))
-                return ask(process, question, Converted, deadline)
-        finally:
-            process.close()
-
-    def node_errors(self, case: Case, *, samples: int) -> NodeErrors:
-        """Compare the value of every node of a prepared case with its reference's, on the CPU."""
-        right = reference_case(case)
-        deadline = time.monotonic() + case.sampling.timeout_s
-        process = self._start(_CURRENT, f"{case.case_id}-nodes")
-        try:
-            for sealed in (seal.measured(case), seal.source(right)):
-                sealed.check()
-            question = CompareNodes(
-                case=replace(case, inputs=right.inputs), reference=right.model.path, samples=samples
-            )
-            return ask(process, question, NodeErrors, deadline, case)
-        finally:
-            process.close()
+    def _ask_in_time(self, question: Question[A], case: Case) -> A:
+        """Ask a fresh process, which has the case's timeout for itself."""
+        return self.ask(question, deadline=time.monotonic() + case.sampling.timeout_s)
 
     def close(self) -> None:
         """End every worker that is left."""
@@ -308,20 +225,15 @@ class ProcessLauncher:
 
     def _look(self, runtime: Runtime, question: Inspect) -> RuntimeInfo:
         deadline = time.monotonic() + _LOOK_S
-        process = self._start(runtime, f"inspect-{runtime.label}")
-        try:
-            return ask(process, question, RuntimeInfo, deadline)
-        finally:
-            process.close()
+        return self.ask(question, deadline=deadline, runtime=runtime, label=runtime.label)
 
     def _probe(self, runtime: Runtime, provider: Provider) -> ProbeOutcome:
         deadline = time.monotonic() + _LOOK_S
         try:
             process = self._start(runtime, f"probe-{provider.label}")
             try:
-                question = ProbeProvider(provider=provider)
-                probed = ask(process, question, Probed, deadline, provider=provider)
-                require_device(process, provider)
+                questioner = Questioner(process, runtime, deadline, provider=provider)
+                probed = questioner.ask(ProbeProvider(provider=provider))
                 refused = graph_refused(process.read_log(), provider)
             finally:
                 process.close()
@@ -379,13 +291,6 @@ class ProcessLauncher:
 def _folder(kind: str) -> tempfile.TemporaryDirectory[str]:
     """A folder of the run's own; what a worker on Windows holds open still is left behind."""
     return tempfile.TemporaryDirectory(prefix=f"ortbench-{kind}-", ignore_cleanup_errors=True)
-
-
-def _files(process: WorkerProcess, deadline: float, case: Case) -> Files:
-    """How the worker gets the host's files."""
-    if case.runtime.shares_files:
-        return SharedFiles()
-    return StagedFiles(lambda question, answer: ask(process, question, answer, deadline, case))
 
 
 def _took_nothing(probed: Probed, ran: str) -> str:

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from pytest_ortbench.core.case import Runtime
 from pytest_ortbench.core.errors import WorkerError
@@ -22,13 +22,14 @@ from pytest_ortbench.launch.channel import Channel, Garbage
 from pytest_ortbench.launch.diagnose import out_of_memory
 from pytest_ortbench.launch.ending import Ending, ending, oom_kills, read_log, tail
 from pytest_ortbench.launch.pipes import DeadlinePassed, HungUp, Pipes, open_pipes
-from pytest_ortbench.schema.protocol import Answer, Close, PhaseEntered, Question, Refusal
+from pytest_ortbench.schema.protocol import Close, PhaseEntered, Refusal
+from pytest_ortbench.schema.question import Question, answer_type
 from pytest_ortbench.schema.wire import new_token
 
 if TYPE_CHECKING:
     import psutil
 
-_T = TypeVar("_T")
+A = TypeVar("A")
 
 #: A process whose channel is at its end is given this long to end itself.
 _ENDING_S = 5.0
@@ -96,7 +97,7 @@ class WorkerProcess:
         """Whether the process is gone and its descriptors given back."""
         return self._process.returncode is not None
 
-    def begin(self, question: Question, deadline: float | None) -> None:
+    def begin(self, question: Question[Any], deadline: float | None) -> None:
         """Ask; :meth:`finish` waits for the answer.
 
         Args:
@@ -114,23 +115,22 @@ class WorkerProcess:
             self._guarded(lambda: self._channel.send_line(line, deadline))
         self._guarded(lambda: self._channel.ask(question, deadline))
 
-    def finish(self, answer: type[_T], deadline: float | None) -> _T:
+    def finish(self, question: Question[A], deadline: float | None) -> A:
         """Wait for the answer to what was asked.
 
         Args:
-            answer: Its type.
+            question: What was asked.
             deadline: When it must have come, of ``time.monotonic()``.
 
         Raises:
             Refused: if the worker could not do it.
             WorkerError: if the process died, was too slow or talked garbage; it is gone then.
         """
-        received = self._guarded(lambda: self._receive(deadline))
+        answer: type[A] = answer_type(type(question))
+        received = self._guarded(lambda: self._receive(answer, deadline))
         self._busy = False
         if isinstance(received, Refusal):
             raise Refused(received)
-        if not isinstance(received, answer):
-            self._give_up("error", f"the worker answered with a {type(received).__name__}")
         return received
 
     def pause(self) -> None:
@@ -204,11 +204,9 @@ class WorkerProcess:
                 )
             ) from error
 
-    def _receive(self, deadline: float | None) -> Answer:
+    def _receive(self, answer: type[A], deadline: float | None) -> A | Refusal:
         while True:
-            received = self._channel.receive(deadline)
-            if received is None:
-                raise HungUp
+            received = self._channel.receive(answer, deadline)
             if not isinstance(received, PhaseEntered):
                 return received
             self._say(received.phase)
@@ -218,7 +216,7 @@ class WorkerProcess:
         if self._on_phase is not None:
             self._on_phase(phase)
 
-    def _guarded(self, step: Callable[[], _T]) -> _T:
+    def _guarded(self, step: Callable[[], A]) -> A:
         """Do one step of the conversation; if it breaks off, end the process and say why."""
         try:
             return step()

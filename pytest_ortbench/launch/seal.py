@@ -6,16 +6,17 @@ of them and after every answer; what was measured on another file fails, and is 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.file_digest import content_of, file_digest
 from pytest_ortbench.core.outcome import CHANGED_FILE, Failure
 from pytest_ortbench.core.recipe import Conversion
+from pytest_ortbench.schema.question import FileMark, Question, files_in
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,25 +69,6 @@ class Seal:
             if now != before:
                 raise _changed(Path(path), _told(before, now) if now else "is gone")
 
-    @contextmanager
-    def held(self, written: Path | None = None) -> Iterator[None]:
-        """Check before and after what is done of them.
-
-        Args:
-            written: A file that is made of them: it does not stay if they changed meanwhile.
-
-        Raises:
-            WorkerError: as :meth:`check`.
-        """
-        self.check()
-        yield
-        try:
-            self.check()
-        except WorkerError:
-            if written is not None:
-                written.unlink(missing_ok=True)
-            raise
-
 
 def measured(case: Case) -> Seal:
     """Return the seal of a case that is measured: its variant, inputs, libraries, stages, data."""
@@ -106,6 +88,20 @@ def source(case: Case) -> Seal:
 def converted(conversion: Conversion) -> Seal:
     """Return the seal of what a variant is made from."""
     return _seal(conversion.source, conversion.external_files, conversion.digest, None)
+
+
+def of_question(question: Question[Any]) -> list[Seal]:
+    """Return the seals of the models that a question names."""
+    makers: dict[FileMark, Callable[[Any], Seal]] = {
+        FileMark.MEASURED: measured,
+        FileMark.REFERENCE: source,
+        FileMark.CONVERTED: converted,
+    }
+    return [
+        makers[mark](getattr(question, name))
+        for name, mark in files_in(type(question)).items()
+        if mark in makers
+    ]
 
 
 def _seal(path: str, external: Sequence[str], digest: str, case: Case | None) -> Seal:

@@ -9,18 +9,20 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path, PurePath
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.task import Dataset
-from pytest_ortbench.schema.protocol import FetchChunk, Fetched, Question, StoreChunk, Stored
+from pytest_ortbench.schema.file_questions import FetchChunk, StoreChunk
+from pytest_ortbench.schema.question import FileMark, Question, files_in
 
-_T = TypeVar("_T")
+A = TypeVar("A")
+Q = TypeVar("Q", bound=Question[Any])
 
 #: One chunk in base64 is a line of 1.4 MB: few round trips for a large model, and little memory.
 _CHUNK = 1 << 20
@@ -29,7 +31,7 @@ _CHUNK = 1 << 20
 class Ask(Protocol):
     """Asks the worker one question; raises WorkerError."""
 
-    def __call__(self, question: Question, answer: type[_T], /) -> _T: ...
+    def __call__(self, question: Question[A], /) -> A: ...
 
 
 class Files(Protocol):
@@ -44,13 +46,11 @@ class Files(Protocol):
     def send(self, path: Path, name: str) -> str:
         """Return the worker's path of a host file."""
 
-    def place_of(self, path: Path, beside: str) -> str:
-        """Return where the worker is to write what will be the host's ``path``.
+    def labelled(self, dataset: Dataset) -> Dataset:
+        """Return labelled data with the worker's path."""
 
-        Args:
-            path: Where it goes in the end.
-            beside: The worker's path of a file that it was sent.
-        """
+    def place_of(self, path: Path) -> str:
+        """Return where the worker is to write what will be the host's ``path``."""
 
     def fetch(self, written: str, path: Path) -> None:
         """Bring what the worker wrote there to the host's ``path``."""
@@ -71,7 +71,11 @@ class SharedFiles:
         """Return the same path."""
         return str(path)
 
-    def place_of(self, path: Path, beside: str) -> str:  # noqa: ARG002
+    def labelled(self, dataset: Dataset) -> Dataset:
+        """Return the data as they are."""
+        return dataset
+
+    def place_of(self, path: Path) -> str:
         """Return the same path."""
         return str(path)
 
@@ -84,11 +88,14 @@ class StagedFiles:
 
     Args:
         ask: Asks the worker.
+        runtime: Label of its runtime.
     """
 
-    def __init__(self, ask: Ask) -> None:
+    def __init__(self, ask: Ask, runtime: str) -> None:
         self._ask = ask
+        self._runtime = runtime
         self._paths: dict[Path, str] = {}
+        self._model = ""
 
     def case(self, case: Case) -> Case:
         """Send what a case needs to be measured; return it with the worker's paths."""
@@ -118,7 +125,7 @@ class StagedFiles:
         if path not in self._paths:
             try:
                 for chunk in _chunks(path, name):
-                    self._paths[path] = self._ask(chunk, Stored).path
+                    self._paths[path] = self._ask(chunk).path
             except OSError as error:
                 raise WorkerError(
                     Failure(
@@ -129,9 +136,28 @@ class StagedFiles:
                 ) from error
         return self._paths[path]
 
-    def place_of(self, path: Path, beside: str) -> str:
-        """Return a path in the worker's folder."""
-        return f"{beside}.{path.name}"
+    def labelled(self, dataset: Dataset) -> Dataset:
+        """Send labelled data and return them with the worker's path.
+
+        Raises:
+            WorkerError: if an entry point would run where its files are not.
+        """
+        if dataset.function:
+            raise WorkerError(
+                Failure(
+                    kind="error",
+                    phase="files",
+                    message=f"the runtime {self._runtime!r} does not see the files of "
+                    f"{dataset.label}",
+                    hint="Store the samples and labels in an .npz file, which is sent there",
+                )
+            )
+        path = Path(dataset.path)
+        return replace(dataset, path=self.send(path, f"data/{path.name}"))
+
+    def place_of(self, path: Path) -> str:
+        """Return a path in the worker's folder, beside the model that was sent."""
+        return f"{self._model}.{path.name}"
 
     def fetch(self, written: str, path: Path) -> None:
         """Copy a file of the worker's folder to ``path``; it appears when it is complete.
@@ -146,7 +172,7 @@ class StagedFiles:
         try:
             with draft.open("wb") as file:
                 while True:
-                    fetched = self._ask(FetchChunk(path=written, offset=received), Fetched)
+                    fetched = self._ask(FetchChunk(path=written, offset=received))
                     data = base64.b64decode(fetched.data)
                     file.write(data)
                     digest.update(data)
@@ -165,7 +191,8 @@ class StagedFiles:
         """Send a model with its external data, which it finds relative to its own folder."""
         for name in external:
             self.send(path.parent / name, f"model/{PurePath(name).as_posix()}")
-        return self.send(path, f"model/model{path.suffix}")
+        self._model = self.send(path, f"model/model{path.suffix}")
+        return self._model
 
     def _with_inputs(self, case: Case) -> Case:
         """Send input files and custom operator libraries.
@@ -187,27 +214,36 @@ class StagedFiles:
         return self.send(path, f"file-{len(self._paths)}/{path.name}")
 
 
-def dataset_for(files: Files, case: Case) -> Dataset:
-    """Return the labelled data of a case with the worker's path.
+def travelling(question: Q, files: Files) -> tuple[Q, list[tuple[str, Path]]]:
+    """Send the files that a question names.
+
+    Returns:
+        The question with the worker's paths; where the worker writes what, and where that belongs
+        on the host.
 
     Raises:
-        WorkerError: if the case has none, or an entry point would run where its files are not.
+        WorkerError: if a file can't be sent.
     """
-    dataset = case.dataset
-    if dataset is None:
-        raise WorkerError(_unsent("the case names no labelled data"))
-    if dataset.function and not case.runtime.shares_files:
-        raise WorkerError(
-            _unsent(
-                f"the runtime {case.runtime.label!r} does not see the files of {dataset.label}",
-                "Store the samples and labels in an .npz file, which is sent there",
-            )
-        )
-    return replace(dataset, path=files.send(Path(dataset.path), f"data/{Path(dataset.path).name}"))
-
-
-def _unsent(message: str, hint: str = "") -> Failure:
-    return Failure(kind="error", phase="files", message=message, hint=hint)
+    senders: dict[FileMark, Callable[[Any], object]] = {
+        FileMark.READ: lambda path: path and files.send(Path(path), Path(path).name),
+        FileMark.LABELLED: files.labelled,
+        FileMark.MEASURED: files.case,
+        FileMark.REFERENCE: files.source,
+    }
+    marked = files_in(type(question)).items()
+    places: dict[str, object] = {
+        name: senders[mark](getattr(question, name)) for name, mark in marked if mark in senders
+    }
+    written: list[tuple[str, Path]] = []
+    # A place for them lies beside what was sent.
+    for name, mark in marked:
+        path = getattr(question, name)
+        if mark is FileMark.WRITTEN and path:
+            place = files.place_of(Path(path))
+            places[name] = place
+            written.append((place, Path(path)))
+    asked: Q = replace(question, **places)  # type: ignore[type-var]  # every question is one
+    return asked, written
 
 
 def _chunks(path: Path, name: str) -> Iterator[StoreChunk]:

@@ -1,20 +1,21 @@
-"""What the host asks about model files, beside measuring them; a part of the protocol."""
+"""What the host asks about model files, beside measuring them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pytest_ortbench.core.case import Case
+from pytest_ortbench.core.accuracy import ReferenceSpread
 from pytest_ortbench.core.model import TensorInfo
-from pytest_ortbench.core.recipe import Conversion
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribeModel:
-    """Load a model that only ONNX Runtime can read, and say what it takes and gives."""
-
-    path: str
-    custom_ops: tuple[str, ...] = ()
+from pytest_ortbench.core.node_error import NodeErrors
+from pytest_ortbench.core.recipe import Converted
+from pytest_ortbench.schema.question import (
+    CaseOfReference,
+    CaseToMeasure,
+    ModelToConvert,
+    Question,
+    ReadFile,
+    WrittenFile,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,32 +27,46 @@ class ModelInterface:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Convert:
+class DescribeModel(Question[ModelInterface]):
+    """Load a model that only ONNX Runtime can read, and say what it takes and gives."""
+
+    path: str
+    custom_ops: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Convert(Question[Converted]):
     """Make a variant of a model in the empty folder ``folder``, and check it."""
 
-    conversion: Conversion
+    conversion: ModelToConvert
     folder: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CompareNodes:
-    """Run the case's variant and the file ``reference``, and compare the value of every node."""
+class CompareNodes(Question[NodeErrors]):
+    """Run a case and its reference, and compare the value of every node, on the CPU.
 
-    case: Case
-    reference: str
+    Attributes:
+        case: The case, whose variant is compared.
+        right: Its reference; both are fed its inputs.
+        samples: Input sets.
+    """
+
+    case: CaseToMeasure
+    right: CaseOfReference
     samples: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WriteReference:
+class WriteReference(Question[None]):
     """Run the case's source model on the CPU without optimisation; write feeds and outputs."""
 
-    case: Case
-    path: str
+    case: CaseOfReference
+    path: WrittenFile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MeasureSpread:
+class MeasureSpread(Question[ReferenceSpread]):
     """Run the case's source model again, in ways that don't change what is right.
 
     Attributes:
@@ -60,6 +75,6 @@ class MeasureSpread:
         magnitudes: Only input sets of these magnitudes count; empty for all.
     """
 
-    case: Case
-    reference: str
+    case: CaseOfReference
+    reference: ReadFile
     magnitudes: tuple[float, ...] = ()

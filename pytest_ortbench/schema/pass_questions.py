@@ -1,70 +1,89 @@
-"""What the host asks in the passes beside the standard one; a part of the protocol."""
+"""What the host asks in the passes beside the standard one."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pytest_ortbench.core.case import Case, InputSpec
-from pytest_ortbench.core.start_up import FurtherShape
-from pytest_ortbench.core.task import Dataset
+from pytest_ortbench.core.case import InputSpec
+from pytest_ortbench.core.energy import Energy
+from pytest_ortbench.core.load import LoadTest
+from pytest_ortbench.core.profile import OperatorProfile
+from pytest_ortbench.core.soak import Soak
+from pytest_ortbench.core.stages import FrameBlock, StagesReady
+from pytest_ortbench.core.start_up import FurtherShape, StartTrial
+from pytest_ortbench.core.task import TaskAccuracy
+from pytest_ortbench.schema.question import (
+    CaseOfReference,
+    CaseQuestion,
+    CaseToMeasure,
+    LabelledData,
+    Question,
+    ReadFile,
+    WrittenFile,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MeasureEnergy:
+class MeasureEnergy(CaseQuestion[Energy]):
     """Put the session under load, with idle time before, ``budget_s`` seconds at most."""
 
     budget_s: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProfileOperators:
+class ProfileOperators(CaseQuestion[OperatorProfile]):
     """Release the measured session and say where the time goes in a profiled one.
 
     Attributes:
-        keep: Where the trace goes, on the worker's side; empty to keep none.
+        keep: Where the profiler's trace goes; empty to keep none.
     """
 
-    keep: str = ""
+    keep: WrittenFile = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SoakFor:
-    """Run on and on for ``seconds``, through all ``shapes`` in turn, and watch resident memory."""
+class SoakFor(CaseQuestion[Soak]):
+    """Run on and on, and watch resident memory.
+
+    Attributes:
+        seconds: How long.
+        shapes: Inputs that are fed in turn, from one caller; empty for the case's own.
+    """
 
     seconds: float
     shapes: tuple[tuple[InputSpec, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WriteScores:
+class WriteScores(Question[None]):
     """Run labelled data through the case's reference on the CPU without optimisation.
 
     Attributes:
         case: The case that is right.
-        dataset: The data, with the worker's path.
+        dataset: The data.
         path: Where the scores go.
     """
 
-    case: Case
-    dataset: Dataset
-    path: str
+    case: CaseOfReference
+    dataset: LabelledData
+    path: WrittenFile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ScoreTask:
+class ScoreTask(CaseQuestion[TaskAccuracy]):
     """Run labelled data through the measured session.
 
     Attributes:
-        dataset: The data, with the worker's path.
+        dataset: The data.
         reference: File of the reference's scores; empty for none.
     """
 
-    dataset: Dataset
-    reference: str = ""
+    dataset: LabelledData
+    reference: ReadFile = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LoadStages:
+class LoadStages(CaseQuestion[StagesReady]):
     """Load the user's file of stages, check it, and warm it up for ``budget_s`` at most."""
 
     path: str
@@ -72,7 +91,7 @@ class LoadStages:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunFrames:
+class RunFrames(CaseQuestion[FrameBlock]):
     """Send ``count`` frames through the stages, with a thread for each if ``overlapped``."""
 
     count: int
@@ -80,7 +99,7 @@ class RunFrames:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PutUnderLoad:
+class PutUnderLoad(CaseQuestion[LoadTest]):
     """Run one test of MLPerf's load generator.
 
     Attributes:
@@ -109,7 +128,7 @@ class PutUnderLoad:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StartUp:
+class StartUp(Question[StartTrial]):
     """Open a case under known conditions, then run every further shape for the first time.
 
     Attributes:
@@ -120,7 +139,7 @@ class StartUp:
         shapes: Further shapes.
     """
 
-    case: Case
+    case: CaseToMeasure
     engines: str = ""
     page_cache: str = "warm"
     external_files: tuple[str, ...] = ()

@@ -6,48 +6,7 @@ from dataclasses import dataclass
 
 from pytest_ortbench.core.case import InputSpec
 from pytest_ortbench.core.outcome import Accuracy
-from pytest_ortbench.core.task import Dataset
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WriteOutputs:
-    """Write outputs for drawn inputs to the file ``path``, for the other side of a gate.
-
-    Attributes:
-        path: The file to make.
-        inputs: What both sides are fed.
-        magnitudes: Factors on drawn float inputs.
-    """
-
-    path: str
-    inputs: tuple[InputSpec, ...]
-    magnitudes: tuple[float, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompareSides:
-    """Compare outputs with those that the other side of a gate wrote to the file ``path``.
-
-    Attributes:
-        path: What the other side wrote.
-        is_baseline: Whether the asked side is the baseline.
-    """
-
-    path: str
-    is_baseline: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WriteOwnScores:
-    """Score labelled data through the measured session, and write the scores to a file.
-
-    Attributes:
-        dataset: The data.
-        path: The file to make.
-    """
-
-    dataset: Dataset
-    path: str
+from pytest_ortbench.schema.question import CaseQuestion, LabelledData, ReadFile, WrittenFile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,3 +27,44 @@ class OutputsCompared:
 
     types: dict[str, str]
     accuracy: Accuracy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteOutputs(CaseQuestion[OutputsWritten]):
+    """Write outputs for drawn inputs to the file ``path``, for the other side of a gate.
+
+    Attributes:
+        path: The file to make.
+        inputs: What both sides are fed.
+        magnitudes: Factors on drawn float inputs.
+    """
+
+    path: WrittenFile
+    inputs: tuple[InputSpec, ...]
+    magnitudes: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompareSides(CaseQuestion[OutputsCompared]):
+    """Compare outputs with those that the other side of a gate wrote to the file ``path``.
+
+    Attributes:
+        path: What the other side wrote.
+        is_baseline: Whether the asked side is the baseline.
+    """
+
+    path: ReadFile
+    is_baseline: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteOwnScores(CaseQuestion[None]):
+    """Score labelled data through the measured session, and write the scores to a file.
+
+    Attributes:
+        dataset: The data.
+        path: The file to make.
+    """
+
+    dataset: LabelledData
+    path: WrittenFile

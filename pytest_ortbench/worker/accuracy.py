@@ -6,10 +6,12 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from pytest_ortbench.core.case import InputSpec
 from pytest_ortbench.core.outcome import Accuracy, OutputAccuracy, OutputCheck
+from pytest_ortbench.core.precision import has_fixed_ranges
+from pytest_ortbench.schema.case_questions import CompareOutputs
 from pytest_ortbench.worker.agreement import (
     Difference,
     comparable,
@@ -22,6 +24,9 @@ from pytest_ortbench.worker.element_types import NUMPY_NAMES
 from pytest_ortbench.worker.inputs import make_feeds, scales, varies
 from pytest_ortbench.worker.outputs import Leaf, flatten
 from pytest_ortbench.worker.sample_file import Sample, SampleFile, SampleWriter, open_samples
+
+if TYPE_CHECKING:
+    from pytest_ortbench.worker.measured import MeasuredCase
 
 #: Factors on drawn float inputs: half precision underflows at small ones and overflows at large.
 MAGNITUDES = (0.1, 1.0, 10.0)
@@ -63,6 +68,14 @@ class Session(Protocol):
 
 
 Run = Callable[[Mapping[str, object]], Sequence[object]]
+
+
+def answer(question: CompareOutputs, measured: MeasuredCase) -> Accuracy:
+    """Compare outputs with the reference's."""
+    measured.enter("accuracy")
+    # Ranges that were fixed beforehand hold at the magnitude that they were taken at.
+    magnitudes = (1.0,) if has_fixed_ranges(measured.case) else None
+    return compare(measured.for_any_input(), Path(question.reference), magnitudes=magnitudes)
 
 
 def write_reference(

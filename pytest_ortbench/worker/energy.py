@@ -13,13 +13,19 @@ import time
 from array import array
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from pytest_ortbench.core.energy import Energy, EnergyWindow
+from pytest_ortbench.schema.pass_questions import MeasureEnergy
+from pytest_ortbench.worker.calling import until_of
+from pytest_ortbench.worker.energy_meter import open_meter
 from pytest_ortbench.worker.energy_sampler import ThreadSampler, Trace
 from pytest_ortbench.worker.energy_trace import Least, Span, inferences_between, span_of
-from pytest_ortbench.worker.meter import Meter
+from pytest_ortbench.worker.meter import Meter, NoMeter
 from pytest_ortbench.worker.timing import median
+
+if TYPE_CHECKING:
+    from pytest_ortbench.worker.measured import MeasuredCase
 
 #: How often the load looks whether its window is long enough.
 _LOOK_NS = 100_000_000
@@ -56,6 +62,24 @@ class Procedure:
 #: Keeps all callers busy until a function that is called after each inference, with the number of
 #: its caller, says that it is enough; see :func:`~pytest_ortbench.worker.calling.until_of`.
 Load = Callable[[Callable[[int], bool]], object]
+
+
+def answer(question: MeasureEnergy, measured: MeasuredCase) -> Energy:
+    """Put the session under load and read the device's meter meanwhile."""
+    measured.enter("energy")
+    case = measured.case
+    try:
+        meter = open_meter(case.provider)
+    except NoMeter as error:
+        return Energy(reason=str(error))
+    others = measured.device.neighbours()
+    if others:
+        whose = f"{others} other processes" if others > 1 else "another process"
+        return Energy(reason=f"{whose} computed on the device; its energy can't be told apart")
+    procedure = Procedure(least=Least(seconds=case.sampling.energy_window_s))
+    load = until_of(measured.live_loop())
+    energy_pass = EnergyPass(meter, load, callers=case.callers, procedure=procedure)
+    return energy_pass.run(question.budget_s)
 
 
 class Sampler(Protocol):

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pytest_ortbench.core.outcome import RuntimeInfo
+from pytest_ortbench.schema.runtime_questions import Inspect
 from pytest_ortbench.worker.gpus import visible_gpus
 from pytest_ortbench.worker.plugins import (
     Plugin,
@@ -21,6 +22,7 @@ from pytest_ortbench.worker.plugins import (
 )
 from pytest_ortbench.worker.runtime import describe, load
 from pytest_ortbench.worker.session import preload
+from pytest_ortbench.worker.state import WorkerState
 
 CUDA = "CUDAExecutionProvider"
 QNN = "QNNExecutionProvider"
@@ -31,6 +33,16 @@ _CUDA = (CUDA, "TensorrtExecutionProvider")
 #: Backends of QNN that compute, by the stem of their library. The others (Saver, Ir) write down
 #: what was to be computed: *seen*, QNN's saver takes every node and returns whatever lay there.
 _QNN_BACKENDS = {"htp": "QnnHtp", "gpu": "QnnGpu", "cpu": "QnnCpu"}
+
+
+def answer(question: Inspect, state: WorkerState) -> RuntimeInfo:
+    """Describe this interpreter, with the plug-ins that are found if they are asked for."""
+    state.enter("import")
+    info = describe()
+    if not question.load_plugins:
+        return info
+    state.enter("plug-ins")
+    return inspect(question.plugins)
 
 
 def describe_measured() -> RuntimeInfo:

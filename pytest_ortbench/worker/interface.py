@@ -7,8 +7,9 @@ from typing import Protocol
 
 from pytest_ortbench.core.case import Provider, SessionConfig
 from pytest_ortbench.core.model import TensorInfo
-from pytest_ortbench.schema.protocol import ModelInterface
+from pytest_ortbench.schema.model_questions import DescribeModel, ModelInterface
 from pytest_ortbench.worker.session import CPU, create, session_options
+from pytest_ortbench.worker.state import WorkerState
 
 
 class NodeArg(Protocol):
@@ -22,6 +23,13 @@ class NodeArg(Protocol):
 
     @property
     def shape(self) -> Sequence[object]: ...
+
+
+def answer(question: DescribeModel, state: WorkerState) -> ModelInterface:
+    """Load a model and say what it takes and gives."""
+    state.import_runtime()
+    state.enter("session")
+    return describe_model(question.path, question.custom_ops)
 
 
 def describe_model(path: str, custom_ops: tuple[str, ...] = ()) -> ModelInterface:

@@ -17,10 +17,12 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from pytest_ortbench.core.load import LoadTest
+from pytest_ortbench.schema.pass_questions import PutUnderLoad
+from pytest_ortbench.worker.calling import call_of
 from pytest_ortbench.worker.load_log import read_detail, read_latencies, read_summary
 
 if TYPE_CHECKING:
-    from pytest_ortbench.schema.pass_questions import PutUnderLoad
+    from pytest_ortbench.worker.measured import MeasuredCase
 
 #: Names of the scenarios for the generator.
 _NAMES = {
@@ -47,6 +49,21 @@ MISSING = (
 
 class NoGenerator(Exception):
     """The load generator is not installed here."""
+
+
+def answer(question: PutUnderLoad, measured: MeasuredCase) -> LoadTest:
+    """Run one test of MLPerf's load generator; the callers are the case's own number."""
+    measured.enter("load")
+    case = measured.case
+    calls = [
+        call_of(case, session, measured.feeds)
+        for session in [measured.live(), *measured.others]
+        for _ in range(case.concurrency)
+    ]
+    try:
+        return put_under_load(calls, question)
+    except NoGenerator as error:
+        return LoadTest(reasons=(str(error),))
 
 
 def put_under_load(calls: Sequence[Callable[[], object]], asked: PutUnderLoad) -> LoadTest:

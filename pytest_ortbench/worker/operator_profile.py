@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import shutil
 import time
+from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,7 +14,8 @@ from typing import TYPE_CHECKING
 from pytest_ortbench.core.case import Case, SessionConfig
 from pytest_ortbench.core.graph_capture import without_capture
 from pytest_ortbench.core.profile import NodeTime, OperatorProfile, OperatorTime
-from pytest_ortbench.worker.calling import call_of
+from pytest_ortbench.schema.pass_questions import ProfileOperators
+from pytest_ortbench.worker.calling import call_of, single_loop
 from pytest_ortbench.worker.node_kinds import COPIES
 from pytest_ortbench.worker.node_work import (
     UNPACKED,
@@ -29,6 +32,8 @@ from pytest_ortbench.worker.timing import median
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
+
+    from pytest_ortbench.worker.measured import MeasuredCase
 
 #: Profiled runs: at least, at most, and as many as fit into this time between.
 _LEAST_RUNS, _MOST_RUNS, _LONGEST_S = 6, 101, 2.0
@@ -67,6 +72,24 @@ _ASYNCHRONOUS = (
     "DmlExecutionProvider",
     "WebGpuExecutionProvider",
 )
+
+
+def answer(question: ProfileOperators, measured: MeasuredCase) -> OperatorProfile:
+    """Time the measured session, release it, and profile another one; no block can follow."""
+    measured.enter("profile")
+    # One caller, as in the profiled session.
+    single = single_loop(measured.case, measured.live(), measured.feeds)
+    plain = plain_runs(functools.partial(single, array("q", bytes(8))))
+    del single
+    measured.release()
+    return profile_operators(
+        measured.case,
+        measured.feeds,
+        plain,
+        threads=measured.threads,
+        cpus=measured.cpus,
+        keep=Path(question.keep) if question.keep else None,
+    )
 
 
 def profile_operators(

@@ -7,11 +7,19 @@ import time
 from pytest_ortbench.core.case import Provider, SessionConfig
 from pytest_ortbench.core.cpus import allowance
 from pytest_ortbench.core.outcome import Placement
-from pytest_ortbench.schema.protocol import Probed
+from pytest_ortbench.schema.runtime_questions import Probed, ProbeProvider
 from pytest_ortbench.worker.plugins import ProviderMissing
 from pytest_ortbench.worker.profiling import profile
 from pytest_ortbench.worker.session import CPU, OptionIgnored, create, session_options
+from pytest_ortbench.worker.state import WorkerState
 from pytest_ortbench.worker.tiny import MATRIX_PRODUCT, QUANTISED_MODELS, TINY_MODELS, TinyModel
+
+
+def answer(question: ProbeProvider, state: WorkerState) -> Probed:
+    """Run tiny models on a provider and say what executed them."""
+    state.import_runtime()
+    state.enter("session")
+    return probe(question.provider)
 
 
 def probe(provider: Provider) -> Probed:

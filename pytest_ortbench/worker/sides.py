@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 
 from pytest_ortbench.core.case import Case, InputSpec
 from pytest_ortbench.core.outcome import Accuracy
-from pytest_ortbench.schema.protocol import (
+from pytest_ortbench.schema.side_questions import (
     CompareSides,
-    Done,
     OutputsCompared,
     OutputsWritten,
     WriteOutputs,
@@ -24,32 +23,37 @@ if TYPE_CHECKING:
     from pytest_ortbench.worker.measured import MeasuredCase
 
 
-def answer_side(
-    measured: MeasuredCase, question: WriteOutputs | CompareSides | WriteOwnScores
-) -> OutputsWritten | OutputsCompared | Done:
-    """Answer what one side of a gate is asked for the other one.
+def write_outputs(question: WriteOutputs, measured: MeasuredCase) -> OutputsWritten:
+    """Write the outputs of this side for the other one."""
+    measured.enter("accuracy")
+    return write_side(
+        measured.for_any_input(),
+        measured.case,
+        Path(question.path),
+        inputs=question.inputs,
+        magnitudes=question.magnitudes,
+    )
+
+
+def compare_sides(question: CompareSides, measured: MeasuredCase) -> OutputsCompared:
+    """Compare the outputs of this side with those of the other one."""
+    measured.enter("accuracy")
+    session = measured.for_any_input()
+    return compare_side(session, Path(question.path), is_baseline=question.is_baseline)
+
+
+def write_own_scores(question: WriteOwnScores, measured: MeasuredCase) -> None:
+    """Score labelled data on this side, and write the scores for the other one.
 
     Raises:
-        WorkerError: if inputs or labelled data can't be used.
+        WorkerError: if the data can't be used.
     """
-    session, path = measured.for_any_input(), Path(question.path)
-    match question:
-        case WriteOutputs():
-            return write_side(
-                session,
-                measured.case,
-                path,
-                inputs=question.inputs,
-                magnitudes=question.magnitudes,
-            )
-        case CompareSides():
-            return compare_side(session, path, is_baseline=question.is_baseline)
-        case WriteOwnScores():
-            from pytest_ortbench.worker.task import score, write_scores  # seldom needed
+    from pytest_ortbench.worker.task import score, write_scores  # seldom needed
 
-            case = measured.case
-            write_scores(path, score(session, question.dataset, case.batch, case.case_id))
-            return Done()
+    measured.enter("task")
+    case = measured.case
+    scores = score(measured.for_any_input(), question.dataset, case.batch, case.case_id)
+    write_scores(Path(question.path), scores)
 
 
 def write_side(

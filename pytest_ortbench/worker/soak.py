@@ -7,8 +7,16 @@ import itertools
 import time
 from array import array
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from pytest_ortbench.core.soak import Soak
+from pytest_ortbench.schema.pass_questions import SoakFor
+from pytest_ortbench.worker.calling import call_of
+from pytest_ortbench.worker.inputs import make_feeds
+from pytest_ortbench.worker.memory import best_source
+
+if TYPE_CHECKING:
+    from pytest_ortbench.worker.measured import MeasuredCase
 
 #: Readings at most; every few seconds in a long soak is plenty.
 _READINGS = 600
@@ -16,6 +24,25 @@ _READINGS = 600
 _ROOM = 2 * _READINGS
 #: And no more often than this: reading takes time from the loop.
 _SHORTEST_S = 0.02
+
+
+def answer(question: SoakFor, measured: MeasuredCase) -> Soak:
+    """Run on and on, through all shapes in turn if any, and watch resident memory."""
+    measured.enter("soak")
+    case, source = measured.case, best_source()
+    loop, duration = measured.live_loop(), array("q", bytes(8 * case.callers))
+    infer: Callable[[], object] = lambda: loop(duration)  # noqa: E731 - one of two
+    if question.shapes:
+        feeds = [make_feeds(specs, seed=case.seed) for specs in question.shapes]
+        infer = in_turn([call_of(case, measured.live(), shape) for shape in feeds])
+    return soak(
+        infer,
+        lambda: source.read().now,
+        seconds=question.seconds,
+        source=source.name,
+        each=1 if question.shapes else case.callers,
+        shapes=max(1, len(question.shapes)),
+    )
 
 
 def in_turn(calls: Sequence[Callable[[], object]]) -> Callable[[], object]:

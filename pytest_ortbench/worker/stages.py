@@ -26,12 +26,17 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from pytest_ortbench.core.case import InputSpec
-from pytest_ortbench.core.stages import FrameBlock
+from pytest_ortbench.core.stages import FrameBlock, StagesReady
+from pytest_ortbench.schema.pass_questions import LoadStages, RunFrames
 from pytest_ortbench.worker.element_types import NUMPY_NAMES
+from pytest_ortbench.worker.timing import median
 from pytest_ortbench.worker.user_code import call, failed, load_file, stage_error
+from pytest_ortbench.worker.warm_up import least_seconds, warm_up
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
+
+    from pytest_ortbench.worker.measured import MeasuredCase
 
 #: Raw frames that are taken of ``frames()``, which may have no end.
 MOST_FRAMES = 100
@@ -39,6 +44,39 @@ MOST_FRAMES = 100
 _WAITING = 2
 
 _NAMES = ("frames", "preprocess", "postprocess")
+
+
+#: Under which name the loaded stages are kept from one question to the next.
+_STAGES = "stages"
+
+
+def load_stages(question: LoadStages, measured: MeasuredCase) -> StagesReady:
+    """Load the user's stages, send every frame through once, and warm up."""
+    measured.enter("stages")
+    case = measured.case
+    stages = UserStages(Path(question.path), measured.live(), case.inputs, measured.feeds)
+    measured.kept[_STAGES] = stages
+    stages.check()
+    warmed = warm_up(
+        lambda count: array("q", stages.sequential(count).frame_ns),
+        least_s=least_seconds(case.provider),
+        budget_s=question.budget_s,
+    )
+    return StagesReady(
+        functions=stages.functions,
+        frames=len(stages.frames),
+        typical_ns=round(median(warmed.durations_ns[-5:])),
+    )
+
+
+def run_frames(question: RunFrames, measured: MeasuredCase) -> FrameBlock:
+    """Send frames through the stages that were loaded."""
+    measured.enter("stages")
+    stages = measured.kept.get(_STAGES)
+    if not isinstance(stages, UserStages):
+        raise RuntimeError("no stages are loaded")
+    count = question.count
+    return stages.overlapped(count) if question.overlapped else stages.sequential(count)
 
 
 class UserStages:

@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.outcome import Failure
-from pytest_ortbench.schema.protocol import FetchChunk, Fetched, StoreChunk, Stored
+from pytest_ortbench.schema.file_questions import FetchChunk, Fetched, StoreChunk, Stored
+from pytest_ortbench.worker.state import WorkerState
 
 if TYPE_CHECKING:
     from hashlib import _Hash
@@ -40,6 +41,28 @@ class _Incoming:
 
     digest: _Hash = field(default_factory=hashlib.sha256)
     received: int = 0
+
+
+#: Under which name the folder is kept from one question to the next.
+_STAGING = "staging"
+
+
+def store_chunk(question: StoreChunk, state: WorkerState) -> Stored:
+    """Append to a file in the worker's temporary folder, which is made for the first one."""
+    state.enter("files")
+    staging = state.kept.get(_STAGING)
+    if not isinstance(staging, Staging):
+        staging = state.kept[_STAGING] = Staging()
+        state.at_end.append(staging.remove)
+    return staging.store(question)
+
+
+def fetch_chunk(question: FetchChunk, state: WorkerState) -> Fetched:
+    """Read from a file in the worker's temporary folder."""
+    staging = state.kept.get(_STAGING)
+    if not isinstance(staging, Staging):
+        raise _refused(question.path)
+    return staging.fetch(question)
 
 
 class Staging:

@@ -16,7 +16,8 @@ from pytest_ortbench.worker.calling import call_of
 from pytest_ortbench.worker.inputs import make_feeds
 from pytest_ortbench.worker.measured import MeasuredCase
 from pytest_ortbench.worker.page_cache import set_state
-from pytest_ortbench.worker.runtime import load
+from pytest_ortbench.worker.standard import unconfirmed_entries
+from pytest_ortbench.worker.state import WorkerState
 from pytest_ortbench.worker.timing import median
 
 if TYPE_CHECKING:
@@ -26,29 +27,25 @@ if TYPE_CHECKING:
 _AGAIN = 3
 
 
-def start_up(question: StartUp, enter: Callable[[str], None]) -> StartTrial:
+def answer(question: StartUp, state: WorkerState) -> StartTrial:
     """Start a case in this process, which has done nothing yet.
-
-    Args:
-        question: The case and the conditions.
-        enter: Called with each phase as it begins.
 
     Raises:
         Exception: what ONNX Runtime raises.
     """
-    enter("import")
-    load()
+    unconfirmed_entries(question.case, state)
+    state.import_runtime()
     path = Path(question.case.variant.path)
     files = [path, *(path.parent / name for name in question.external_files)]
     # One session and one caller: others would be told from it by nothing.
     case = replace(question.case, sessions=1, concurrency=1, call="sync")
-    measured = MeasuredCase(case, enter, engines=question.engines)
+    measured = MeasuredCase(case, state.enter, engines=question.engines)
     # Nothing but the session reads the files from here on.
     share, reason = set_state(files, question.page_cache)
-    startup = measured.open().startup
+    startup = measured.open()
     session = measured.session
     assert session is not None
-    enter("first")
+    state.enter("first")
     return StartTrial(
         page_cache=question.page_cache,
         resident=share,

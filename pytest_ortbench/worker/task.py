@@ -9,13 +9,17 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_ortbench.core.task import Dataset, TaskAccuracy
+from pytest_ortbench.schema.pass_questions import ScoreTask
 from pytest_ortbench.worker.accuracy import Session, fitting
 from pytest_ortbench.worker.data_error import bad_data
 from pytest_ortbench.worker.labelled import Batch, Metric, digest_of, open_dataset
 from pytest_ortbench.worker.outputs import nonfinite_in
+
+if TYPE_CHECKING:
+    from pytest_ortbench.worker.measured import MeasuredCase
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +41,18 @@ class Scores:
     label: str = ""
     nonfinite: int = 0
     nonfinite_inputs: int = 0
+
+
+def answer(question: ScoreTask, measured: MeasuredCase) -> TaskAccuracy:
+    """Run labelled data through the measured session, and compare with the reference's scores.
+
+    Raises:
+        WorkerError: if the data can't be used.
+    """
+    measured.enter("task")
+    scores = score(measured.for_any_input(), question.dataset, measured.case.batch)
+    reference = Path(question.reference) if question.reference else None
+    return hold_against_reference(scores, question.dataset, reference)
 
 
 def score(session: Session, dataset: Dataset, batch: int, label: str = "") -> Scores:

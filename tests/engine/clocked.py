@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,13 @@ from pytest_ortbench.core.outcome import (
     WarmUp,
 )
 from pytest_ortbench.engine import standard
+from pytest_ortbench.schema.case_questions import (
+    CheckOutputs,
+    CompareOutputs,
+    ProfilePlacement,
+    TimeBlock,
+    WarmUpFor,
+)
 
 from .fakes import FakeLauncher, FakeWorker
 
@@ -57,27 +65,27 @@ class ClockedWorker(FakeWorker):
             clock.now = self.deadline
             raise too_late(phase)
 
-    def warm(self, budget_s: float) -> WarmUp:
-        self.warm_up_runs = max(3, int(budget_s / self.owner.each_s))
+    def warm(self, question: WarmUpFor) -> WarmUp:
+        self.warm_up_runs = max(3, int(question.budget_s / self.owner.each_s))
         self.spend(self.warm_up_runs, "warm-up")
-        return super().warm(budget_s)
+        return super().warm(question)
 
-    def block(self, iterations: int) -> Block:
-        self.spend(iterations, "measure")
-        return super().block(iterations)
+    def block(self, question: TimeBlock) -> Block:
+        self.spend(question.iterations, "measure")
+        return super().block(question)
 
-    def check(self, run: str) -> OutputCheck:
+    def check(self, question: CheckOutputs) -> OutputCheck:
         self.spend(1, "measure")
-        return super().check(run)
+        return super().check(question)
 
-    def profile(self) -> Placement:
+    def profile(self, question: ProfilePlacement) -> Placement:
         self.owner.clock.now += self.owner.start_s
         self.spend(1 if self.owner.each_s > 1 else 3, "profile")
-        return super().profile()
+        return super().profile(question)
 
-    def accuracy(self, reference: Path) -> Accuracy:
+    def accuracy(self, question: CompareOutputs) -> Accuracy:
         self.spend(COMPARED, "accuracy")
-        return super().accuracy(reference)
+        return super().accuracy(question)
 
 
 class ClockedLauncher(FakeLauncher):
@@ -101,11 +109,12 @@ class ClockedLauncher(FakeLauncher):
             raise too_late("start")
         made = ClockedWorker(self, case, worker, warm_up_runs=3)
         made.deadline = deadline
-        made.startup = Startup(
+        startup = Startup(
             import_ns=1,
             session_create_ns=round(self.start_of(worker) * 1e9),
             first_inference_ns=round(self.each_s * 1e9),
         )
+        made.opened = replace(made.opened, startup=startup)
         self.opened.append(made)
         made.spend(1, "first")
         return made

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_ortbench.core.accuracy import ReferenceSpread
-from pytest_ortbench.core.case import Case, InputSpec
+from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.outcome import (
     Accuracy,
@@ -22,7 +22,22 @@ from pytest_ortbench.core.outcome import (
     Placement,
     WarmUp,
 )
-from pytest_ortbench.schema.protocol import OutputsCompared, OutputsWritten
+from pytest_ortbench.schema.case_questions import (
+    CheckOutputs,
+    CompareOutputs,
+    Opened,
+    ProfilePlacement,
+    ReadMemory,
+    TimeBlock,
+    WarmUpFor,
+)
+from pytest_ortbench.schema.question import CaseQuestion
+from pytest_ortbench.schema.side_questions import (
+    CompareSides,
+    OutputsCompared,
+    OutputsWritten,
+    WriteOutputs,
+)
 from tests.results_factory import make_accuracy, make_measurement, make_memory, make_placement
 
 #: Takes a case and the number of the launch, gives nanoseconds of one inference.
@@ -48,19 +63,29 @@ class FakeWorker:
         self.runs = 0
         self.blocks: list[int] = []
         self.paused = self.closed = False
-        self.info, self.startup = RECORDED.runtime, RECORDED.startup
-        self.threads, self.threads_source, self.cpus = owner.threads, "affinity", 2
-        self.options_in_force: dict[str, str] = {}
-        self.unconfirmed: dict[str, str] = {}
-        self.clock_pair_ns = 100
-        self.no_energy = ""
+        self.opened = Opened(
+            info=RECORDED.runtime,
+            startup=RECORDED.startup,
+            threads=owner.threads,
+            threads_source="affinity",
+            cpus=2,
+            options_in_force={},
+            clock_pair_ns=100,
+        )
+        self.run: Callable[[int], tuple[int, ...]] = self._drawn
+        self._answers: dict[type, Callable[[Any], Any]] = {}
 
-    def answering(self, **answers: Callable[..., Any]) -> FakeWorker:
+    def ask(self, question: CaseQuestion[Any]) -> Any:
+        """Answer as the test said, else as the method does that takes such a question."""
+        answer = self._answers.get(type(question)) or getattr(self, METHODS[type(question)])
+        return answer(question)
+
+    def answering(self, answers: dict[type, Callable[[Any], Any]]) -> FakeWorker:
         """The same worker, whose answers to these questions are the test's."""
-        vars(self).update(answers)
+        self._answers.update(answers)
         return self
 
-    def _run(self, count: int) -> tuple[int, ...]:
+    def _drawn(self, count: int) -> tuple[int, ...]:
         assert not self.paused, "a suspended worker can't run"
         others = [one for one in self.owner.opened if one is not self and not one.closed]
         assert all(one.paused for one in others), "the other side is not suspended"
@@ -70,8 +95,8 @@ class FakeWorker:
             for _ in range(count)
         )
 
-    def warm(self, budget_s: float) -> WarmUp:
-        durations = self._run(self.warm_up_runs)
+    def warm(self, question: WarmUpFor) -> WarmUp:
+        durations = self.run(self.warm_up_runs)
         return WarmUp(
             durations_ns=durations,
             count=len(durations),
@@ -80,9 +105,9 @@ class FakeWorker:
             rule="fake",
         )
 
-    def block(self, iterations: int) -> Block:
-        durations = self._run(iterations)
-        self.blocks.append(iterations)
+    def block(self, question: TimeBlock) -> Block:
+        durations = self.run(question.iterations)
+        self.blocks.append(question.iterations)
         wall = sum(durations)
         return Block(
             durations_ns=durations,
@@ -93,27 +118,25 @@ class FakeWorker:
             throttled_ns=0,
         )
 
-    def memory(self) -> Memory:
+    def memory(self, question: ReadMemory) -> Memory:
         return make_memory(peak_bytes=self.owner.peak_of(self.case))
 
-    def check(self, run: str) -> OutputCheck:
-        return OutputCheck(run=run, nonfinite=0, constant=False, digest="d")
+    def check(self, question: CheckOutputs) -> OutputCheck:
+        return OutputCheck(run=question.run, nonfinite=0, constant=False, digest="d")
 
-    def profile(self) -> Placement:
+    def profile(self, question: ProfilePlacement) -> Placement:
         return self.owner.placement_of(self.case)
 
-    def accuracy(self, reference: Path) -> Accuracy:
+    def accuracy(self, question: CompareOutputs) -> Accuracy:
         return self.owner.accuracy_of(self.case)
 
-    def write_outputs(
-        self, path: Path, inputs: tuple[InputSpec, ...], magnitudes: tuple[float, ...]
-    ) -> OutputsWritten:
+    def write_outputs(self, question: WriteOutputs) -> OutputsWritten:
         self.owner.wrote.append(self.case)
         return OutputsWritten(types=self.owner.types_of(self.case))
 
-    def compare_sides(self, path: Path, *, is_baseline: bool) -> OutputsCompared:
+    def compare_sides(self, question: CompareSides) -> OutputsCompared:
         other = self.owner.wrote[-1]
-        sides = (self.case, other) if is_baseline else (other, self.case)
+        sides = (self.case, other) if question.is_baseline else (other, self.case)
         return OutputsCompared(
             types=self.owner.types_of(self.case), accuracy=self.owner.difference_of(*sides)
         )
@@ -126,6 +149,19 @@ class FakeWorker:
 
     def close(self) -> None:
         self.closed = True
+
+
+#: Which method of a fake worker answers what.
+METHODS: dict[type, str] = {
+    WarmUpFor: "warm",
+    TimeBlock: "block",
+    ReadMemory: "memory",
+    CheckOutputs: "check",
+    ProfilePlacement: "profile",
+    CompareOutputs: "accuracy",
+    WriteOutputs: "write_outputs",
+    CompareSides: "compare_sides",
+}
 
 
 class FakeLauncher:

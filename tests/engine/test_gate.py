@@ -221,10 +221,9 @@ class Tailed(FakeLauncher):
         opened = super().open(case, worker=worker, deadline=deadline)
         if case.model.name != "new":
             return opened
-        run = opened._run
-        return opened.answering(
-            _run=lambda count: run(1) + tuple(round(1.1 * value) for value in run(count - 1))
-        )
+        run = opened.run
+        opened.run = lambda count: run(1) + tuple(round(1.1 * value) for value in run(count - 1))
+        return opened
 
 
 def test_a_changed_distribution_escalates_to_inconclusive():

@@ -17,6 +17,7 @@ from pytest_ortbench.gate.measuring.gate import Gate
 from pytest_ortbench.gate.measuring.pair import Pair
 from pytest_ortbench.gate.numbers.rules import parse_rules, rules_for
 from pytest_ortbench.gate.numbers.sentences import verdict_line
+from pytest_ortbench.schema.side_questions import CompareSides, WriteOutputs
 from tests.engine.fakes import FakeLauncher, FakeWorker
 from tests.results_factory import make_case, make_result
 
@@ -96,7 +97,7 @@ class Broken(FakeLauncher):
         opened = super().open(case, worker=worker, deadline=deadline)
         if case.model.name == "old":
             return opened
-        return opened.answering(write_outputs=die, compare_sides=die)
+        return opened.answering({WriteOutputs: die, CompareSides: die})
 
 
 def test_a_side_that_dies_over_it_leaves_the_answers_unjudged_and_the_times_measured():

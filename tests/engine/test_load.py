@@ -43,7 +43,7 @@ class Loaded(FakeLauncher):
     def open(self, case: Case, *, worker: int, deadline: float | None) -> FakeWorker:
         opened = super().open(case, worker=worker, deadline=deadline)
         self.deadlines.append(deadline)
-        return opened.answering(load=self._load)
+        return opened.answering({PutUnderLoad: self._load})
 
     def _load(self, asked: PutUnderLoad) -> LoadTest:
         self.asked.append(asked)

@@ -22,6 +22,7 @@ from pytest_ortbench.engine.load import missing_loads
 from pytest_ortbench.engine.passes import due, without
 from pytest_ortbench.planning.matrix import Planned
 from pytest_ortbench.report.blocks import block_lines
+from pytest_ortbench.schema.pass_questions import MeasureEnergy
 from tests.results_factory import make_case, make_result, make_run
 
 from .fakes import FakeLauncher, FakeWorker
@@ -69,11 +70,11 @@ class Metered(FakeLauncher):
 
     def open(self, case: Case, *, worker: int, deadline: float | None) -> FakeWorker:
         opened = super().open(case, worker=worker, deadline=deadline)
-        opened.no_energy = self.no_energy
-        return opened.answering(energy=self._measure)
+        opened.opened = replace(opened.opened, no_energy=self.no_energy)
+        return opened.answering({MeasureEnergy: self._measure})
 
-    def _measure(self, budget_s: float) -> Energy:
-        self.asked.append(budget_s)
+    def _measure(self, question: MeasureEnergy) -> Energy:
+        self.asked.append(question.budget_s)
         if isinstance(self.energy, BaseException):
             raise self.energy
         return self.energy

@@ -1,6 +1,6 @@
 """Several processes at a time: all of them at once, counted while all ran, failures said."""
 
-# ruff: noqa: ARG002, ARG005  (a fake takes what the seam hands it)
+# ruff: noqa: ARG005  (a fake takes what the seam hands it)
 from __future__ import annotations
 
 import threading
@@ -15,6 +15,7 @@ from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.outcome import Block, CaseResult, Failure, WarmUp
 from pytest_ortbench.engine.processes import measure_processes
 from pytest_ortbench.report.processes import process_tables
+from pytest_ortbench.schema.case_questions import ReadMemory, TimeBlock, WarmUpFor
 from tests.results_factory import make_case, make_memory, make_result, make_run
 
 from .fakes import FakeLauncher, FakeWorker
@@ -30,7 +31,7 @@ class Together(FakeLauncher):
         super().__init__(lambda case, index: 1e6)
         self.fails_at = 100
         self.live = 0
-        self.block: Callable[[int], Block] = self._timed
+        self.block: Callable[[TimeBlock], Block] = self._timed
         self.barrier = threading.Barrier(1)
 
     def open(self, case: Case, *, worker: int, deadline: float | None) -> FakeWorker:
@@ -41,14 +42,18 @@ class Together(FakeLauncher):
         self.live = worker + 1
         self.barrier = threading.Barrier(self.live)
         return opened.answering(
-            warm=self._warm, block=self.block, memory=lambda: make_memory(peak_bytes=1000)
+            {
+                WarmUpFor: self._warm,
+                TimeBlock: self.block,
+                ReadMemory: lambda _: make_memory(peak_bytes=1000),
+            }
         )
 
-    def _warm(self, budget_s: float) -> WarmUp:
+    def _warm(self, _: WarmUpFor) -> WarmUp:
         self.barrier.wait(timeout=30)
         return WarmUp(durations_ns=(5 * MS,), count=1, total_ns=5 * MS, steady=True, rule="fake")
 
-    def _timed(self, iterations: int) -> Block:
+    def _timed(self, _: TimeBlock) -> Block:
         each = {1: 5, 2: 8}[self.live] * MS
         return Block(
             durations_ns=(each,) * 10, wall_ns=10 * each, cpu_ns=20 * each,

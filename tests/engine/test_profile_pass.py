@@ -13,6 +13,7 @@ from pytest_ortbench.core.profile import NodeTime, OperatorProfile, OperatorTime
 from pytest_ortbench.engine.passes import carry_out, profile_case
 from pytest_ortbench.planning.feeds import resolve_inputs
 from pytest_ortbench.schema.document import encode_run
+from pytest_ortbench.schema.pass_questions import ProfileOperators
 from tests.models.graphs import model, node, read, value, weight
 from tests.results_factory import make_case, make_result, make_run
 
@@ -30,7 +31,7 @@ class Profiling(FakeLauncher):
 
     def open(self, case: Case, *, worker: int, deadline: float | None) -> FakeWorker:
         opened = super().open(case, worker=worker, deadline=deadline)
-        return opened.answering(operators=lambda trace=None: self.profile)
+        return opened.answering({ProfileOperators: lambda _: self.profile})
 
 
 def compiled() -> OperatorProfile:

@@ -25,7 +25,7 @@ class Opening(FakeLauncher):
 
     def open(self, case: Case, *, worker: int, deadline: float | None) -> FakeWorker:
         opened = super().open(case, worker=worker, deadline=deadline)
-        opened.no_energy = "no driver"
+        opened.opened = replace(opened.opened, no_energy="no driver")
         return opened
 
 

@@ -16,6 +16,7 @@ from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.stages import FrameBlock, Stages, StagesReady
 from pytest_ortbench.engine import stages
 from pytest_ortbench.engine.stages import measure_stages
+from pytest_ortbench.schema.pass_questions import LoadStages, RunFrames
 from tests.results_factory import make_case, make_result
 
 from .clocked import Clock, too_late
@@ -34,15 +35,16 @@ class Staged(FakeLauncher):
 
     def open(self, case: Case, *, worker: int, deadline: float | None) -> FakeWorker:
         opened = super().open(case, worker=worker, deadline=deadline)
-        return opened.answering(load_stages=self._load, frames=self._frames)
+        return opened.answering({LoadStages: self._load, RunFrames: self._frames})
 
-    def _load(self, path: str, budget_s: float) -> StagesReady:
+    def _load(self, question: LoadStages) -> StagesReady:
         if self.failure is not None:
             raise WorkerError(self.failure)
         functions = ("preprocess", "postprocess")
         return StagesReady(functions=functions, frames=2, typical_ns=6 * MS)
 
-    def _frames(self, count: int, *, overlapped: bool = False) -> FrameBlock:
+    def _frames(self, question: RunFrames) -> FrameBlock:
+        count, overlapped = question.count, question.overlapped
         self.asked.append((count, overlapped))
         each = 3 if overlapped else 6
         return FrameBlock(
@@ -142,14 +144,15 @@ class Slow(Staged):
         self._spend(1.0)
         return opened
 
-    def _load(self, path: str, budget_s: float) -> StagesReady:
-        self._spend(max(3.0, budget_s))
-        return replace(super()._load(path, budget_s), typical_ns=1000 * MS)
+    def _load(self, question: LoadStages) -> StagesReady:
+        self._spend(max(3.0, question.budget_s))
+        return replace(super()._load(question), typical_ns=1000 * MS)
 
-    def _frames(self, count: int, *, overlapped: bool = False) -> FrameBlock:
+    def _frames(self, question: RunFrames) -> FrameBlock:
+        count, overlapped = question.count, question.overlapped
         each_s = 0.5 if overlapped else 1.0
         self._spend(each_s * count)
-        block = super()._frames(count, overlapped=overlapped)
+        block = super()._frames(question)
         return replace(
             block,
             frame_ns=(1000 * MS,) * count,

@@ -15,6 +15,7 @@ from pytest_ortbench.core.model import ValueHint
 from pytest_ortbench.core.outcome import CHANGED_FILE, CaseResult, Failure, OutputCheck, Placement
 from pytest_ortbench.core.placement import judge_placement
 from pytest_ortbench.engine import standard
+from pytest_ortbench.schema.case_questions import ProfilePlacement
 from tests.results_factory import make_case
 
 from .clocked import ClockedLauncher, ClockedWorker
@@ -159,7 +160,7 @@ def test_no_worker_is_started_to_compare_when_the_time_is_over(
 ) -> None:
     launcher = ClockedLauncher(monkeypatch, each_s=0.01, start_s=1.0)
 
-    def too_long(worker: ClockedWorker) -> Placement:
+    def too_long(worker: ClockedWorker, _: ProfilePlacement) -> Placement:
         worker.spend(1e9, "profile")
         raise AssertionError
 
@@ -219,8 +220,8 @@ def test_nothing_is_timed_where_empty_inputs_give_empty_outputs(
     monkeypatch.setattr(
         ClockedWorker,
         "check",
-        lambda worker, run: OutputCheck(  # noqa: ARG005
-            run=run, nonfinite=0, constant=False, digest="d", empty=True
+        lambda worker, question: OutputCheck(  # noqa: ARG005
+            run=question.run, nonfinite=0, constant=False, digest="d", empty=True
         ),
     )
     spec = InputSpec(name="x", type="tensor(float)", shape=(size, 4), hint=ValueHint(kind="normal"))

@@ -30,7 +30,7 @@ class Starting(FakeLauncher):
         self.built: set[str] = set()
         self.fails_after = 1000
 
-    def start_up(self, question: StartUp, *, deadline: float) -> StartTrial:
+    def ask(self, question: StartUp, *, deadline: float) -> StartTrial:
         if len(self.asked) == self.fails_after:
             raise WorkerError(Failure(kind="timeout", phase="session", message="it took too long"))
         self.asked.append(question)

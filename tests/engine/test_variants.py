@@ -26,6 +26,7 @@ from pytest_ortbench.launch.reference import reference_case
 from pytest_ortbench.planning.families import Family, Member
 from pytest_ortbench.planning.family_models import resolve
 from pytest_ortbench.planning.unreadable import UnreadableModel
+from pytest_ortbench.schema.model_questions import Convert
 from tests.results_factory import make_case
 
 DYNAMIC = Recipe(name="int8-dynamic", base="int8-dynamic", weight_type="uint8")
@@ -58,9 +59,11 @@ class FakeLauncher:
     wait_s: float = 0.0
     calls: list[Conversion] = field(default_factory=list)
 
-    def convert(self, conversion: Conversion, folder: Path, *, deadline: float) -> Converted:
+    def ask(self, question: Convert, *, deadline: float, label: str) -> Converted:
         assert deadline > time.monotonic()
-        self.calls.append(conversion)
+        assert label
+        folder = Path(question.folder)
+        self.calls.append(question.conversion)
         (folder / "model.onnx").write_bytes(b"half a model")
         if self.failure is not None:
             raise WorkerError(self.failure)

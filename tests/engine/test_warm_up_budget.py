@@ -36,9 +36,9 @@ def test_the_standard_pass_keeps_to_it(tmp_path, monkeypatch: pytest.MonkeyPatch
     budgets = []
     warm = FakeWorker.warm
 
-    def noted(self, budget_s):
-        budgets.append(budget_s)
-        return warm(self, budget_s)
+    def noted(self, question):
+        budgets.append(question.budget_s)
+        return warm(self, question)
 
     monkeypatch.setattr(FakeWorker, "warm", noted)
     case = make_case(sampling=Sampling(time_s=0.6, workers=2))

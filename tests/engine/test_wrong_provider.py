@@ -5,11 +5,10 @@ The standard pass runs as it is, with real sessions in this process whose output
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pytest
@@ -27,14 +26,20 @@ from pytest_ortbench.engine.standard import measure
 from pytest_ortbench.launch.reference import reference_case
 from pytest_ortbench.models.graph import read_model
 from pytest_ortbench.planning.feeds import resolve_inputs
+from pytest_ortbench.schema.case_questions import Open
+from pytest_ortbench.schema.question import CaseQuestion
 from pytest_ortbench.worker import accuracy, measured, profiling, task
 from pytest_ortbench.worker.measured import MeasuredCase
 from pytest_ortbench.worker.recorded import recorded_outputs, write_recorded
 from pytest_ortbench.worker.spread import spread_of
+from pytest_ortbench.worker.standard import open_case
+from pytest_ortbench.worker.state import WorkerState
 from tests.results_factory import make_run
+from tests.worker.asking import ask
 from tests.worker.graphs import serialised, value, weights
 from tests.worker.sessions import CPU, Spoiled, cpu_session
 
+A = TypeVar("A")
 Spoil = Callable[[int, list[Any]], list[Any]]
 FLOAT = TensorProto.FLOAT
 
@@ -49,24 +54,35 @@ class Spoiling(Spoiled):
         return getattr(self._session, name)
 
 
+class InThisProcess:
+    """A worker that is this process."""
+
+    def __init__(self, case: Case) -> None:
+        state = WorkerState(lambda _: None)
+        self.opened = open_case(Open(case=case), state)
+        measured = state.measured
+        assert isinstance(measured, MeasuredCase)
+        self._measured = measured
+
+    def ask(self, question: CaseQuestion[A]) -> A:
+        return ask(self._measured, question)
+
+    def pause(self) -> None:
+        pass
+
+    def resume(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
 class InProcess:
     """A launcher that measures in this process."""
 
-    def open(self, case: Case, *, worker: int, deadline: float | None) -> Any:
+    def open(self, case: Case, *, worker: int, deadline: float | None) -> InThisProcess:
         del worker, deadline
-        # What the seam has on top of it is added here.
-        opened: Any = MeasuredCase(case, lambda _: None)
-        facts = opened.open()
-        for name in ("info", "startup", "threads", "threads_source", "cpus", "no_energy"):
-            setattr(opened, name, getattr(facts, name))
-        opened.options_in_force, opened.unconfirmed = {}, {}
-        opened.clock_pair_ns = facts.clock_pair_ns
-        opened.profile = opened.placement
-        if case.dataset is not None:
-            score = functools.partial(opened.task, case.dataset)
-            opened.task = lambda reference: score(str(reference))
-        opened.close = lambda: None
-        return opened
+        return InThisProcess(case)
 
     def __init__(self, folder: Path | None = None) -> None:
         self.folder = folder

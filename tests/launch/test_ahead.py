@@ -12,6 +12,7 @@ import pytest
 from pytest_ortbench.core.case import Case, Runtime
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.launch.launcher import ProcessLauncher
+from pytest_ortbench.schema.case_questions import TimeBlock
 from tests.launch.cases import case_of, relu
 
 NOWHERE = Runtime(label="nowhere", command=("/no/such/python",))
@@ -38,7 +39,11 @@ def test_each_case_gets_a_process_that_runs_already(launcher: ProcessLauncher, c
         third = launcher.open(case, worker=3, deadline=1e12)
         assert third.pid not in started
     # Those that were taken belong to who took them.
-    assert len(first.block(2).durations_ns) == len(second.block(2).durations_ns) == 2
+    assert (
+        len(first.ask(TimeBlock(iterations=2)).durations_ns)
+        == len(second.ask(TimeBlock(iterations=2)).durations_ns)
+        == 2
+    )
     for worker in (first, second, third):
         worker.close()
     assert children() == before

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pytest_ortbench.core.case import Runtime
 from pytest_ortbench.launch import bootstrap
+from pytest_ortbench.schema.question_table import QUESTIONS
 from pytest_ortbench.worker.importer import SourceImporter
 
 
@@ -27,11 +28,14 @@ def test_the_worker_gets_its_own_sources_and_no_more() -> None:
     root = Path(bootstrap.__file__).parents[1]
     assert sources["pytest_ortbench.worker.main"] == (root / "worker/main.py").read_text()
     assert {"pytest_ortbench", "pytest_ortbench.core", "pytest_ortbench.worker"} <= set(sources)
+    handlers = {handler.partition(":")[0] for handler in QUESTIONS.values()}
+    assert handlers <= set(sources)
     tops = {name.split(".")[1] for name in sources if "." in name}
-    assert tops == {"core", "schema", "worker"}
+    assert tops == {"convert", "core", "schema", "worker"}
     schema = {name for name in sources if name.startswith("pytest_ortbench.schema.")}
-    names = ("wire", "protocol", "pass_questions", "model_questions", "side_questions")
-    assert schema == {f"pytest_ortbench.schema.{name}" for name in names}
+    conversation = ("wire", "protocol", "question", "question_table")
+    questions = {name.partition(":")[0] for name in QUESTIONS}
+    assert schema == {f"pytest_ortbench.schema.{name}" for name in conversation} | questions
 
 
 def test_what_is_compiled_is_what_the_worker_would_have_compiled() -> None:

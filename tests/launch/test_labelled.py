@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from pytest_ortbench.core.outcome import CaseResult, Failure
 from pytest_ortbench.core.task import Dataset
 from pytest_ortbench.engine.passes import carry_out, due
 from pytest_ortbench.launch.launcher import ProcessLauncher
+from pytest_ortbench.schema.model_questions import DescribeModel
 from tests.launch.cases import case_of, save
 from tests.results_factory import make_result
 
@@ -120,7 +122,8 @@ def test_a_model_of_onnx_runtimes_own_format_travels_too(
     options.optimized_model_filepath = str(tmp_path / "m.ort")
     options.add_session_config_entry("session.save_model_format", "ORT")
     onnxruntime.InferenceSession(case.model.path, options, providers=["CPUExecutionProvider"])
-    told = launcher.describe(tmp_path / "m.ort")
+    question = DescribeModel(path=str(tmp_path / "m.ort"))
+    told = launcher.ask(question, deadline=time.monotonic() + 60)
     assert [(info.name, info.type) for info in told.inputs] == [("x", "tensor(float)")]
     assert [info.name for info in told.outputs] == ["y"]
     path = str(tmp_path / "m.ort")

@@ -17,6 +17,14 @@ from pytest_ortbench.core.case import Provider, Runtime, SessionConfig
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.outcome import CHANGED_FILE, Failure
 from pytest_ortbench.launch.launcher import ProcessLauncher
+from pytest_ortbench.schema.case_questions import (
+    CheckOutputs,
+    CompareOutputs,
+    ProfilePlacement,
+    ReadMemory,
+    TimeBlock,
+    WarmUpFor,
+)
 from tests.launch.cases import case_of, relu, save, x_input
 
 _DESCRIPTORS = Path("/proc/self/fd")
@@ -34,33 +42,33 @@ def test_a_case_from_open_to_close(tmp_path: Path) -> None:
     launcher = ProcessLauncher(on_phase=phases.append, log_folder=tmp_path / "logs")
     case = case_of(relu(tmp_path / "relu.onnx"))
     worker = launcher.open(case, worker=0, deadline=None)
-    assert worker.info.version == onnxruntime.__version__
-    assert worker.info.numpy == np.__version__
-    assert "onnxruntime" in worker.info.distributions
-    assert worker.info.pid == worker.pid
-    assert worker.startup.import_ns > 0
-    assert worker.startup.session_create_ns > 0
-    assert worker.startup.first_inference_ns > 0
-    assert worker.startup.provider_init_ns is None
-    assert 0 < worker.threads <= worker.cpus
-    assert worker.clock_pair_ns > 0
+    assert worker.opened.info.version == onnxruntime.__version__
+    assert worker.opened.info.numpy == np.__version__
+    assert "onnxruntime" in worker.opened.info.distributions
+    assert worker.opened.info.pid == worker.pid
+    assert worker.opened.startup.import_ns > 0
+    assert worker.opened.startup.session_create_ns > 0
+    assert worker.opened.startup.first_inference_ns > 0
+    assert worker.opened.startup.provider_init_ns is None
+    assert 0 < worker.opened.threads <= worker.opened.cpus
+    assert worker.opened.clock_pair_ns > 0
 
-    warm_up = worker.warm(2.0)
+    warm_up = worker.ask(WarmUpFor(budget_s=2.0))
     assert warm_up.count >= 20
     assert len(warm_up.durations_ns) <= 500
-    block = worker.block(50)
+    block = worker.ask(TimeBlock(iterations=50))
     assert len(block.durations_ns) == 50
     assert min(block.durations_ns) > 0
     assert block.wall_ns >= sum(block.durations_ns)
     worker.pause()
     assert psutil.Process(worker.pid).status() == psutil.STATUS_STOPPED
     worker.resume()
-    assert len(worker.block(3).durations_ns) == 3
+    assert len(worker.ask(TimeBlock(iterations=3)).durations_ns) == 3
 
-    first, last = worker.check("first"), worker.check("last")
+    first, last = worker.ask(CheckOutputs(run="first")), worker.ask(CheckOutputs(run="last"))
     assert (first.run, last.run) == ("first", "last")
     assert first.digest == last.digest
-    memory = worker.memory()
+    memory = worker.ask(ReadMemory())
     assert memory.baseline_bytes is not None
     assert memory.peak_bytes is not None
     assert memory.session_bytes is not None
@@ -68,17 +76,19 @@ def test_a_case_from_open_to_close(tmp_path: Path) -> None:
     assert memory.device_bytes is None
     assert memory.device_source == "no source of device memory for CPUExecutionProvider"
 
-    placement = worker.profile()
+    placement = worker.ask(ProfilePlacement())
     assert placement.executed == {"CPUExecutionProvider": 1}
-    accuracy = worker.accuracy(launcher.reference(case, tmp_path / "scratch"))
+    accuracy = worker.ask(
+        CompareOutputs(reference=str(launcher.reference(case, tmp_path / "scratch")))
+    )
     assert [output.exact for output in accuracy.outputs] == [True]
     with pytest.raises(WorkerError, match="released to profile"):
-        worker.block(1)
+        worker.ask(TimeBlock(iterations=1))
     worker.close()
     worker.close()
     launcher.close()
     assert phases[:5] == ["start", "import", "inputs", "session", "first"]
-    assert not psutil.pid_exists(worker.info.pid)
+    assert not psutil.pid_exists(worker.opened.info.pid)
 
 
 def test_a_reference_is_made_once_for_the_same_inputs(
@@ -136,14 +146,14 @@ def test_threads_that_were_asked_for_are_in_force(
     case = case_of(relu(tmp_path / "relu.onnx"))
     case = replace(case, session=SessionConfig(intra_op_num_threads=1))
     worker = launcher.open(case, worker=0, deadline=None)
-    assert (worker.threads, worker.threads_source) == (1, "option")
+    assert (worker.opened.threads, worker.opened.threads_source) == (1, "option")
 
 
 def test_inputs_and_outputs_can_be_bound(launcher: ProcessLauncher, tmp_path: Path) -> None:
     case = replace(case_of(relu(tmp_path / "relu.onnx")), io="device")
     worker = launcher.open(case, worker=0, deadline=None)
-    assert worker.options_in_force == {"io_binding": "cpu:0"}
-    assert len(worker.block(4).durations_ns) == 4
+    assert worker.opened.options_in_force == {"io_binding": "cpu:0"}
+    assert len(worker.ask(TimeBlock(iterations=4)).durations_ns) == 4
 
 
 def test_external_data_and_odd_paths(launcher: ProcessLauncher, tmp_path: Path) -> None:
@@ -161,7 +171,7 @@ def test_external_data_and_odd_paths(launcher: ProcessLauncher, tmp_path: Path) 
         size_threshold=0,
     )
     worker = launcher.open(case_of(folder / "m.onnx"), worker=0, deadline=None)
-    assert len(worker.block(1).durations_ns) == 1
+    assert len(worker.ask(TimeBlock(iterations=1)).durations_ns) == 1
 
 
 def test_a_runtime_needs_nothing_of_ours(launcher: ProcessLauncher) -> None:
@@ -242,7 +252,7 @@ def test_a_refused_shape(launcher: ProcessLauncher, tmp_path: Path) -> None:
     path = save(tmp_path / "m.onnx", [node], shape=("B", 6), weights=[shape])
     assert launcher.open(
         replace(case_of(path), inputs=(x_input((1, 6)),)), worker=0, deadline=None
-    ).info.pid
+    ).opened.info.pid
     failure = failure_of(launcher, path, inputs=(x_input((2, 6)),))
     assert (failure.kind, failure.phase) == ("unsupported", "first")
     assert "requested shape:{1,2,3}" in failure.message

@@ -12,7 +12,7 @@ from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.engine.standard import measure
 from pytest_ortbench.launch.launcher import ProcessLauncher
 from pytest_ortbench.launch.process import WorkerProcess
-from pytest_ortbench.schema.protocol import StartUp
+from pytest_ortbench.schema.pass_questions import StartUp
 from tests.launch.cases import case_of, relu
 
 #: The CPU stands for the NPU: its session is real, and the warning is put into its log.
@@ -42,7 +42,7 @@ def test_a_case_ends_as_fallback_without_samples(launcher: ProcessLauncher, tmp_
 def test_a_trial_of_starting_up_is_no_number(launcher: ProcessLauncher, tmp_path: Path) -> None:
     question = StartUp(case=case_of(relu(tmp_path / "m.onnx"), provider=NPU))
     with pytest.raises(WorkerError, match="could not compile the model for NPU"):
-        launcher.start_up(question, deadline=time.monotonic() + 60)
+        launcher.ask(question, deadline=time.monotonic() + 60)
 
 
 def test_a_probe_finds_it_unusable(launcher: ProcessLauncher) -> None:

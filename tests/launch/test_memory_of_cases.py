@@ -13,6 +13,7 @@ from onnx import helper, numpy_helper
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.outcome import Memory
 from pytest_ortbench.launch.launcher import ProcessLauncher
+from pytest_ortbench.schema.case_questions import ReadMemory, TimeBlock
 
 from .cases import case_of, save, x_input
 
@@ -30,8 +31,8 @@ def sized(case: Case, size: int) -> Case:
 
 def measured(launcher: ProcessLauncher, case: Case) -> Memory:
     with closing(launcher.open(case, worker=0, deadline=None)) as worker:
-        worker.block(3)
-        return worker.memory()
+        worker.ask(TimeBlock(iterations=3))
+        return worker.ask(ReadMemory())
 
 
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="Linux only")

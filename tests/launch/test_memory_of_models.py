@@ -17,6 +17,7 @@ from pytest_ortbench.launch.launcher import ProcessLauncher
 from pytest_ortbench.models.resolve import resolve_models
 from pytest_ortbench.planning.matrix import Target, build_plan
 from pytest_ortbench.planning.request import PlanRequest
+from pytest_ortbench.schema.case_questions import CheckOutputs, ReadMemory, TimeBlock, WarmUpFor
 
 pytestmark = [
     pytest.mark.needs("network"),
@@ -54,8 +55,8 @@ def case_of(request: pytest.FixtureRequest) -> Callable[[str], Case]:
 
 def peak(launcher: ProcessLauncher, case: Case) -> int:
     with closing(launcher.open(case, worker=0, deadline=None)) as worker:
-        worker.block(3)
-        found = worker.memory().peak_bytes
+        worker.ask(TimeBlock(iterations=3))
+        found = worker.ask(ReadMemory()).peak_bytes
     assert found is not None
     return found
 
@@ -67,11 +68,11 @@ def on_one_thread(case: Case) -> Case:
 def settled_peak(launcher: ProcessLauncher, case: Case) -> int:
     """The peak as the standard pass reads it: after looks at outputs, warm-up and timed runs."""
     with closing(launcher.open(case, worker=0, deadline=None)) as worker:
-        worker.check("first")
-        worker.warm(1.0)
-        worker.block(10)
-        worker.check("last")
-        found = worker.memory().peak_bytes
+        worker.ask(CheckOutputs(run="first"))
+        worker.ask(WarmUpFor(budget_s=1.0))
+        worker.ask(TimeBlock(iterations=10))
+        worker.ask(CheckOutputs(run="last"))
+        found = worker.ask(ReadMemory()).peak_bytes
     assert found is not None
     return found
 

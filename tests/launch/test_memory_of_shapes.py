@@ -11,6 +11,7 @@ from onnx import helper, numpy_helper
 
 from pytest_ortbench.core.outcome import Memory
 from pytest_ortbench.launch.launcher import ProcessLauncher
+from pytest_ortbench.schema.case_questions import ReadMemory, TimeBlock
 
 from .cases import case_of, save, x_input
 
@@ -20,8 +21,8 @@ MEGABYTE = 1_000_000
 def memory_at(launcher: ProcessLauncher, path: Path, side: int) -> Memory:
     case = case_of(path, inputs=(x_input((1, 3, side, side)),))
     with closing(launcher.open(case, worker=0, deadline=None)) as worker:
-        worker.block(3)
-        return worker.memory()
+        worker.ask(TimeBlock(iterations=3))
+        return worker.ask(ReadMemory())
 
 
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="Linux only")

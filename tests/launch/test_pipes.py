@@ -21,7 +21,9 @@ from pytest_ortbench.launch.pipes import (
     PolledPipes,
     ThreadedPipes,
 )
-from pytest_ortbench.schema.protocol import Inspect, PhaseEntered, TimeBlock, pack
+from pytest_ortbench.schema.case_questions import TimeBlock
+from pytest_ortbench.schema.protocol import PhaseEntered, pack_answer, pack_question
+from pytest_ortbench.schema.runtime_questions import Inspect
 from pytest_ortbench.schema.wire import encode_frame
 
 TOKEN = "0123abcd"
@@ -144,26 +146,27 @@ def test_frames_are_picked_out_of_noise(ends: Ends) -> None:
     block = Block(durations_ns=tuple(range(20_000)), wall_ns=1, cpu_ns=2)
     data = (
         b"banner\nno end: "
-        + encode_frame(TOKEN, pack(PhaseEntered(phase="first")))
+        + encode_frame(TOKEN, pack_answer(PhaseEntered(phase="first")))
         + b"more noise\n"
-        + encode_frame(TOKEN, pack(block))
+        + encode_frame(TOKEN, pack_answer(block))
     )
     writer = threading.Thread(target=ends.say, args=(data,))
     writer.start()
-    assert channel.receive(None) == PhaseEntered(phase="first")
-    assert channel.receive(None) == block
+    assert channel.receive(Block, None) == PhaseEntered(phase="first")
+    assert channel.receive(Block, None) == block
     writer.join()
     assert channel.noise == "banner\nmore noise\n"
     ends.hang_up()
-    assert channel.receive(None) is None
+    with pytest.raises(HungUp):
+        channel.receive(Block, None)
 
 
 def test_questions_leave_as_frames(ends: Ends) -> None:
     channel = Channel(ends.pipes, TOKEN)
     channel.ask(Inspect(), None)
     channel.ask(TimeBlock(iterations=3), None)
-    expected = encode_frame(TOKEN, pack(Inspect())) + encode_frame(
-        TOKEN, pack(TimeBlock(iterations=3))
+    expected = encode_frame(TOKEN, pack_question(Inspect())) + encode_frame(
+        TOKEN, pack_question(TimeBlock(iterations=3))
     )
     assert os.read(ends.read_from, 1000) == expected
 
@@ -179,12 +182,13 @@ def test_questions_leave_as_frames(ends: Ends) -> None:
 def test_broken_frames_are_garbage(ends: Ends, data: bytes, words: str) -> None:
     ends.say(data)
     with pytest.raises(Garbage, match=words):
-        Channel(ends.pipes, TOKEN).receive(None)
+        Channel(ends.pipes, TOKEN).receive(Block, None)
 
 
 def test_half_a_frame_at_the_end_is_noise(ends: Ends) -> None:
     ends.say(b"0123abcd {half")
     ends.hang_up()
     channel = Channel(ends.pipes, TOKEN)
-    assert channel.receive(None) is None
+    with pytest.raises(HungUp):
+        channel.receive(Block, None)
     assert channel.noise == "0123abcd {half"

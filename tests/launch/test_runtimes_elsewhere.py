@@ -22,8 +22,15 @@ from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.file_digest import file_digest
 from pytest_ortbench.core.model import ValueHint
 from pytest_ortbench.core.outcome import CHANGED_FILE
+from pytest_ortbench.engine.passes import profile_case
 from pytest_ortbench.launch.launcher import ProcessLauncher
 from pytest_ortbench.launch.remote_shell import for_remote_shell
+from pytest_ortbench.schema.case_questions import (
+    CheckOutputs,
+    CompareOutputs,
+    ProfilePlacement,
+    TimeBlock,
+)
 from tests.launch.cases import case_of, relu, save
 from tests.launch.ssh_server import SshServer, ssh_server
 
@@ -72,10 +79,10 @@ def measured_alike(launcher: ProcessLauncher, case: Case, folder: Path) -> None:
     assert reference.parent == folder
     worker = launcher.open(case, worker=0, deadline=None)
     try:
-        assert worker.info.version == onnxruntime.__version__
-        assert len(worker.block(5).durations_ns) == 5
-        assert worker.profile().executed == {"CPUExecutionProvider": 1}
-        accuracy = worker.accuracy(reference)
+        assert worker.opened.info.version == onnxruntime.__version__
+        assert len(worker.ask(TimeBlock(iterations=5)).durations_ns) == 5
+        assert worker.ask(ProfilePlacement()).executed == {"CPUExecutionProvider": 1}
+        accuracy = worker.ask(CompareOutputs(reference=str(reference)))
         assert [output.exact for output in accuracy.outputs] == [True]
     finally:
         worker.close()
@@ -110,11 +117,7 @@ def test_the_trace_of_a_profile_travels(
     launcher: ProcessLauncher, tmp_path: Path, staged: Path
 ) -> None:
     case = replace(case_of(relu(tmp_path / "m.onnx")), runtime=ELSEWHERE)
-    worker = launcher.open(case, worker=0, deadline=None)
-    try:
-        profile = worker.operators(tmp_path / "trace.json")
-    finally:
-        worker.close()
+    profile = profile_case(case, launcher, tmp_path / "trace.json")
     assert profile.trace == str(tmp_path / "trace.json")
     events = json.loads((tmp_path / "trace.json").read_text())
     assert any(event["name"] == "model_run" for event in events)
@@ -138,7 +141,7 @@ def test_input_files_travel(launcher: ProcessLauncher, tmp_path: Path, staged: P
     digests = []
     for runtime in (Runtime(), ELSEWHERE):
         worker = launcher.open(replace(here, runtime=runtime), worker=0, deadline=None)
-        digests.append(worker.check("first").digest)
+        digests.append(worker.ask(CheckOutputs(run="first")).digest)
         worker.close()
     assert digests[0] == digests[1]
 
@@ -180,7 +183,7 @@ def test_what_a_killed_worker_left_is_removed_by_the_next(
     (left,) = staged.glob("ortbench-files-*")
     os.killpg(killed.pid, 9)
     with pytest.raises(WorkerError):
-        killed.block(1)
+        killed.ask(TimeBlock(iterations=1))
     assert left.exists()
     alive = launcher.open(case, worker=1, deadline=None)
     (folder,) = staged.glob("ortbench-files-*")
@@ -188,7 +191,7 @@ def test_what_a_killed_worker_left_is_removed_by_the_next(
     # One whose worker lives is left alone.
     launcher.open(case, worker=2, deadline=None).close()
     assert folder.exists()
-    assert len(alive.block(1).durations_ns) == 1
+    assert len(alive.ask(TimeBlock(iterations=1)).durations_ns) == 1
     alive.close()
 
 
@@ -225,7 +228,7 @@ def test_what_a_wrapper_limits_is_seen(launcher: ProcessLauncher, tmp_path: Path
     worker = launcher.open(
         case_of(relu(tmp_path / "m.onnx"), runtime=runtime), worker=0, deadline=None
     )
-    assert (worker.cpus, worker.threads) == (1, 1)
+    assert (worker.opened.cpus, worker.opened.threads) == (1, 1)
 
 
 def test_no_shell_reads_a_command(launcher: ProcessLauncher, tmp_path: Path) -> None:
@@ -299,7 +302,7 @@ def test_the_remote_worker_ends_and_cleans_up_when_the_connection_breaks(
     assert len(list(there.glob("ortbench-files-*"))) == 1
     os.killpg(worker.pid, 9)  # the client on this side
     deadline = time.monotonic() + 20
-    while any(there.glob("ortbench-*")) or _runs(worker.info.pid):
+    while any(there.glob("ortbench-*")) or _runs(worker.opened.info.pid):
         assert time.monotonic() < deadline
         time.sleep(0.05)
 

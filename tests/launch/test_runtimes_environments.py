@@ -25,6 +25,7 @@ from pytest_ortbench.runtimes.environments import Environments
 from pytest_ortbench.runtimes.installer import InstallError, UvInstaller, find_uv
 from pytest_ortbench.runtimes.interpreters import Interpreter
 from pytest_ortbench.runtimes.specs import RequirementList, parse_spec
+from pytest_ortbench.schema.case_questions import ProfilePlacement, TimeBlock
 from tests.launch.cases import case_of, relu
 from tests.launch.fake_installer import HERE, FakeInstaller, stand_in_check
 
@@ -411,10 +412,10 @@ def test_a_real_old_version_is_made_and_measured(tmp_path: Path) -> None:
     launcher = ProcessLauncher()
     case = case_of(relu(tmp_path / "relu.onnx"), runtime=runtime)
     worker = launcher.open(case, worker=0, deadline=None)
-    assert worker.info.version == "1.17.1"
-    assert worker.info.distributions == {"onnxruntime": "1.17.1"}
-    assert len(worker.block(5).durations_ns) == 5
-    assert worker.profile().executed == {"CPUExecutionProvider": 1}
+    assert worker.opened.info.version == "1.17.1"
+    assert worker.opened.info.distributions == {"onnxruntime": "1.17.1"}
+    assert len(worker.ask(TimeBlock(iterations=5)).durations_ns) == 5
+    assert worker.ask(ProfilePlacement()).executed == {"CPUExecutionProvider": 1}
     worker.close()
     launcher.close()
     shutil.rmtree(made.folder)

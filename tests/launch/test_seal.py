@@ -20,8 +20,10 @@ from pytest_ortbench.core.recipe import Conversion, Recipe
 from pytest_ortbench.core.task import Dataset
 from pytest_ortbench.launch import seal
 from pytest_ortbench.launch.launcher import ProcessLauncher
+from pytest_ortbench.launch.process import WorkerProcess
 from pytest_ortbench.launch.reference import reference_case
 from pytest_ortbench.planning.matrix import with_contents
+from pytest_ortbench.schema.case_questions import TimeBlock
 
 from .cases import case_of, relu, save
 
@@ -176,25 +178,23 @@ def test_an_answer_on_another_file_does_not_count(
 ) -> None:
     path = relu(tmp_path / "m.onnx")
     worker = launcher.open(case_of(path), worker=0, deadline=None)
-    worker.block(1)
+    worker.ask(TimeBlock(iterations=1))
     _other(path)
-    _failure(lambda: worker.block(1))
+    _failure(lambda: worker.ask(TimeBlock(iterations=1)))
     worker.close()
 
 
 def test_reference_outputs_of_another_file_are_not_kept(
     launcher: ProcessLauncher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from pytest_ortbench.launch import launcher as module
-
     path = relu(tmp_path / "m.onnx")
-    ask = module.ask
+    finish = WorkerProcess.finish
 
-    def changing(*arguments: Any, **others: Any) -> object:
-        answer = ask(*arguments, **others)
+    def changing(process: WorkerProcess, *arguments: Any) -> object:
+        answer = finish(process, *arguments)
         _other(path)
         return answer
 
-    monkeypatch.setattr(module, "ask", changing)
+    monkeypatch.setattr(WorkerProcess, "finish", changing)
     _failure(lambda: launcher.reference(case_of(path), tmp_path / "scratch"))
     assert list((tmp_path / "scratch").iterdir()) == []

@@ -19,6 +19,7 @@ from pytest_ortbench.core.case import Runtime
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.launch.launcher import ProcessLauncher
+from pytest_ortbench.schema.case_questions import ReadMemory, TimeBlock
 from tests.launch.cases import case_of, relu, stand_in
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals and process groups")
@@ -39,7 +40,7 @@ def ends_with(
         relu(folder / "m.onnx"), runtime=stand_in(folder, behaviour), timeout_s=timeout_s
     )
     with pytest.raises(WorkerError) as caught:
-        launcher.open(case, worker=0, deadline=None).block(5)
+        launcher.open(case, worker=0, deadline=None).ask(TimeBlock(iterations=5))
     return caught.value.failure
 
 
@@ -65,7 +66,7 @@ def test_a_kernel_that_refuses_descriptors_of_processes(
 
     monkeypatch.setattr(os, "pidfd_open", refuse, raising=False)
     worker = launcher.open(case_of(relu(tmp_path / "m.onnx")), worker=0, deadline=None)
-    assert len(worker.block(3).durations_ns) == 3
+    assert len(worker.ask(TimeBlock(iterations=3)).durations_ns) == 3
     worker.close()
     failure = ends_with(launcher, tmp_path, "segfault@session")
     assert (failure.kind, failure.phase, failure.signal) == ("crash", "session", "SIGSEGV")
@@ -89,14 +90,16 @@ def test_a_session_that_never_comes_is_a_timeout_and_its_group_is_gone(
     assert not psutil.pid_exists(child) or psutil.Process(child).status() == "zombie"
     # The next case runs.
     assert (
-        launcher.open(case_of(tmp_path / "m.onnx"), worker=0, deadline=None).block(1).durations_ns
+        launcher.open(case_of(tmp_path / "m.onnx"), worker=0, deadline=None)
+        .ask(TimeBlock(iterations=1))
+        .durations_ns
     )
 
 
 def test_chatter_on_stdout_goes_to_the_log(launcher: ProcessLauncher, tmp_path: Path) -> None:
     case = case_of(relu(tmp_path / "m.onnx"), runtime=stand_in(tmp_path, "print@later"))
     worker = launcher.open(case, worker=0, deadline=None)
-    assert len(worker.block(3).durations_ns) == 3
+    assert len(worker.ask(TimeBlock(iterations=3)).durations_ns) == 3
     worker.close()
     (log,) = (tmp_path / "logs").iterdir()
     assert log.read_text().count("chatter from Python\n") == 3
@@ -150,12 +153,12 @@ def test_killed_from_outside_in_the_middle_of_a_block(tmp_path: Path) -> None:
     worker = launcher.open(case_of(relu(tmp_path / "m.onnx")), worker=0, deadline=None)
     workers.append(worker.pid)
     with pytest.raises(WorkerError) as caught:
-        worker.block(10_000_000)
+        worker.ask(TimeBlock(iterations=10_000_000))
     failure = caught.value.failure
     assert (failure.kind, failure.phase, failure.signal) == ("crash", "measure", "SIGKILL")
     assert "killed it from outside" in failure.hint
     with pytest.raises(WorkerError, match="gone already"):
-        worker.memory()
+        worker.ask(ReadMemory())
     worker.pause()
     worker.resume()
     launcher.close()
@@ -166,7 +169,7 @@ def test_a_deadline_in_the_middle_of_a_block(launcher: ProcessLauncher, tmp_path
     worker = launcher.open(case, worker=0, deadline=None)
     worker.deadline = time.monotonic() + 0.2
     with pytest.raises(WorkerError) as caught:
-        worker.block(10_000_000)
+        worker.ask(TimeBlock(iterations=10_000_000))
     assert (caught.value.failure.kind, caught.value.failure.phase) == ("timeout", "measure")
 
 

@@ -29,18 +29,17 @@ from pytest_ortbench.core.outcome import (
     RuntimeInfo,
     WarmUp,
 )
+from pytest_ortbench.schema.case_questions import Open, Opened, TimeBlock
 from pytest_ortbench.schema.protocol import (
     Close,
-    Open,
-    Opened,
     PhaseEntered,
-    Probed,
     Refusal,
-    TimeBlock,
-    pack,
+    pack_answer,
+    pack_question,
     unpack_answer,
     unpack_question,
 )
+from pytest_ortbench.schema.runtime_questions import Probed
 from pytest_ortbench.schema.wire import (
     WireError,
     decode_frame,
@@ -105,7 +104,7 @@ def test_a_whole_result_survives_the_journey(data: st.DataObject) -> None:
 @given(data=st.data())
 def test_questions_survive_the_journey(message: type, data: st.DataObject) -> None:
     value = data.draw(strategy_of(message))
-    assert unpack_question(json.loads(json.dumps(pack(value)))) == value
+    assert unpack_question(json.loads(json.dumps(pack_question(value)))) == value
 
 
 @pytest.mark.parametrize("message", [Opened, Probed, Refusal, PhaseEntered, Block])
@@ -113,7 +112,7 @@ def test_questions_survive_the_journey(message: type, data: st.DataObject) -> No
 @given(data=st.data())
 def test_answers_survive_the_journey(message: type, data: st.DataObject) -> None:
     value = data.draw(strategy_of(message))
-    assert unpack_answer(json.loads(json.dumps(pack(value)))) == value
+    assert unpack_answer(json.loads(json.dumps(pack_answer(value))), message) == value
 
 
 def test_sizes_symbols_and_unset_axes_keep_their_types() -> None:
@@ -196,9 +195,17 @@ def test_what_is_no_message_is_refused(plain: object) -> None:
 
 def test_questions_and_answers_are_not_mixed_up() -> None:
     with pytest.raises(WireError, match="unknown answer 'Close'"):
-        unpack_answer(pack(Close()))
+        unpack_answer(pack_question(Close()), Block)
     with pytest.raises(WireError, match="unknown question 'PhaseEntered'"):
-        unpack_question(pack(PhaseEntered(phase="first")))
+        unpack_question(pack_answer(PhaseEntered(phase="first")))
+    with pytest.raises(WireError, match="unknown field"):
+        unpack_answer(pack_answer(Probed(placements={})), Block)
+
+
+def test_nothing_to_report_is_an_answer() -> None:
+    assert unpack_answer(pack_answer(None), type(None)) is None
+    with pytest.raises(WireError, match="is not null"):
+        unpack_answer(pack_answer(Probed(placements={})), type(None))
 
 
 @given(st.text())

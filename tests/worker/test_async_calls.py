@@ -16,9 +16,11 @@ import pytest
 
 from pytest_ortbench.core.case import SessionConfig
 from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.schema.case_questions import TimeBlock
 from pytest_ortbench.worker.async_calls import AsyncCalls, AsyncFailed, require_async
 from pytest_ortbench.worker.measured import MeasuredCase
 from tests.launch.cases import case_of, relu
+from tests.worker.asking import ask
 
 Done = Callable[[object, object, str], None]
 
@@ -89,7 +91,7 @@ def test_a_real_session(tmp_path: Path) -> None:
     case = replace(case, session=session, call="async", concurrency=3)
     measured = MeasuredCase(case, lambda phase: None)
     measured.open()
-    block = measured.block(50)
+    block = ask(measured, TimeBlock(iterations=50))
     assert len(block.durations_ns) == 50
     assert min(block.durations_ns) > 0
     # In flight at a time, so that together they last longer than the block.

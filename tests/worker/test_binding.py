@@ -14,11 +14,13 @@ from onnx import TensorProto, helper
 
 from pytest_ortbench.core.case import InputSpec, Provider
 from pytest_ortbench.core.model import ValueHint
+from pytest_ortbench.schema.case_questions import CheckOutputs
 from pytest_ortbench.worker.binding import bind
 from pytest_ortbench.worker.calling import binding_of, call_of, outputs_of
 from pytest_ortbench.worker.inputs import make_feeds
 from pytest_ortbench.worker.measured import MeasuredCase
 from tests.launch.cases import case_of, relu
+from tests.worker.asking import ask
 from tests.worker.graphs import labels, serialised, shapes, value
 from tests.worker.sessions import CPU, cpu_session
 
@@ -60,7 +62,7 @@ def test_outputs_of_text_are_looked_at_too(tmp_path: Path) -> None:
     measured.open()
     plain = MeasuredCase(replace(case, io="end-to-end"), lambda _: None)
     plain.open()
-    assert measured.check("first") == plain.check("first")
+    assert ask(measured, CheckOutputs(run="first")) == ask(plain, CheckOutputs(run="first"))
 
 
 def test_a_bound_case_is_looked_at_in_what_it_has_bound(
@@ -72,9 +74,9 @@ def test_a_bound_case_is_looked_at_in_what_it_has_bound(
     measured.open()
     plain = MeasuredCase(replace(case, io="end-to-end"), lambda _: None)
     plain.open()
-    expected = plain.check("first")
-    monkeypatch.setattr(measured._live(), "run", None)
-    assert measured.check("first") == expected
+    expected = ask(plain, CheckOutputs(run="first"))
+    monkeypatch.setattr(measured.live(), "run", None)
+    assert ask(measured, CheckOutputs(run="first")) == expected
 
 
 class Noted:

@@ -12,10 +12,12 @@ from typing import Any
 import pytest
 
 from pytest_ortbench.core.case import Case, Provider
+from pytest_ortbench.schema.case_questions import CheckOutputs, ProfilePlacement, TimeBlock
 from pytest_ortbench.worker import session
 from pytest_ortbench.worker.callers import Callers
 from pytest_ortbench.worker.measured import MeasuredCase
 from tests.launch.cases import case_of, relu
+from tests.worker.asking import ask
 
 
 def test_each_inference_is_run_once_and_all_callers_take_part() -> None:
@@ -127,15 +129,15 @@ def test_a_real_case_with_two_sessions_of_two_callers(tmp_path: Path, io: str) -
     assert case.callers == 4
     measured = MeasuredCase(case, lambda _: None)
     opened = measured.open()
-    assert opened.startup.first_inference_ns > 0
-    block = measured.block(40)
+    assert opened.first_inference_ns > 0
+    block = ask(measured, TimeBlock(iterations=40))
     assert len(block.durations_ns) == 40
     assert all(duration > 0 for duration in block.durations_ns)
-    assert measured.check("first").nonfinite == 0
-    placement = measured.placement()
+    assert ask(measured, CheckOutputs(run="first")).nonfinite == 0
+    placement = ask(measured, ProfilePlacement())
     assert placement.executed == {"CPUExecutionProvider": 1}
     with pytest.raises(RuntimeError, match="no measured session"):
-        measured.block(1)
+        ask(measured, TimeBlock(iterations=1))
 
 
 def test_each_session_has_options_of_its_own(
@@ -153,4 +155,4 @@ def test_each_session_has_options_of_its_own(
     measured = MeasuredCase(case, lambda _: None)
     measured.open()
     assert len({id(options) for options in given}) == len(given) == 3
-    measured.placement()  # ends the callers
+    ask(measured, ProfilePlacement())  # ends the callers

@@ -13,13 +13,15 @@ import pytest
 from pytest_ortbench.core.case import SessionConfig
 from pytest_ortbench.core.energy import Energy
 from pytest_ortbench.core.profile import OperatorProfile
+from pytest_ortbench.schema.case_questions import TimeBlock
+from pytest_ortbench.schema.pass_questions import MeasureEnergy, ProfileOperators
 from pytest_ortbench.worker import energy as energy_module
-from pytest_ortbench.worker import measured as measured_module
 from pytest_ortbench.worker import operator_profile
 from pytest_ortbench.worker.callers import Callers
 from pytest_ortbench.worker.energy import EnergyPass, Procedure
 from pytest_ortbench.worker.measured import MeasuredCase
 from tests.launch.cases import case_of, relu
+from tests.worker.asking import ask
 
 from . import energy_simulation as simulated
 from .laid_energy import Laid
@@ -107,7 +109,7 @@ class Recorded:
 
 @pytest.fixture
 def recorded(monkeypatch: pytest.MonkeyPatch) -> type[Recorded]:
-    monkeypatch.setattr(measured_module, "open_meter", lambda _: object())
+    monkeypatch.setattr(energy_module, "open_meter", lambda _: object())
     monkeypatch.setattr(energy_module, "EnergyPass", Recorded)
     return Recorded
 
@@ -127,7 +129,7 @@ def test_all_callers_of_a_case_are_the_load(tmp_path: Path, recorded: type[Recor
     measured._loop.close()
     four = Callers([call] * 4)
     measured._loop = four
-    assert measured.energy(9.0).note == "4 callers, 9 s"
+    assert ask(measured, MeasureEnergy(budget_s=9.0)).note == "4 callers, 9 s"
     four.close()
     assert 40 <= len(recorded.ends) <= 43
     assert all(recorded.ends[:36].count(caller) == 9 for caller in range(4))
@@ -146,11 +148,11 @@ def test_real_sessions_are_the_load_however_they_are_called(
         replace(case, session=session, call=call, concurrency=concurrency), lambda _: None
     )
     measured.open()
-    measured.energy(9.0)
+    ask(measured, MeasureEnergy(budget_s=9.0))
     assert set(recorded.ends) == callers
     assert 40 <= len(recorded.ends) <= 39 + concurrency
     # It can be measured again afterwards.
-    assert len(measured.block(5).durations_ns) == 5
+    assert len(ask(measured, TimeBlock(iterations=5)).durations_ns) == 5
 
 
 def test_runs_beside_a_profile_are_those_of_one_caller(
@@ -169,6 +171,6 @@ def test_runs_beside_a_profile_are_those_of_one_caller(
         return OperatorProfile(run_ns=1)
 
     monkeypatch.setattr(operator_profile, "profile_operators", profiled)
-    assert measured.operators(None).run_ns == 1
+    assert ask(measured, ProfileOperators()).run_ns == 1
     assert blocks == []
     assert min(plain[0].durations_ns) > 0

@@ -58,7 +58,8 @@ def test_threads_are_what_the_process_may_use_unless_they_are_set(
     """T2: 32 threads on two CPUs take 26 times as long: the default must not be that."""
     case = case_of(six_layers(tmp_path / "m.onnx"), inputs=(x_input((1, 512)),))
     case = replace(case, session=SessionConfig(intra_op_num_threads=asked))
-    opened = MeasuredCase(case, lambda phase: None).open()  # noqa: ARG005
+    opened = MeasuredCase(case, lambda phase: None)  # noqa: ARG005
+    opened.open()
     allowed = allowance()
     if asked is None:
         assert (opened.threads, opened.threads_source) == (allowed.threads, allowed.source)

@@ -18,12 +18,19 @@ from pytest_ortbench.core.case import Case, Provider
 from pytest_ortbench.core.graph_capture import without_capture
 from pytest_ortbench.core.start_up import FurtherShape, ShapeStart
 from pytest_ortbench.core.task import Dataset
-from pytest_ortbench.schema.pass_questions import StartUp
-from pytest_ortbench.worker import operator_profile, session
+from pytest_ortbench.schema.case_questions import (
+    CheckOutputs,
+    CompareOutputs,
+    ProfilePlacement,
+    TimeBlock,
+)
+from pytest_ortbench.schema.pass_questions import ScoreTask, StartUp
+from pytest_ortbench.worker import operator_profile, session, start_up
 from pytest_ortbench.worker.accuracy import compare, write_reference
 from pytest_ortbench.worker.measured import MeasuredCase
-from pytest_ortbench.worker.start_up import start_up
+from pytest_ortbench.worker.state import WorkerState
 from tests.launch.cases import CPU, case_of, relu, save, x_input
+from tests.worker.asking import ask
 
 from .sessions import Spoiled, cpu_session
 
@@ -90,14 +97,14 @@ def test_the_switches_are_taken_out_and_nothing_else() -> None:
 def test_checks_see_the_outputs_of_replays(tmp_path: Path, recorded: list[Replaying]) -> None:
     plain = MeasuredCase(case_of(relu(tmp_path / "m.onnx")), lambda _: None)
     plain.open()
-    expected = plain.check("first")
+    expected = ask(plain, CheckOutputs(run="first"))
     assert expected.norm
     measured = MeasuredCase(captured(tmp_path / "m.onnx"), lambda _: None)
     measured.open()
-    first = measured.check("first")
-    assert len(measured.block(10).durations_ns) == 10
+    first = ask(measured, CheckOutputs(run="first"))
+    assert len(ask(measured, TimeBlock(iterations=10)).durations_ns) == 10
     assert first == expected
-    assert measured.check("first") == expected
+    assert ask(measured, CheckOutputs(run="first")) == expected
     assert len(recorded) == 1
 
 
@@ -109,8 +116,8 @@ def test_placement_and_accuracy_are_of_a_session_that_records_nothing(
     write_reference(tmp_path / "r.npz", session=reference, specs=case.inputs, seed=case.seed)
     measured = MeasuredCase(case, lambda _: None)
     measured.open()
-    assert measured.placement().executed == {CPU.name: 1}
-    accuracy = measured.accuracy(tmp_path / "r.npz")
+    assert ask(measured, ProfilePlacement()).executed == {CPU.name: 1}
+    accuracy = ask(measured, CompareOutputs(reference=str(tmp_path / "r.npz")))
     # Inputs of several magnitudes, not one and the same.
     assert (accuracy.reason, accuracy.samples, len(accuracy.magnitudes)) == ("", 8, 3)
     assert [output.exact for output in accuracy.outputs] == [True]
@@ -139,7 +146,7 @@ def test_labelled_samples_are_not_the_one_that_was_recorded(
     np.savez(tmp_path / "data.npz", x=samples, labels=np.int64([0, 1, 2, 1]))
     measured = MeasuredCase(replace(captured(path), batch=2), lambda _: None)
     measured.open()
-    found = measured.task(Dataset(path=str(tmp_path / "data.npz")), "")
+    found = ask(measured, ScoreTask(dataset=Dataset(path=str(tmp_path / "data.npz"))))
     assert (found.samples, found.reason) == (4, "")
     assert found.score_sum == 3.0
     assert len(recorded) == 1
@@ -151,7 +158,7 @@ def test_a_start_says_that_further_shapes_would_not_be_run(
     case = captured(relu(tmp_path / "m.onnx"))
     further = FurtherShape(label="b8", inputs=(x_input((8, 4)),))
     question = StartUp(case=case, engines="", page_cache="warm", shapes=(further,))
-    found = start_up(question, lambda _: None)
+    found = start_up.answer(question, WorkerState(lambda _: None))
     reason = "a recorded graph replays one shape only"
     assert found.shapes == (ShapeStart(label="b8", reason=reason),)
     assert found.first_inference_ns > 0

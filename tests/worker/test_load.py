@@ -21,6 +21,7 @@ from pytest_ortbench.worker.calling import call_of
 from pytest_ortbench.worker.load import NoGenerator, _settings, put_under_load
 from pytest_ortbench.worker.measured import MeasuredCase
 from tests.launch.cases import case_of, relu
+from tests.worker.asking import ask
 
 #: Seconds of service, which no neighbour makes much longer: it is slept.
 SERVICE_S = 0.01
@@ -237,7 +238,7 @@ def test_without_the_generator_the_reason_names_what_to_install(
         put_under_load([rest], ASKED)
     measured = MeasuredCase(case_of(relu(tmp_path / "m.onnx")), lambda _: None)
     measured.open()
-    found = measured.load(ASKED)
+    found = ask(measured, ASKED)
     assert found.valid is None
     assert "not installed in this runtime" in found.reasons[0]
 
@@ -256,8 +257,8 @@ def test_a_real_session_serves_its_callers(
         made.append(session)
         return call_of(case, session, feeds)  # type: ignore[arg-type]  # a spy
 
-    monkeypatch.setattr("pytest_ortbench.worker.measured.call_of", note)
-    found = measured.load(replace(ASKED, rate_per_s=100.0, latency_s=2.0, least_s=0.5))
+    monkeypatch.setattr("pytest_ortbench.worker.load.call_of", note)
+    found = ask(measured, replace(ASKED, rate_per_s=100.0, latency_s=2.0, least_s=0.5))
     assert found.valid is True
     assert found.requests == found.queries >= 68
     assert len(made) == concurrency * sessions
@@ -265,5 +266,5 @@ def test_a_real_session_serves_its_callers(
     assert phases[-1] == "load"
     # The measured loop still stands behind it.
     durations = array("q", bytes(8 * 3))
-    measured._live_loop()(durations)
+    measured.live_loop()(durations)
     assert all(durations)

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, TypeVar
 
 import pytest
 
@@ -22,29 +23,25 @@ from pytest_ortbench.core.outcome import (
     RuntimeInfo,
     WarmUp,
 )
-from pytest_ortbench.schema.protocol import (
-    Answer,
+from pytest_ortbench.schema.case_questions import (
     CheckOutputs,
     CompareOutputs,
-    Done,
-    Inspect,
     Open,
     Opened,
-    PhaseEntered,
-    Probed,
-    ProbeProvider,
     ProfilePlacement,
-    Question,
     ReadMemory,
-    Refusal,
     TimeBlock,
     WarmUpFor,
-    WriteReference,
-    unpack_answer,
 )
+from pytest_ortbench.schema.model_questions import WriteReference
+from pytest_ortbench.schema.protocol import PhaseEntered, Refusal, unpack_answer
+from pytest_ortbench.schema.question import Question, answer_type
+from pytest_ortbench.schema.runtime_questions import Inspect, Probed, ProbeProvider
 from pytest_ortbench.schema.wire import decode_frame
 from pytest_ortbench.worker.main import Conversation
 from tests.launch.cases import CPU, case_of, relu, x_input
+
+A = TypeVar("A")
 
 
 @pytest.fixture(autouse=True)
@@ -60,12 +57,15 @@ class Talk:
         self._written = io.BytesIO()
         self._conversation = Conversation(self._written, "t")
 
-    def ask(self, question: Question) -> tuple[list[str], Answer]:
+    def ask(self, question: Question[A]) -> tuple[list[str], A | Refusal]:
         """Return the phases that were entered, and the answer."""
         start = self._written.tell()
         self._conversation.answer(question)
         self._written.seek(start)
-        said = [unpack_answer(decode_frame("t", line)[1]) for line in self._written.readlines()]
+        answer = answer_type(type(question))
+        said = [
+            unpack_answer(decode_frame("t", line)[1], answer) for line in self._written.readlines()
+        ]
         phases = [message.phase for message in said[:-1] if isinstance(message, PhaseEntered)]
         assert len(phases) == len(said) - 1
         return phases, said[-1]
@@ -77,14 +77,18 @@ def test_a_case_from_first_to_last_question(tmp_path: Path) -> None:
     assert phases == ["import", "inputs", "session", "first"]
     assert isinstance(opened, Opened)
     assert opened.options_in_force == {}
-    expected: list[tuple[Question, list[str], type]] = [
+    expected: list[tuple[Question[Any], list[str], type]] = [
         (CheckOutputs(run="first"), ["measure"], OutputCheck),
         (WarmUpFor(budget_s=0.05), ["warm-up"], WarmUp),
         (TimeBlock(iterations=4), ["measure"], Block),
         (TimeBlock(iterations=4), [], Block),
         (ReadMemory(), ["memory"], Memory),
         (ProfilePlacement(), ["profile"], Placement),
-        (WriteReference(case=case, path=str(tmp_path / "r.npz")), ["import", "reference"], Done),
+        (
+            WriteReference(case=case, path=str(tmp_path / "r.npz")),
+            ["import", "reference"],
+            type(None),
+        ),
         (CompareOutputs(reference=str(tmp_path / "r.npz")), ["accuracy"], Accuracy),
     ]
     for question, phases_entered, kind in expected:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ortbench.schema.protocol import StoreChunk
+from pytest_ortbench.schema.file_questions import StoreChunk
 from pytest_ortbench.worker.staging import Staging
 
 TEXT = b"weights"

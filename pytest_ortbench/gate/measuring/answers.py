@@ -18,6 +18,8 @@ from pytest_ortbench.core.task import TaskAccuracy
 from pytest_ortbench.gate.measuring.pair import BASELINE, Pair
 from pytest_ortbench.gate.numbers.answers import is_below_floor
 from pytest_ortbench.launch.launcher import Launcher, Worker
+from pytest_ortbench.schema.pass_questions import ScoreTask
+from pytest_ortbench.schema.side_questions import CompareSides, WriteOutputs, WriteOwnScores
 from pytest_ortbench.worker.accuracy import MAGNITUDES
 
 
@@ -41,14 +43,17 @@ class Exchange:
             return
         try:
             if not self._types:
-                written = worker.write_outputs(
-                    self.path, self.pair.baseline.inputs, self._magnitudes
+                question = WriteOutputs(
+                    path=str(self.path),
+                    inputs=self.pair.baseline.inputs,
+                    magnitudes=self._magnitudes,
                 )
-                self._types[side] = written.types
+                self._types[side] = worker.ask(question).types
             else:
-                found = worker.compare_sides(self.path, is_baseline=side == BASELINE)
-                self._types[side] = found.types
-                self._compared = found.accuracy
+                is_baseline = side == BASELINE
+                compared = worker.ask(CompareSides(path=str(self.path), is_baseline=is_baseline))
+                self._types[side] = compared.types
+                self._compared = compared.accuracy
         except WorkerError as error:
             self._compared = Accuracy(reason=f"{side}: {error.failure.message}")
         except OSError as error:
@@ -157,15 +162,15 @@ def compare_scores(pair: Pair, launcher: Launcher, scratch: Path) -> TaskAccurac
         The contender's scores with the baseline's as the reference; ``None`` where a side has no
         labelled data.
     """
-    dataset = pair.contender.dataset
-    if dataset is None or pair.baseline.dataset is None:
+    own, dataset = pair.baseline.dataset, pair.contender.dataset
+    if own is None or dataset is None:
         return None
     path = scratch / "side-scores.npz"
     try:
         with closing(_opened(pair.baseline, launcher)) as worker:
-            worker.write_scores(path)
+            worker.ask(WriteOwnScores(dataset=own, path=str(path)))
         with closing(_opened(pair.contender, launcher)) as worker:
-            return worker.task(path)
+            return worker.ask(ScoreTask(dataset=dataset, reference=str(path)))
     except WorkerError as error:
         return TaskAccuracy(dataset=dataset.label, reason=error.failure.message)
     finally:

@@ -28,6 +28,13 @@ from pytest_ortbench.gate.numbers.contrasts import (
     round_count,
 )
 from pytest_ortbench.launch.launcher import Launcher, Worker
+from pytest_ortbench.schema.case_questions import (
+    CompareOutputs,
+    ProfilePlacement,
+    ReadMemory,
+    TimeBlock,
+    WarmUpFor,
+)
 
 #: A warm-up is cut off here: what the two sides have left to learn they have left alike, since
 #: both make the same number of runs, and a launch is repeated anyway.
@@ -179,7 +186,7 @@ def _warm_alike(workers: dict[str, Worker], order: random.Random) -> tuple[float
     typical_s: dict[str, float] = {}
     for side in _shuffled(order):
         with _running(workers[side], side):
-            warm_up = workers[side].warm(WARM_UP_S)
+            warm_up = workers[side].ask(WarmUpFor(budget_s=WARM_UP_S))
         counts[side] = warm_up.count
         last = warm_up.durations_ns[-_LAST_OF_WARM_UP:]
         # A clock that stood still for a whole inference gives no size of a block.
@@ -189,7 +196,7 @@ def _warm_alike(workers: dict[str, Worker], order: random.Random) -> tuple[float
         more = min(most - count, int(MAKING_UP_S / typical_s[side]))
         if more > 0:
             with _running(workers[side], side):
-                workers[side].block(more)
+                workers[side].ask(TimeBlock(iterations=more))
             counts[side] += more
     # The slower one, whichever side it is: so blocks of 10 µs against 2 ms do not last seconds, and
     # a side that was disturbed while it warmed up has the same say as the other one would have had.
@@ -207,7 +214,7 @@ def _alternate(
         blocks = {}
         for side in _shuffled(order):
             with _running(workers[side], side):
-                blocks[side] = workers[side].block(iterations)
+                blocks[side] = workers[side].ask(TimeBlock(iterations=iterations))
         done.append(Round(baseline=blocks[BASELINE], contender=blocks[CONTENDER]))
     return done
 
@@ -216,14 +223,18 @@ def _look_at(worker: Worker, side: str, reference: Path | Accuracy | None) -> Si
     """What is asked of a side after its blocks; it is left running, to be closed in peace."""
     worker.resume()
     with _names(side):
-        memory = worker.memory()
+        memory = worker.ask(ReadMemory())
         placement = accuracy = None
         if reference is not None:
-            placement = worker.profile()
-            accuracy = reference if isinstance(reference, Accuracy) else worker.accuracy(reference)
+            placement = worker.ask(ProfilePlacement())
+            accuracy = (
+                reference
+                if isinstance(reference, Accuracy)
+                else worker.ask(CompareOutputs(reference=str(reference)))
+            )
     return SideFacts(
-        threads=worker.threads,
-        cpus=worker.cpus,
+        threads=worker.opened.threads,
+        cpus=worker.opened.cpus,
         memory=memory,
         placement=placement,
         accuracy=accuracy,

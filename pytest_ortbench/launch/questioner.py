@@ -1,0 +1,152 @@
+"""Asks one process: a question goes out with its files, its answer or a failure comes back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from pytest_ortbench.core.case import Case, Provider, Runtime
+from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.core.outcome import Failure, Placement
+from pytest_ortbench.core.placement import is_fallback
+from pytest_ortbench.launch import seal
+from pytest_ortbench.launch.diagnose import Evidence, diagnose, graph_refused, left_device
+from pytest_ortbench.launch.ending import tail
+from pytest_ortbench.launch.process import Refused, WorkerProcess
+from pytest_ortbench.launch.staging import Files, SharedFiles, StagedFiles, travelling
+from pytest_ortbench.schema.case_questions import Open, ProfilePlacement
+from pytest_ortbench.schema.pass_questions import StartUp
+from pytest_ortbench.schema.question import Question
+from pytest_ortbench.schema.runtime_questions import ProbeProvider
+
+A = TypeVar("A")
+
+#: Says what the native log, read when it is called, tells against an answer; ``None`` for nothing.
+_Doubt = Callable[[Any, Callable[[], str], Provider], "Failure | None"]
+
+
+class Questioner:
+    """Asks one process.
+
+    Files that a question names go to a process that does not see them, and come back from it. What
+    the files of a case were when it was planned is held against what they are after every answer.
+
+    Attributes:
+        deadline: Until when the process must be done, of ``time.monotonic()``; may be moved.
+
+    Args:
+        process: The process.
+        runtime: Its interpreter.
+        deadline: Until when the process must be done, of ``time.monotonic()``.
+        case: What it is asked about, if that is a case.
+        provider: What it is asked about, if that is a provider.
+    """
+
+    def __init__(
+        self,
+        process: WorkerProcess,
+        runtime: Runtime,
+        deadline: float,
+        *,
+        case: Case | None = None,
+        provider: Provider | None = None,
+    ) -> None:
+        self.deadline = deadline
+        self._process = process
+        self._case = case
+        self._provider = provider if case is None else case.provider
+        self._seals: list[seal.Seal] = []
+        self._files: Files = (
+            SharedFiles() if runtime.shares_files else StagedFiles(self._answer, runtime.label)
+        )
+
+    def ask(self, question: Question[A]) -> A:
+        """Ask, and return the answer.
+
+        Raises:
+            WorkerError: if the worker refuses, dies or is too slow, if a file that was named is
+                another one by now, or if the native log tells against the answer.
+            OSError: if a file that the worker wrote can't be stored.
+        """
+        for own in seal.of_question(question):
+            own.check()
+            self._seals.append(own)
+        asked, written = travelling(question, self._files)
+        answer = self._answer(asked)
+        self._doubt(question, answer)
+        for place, path in written:
+            self._files.fetch(place, path)
+        try:
+            # An answer counts if it is about the files that the case names.
+            for sealed in self._seals:
+                sealed.check()
+        except WorkerError:
+            for _, path in written:
+                path.unlink(missing_ok=True)
+            raise
+        return answer
+
+    def _answer(self, question: Question[A]) -> A:
+        self._process.begin(question, self.deadline)
+        return finish(
+            self._process, question, self.deadline, case=self._case, provider=self._provider
+        )
+
+    def _doubt(self, question: Question[Any], answer: object) -> None:
+        doubt = _DOUBTS.get(type(question))
+        if doubt is None or self._provider is None:
+            return
+        failure = doubt(answer, self._process.read_log, self._provider)
+        if failure is not None:
+            raise WorkerError(replace(failure, log_tail=tail(self._process.read_log())))
+
+
+def finish(
+    process: WorkerProcess,
+    question: Question[A],
+    deadline: float,
+    *,
+    case: Case | None = None,
+    provider: Provider | None = None,
+) -> A:
+    """Wait for the answer, and turn a refusal into a failure with the native log's end.
+
+    Args:
+        process: Was asked.
+        question: What it was asked.
+        deadline: When the answer must have come, of ``time.monotonic()``.
+        case: What the question is about, if that is a case.
+        provider: What it is about, if that is a provider.
+    """
+    try:
+        return process.finish(question, deadline)
+    except Refused as refused:
+        log = process.read_log()
+        evidence = Evidence(
+            refusal=refused.refusal,
+            log=log,
+            provider=provider if case is None else case.provider,
+            custom_ops=() if case is None else case.session.custom_ops,
+        )
+        raise WorkerError(replace(diagnose(evidence), log_tail=tail(log))) from refused
+
+
+def _elsewhere(_: object, log: Callable[[], str], provider: Provider) -> Failure | None:
+    """A session whose provider left the asked device for another one by itself."""
+    return left_device(log(), provider)
+
+
+def _nothing_taken(
+    placement: Placement, log: Callable[[], str], provider: Provider
+) -> Failure | None:
+    """A plug-in that refused every graph, with its reason."""
+    return graph_refused(log(), provider) if is_fallback(placement) else None
+
+
+_DOUBTS: dict[type[Question[Any]], _Doubt] = {
+    Open: _elsewhere,
+    StartUp: _elsewhere,
+    ProbeProvider: _elsewhere,
+    ProfilePlacement: _nothing_taken,
+}

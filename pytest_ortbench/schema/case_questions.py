@@ -1,0 +1,96 @@
+"""What the host asks to measure a case: to open it, and then all that the standard pass needs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from pytest_ortbench.core.outcome import (
+    Accuracy,
+    Block,
+    Memory,
+    OutputCheck,
+    Placement,
+    RuntimeInfo,
+    Startup,
+    WarmUp,
+)
+from pytest_ortbench.schema.question import CaseQuestion, CaseToMeasure, Question, ReadFile
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opened:
+    """The session exists and ran once.
+
+    Attributes:
+        info: The interpreter.
+        startup: What happened once: import, session creation, first inference.
+        threads: Intra-op threads in force.
+        threads_source: Why that number.
+        cpus: CPUs that the process may use.
+        options_in_force: What the session reads back for the asked provider.
+        clock_pair_ns: Cost of a pair of clock readings.
+        no_energy: Why the energy of the device can't be measured; empty if it can.
+        unconfirmed: Options of session and provider that nothing confirms, and why not.
+    """
+
+    info: RuntimeInfo
+    startup: Startup
+    threads: int
+    threads_source: str
+    cpus: int
+    options_in_force: dict[str, str]
+    clock_pair_ns: int
+    no_energy: str = ""
+    unconfirmed: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Open(Question[Opened]):
+    """Make inputs and session, and run the first inference.
+
+    Attributes:
+        case: What to measure.
+        engines: Folder for engines that providers build, kept for the other workers of the run;
+            empty keeps none.
+    """
+
+    case: CaseToMeasure
+    engines: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WarmUpFor(CaseQuestion[WarmUp]):
+    """Run untimed work until no trend is left, ``budget_s`` seconds at most."""
+
+    budget_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimeBlock(CaseQuestion[Block]):
+    """Time ``iterations`` single inferences in a row."""
+
+    iterations: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckOutputs(CaseQuestion[OutputCheck]):
+    """Look at the outputs of one more, untimed inference. ``run``: first, middle or last."""
+
+    run: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadMemory(CaseQuestion[Memory]):
+    """Say how much memory session and runs took; to be asked before a session is profiled."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProfilePlacement(CaseQuestion[Placement]):
+    """Release the measured session and prove in a profiled one what runs where."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompareOutputs(CaseQuestion[Accuracy]):
+    """Compare outputs with those in the file ``reference``."""
+
+    reference: ReadFile

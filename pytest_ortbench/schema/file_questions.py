@@ -1,0 +1,54 @@
+"""What the host asks of a worker that does not see its files: take this one, give me that one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pytest_ortbench.schema.question import Question
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stored:
+    """A chunk is on disk; ``path`` is the file's absolute path on the worker's side."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreChunk(Question[Stored]):
+    """Append to a file in the worker's own temporary folder, which is removed when it ends.
+
+    Attributes:
+        name: Where in the folder, with ``/`` between parts.
+        data: The next bytes, in base64.
+        size_bytes: Size of the whole file; with its last byte the file is complete.
+        digest: SHA-256 of the whole file, hexadecimal; checked when it is complete.
+    """
+
+    name: str
+    data: str
+    size_bytes: int
+    digest: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fetched:
+    """Bytes of a file.
+
+    Attributes:
+        data: The bytes, in base64.
+        size_bytes: Size of the whole file.
+        digest: SHA-256 of the whole file, with its last bytes; empty before.
+    """
+
+    data: str
+    size_bytes: int
+    digest: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchChunk(Question[Fetched]):
+    """Read from a file in the worker's own temporary folder, ``offset`` bytes behind its start."""
+
+    path: str
+    offset: int

@@ -1,0 +1,90 @@
+"""Every question that a worker answers, and the function of the worker that does.
+
+A question that is added stands here in one line, in its module; nothing else lists it. The modules
+of the questions travel to every worker, and those of the functions are imported there when a
+question is asked for the first time. A function gets the question and what it is about: the
+:class:`~pytest_ortbench.worker.measured.MeasuredCase` that is open for a
+:class:`~pytest_ortbench.schema.question.CaseQuestion`, else the
+:class:`~pytest_ortbench.worker.state.WorkerState`.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from pytest_ortbench.schema.question import Question
+
+A = TypeVar("A")
+
+#: By module, then by class: ``module:function`` of what answers it.
+_HANDLERS: dict[str, dict[str, str]] = {
+    "pytest_ortbench.schema.runtime_questions": {
+        "Inspect": "pytest_ortbench.worker.inspection:answer",
+        "ProbeProvider": "pytest_ortbench.worker.probe:answer",
+        "ImportRuntime": "pytest_ortbench.worker.standard:import_runtime",
+    },
+    "pytest_ortbench.schema.file_questions": {
+        "StoreChunk": "pytest_ortbench.worker.staging:store_chunk",
+        "FetchChunk": "pytest_ortbench.worker.staging:fetch_chunk",
+    },
+    "pytest_ortbench.schema.model_questions": {
+        "DescribeModel": "pytest_ortbench.worker.interface:answer",
+        "Convert": "pytest_ortbench.convert.make:answer",
+        "CompareNodes": "pytest_ortbench.convert.by_node:answer",
+        "WriteReference": "pytest_ortbench.worker.reference:write",
+        "MeasureSpread": "pytest_ortbench.worker.reference:measure_spread",
+    },
+    "pytest_ortbench.schema.case_questions": {
+        "Open": "pytest_ortbench.worker.standard:open_case",
+        "WarmUpFor": "pytest_ortbench.worker.standard:warm",
+        "TimeBlock": "pytest_ortbench.worker.standard:time_block",
+        "CheckOutputs": "pytest_ortbench.worker.standard:check_outputs",
+        "ReadMemory": "pytest_ortbench.worker.standard:read_memory",
+        "ProfilePlacement": "pytest_ortbench.worker.standard:profile_placement",
+        "CompareOutputs": "pytest_ortbench.worker.accuracy:answer",
+    },
+    "pytest_ortbench.schema.side_questions": {
+        "WriteOutputs": "pytest_ortbench.worker.sides:write_outputs",
+        "CompareSides": "pytest_ortbench.worker.sides:compare_sides",
+        "WriteOwnScores": "pytest_ortbench.worker.sides:write_own_scores",
+    },
+    "pytest_ortbench.schema.pass_questions": {
+        "MeasureEnergy": "pytest_ortbench.worker.energy:answer",
+        "ProfileOperators": "pytest_ortbench.worker.operator_profile:answer",
+        "SoakFor": "pytest_ortbench.worker.soak:answer",
+        "WriteScores": "pytest_ortbench.worker.reference:write_reference_scores",
+        "ScoreTask": "pytest_ortbench.worker.task:answer",
+        "LoadStages": "pytest_ortbench.worker.stages:load_stages",
+        "RunFrames": "pytest_ortbench.worker.stages:run_frames",
+        "PutUnderLoad": "pytest_ortbench.worker.load:answer",
+        "StartUp": "pytest_ortbench.worker.start_up:answer",
+    },
+}
+
+#: The same by the dotted name of the class.
+QUESTIONS: dict[str, str] = {
+    f"{module}:{question}": handler
+    for module, handlers in _HANDLERS.items()
+    for question, handler in handlers.items()
+}
+
+
+def dotted_name(question: type[Question[Any]]) -> str:
+    """Return the name of a class of questions: ``module:class``."""
+    return f"{question.__module__}:{question.__qualname__}"
+
+
+@functools.cache
+def named(name: str) -> Any:
+    """Import what a dotted name ``module:attribute`` stands for."""
+    module, _, attribute = name.partition(":")
+    return getattr(importlib.import_module(module), attribute)
+
+
+def handler_of(question: type[Question[A]]) -> Callable[[Question[A], Any], A]:
+    """Import the function that answers a class of questions, in a worker."""
+    handler: Callable[[Question[A], Any], A] = named(QUESTIONS[dotted_name(question)])
+    return handler

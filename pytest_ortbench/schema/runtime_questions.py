@@ -1,0 +1,47 @@
+"""What the host asks about an interpreter with ONNX Runtime and its providers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from pytest_ortbench.core.case import Provider
+from pytest_ortbench.core.outcome import Placement, RuntimeInfo
+from pytest_ortbench.schema.question import Question
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inspect(Question[RuntimeInfo]):
+    """Import ONNX Runtime and describe this interpreter, with the plug-ins that are found.
+
+    Attributes:
+        plugins: Libraries of plug-ins that the project has configured, by name of the provider.
+        load_plugins: Whether plug-ins are looked for and loaded at all.
+    """
+
+    plugins: dict[str, str] = field(default_factory=dict)
+    load_plugins: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Probed:
+    """What executed the tiny models.
+
+    Attributes:
+        placements: By name of the model.
+        refused: Native message by name of each model that did not run.
+    """
+
+    placements: dict[str, Placement]
+    refused: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProbeProvider(Question[Probed]):
+    """Run two tiny models on a provider and say what executed them."""
+
+    provider: Provider
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportRuntime(Question[None]):
+    """Import ONNX Runtime, so that it is there when a case is opened."""

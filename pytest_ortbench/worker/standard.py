@@ -1,0 +1,162 @@
+"""What the standard pass asks: open a case, warm up, time blocks, look at outputs and memory.
+
+All of it is imported before the case's objects are frozen: garbage collections in timed blocks must
+not go through modules of ours.
+"""
+
+from __future__ import annotations
+
+import time
+
+from pytest_ortbench.core.case import Case
+from pytest_ortbench.core.outcome import Block, Memory, OutputCheck, Placement, WarmUp
+from pytest_ortbench.schema.case_questions import (
+    CheckOutputs,
+    Open,
+    Opened,
+    ProfilePlacement,
+    ReadMemory,
+    TimeBlock,
+    WarmUpFor,
+)
+from pytest_ortbench.schema.runtime_questions import ImportRuntime
+from pytest_ortbench.worker import outputs
+from pytest_ortbench.worker.calling import outputs_of
+from pytest_ortbench.worker.contention import counter_growth, most_growth
+from pytest_ortbench.worker.energy_meter import why_no_meter
+from pytest_ortbench.worker.inspection import describe_measured
+from pytest_ortbench.worker.measured import MeasuredCase, room_for
+from pytest_ortbench.worker.profiling import profile
+from pytest_ortbench.worker.state import WorkerState
+from pytest_ortbench.worker.timing import clock_pair_ns
+from pytest_ortbench.worker.warm_up import least_seconds, warm_up
+
+
+def import_runtime(question: ImportRuntime, state: WorkerState) -> None:
+    """Import ONNX Runtime; this module, which opens a case, has been imported by then."""
+    del question
+    state.import_runtime()
+
+
+def open_case(question: Open, state: WorkerState) -> Opened:
+    """Open a case, which later questions are about.
+
+    Raises:
+        Exception: what ONNX Runtime raises.
+    """
+    unconfirmed = unconfirmed_entries(question.case, state)
+    measured = MeasuredCase(question.case, state.enter, engines=question.engines)
+    # Before it is open: a refusal tells what was fed to the session.
+    state.measured = measured
+    startup = measured.open()
+    return Opened(
+        info=describe_measured(),
+        startup=startup,
+        threads=measured.threads,
+        threads_source=measured.threads_source,
+        cpus=measured.cpus,
+        options_in_force=measured.options_in_force(),
+        unconfirmed={**unconfirmed, **measured.unconfirmed},
+        clock_pair_ns=clock_pair_ns(),
+        no_energy=why_no_meter(question.case.provider),
+    )
+
+
+def unconfirmed_entries(case: Case, state: WorkerState) -> dict[str, str]:
+    """Return which session entries of a case nothing confirms, and why not.
+
+    It is found out before anything is measured, since looking into the library takes memory.
+    """
+    if not case.session.entries:
+        return {}
+    from pytest_ortbench.worker import session_entries  # seldom needed
+
+    state.import_runtime()
+    state.enter("session")
+    return session_entries.unconfirmed_entries(case)
+
+
+def warm(question: WarmUpFor, measured: MeasuredCase) -> WarmUp:
+    """Run until no trend is left."""
+    measured.enter("warm-up")
+    case = measured.case
+    return warm_up(
+        measured.run_timed,
+        least_s=least_seconds(case.provider),
+        budget_s=question.budget_s,
+        callers=case.callers,
+    )
+
+
+def time_block(question: TimeBlock, measured: MeasuredCase) -> Block:
+    """Time single inferences in a row; counters are read outside the timed region."""
+    measured.enter("measure")
+    loop, durations = measured.live_loop(), room_for(question.iterations)
+    with measured.watch.counted():
+        before = measured.contention.read()
+        cpu_before, wall_before = time.process_time_ns(), time.perf_counter_ns()
+        loop(durations)
+        wall_ns = time.perf_counter_ns() - wall_before
+        cpu_ns = time.process_time_ns() - cpu_before
+        after = measured.contention.read()
+    return Block(
+        durations_ns=tuple(durations),
+        wall_ns=wall_ns,
+        cpu_ns=cpu_ns,
+        steal_ticks=counter_growth(before.steal_ticks, after.steal_ticks),
+        total_ticks=counter_growth(before.total_ticks, after.total_ticks),
+        throttled_ns=most_growth(before.throttled_ns, after.throttled_ns),
+    )
+
+
+def check_outputs(question: CheckOutputs, measured: MeasuredCase) -> OutputCheck:
+    """Look at the outputs of one more inference.
+
+    That inference counts for the case's memory like any other: the second one of a session is the
+    one for which ONNX Runtime lays out the memory of all later ones. What the looking takes does
+    not. A recorded graph writes into the outputs of the timed loop only.
+    """
+    measured.enter("measure")
+    watch = measured.watch
+    values = outputs_of(measured.live(), measured.feeds, measured.binding, watch.counted)
+    checked = outputs.check(question.run, values, measured.feeds)
+    with watch.counted():
+        del values
+    return checked
+
+
+def read_memory(question: ReadMemory, measured: MeasuredCase) -> Memory:
+    """Say what session and runs took."""
+    del question
+    measured.enter("memory")
+    watch, device = measured.watch, measured.device
+    device_bytes, device_source = device.read()
+    return Memory(
+        source=watch.source,
+        baseline_bytes=watch.baseline,
+        session_bytes=measured.session_bytes,
+        after_session_bytes=measured.after_session_bytes,
+        peak_bytes=watch.peak_rise(),
+        after_runs_bytes=watch.rise(),
+        process_peak_bytes=watch.process_peak,
+        device_bytes=device_bytes,
+        device_source=device_source,
+        device_neighbours=device.neighbours(),
+        device=device.device,
+    )
+
+
+def profile_placement(question: ProfilePlacement, measured: MeasuredCase) -> Placement:
+    """Release the measured session and profile another one; no block can follow."""
+    del question
+    measured.enter("profile")
+    measured.release()
+    case = measured.case
+    placement, measured.session = profile(
+        case.variant.path,
+        measured.uncaptured,
+        case.session,
+        measured.feeds,
+        threads=measured.threads,
+    )
+    return placement
