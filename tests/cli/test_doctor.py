@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -187,7 +188,7 @@ def test_providers_lists_what_really_runs_here(tool, tmp_path, monkeypatch):
 
 @pytest.fixture
 def fake(monkeypatch):
-    launcher = FakeLauncher()
+    launcher: Any = FakeLauncher()
     launcher.close = lambda: None
     for command in ("doctor", "providers"):
         monkeypatch.setattr(f"pytest_ortbench.cli.{command}.ProcessLauncher", lambda: launcher)
