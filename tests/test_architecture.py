@@ -39,10 +39,14 @@ LAYERS = {
     "engine/": 6,
     "gate/measuring/": 7,
     "report/html/": 7,
+    "session.py": 8,
 }
 #: Parts of one room that lie in several folders.
 SAME_ROOM = {"convert/": "worker/"}
-FRONT = 8
+FRONT = 9
+
+#: What only a session makes for the front ends, so that it is closed with it.
+OF_A_SESSION = ("Engine", "Planner", "ProcessLauncher", "Variants")
 
 #: Third-party packages that only some modules may import, by the start of their path.
 RESTRICTED = {
@@ -221,6 +225,16 @@ def is_no_python_3_10(source: Source) -> Iterator[str]:
             yield f"{source.path}:{error.lineno} {error.msg}"
 
 
+def measures_without_a_session(source: Source) -> Iterator[str]:
+    if source.layer < FRONT:
+        return
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Call):
+            name = ast.unparse(node.func).rpartition(".")[2]
+            if name in OF_A_SESSION:
+                yield f"{source.path}:{node.lineno} makes a {name}"
+
+
 def prints_or_exits(source: Source) -> Iterator[str]:
     if source.layer == FRONT:
         return
@@ -269,6 +283,7 @@ RULES = (
     imports_restricted,
     needs_more_than_the_standard_library,
     is_no_python_3_10,
+    measures_without_a_session,
     prints_or_exits,
     reads_the_environment_when_imported,
     has_a_name_that_says_nothing,
@@ -330,6 +345,8 @@ def test_all_modules_were_looked_at() -> None:
             "which no worker has",
         ),
         (is_no_python_3_10, "core/a.py", "try: 1\nexcept* ValueError: 2", "core/a.py:"),
+        (measures_without_a_session, "cli/a.py", "a.Planner(b)", "cli/a.py:1 makes a Planner"),
+        (measures_without_a_session, "plugin/a.py", "def f(): Engine()", "makes a Engine"),
         (prints_or_exits, "planning/a.py", "def f(): print(1)", "planning/a.py:1 calls print"),
         (prints_or_exits, "planning/a.py", "raise SystemExit(2)", "raises SystemExit"),
         (
@@ -367,6 +384,9 @@ def test_a_violation_is_found(rule: object, path: str, text: str, violation: str
             "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n import numpy",
         ),
         (needs_more_than_the_standard_library, "schema/document.py", "import msgspec"),
+        (imports_upwards, "cli/a.py", "from pytest_ortbench.session import Session"),
+        (imports_upwards, "session.py", "from pytest_ortbench.engine.engine import Engine"),
+        (measures_without_a_session, "session.py", "Engine()"),
         (prints_or_exits, "cli.py", "print(1)"),
         (reads_the_environment_when_imported, "planning/a.py", "def f(): return os.environ"),
     ],

@@ -181,8 +181,10 @@ def _resume_each(document: dict[str, Any], sent: list[str]) -> list[str]:
         listener, key = Listener(), planned.case.key
         sent.clear()
         with deeds() as found:
+            launcher = ProcessLauncher()
             engine = Engine(
-                launcher=ProcessLauncher(),
+                launcher=launcher,
+                variants=Variants(launcher=launcher, folder=Path("unused")),
                 header=make_run(),
                 listener=listener,
                 finished={key: stored},
@@ -190,6 +192,7 @@ def _resume_each(document: dict[str, Any], sent: list[str]) -> list[str]:
             )
             result = engine.result(planned)
             engine.close()
+            launcher.close()
         leaks += [f"{place}: {each}" for each in (*found, *sent) if CANARY in each]
         if engine.resumed and CANARY in repr(result.case.runtime):
             leaks.append(f"{place}: stands in the result")

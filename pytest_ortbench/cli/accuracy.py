@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,24 +10,19 @@ import click
 
 from pytest_ortbench.cli.arguments import epilog
 from pytest_ortbench.cli.terminal import ExitCode, say, step, table, warn
-from pytest_ortbench.convert.variants import VARIANTS_FOLDER, Variants
 from pytest_ortbench.core.case import Runtime, Sampling
 from pytest_ortbench.core.errors import WorkerError
-from pytest_ortbench.launch.launcher import ProcessLauncher
 from pytest_ortbench.launch.reference import reference_case
-from pytest_ortbench.models.cache import cache_folder
 from pytest_ortbench.models.extent import extent_of
 from pytest_ortbench.models.ort_file import is_ort_file
-from pytest_ortbench.planning.planner import Planner
-from pytest_ortbench.planning.project_root import root_directory
 from pytest_ortbench.planning.request import PlanRequest
 from pytest_ortbench.report.extent import extent_words
 from pytest_ortbench.schema.model_questions import CompareNodes
+from pytest_ortbench.session import Session
 
 if TYPE_CHECKING:
     from pytest_ortbench.core.case import Case
     from pytest_ortbench.core.node_error import NodeError, NodeErrors
-    from pytest_ortbench.launch.launcher import ProcessLauncher
 
 _TIMEOUT_S = 1800.0
 
@@ -64,8 +58,8 @@ def command(model: str, precision: str, top: int, samples: int, inputs: Path | N
     graph optimisation and on the same inputs; values that both graphs call by the same name are
     compared. A node that is much worse than the nodes before it is one to exclude in a recipe.
     """
-    with closing(ProcessLauncher()) as launcher:
-        case, failure = _prepared(launcher, model, precision, inputs)
+    with Session(Path.cwd(), notify=step) as session:
+        case, failure = _prepared(session, model, precision, inputs)
         if failure or case is None:
             warn(f"ortbench: {failure}")
             return ExitCode.NOTHING
@@ -73,7 +67,7 @@ def command(model: str, precision: str, top: int, samples: int, inputs: Path | N
         try:
             question = CompareNodes(case=case, right=reference_case(case), samples=samples)
             deadline = time.monotonic() + case.sampling.timeout_s
-            found = launcher.ask(question, deadline=deadline, runtime=Runtime())
+            found = session.launcher.ask(question, deadline=deadline, runtime=Runtime())
         except WorkerError as error:
             warn(f"ortbench: {error}")
             return ExitCode.NOTHING
@@ -82,20 +76,10 @@ def command(model: str, precision: str, top: int, samples: int, inputs: Path | N
 
 
 def _prepared(
-    launcher: ProcessLauncher, model: str, precision: str, inputs: Path | None
+    session: Session, model: str, precision: str, inputs: Path | None
 ) -> tuple[Case | None, str]:
     """The case with its file, or why there is none."""
-    import sys
-
-    current = Runtime(label="current", command=(sys.executable,))
-    planner = Planner(
-        launcher,
-        Path.cwd(),
-        runtimes=[current],
-        notify=step,
-        named_from=root_directory(Path.cwd()),
-    )
-    plan = planner.plan(
+    plan = session.plan(
         PlanRequest(
             models=(model,),
             precisions=(precision,),
@@ -114,9 +98,8 @@ def _prepared(
     if planned.conversion is None:
         return planned.case, ""
     step(f"making {precision} of {planned.case.model.name}")
-    variants = Variants(launcher=launcher, folder=cache_folder() / VARIANTS_FOLDER)
     try:
-        return variants.prepare(planned.case, planned.conversion), ""
+        return session.prepare(planned), ""
     except WorkerError as error:
         return None, str(error)
 

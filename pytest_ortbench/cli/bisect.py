@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,21 +21,17 @@ from pytest_ortbench.gate.numbers.operators import operator_changes
 from pytest_ortbench.gate.numbers.rules import parse_rules, rules_for
 from pytest_ortbench.gate.numbers.sentences import verdict_line
 from pytest_ortbench.gate.report.operator_changes import HEADER, change_rows
-from pytest_ortbench.launch.launcher import ProcessLauncher
+from pytest_ortbench.launch.launcher import Launcher
 from pytest_ortbench.launch.machine import fingerprint
-from pytest_ortbench.models.cache import cache_folder
 from pytest_ortbench.planning.axes import split_list
-from pytest_ortbench.planning.planner import Planner
-from pytest_ortbench.planning.project_root import root_directory
 from pytest_ortbench.planning.request import PlanRequest
-from pytest_ortbench.runtimes.environments import Environments
 from pytest_ortbench.runtimes.releases import expand_range
-from pytest_ortbench.runtimes.resolve import RUNTIMES_FOLDER, choose_runtimes
+from pytest_ortbench.session import Session
 
 if TYPE_CHECKING:
     from pytest_ortbench.core.case import Case, Runtime
     from pytest_ortbench.gate.measuring.bisect import Bisected
-    from pytest_ortbench.launch.launcher import ProcessLauncher
+    from pytest_ortbench.launch.launcher import Launcher
 
 
 @click.command(
@@ -62,62 +57,49 @@ def command(model: str, runtimes: str, limits: tuple[str, ...], threads: int | N
     operators that account for it are shown. Environments are made where they are not there yet.
     """
     rules = parse_rules(split_list(limits, place="--limits"), place="--limits")
-    chosen = _chosen(runtimes)
-    launcher = ProcessLauncher()
     machine = fingerprint()
-    with tempfile.TemporaryDirectory(prefix="ortbench-bisect-") as folder:
-        try:
-            case = _case(launcher, model, threads)
-            refuse_unfitting(rules, [case.case_id], place="--limits")
-            chosen_rules = rules_for(case.case_id, rules)
-            check_margins({case.case_id: chosen_rules.margin}, place="--limits")
-            found = bisect_runtimes(
-                case,
-                chosen,
-                lambda: Gate(launcher=launcher, machine=machine, cases=1, scratch=Path(folder)),
-                chosen_rules,
-            )
-            _tell(found, chosen)
-            if found.first_bad is not None:
-                _tell_operators(launcher, case, chosen[found.last_good], chosen[found.first_bad])
-        finally:
-            launcher.close()
-    if found.first_bad is not None:
+    with (
+        tempfile.TemporaryDirectory(prefix="ortbench-bisect-") as folder,
+        Session(Path.cwd(), notify=warn) as session,
+    ):
+        chosen, launcher = _chosen(session, runtimes), session.launcher
+        case = _case(session, model, threads)
+        refuse_unfitting(rules, [case.case_id], place="--limits")
+        chosen_rules = rules_for(case.case_id, rules)
+        check_margins({case.case_id: chosen_rules.margin}, place="--limits")
+        bisected = bisect_runtimes(
+            case,
+            chosen,
+            lambda: Gate(launcher=launcher, machine=machine, cases=1, scratch=Path(folder)),
+            chosen_rules,
+        )
+        _tell(bisected, chosen)
+        if bisected.first_bad is not None:
+            _tell_operators(launcher, case, chosen[bisected.last_good], chosen[bisected.first_bad])
+    if bisected.first_bad is not None:
         return ExitCode.LIMIT_FAILED
-    return ExitCode.NOTHING if _undecided(found) else ExitCode.FINE
+    return ExitCode.NOTHING if _undecided(bisected) else ExitCode.FINE
 
 
-def _chosen(text: str) -> tuple[Runtime, ...]:
+def _chosen(session: Session, text: str) -> tuple[Runtime, ...]:
     place = "--runtimes"
     specs = expand_range(text, place=place) or split_list((text,), place=place)
     if len(specs) < 2:
         raise UsageError(
             f"{text!r} names one runtime", place=place, hint="Write NAME==1.20.1..1.32.0"
         )
-    environments = Environments(cache_folder() / RUNTIMES_FOLDER, notify=warn)
-    chosen = choose_runtimes(
-        specs, root=Path.cwd(), environments=environments, notify=warn, place=place
-    )
+    chosen = session.choose_runtimes(specs, place=place)
     for label, failure in chosen.failures.items():
         warn(f"note: {label} is left out: {failure.message}")
-    usable = tuple(one for one in chosen.runtimes if one.label not in chosen.failures)
+    usable = tuple(runtime for runtime in chosen.runtimes if runtime.label not in chosen.failures)
     if len(usable) < 2:
         raise UsageError("fewer than two runtimes can be started", place=place)
     return usable
 
 
-def _case(launcher: object, model: str, threads: int | None) -> Case:
-    assert isinstance(launcher, ProcessLauncher)
-    runtime = Runtime(command=(sys.executable,))
-    planner = Planner(
-        launcher,
-        Path.cwd(),
-        runtimes=[runtime],
-        notify=warn,
-        named_from=root_directory(Path.cwd()),
-    )
+def _case(session: Session, model: str, threads: int | None) -> Case:
     request = PlanRequest(models=(model,), threads=() if threads is None else (threads,))
-    entries = planner.plan(request).entries
+    entries = session.plan(request).entries
     if len(entries) != 1:
         raise UsageError(f"{model!r} stands for {len(entries)} cases, not one", place="MODEL")
     refusal = entries[0].refusal
@@ -147,7 +129,7 @@ def _tell(found: Bisected, runtimes: Sequence[Runtime]) -> None:
         say(f"  {text}")
 
 
-def _tell_operators(launcher: ProcessLauncher, case: Case, before: Runtime, after: Runtime) -> None:
+def _tell_operators(launcher: Launcher, case: Case, before: Runtime, after: Runtime) -> None:
     """Say which operators account for the change; a side that can't run has said so already."""
     try:
         one, other = profile_sides(case, before, after, launcher)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Sequence
-from contextlib import closing
 
 import click
 
@@ -13,7 +12,6 @@ from pytest_ortbench.cli.arguments import epilog
 from pytest_ortbench.cli.survey import ProviderState, Survey, survey
 from pytest_ortbench.cli.terminal import ExitCode, inert, say, step, width
 from pytest_ortbench.core.case import Runtime
-from pytest_ortbench.launch.launcher import ProcessLauncher
 from pytest_ortbench.launch.machine import fingerprint
 from pytest_ortbench.launch.noise import Finding, cpu_ticks, noise
 from pytest_ortbench.launch.probe_memory import ProbeMemory
@@ -21,6 +19,7 @@ from pytest_ortbench.models.cache import cache_folder
 from pytest_ortbench.planning.candidates import PROBES_FOLDER
 from pytest_ortbench.runtimes.installed import Installed, installed
 from pytest_ortbench.runtimes.plugin_config import configured_plugins
+from pytest_ortbench.session import Session
 
 #: Width of the names in front of the text.
 _COLUMN = 15
@@ -39,9 +38,9 @@ def command() -> int:
 
     before = cpu_ticks()
     quiet = noise(since=before)
-    with closing(ProcessLauncher()) as launcher:
+    with Session(Path.cwd(), notify=step) as session:
         seen = survey(
-            launcher,
+            session.launcher,
             Runtime(),
             memory=ProbeMemory(cache_folder() / PROBES_FOLDER),
             plugins=configured_plugins(Path.cwd()),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -17,7 +16,6 @@ from pytest_ortbench import __version__
 from pytest_ortbench.cli.arguments import FiniteRange, epilog, load_run, results_option
 from pytest_ortbench.cli.terminal import ExitCode, encoding, say, table, warn
 from pytest_ortbench.core.acceptance import FILE_NAME
-from pytest_ortbench.core.case import Runtime
 from pytest_ortbench.core.errors import UsageError, WorkerError
 from pytest_ortbench.core.patterned import refuse_unfitting
 from pytest_ortbench.gate.measuring.pair import Pair
@@ -35,13 +33,12 @@ from pytest_ortbench.gate.report.self_test import (
     self_test_rows,
     self_test_sentences,
 )
-from pytest_ortbench.launch.launcher import ProcessLauncher
 from pytest_ortbench.launch.machine import fingerprint
 from pytest_ortbench.models.widened import write_widened
 from pytest_ortbench.planning.axes import split_list
-from pytest_ortbench.planning.planner import Planner
 from pytest_ortbench.planning.project_root import root_directory
 from pytest_ortbench.planning.request import PlanRequest
+from pytest_ortbench.session import Session
 from pytest_ortbench.store.accepted import load_acceptances
 
 if TYPE_CHECKING:
@@ -50,8 +47,6 @@ if TYPE_CHECKING:
     from pytest_ortbench.gate.measuring.self_test import SelfTest
     from pytest_ortbench.gate.measuring.trial_log import TrialLog
     from pytest_ortbench.gate.numbers.self_test import Trial
-    from pytest_ortbench.launch.launcher import Launcher
-    from pytest_ortbench.planning.planner import Planner
 
 #: Small, middling and large, as far as two CPUs go.
 _MODELS = ("zoo:silero-vad", "builtin:mobilenet_v2", "zoo:nudenet-320n")
@@ -237,37 +232,28 @@ def _line(trial: Trial) -> str:
 @contextmanager
 def _prepared(models: Sequence[str], threads: int | None) -> Iterator[SelfTest]:
     """The self-test with its models resolved; ends every process that is left."""
-    launcher: Launcher = ProcessLauncher()
-    with tempfile.TemporaryDirectory(prefix="ortbench-self-test-") as name:
+    with (
+        tempfile.TemporaryDirectory(prefix="ortbench-self-test-") as name,
+        Session(Path.cwd(), notify=warn) as session,
+    ):
         folder = Path(name)
-        runtime = Runtime(command=(sys.executable,))
-        planner = Planner(
-            launcher,
-            Path.cwd(),
-            runtimes=[runtime],
+        narrow, wide = write_widened(folder / "widened")
+        yield SelfTest(
+            launcher=session.launcher,
+            machine=fingerprint(),
+            cases=_cases(session, models, threads),
+            wider=(_pair(session, narrow, wide, threads), 0.071),
+            scratch=folder,
+            version=__version__,
+            seed=time.time_ns() % 2**31,
             notify=warn,
-            named_from=root_directory(Path.cwd()),
         )
-        try:
-            narrow, wide = write_widened(folder / "widened")
-            yield SelfTest(
-                launcher=launcher,
-                machine=fingerprint(),
-                cases=_cases(planner, models, threads),
-                wider=(_pair(planner, narrow, wide, threads), 0.071),
-                scratch=folder,
-                version=__version__,
-                seed=time.time_ns() % 2**31,
-                notify=warn,
-            )
-        finally:
-            launcher.close()
 
 
-def _cases(planner: Planner, models: Sequence[str], threads: int | None) -> list[Case]:
+def _cases(session: Session, models: Sequence[str], threads: int | None) -> list[Case]:
     request = PlanRequest(models=tuple(models), threads=() if threads is None else (threads,))
     cases = []
-    for entry in planner.plan(request).entries:
+    for entry in session.plan(request).entries:
         if entry.refusal is not None:
             message = f"{entry.case.case_id}: {entry.refusal.message}"
             raise UsageError(message, place="--models", hint=entry.refusal.hint)
@@ -275,6 +261,6 @@ def _cases(planner: Planner, models: Sequence[str], threads: int | None) -> list
     return cases
 
 
-def _pair(planner: Planner, narrow: Path, wide: Path, threads: int | None) -> Pair:
-    baseline, contender = _cases(planner, (str(narrow), str(wide)), threads)
+def _pair(session: Session, narrow: Path, wide: Path, threads: int | None) -> Pair:
+    baseline, contender = _cases(session, (str(narrow), str(wide)), threads)
     return Pair(baseline=baseline, contender=contender)

@@ -12,7 +12,6 @@ from pytest_ortbench.cli.terminal import ExitCode, say, table, warn
 from pytest_ortbench.core.errors import ModelError, OrtbenchError
 from pytest_ortbench.core.model import Model, TensorInfo, ValueHint
 from pytest_ortbench.core.units import format_amount, significant
-from pytest_ortbench.launch.launcher import ProcessLauncher
 from pytest_ortbench.models.arithmetic import count_file
 from pytest_ortbench.models.builders.registry import BUILDERS
 from pytest_ortbench.models.catalogue import DEFAULT_SET, project_catalogue, shipped_catalogue
@@ -22,6 +21,7 @@ from pytest_ortbench.planning.described import described
 from pytest_ortbench.planning.feeds import resolve_inputs
 from pytest_ortbench.planning.sizes import RefusedCombination
 from pytest_ortbench.report.arithmetic import work_facts
+from pytest_ortbench.session import Session
 
 #: So many operator types are listed before the rest is counted.
 _OPERATORS = 12
@@ -157,11 +157,10 @@ def _resolve(names: tuple[str, ...]) -> Iterator[Model | None]:
 
 def _with_interface(model: Model) -> Model | None:
     """The model as a session describes it, if nothing else can; ``None``, and a line, if not."""
-    from contextlib import closing
 
     try:
-        with closing(ProcessLauncher()) as launcher:
-            return described(model, launcher)
+        with Session(Path.cwd(), notify=warn) as session:
+            return described(model, session.launcher)
     except ModelError as error:
         warn(f"ortbench: {' '.join(str(error).split())}")
         return None

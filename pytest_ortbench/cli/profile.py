@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,11 +9,8 @@ import click
 
 from pytest_ortbench.cli.arguments import epilog, load_run, results_option
 from pytest_ortbench.cli.terminal import ExitCode, encoding, say, step, warn, width
-from pytest_ortbench.convert.variants import VARIANTS_FOLDER, Variants
 from pytest_ortbench.core.errors import DocumentError, UsageError, WorkerError, did_you_mean
 from pytest_ortbench.engine.passes import profile_case
-from pytest_ortbench.launch.launcher import ProcessLauncher
-from pytest_ortbench.models.cache import cache_folder
 from pytest_ortbench.models.catalogue import project_catalogue
 from pytest_ortbench.planning.axes import parse_dims, parse_int_list, parse_settings, split_list
 from pytest_ortbench.planning.families import families
@@ -24,21 +20,16 @@ from pytest_ortbench.planning.planned_again import (
     request_of,
     runtime_of,
 )
-from pytest_ortbench.planning.planner import Planner
-from pytest_ortbench.planning.project_root import root_directory
 from pytest_ortbench.planning.providers import parse_provider_options, split_specs
 from pytest_ortbench.planning.request import PlanRequest
 from pytest_ortbench.report.operator_profile import profile_lines
 from pytest_ortbench.runtimes.config import configured_runtimes
-from pytest_ortbench.runtimes.environments import Environments
-from pytest_ortbench.runtimes.resolve import RUNTIMES_FOLDER, choose_runtimes
+from pytest_ortbench.session import Session
 
 if TYPE_CHECKING:
     from pytest_ortbench.core.case import Case
-    from pytest_ortbench.launch.launcher import Launcher
     from pytest_ortbench.planning.matrix import Planned
     from pytest_ortbench.planning.planned_again import TrustedOptions
-    from pytest_ortbench.planning.planner import Planner
 
 
 @click.command(
@@ -135,11 +126,13 @@ def command(
         provider_options=parse_provider_options(provider_options, place="--provider-option"),
         custom_ops=tuple(str(path.absolute()) for path in custom_ops),
     )
-    launcher = ProcessLauncher()
-    with closing(launcher):
-        stored = _stored(what, run, results)
+    stored = _stored(what, run, results)
+    runtime = given.runtime or "current"
+    if stored is not None:
+        runtime = runtime_of(stored, given, configured_runtimes(Path.cwd()))
+    with Session(Path.cwd(), runtimes=(runtime,), notify=warn) as session:
         if stored is not None:
-            planned = _planned_again(stored, given, launcher)
+            planned = _planned_again(stored, given, session)
         elif model:
             raise UsageError(
                 f"--model={model}: {what} is a model already", hint="Leave one of the two out"
@@ -159,12 +152,14 @@ def command(
                 provider_options={name: dict(of) for name, of in given.provider_options.items()},
                 custom_ops=given.custom_ops,
             )
-            plan = _planner(given.runtime or "current", launcher).plan(request)
+            plan = session.plan(request)
             for skip in plan.skips:
                 warn(f"left out: {skip.what}: {skip.reason}")
             planned = list(plan.entries)
-        shown = [_profile(each, launcher, top, trace if each is planned[0] else None)
-                 for each in planned]  # fmt: skip
+        shown = [
+            _profile(entry, session, top, trace if entry is planned[0] else None)
+            for entry in planned
+        ]
     return ExitCode.FINE if any(shown) else ExitCode.NOTHING
 
 
@@ -196,51 +191,26 @@ def _is_case_id(what: str) -> bool:
     return what.count("/") >= 3 and not what.startswith((".", "/", "~")) and not Path(what).suffix
 
 
-def _planned_again(stored: Case, given: TrustedOptions, launcher: Launcher) -> list[Planned]:
+def _planned_again(stored: Case, given: TrustedOptions, session: Session) -> list[Planned]:
     """The stored case as this project plans it.
 
     Raises:
         UsageError: if it needs what neither the project nor the command line gives.
     """
-    root = Path.cwd()
-    runtime = runtime_of(stored, given, configured_runtimes(root))
+    root = session.root
     request = request_of(stored, given, root, {*families(root), *project_catalogue(root)})
-    again = choose_case(stored, _planner(runtime, launcher).plan(request), given)
+    again = choose_case(stored, session.plan(request), given)
     for note in again.notes:
         warn(f"note: {note}")
     return [again.planned]
 
 
-def _planner(runtime: str, launcher: Launcher) -> Planner:
-    """Plans for one runtime, which is made if it is not there yet."""
-    chosen = choose_runtimes(
-        (runtime,),
-        root=Path.cwd(),
-        environments=Environments(cache_folder() / RUNTIMES_FOLDER, notify=warn),
-        notify=warn,
-        place="--runtimes",
-    )
-    return Planner(
-        launcher,
-        Path.cwd(),
-        runtimes=chosen.runtimes,
-        notify=warn,
-        failures=chosen.failures,
-        named_from=root_directory(Path.cwd()),
-    )
-
-
-def _profile(planned: Planned, launcher: Launcher, top: int, trace: Path | None) -> bool:
+def _profile(planned: Planned, session: Session, top: int, trace: Path | None) -> bool:
     """Print the profile of one case; return whether there is one."""
     case = planned.case
     step(case.case_id)
     try:
-        if planned.refusal is not None:
-            raise WorkerError(planned.refusal)
-        if planned.conversion is not None:
-            variants = Variants(launcher=launcher, folder=cache_folder() / VARIANTS_FOLDER)
-            case = variants.prepare(case, planned.conversion)
-        profile = profile_case(case, launcher, trace)
+        profile = profile_case(session.prepare(planned), session.launcher, trace)
     except WorkerError as error:
         failure = error.failure
         warn(f"{case.case_id}: {failure.kind}: {failure.message}")

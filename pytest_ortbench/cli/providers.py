@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from datetime import datetime
 
 import click
@@ -11,13 +10,11 @@ from pytest_ortbench.cli.arguments import epilog
 from pytest_ortbench.cli.survey import ProviderState, survey
 from pytest_ortbench.cli.terminal import ExitCode, say, step, table, warn
 from pytest_ortbench.core.case import Runtime
-from pytest_ortbench.launch.launcher import ProcessLauncher
 from pytest_ortbench.launch.probe_memory import ProbeMemory
 from pytest_ortbench.models.cache import cache_folder
 from pytest_ortbench.planning.candidates import PROBES_FOLDER
-from pytest_ortbench.runtimes.environments import Environments
 from pytest_ortbench.runtimes.plugin_config import configured_plugins
-from pytest_ortbench.runtimes.resolve import RUNTIMES_FOLDER, choose_runtimes
+from pytest_ortbench.session import Session
 
 
 @click.command(
@@ -41,39 +38,32 @@ def command(known: bool, again: bool, runtimes: tuple[str, ...]) -> int:
     """
     from pathlib import Path
 
-    chosen = choose_runtimes(
-        runtimes,
-        root=Path.cwd(),
-        environments=Environments(cache_folder() / RUNTIMES_FOLDER, notify=warn),
-        notify=warn,
-        place="--runtimes",
-    )
     codes = []
-    for runtime in chosen.runtimes:
-        if len(chosen.runtimes) > 1:
-            say(f"in {runtime.label}")
-        failure = chosen.failures.get(runtime.label)
-        if failure is None:
-            codes.append(_list(runtime, known=known, again=again))
-        else:
-            warn(f"ortbench: {failure.message}. {failure.hint}".rstrip())
-            codes.append(ExitCode.NOTHING)
+    with Session(Path.cwd(), runtimes=runtimes, notify=warn) as session:
+        chosen = session.runtimes
+        for runtime in chosen.runtimes:
+            if len(chosen.runtimes) > 1:
+                say(f"in {runtime.label}")
+            failure = chosen.failures.get(runtime.label)
+            if failure is None:
+                codes.append(_list(session, runtime, known=known, again=again))
+            else:
+                warn(f"ortbench: {failure.message}. {failure.hint}".rstrip())
+                codes.append(ExitCode.NOTHING)
     return ExitCode.FINE if ExitCode.FINE in codes else ExitCode.NOTHING
 
 
-def _list(runtime: Runtime, *, known: bool, again: bool) -> int:
-    from pathlib import Path
+def _list(session: Session, runtime: Runtime, *, known: bool, again: bool) -> int:
 
     memory = ProbeMemory(cache_folder() / PROBES_FOLDER)
-    with closing(ProcessLauncher()) as launcher:
-        seen = survey(
-            launcher,
-            runtime,
-            memory=memory,
-            plugins=configured_plugins(Path.cwd()),
-            again=again,
-            on_step=step,
-        )
+    seen = survey(
+        session.launcher,
+        runtime,
+        memory=memory,
+        plugins=configured_plugins(session.root),
+        again=again,
+        on_step=step,
+    )
     if seen.failure is not None:
         warn(f"ortbench: {seen.failure.message}. {seen.failure.hint}".rstrip())
         return ExitCode.NOTHING

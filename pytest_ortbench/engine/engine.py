@@ -9,7 +9,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Protocol
 
-from pytest_ortbench.convert.variants import VARIANTS_FOLDER, Variants
+from pytest_ortbench.convert.variants import Variants
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.errors import DocumentError, WorkerError
 from pytest_ortbench.core.extent import Extent
@@ -19,7 +19,6 @@ from pytest_ortbench.engine.passes import carry_out, due, without
 from pytest_ortbench.engine.standard import measure
 from pytest_ortbench.launch.launcher import Launcher
 from pytest_ortbench.launch.turn import TURN
-from pytest_ortbench.models.cache import cache_folder
 from pytest_ortbench.models.extent import extent_of
 from pytest_ortbench.planning.matrix import Planned
 from pytest_ortbench.schema.meaning import faults_of
@@ -57,6 +56,7 @@ class Engine:
 
     Attributes:
         launcher: Starts the workers.
+        variants: Makes the files of precisions.
         header: The run document without its cases.
         listener: Hears what happens.
         journal: Keeps each result at once; ``None`` keeps them in memory only.
@@ -67,11 +67,11 @@ class Engine:
         planned: All cases of the run, for passes that take further shapes from them.
         counted: Whether nodes, parameters and multiply-accumulates of each file are counted, which
             takes about as long as starting a worker: where several variants are compared.
-        variants_folder: Where made variants are kept; ``None`` for the user's cache.
         resumed: How many results were taken from ``finished`` so far.
     """
 
     launcher: Launcher
+    variants: Variants
     header: Run
     listener: Listener
     journal: ResultStore | None = None
@@ -80,11 +80,9 @@ class Engine:
     passes: Mapping[Key, Collection[str]] = field(default_factory=dict)
     planned: Mapping[Key, Planned] = field(default_factory=dict)
     counted: bool = False
-    variants_folder: Path | None = None
     resumed: int = 0
     _results: dict[Key, CaseResult] = field(default_factory=dict)
     _scratch: tempfile.TemporaryDirectory[str] | None = None
-    _variants: Variants | None = None
     _extents: dict[tuple[object, ...], Extent] = field(default_factory=dict)
     _taken: set[Key] = field(default_factory=set)
 
@@ -198,10 +196,7 @@ class Engine:
         """
         if planned.conversion is None:
             return planned.case
-        if self._variants is None:
-            folder = self.variants_folder or cache_folder() / VARIANTS_FOLDER
-            self._variants = Variants(launcher=self.launcher, folder=folder)
-        return self._variants.prepare(planned.case, planned.conversion)
+        return self.variants.prepare(planned.case, planned.conversion)
 
     def known(self, planned: Planned) -> CaseResult | None:
         """Return the case's result if it exists already."""
@@ -230,8 +225,7 @@ class Engine:
         )
 
     def close(self) -> None:
-        """End the workers and remove the scratch folder."""
-        self.launcher.close()
+        """Remove the scratch folder; whoever made the launcher closes it."""
         if self._scratch is not None:
             self._scratch.cleanup()
             self._scratch = None

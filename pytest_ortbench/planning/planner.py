@@ -168,10 +168,6 @@ class Planner:
             self._targets[specs] = (targets, skips)
         return self._targets[specs]
 
-    def close(self) -> None:
-        """End whatever its launcher started."""
-        self._launcher.close()
-
 
 def named_as_later(
     models: Sequence[Model | UnreadableModel], later: Mapping[str, Model]

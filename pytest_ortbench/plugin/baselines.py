@@ -50,7 +50,6 @@ class OtherSide:
         self._bench = bench
         self._options = bench.options
         self._pairs: dict[Key, PlannedPair] = {}
-        self._planners: list[Planner] = []
         self.carried: Collection[Key] = ()
         self.notes: list[str] = []
 
@@ -184,9 +183,7 @@ class OtherSide:
         )
 
     def _planner_of(self, *requirements: str) -> Planner:
-        planner = self._bench.collection.another_planner(requirements, place="--ort-against")
-        self._planners.append(planner)
-        return planner
+        return self._bench.collection.another_planner(requirements, place="--ort-against")
 
     @cached_property
     def _scratch(self) -> Path:
@@ -196,9 +193,7 @@ class OtherSide:
         return Path(self._folder.name)
 
     def close(self) -> None:
-        """Remove what was written, end what was started."""
-        for planner in self._planners:
-            planner.close()
+        """Remove what was written."""
         if "_scratch" in self.__dict__:
             self._folder.cleanup()
 

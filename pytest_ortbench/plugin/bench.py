@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pytest_ortbench.plugin.gating import Gating
     from pytest_ortbench.plugin.judging import AskedLimits, Judging
     from pytest_ortbench.plugin.options import Options
+    from pytest_ortbench.session import Session
     from pytest_ortbench.store.folder import RunFolder
     from pytest_ortbench.store.resume import Resumable
 
@@ -54,6 +55,7 @@ class Bench:
         self.shield = Shield()
         self.errors: list[str] = []
         self.remarks: list[str] = []
+        self.notes: list[str] = []
         self.outcomes = Outcomes()
         self.misplaced = MisplacedMarkers()
         self.marked_limits = MarkedLimits()
@@ -88,7 +90,9 @@ class Bench:
         """The matrices of the collected tests."""
         from pytest_ortbench.plugin.collection import Collection
 
-        return Collection(self.config, self.options, say=self.progress.say, on_plan=self._note_plan)
+        return Collection(
+            self.config, self.options, self.session, self.notes, on_plan=self._note_plan
+        )
 
     def _note_plan(self, request: PlanRequest, plan: Plan) -> None:
         if self.gating is not None:
@@ -196,10 +200,8 @@ class Bench:
     def close(self) -> None:
         """End whatever may still run."""
         self.shield.down()
-        if self.started:
-            self.engine.close()
-        if "collection" in self.__dict__:
-            self.collection.close()
+        if "session" in self.__dict__:
+            self.session.close()
         if self.gating is not None:
             self.gating.close()
 
@@ -242,30 +244,33 @@ class Bench:
             )
 
     @cached_property
+    def session(self) -> Session:
+        """Plans, prepares and measures; ends what it started."""
+        from pytest_ortbench.plugin.collection import named_from
+        from pytest_ortbench.session import Session
+
+        return Session(
+            self.config.invocation_params.dir,
+            named_from=named_from(self.config),
+            runtimes=self.options.runtimes,
+            place=self.options.place_of("runtimes"),
+            notify=self.notes.append,
+            announce=self.progress.say,
+            on_phase=self.progress.phase,
+        )
+
+    @cached_property
     def engine(self) -> Engine:
         """Measures cases and keeps their results."""
-        from pytest_ortbench.engine.engine import Engine
-        from pytest_ortbench.launch.launcher import ProcessLauncher
-
-        return Engine(
-            launcher=ProcessLauncher(on_phase=self.progress.phase, log_folder=None),
-            header=self._header,
-            listener=self,
+        return self.session.start(
+            self._header,
+            self,
+            self.planned,
             journal=self.folder,
             finished=self.resumable.results if self.resumable is not None else {},
             min_samples=self.needs,
             passes=self.passes,
-            counted=self._compares_variants(),
-            planned=self.planned,
         )
-
-    def _compares_variants(self) -> bool:
-        """Whether some model is measured in more than one precision."""
-        found: dict[str, set[str]] = {}
-        for planned in self.planned.values():
-            case = planned.case
-            found.setdefault(case.model.name, set()).add(case.variant.precision)
-        return any(len(precisions) > 1 for precisions in found.values())
 
     @cached_property
     def resumable(self) -> Resumable | None:

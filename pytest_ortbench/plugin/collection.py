@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pytest_ortbench.planning.planner import Planner
     from pytest_ortbench.planning.request import PlanRequest
     from pytest_ortbench.runtimes.resolve import ChosenRuntimes
+    from pytest_ortbench.session import Session
 
 _MODELS_IGNORED = "--ort-models does not count for model files that are named themselves"
 
@@ -33,7 +34,8 @@ class Collection:
     Args:
         config: The run.
         options: What it was asked for.
-        say: Shows a notice at once, for what takes long.
+        session: Makes the plans.
+        notes: Notices to show after collection, those of the session among them.
         on_plan: Told of each test's request and plan.
 
     Attributes:
@@ -50,11 +52,12 @@ class Collection:
         self,
         config: pytest.Config,
         options: Options,
+        session: Session,
+        notes: list[str],
         *,
-        say: Callable[[str], None],
         on_plan: Callable[[PlanRequest, Plan], None],
     ) -> None:
-        self.notes: list[str] = []
+        self.notes = notes
         self.skips: dict[Skip, None] = {}
         self.usage_errors: dict[str, None] = {}
         self.rejected = 0
@@ -62,7 +65,7 @@ class Collection:
         self.complete = False
         self._config = config
         self._options = options
-        self._say = say
+        self._session = session
         self._on_plan = on_plan
         self._plans: dict[str, Plan] = {}
         self._ids: dict[tuple[str, str], str] = {}
@@ -71,47 +74,18 @@ class Collection:
     @property
     def root(self) -> Path:
         """Folder that relative paths of the user start from."""
-        return self._config.invocation_params.dir
+        return self._session.root
 
     @property
     def named_from(self) -> Path:
-        """Folder that names of models start from.
-
-        pytest's root directory; or where pytest was started, if no configuration file is found:
-        pytest then takes the folder that all its arguments lie in.
-        """
-        config = self._config
-        root = config.rootpath
-        chosen = config.getoption("rootdir") is not None or config.inipath is not None
-        return root if chosen or (root / "setup.py").is_file() else self.root
-
-    @cached_property
-    def planner(self) -> Planner:
-        """Makes the plans; its launcher starts workers only to ask runtimes what they have."""
-        return self._planner_in(self.runtimes)
-
-    def another_planner(self, specs: Sequence[str] = (), *, place: str = "") -> Planner:
-        """Return one that gives models names of its own, for other runtimes if some are named."""
-        return self._planner_in(self._choose(specs, place=place) if specs else self.runtimes)
-
-    def _planner_in(self, chosen: ChosenRuntimes) -> Planner:
-        from pytest_ortbench.launch.launcher import ProcessLauncher
-        from pytest_ortbench.planning.planner import Planner
-
-        return Planner(
-            ProcessLauncher(on_phase=None, log_folder=None),
-            self.root,
-            runtimes=chosen.runtimes,
-            notify=self.notes.append,
-            failures=chosen.failures,
-            named_from=self.named_from,
-        )
+        """Folder that names of models start from."""
+        return self._session.named_from
 
     @cached_property
     def runtimes(self) -> ChosenRuntimes:
         """Where to measure; environments that are not there yet are made at the first call."""
-        place = self._options.place_of("runtimes")
-        chosen = self._choose(self._options.runtimes, place=place)
+        chosen = self._session.runtimes
+        self.skips.update(dict.fromkeys(chosen.skips))
         if all(runtime.shares_files for runtime in chosen.runtimes):
             from pytest_ortbench.plugin.option_readers import refuse_absent_libraries
 
@@ -119,20 +93,13 @@ class Collection:
             refuse_absent_libraries(self._options.custom_ops, place=place)
         return chosen
 
-    def _choose(self, specs: Sequence[str], *, place: str) -> ChosenRuntimes:
-        from pytest_ortbench.models.cache import cache_folder
-        from pytest_ortbench.runtimes.environments import Environments
-        from pytest_ortbench.runtimes.resolve import RUNTIMES_FOLDER, choose_runtimes
-
-        chosen = choose_runtimes(
-            specs,
-            root=self.root,
-            environments=Environments(cache_folder() / RUNTIMES_FOLDER, notify=self._say),
-            notify=self.notes.append,
-            place=place,
-        )
+    def another_planner(self, specs: Sequence[str] = (), *, place: str = "") -> Planner:
+        """Return one that gives models names of its own, for other runtimes if some are named."""
+        if not specs:
+            return self._session.another_planner(self.runtimes)
+        chosen = self._session.choose_runtimes(specs, place=place)
         self.skips.update(dict.fromkeys(chosen.skips))
-        return chosen
+        return self._session.another_planner(chosen)
 
     def _marker(self, item: pytest.Item) -> MarkerValues:
         return read_marker(item.iter_markers("ortbench"), place=item.nodeid)
@@ -187,7 +154,8 @@ class Collection:
         models = request.models
         while models or not request.models:
             try:
-                return self.planner.plan(replace(request, models=models))
+                _ = self.runtimes  # what is wrong with them is known before a model is fetched
+                return self._session.plan(replace(request, models=models))
             except NoModelError as error:
                 if not is_gated or error.spec not in models:
                     raise
@@ -296,7 +264,13 @@ class Collection:
             place = self._options.place_of("stages")
             refuse_unused_stages(self._options.stages, cases, place=place)
 
-    def close(self) -> None:
-        """End whatever the planner may still run."""
-        if "planner" in self.__dict__:
-            self.planner.close()
+
+def named_from(config: pytest.Config) -> Path:
+    """Return the folder that names of models start from.
+
+    pytest's root directory; or where pytest was started, if no configuration file is found: pytest
+    then takes the folder that all its arguments lie in.
+    """
+    root = config.rootpath
+    chosen = config.getoption("rootdir") is not None or config.inipath is not None
+    return root if chosen or (root / "setup.py").is_file() else config.invocation_params.dir

@@ -374,7 +374,7 @@ class Gating:
         ]
 
     def close(self) -> None:
-        """Remove what was written, end what was started."""
+        """Remove what was written."""
         if self._against is not None:
             self._against.close()
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from pytest_ortbench.convert.variants import Variants
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.energy import Energy, EnergyWindow
 from pytest_ortbench.core.errors import WorkerError
@@ -101,7 +103,8 @@ def _engine_of(launcher: Metered, *passes: str) -> tuple[Engine, Planned, Journa
     planned = Planned(case=make_case())
     journal, listener = Journal(), Listener()
     engine = Engine(
-        launcher=launcher, header=make_run(), listener=listener, journal=journal,
+        launcher=launcher, variants=Variants(launcher=launcher, folder=Path("unused")),
+        header=make_run(), listener=listener, journal=journal,
         passes={planned.case.key: set(passes)},
     )  # fmt: skip
     return engine, planned, journal, listener

@@ -5,9 +5,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from pytest_ortbench.convert.variants import Variants
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.engine.engine import Engine
 from pytest_ortbench.planning.matrix import Planned
@@ -40,7 +42,8 @@ def _moved(case: Case, folder: str) -> Case:
 def _engine(launcher: FakeLauncher, earlier: Case, *passes: str) -> Engine:
     finished = {earlier.key: make_result(case=earlier)}
     return Engine(
-        launcher=launcher, header=make_run(), listener=Listener(), finished=finished,
+        launcher=launcher, variants=Variants(launcher=launcher, folder=Path("unused")),
+        header=make_run(), listener=Listener(), finished=finished,
         passes={earlier.key: set(passes)},
     )  # fmt: skip
 
