@@ -37,7 +37,7 @@ def slower_from(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
             return measure_launch(pair, launcher, **options)
 
         monkeypatch.setattr(engine_gate, "measure_launch", launched)
-        monkeypatch.setattr("pytest_ortbench.cli.bisect._chosen", lambda _: RUNTIMES)
+        monkeypatch.setattr("pytest_ortbench.cli.bisect._chosen", lambda *_: RUNTIMES)
         monkeypatch.setattr("pytest_ortbench.cli.bisect.fingerprint", lambda: KVM)
 
     return fake
