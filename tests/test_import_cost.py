@@ -47,6 +47,7 @@ LATER = (
 FOR_EVERY_PROJECT = (
     "plugin.case_options",
     "core",
+    "core.dotted_name",
     "core.option",
     "plugin.option_sources",
     "plugin.options",

@@ -7,10 +7,8 @@ imported here that pytest itself has not imported: every start of pytest pays fo
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, field, fields, replace
-from importlib import import_module
 from typing import Any, Literal, TypeVar
 
 Kind = Literal["list", "lines", "int", "float", "str", "path", "flag"]
@@ -131,10 +129,3 @@ def option_rows(kind: type) -> tuple[OptionRow, ...]:
         for entry in fields(kind)
         if _ROW in entry.metadata
     )
-
-
-def named(dotted_name: str) -> Callable[..., Any]:
-    """Import and return the function that ``module:function`` names."""
-    module, _, name = dotted_name.partition(":")
-    function: Callable[..., Any] = getattr(import_module(module), name)
-    return function

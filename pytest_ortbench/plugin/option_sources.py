@@ -11,7 +11,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_ortbench.core.option import IniType, OptionRow, named
+from pytest_ortbench.core.dotted_name import import_named
+from pytest_ortbench.core.option import IniType, OptionRow
 from pytest_ortbench.plugin.options import ROWS, Options
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ def _options_of(config: pytest.Config) -> Options:
     for row in ROWS:
         text = _text_of(config, row)
         if text is not None:
-            values[row.field] = named(row.reader)(text)
+            values[row.field] = import_named(row.reader)(text)
             given[row.field], places[row.field] = ",".join(text.texts), text.place
         elif isinstance(row.default, Path):
             values[row.field] = config.invocation_params.dir / row.default
@@ -106,7 +107,7 @@ def _keep_rules(options: Options) -> None:
     """Have each option that was set held against the others that its rule names."""
     for row in ROWS:
         if row.rule and row.field in options.given:
-            rule = named(row.rule)
+            rule = import_named(row.rule)
             others = inspect.signature(rule).parameters.keys() - {"value", "place"}
             rule(
                 value=getattr(options, row.field),

@@ -10,9 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from pytest_ortbench.core.dotted_name import import_named
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.schema.question import Question
-from pytest_ortbench.schema.question_table import QUESTIONS, dotted_name, named
+from pytest_ortbench.schema.question_table import QUESTIONS, dotted_name
 from pytest_ortbench.schema.wire import Plain, WireError, from_plain, to_plain
 
 A = TypeVar("A")
@@ -85,7 +86,7 @@ def unpack_question(plain: Plain) -> Question[Any] | Close:
         return from_plain(Close, value)
     if name not in QUESTIONS:
         raise WireError(f"unknown question {name!r}")
-    question: Question[Any] = from_plain(named(name), value)
+    question: Question[Any] = from_plain(import_named(name), value)
     return question
 
 

@@ -10,11 +10,10 @@ question is asked for the first time. A function gets the question and what it i
 
 from __future__ import annotations
 
-import functools
-import importlib
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from pytest_ortbench.core.dotted_name import import_named
 from pytest_ortbench.schema.question import Question
 
 A = TypeVar("A")
@@ -77,14 +76,7 @@ def dotted_name(question: type[Question[Any]]) -> str:
     return f"{question.__module__}:{question.__qualname__}"
 
 
-@functools.cache
-def named(name: str) -> Any:
-    """Import what a dotted name ``module:attribute`` stands for."""
-    module, _, attribute = name.partition(":")
-    return getattr(importlib.import_module(module), attribute)
-
-
 def handler_of(question: type[Question[A]]) -> Callable[[Question[A], Any], A]:
     """Import the function that answers a class of questions, in a worker."""
-    handler: Callable[[Question[A], Any], A] = named(QUESTIONS[dotted_name(question)])
+    handler: Callable[[Question[A], Any], A] = import_named(QUESTIONS[dotted_name(question)])
     return handler

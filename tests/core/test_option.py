@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, fields
 
-from pytest_ortbench.core.option import Keyword, named, option, option_rows
+from pytest_ortbench.core.option import Keyword, option, option_rows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +72,3 @@ def test_a_row_has_the_default_of_its_field() -> None:
     assert {row.field: row.default for row in option_rows(Breakfast)} == {
         name: value for name, value in defaults.items() if name != "places"
     }
-
-
-def test_a_dotted_name_is_imported() -> None:
-    assert named("math:sqrt") is math.sqrt

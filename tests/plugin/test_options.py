@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from pytest_ortbench.core.case import Sampling
+from pytest_ortbench.core.dotted_name import import_named
 from pytest_ortbench.core.limits import CaseLimit
-from pytest_ortbench.core.option import OptionRow, named
+from pytest_ortbench.core.option import OptionRow
 from pytest_ortbench.core.task import Dataset
 from pytest_ortbench.planning.request import PlanRequest
 from pytest_ortbench.planning.stage_files import StageFile
@@ -67,7 +68,7 @@ def test_every_field_is_one_row_with_a_flag_of_its_own() -> None:
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.field)
 def test_a_reader_returns_what_its_field_holds(row: OptionRow) -> None:
-    returned = typing.get_type_hints(named(row.reader))["return"]
+    returned = typing.get_type_hints(import_named(row.reader))["return"]
     held = _hints(Options)[row.field]
     assert held in (returned, returned | None)
 
@@ -83,7 +84,7 @@ def test_a_value_goes_to_a_field_of_the_plan_with_its_type_and_default(row: Opti
 
 @pytest.mark.parametrize("row", [row for row in ROWS if row.rule], ids=lambda row: row.field)
 def test_a_rule_takes_its_value_and_others_with_the_types_of_their_fields(row: OptionRow) -> None:
-    taken = typing.get_type_hints(named(row.rule))
+    taken = typing.get_type_hints(import_named(row.rule))
     held = _hints(Options)
     assert taken.pop("return") is type(None)
     assert taken.pop("place") is str

@@ -13,6 +13,7 @@ import pytest
 
 import pytest_ortbench
 from pytest_ortbench.core.case import Case
+from pytest_ortbench.core.dotted_name import import_named
 from pytest_ortbench.core.recipe import Conversion
 from pytest_ortbench.core.soak import Soak
 from pytest_ortbench.core.task import Dataset
@@ -32,7 +33,7 @@ from pytest_ortbench.schema.question import (
     case_in,
     files_in,
 )
-from pytest_ortbench.schema.question_table import QUESTIONS, dotted_name, handler_of, named
+from pytest_ortbench.schema.question_table import QUESTIONS, dotted_name, handler_of
 from pytest_ortbench.schema.wire import WireError, decode_frame
 from pytest_ortbench.worker.main import Conversation
 from pytest_ortbench.worker.state import WorkerState
@@ -60,7 +61,7 @@ def test_every_question_stands_in_the_table() -> None:
 
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_a_question_has_a_handler_that_takes_it_and_gives_its_answer(name: str) -> None:
-    question = named(name)
+    question = import_named(name)
     assert dotted_name(question) == name
     assert dataclasses.is_dataclass(question)
     state = "MeasuredCase" if issubclass(question, CaseQuestion) else "WorkerState"
@@ -85,7 +86,7 @@ TYPES = {
 
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_a_field_that_names_files_says_which(name: str) -> None:
-    question = named(name)
+    question = import_named(name)
     marks = files_in(question)
     unmarked = inspect.get_annotations(question, eval_str=True)
     for field, kind in unmarked.items():
