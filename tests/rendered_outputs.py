@@ -324,23 +324,29 @@ def help_of_commands() -> str:
     return "\n".join(lines) + "\n"
 
 
-def _pytest(flag: str) -> str:
-    """What pytest prints for a flag, with this plugin and no other."""
+def _pytest(*arguments: str, code: int = 0) -> str:
+    """What pytest prints, with this plugin and no other."""
     from importlib import metadata
 
     plugins = metadata.entry_points(group="pytest11")
     blocked = [f"-pno:{entry.name}" for entry in plugins if entry.name != "ortbench"]
     if all(entry.name != "ortbench" for entry in plugins):
         blocked += ["-p", "pytest_ortbench.plugin"]
+    paths = (str(TESTS.parent), os.environ.get("PYTHONPATH", ""))
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", *blocked, "-p", "no:cacheprovider", "--rootdir=.", flag],
-        env={**os.environ, "COLUMNS": "100"},
+        [sys.executable, "-m", "pytest", *blocked, "-pno:cacheprovider", "--rootdir=.", *arguments],
+        env={
+            **{name: text for name, text in os.environ.items() if name != "GITHUB_STEP_SUMMARY"},
+            "COLUMNS": "150",
+            "PYTHONPATH": os.pathsep.join(filter(None, paths)),
+        },
         capture_output=True,
         text=True,
-        check=True,
+        check=False,
         timeout=120,
     )
-    return done.stdout
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stdout + done.stderr
 
 
 def help_of_pytest() -> str:
@@ -357,6 +363,67 @@ def markers() -> str:
     """Markers of ours in ``pytest --markers``."""
     entries = re.split(r"\n\n+", _pytest("--markers"))
     return "".join(f"{entry}\n" for entry in entries if "ortbench" in entry.partition("(")[0])
+
+
+_CONFTEST = """\
+import pytest
+from tests.plugin.conftest import drawn_numbers
+
+@pytest.fixture(autouse=True)
+def drawn(drawn_numbers):
+    pass
+"""
+
+_TESTS = """\
+import pytest
+
+def test_latency(ortbench):
+    assert ortbench.latency().p50 > 0
+
+@pytest.mark.ortbench(limits=["latency_p90 <= 2 ms", "placement >= 95 %"])
+def test_own_limits(ortbench):
+    pass
+
+@pytest.mark.ortbench(limits={"latency_p90": "2 ms"})
+def test_wrong_marker(ortbench):
+    pass
+"""
+
+
+def run_of_pytest() -> str:
+    """What a run prints and leaves behind whose numbers are drawn: table, JUnit, metrics."""
+    from xml.etree import ElementTree
+
+    from onnx import TensorProto, helper, save
+
+    folder = Path("run")
+    folder.mkdir()
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, ["N", 8]) for name in "xy")
+    graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "m", [x], [y])
+    opset = [helper.make_opsetid("", 13)]
+    save(helper.make_model(graph, ir_version=8, opset_imports=opset), folder / "relu.onnx")
+    (folder / "conftest.py").write_text(_CONFTEST, encoding="utf-8")
+    (folder / "test_models.py").write_text(_TESTS, encoding="utf-8")
+    os.chdir(folder)
+    try:
+        chosen = ("--ort-models=relu.onnx", "--ort-batch-sizes=1,8", "--ort-threads=1,2")
+        held = ("--ort-limits=latency_p50<=1ms", "--ort-no-results")
+        written = ("--ort-prometheus=metrics.txt", "--junitxml=junit.xml")
+        texts = [_pytest("-v", "--tb=no", *chosen, *held, *written, code=1)]
+        texts.append(_pytest("--ort-models=relu.onx", "--ort-providers=cpuu", code=4))
+        texts += [
+            f"{case.get('name')}: {entry.get('name')}={entry.get('value')}"
+            for case in ElementTree.parse("junit.xml").iter("testcase")
+            for entry in case.iter("property")
+        ]
+        metrics = Path("metrics.txt").read_text(encoding="utf-8")
+        texts += [line for line in metrics.splitlines() if not line.startswith("ortbench_run_info")]
+    finally:
+        os.chdir("..")
+    text = re.sub(r"^(platform|plugins:|machine ) .*\n", "", "\n".join(texts), flags=re.MULTILINE)
+    text = re.sub(r"[-=]{3,}", "---", text)
+    text = re.sub(r'host="[^"]*"', 'host="HOST"', text)
+    return re.sub(r" in \d+\.\d+s.*", " in SOME TIME", text)
 
 
 _COMPARED = "desk.json rack.json edge.json"
@@ -485,6 +552,7 @@ RENDERINGS: dict[str, Callable[[], str]] = {
     "help-of-commands": help_of_commands,
     "help-of-pytest": help_of_pytest,
     "markers": markers,
+    "run-of-pytest": run_of_pytest,
 }
 
 
