@@ -60,7 +60,8 @@ class OptionRow:
         reader: Dotted name (``module:function``) of what makes a value of an ``OptionText``; it is
             imported when a value is read.
         rule: Dotted name of what refuses a value that does not go with others. It takes ``value``
-            and ``place`` of this option, and others by the names of their fields. Empty for none.
+            and ``place`` of this option, and whether it ``is_typed``, as far as it names them, and
+            other options by the names of their fields. Empty for none.
         to: Field of the plan that takes the value, ``request.io`` or ``sampling.loads``; empty for
             what the run itself reads.
         keyword: What the marker takes instead, ``None`` where it takes nothing.

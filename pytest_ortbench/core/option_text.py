@@ -23,11 +23,13 @@ class OptionText:
     Attributes:
         texts: What was written, one entry a repetition; ``true`` for a flag.
         place: Where: ``--ort-dims``, or ``ort_dims in /path/pyproject.toml``.
+        is_typed: Whether it stands on the command line, not in the ini file.
         base: Folder that relative paths start at: the ini file's, or where pytest was called.
     """
 
     texts: tuple[str, ...]
     place: str
+    is_typed: bool
     base: Path
 
     @property

@@ -132,10 +132,10 @@ def asks_while_it_runs(metafunc: pytest.Metafunc) -> bool:
     """Whether a marked test, or a fixture of it, names the fixture for ``getfixturevalue``."""
     if metafunc.definition.get_closest_marker(_NAME) is None:
         return False
-    found = metafunc.definition._fixtureinfo.name2fixturedefs
+    fixtures = metafunc.definition._fixtureinfo.name2fixturedefs
     functions = [metafunc.function]
-    functions += [found[name][-1].func for name in metafunc.fixturenames if found.get(name)]
-    return any(_NAME in _texts(getattr(each, "__code__", None)) for each in functions)
+    functions += [fixtures[name][-1].func for name in metafunc.fixturenames if fixtures.get(name)]
+    return any(_NAME in _texts(getattr(function, "__code__", None)) for function in functions)
 
 
 def _texts(code: CodeType | None) -> Iterator[str]:

@@ -48,16 +48,27 @@ class MarkerValues:
         return replace(request, **self.axes)
 
 
+class MarkerError(UsageError):
+    """The marker of a test is wrong."""
+
+
 def read_marker(marks: Iterable[pytest.Mark], *, place: str) -> MarkerValues:
-    """Read the ``ortbench`` markers of a test, closest first.
+    """Return what the ``ortbench`` markers of a test say.
 
     Args:
-        marks: As ``iter_markers("ortbench")`` gives them.
+        marks: As ``iter_markers("ortbench")`` gives them, the closest first.
         place: The test's node id, for messages.
 
     Raises:
-        UsageError: for positional arguments, unknown keywords and values that do not fit.
+        MarkerError: for positional arguments, unknown keywords and values that do not fit.
     """
+    try:
+        return _read(marks, place)
+    except UsageError as error:
+        raise MarkerError(error.message, place=error.place, hint=error.hint) from error
+
+
+def _read(marks: Iterable[pytest.Mark], place: str) -> MarkerValues:
     merged: dict[str, object] = {}
     for mark in marks:
         if mark.args:
@@ -157,7 +168,7 @@ def marker_error(error: OrtbenchError, item: pytest.Item) -> str | None:
         error: What came up while the test's cases were planned.
         item: The test.
     """
-    if error.place.startswith(item.nodeid):
+    if isinstance(error, MarkerError):
         return str(error)
     named = {name for mark in item.iter_markers("ortbench") for name in mark.kwargs}
     keyword = _BY_FLAG.get(error.place)

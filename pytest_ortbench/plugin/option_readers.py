@@ -61,7 +61,7 @@ def _longest_path(pieces: list[str], base: Path) -> int:
 
 def _rebase(spec: str, written: OptionText) -> str:
     """Make a path that stands in an ini file start at that file, wherever pytest was called."""
-    if spec.startswith(_SCHEMES) or written.place.startswith("-"):
+    if spec.startswith(_SCHEMES) or written.is_typed:
         return spec
     is_path = "/" in spec or "\\" in spec or spec.endswith(_MODEL_SUFFIXES)
     return str(written.base / spec) if is_path or exists(written.base / spec) else spec
@@ -145,7 +145,7 @@ def read_side(written: OptionText) -> str:
 def read_baseline(written: OptionText) -> str:
     """Read which stored run is meant; a path of an ini file starts at that file."""
     text = read_plain_text(written)
-    if written.place.startswith("-") or text == LATEST:
+    if written.is_typed or text == LATEST:
         return text
     is_path = text.endswith(("/", "\\", ".json", ".jsonl")) or exists(written.base / text)
     if not is_path:
@@ -227,12 +227,14 @@ def read_loads(written: OptionText) -> tuple[str, ...]:
     return tuple(dict.fromkeys(split_list(written.texts, place=written.place)))
 
 
-# -- rules: each takes the value and the place of its option, and other options by name -----------
+# -- rules: each takes what it needs of its option, and other options by name ---------------------
 
 
-def refuse_idle_gate(*, value: object, place: str, against: str, baseline: str) -> None:
+def refuse_idle_gate(
+    *, value: object, place: str, is_typed: bool, against: str, baseline: str
+) -> None:
     """Refuse limits of a gate that nothing is held to; those of an ini file wait for one."""
-    if value and place.startswith("-") and not against and not baseline:
+    if value and is_typed and not against and not baseline:
         raise UsageError(
             "there is no gate: nothing is compared",
             place=place,

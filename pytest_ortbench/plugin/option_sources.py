@@ -83,37 +83,42 @@ def read_options(config: pytest.Config) -> Options:
     from pytest_ortbench.core.errors import UsageError
 
     try:
-        options = _options_of(config)
-        _keep_rules(options)
+        return _options_of(config)
     except UsageError as error:
         raise pytest.UsageError(str(error)) from error
-    return options
 
 
 def _options_of(config: pytest.Config) -> Options:
     values: dict[str, Any] = {}
-    given, places = {}, {}
+    texts: dict[str, OptionText] = {}
     for row in ROWS:
         text = _text_of(config, row)
         if text is not None:
+            texts[row.field] = text
             values[row.field] = import_named(row.reader)(text)
-            given[row.field], places[row.field] = ",".join(text.texts), text.place
         elif isinstance(row.default, Path):
             values[row.field] = config.invocation_params.dir / row.default
-    return Options(**values, given=given, places=places)
-
-
-def _keep_rules(options: Options) -> None:
-    """Have each option that was set held against the others that its rule names."""
+    options = Options(
+        **values,
+        given={name: ",".join(text.texts) for name, text in texts.items()},
+        places={name: text.place for name, text in texts.items()},
+    )
     for row in ROWS:
-        if row.rule and row.field in options.given:
-            rule = import_named(row.rule)
-            others = inspect.signature(rule).parameters.keys() - {"value", "place"}
-            rule(
-                value=getattr(options, row.field),
-                place=options.places[row.field],
-                **{name: getattr(options, name) for name in others},
-            )
+        if row.rule and row.field in texts:
+            _keep_rule(row, texts[row.field], options)
+    return options
+
+
+def _keep_rule(row: OptionRow, text: OptionText, options: Options) -> None:
+    """Have an option that was set held against what its rule names."""
+    rule = import_named(row.rule)
+    own = {
+        "value": getattr(options, row.field),
+        "place": text.place,
+        "is_typed": text.is_typed,
+    }
+    names = inspect.signature(rule).parameters
+    rule(**{name: own[name] if name in own else getattr(options, name) for name in names})
 
 
 def _text_of(config: pytest.Config, row: OptionRow) -> OptionText | None:
@@ -123,11 +128,16 @@ def _text_of(config: pytest.Config, row: OptionRow) -> OptionText | None:
     from pytest_ortbench.core.errors import UsageError
     from pytest_ortbench.core.option_text import OptionText
 
+    folder = Path(config.invocation_params.dir)
     written = config.getoption(row.flag) if row.flag else None
     if written is not None:
-        folder = Path(config.invocation_params.dir)
-        return OptionText(texts=tuple(_texts(written)), place=row.flag, base=folder)
-    place, base = _ini_place(config, row.ini)
+        texts = tuple(_texts(written))
+        return OptionText(texts=texts, place=row.flag, is_typed=True, base=folder)
+    overrides: list[str] = config.getoption("override_ini") or []
+    is_typed = any(text.startswith(f"{row.ini}=") for text in overrides)
+    place = f"-o {row.ini}" if is_typed else row.ini
+    if not is_typed and config.inipath is not None:
+        place, folder = f"{row.ini} in {config.inipath}", config.inipath.parent
     try:
         configured = config.getini(row.ini)
     except (TypeError, ValueError, pytest.UsageError) as error:
@@ -140,17 +150,8 @@ def _text_of(config: pytest.Config, row: OptionRow) -> OptionText | None:
         ) from error
     if configured is None or configured == []:
         return None
-    return OptionText(texts=tuple(_texts(configured)), place=place, base=base)
-
-
-def _ini_place(config: pytest.Config, key: str) -> tuple[str, Path]:
-    """Where an ini value stands, and the folder that its relative paths start at."""
-    overrides: list[str] = config.getoption("override_ini") or []
-    if any(text.startswith(f"{key}=") for text in overrides):
-        return f"-o {key}", Path(config.invocation_params.dir)
-    if config.inipath is None:
-        return key, Path(config.invocation_params.dir)
-    return f"{key} in {config.inipath}", config.inipath.parent
+    texts = tuple(_texts(configured))
+    return OptionText(texts=texts, place=place, is_typed=is_typed, base=folder)
 
 
 def _texts(value: object) -> Iterable[str]:

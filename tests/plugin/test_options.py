@@ -88,6 +88,7 @@ def test_a_rule_takes_its_value_and_others_with_the_types_of_their_fields(row: O
     held = _hints(Options)
     assert taken.pop("return") is type(None)
     assert taken.pop("place") is str
+    assert taken.pop("is_typed", bool) is bool
     assert taken.pop("value") in (held[row.field], object)
     assert taken == {name: held[name] for name in taken}
 
