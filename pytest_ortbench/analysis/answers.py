@@ -11,11 +11,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from pytest_ortbench.analysis.judgements import barring_words
+from pytest_ortbench.analysis.judgements import barring_words, flag_names
 from pytest_ortbench.analysis.recommendation import Advice, Contender, advise
 from pytest_ortbench.analysis.summary import Summary, summarise
 from pytest_ortbench.core.case import WORKLOAD_KNOBS
-from pytest_ortbench.core.flags import FLAGS
 from pytest_ortbench.core.metrics import METRICS
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.quantity import Quantity
@@ -127,7 +126,7 @@ class _Candidate:
 
     @property
     def blurred_by(self) -> tuple[str, ...]:
-        return _flags(self.summary, "blurs")
+        return flag_names(self.summary.flags, "blurs")
 
     @property
     def one_worker(self) -> bool:
@@ -233,18 +232,10 @@ def _why_not(summary: Summary) -> str:
     """Why a case can't be ranked; empty if it can."""
     if summary.status != "measured":
         return summary.missing.get("latency_p50", summary.status)
-    barred = " ".join(_flags(summary, "bars")) or barring_words(summary.judgements)
+    barred = " ".join(flag_names(summary.flags, "bars")) or barring_words(summary.judgements)
     if barred:
         return barred
     return summary.missing.get("latency_p50", "")
-
-
-def _flags(summary: Summary, severity: str) -> tuple[str, ...]:
-    return tuple(
-        flag.name
-        for flag in summary.flags
-        if flag.name in FLAGS and FLAGS[flag.name].severity == severity
-    )
 
 
 def _label(result: CaseResult, *, runtimes: bool, batch: bool = True) -> str:

@@ -23,7 +23,7 @@ from pytest_ortbench.analysis.reference_spread import (
 from pytest_ortbench.analysis.task import judge_task
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.judgement import Judgement, bad, good, unjudged
-from pytest_ortbench.core.outcome import Accuracy, CaseResult, OutputAccuracy, OutputCheck
+from pytest_ortbench.core.outcome import Accuracy, CaseResult, OutputAccuracy
 from pytest_ortbench.core.precision import FLOOR, Floor, floor_of
 
 ACCURACY = "accuracy"
@@ -121,14 +121,10 @@ def _against_reference(
         if not doubt and spread is not None and not was_run(spread) and is_plain(result.case):
             doubt = f"{missed}, and the reference could not be run again: {spread.reason}"
         (doubts if doubt else wrong).append(doubt or missed)
-    if accuracy.repeatable is False and not any(check.nonfinite for check in _checks(result)):
+    if accuracy.repeatable is False and not any(check.nonfinite for check in result.output_checks):
         doubt = differs_when_repeated(spread, floor)
         (doubts if doubt else wrong).append(doubt or accuracy.repeat_note)
     return [reason for reason in wrong if reason], doubts
-
-
-def _checks(result: CaseResult) -> list[OutputCheck]:
-    return [check for worker in result.measurements for check in worker.output_checks]
 
 
 def _nonfinite(result: CaseResult) -> str:
@@ -136,7 +132,7 @@ def _nonfinite(result: CaseResult) -> str:
 
     Else in those of the labelled samples.
     """
-    checks = _checks(result)
+    checks = result.output_checks
     worst = max(checks, key=lambda check: check.nonfinite, default=None)
     if worst is not None and worst.nonfinite:
         text = f"{worst.nonfinite} values in the {worst.run} run"

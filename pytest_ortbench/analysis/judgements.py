@@ -5,14 +5,14 @@ A judgement that could not be made bars a case from every ranking, as a bad one 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from pytest_ortbench.analysis.inaccuracy import judge_accuracy
 from pytest_ortbench.analysis.steadiness import WARM_UP, judge_warm_up
 from pytest_ortbench.analysis.task import judge_task
 from pytest_ortbench.core.flags import FLAGS
 from pytest_ortbench.core.judgement import Judgement
-from pytest_ortbench.core.outcome import CaseResult
+from pytest_ortbench.core.outcome import CaseResult, Flag
 from pytest_ortbench.core.placement import judge_placement
 
 
@@ -38,19 +38,26 @@ def barring_words(judgements: Sequence[Judgement]) -> str:
     Samples that are known to be unsteady blur a number, and bar nothing.
     """
     return "; ".join(
-        f"{one.of}: {one.reason}"
-        for one in judgements
-        if one.is_unjudged or (one.is_bad and one.of != WARM_UP)
+        f"{judgement.of}: {judgement.reason}"
+        for judgement in judgements
+        if judgement.is_unjudged or (judgement.is_bad and judgement.of != WARM_UP)
     )
 
 
 def is_barred(result: CaseResult, judgements: Sequence[Judgement]) -> bool:
     """Whether a judgement or a flag keeps a case out of every ranking."""
-    return bool(barring_words(judgements)) or any(
-        flag.name in FLAGS and FLAGS[flag.name].severity == "bars" for flag in result.flags
+    return bool(barring_words(judgements) or flag_names(result.flags, "bars"))
+
+
+def flag_names(flags: Iterable[Flag], severity: str) -> tuple[str, ...]:
+    """Return the names of the flags of one severity."""
+    return tuple(
+        flag.name for flag in flags if flag.name in FLAGS and FLAGS[flag.name].severity == severity
     )
 
 
 def unjudged_words(judgements: Sequence[Judgement]) -> str:
     """Name the judgements that could not be made, each with its reason; empty if all were."""
-    return "; ".join(f"{one.of}: {one.reason}" for one in judgements if one.is_unjudged)
+    return "; ".join(
+        f"{judgement.of}: {judgement.reason}" for judgement in judgements if judgement.is_unjudged
+    )

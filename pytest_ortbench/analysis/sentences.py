@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 
-from pytest_ortbench.analysis.answers import Factor, ModelAnswer, Winner
+from pytest_ortbench.analysis.answers import ModelAnswer, Winner
 from pytest_ortbench.analysis.recommendation import Advice
 from pytest_ortbench.analysis.told import Told
 from pytest_ortbench.core.quantity import Quantity
@@ -93,7 +93,11 @@ def _advice(answer: ModelAnswer, advice: Advice) -> Told:
     else:
         factor = answer.fastest[0].factor or answer.runner_up
         why.append(f"fastest{_at(sole, several)}")
-        why += [f"{factor_text(factor)} faster than {factor.reference}"] if factor else []
+        why += (
+            [f"{factor_text(factor.value, factor.low, factor.high)} faster than {factor.reference}"]
+            if factor
+            else []
+        )
         why += [f"as fast as any{_at(advice.tied_at, several)}"] if advice.tied_at else []
     if advice.smaller is not None:
         why.append(f"×{significant(advice.smaller, 3)} smaller")
@@ -121,33 +125,34 @@ def batch_list(batches: Sequence[int]) -> str:
 def _fastest(winner: Winner, *, several: bool) -> Told:
     at = f" at batch {winner.batch}" if several else ""
     text = f", p50 {with_interval(winner.quantity)}{_against(winner, 'faster than')}"
-    return Told(f"fastest{at} ", winner.label, text + _ties(winner) + _blur(winner))
+    return Told(f"fastest{at} ", winner.label, text + tie_text(winner.ties) + _blur(winner))
 
 
 def _throughput(winner: Winner) -> Told:
     text = f", {with_interval(winner.quantity)}{_against(winner, 'that of')}"
-    return Told("highest throughput ", winner.label, text + _ties(winner) + _blur(winner))
+    return Told("highest throughput ", winner.label, text + tie_text(winner.ties) + _blur(winner))
 
 
 def _smallest(winner: Winner) -> Told:
     text = f", {with_interval(winner.quantity)}{_against(winner, 'smaller than')}"
-    return Told("smallest ", winner.label, text + _ties(winner))
+    return Told("smallest ", winner.label, text + tie_text(winner.ties))
 
 
 def _against(winner: Winner, relation: str) -> str:
     factor = winner.factor
     if factor is None:
         return ""
-    return f", {factor_text(factor)} {relation} {factor.reference}"
+    text = factor_text(factor.value, factor.low, factor.high)
+    return f", {text} {relation} {factor.reference}"
 
 
-def factor_text(factor: Factor) -> str:
-    """``×1.78 [×1.71, ×1.86]``."""
-    digits = digits_for(factor.value, factor.low, factor.high)
-    text = f"×{significant(factor.value, digits)}"
-    if factor.low is None or factor.high is None:
+def factor_text(value: float, low: float | None, high: float | None) -> str:
+    """Return a factor with its interval: ``×1.78 [×1.71, ×1.86]``."""
+    digits = digits_for(value, low, high)
+    text = f"×{significant(value, digits)}"
+    if low is None or high is None:
         return text
-    return f"{text} [×{significant(factor.low, digits)}, ×{significant(factor.high, digits)}]"
+    return f"{text} [×{significant(low, digits)}, ×{significant(high, digits)}]"
 
 
 def with_interval(quantity: Quantity) -> str:
@@ -167,14 +172,6 @@ def digits_for(value: float, low: float | None, high: float | None) -> int:
     return 4 if narrow else 3
 
 
-def _ties(winner: Winner) -> str:
-    if not winner.ties:
-        return ""
-    named = ", ".join(winner.ties[:_NAMED])
-    more = len(winner.ties) - _NAMED
-    return f"; a tie with {named}" + (f" and {more} more" if more > 0 else "")
-
-
 def _blur(winner: Winner) -> str:
     return f" ({', '.join(winner.blurred_by)})" if winner.blurred_by else ""
 
@@ -186,15 +183,22 @@ def _left_out(cases: Sequence[tuple[str, str]]) -> str:
     for label, reason in cases:
         reasons.setdefault(reason, []).append(label)
     named = "; ".join(
-        f"{_some(labels)}: {_short(reason)}" for reason, labels in list(reasons.items())[:_NAMED]
+        f"{first_names(labels)}: {_short(reason)}"
+        for reason, labels in list(reasons.items())[:_NAMED]
     )
     more = sum(len(labels) for labels in list(reasons.values())[_NAMED:])
     return named + (f"; and {more} more" if more > 0 else "")
 
 
-def _some(labels: Sequence[str]) -> str:
-    more = len(labels) - _NAMED
-    return ", ".join(labels[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+def first_names(names: Sequence[str], limit: int = _NAMED) -> str:
+    """Spell out some names and count the rest."""
+    more = len(names) - limit
+    return ", ".join(names[:limit]) + (f" and {more} more" if more > 0 else "")
+
+
+def tie_text(ties: Sequence[str]) -> str:
+    """Return what is said of those that can't be told from the best; empty without any."""
+    return f"; a tie with {first_names(ties)}" if ties else ""
 
 
 def _short(reason: str) -> str:

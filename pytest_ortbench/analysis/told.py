@@ -40,10 +40,6 @@ class Told(str):
         """Return the same, about someone: ``told.said_of("bert: ")``."""
         return Told(self.before, self.winner, self.after, about=about, lead=self.lead)
 
-    def and_then(self, text: str) -> Told:
-        """Return the same with more behind it."""
-        return Told(self.before, self.winner, self.after + text, about=self.about, lead=self.lead)
-
     def cleaned(self, clean: Callable[[str], str]) -> Told:
         """Return the same with each part made inert; ``clean`` may strip, blanks between stay."""
 

@@ -17,7 +17,6 @@ from pytest_ortbench.core.flags import FLAGS
 from pytest_ortbench.core.outcome import (
     CaseResult,
     Flag,
-    OutputCheck,
     Samples,
 )
 from pytest_ortbench.core.placement import CPU, is_partial, nodes_elsewhere, placement_ratio
@@ -66,7 +65,7 @@ def _nonfinite(result: CaseResult) -> str:
 
 
 def _nan_inputs(result: CaseResult) -> str:
-    fed = max((check.nonfinite_inputs for check in _checks(result)), default=0)
+    fed = max((check.nonfinite_inputs for check in result.output_checks), default=0)
     return f"{fed} of their values" if fed else ""
 
 
@@ -79,14 +78,14 @@ def _unjudged(result: CaseResult) -> str:
 
 
 def _subnormal(result: CaseResult) -> str:
-    worst = max(_checks(result), key=lambda check: check.subnormal, default=None)
+    worst = max(result.output_checks, key=lambda check: check.subnormal, default=None)
     if worst is None or not worst.subnormal:
         return ""
     return f"{worst.subnormal} values in the {worst.run} run"
 
 
 def _constant(result: CaseResult) -> str:
-    checks = _checks(result)
+    checks = result.output_checks
     if not checks or not all(check.constant for check in checks):
         return ""
     return f"in all {len(checks)} runs that were looked at"
@@ -306,10 +305,6 @@ def _neighbour(result: CaseResult) -> str:
     if not most:
         return ""
     return "another process" if most == 1 else f"{most} other processes"
-
-
-def _checks(result: CaseResult) -> list[OutputCheck]:
-    return [check for worker in result.measurements for check in worker.output_checks]
 
 
 _RULES: dict[str, Callable[[CaseResult], str]] = {

@@ -13,6 +13,7 @@ from pytest_ortbench.cli.arguments import epilog
 from pytest_ortbench.cli.files import writing
 from pytest_ortbench.cli.terminal import ExitCode, say, warn
 from pytest_ortbench.core.errors import OrtbenchError
+from pytest_ortbench.core.units import counted
 from pytest_ortbench.gate.numbers.same_models import models_of, named_alike
 from pytest_ortbench.store.documents import list_runs, load
 from pytest_ortbench.store.journal import replace_file
@@ -53,7 +54,7 @@ def command(folder: Path, plot: Path | None) -> int:
         warn(f"note: {folder} holds no finished run with a canary yet")
         return ExitCode.FINE
     for entry, name in zip(series, series_names(series), strict=True):
-        count = f"{len(entry.points)} run{'s' if len(entry.points) != 1 else ''}"
+        count = counted(len(entry.points), "run")
         if not entry.steps:
             say(f"{name}: no change in {count}")
         for step in entry.steps:

@@ -81,7 +81,7 @@ def throttle_files(root: Path = _ROOT) -> list[tuple[Path, str, int]]:
     for version, folder in cgroup_folders(root):
         name, factor = lines[version]
         path = folder / "cpu.stat"
-        if name in _read(path):
+        if name in read_text(path):
             found.append((path, name, factor))
     return found
 
@@ -89,7 +89,7 @@ def throttle_files(root: Path = _ROOT) -> list[tuple[Path, str, int]]:
 def cgroup_folders(root: Path = _ROOT) -> list[tuple[str, Path]]:
     """Return this process' CPU cgroups, its own and those above it, with their version."""
     found: list[tuple[str, Path]] = []
-    for line in _read(root / "proc/self/cgroup").splitlines():
+    for line in read_text(root / "proc/self/cgroup").splitlines():
         _, _, rest = line.partition(":")
         controllers, _, path = rest.partition(":")
         mounted = root / "sys/fs/cgroup"
@@ -119,15 +119,15 @@ def _up(mount: Path, path: str) -> list[Path]:
 
 
 def _quota_v2(folder: Path) -> float | None:
-    limit, _, period = _read(folder / "cpu.max").strip().partition(" ")
+    limit, _, period = read_text(folder / "cpu.max").strip().partition(" ")
     if not limit.isdigit() or not period.isdigit() or int(period) == 0:
         return None
     return int(limit) / int(period)
 
 
 def _quota_v1(folder: Path) -> float | None:
-    limit = _read(folder / "cpu.cfs_quota_us").strip()
-    period = _read(folder / "cpu.cfs_period_us").strip()
+    limit = read_text(folder / "cpu.cfs_quota_us").strip()
+    period = read_text(folder / "cpu.cfs_period_us").strip()
     # -1 means no limit.
     if not limit.isdigit() or not period.isdigit() or int(period) == 0:
         return None
@@ -147,12 +147,14 @@ def _affinity_and_cores(root: Path) -> tuple[int, int, str]:
 
 def _siblings(root: Path, cpu: int) -> str:
     folder = root / f"sys/devices/system/cpu/cpu{cpu}/topology"
-    return (_read(folder / "core_cpus_list") or _read(folder / "thread_siblings_list")).strip()
+    return (
+        read_text(folder / "core_cpus_list") or read_text(folder / "thread_siblings_list")
+    ).strip()
 
 
 def _online(root: Path) -> set[int]:
     numbers: set[int] = set()
-    for part in _read(root / "sys/devices/system/cpu/online").strip().split(","):
+    for part in read_text(root / "sys/devices/system/cpu/online").strip().split(","):
         first, _, last = part.partition("-")
         if first.isdigit():
             numbers.update(range(int(first), int(last or first) + 1))
@@ -173,7 +175,8 @@ def _elsewhere() -> tuple[int, int, str]:
     return allowed, cores, "affinity" if allowed < everything else "physical cores"
 
 
-def _read(path: Path) -> str:
+def read_text(path: Path) -> str:
+    """Return what a file of the system says; nothing if it can't be read."""
     try:
         return path.read_text(encoding="utf-8", errors="replace")
     except OSError:

@@ -365,3 +365,8 @@ class CaseResult:
     flags: tuple[Flag, ...] = ()
     started_at: str = ""
     wall_s: float = 0.0
+
+    @property
+    def output_checks(self) -> list[OutputCheck]:
+        """What was seen of the outputs, of all workers."""
+        return [check for worker in self.measurements for check in worker.output_checks]

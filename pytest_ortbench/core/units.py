@@ -156,3 +156,8 @@ def significant(value: float, digits: int = 3) -> str:
     if rounded and math.floor(math.log10(abs(rounded))) > exponent:
         decimals -= 1
     return f"{rounded:.{max(decimals, 0)}f}"
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number and what is counted: ``1 case``, ``3 cases``."""
+    return f"{number} {noun}{'s' if number != 1 else ''}"

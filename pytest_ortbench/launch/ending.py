@@ -6,6 +6,7 @@ import signal
 from dataclasses import dataclass
 from pathlib import Path
 
+from pytest_ortbench.core.cpus import read_text
 from pytest_ortbench.launch.native_text import without_colour
 
 _ROOT = Path("/")
@@ -52,7 +53,7 @@ def oom_kills(root: Path = _ROOT) -> int:
         root: Where ``proc`` and ``sys`` are; tests pass a folder.
     """
     total = _count(root / "proc/vmstat", "oom_kill")
-    for line in _read(root / "proc/self/cgroup").splitlines():
+    for line in read_text(root / "proc/self/cgroup").splitlines():
         _, _, rest = line.partition(":")
         controllers, _, path = rest.partition(":")
         mounted = root / "sys/fs/cgroup"
@@ -88,15 +89,8 @@ def tail(log: str) -> str:
 
 
 def _count(path: Path, name: str) -> int:
-    for line in _read(path).splitlines():
+    for line in read_text(path).splitlines():
         key, _, value = line.partition(" ")
         if key == name and value.strip().isdigit():
             return int(value)
     return 0
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""

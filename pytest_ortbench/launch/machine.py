@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from pytest_ortbench.core.cpus import allowance
+from pytest_ortbench.core.cpus import allowance, read_text
 from pytest_ortbench.core.run import Commit, Machine
 
 _ROOT = Path("/")
@@ -108,7 +108,7 @@ def _cpu_flags(root: Path) -> list[str]:
 
 def _cpu_fields(root: Path) -> Iterator[tuple[str, str]]:
     """Fields of the first CPU in ``/proc/cpuinfo``."""
-    for line in _read(root / "proc/cpuinfo").splitlines():
+    for line in read_text(root / "proc/cpuinfo").splitlines():
         name, colon, value = line.partition(":")
         if not colon:
             return
@@ -117,7 +117,7 @@ def _cpu_fields(root: Path) -> Iterator[tuple[str, str]]:
 
 def _memory(root: Path) -> str:
     """Total memory to a tenth of a GiB: the kernel's own share differs from boot to boot."""
-    match = re.search(r"^MemTotal:\s+(\d+) kB", _read(root / "proc/meminfo"), re.MULTILINE)
+    match = re.search(r"^MemTotal:\s+(\d+) kB", read_text(root / "proc/meminfo"), re.MULTILINE)
     if match:
         return f"{int(match.group(1)) / 2**20:.1f} GiB"
     if sys.platform == "darwin":
@@ -131,7 +131,7 @@ def _virtualisation(root: Path) -> str:
     kinds = []
     flags = dict(_cpu_fields(root)).get("flags")
     dmi = root / "sys/class/dmi/id"
-    names = [_read(dmi / name).strip() for name in ("sys_vendor", "product_name")]
+    names = [read_text(dmi / name).strip() for name in ("sys_vendor", "product_name")]
     named = " ".join(name for name in names if name)
     unknown = False
     if flags is None:
@@ -140,7 +140,7 @@ def _virtualisation(root: Path) -> str:
         unknown = kind is None
         kinds += [kind] if kind else []
     elif "hypervisor" in flags.split():
-        kinds.append(named or _read(root / "sys/hypervisor/type").strip() or "virtual machine")
+        kinds.append(named or read_text(root / "sys/hypervisor/type").strip() or "virtual machine")
     if any((root / mark).exists() for mark in _CONTAINER_MARKS):
         kinds.append("container")
     return ", ".join(kinds) or ("unknown" if unknown else "none seen")
@@ -148,14 +148,14 @@ def _virtualisation(root: Path) -> str:
 
 def _hypervisor_without_flag(root: Path, named: str) -> str | None:
     """The hypervisor of a machine that is not x86; empty for none, ``None`` if nothing tells."""
-    kind = _read(root / "sys/hypervisor/type").strip()
+    kind = read_text(root / "sys/hypervisor/type").strip()
     tree = root / "sys/firmware/devicetree/base"
     if kind or (tree / "hypervisor").exists():
         return named or kind or "virtual machine"
     if named:
         virtual = _VIRTUAL_MAKERS.search(named) and not re.search(r"\bmetal\b", named)
         return named if virtual else ""
-    if "dummy-virt" in _read(tree / "compatible"):
+    if "dummy-virt" in read_text(tree / "compatible"):
         return "virtual machine"
     if (tree / "model").exists():  # a board that somebody made
         return ""
@@ -166,7 +166,7 @@ def _hypervisor_without_flag(root: Path, named: str) -> str | None:
 
 def _volatile(root: Path) -> Iterator[tuple[str, str]]:
     """What may change at any time: only stored."""
-    load = _read(root / "proc/loadavg").split()[:3]
+    load = read_text(root / "proc/loadavg").split()[:3]
     if load:
         yield "load", " ".join(load)
     speed = dict(_cpu_fields(root)).get("cpu MHz")
@@ -181,7 +181,7 @@ def _volatile(root: Path) -> Iterator[tuple[str, str]]:
         "microcode": cpu / "cpu0/microcode/version",
     }
     for name, path in files.items():
-        value = _read(path).strip()
+        value = read_text(path).strip()
         if value:
             yield name, value
 
@@ -194,10 +194,3 @@ def _sysctl(name: str) -> str:
     except (OSError, subprocess.SubprocessError):
         return "unknown"
     return found.stdout.decode("utf-8", "replace").strip()
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from pytest_ortbench.core.cpus import allowance
+from pytest_ortbench.core.cpus import allowance, read_text
 
 _ROOT = Path("/")
 
@@ -57,7 +57,7 @@ class CpuTicks:
 
 def cpu_ticks(root: Path = _ROOT) -> CpuTicks | None:
     """Read the kernel's counters; ``None`` where there are none."""
-    for line in _read(root / "proc/stat").splitlines():
+    for line in read_text(root / "proc/stat").splitlines():
         name, *fields = line.split()
         if name == "cpu" and len(fields) >= 8:
             # user nice system idle iowait irq softirq steal; guest time is part of user's.
@@ -106,7 +106,7 @@ def _usable_cpus(root: Path) -> Finding:
 
 def _governor(root: Path) -> Finding | None:
     files = (root / "sys/devices/system/cpu").glob("cpu[0-9]*/cpufreq/scaling_governor")
-    governors = sorted({text for file in files if (text := _read(file).strip())})
+    governors = sorted({text for file in files if (text := read_text(file).strip())})
     if not governors:
         return None
     if governors == ["performance"]:
@@ -120,8 +120,8 @@ def _governor(root: Path) -> Finding | None:
 
 
 def _turbo(root: Path) -> Finding | None:
-    no_turbo = _read(root / "sys/devices/system/cpu/intel_pstate/no_turbo").strip()
-    boost = _read(root / "sys/devices/system/cpu/cpufreq/boost").strip()
+    no_turbo = read_text(root / "sys/devices/system/cpu/intel_pstate/no_turbo").strip()
+    boost = read_text(root / "sys/devices/system/cpu/cpufreq/boost").strip()
     if not no_turbo and not boost:
         return None
     if no_turbo == "1" or (not no_turbo and boost == "0"):
@@ -137,13 +137,15 @@ def _turbo(root: Path) -> Finding | None:
 
 
 def _hypervisor(root: Path) -> Finding | None:
-    info = _read(root / "proc/cpuinfo")
+    info = read_text(root / "proc/cpuinfo")
     flags = next((line for line in info.splitlines() if line.startswith("flags")), "")
-    kind = _read(root / "sys/hypervisor/type").strip()
+    kind = read_text(root / "sys/hypervisor/type").strip()
     if "hypervisor" not in flags.split() and not kind:
         return Finding(name="hypervisor", value="none seen") if flags else None
     dmi = root / "sys/class/dmi/id"
-    maker = " ".join(_read(dmi / name).strip() for name in ("sys_vendor", "product_name")).strip()
+    maker = " ".join(
+        read_text(dmi / name).strip() for name in ("sys_vendor", "product_name")
+    ).strip()
     return Finding(
         name="hypervisor",
         value=f"virtual machine ({maker or kind or 'of unknown make'})",
@@ -172,7 +174,7 @@ def _steal(root: Path, since: CpuTicks | None) -> Finding | None:
 
 
 def _load(root: Path) -> Finding | None:
-    first = _read(root / "proc/loadavg").split(" ")[0]
+    first = read_text(root / "proc/loadavg").split(" ")[0]
     if not first:
         return None
     load, cpus = float(first), allowance(root).cpus
@@ -190,7 +192,7 @@ def _load(root: Path) -> Finding | None:
 def _swap(root: Path) -> Finding | None:
     sizes = {
         name: int(rest.split()[0]) * 1024
-        for line in _read(root / "proc/meminfo").splitlines()
+        for line in read_text(root / "proc/meminfo").splitlines()
         for name, _, rest in [line.partition(":")]
         if name in ("SwapTotal", "SwapFree")
     }
@@ -212,8 +214,8 @@ def _swap(root: Path) -> Finding | None:
 
 def _power_supply(root: Path) -> Finding | None:
     for supply in sorted((root / "sys/class/power_supply").glob("*")):
-        if _read(supply / "type").strip() == "Mains":
-            if _read(supply / "online").strip() == "1":
+        if read_text(supply / "type").strip() == "Mains":
+            if read_text(supply / "online").strip() == "1":
                 return Finding(name="power", value="mains")
             return Finding(
                 name="power",
@@ -226,7 +228,7 @@ def _power_supply(root: Path) -> Finding | None:
 
 def _clock_source(root: Path) -> Finding | None:
     folder = root / "sys/devices/system/clocksource/clocksource0"
-    source = _read(folder / "current_clocksource").strip()
+    source = read_text(folder / "current_clocksource").strip()
     if not source:
         return None
     if source not in _SLOW_CLOCKS:
@@ -240,7 +242,7 @@ def _clock_source(root: Path) -> Finding | None:
 
 
 def _address_layout(root: Path) -> Finding | None:
-    setting = _read(root / "proc/sys/kernel/randomize_va_space").strip()
+    setting = read_text(root / "proc/sys/kernel/randomize_va_space").strip()
     if not setting:
         return None
     if setting == "0":
@@ -251,10 +253,3 @@ def _address_layout(root: Path) -> Finding | None:
         severity="note",
         advice="Each process lies elsewhere in memory, which is one reason for several workers",
     )
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from pytest_ortbench.analysis.rows import COLUMNS, Cell
 from pytest_ortbench.report.escape import csv_text
@@ -23,11 +23,15 @@ def render_csv(rows: Sequence[Mapping[str, Cell]]) -> str:
     Returns:
         Lines that end in a line feed.
     """
+    return csv_lines(COLUMNS, ([_field(row[column]) for column in COLUMNS] for row in rows))
+
+
+def csv_lines(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Return a heading line and rows of fields that are inert already."""
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    for row in rows:
-        writer.writerow([_field(row[column]) for column in COLUMNS])
+    writer.writerow(columns)
+    writer.writerows(rows)
     return stream.getvalue()
 
 

@@ -10,7 +10,7 @@ from pytest_ortbench.analysis.peaks import with_shared_peaks
 from pytest_ortbench.analysis.roofline import Rate, model_rate, operator_rate
 from pytest_ortbench.core.profile import NodeTime, OperatorProfile, OperatorTime, Peak
 from pytest_ortbench.core.run import Run
-from pytest_ortbench.core.units import common_scale, format_amount, significant
+from pytest_ortbench.core.units import common_scale, counted, format_amount, significant
 from pytest_ortbench.report.arithmetic import format_count
 from pytest_ortbench.report.entries import naming
 from pytest_ortbench.report.escape import encodable, one_line
@@ -97,8 +97,9 @@ def summary_of(profile: OperatorProfile) -> str:
     if to_device or to_host:
         directions = f" ({_percent(to_device)} to the device, {_percent(to_host)} to the host)"
     return (
-        f"{format_amount(profile.run_ns * 1e-9, 's')} a run, {_count(profile.runs, 'run')}{plain}; "
-        f"{_count(profile.node_count, 'node')}; copies {_percent(copies)}{directions}, "
+        f"{format_amount(profile.run_ns * 1e-9, 's')} a run, "
+        f"{counted(profile.runs, 'run')}{plain}; "
+        f"{counted(profile.node_count, 'node')}; copies {_percent(copies)}{directions}, "
         f"casts {_percent(casts)}"
     )
 
@@ -162,7 +163,7 @@ def threads_of(peak: Peak) -> str:
     """``2 threads``; empty for a provider that has its own, of which nothing is known."""
     if peak.provider != "CPUExecutionProvider":
         return ""
-    return _count(peak.threads, "thread")
+    return counted(peak.threads, "thread")
 
 
 def operator_table(profile: OperatorProfile, top: int) -> ProfileTable:
@@ -270,10 +271,6 @@ def _aligned(table: ProfileTable) -> list[str]:
         ]
         lines.append(("  " + "  ".join(cells)).rstrip())
     return lines
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'s' if number != 1 else ''}"
 
 
 def _percent(share: float) -> str:

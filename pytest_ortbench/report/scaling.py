@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pytest_ortbench.analysis.scaling import Scaling, ScalingPoint, scalings
 from pytest_ortbench.core.run import Run
-from pytest_ortbench.core.units import format_amount, significant
+from pytest_ortbench.core.units import counted, format_amount, significant
 from pytest_ortbench.report.escape import encodable, one_line
 
 _HEADINGS = (
@@ -43,7 +43,7 @@ def _heading(scaling: Scaling, *, runtime: bool) -> str:
     best = max(ranked, key=lambda point: point.throughput.value)
     return (
         f"{one_line(scaling.name)}{where}: highest throughput {_rate(best)} with "
-        f"{_count(best.sessions, 'session')} of {_count(best.concurrency, 'caller')}{_how(best)}"
+        f"{counted(best.sessions, 'session')} of {counted(best.concurrency, 'caller')}{_how(best)}"
     )
 
 
@@ -83,7 +83,3 @@ def _how(point: ScalingPoint) -> str:
 
 def _rate(point: ScalingPoint) -> str:
     return format_amount(point.throughput.value, "1/s")
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'s' if number != 1 else ''}"

@@ -6,7 +6,7 @@ from pytest_ortbench.analysis.summary import Summary, summarise
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.run import Run
 from pytest_ortbench.core.stages import Stages
-from pytest_ortbench.core.units import format_amount
+from pytest_ortbench.core.units import counted, format_amount
 from pytest_ortbench.report.entries import naming
 from pytest_ortbench.report.escape import one_line
 from pytest_ortbench.report.pass_table import PassTable
@@ -38,8 +38,7 @@ def _table(result: CaseResult, stages: Stages, case: str) -> PassTable:
         return PassTable(title=f"{name})", remarks=(one_line(stages.reason),))
     summary = summarise(result)
     frames = sum(worker.frame.count for worker in stages.workers)
-    workers = len(stages.workers)
-    by = f"{frames} frames by {workers} worker{'s' if workers != 1 else ''}"
+    by = f"{frames} frames by {counted(len(stages.workers), 'worker')}"
     different = f", {stages.frames} different ones" if stages.frames > 1 else ""
     return PassTable(
         title=f"{name}, {by}{different})",

@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
 
-from pytest_ortbench.analysis.judgements import barring_words
+from pytest_ortbench.analysis.judgements import barring_words, flag_names
 from pytest_ortbench.analysis.summary import Summary, summarise
 from pytest_ortbench.core.case import WORKLOAD_KNOBS
-from pytest_ortbench.core.flags import FLAGS
 from pytest_ortbench.core.ids import model_part
 from pytest_ortbench.core.outcome import CaseResult, RuntimeInfo
 from pytest_ortbench.core.quantity import Quantity
@@ -213,10 +212,10 @@ def _case_facts(result: CaseResult, *, percentiles: bool, service: bool) -> Case
         quantities=summary.quantities,
         reason=_why_not(summary),
         energy_reason="ENERGY-DISAGREE"
-        if "ENERGY-DISAGREE" in flag_names(summary, "notes")
+        if "ENERGY-DISAGREE" in flag_names(summary.flags, "notes")
         else "",
-        blurred_by=flag_names(summary, "blurs"),
-        one_worker="ONE-WORKER" in flag_names(summary, "notes"),
+        blurred_by=flag_names(summary.flags, "blurs"),
+        one_worker="ONE-WORKER" in flag_names(summary.flags, "notes"),
         service_s=_service(result) if service else (),
         idle_w=sum(known) / len(known) if known else None,
         served=_served(result),
@@ -244,16 +243,7 @@ def _why_not(summary: Summary) -> str:
     """Why a case can't be ranked; empty if it can."""
     if summary.status != "measured":
         return summary.missing.get("latency_p50", summary.status)
-    return " ".join(flag_names(summary, "bars")) or barring_words(summary.judgements)
-
-
-def flag_names(summary: Summary, severity: str) -> tuple[str, ...]:
-    """Return the names of a summary's flags of one severity."""
-    return tuple(
-        flag.name
-        for flag in summary.flags
-        if flag.name in FLAGS and FLAGS[flag.name].severity == severity
-    )
+    return " ".join(flag_names(summary.flags, "bars")) or barring_words(summary.judgements)
 
 
 def _service(result: CaseResult) -> tuple[float, ...]:

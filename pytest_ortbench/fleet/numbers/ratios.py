@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pytest_ortbench.analysis.answers import BLUR
+from pytest_ortbench.analysis.sentences import factor_text
 from pytest_ortbench.core.quantity import Quantity
 
 
@@ -23,6 +24,11 @@ class Ratio:
     value: float
     low: float | None = None
     high: float | None = None
+
+    @property
+    def text(self) -> str:
+        """The ratio with its interval: ``×0.561 [×0.538, ×0.585]``."""
+        return factor_text(self.value, self.low, self.high)
 
 
 def ratio(contender: Quantity, baseline: Quantity) -> Ratio | None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pytest_ortbench.analysis.sentences import with_interval
+from pytest_ortbench.analysis.sentences import first_names, tie_text, with_interval
 from pytest_ortbench.analysis.told import Told
 from pytest_ortbench.core.metrics import METRICS
 from pytest_ortbench.core.units import significant
 from pytest_ortbench.fleet.numbers.matrix import Cell, Matrix, Row
 from pytest_ortbench.fleet.numbers.ratios import geometric_mean, ratio
 from pytest_ortbench.fleet.numbers.shipping import shipped
-from pytest_ortbench.fleet.numbers.words import metric_words, ratio_text, words_of
+from pytest_ortbench.fleet.numbers.words import metric_words, words_of
 
 #: Workloads that are spelt out; the table has the rest.
 SPELT_OUT = 8
@@ -114,7 +114,7 @@ def _behind(matrix: Matrix, winner: int, others: Sequence[int]) -> str:
     if not found:
         return ""
     _, index, mean = min(found, key=lambda one: one[:2])
-    name, factor = matrix.sides[index].label, ratio_text(mean)
+    name, factor = matrix.sides[index].label, mean.text
     return f"{name} takes {factor} as long" if _is_time(matrix) else f"{name} has {factor} as much"
 
 
@@ -190,7 +190,7 @@ def _against(row: Row, matrix: Matrix, index: int, relation: str) -> str:
         return ""
     variant = f" ({theirs.variant})" if theirs.variant else ""
     said = relation if METRICS[matrix.metric].unit in _WORDS else "better than"
-    return f", {ratio_text(factor)} {said} {matrix.sides[other].label}{variant}"
+    return f", {factor.text} {said} {matrix.sides[other].label}{variant}"
 
 
 def _value(cell: Cell) -> float:
@@ -223,17 +223,6 @@ def _alone(matrix: Matrix) -> list[Told]:
 
 def _names(rows: Sequence[Row]) -> str:
     return first_names([f"{row.model} {row.label}" for row in rows])
-
-
-def first_names(names: Sequence[str], limit: int = NAMED) -> str:
-    """Spell out some names and count the rest."""
-    rest = len(names) - limit
-    return ", ".join(names[:limit]) + (f" and {rest} more" if rest > 0 else "")
-
-
-def tie_text(ties: Sequence[str]) -> str:
-    """Return what is said of those that can't be told from the best; empty without any."""
-    return f"; a tie with {first_names(ties)}" if ties else ""
 
 
 def warnings(matrix: Matrix, axis: str, replaced: int) -> list[str]:

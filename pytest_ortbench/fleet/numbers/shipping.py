@@ -11,7 +11,7 @@ from pytest_ortbench.core.metrics import METRICS
 from pytest_ortbench.core.units import significant
 from pytest_ortbench.fleet.numbers.matrix import Cell, Matrix, Row
 from pytest_ortbench.fleet.numbers.ratios import ratio
-from pytest_ortbench.fleet.numbers.words import metric_words, ratio_text, words_of
+from pytest_ortbench.fleet.numbers.words import metric_words, words_of
 
 #: Models that are spelt out; the table has the rest.
 MODELS = 8
@@ -130,7 +130,7 @@ def _ahead(row: Row, matrix: Matrix, chosen: _Choice, several: bool) -> str:
     variant = f" ({row.cells[index].variant})" if row.cells[index].variant else ""
     _, relation = words_of(matrix.metric)
     where = _at([row], several) if several else ""
-    return f", ×{ratio_text(factor)[1:]} {relation} {matrix.sides[index].label}{variant}{where}"
+    return f", ×{factor.text[1:]} {relation} {matrix.sides[index].label}{variant}{where}"
 
 
 def _even(

@@ -1,11 +1,8 @@
-"""Words for metrics and ratios that the sentences of a comparison share."""
+"""Words for metrics that the sentences of a comparison share."""
 
 from __future__ import annotations
 
-from pytest_ortbench.analysis.sentences import digits_for
 from pytest_ortbench.core.metrics import METRICS
-from pytest_ortbench.core.units import significant
-from pytest_ortbench.fleet.numbers.ratios import Ratio
 
 
 def metric_words(metric: str) -> str:
@@ -24,12 +21,3 @@ def words_of(metric: str) -> tuple[str, str]:
     if METRICS[metric].better == "higher":
         return f"highest {metric_words(metric)}", "that of"
     return f"lowest {metric_words(metric)}", "less than"
-
-
-def ratio_text(one: Ratio) -> str:
-    """``×0.561 [×0.538, ×0.585]``."""
-    digits = digits_for(one.value, one.low, one.high)
-    text = f"×{significant(one.value, digits)}"
-    if one.low is None or one.high is None:
-        return text
-    return f"{text} [×{significant(one.low, digits)}, ×{significant(one.high, digits)}]"

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from pytest_ortbench.analysis.sentences import first_names, tie_text
 from pytest_ortbench.analysis.told import Told
 from pytest_ortbench.core.units import significant
 from pytest_ortbench.fleet.numbers.matrix import variant_label
-from pytest_ortbench.fleet.numbers.sentences import ONE_UNIT, UNIT_SPREAD, first_names, tie_text
+from pytest_ortbench.fleet.numbers.sentences import ONE_UNIT, UNIT_SPREAD
 from pytest_ortbench.fleet.procurement.economics import BY_QUEUE, Economics, Figure
 from pytest_ortbench.fleet.procurement.machines import Terms
 from pytest_ortbench.fleet.procurement.ranking import Offer, Tender, figure_of

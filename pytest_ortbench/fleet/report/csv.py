@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
+from collections.abc import Iterator
 
 from pytest_ortbench.core.metrics import METRICS
 from pytest_ortbench.fleet.numbers.matrix import Cell
 from pytest_ortbench.fleet.report.view import ComparisonView
+from pytest_ortbench.report.csv import csv_lines
 from pytest_ortbench.report.escape import csv_text
 
 COLUMNS = (
@@ -39,9 +39,10 @@ def render_comparison_csv(view: ComparisonView) -> str:
 
     Text that a spreadsheet would take for a formula gets a ``'`` in front.
     """
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(COLUMNS)
+    return csv_lines(COLUMNS, _rows(view))
+
+
+def _rows(view: ComparisonView) -> Iterator[list[object]]:
     for section in view.sections:
         matrix = section.matrix
         for row in matrix.rows:
@@ -54,8 +55,7 @@ def render_comparison_csv(view: ComparisonView) -> str:
                     csv_text(row.label),
                 ]
                 unit = METRICS[matrix.metric].unit
-                writer.writerow([*start, *_fields(cell, matrix.metric, unit)])
-    return stream.getvalue()
+                yield [*start, *_fields(cell, matrix.metric, unit)]
 
 
 def _fields(cell: Cell, metric: str, unit: str) -> list[str]:

@@ -6,14 +6,9 @@ Import this module inside functions: it brings jinja2 and, for the figures, matp
 from __future__ import annotations
 
 import base64
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import resources
-from pathlib import Path
-
-from jinja2 import DictLoader, Environment, StrictUndefined
-from markupsafe import Markup
 
 from pytest_ortbench import __version__
 from pytest_ortbench.fleet.numbers.matrix import Cell, Matrix, Row
@@ -27,6 +22,7 @@ from pytest_ortbench.fleet.report.view import (
     overall_text,
 )
 from pytest_ortbench.report.escape import one_line
+from pytest_ortbench.report.one_page import render_page
 
 _SHARED = "pytest_ortbench.report.html"
 
@@ -73,13 +69,6 @@ class ShownTable:
     rows: tuple[ShownRow, ...]
 
 
-def write_comparison_html(
-    view: ComparisonView, path: Path, *, pictures: Sequence[tuple[str, bytes]] = ()
-) -> None:
-    """Write the page of a comparison in UTF-8; arguments as of :func:`render_comparison_html`."""
-    path.write_text(render_comparison_html(view, pictures=pictures), encoding="utf-8")
-
-
 def render_comparison_html(
     view: ComparisonView, *, pictures: Sequence[tuple[str, bytes]] = ()
 ) -> str:
@@ -91,21 +80,11 @@ def render_comparison_html(
         view: The comparison.
         pictures: Descriptions and SVG data of figures.
     """
-    style = _text(_SHARED, "style.css") + _text(__package__, "compare.css")
-    script = _text(_SHARED, "table.js")
-    environment = Environment(
-        loader=DictLoader({"page": _text(__package__, "compare.html.j2")}),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    policy = (
-        f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
-        "img-src data:; base-uri 'none'; form-action 'none'"
-    )
     main = view.main
-    return environment.get_template("page").render(
+    return render_page(
+        _text(__package__, "compare.html.j2"),
+        style=_text(_SHARED, "style.css") + _text(__package__, "compare.css"),
+        script=_text(_SHARED, "table.js"),
         view=view,
         answer=view.answer,
         leads=any(sentence.lead for sentence in view.answer),
@@ -126,21 +105,12 @@ def render_comparison_html(
         runs=[
             (one_line(run.run_id), one_line(f"{run.host}, {run.started_at}")) for run in view.runs
         ],
-        policy=policy,
-        # Our own files, the only text that is not escaped.
-        style=Markup(style),
-        script=Markup(script),
     )
 
 
 def _text(package: str | None, name: str) -> str:
     assert package is not None
     return resources.files(package).joinpath(name).read_text(encoding="utf-8")
-
-
-def _digest(text: str) -> str:
-    digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-    return f"sha256-{digest}"
 
 
 def _sides(view: ComparisonView) -> list[ShownSide]:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from pytest_ortbench.analysis.sentences import with_interval
@@ -27,6 +25,7 @@ from pytest_ortbench.fleet.procurement.sentences import (
     target,
 )
 from pytest_ortbench.fleet.report.view import HOLE, ComparisonView, Insert
+from pytest_ortbench.report.csv import csv_lines
 from pytest_ortbench.report.escape import csv_text, one_line
 
 #: Workloads whose tables are shown; the CSV has all.
@@ -298,9 +297,10 @@ def render_procurement_csv(shown: Procurement) -> str:
     Empty: not known. ``inf``: no upper bound, since at the slow end of the intervals no number of
     machines is enough, or at the low end a machine draws nothing.
     """
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(CSV_COLUMNS)
+    return csv_lines(CSV_COLUMNS, _csv_rows(shown))
+
+
+def _csv_rows(shown: Procurement) -> Iterator[list[object]]:
     for tender in shown.tenders:
         marks = {id(offer.economics): offer.mark for offer in tender.offers}
         for index, one in enumerate(tender.variants):
@@ -317,27 +317,24 @@ def render_procurement_csv(shown: Procurement) -> str:
                 one.units,
                 one.cost,
             )
-            writer.writerow(
-                [
-                    csv_text(tender.model),
-                    csv_text(tender.label),
-                    csv_text(one.machine.name),
-                    csv_text(one.machine.host),
-                    csv_text(one.case.case_id),
-                    csv_text(variant_label(one.case)),
-                    int(id(one) in marks),
-                    marks.get(id(one), ""),
-                    int(index in tender.front),
-                    csv_text(shown.terms.currency),
-                    repr(shown.terms.years),
-                    "" if median is None else repr(median.value),
-                    *(field for figure in figures for field in _fields(figure)),
-                    one.power.source if one.power else "",
-                    one.capacity_source,
-                    csv_text("; ".join(dict.fromkeys(one.missing.values()))),
-                ]
-            )
-    return stream.getvalue()
+            yield [
+                csv_text(tender.model),
+                csv_text(tender.label),
+                csv_text(one.machine.name),
+                csv_text(one.machine.host),
+                csv_text(one.case.case_id),
+                csv_text(variant_label(one.case)),
+                int(id(one) in marks),
+                marks.get(id(one), ""),
+                int(index in tender.front),
+                csv_text(shown.terms.currency),
+                repr(shown.terms.years),
+                "" if median is None else repr(median.value),
+                *(field for figure in figures for field in _fields(figure)),
+                one.power.source if one.power else "",
+                one.capacity_source,
+                csv_text("; ".join(dict.fromkeys(one.missing.values()))),
+            ]
 
 
 def _fields(figure: Figure | None) -> tuple[str, str, str]:

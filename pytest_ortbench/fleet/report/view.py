@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pytest_ortbench.analysis.sentences import digits_for
+from pytest_ortbench.analysis.sentences import digits_for, first_names
 from pytest_ortbench.analysis.told import Told
 from pytest_ortbench.core.errors import UsageError, did_you_mean
 from pytest_ortbench.core.metrics import METRICS
@@ -14,12 +14,7 @@ from pytest_ortbench.core.quantity import Quantity
 from pytest_ortbench.core.units import common_scale, significant
 from pytest_ortbench.fleet.numbers.facts import RunFacts
 from pytest_ortbench.fleet.numbers.matrix import Cell, Matrix, Row, by_case, by_workload
-from pytest_ortbench.fleet.numbers.sentences import (
-    best_overall,
-    conclusions,
-    first_names,
-    warnings,
-)
+from pytest_ortbench.fleet.numbers.sentences import best_overall, conclusions, warnings
 from pytest_ortbench.fleet.numbers.sides import AXES, choose_axis, lay_out_sides
 from pytest_ortbench.fleet.numbers.words import metric_words
 from pytest_ortbench.report.escape import one_line

@@ -29,7 +29,6 @@ from pytest_ortbench.worker.added_work import with_added_work
 #: What is compared, in turn. Equal sides come most often: a false alarm is rare and has to be
 #: looked for; the last one is the network with more channels.
 WIDER = "wider"
-SLOWDOWNS = (0.03, 0.05, 0.10)
 _TURNS: tuple[str | float, ...] = (
     EQUAL,
     0.05,

@@ -5,19 +5,15 @@ Import this package inside functions: it brings jinja2 and matplotlib.
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
-
-from jinja2 import DictLoader, Environment, StrictUndefined
-from markupsafe import Markup
 
 from pytest_ortbench.core.run import Run
 from pytest_ortbench.report.entries import Entry
 from pytest_ortbench.report.figures.slo import Slo
 from pytest_ortbench.report.html.page import build_page
+from pytest_ortbench.report.one_page import render_page
 
 
 def write_html(run: Run, path: Path, *, slo: Slo | None = None) -> None:
@@ -36,31 +32,13 @@ def render_html(run: Run, *, slo: Slo | None = None, shown: Sequence[Entry] | No
         slo: Latency that must be kept, drawn as a line.
         shown: Its cases with their summaries, where the caller has them already.
     """
-    style, script = _text("style.css"), _text("table.js")
-    environment = Environment(
-        loader=DictLoader({"page": _text("page.html.j2")}),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    policy = (
-        f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
-        "img-src data:; base-uri 'none'; form-action 'none'"
-    )
-    return environment.get_template("page").render(
+    return render_page(
+        _text("page.html.j2"),
+        style=_text("style.css"),
+        script=_text("table.js"),
         page=build_page(run, slo=slo, shown=shown),
-        policy=policy,
-        # Our own files, the only text that is not escaped.
-        style=Markup(style),
-        script=Markup(script),
     )
 
 
 def _text(name: str) -> str:
     return resources.files(__name__).joinpath(name).read_text(encoding="utf-8")
-
-
-def _digest(text: str) -> str:
-    digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-    return f"sha256-{digest}"
