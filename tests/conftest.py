@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
+from tests import tiers, timed_last
+
 if TYPE_CHECKING:
     from pytest_ortbench.launch.launcher import ProcessLauncher
 
@@ -92,8 +94,44 @@ def launcher(tmp_path: Path) -> Iterator[ProcessLauncher]:
     made.close()
 
 
+#: How a process learns that it is one of several; runs of pytest inside its tests must not.
+_OF_SEVERAL = ("PYTEST_XDIST_WORKER", "PYTEST_XDIST_WORKER_COUNT", "PYTEST_XDIST_TESTRUNUID")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> None:
+    """Decide how many processes run the tests, before pytest-xdist looks."""
+    timed_last.spread(config)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
+    """Return what spreads the tests, where nobody chose another way."""
+    return timed_last.TimedLast(config, log) if config.getoption("dist") == "loadgroup" else None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark each test with its tier, and leave heavy ones out unless ``-m`` names them."""
+    for item in items:
+        item.add_marker(tiers.tier_of(item))
+    if tiers.HEAVY not in config.option.markexpr:
+        heavy = [item for item in items if item.get_closest_marker(tiers.HEAVY)]
+        items[:] = [item for item in items if not item.get_closest_marker(tiers.HEAVY)]
+        config.hook.pytest_deselected(items=heavy)
+    if hasattr(config, "workerinput"):
+        timed_last.arrange(items)
+
+
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the marker."""
+    """Register the markers, and forget that this process may be one of several."""
+    for tier, meaning in tiers.MEANINGS.items():
+        config.addinivalue_line("markers", f"{tier}: {meaning}")
+    for name in _OF_SEVERAL:
+        os.environ.pop(name, None)
+    guard = tiers.Guard()
+    guard.install()
+    config.pluginmanager.register(guard, "tests-guard")
     config.addinivalue_line(
         "markers",
         f"needs(*names): skipped with the install command where one of {', '.join(NEEDS)} is "
