@@ -254,6 +254,7 @@ def test_every_command_that_reads_a_document_is_among_them() -> None:
     assert reading - {"arguments"} == tried | {"profile", "badge"}
 
 
+@pytest.mark.live
 @pytest.mark.parametrize("start", ["/", "../"])
 def test_no_reader_does_anything_with_what_a_document_says(
     project: Path, document: dict[str, Any], sent: list[str], start: str
@@ -345,6 +346,7 @@ DEEDS: dict[str, Callable[[str], object]] = {
 }
 
 
+@pytest.mark.live
 @pytest.mark.parametrize("deed", sorted(DEEDS))
 def test_a_deed_would_be_heard(deed: str) -> None:
     path = f"/{CANARY}/0/it"

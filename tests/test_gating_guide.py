@@ -8,8 +8,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from pytest_ortbench.gate.measuring.trial_log import TrialLog
 from pytest_ortbench.gate.numbers.self_test import EQUAL, tally
+
+pytestmark = pytest.mark.live
 
 ROOT = Path(__file__).resolve().parents[1]
 TRIALS = ROOT / "results" / "self-test" / "two-threads.jsonl"

@@ -10,6 +10,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.live
+
 #: Each of these takes longer to import than the plugin may cost, or starts something.
 HEAVY = (
     "click",

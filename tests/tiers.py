@@ -1,7 +1,7 @@
 """The three tiers of tests, and what holds a unit test to its own.
 
-*unit*: no process is started and no model is run. *live*: real workers, real runs of pytest. *heavy*:
-other frameworks, large models, hundreds of trials; left out unless ``-m`` names them.
+*unit*: no process is started and no model is run. *live*: real workers, real runs of pytest.
+*heavy*: other frameworks, large models, hundreds of trials; left out unless ``-m`` names them.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ MEANINGS = {
     TIMED: "measures something that work beside it would change: runs alone, after the others",
 }
 
-#: Fixtures that start something: whoever uses one is live.
-LIVE_FIXTURES = frozenset({"distribution", "launcher", "pytester"})
+#: Fixtures that start something: whoever uses one is live, or heavy.
+LIVE_FIXTURES = frozenset({"launcher", "pytester"})
+HEAVY_FIXTURES = frozenset({"distribution"})
 
 #: What Python reports when a process is started (see ``sys.audit``).
 _STARTS = frozenset(
@@ -34,7 +35,10 @@ def tier_of(item: pytest.Item) -> str:
     for tier in (HEAVY, LIVE):
         if item.get_closest_marker(tier):
             return tier
-    return LIVE if LIVE_FIXTURES & set(getattr(item, "fixturenames", ())) else UNIT
+    fixtures = set(getattr(item, "fixturenames", ()))
+    if HEAVY_FIXTURES & fixtures:
+        return HEAVY
+    return LIVE if LIVE_FIXTURES & fixtures else UNIT
 
 
 class Forbidden(AssertionError):

@@ -26,14 +26,15 @@ def spread(config: pytest.Config) -> None:
     where it is given.
     """
     option = config.option
-    if not config.pluginmanager.has_plugin("xdist"):
-        return
+    if hasattr(config, "workerinput") or not config.pluginmanager.has_plugin("xdist"):
+        return  # one of several already
     asked = option.numprocesses is not None or option.dist != "no" or option.tx
     single = option.keyword or option.usepdb or option.collectonly
     if asked or single or not all(_is_folder(argument) for argument in config.args):
         return
     option.numprocesses = processes()
     option.dist = "loadgroup"
+    option.loadscopereorder = False  # see arrange
 
 
 def _is_folder(argument: str) -> bool:
@@ -93,7 +94,11 @@ class TimedLast(LoadScopeScheduling):
 
     def _is_alone(self, node: WorkerController) -> bool:
         """Whether no other process runs, or will run, a test."""
-        pending = (self._pending_of(work) for other, work in self.assigned_work.items() if other is not node)
+        pending = (
+            self._pending_of(work)
+            for other, work in self.assigned_work.items()
+            if other is not node
+        )
         return not self._company(node) and not any(pending)
 
     def _wake(self) -> None:

@@ -13,6 +13,8 @@ from onnx import TensorProto, helper, numpy_helper
 from pytest_ortbench.cli.application import application
 from pytest_ortbench.cli.terminal import ExitCode
 
+pytestmark = pytest.mark.live
+
 
 @pytest.fixture(autouse=True)
 def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

@@ -49,6 +49,7 @@ def test_the_version_is_told(tool):
     assert tool("--version").out == f"pytest-ortbench {__version__}\n"
 
 
+@pytest.mark.live
 def test_the_help_imports_no_command_and_nothing_heavy():
     program = (
         "import sys; from pytest_ortbench.cli import main\n"
@@ -114,6 +115,7 @@ def call(*arguments: str, **options) -> subprocess.CompletedProcess[bytes]:
     )
 
 
+@pytest.mark.live
 def test_a_reader_that_has_had_enough_is_no_error():
     reading, writing = os.pipe()
     os.close(reading)
@@ -124,6 +126,7 @@ def test_a_reader_that_has_had_enough_is_no_error():
     assert (ended.returncode, ended.stderr) == (0, b"")
 
 
+@pytest.mark.live
 def test_a_terminal_that_lacks_characters_gets_stand_ins(store):
     path = store(make_run())
     environment = {**os.environ, "PYTHONIOENCODING": "ascii"}

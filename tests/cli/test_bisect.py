@@ -19,6 +19,8 @@ from pytest_ortbench.gate.measuring.paired import Launched, measure_launch
 from tests.engine.fakes import FakeLauncher
 from tests.launch.cases import relu
 
+pytestmark = pytest.mark.live
+
 KVM = Machine(host="h", stable={"virtualisation": "KVM"})
 RUNTIMES = tuple(Runtime(label=f"r{index}", command=(sys.executable,)) for index in range(4))
 

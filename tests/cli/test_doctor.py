@@ -177,6 +177,7 @@ def test_lines_keep_their_width_and_control_nothing():
 # The commands themselves.
 
 
+@pytest.mark.live
 def test_providers_lists_what_really_runs_here(tool, tmp_path, monkeypatch):
     monkeypatch.setenv("ORTBENCH_CACHE", str(tmp_path))  # nothing was tried before
     ended = tool("providers")

@@ -45,6 +45,7 @@ def test_an_example_names_only_commands_and_options_that_exist(example: str) -> 
     assert used <= known
 
 
+@pytest.mark.live
 @pytest.mark.parametrize(
     ("typed", "offered"),
     [

@@ -64,6 +64,7 @@ def test_a_broken_catalogue_is_one_line(tool, tmp_path):
     assert "the key 'fil' is not known. Did you mean 'file'?" in ended.err
 
 
+@pytest.mark.live
 def test_a_model_is_looked_into(tool, tmp_path):
     save(tmp_path / "table.onnx")
     ended = tool("models", "inspect", "table.onnx")
@@ -80,6 +81,7 @@ def test_a_model_is_looked_into(tool, tmp_path):
     assert ["arithmetic", "0 multiply-accumulates"] in facts
 
 
+@pytest.mark.live
 def test_what_a_run_has_to_do_is_counted(tool, tmp_path):
     """1,000 inputs meet 500 outputs; and one operator that nobody can count."""
     nodes = [
@@ -102,6 +104,7 @@ def test_what_a_run_has_to_do_is_counted(tool, tmp_path):
     assert any("2.00 MB of weights" in text for _, text in facts)
 
 
+@pytest.mark.live
 def test_one_bad_file_does_not_hide_the_others(tool, tmp_path):
     (tmp_path / "bad.onnx").write_text("text")
     save(tmp_path / "good.onnx")
@@ -194,6 +197,7 @@ def test_counts_are_short(number, text):
     assert _count(number) == text
 
 
+@pytest.mark.live
 def test_a_constant_input_shows_its_value(tool, tmp_path):
     from onnx import TensorProto, helper
     from onnx import save as write

@@ -12,6 +12,8 @@ from pytest_ortbench.cli.application import application
 from pytest_ortbench.cli.terminal import ExitCode
 from tests.worker.graphs import wordy
 
+pytestmark = pytest.mark.live
+
 
 @pytest.fixture
 def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

@@ -12,6 +12,8 @@ from pytest_ortbench.store.folder import write_document
 from tests.launch.cases import case_of, relu
 from tests.results_factory import make_result, make_run
 
+pytestmark = pytest.mark.live
+
 
 def test_a_model_file_with_its_trace(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

@@ -86,12 +86,14 @@ def test_a_runtime_of_the_document_is_not_started(
     assert not Path("STARTED").exists()
 
 
+@pytest.mark.live
 def test_the_planted_command_would_tell_if_it_ran(tmp_path: Path) -> None:
     """The tests here rest on it."""
     subprocess.run(STARTS, cwd=tmp_path, stdin=subprocess.DEVNULL, check=True)
     assert (tmp_path / "STARTED").exists()
 
 
+@pytest.mark.live
 def test_the_runtime_that_the_project_configures_is_started(
     case: Case, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -12,6 +12,8 @@ from pytest_ortbench.cli.providers import _about
 from pytest_ortbench.cli.survey import ProviderState
 from pytest_ortbench.cli.terminal import ExitCode
 
+pytestmark = pytest.mark.live
+
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

@@ -25,6 +25,7 @@ def installer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeInstaller:
     return installer
 
 
+@pytest.mark.live
 def test_environments_are_made_listed_and_removed(tool, installer, tmp_path):
     created = tool("runtimes", "create", "onnxruntime==1.20.1", "onnxruntime")
     assert created.code == 0
@@ -63,6 +64,7 @@ def test_what_the_project_configures_is_listed(tool, installer, tmp_path):
     assert lines["pinned"].endswith("nice onnxruntime==1.20.1")
 
 
+@pytest.mark.live
 def test_what_can_not_be_made_is_said(tool, installer):
     from pytest_ortbench.runtimes.installer import InstallError
 

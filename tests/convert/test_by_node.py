@@ -16,6 +16,8 @@ from pytest_ortbench.core.model import ValueHint
 from pytest_ortbench.core.node_error import NodeErrors
 from tests.worker.graphs import serialised, value, weights
 
+pytestmark = pytest.mark.live
+
 FLOAT = TensorProto.FLOAT
 SPEC = InputSpec(name="x", type="tensor(float)", shape=(4, 16), hint=ValueHint(kind="normal"))
 

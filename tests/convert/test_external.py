@@ -21,6 +21,8 @@ from tests.worker.graphs import weights
 
 from .conversions import DYNAMIC, FP16, STATIC, mlp, outputs, refusal, sqnr_db
 
+pytestmark = pytest.mark.live
+
 SIMPLIFIED = Recipe(name="simplified", base="simplified")
 OPTIMIZED = Recipe(name="optimized", base="optimized")
 ALL = [FP16, DYNAMIC, STATIC, SIMPLIFIED, OPTIMIZED]

@@ -23,6 +23,8 @@ from tests.convert.conversions import conversion_of
 from tests.worker.graphs import serialised, value, weights, wordy
 from tests.worker.sessions import cpu_session
 
+pytestmark = pytest.mark.live
+
 FLOAT = TensorProto.FLOAT
 
 SIMPLIFIED = Recipe(name="simplified", base="simplified")

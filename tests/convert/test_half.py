@@ -31,6 +31,8 @@ from .conversions import (
     stored,
 )
 
+pytestmark = pytest.mark.live
+
 
 class TestHalf:
     def test_every_weight_is_float16_and_the_file_half_as_large(

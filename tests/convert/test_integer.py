@@ -34,6 +34,8 @@ from .conversions import (
     stored,
 )
 
+pytestmark = pytest.mark.live
+
 
 class TestInteger:
     @pytest.mark.parametrize(

@@ -18,6 +18,8 @@ from tests.worker.graphs import serialised, value, weights
 
 from .conversions import DYNAMIC, FLOAT, FP16, HALF, STATIC, mlp, outputs, refusal, resized, sqnr_db
 
+pytestmark = pytest.mark.live
+
 
 class TestNothingToChange:
     @pytest.mark.parametrize("recipe", [DYNAMIC, STATIC], ids=lambda recipe: recipe.base)

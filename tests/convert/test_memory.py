@@ -44,6 +44,7 @@ print(first, make(sys.argv[3], 30, root / "many"))
 """
 
 
+@pytest.mark.live
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_calibration_keeps_the_activations_of_one_input_set_only(
     tmp_path: Path,
@@ -127,6 +128,7 @@ print(resource.getrlimit(resource.RLIMIT_AS)[0] - before)
 """
 
 
+@pytest.mark.live
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_a_small_conversion_has_room_on_a_full_machine() -> None:
     done = subprocess.run(

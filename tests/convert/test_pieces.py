@@ -14,6 +14,8 @@ from tests.worker.graphs import weights
 
 from .conversions import FP16, mlp
 
+pytestmark = pytest.mark.live
+
 
 def test_pieces_give_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
     from onnxruntime.quantization import quant_utils

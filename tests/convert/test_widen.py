@@ -16,6 +16,8 @@ from tests.worker.graphs import serialised, value, weights
 
 from .conversions import DYNAMIC, FLOAT, FP32, HALF, made, outputs, sqnr_db, stored
 
+pytestmark = pytest.mark.live
+
 
 class TestWiden:
     def source(self) -> bytes:

@@ -75,6 +75,7 @@ def test_answers_that_agree_leave_the_verdict_to_the_times():
     assert [one.verdict for one in result.metrics if one.metric == "sides_sqnr"] == ["same"]
 
 
+@pytest.mark.live
 @pytest.mark.parametrize("rule", ["sides_sqnr >= -40 dB", "new*@sides_sqnr >= -200 dB"])
 def test_a_floor_of_the_pair_lets_retrained_weights_pass(rule: str):
     assert judged(launcher(difference_of=apart(-39.9)), rule).failures == ()

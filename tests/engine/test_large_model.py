@@ -1,6 +1,6 @@
 """A model beyond the limit of one protobuf file, end to end: 2.3 GB of disk, minutes of time.
 
-Run it with ``ORTBENCH_TESTS_LARGE=1``. *Seen* on two cores, at the peak of all processes together:
+Run it with ``-m heavy``. *Seen* on two cores, at the peak of all processes together:
 9.4 GiB for fp32 and int8-dynamic, 9.8 GiB for fp16; 0.07 GiB of them in the pytest process.
 """
 
@@ -20,10 +20,7 @@ import psutil
 import pytest
 from onnx import TensorProto, helper
 
-pytestmark = pytest.mark.skipif(
-    not os.environ.get("ORTBENCH_TESTS_LARGE"),
-    reason="takes 4 GB of disk, 10 GiB of memory and minutes: set ORTBENCH_TESTS_LARGE=1",
-)
+pytestmark = pytest.mark.heavy
 
 _ROWS = 24_000
 _GIB = 2**30

@@ -275,6 +275,8 @@ def matrix_product(path: Path) -> Case:
     )
 
 
+@pytest.mark.live
+@pytest.mark.timed
 def test_half_of_the_capacity_is_valid_and_twice_is_invalid_for_real(tmp_path: Path) -> None:
     """On a real session: the only test here that takes as long as a load must."""
     case = matrix_product(tmp_path / "m.onnx")

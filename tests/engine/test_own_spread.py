@@ -130,6 +130,7 @@ def test_every_reference_is_run_again_once(
 # -- without processes --------------------------------------------------------------------------
 
 
+@pytest.mark.live
 def test_a_near_case_asks_nothing(tmp_path: Path) -> None:
     launcher = FakeLauncher(lambda _case, _index: 1e6)
     result = make_result(accuracy=make_accuracy(sqnr_db=90.0))
@@ -137,6 +138,7 @@ def test_a_near_case_asks_nothing(tmp_path: Path) -> None:
     assert launcher.spreads_asked == []
 
 
+@pytest.mark.live
 def test_the_spread_is_kept_with_the_accuracy(tmp_path: Path) -> None:
     launcher = FakeLauncher(lambda _case, _index: 1e6)
     launcher.spread = ReferenceSpread(trials=(SpreadTrial(name="again", reason="no"),))

@@ -26,6 +26,8 @@ from pytest_ortbench.launch.launcher import ProcessLauncher
 from pytest_ortbench.models.graph import read_model
 from pytest_ortbench.planning.feeds import resolve_inputs
 
+pytestmark = [pytest.mark.live, pytest.mark.timed]
+
 
 def case_of(folder: Path, name: str = "product", factor: float = 1.0) -> Case:
     """A product of matrices of about a tenth of a millisecond, on one thread."""

@@ -61,6 +61,7 @@ def product(tmp_path: Path, *, own: bool = False) -> Case:
     return replace(case, inputs=inputs, variant=replace(case.variant, path=found.path))
 
 
+@pytest.mark.live
 def test_where_a_provider_compiled_the_graph_the_file_is_counted(tmp_path: Path) -> None:
     found = profile_case(product(tmp_path), Profiling(compiled()))
     assert (found.macs, found.work_source) == (3 * 16 * 8, "file")
@@ -68,6 +69,7 @@ def test_where_a_provider_compiled_the_graph_the_file_is_counted(tmp_path: Path)
     assert found.operators[0].macs is None
 
 
+@pytest.mark.live
 def test_what_the_file_does_not_tell_either_stays_unknown(tmp_path: Path) -> None:
     found = profile_case(product(tmp_path, own=True), Profiling(compiled()))
     assert (found.macs, found.moved_bytes, found.work_source) == (None, None, "")

@@ -23,7 +23,7 @@ from pytest_ortbench.planning.planner import Planner
 from pytest_ortbench.planning.request import PlanRequest
 from pytest_ortbench.worker.inputs import make_feeds
 
-pytestmark = pytest.mark.needs("network")
+pytestmark = [pytest.mark.live, pytest.mark.timed, pytest.mark.needs("network")]
 
 RUNS, ATTEMPTS = 12, 4
 #: A third and a fourth operator that take about the same may change places between two runs.

@@ -68,6 +68,7 @@ def test_a_recorded_graph_is_not_soaked_over_shapes_that_it_would_not_run(tmp_pa
     assert found == Soak(reason="a recorded graph replays one shape only (--ort-soak-dims)")
 
 
+@pytest.mark.live
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="Linux only")
 def test_a_healthy_session_over_300_shapes_is_not_accused(tmp_path: Path) -> None:
     case = varied(
@@ -86,6 +87,7 @@ def test_a_healthy_session_over_300_shapes_is_not_accused(tmp_path: Path) -> Non
     assert summary.quantities["leaks"].value == 0
 
 
+@pytest.mark.live
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="Linux only")
 def test_a_session_that_keeps_its_outputs_is_found(tmp_path: Path) -> None:
     """A stand-in of ONNX Runtime keeps 16 kB of every inference."""

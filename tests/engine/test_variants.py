@@ -273,6 +273,7 @@ def save_mlp(path: Path, *, scale: float = 1.0, half: bool = False) -> Path:
     return path
 
 
+@pytest.mark.live
 def test_a_worker_makes_four_bit_weights_and_nothing_is_written_beside_the_model(
     tmp_path: Path,
 ) -> None:
@@ -303,6 +304,7 @@ def test_a_worker_makes_four_bit_weights_and_nothing_is_written_beside_the_model
     assert case.variant.size_bytes == pytest.approx(4096 / 2 + 4096 / 32 * 4, rel=0.2)
 
 
+@pytest.mark.live
 def test_resnet_50_in_eight_bits_is_a_quarter_of_its_size(tmp_path: Path) -> None:
     from pytest_ortbench.models.builders import build
     from pytest_ortbench.models.graph import read_model

@@ -138,6 +138,7 @@ def test_a_node_that_was_claimed_and_then_refused_is_unsupported() -> None:
     assert "only 1-D convolutions" in failure.message
 
 
+@pytest.mark.live
 def test_a_plug_in_that_ends_the_process_hides_no_other_provider(tmp_path: Path) -> None:
     package = tmp_path / "onnxruntime_ep_deadly"
     package.mkdir()

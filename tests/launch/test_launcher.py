@@ -37,6 +37,7 @@ def failure_of(launcher: ProcessLauncher, path: Path, **fields: object) -> Failu
     return caught.value.failure
 
 
+@pytest.mark.live
 def test_a_case_from_open_to_close(tmp_path: Path) -> None:
     phases: list[str] = []
     launcher = ProcessLauncher(on_phase=phases.append, log_folder=tmp_path / "logs")
@@ -121,6 +122,7 @@ def test_a_reference_that_fails_here_is_tried_where_the_case_runs(
         launcher.reference(case, tmp_path / "scratch")
 
 
+@pytest.mark.live
 def test_a_reference_that_fails_is_tried_once(tmp_path: Path) -> None:
     """Else one that is too slow takes its whole timeout again for every provider and precision."""
     phases: list[str] = []
@@ -349,6 +351,7 @@ def test_an_input_that_can_not_be_bound(launcher: ProcessLauncher, tmp_path: Pat
     assert failure.hint == "Use --ort-io=end-to-end"
 
 
+@pytest.mark.live
 def test_empty_logs_are_removed_and_others_kept(tmp_path: Path) -> None:
     logs = tmp_path / "logs"
     launcher = ProcessLauncher(log_folder=logs)
@@ -365,6 +368,7 @@ def test_empty_logs_are_removed_and_others_kept(tmp_path: Path) -> None:
     assert "Reshape" in kept.read_text()
 
 
+@pytest.mark.live
 @pytest.mark.skipif(not _DESCRIPTORS.is_dir(), reason="needs /proc")
 def test_nothing_is_left_behind(tmp_path: Path) -> None:
     path = relu(tmp_path / "m.onnx")

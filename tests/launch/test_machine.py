@@ -124,6 +124,7 @@ def git(folder: Path, *arguments: str) -> None:
     )
 
 
+@pytest.mark.live
 @pytest.mark.needs("git")
 def test_a_working_tree_and_its_state(tmp_path: Path) -> None:
     assert commit(tmp_path / "missing") is None

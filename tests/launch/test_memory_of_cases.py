@@ -17,6 +17,8 @@ from pytest_ortbench.schema.case_questions import ReadMemory, TimeBlock
 
 from .cases import case_of, save, x_input
 
+pytestmark = pytest.mark.live
+
 
 def conv(path: Path) -> Path:
     """A convolution of one channel to 16, with dynamic height and width."""

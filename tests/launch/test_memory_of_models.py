@@ -20,8 +20,11 @@ from pytest_ortbench.planning.request import PlanRequest
 from pytest_ortbench.schema.case_questions import CheckOutputs, ReadMemory, TimeBlock, WarmUpFor
 
 pytestmark = [
-    pytest.mark.needs("network"),
-    pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="Linux only"),
+    pytest.mark.live,
+    [
+        pytest.mark.needs("network"),
+        pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="Linux only"),
+    ],
 ]
 
 MODELS = ("silero-vad", "rapidocr-det", "magika")

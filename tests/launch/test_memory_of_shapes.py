@@ -15,6 +15,8 @@ from pytest_ortbench.schema.case_questions import ReadMemory, TimeBlock
 
 from .cases import case_of, save, x_input
 
+pytestmark = pytest.mark.live
+
 MEGABYTE = 1_000_000
 
 

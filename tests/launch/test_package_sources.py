@@ -12,6 +12,8 @@ from pytest_ortbench.runtimes.package_sources import file_digests, from_urls, so
 from pytest_ortbench.runtimes.resolve import choose_runtimes
 from tests.launch.test_runtimes_environments import Made, listed
 
+pytestmark = pytest.mark.live
+
 WHEEL = "onnxruntime-1.20.1-py3-none-any.whl"
 
 

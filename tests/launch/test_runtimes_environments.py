@@ -29,6 +29,8 @@ from pytest_ortbench.schema.case_questions import ProfilePlacement, TimeBlock
 from tests.launch.cases import case_of, relu
 from tests.launch.fake_installer import HERE, FakeInstaller, stand_in_check
 
+pytestmark = pytest.mark.live
+
 
 def listed(text: str) -> RequirementList:
     """A requirement list as it is typed."""

@@ -26,7 +26,10 @@ from pytest_ortbench.runtimes.interpreters import (
 )
 from tests.launch.fake_installer import HERE
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the stand-ins are sh scripts")
+pytestmark = [
+    pytest.mark.live,
+    pytest.mark.skipif(sys.platform == "win32", reason="the stand-ins are sh scripts"),
+]
 
 #: As uv 0.13 said it.
 _NO_TAG = """\

@@ -20,6 +20,8 @@ from pytest_ortbench.worker.page_cache import LEFT, resident, set_state
 
 from .cases import case_of, x_input
 
+pytestmark = pytest.mark.live
+
 SIZE = 512
 
 

@@ -11,6 +11,8 @@ import pytest
 
 from tests.launch.cases import relu
 
+pytestmark = pytest.mark.live
+
 HOST = """
 import sys, time
 from pathlib import Path

@@ -142,6 +142,7 @@ def test_what_python_raises_is_an_error_and_its_place_is_in_the_log(
     assert "session = ort.InferenceSession(" in failure.log_tail
 
 
+@pytest.mark.live
 def test_killed_from_outside_in_the_middle_of_a_block(tmp_path: Path) -> None:
     workers: list[int] = []
 
@@ -173,6 +174,7 @@ def test_a_deadline_in_the_middle_of_a_block(launcher: ProcessLauncher, tmp_path
     assert (caught.value.failure.kind, caught.value.failure.phase) == ("timeout", "measure")
 
 
+@pytest.mark.live
 def test_ctrl_c_of_the_host_ends_the_worker(tmp_path: Path) -> None:
     pids: list[int] = []
 
@@ -197,6 +199,7 @@ def test_ctrl_c_of_the_terminal_does_not_reach_the_worker(
     assert os.getsid(worker.pid) == worker.pid != os.getsid(0)
 
 
+@pytest.mark.live
 def test_a_worker_ends_with_its_host(tmp_path: Path) -> None:
     """Even one that hangs in a native call: the host that is killed can't end it."""
     relu(tmp_path / "m.onnx")

@@ -14,6 +14,8 @@ from pytest_ortbench.models.resolve import resolve_models
 from pytest_ortbench.planning.feeds import resolve_inputs
 from tests.models.graphs import BOOL, FLOAT, INT64, UINT8, constant, model, node, value, weight
 
+pytestmark = pytest.mark.live
+
 
 def works(found):
     return {each.name: each for each in found.nodes}

@@ -164,6 +164,7 @@ def test_every_builder_has_a_writer() -> None:
     assert all(info.version >= 1 and info.tags and info.description for info in BUILDERS.values())
 
 
+@pytest.mark.live
 def test_listing_builders_imports_nothing_heavy() -> None:
     code = (
         "import sys, pytest_ortbench.models.builders as b; b.BUILDERS; "
@@ -249,6 +250,7 @@ def test_parallel_callers_build_once(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert calls == ["bert_tiny"]
 
 
+@pytest.mark.live
 def test_parallel_processes_agree(tmp_path: Path) -> None:
     code = (
         "import sys, pathlib; from pytest_ortbench.models.builders import build; "

@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 from pytest_ortbench.models.builders import BUILDERS, build
 from pytest_ortbench.models.builders.graph_writer import BLOCK_OUTPUT, CONSTANT_PREFIX
 
+pytestmark = pytest.mark.live
+
 Feeds: TypeAlias = dict[str, NDArray[np.generic]]
 Built: TypeAlias = Callable[[str], Path]
 

@@ -262,6 +262,7 @@ def test_cache_folder_can_be_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 # -- the client ------------------------------------------------------------------------------------
 
 
+@pytest.mark.live
 def test_client_says_why_it_failed(tmp_path: Path) -> None:
     """pip itself, without network: an index that can't be there."""
     os.environ["PIP_NO_INDEX"] = "1"
@@ -288,6 +289,7 @@ def wheel(folder: Path) -> None:
         archive.writestr(f"{info}/RECORD", "")
 
 
+@pytest.mark.live
 def test_pip_takes_one_package_and_nothing_it_depends_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -27,6 +27,8 @@ from tests.models.graphs import (
     weight,
 )
 
+pytestmark = pytest.mark.live
+
 
 def bounds(found: Model, name: str) -> tuple[str, float, float]:
     hint = hint_of(found, name)

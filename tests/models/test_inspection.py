@@ -175,6 +175,7 @@ def test_internal_domain_is_noted(tmp_path: Path) -> None:
     assert "com.microsoft.nchwc" in note
 
 
+@pytest.mark.live
 @pytest.mark.skipif(
     platform.machine() not in ("x86_64", "AMD64"), reason="only x86 builds have this layout"
 )

@@ -68,6 +68,7 @@ def test_plain_file_has_the_sha256_of_its_bytes(tmp_path: Path) -> None:
     assert found.external_files == ()
 
 
+@pytest.mark.live
 def test_external_data_in_a_subfolder_counts_and_runs(tmp_path: Path) -> None:
     path = saved_with_external_data(tmp_path)
     found = read_model(path, name="m", source="file")
@@ -230,6 +231,7 @@ def test_every_truncation_is_an_error_of_ours(tmp_path: Path) -> None:
         error_of(path)
 
 
+@pytest.mark.live
 @pytest.mark.parametrize("damage", [0x00, 0xFF, 0x80])
 def test_every_damaged_byte_gives_a_model_or_an_error_of_ours(tmp_path: Path, damage: int) -> None:
     content = matmul(2).SerializeToString()

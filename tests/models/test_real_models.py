@@ -12,6 +12,8 @@ from pytest_ortbench.planning.feeds import resolve_inputs
 from pytest_ortbench.planning.sizes import RefusedCombination
 from tests.models.graphs import run
 
+pytestmark = pytest.mark.live
+
 SHAPES: dict[str, dict[str, tuple[int, ...]]] = {
     "silero-vad": {"input": (1, 576), "state": (2, 1, 128), "sr": ()},
     "rapidocr-det": {"x": (1, 3, 736, 736)},

@@ -121,6 +121,7 @@ def test_unset_minus_one_and_zero(tmp_path: Path) -> None:
     assert "nothing is timed" in failure.message
 
 
+@pytest.mark.live
 def test_unset_axes_can_be_set(tmp_path: Path) -> None:
     found = read(relu(["N", None, None, 4]), tmp_path)
     feeds, _ = run(found, batch=2, dims={"x_dim_1": 5, "x_dim_2": 6})
@@ -234,6 +235,7 @@ def test_no_batch_axis_at_all() -> None:
         resolve_inputs(found, batch=2, dims={})
 
 
+@pytest.mark.live
 def test_reshape_to_a_constant_is_left_to_the_runtime(tmp_path: Path) -> None:
     """x:[B,6] -> Reshape to [1,2,3]: batch 1 runs, batch 2 fails there, not here."""
     proto = model(
@@ -274,6 +276,7 @@ def test_defaults(info: TensorInfo, shape: tuple[int, ...]) -> None:
     assert shapes(described(info)) == [shape]
 
 
+@pytest.mark.live
 def test_image_model_runs_at_its_default_size(tmp_path: Path) -> None:
     proto = model(
         [node("Conv", ["x", "w"], ["c"]), node("GlobalAveragePool", ["c"], ["y"])],
@@ -348,6 +351,7 @@ def decoder(total: str = "P+S") -> onnx.ModelProto:
     return model(nodes, inputs, outputs, weights)
 
 
+@pytest.mark.live
 @pytest.mark.parametrize("total", ["P+S", "P + S", "total_sequence_length"])
 def test_decoder_decodes_one_token_after_128(tmp_path: Path, total: str) -> None:
     found = read(decoder(total), tmp_path)
@@ -364,6 +368,7 @@ def test_decoder_decodes_one_token_after_128(tmp_path: Path, total: str) -> None
     assert outputs[1].shape == (2, 2, 129, 4)
 
 
+@pytest.mark.live
 def test_decoder_has_two_workloads(tmp_path: Path) -> None:
     found = read(decoder(), tmp_path)
     decode, prefill = workloads(found)
@@ -375,6 +380,7 @@ def test_decoder_has_two_workloads(tmp_path: Path) -> None:
     assert feeds["attention_mask"].shape == (1, 129)
 
 
+@pytest.mark.live
 def test_documented_workload_may_have_an_empty_cache(tmp_path: Path) -> None:
     from dataclasses import replace
 
@@ -421,6 +427,7 @@ def arrays(batch: int = 1, length: int = 5) -> dict[str, np.ndarray]:
     }
 
 
+@pytest.mark.live
 def test_npz(pair: Model, tmp_path: Path) -> None:
     path = tmp_path / "real.npz"
     np.savez(path, **arrays(2))
@@ -437,6 +444,7 @@ def test_npz(pair: Model, tmp_path: Path) -> None:
     assert output[1].tolist() == [5.5, 6.5, 7.5, 8.5, 9.5]
 
 
+@pytest.mark.live
 def test_folder_of_npy(pair: Model, tmp_path: Path) -> None:
     folder = tmp_path / "real"
     folder.mkdir()
@@ -446,6 +454,7 @@ def test_folder_of_npy(pair: Model, tmp_path: Path) -> None:
     assert output.tolist() == [[0.5, 1.5, 2.5, 3.5, 4.5]]
 
 
+@pytest.mark.live
 def test_onnx_test_data_set(pair: Model, tmp_path: Path) -> None:
     folder = tmp_path / "test_data_set_0"
     folder.mkdir()
@@ -532,6 +541,7 @@ def test_nothing_there_and_nothing_known(pair: Model, tmp_path: Path) -> None:
         resolve_inputs(pair, batch=1, dims={}, inputs_path=tmp_path / "x.csv")
 
 
+@pytest.mark.live
 def test_text_and_bool_files(tmp_path: Path) -> None:
     proto = model(
         [node("Identity", ["t"], ["u"]), node("Not", ["b"], ["c"])],
@@ -548,6 +558,7 @@ def test_text_and_bool_files(tmp_path: Path) -> None:
 # -- the voice activity model ----------------------------------------------------------------------
 
 
+@pytest.mark.live
 def test_state_and_rank_0_scalar_are_fed(tmp_path: Path) -> None:
     nodes = [
         node("Unsqueeze", ["input", "zero"], ["x"]),
@@ -570,6 +581,7 @@ def test_state_and_rank_0_scalar_are_fed(tmp_path: Path) -> None:
     assert state.std() > 0
 
 
+@pytest.mark.live
 def test_optional_and_sequence_inputs_have_the_shape_of_their_tensors(tmp_path: Path) -> None:
     sequence = helper.make_tensor_sequence_value_info("s", TensorProto.FLOAT, ["N", 2])
     proto = model(

@@ -198,6 +198,7 @@ def test_an_open_batch_is_one_as_ever(tmp_path: Path) -> None:
 # -- inputs that hold nothing ----------------------------------------------------------------------
 
 
+@pytest.mark.live
 def test_an_empty_input_that_says_all_axes_is_fed(tmp_path: Path) -> None:
     proto = model(
         [node("ReduceSum", ["x", "axes"], ["y"])],
@@ -210,6 +211,7 @@ def test_an_empty_input_that_says_all_axes_is_fed(tmp_path: Path) -> None:
     assert output.shape == (1, 1)
 
 
+@pytest.mark.live
 def test_an_empty_input_that_lends_its_type_is_fed(tmp_path: Path) -> None:
     proto = model(
         [node("CastLike", ["x", "like"], ["y"])],
@@ -221,6 +223,7 @@ def test_an_empty_input_that_lends_its_type_is_fed(tmp_path: Path) -> None:
     assert (output.dtype.name, output.shape) == ("int64", (6, 5))
 
 
+@pytest.mark.live
 def test_an_empty_only_input_that_is_summed_up_gives_something(tmp_path: Path) -> None:
     proto = model(
         [node("ReduceSum", ["x"], ["y"], keepdims=0)], [value("x", [0, 5])], [value("y", [])]

@@ -86,6 +86,7 @@ def _rows(path: Path) -> dict[str, dict[str, object]]:
     return {row["name"]: row for row in document["benchmarks"]}
 
 
+@pytest.mark.live
 def test_timer_gives_recorded_durations_to_the_last_bit() -> None:
     timer = ReplayTimer()
     durations = [0.1 + 0.2, 1e-9, 123.456]

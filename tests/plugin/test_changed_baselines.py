@@ -1,11 +1,9 @@
 """Documents changed at random as the baseline of a real run, which must keep its results.
 
-``ORTBENCH_TESTS_MUTATIONS=500`` tries that many, in the short form there are ten.
+Ten run with the other tests; the other 490 are heavy.
 """
 
 from __future__ import annotations
-
-import os
 
 import pytest
 
@@ -14,10 +12,17 @@ from tests.mutations.bases import changed_document
 
 from .conftest import QUICK
 
-_COUNT = int(os.environ.get("ORTBENCH_TESTS_MUTATIONS", "10"))
+_FIRST, _SHORT, _ALL = 1000, 10, 500
+SEEDS = [
+    *range(_FIRST, _FIRST + _SHORT),
+    *(
+        pytest.param(seed, marks=pytest.mark.heavy)
+        for seed in range(_FIRST + _SHORT, _FIRST + _ALL)
+    ),
+]
 
 
-@pytest.mark.parametrize("seed", range(1000, 1000 + _COUNT))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_a_changed_document_as_a_baseline_costs_no_result(
     pytester: pytest.Pytester, seed: int
 ) -> None:

@@ -16,6 +16,8 @@ from tests.results_factory import make_case, make_result, make_run
 
 from .conftest import QUICK as FAST
 
+pytestmark = pytest.mark.live
+
 SPEED = re.compile(
     r"×\d\S* (faster|slower) (\[×\d\S*, ×\d\S*\]|\(no interval\))"
     r"|unclear( \[×\d\S* (slower|faster), ×\d\S* (slower|faster)\]|: ×\d\S* (slower|faster))"

@@ -16,6 +16,8 @@ from pytest_ortbench.launch.machine import fingerprint
 
 from .conftest import QUICK
 
+pytestmark = pytest.mark.live
+
 CASE = "new/native/cpu/b1"
 
 

@@ -16,7 +16,7 @@ import pytest
 from pytest_ortbench.core.precision import SQNR_FLOOR_DB
 from pytest_ortbench.planning.recipes import shipped_recipe
 
-pytestmark = pytest.mark.needs("network")
+pytestmark = [pytest.mark.live, pytest.mark.needs("network")]
 
 MODELS = (
     "builtin:resnet50",

@@ -98,6 +98,7 @@ def test_no_two_options_go_to_one_field_of_the_plan() -> None:
     assert len(set(targets)) == len(targets)
 
 
+@pytest.mark.live
 def test_the_options_of_the_product_exist() -> None:
     """Flags and ini types are an interface: this list changes only with the documentation."""
     assert {row.flag or row.ini: row.ini_type for row in ROWS} == {

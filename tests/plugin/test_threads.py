@@ -16,6 +16,8 @@ from tests.results_factory import make_result
 
 from .conftest import QUICK
 
+pytestmark = pytest.mark.live
+
 #: Runs each test in several threads at once, as pytest-run-parallel does.
 IN_THREADS = """
 import functools

@@ -410,6 +410,7 @@ def test_global_settings_of_matplotlib_stay_as_they_are() -> None:
     assert dict(mpl.rcParams) == before
 
 
+@pytest.mark.live
 def test_pyplot_is_not_imported() -> None:
     code = "import sys, pytest_ortbench.report.figures; print('matplotlib.pyplot' in sys.modules)"
     done = subprocess.run(

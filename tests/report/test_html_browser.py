@@ -16,7 +16,7 @@ import pytest
 
 from tests.report.page_reader import html_of
 
-pytestmark = pytest.mark.needs("chromium")
+pytestmark = [pytest.mark.live, pytest.mark.needs("chromium")]
 
 FLAGS = (
     "--headless",

@@ -16,7 +16,7 @@ from pytest_ortbench.report.html import render_html
 from pytest_ortbench.store.documents import load
 from tests.report.test_html_browser import act
 
-pytestmark = pytest.mark.needs("chromium")
+pytestmark = [pytest.mark.live, pytest.mark.needs("chromium")]
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "results" / "example"
 NAMES = ("run", "onnxruntime-1.20.1", "openvino")

@@ -24,6 +24,8 @@ from pytest_ortbench.worker.sample_file import Sample, SampleWriter, open_sample
 from tests.worker import graphs
 from tests.worker.sessions import Spoiled, cpu_session
 
+pytestmark = pytest.mark.live
+
 NORMAL = ValueHint(kind="normal")
 Spoil = Callable[[int, list[Any]], list[Any]]
 

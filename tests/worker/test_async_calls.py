@@ -85,6 +85,7 @@ def test_an_error_ends_what_is_kept_in_flight() -> None:
     assert session.ran == 1
 
 
+@pytest.mark.live
 def test_a_real_session(tmp_path: Path) -> None:
     case = case_of(relu(tmp_path / "m.onnx"))
     session = SessionConfig(intra_op_num_threads=2)

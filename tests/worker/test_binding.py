@@ -24,6 +24,8 @@ from tests.worker.asking import ask
 from tests.worker.graphs import labels, serialised, shapes, value
 from tests.worker.sessions import CPU, cpu_session
 
+pytestmark = pytest.mark.live
+
 
 def test_a_scalar_input_stays_a_scalar() -> None:
     """A sampling rate, say: ``sr`` of rank 0."""

@@ -122,6 +122,7 @@ def test_threads_end_with_close() -> None:
     assert not [each for each in own if each.is_alive()]
 
 
+@pytest.mark.live
 @pytest.mark.parametrize("io", ["end-to-end", "device"])
 def test_a_real_case_with_two_sessions_of_two_callers(tmp_path: Path, io: str) -> None:
     plain = case_of(relu(tmp_path / "m.onnx"))
@@ -140,6 +141,7 @@ def test_a_real_case_with_two_sessions_of_two_callers(tmp_path: Path, io: str) -
         ask(measured, TimeBlock(iterations=1))
 
 
+@pytest.mark.live
 def test_each_session_has_options_of_its_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -18,6 +18,8 @@ from tests.results_factory import make_result
 
 from .stand_in import compile_library, run_with
 
+pytestmark = pytest.mark.live
+
 CPU = Provider(alias="cpu", name="CPUExecutionProvider")
 CUDA = Provider(alias="cuda", name="CUDAExecutionProvider")
 
@@ -102,6 +104,7 @@ print(json.dumps(to_plain(energy)))
 """
 
 
+@pytest.mark.timed
 @pytest.mark.needs("cc")
 def test_a_real_clock_a_real_thread_and_the_real_pynvml(library: Path) -> None:
     energy = run_with(library, SHORT)

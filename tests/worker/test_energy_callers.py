@@ -26,6 +26,8 @@ from tests.worker.asking import ask
 from . import energy_simulation as simulated
 from .laid_energy import Laid
 
+pytestmark = pytest.mark.live
+
 Over = Callable[[int], bool]
 
 

@@ -28,6 +28,8 @@ from tests.results_factory import make_result
 from . import graphs
 from .sessions import cpu_session
 
+pytestmark = pytest.mark.live
+
 ROWS = 10_000
 
 

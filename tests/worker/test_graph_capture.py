@@ -34,6 +34,8 @@ from tests.worker.asking import ask
 
 from .sessions import Spoiled, cpu_session
 
+pytestmark = pytest.mark.live
+
 RECORDING = replace(CPU, options={"enable_cuda_graph": "1"})
 
 

@@ -29,6 +29,7 @@ def stored(folder: Path, values: Any) -> InputSpec:
     return replace(SPEC, path=str(folder / "photos.npz"), member="x")
 
 
+@pytest.mark.live
 def test_a_half_precision_session_gets_the_values_rounded(tmp_path: Path) -> None:
     """Else real inputs can't be used for any variant with half-precision inputs."""
     spec = stored(tmp_path, np.array([0.1, 1.0, 1000.3], np.float32)).typed(HALF)

@@ -182,6 +182,7 @@ class TestDrawing:
 
 
 class TestTypes:
+    @pytest.mark.live
     def test_onnx_runtime_takes_every_type(self) -> None:
         session = cpu_session(graphs.every_type())
         specs = [spec(i.name, i.type, tuple(i.shape)) for i in session.get_inputs()]
@@ -192,6 +193,7 @@ class TestTypes:
             assert np.array_equal(came, fed)  # type: ignore[arg-type]
         assert {s.name: s.shape for s in specs}["rate"] == ()
 
+    @pytest.mark.live
     def test_onnx_runtime_takes_a_sequence(self) -> None:
         made = spec("s", "seq(tensor(float))", (2, 3))
         feeds = make_feeds([made], seed=0)
@@ -201,6 +203,7 @@ class TestTypes:
         assert not np.array_equal(fed[0], fed[1])
         assert np.array_equal(np.concatenate(rows), np.concatenate(fed))
 
+    @pytest.mark.live
     def test_onnx_runtime_takes_a_map(self) -> None:
         keys = ValueHint(kind="choice", choices=("a", "c"))
         made = spec("m", "map(string,tensor(float))", (), keys)
@@ -215,6 +218,7 @@ class TestTypes:
         assert list(value) == [0, 1, 2, 3]
         assert all(isinstance(number, float) for number in value.values())
 
+    @pytest.mark.live
     def test_onnx_runtime_takes_an_optional(self) -> None:
         feeds = make_feeds([spec("o", "optional(tensor(float))", (2, 3))], seed=0)
         out = cpu_session(graphs.optional()).run(None, feeds)[0]

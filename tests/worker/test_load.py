@@ -40,6 +40,7 @@ def rest() -> None:
     time.sleep(SERVICE_S)
 
 
+@pytest.mark.timed
 def test_half_of_the_capacity_is_valid() -> None:
     found = put_under_load([rest], ASKED)
     assert found.valid is True
@@ -60,6 +61,7 @@ def test_half_of_the_capacity_is_valid() -> None:
     assert from_plain(LoadTest, to_plain(found)) == found
 
 
+@pytest.mark.timed
 def test_twice_the_capacity_is_invalid_and_says_why() -> None:
     found = put_under_load([rest], replace(ASKED, rate_per_s=2 / SERVICE_S, latency_s=0.1))
     assert found.valid is False
@@ -102,6 +104,7 @@ def test_too_few_queries_are_invalid_by_early_stopping_however_good_they_are() -
     assert found.early_stopping == " ".join(found.reasons[1:])
 
 
+@pytest.mark.timed
 def test_latency_counts_from_the_scheduled_arrival() -> None:
     """One call that hangs makes all that arrive meanwhile late, though each is quick by itself."""
     calls = 0
@@ -230,6 +233,7 @@ def test_logs_are_kept_on_request_only(tmp_path: Path, monkeypatch: pytest.Monke
     assert (kept / "mlperf_log_detail.txt").exists()
 
 
+@pytest.mark.live
 def test_without_the_generator_the_reason_names_what_to_install(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -243,6 +247,7 @@ def test_without_the_generator_the_reason_names_what_to_install(
     assert "not installed in this runtime" in found.reasons[0]
 
 
+@pytest.mark.live
 @pytest.mark.parametrize(("concurrency", "sessions"), [(1, 1), (2, 2)])
 def test_a_real_session_serves_its_callers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, concurrency: int, sessions: int

@@ -21,6 +21,8 @@ from pytest_ortbench.worker.placement import read_profile
 from .graphs import serialised, value
 from .sessions import CPU, cpu_session
 
+pytestmark = pytest.mark.live
+
 FLOAT, INT64, INT32, BOOL = (
     TensorProto.FLOAT,
     TensorProto.INT64,

@@ -112,6 +112,7 @@ def profile_of(model: bytes, folder: Path, feeds: dict[str, object]):
     return operator_totals(profile, plain_ns=[], provider=CPU, threads=1, cpus=1, work=work)
 
 
+@pytest.mark.live
 def test_packed_weights_are_counted_in_a_real_run(tmp_path: Path) -> None:
     """A profile with packed weights lists none of them; 3·16·32, and the bytes of 16·32 floats."""
     import numpy as np
@@ -129,6 +130,7 @@ def test_packed_weights_are_counted_in_a_real_run(tmp_path: Path) -> None:
     assert (found.macs, found.moved_bytes, found.work_source) == (1536, 2624, "nodes")
 
 
+@pytest.mark.live
 def test_a_networks_nodes_do_what_its_file_says(tmp_path: Path) -> None:
     """Fused convolutions and all: as many multiply-accumulates as counted from the file."""
     import numpy as np

@@ -177,6 +177,7 @@ def test_two_seconds_of_runs_and_no_endless_trace(plain_ns: float, events: int, 
     assert runs_for(plain_ns, events) == runs
 
 
+@pytest.mark.live
 def test_a_real_run_has_the_top_three_of_the_raw_profile(tmp_path: Path) -> None:
     from pytest_ortbench.models.builders import build
 
@@ -218,6 +219,7 @@ def test_times_without_the_profiler_leave_out_the_first() -> None:
     assert found.cpu_ns >= 0
 
 
+@pytest.mark.live
 def test_a_profiler_that_broke_off_gives_no_shares(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -89,6 +89,7 @@ class TestCheck:
 
 
 class TestFlatten:
+    @pytest.mark.live
     def test_zip_map_is_a_table_by_sorted_key(self) -> None:
         session = cpu_session(graphs.classifier())
         out = session.run(None, {"x": np.eye(4, dtype=np.float32)})

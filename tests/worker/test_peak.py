@@ -17,6 +17,8 @@ from tests.launch.cases import case_of, relu
 
 from .sessions import cpu_session
 
+pytestmark = pytest.mark.live
+
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:

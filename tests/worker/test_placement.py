@@ -44,6 +44,7 @@ def assigned(**ops: str) -> Assignment:
 
 
 class TestRealSessions:
+    @pytest.mark.live
     def test_shape_nodes_stand_apart(self, tmp_path: Path) -> None:
         feeds: dict[str, object] = {"x": np.ones((1, 3, 8, 8), np.float32)}
         placement = profiled(graphs.shapes(), feeds, tmp_path)
@@ -60,15 +61,18 @@ class TestRealSessions:
         assert placement.time_ns[CPU] > 0
         assert not is_fallback(placement)
 
+    @pytest.mark.live
     def test_half_precision_on_the_cpu_is_executed_in_single(self, tmp_path: Path) -> None:
         feeds: dict[str, object] = {"x": np.ones((4, 16), np.float16)}
         assert profiled(graphs.half(), feeds, tmp_path).precision_executed == "float32"
 
+    @pytest.mark.live
     def test_eight_bit_matrix_product(self, tmp_path: Path) -> None:
         feeds: dict[str, object] = {"x": np.ones((64, 256), np.float32)}
         placement = profiled(graphs.quantised(), feeds, tmp_path)
         assert placement.precision_executed == "uint8"
 
+    @pytest.mark.live
     def test_text_and_integers_have_no_precision(self, tmp_path: Path) -> None:
         model = graphs.serialised(
             [graphs.helper.make_node("Identity", ["x"], ["y"])],
@@ -80,6 +84,7 @@ class TestRealSessions:
         assert placement.precision_executed is None
         assert placement.executed == {CPU: 1}
 
+    @pytest.mark.live
     def test_vectors_of_integers_that_are_the_output_are_computed(self, tmp_path: Path) -> None:
         model = graphs.serialised(
             [graphs.helper.make_node("Add", ["x", "x"], ["y"])],
@@ -90,6 +95,7 @@ class TestRealSessions:
         assert (placement.executed, placement.shape_only) == ({CPU: 1}, {})
         assert not is_fallback(placement)
 
+    @pytest.mark.live
     def test_bodies_count_instead_of_the_control_flow_around_them(self, tmp_path: Path) -> None:
         feeds: dict[str, object] = {"x": np.ones((4, 16), np.float32), "c": np.array(True)}
         placement = profiled(graphs.loop_and_branch(), feeds, tmp_path)
@@ -99,6 +105,7 @@ class TestRealSessions:
         assert placement.nodes_total == 7
         assert placement.witness == "agrees"
 
+    @pytest.mark.live
     def test_both_branches_taken_in_different_runs_count(self, tmp_path: Path) -> None:
         session = cpu_session(graphs.loop_and_branch(), profile_prefix=str(tmp_path / "p"))
         for taken in (True, False):
@@ -108,6 +115,7 @@ class TestRealSessions:
         assert placement.witness == "no witness: the assignment was not read"
         assert placement.session_providers == ()
 
+    @pytest.mark.live
     def test_without_the_entry_there_is_no_witness(self) -> None:
         assignment = read_assignment(cpu_session(graphs.mlp()))
         assert assignment.nodes == ()

@@ -12,6 +12,7 @@ from tests.worker.test_placement import END_OF_RUN, node, profiled, written
 
 
 class TestPrecisionExecuted:
+    @pytest.mark.live
     @pytest.mark.parametrize("rows", [1, 64, 2048])
     def test_of_a_real_graph_at_any_batch(self, rows: int, tmp_path: Path) -> None:
         # On an x86 CPU the product runs in single, most nodes around it in half precision.

@@ -53,6 +53,7 @@ def model() -> bytes:
     )
 
 
+@pytest.mark.live
 def test_outputs_are_compared_with_what_was_recorded(tmp_path: Path) -> None:
     spec = recorded(tmp_path / "test_data_set_0", X * 2, X * 0.55)
     files = recorded_outputs((spec,), OUTPUTS)

@@ -56,6 +56,7 @@ def test_distributions_are_found_by_their_metadata(
     }
 
 
+@pytest.mark.live
 def test_a_package_that_lost_its_files(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "onnxruntime", ModuleType("onnxruntime"))
     runtime.load.cache_clear()

@@ -89,6 +89,7 @@ def make(provider: Provider) -> Any:
     return create(MATRIX_PRODUCT.content, provider, session_options(SessionConfig(), threads=1))
 
 
+@pytest.mark.live
 def test_a_session_has_no_fallback_left() -> None:
     session, elapsed_ns = make(ON_CPU)
     assert elapsed_ns > 0
@@ -121,6 +122,7 @@ def test_a_session_that_fell_back_is_refused(monkeypatch: pytest.MonkeyPatch) ->
     assert caught.value.session_providers == (CPU,)
 
 
+@pytest.mark.live
 @pytest.mark.skipif(
     "AzureExecutionProvider" not in onnxruntime.get_available_providers(),
     reason="needs a second provider that is compiled in",
@@ -137,6 +139,7 @@ def test_without_fallback_to_the_cpu_what_the_provider_leaves_is_an_error() -> N
     assert session.get_providers() == [azure.name, CPU]
 
 
+@pytest.mark.live
 def test_an_option_of_the_cpu_is_refused() -> None:
     with pytest.raises(OptionIgnored, match="does not know 'foo'; it knows: none"):
         make(Provider(alias="cpu", name=CPU, options={"foo": "1"}))
@@ -193,6 +196,7 @@ class Made:
         return {"TensorrtExecutionProvider": {"device_id": "1", "trt_fp16_enable": "1"}}
 
 
+@pytest.mark.live
 @pytest.mark.parametrize("built", [True, False])
 def test_behind_tensorrt_comes_cuda_on_the_same_gpu(
     monkeypatch: pytest.MonkeyPatch, built: bool

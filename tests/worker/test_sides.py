@@ -17,6 +17,8 @@ from pytest_ortbench.worker.sides import compare_side, write_side
 from tests.results_factory import make_case
 from tests.worker.sessions import cpu_session
 
+pytestmark = pytest.mark.live
+
 SPEC = InputSpec(name="x", type="tensor(float)", shape=(4, 8), hint=ValueHint(kind="normal"))
 WEIGHT = np.random.default_rng(0).standard_normal((8, 3)).astype(np.float32)
 BOTH_WAYS = pytest.mark.parametrize("baseline_first", [True, False])

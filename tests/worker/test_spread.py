@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+import pytest
 from onnx import TensorProto, helper
 
 from pytest_ortbench.convert.double import to_float64
@@ -17,6 +18,8 @@ from pytest_ortbench.worker.accuracy import compare, write_reference
 from pytest_ortbench.worker.spread import moved, spread_of
 from tests.worker.graphs import serialised, value, weights
 from tests.worker.sessions import Spoiled, cpu_session
+
+pytestmark = pytest.mark.live
 
 
 def linear() -> bytes:

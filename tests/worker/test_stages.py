@@ -18,6 +18,8 @@ from pytest_ortbench.worker.stages import MOST_FRAMES, UserStages
 
 from .sessions import cpu_session
 
+pytestmark = pytest.mark.live
+
 X = InputSpec(name="x", type="tensor(float)", shape=(1, 4), hint=ValueHint(kind="normal"))
 FEEDS = {"x": np.ones((1, 4), np.float32)}
 

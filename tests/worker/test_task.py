@@ -19,6 +19,8 @@ from tests.damaged_archives import DAMAGES, damaged
 from .graphs import serialised, value
 from .sessions import cpu_session
 
+pytestmark = pytest.mark.live
+
 FLOAT, INT64 = TensorProto.FLOAT, TensorProto.INT64
 
 #: Four samples; the largest entry stands at 0, 1, 2, 2.

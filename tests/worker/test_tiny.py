@@ -19,6 +19,8 @@ from pytest_ortbench.worker.tiny import (
     TinyModel,
 )
 
+pytestmark = pytest.mark.live
+
 
 def built(
     name: str,
