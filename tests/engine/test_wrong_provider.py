@@ -39,12 +39,9 @@ from tests.worker.asking import ask
 from tests.worker.graphs import serialised, value, weights
 from tests.worker.sessions import CPU, Spoiled, cpu_session
 
-<<<<<<< HEAD
 A = TypeVar("A")
-=======
-pytestmark = pytest.mark.live
 
->>>>>>> 7a16413 (Unit, live and heavy tests; several processes run them, and what is timed comes last, alone)
+pytestmark = pytest.mark.live
 Spoil = Callable[[int, list[Any]], list[Any]]
 FLOAT = TensorProto.FLOAT
 

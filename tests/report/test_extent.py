@@ -13,6 +13,8 @@ from pytest_ortbench.core.model import Variant
 from pytest_ortbench.models.extent import extent_of
 from pytest_ortbench.report.extent import extent_words
 
+pytestmark = pytest.mark.live
+
 
 def variant(size: int, **counts: object) -> Variant:
     extent = Extent(**counts) if counts else None  # type: ignore[arg-type]  # as each test says

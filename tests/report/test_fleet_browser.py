@@ -11,7 +11,7 @@ from pytest_ortbench.fleet.report.procurement import with_costs
 from tests.report.fleet_views import costs, hostile, view
 from tests.report.test_html_browser import act
 
-pytestmark = pytest.mark.needs("chromium")
+pytestmark = [pytest.mark.live, pytest.mark.needs("chromium")]
 
 ACTIONS = """
 const rows = () => [...document.querySelectorAll("#table tbody tr")].filter((row) => !row.hidden);

@@ -88,6 +88,7 @@ def test_hostile_names_are_text() -> None:
     assert read_page(page).open_tags == []
 
 
+@pytest.mark.live
 @pytest.mark.needs("chromium")
 def test_a_browser_shows_it_without_complaint_and_without_scrolling_sideways(
     tmp_path: Path,

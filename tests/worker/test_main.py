@@ -41,11 +41,9 @@ from pytest_ortbench.schema.wire import decode_frame
 from pytest_ortbench.worker.main import Conversation
 from tests.launch.cases import CPU, case_of, relu, x_input
 
-<<<<<<< HEAD
 A = TypeVar("A")
-=======
+
 pytestmark = pytest.mark.live
->>>>>>> 7a16413 (Unit, live and heavy tests; several processes run them, and what is timed comes last, alone)
 
 
 @pytest.fixture(autouse=True)
