@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from types import SimpleNamespace
 from typing import Any
 
@@ -63,7 +63,7 @@ def guard() -> Guard:
 
 
 def _run(guard: Guard, item: Any, body: Callable[[], object]) -> None:
-    phase: Iterator[None] = guard.pytest_runtest_call(item)
+    phase: Generator[None, None, None] = guard.pytest_runtest_call(item)
     next(phase)
     try:
         body()
@@ -91,7 +91,7 @@ def test_it_fails_also_where_the_error_was_caught(
         with pytest.raises(Forbidden):
             start()
 
-    phase: Iterator[None] = guard.pytest_runtest_call(Item())  # type: ignore[arg-type]
+    phase: Generator[None, None, None] = guard.pytest_runtest_call(Item())  # type: ignore[arg-type]
     next(phase)
     body()
     with pytest.raises(Forbidden):
