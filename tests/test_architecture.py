@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 
 from pytest_ortbench.schema.question_table import QUESTIONS
+from tests.branches_on_texts import Branch, Names, branches_on_texts
+from tests.foreign_texts import FUNCTIONS, WHOLE_MODULES
 
 PACKAGE = Path(__file__).parents[1] / "pytest_ortbench"
 
@@ -394,3 +396,79 @@ def test_a_violation_is_found(rule: object, path: str, text: str, violation: str
 def test_what_is_allowed_is_not_a_violation(rule: object, path: str, text: str) -> None:
     assert callable(rule)
     assert list(rule(parse(path, text))) == []
+
+
+# -- fields decide, sentences explain --------------------------------------------------------------
+
+
+def names_of(sources: list[Source]) -> Names:
+    names = Names()
+    for source in sources:
+        names.learn(source.tree)
+    return names
+
+
+NAMES = names_of(SOURCES)
+
+
+def own_texts(source: Source) -> list[Branch]:
+    """Branches on texts that are not those of others."""
+    if source.path in WHOLE_MODULES or source.path.startswith("suites/"):
+        return []
+    _, functions = FUNCTIONS.get(source.path, ("", frozenset()))
+    branches = branches_on_texts(source.path, source.tree, NAMES)
+    return [branch for branch in branches if branch.function not in functions]
+
+
+def test_no_branch_looks_at_a_text_of_our_own() -> None:
+    """A field or a declared word decides; a text of others is named in tests/foreign_texts.py."""
+    assert [branch for source in SOURCES for branch in own_texts(source)] == []
+
+
+def test_modules_that_are_allowed_to_look_at_texts_do() -> None:
+    looking = {s.path for s in SOURCES if branches_on_texts(s.path, s.tree, NAMES)}
+    assert sorted({*WHOLE_MODULES, *FUNCTIONS} - looking) == []
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        'if "vanished" in outcome: 1',
+        'if "was removed" not in entry.lower(): 1',
+        "if one.reason == GONE: 1",
+        'if one.reason != "interrupted": 1',
+        'words = one.reason\n    if words == "gone": 1',
+        'if told == "interrupted before it was over": 1',
+        'if told in ("the file is gone", "the worker died"): 1',
+        'if told.startswith("Did"): 1',
+        'if one.missing.get("p50", "").endswith("asked for"): 1',
+        'if re.search("gone", told): 1',
+        "if GONE.fullmatch(told): 1",
+        'match told:\n        case "it is gone": 1',
+        'match one.hint:\n        case "gone": 1',
+        'return {"it is gone": 1}[one.message]',
+        "return KINDS.get(one.message)",
+    ],
+)
+def test_a_branch_on_a_text_is_found(code: str) -> None:
+    text = f'"""A."""\nGONE = "gone"\n\ndef decide(one, told, outcome, entry):\n    {code}'
+    [branch] = own_texts(parse("gate/numbers/stored.py", text))
+    assert branch.function == "decide"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        'if one.verdict == "slower": 1',
+        'if one.verdict == "less accurate": 1',
+        "if one.interrupted: 1",
+        "if not one.reason: 1",
+        'if "soak" in wanted: 1',
+        'if "soak" in {*wanted}: 1',
+        'if one.name in ("soak", "load"): 1',
+        'match one.status:\n        case "crash": 1',
+    ],
+)
+def test_a_branch_on_a_field_or_a_word_is_none_on_a_text(code: str) -> None:
+    text = f'"""A."""\n\ndef decide(one, wanted: list[str]):\n    {code}'
+    assert own_texts(parse("gate/numbers/stored.py", text)) == []

@@ -14,6 +14,9 @@ from pytest_ortbench.core.outcome import CaseResult, RuntimeInfo
 #:   2  what decides is a field of its own: whether a pass was interrupted
 SCHEMA_VERSION = 2
 
+#: What stands for ``virtualisation`` and ``cpu_quota`` of a machine that has neither.
+NO_HYPERVISOR, NO_QUOTA = "none seen", "none"
+
 #: What the newest finished run of a results folder is called.
 LATEST = "latest"
 

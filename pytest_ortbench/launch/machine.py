@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pytest_ortbench.core.cpus import allowance, read_text
-from pytest_ortbench.core.run import Commit, Machine
+from pytest_ortbench.core.run import NO_HYPERVISOR, NO_QUOTA, Commit, Machine
 
 _ROOT = Path("/")
 #: git on a huge tree or a network share must not hold a run up.
@@ -49,7 +49,7 @@ def fingerprint(root: Path = _ROOT) -> Machine:
         "architecture": platform.machine(),
         "cpus_usable": str(allowed.cpus),
         "cores_usable": str(allowed.threads),
-        "cpu_quota": "none" if allowed.quota is None else f"{allowed.quota:g}",
+        "cpu_quota": NO_QUOTA if allowed.quota is None else f"{allowed.quota:g}",
         "memory": _memory(root),
         "system": f"{platform.system()} {platform.release()}",
         "virtualisation": _virtualisation(root),
@@ -143,7 +143,7 @@ def _virtualisation(root: Path) -> str:
         kinds.append(named or read_text(root / "sys/hypervisor/type").strip() or "virtual machine")
     if any((root / mark).exists() for mark in _CONTAINER_MARKS):
         kinds.append("container")
-    return ", ".join(kinds) or ("unknown" if unknown else "none seen")
+    return ", ".join(kinds) or ("unknown" if unknown else NO_HYPERVISOR)
 
 
 def _hypervisor_without_flag(root: Path, named: str) -> str | None:

@@ -58,6 +58,7 @@ class Collection:
         on_plan: Callable[[PlanRequest, Plan], None],
     ) -> None:
         self.notes = notes
+        self._told_of_models = False
         self.skips: dict[Skip, None] = {}
         self.usage_errors: dict[str, None] = {}
         self.rejected = 0
@@ -107,7 +108,8 @@ class Collection:
     def _request(self, item: pytest.Item) -> PlanRequest:
         """The options as a request; a model file's own tests measure that file only."""
         file = item.getparent(OnnxFile)
-        if file is not None and self._options.models and _MODELS_IGNORED not in self.notes:
+        if file is not None and self._options.models and not self._told_of_models:
+            self._told_of_models = True
             self.notes.append(_MODELS_IGNORED)
         return self._request_for((str(file.path),) if file is not None else self._models())
 

@@ -55,7 +55,7 @@ def finish(bench: Bench, *, interrupted: bool) -> bool:
     failed = wrong or (bool(results) and not measured)
     for output in _outputs(bench, run):
         outcome = _write(bench, output, stopped=stopped or bench.shield.taken)
-        stopped = stopped or outcome == "left out"
+        stopped = stopped or outcome == "skipped"
         failed = failed or (outcome == "failed" and output.asked_for)
     return failed
 
@@ -92,11 +92,11 @@ class _Output:
 
 def _write(
     bench: Bench, output: _Output, *, stopped: bool
-) -> Literal["written", "failed", "left out"]:
+) -> Literal["written", "failed", "skipped"]:
     """Write one output, unless it takes long and the run was stopped."""
     if output.later and stopped:
         _leave_out(bench, output)
-        return "left out"
+        return "skipped"
     # The numbers are more than their files: the table is printed whatever happens here.
     try:
         # What takes no time is not left half done.
@@ -110,7 +110,7 @@ def _write(
         return "failed"
     except KeyboardInterrupt:
         _leave_out(bench, output)
-        return "left out"
+        return "skipped"
     except Exception as error:  # noqa: BLE001 - a defect, of ours or of what we draw with
         said = next(iter(str(error).splitlines()), "")
         text = f"{output.what}: {type(error).__name__}: {said}".removesuffix(": ")

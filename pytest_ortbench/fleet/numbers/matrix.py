@@ -67,11 +67,19 @@ class Cell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """The same case on every side."""
+    """The same case on every side.
+
+    Attributes:
+        model: Name of its model.
+        label: What is fed: ``b8/seq:128``.
+        cells: One a side, in their order.
+        batch: The batch, where the label says nothing else.
+    """
 
     model: str
     label: str
     cells: tuple[Cell, ...]
+    batch: int | None = None
 
     @property
     def whole(self) -> bool:
@@ -151,8 +159,9 @@ def by_workload(layout: Layout, metric: str, *, baseline: int = 0) -> Matrix:
     for members in rows.values():
         first = next(iter(members.values()))[0].case
         cells = {side: _best_of(found, metric) for side, found in members.items()}
-        label = "/".join(workload_parts(first))
-        made.append(_row(layout, metric, baseline, first.model, label, cells))
+        parts = workload_parts(first)
+        row = _row(layout, metric, baseline, first.model, "/".join(parts), cells)
+        made.append(replace(row, batch=first.batch if len(parts) == 1 else None))
     return _matrix(layout, metric, baseline, made)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 
 from pytest_ortbench.analysis.sentences import batch_list
@@ -100,16 +99,14 @@ def _called(choice: _Choice, matrix: Matrix, axis: str) -> str:
 def _at(rows: Sequence[Row], several: bool) -> str:
     if not several:
         return ""
-    batches = [re.fullmatch(r"b(\d+)", row.label) for row in rows]
-    known = [int(found[1]) for found in batches if found]
+    known = [row.batch for row in rows if row.batch is not None]
     if len(known) == len(rows):
         return f" at batch {batch_list(known)}"
     return f" for {', '.join(row.label for row in rows)}"
 
 
 def _of(row: Row) -> str:
-    found = re.fullmatch(r"b(\d+)", row.label)
-    return f"for batch {found[1]}" if found else f"for {row.label}"
+    return f"for {row.label}" if row.batch is None else f"for batch {row.batch}"
 
 
 def _ahead(row: Row, matrix: Matrix, chosen: _Choice, several: bool) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from pytest_ortbench.core.case import WORKLOAD_KNOBS
@@ -219,10 +219,16 @@ def _label(one: Placed, axis: str, *, runtime: bool, machine: str) -> str:
     return f"{text} on {machine}" if machine else text
 
 
-def workload_parts(case: CaseFacts) -> list[str]:
-    """Name what is fed: ``b8``, ``seq:128``, ``concurrency:4``."""
+def workload_parts(case: CaseFacts, *, without: Collection[str] = ()) -> list[str]:
+    """Name what is fed: ``b8``, ``seq:128``, ``concurrency:4``.
+
+    Args:
+        case: The case.
+        without: Knobs that are not named.
+    """
+    knobs = [(name, value) for name, value in case.knobs if name not in without]
     parts = [f"b{case.batch}", *(f"{name}:{size}" for name, size in case.dims)]
-    parts += [f"{name}:{value}" for name, value in case.knobs if name in WORKLOAD_KNOBS]
+    parts += [f"{name}:{value}" for name, value in knobs if name in WORKLOAD_KNOBS]
     return parts if case.io == "end-to-end" else [*parts, f"io:{case.io}"]
 
 

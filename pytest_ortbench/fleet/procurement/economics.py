@@ -19,9 +19,11 @@ from pytest_ortbench.fleet.procurement.queueing import capacity
 #: Absolute power readings of different boards agree no better than this.
 POWER_ERROR = 0.05
 
-#: How a capacity was found.
-BY_QUEUE = "queueing of measured service times (M/G/1)"
-BY_ARRIVALS = "load measured with random arrivals (MLPerf's load generator)"
+#: How a capacity may be found.
+CAPACITY_SOURCES: dict[str, str] = {
+    "queue": "queueing of measured service times (M/G/1)",
+    "arrivals": "load measured with random arrivals (MLPerf's load generator)",
+}
 #: Percentile that the target is about.
 _TARGET_PERCENT = 99.0
 
@@ -81,7 +83,7 @@ class Economics:
         energy_kwh: Kilowatt-hours per million items at full load.
         cost_million: Money per million items at full load, the price spread over the years.
         capacity: Requests a second that one machine serves in time.
-        capacity_source: ``BY_ARRIVALS`` or ``BY_QUEUE``.
+        capacity_source: A key of :data:`CAPACITY_SOURCES`; empty without a capacity.
         units: Machines needed for the rate.
         cost: Money over the years for the rate.
         missing: Why a figure is not known, by its name.
@@ -101,6 +103,11 @@ class Economics:
     units: Figure | None = None
     cost: Figure | None = None
     missing: dict[str, str]
+
+    @property
+    def capacity_source_text(self) -> str:
+        """How the capacity was found, for people; empty without one."""
+        return CAPACITY_SOURCES.get(self.capacity_source, "")
 
 
 def work_out(case: CaseFacts, machine: PricedMachine, terms: Terms) -> Economics | None:
@@ -265,7 +272,7 @@ def _capacity(
     """Requests a second that one machine serves in time, and how that is known."""
     seen = _capacity_seen(case, limit_s, wanted_per_s)
     if seen is not None:
-        return seen, BY_ARRIVALS
+        return seen, "arrivals"
     if case.callers > 1:
         # In their closed loop nothing waits for a caller, and its rate is where a queue of random
         # arrivals has no end; a queue with several servers would need that none slows the others.
@@ -287,7 +294,7 @@ def _capacity(
             "even without waiting"
         )
         return None, ""
-    return Figure(value=value, low=worst, high=best), BY_QUEUE
+    return Figure(value=value, low=worst, high=best), "queue"
 
 
 def _units(able: Figure | None, rate: float, missing: dict[str, str]) -> Figure | None:

@@ -111,11 +111,7 @@ def _tender(members: Sequence[tuple[PricedMachine, CaseFacts]], terms: Terms) ->
         name = one.machine.name
         if name not in best or _key(one, deciding) < _key(best[name], deciding):
             best[name] = one
-    parts = [
-        part
-        for part in workload_parts(reference)
-        if not part.startswith(("concurrency:", "sessions:"))
-    ]
+    parts = workload_parts(reference, without=("concurrency", "sessions"))
     return Tender(
         model=reference.model,
         label="/".join(parts),

@@ -10,7 +10,7 @@ from pytest_ortbench.analysis.told import Told
 from pytest_ortbench.core.units import significant
 from pytest_ortbench.fleet.numbers.matrix import variant_label
 from pytest_ortbench.fleet.numbers.sentences import ONE_UNIT, UNIT_SPREAD
-from pytest_ortbench.fleet.procurement.economics import BY_QUEUE, Economics, Figure
+from pytest_ortbench.fleet.procurement.economics import Economics, Figure
 from pytest_ortbench.fleet.procurement.machines import Terms
 from pytest_ortbench.fleet.procurement.ranking import Offer, Tender, figure_of
 
@@ -127,7 +127,7 @@ def assumptions(
 ) -> list[str]:
     """Say what the figures assume."""
     said = [ONE_UNIT]
-    queued = any(one.capacity_source == BY_QUEUE for one in _all(found))
+    queued = any(one.capacity_source == "queue" for one in _all(found))
     if queued:
         said.append(
             "Machines needed: no load was measured, so they come from queueing (M/G/1) with the "

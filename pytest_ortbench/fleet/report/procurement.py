@@ -247,7 +247,7 @@ def _notes(tender: Tender, without_run: Sequence[str]) -> list[str]:
     absent = [name for name in tender.absent if name not in without_run]
     if absent:
         said.append(f"No case that may be ranked: {', '.join(absent)}")
-    sources = {offer.economics.capacity_source for offer in tender.offers} - {""}
+    sources = {offer.economics.capacity_source_text for offer in tender.offers} - {""}
     said += [f"Machines needed by {source}" for source in sorted(sources)]
     return [f"{text}." for text in said]
 
@@ -332,7 +332,7 @@ def _csv_rows(shown: Procurement) -> Iterator[list[object]]:
                 "" if median is None else repr(median.value),
                 *(field for figure in figures for field in _fields(figure)),
                 one.power.source if one.power else "",
-                one.capacity_source,
+                one.capacity_source_text,
                 csv_text("; ".join(dict.fromkeys(one.missing.values()))),
             ]
 

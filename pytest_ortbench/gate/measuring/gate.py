@@ -42,7 +42,7 @@ from pytest_ortbench.gate.measuring.paired import (
 )
 from pytest_ortbench.gate.numbers.answers import judge_answers
 from pytest_ortbench.gate.numbers.family import settle_suite
-from pytest_ortbench.gate.numbers.looks import GO_ON, REGRESSED, LookVerdict, judge
+from pytest_ortbench.gate.numbers.looks import GO_ON, SLOWER, LookVerdict, judge
 from pytest_ortbench.gate.numbers.metrics import MetricSide, judge_metrics
 from pytest_ortbench.gate.numbers.outcome import is_nonfinite, overall, spared, with_outcome
 from pytest_ortbench.gate.numbers.rules import CaseRules
@@ -245,7 +245,7 @@ class _Measuring:
                 assert judgement.next_look is not None
                 needed = judgement.next_look
                 continue
-            if judgement.verdict != REGRESSED:
+            if judgement.verdict != SLOWER:
                 break
             ahead = self.gate._family(key, judgement, self.profile)
             if not ahead:

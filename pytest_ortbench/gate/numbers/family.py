@@ -6,7 +6,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from pytest_ortbench.gate.numbers.looks import REGRESSED, LookPlan, LookVerdict
+from pytest_ortbench.gate.numbers.looks import SLOWER, LookPlan, LookVerdict
 from pytest_ortbench.gate.numbers.signed_rank import smallest_p
 
 #: Probability of one false regression or more in a suite without any. At 1 % a case, 24 cases
@@ -77,7 +77,7 @@ def settle_suite(
 ) -> Settled[Key]:
     """Decide about the flagged cases of a suite.
 
-    A case that its own look calls ``REGRESSED`` fails the suite only if Holm's procedure over all
+    A case that its own look calls slower fails the suite only if Holm's procedure over all
     cases rejects it, too. If it does not but later looks are left, the case goes on to the next
     one at which it can (at 8 launches no p-value is below .0039, so among two cases or more none
     can be confirmed there); it is then judged again with ``not_before``.
@@ -87,7 +87,7 @@ def settle_suite(
         plan: The looks that they were judged by.
         alpha: Family-wise error.
     """
-    flagged = {key: entry for key, entry in judgements.items() if entry.verdict == REGRESSED}
+    flagged = {key: entry for key, entry in judgements.items() if entry.verdict == SLOWER}
     p_values = {
         key: adjusted_p(entry.p, entry.launches, plan) if key in flagged else 1.0
         for key, entry in judgements.items()

@@ -18,8 +18,8 @@ from pytest_ortbench.gate.numbers.signed_rank import (
     upper_bound,
 )
 
-#: What a gate may say of a case.
-REGRESSED, PASS, INCONCLUSIVE, GO_ON = "REGRESSED", "PASS", "INCONCLUSIVE", "GO ON"
+#: What the launches so far may come to.
+SLOWER, NOT_SLOWER, INCONCLUSIVE, GO_ON = "slower", "not slower", "inconclusive", "go on"
 
 #: Normal deviates of a one-sided error of 1 % and of a power of 90 %.
 _Z_ERROR, _Z_POWER = 2.326348, 1.281552
@@ -84,7 +84,8 @@ class LookVerdict:
     All effects are shares: 0.05 means that the contender takes 5 % longer.
 
     Attributes:
-        verdict: ``REGRESSED``, ``PASS``, ``INCONCLUSIVE``, or ``GO ON`` up to :attr:`next_look`.
+        verdict: :data:`SLOWER`, :data:`NOT_SLOWER`, :data:`INCONCLUSIVE`, or :data:`GO_ON` up to
+            :attr:`next_look`.
         estimate: Hodges–Lehmann estimate.
         low: Lower bound at the look's error; ``None`` with too few launches for one.
         high: Upper bound at 5 %, likewise.
@@ -145,9 +146,9 @@ def _at_look(contrasts: Sequence[float], look: Look, plan: LookPlan) -> LookVerd
     margin = math.log1p(plan.margin)
     estimate = hodges_lehmann(contrasts)
     if lower_bound(contrasts, look.alpha) > 0 and estimate >= margin:
-        return _describe(contrasts, look, plan, verdict=REGRESSED)
+        return _describe(contrasts, look, plan, verdict=SLOWER)
     if upper_bound(contrasts, plan.pass_alpha) < margin:
-        return _describe(contrasts, look, plan, verdict=PASS)
+        return _describe(contrasts, look, plan, verdict=NOT_SLOWER)
     if look == plan.last:
         return _describe(contrasts, look, plan, verdict=INCONCLUSIVE)
     following = plan.looks[plan.looks.index(look) + 1]

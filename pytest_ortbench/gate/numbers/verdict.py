@@ -9,7 +9,7 @@ from statistics import median
 
 from pytest_ortbench.core.gate import ContrastVerdict, PairedLaunch
 from pytest_ortbench.core.outcome import Flag
-from pytest_ortbench.core.run import Machine
+from pytest_ortbench.core.run import NO_HYPERVISOR, NO_QUOTA, Machine
 from pytest_ortbench.core.units import format_amount
 from pytest_ortbench.gate.numbers.contrasts import (
     MAD_SCALE,
@@ -20,10 +20,10 @@ from pytest_ortbench.gate.numbers.contrasts import (
 from pytest_ortbench.gate.numbers.looks import (
     DEDICATED,
     INCONCLUSIVE,
-    PASS,
-    REGRESSED,
+    NOT_SLOWER,
     SHARED_FLOOR,
     SHARED_TYPICAL,
+    SLOWER,
     Look,
     LookPlan,
     LookVerdict,
@@ -102,8 +102,8 @@ def machine_class(machine: Machine, margin: float | None = None) -> MachineClass
             shared machine, which scatters more, keeps its distance to it.
     """
     virtual = machine.stable.get("virtualisation", "unknown")
-    quota = machine.stable.get("cpu_quota", "none")
-    if virtual == "none seen" and quota == "none":
+    quota = machine.stable.get("cpu_quota", NO_QUOTA)
+    if virtual == NO_HYPERVISOR and quota == NO_QUOTA:
         plan = DEDICATED if margin is None else replace(DEDICATED, margin=margin)
         return MachineClass(
             name="dedicated",
@@ -111,7 +111,7 @@ def machine_class(machine: Machine, margin: float | None = None) -> MachineClass
             decides=TYPICAL,
             plans={FLOOR: plan, TYPICAL: plan},
         )
-    why = f"virtualisation: {virtual}" if virtual != "none seen" else f"quota of {quota} CPUs"
+    why = f"virtualisation: {virtual}" if virtual != NO_HYPERVISOR else f"quota of {quota} CPUs"
     floor, typical = SHARED_FLOOR, SHARED_TYPICAL
     if margin is not None:
         wider = margin * SHARED_TYPICAL.margin / SHARED_FLOOR.margin
@@ -229,7 +229,7 @@ def decide(
             f"the {names[1]} time changed by {format_effect(second.estimate)}, the {names[0]} time "
             f"by {format_effect(first.estimate)}: "
         )
-        slower = names[1] if second.verdict == REGRESSED else names[0]
+        slower = names[1] if second.verdict == SLOWER else names[0]
         reason += (
             "the distribution changed, not the least work" if slower == TYPICAL else "they disagree"
         )
@@ -254,22 +254,22 @@ def _contradicts(
     """Whether the statistic that does not decide says the opposite, and can be believed."""
     if not profile.floor_counts:
         return False
-    if first.verdict == PASS and second.verdict == REGRESSED:
+    if first.verdict == NOT_SLOWER and second.verdict == SLOWER:
         blurs = _BLURS_ALL if name == FLOOR else _BLURS_ALL | _BLURS_TYPICAL
         return not any(flag.name in blurs for flag in flags)
     # Where the floor was only too uncertain to decide, it can still acquit.
     return (
         profile.name == SHARED
         and name == FLOOR
-        and first.verdict == REGRESSED
-        and second.verdict == PASS
+        and first.verdict == SLOWER
+        and second.verdict == NOT_SLOWER
     )
 
 
 def _word(judgement: LookVerdict) -> str:
-    if judgement.verdict == REGRESSED:
+    if judgement.verdict == SLOWER:
         return "slower"
-    if judgement.verdict == PASS:
+    if judgement.verdict == NOT_SLOWER:
         return "faster" if judgement.improved else "same"
     return "inconclusive"
 

@@ -22,8 +22,6 @@ import pytest
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.fleet.numbers.facts import RunFacts, ServedRate
 from pytest_ortbench.fleet.procurement.economics import (
-    BY_ARRIVALS,
-    BY_QUEUE,
     Economics,
     Figure,
 )
@@ -144,7 +142,7 @@ def test_machines_and_money_for_a_target() -> None:
         assert one.cost is not None
         assert one.units.value == one.units.low == one.units.high == counts[name]
         assert one.cost.value == pytest.approx(expected)
-        assert one.capacity_source == BY_QUEUE
+        assert one.capacity_source == "queue"
     assert [offer.economics.machine.name for offer in tender.offers] == ["cloud", "desk", "rack"]
     said = cheapest_machines([tender], TARGET)
     assert said == [
@@ -213,7 +211,7 @@ def test_random_arrivals_at_several_callers_count() -> None:
     loaded = replace(loaded, served=(served(160.0, beyond=166.0),))
     tender = only([run("cloud", loaded)], TARGET)
     one = offers(tender)["cloud"]
-    assert one.capacity_source == BY_ARRIVALS
+    assert one.capacity_source == "arrivals"
     assert one.capacity == Figure(value=160.0, low=160.0, high=166.0)
     assert one.units == Figure(value=2.0, low=2.0, high=2.0)
     assert "several callers" not in " ".join(assumptions([tender], TARGET, []))
@@ -240,7 +238,7 @@ def with_loads(*loads: ServedRate) -> Economics:
 def test_a_search_for_the_peak_goes_before_the_queue() -> None:
     # 300 requests a second at 61 to 64 each: five machines, whatever the end of the bracket.
     one = with_loads(served(61.0, beyond=64.0))
-    assert one.capacity_source == BY_ARRIVALS
+    assert one.capacity_source == "arrivals"
     assert one.capacity == Figure(value=61.0, low=61.0, high=64.0)
     assert one.units == Figure(value=5.0, low=5.0, high=5.0)
     # A tighter bound was kept, too, at less.
@@ -251,9 +249,9 @@ def test_a_search_for_the_peak_goes_before_the_queue() -> None:
 
 def test_a_rate_that_was_only_tried_settles_no_more_than_itself() -> None:
     # 20/s was VALID: that the machine can do no more was never said.
-    assert with_loads(served(20.0)).capacity_source == BY_QUEUE
+    assert with_loads(served(20.0)).capacity_source == "queue"
     enough = with_loads(served(300.0))
-    assert enough.capacity_source == BY_ARRIVALS
+    assert enough.capacity_source == "arrivals"
     assert enough.units == Figure(value=1.0, low=1.0, high=1.0)
 
 
@@ -261,7 +259,7 @@ def test_a_rate_that_was_only_tried_settles_no_more_than_itself() -> None:
     "load", [served(300.0, bound=0.06, beyond=310.0), served(300.0, percent=95.0, beyond=310.0)]
 )
 def test_a_looser_bound_or_percentile_is_no_measurement_of_the_target(load: ServedRate) -> None:
-    assert with_loads(load).capacity_source == BY_QUEUE
+    assert with_loads(load).capacity_source == "queue"
 
 
 def test_a_machine_that_is_late_by_itself_is_not_offered() -> None:

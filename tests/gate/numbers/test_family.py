@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from pytest_ortbench.gate.numbers.family import adjusted_p, deciding_look, holm, settle_suite
 from pytest_ortbench.gate.numbers.looks import (
     DEDICATED,
-    REGRESSED,
     SHARED_FLOOR,
+    SLOWER,
     LookVerdict,
     judge,
 )
 
 
-def regressed(launches: int, p: float, verdict: str = REGRESSED) -> LookVerdict:
+def regressed(launches: int, p: float, verdict: str = SLOWER) -> LookVerdict:
     return LookVerdict(verdict=verdict, estimate=0.07, low=0.02, high=0.1, p=p, launches=launches)
 
 
@@ -63,7 +63,7 @@ def test_a_lone_flag_in_a_suite_of_one_stands():
 
 def test_a_flag_goes_on_to_the_look_at_which_it_can_stand():
     judgements = {"a": regressed(8, 2**-8)}
-    judgements |= {name: regressed(8, 0.5, verdict="PASS") for name in "bcdefghijklmn"}
+    judgements |= {name: regressed(8, 0.5, verdict="not slower") for name in "bcdefghijklmn"}
     settled = settle_suite(judgements, SHARED_FLOOR)
     assert settled.confirmed == frozenset()
     assert settled.go_on == {"a": 20}
@@ -72,7 +72,7 @@ def test_a_flag_goes_on_to_the_look_at_which_it_can_stand():
 
 
 def test_a_flag_that_never_stands_is_unconfirmed():
-    judgements = {"a": regressed(20, 0.003), "b": regressed(8, 0.5, verdict="PASS")}
+    judgements = {"a": regressed(20, 0.003), "b": regressed(8, 0.5, verdict="not slower")}
     settled = settle_suite(judgements, SHARED_FLOOR)
     assert settled.unconfirmed == {"a"}
     assert settled.go_on == {}

@@ -12,10 +12,10 @@ from pytest_ortbench.gate.numbers.looks import (
     DEDICATED,
     GO_ON,
     INCONCLUSIVE,
-    PASS,
-    REGRESSED,
+    NOT_SLOWER,
     SHARED_FLOOR,
     SHARED_TYPICAL,
+    SLOWER,
     LookPlan,
     detectable_effect,
     deviation_of,
@@ -43,7 +43,7 @@ def test_plans_are_those_of_the_design():
 
 def test_a_clear_slowdown_is_found_at_the_first_look():
     judgement = judge(launches(8, math.log(1.07), 0.01), SHARED_FLOOR)
-    assert judgement.verdict == REGRESSED
+    assert judgement.verdict == SLOWER
     assert judgement.launches == 8
     assert judgement.estimate == pytest.approx(0.07, abs=0.01)
     assert judgement.low is not None
@@ -54,7 +54,7 @@ def test_a_clear_slowdown_is_found_at_the_first_look():
 
 def test_equal_sides_pass_with_a_bound_below_the_margin():
     judgement = judge(launches(8, 0.0, 0.005), SHARED_FLOOR)
-    assert judgement.verdict == PASS
+    assert judgement.verdict == NOT_SLOWER
     assert judgement.high is not None
     assert judgement.high < 0.03
     assert not judgement.improved
@@ -64,12 +64,12 @@ def test_a_slowdown_below_the_margin_never_regresses():
     judgement = judge(launches(8, math.log(1.015), 0.002), SHARED_FLOOR)
     assert judgement.low is not None
     assert judgement.low > 0
-    assert judgement.verdict == PASS
+    assert judgement.verdict == NOT_SLOWER
 
 
 def test_a_speed_up_passes_and_is_told():
     judgement = judge(launches(8, math.log(0.9), 0.01), SHARED_FLOOR)
-    assert judgement.verdict == PASS
+    assert judgement.verdict == NOT_SLOWER
     assert judgement.improved
     assert judgement.estimate == pytest.approx(-0.1, abs=0.01)
 
@@ -78,7 +78,7 @@ def test_a_disturbed_launch_does_not_hide_a_speed_up():
     disturbed = [*launches(11, math.log(0.9), 0.01), 0.3]
     assert upper_bound(disturbed, SHARED_FLOOR.looks[1].alpha) > 0
     judgement = judge(disturbed, SHARED_FLOOR, not_before=12)
-    assert judgement.verdict == PASS
+    assert judgement.verdict == NOT_SLOWER
     assert judgement.high is not None
     assert judgement.high < 0
     assert judgement.improved
@@ -122,7 +122,7 @@ def test_a_case_that_was_sent_on_is_judged_at_a_later_look():
     waiting = judge(values[:8], SHARED_FLOOR, not_before=12)
     assert (waiting.verdict, waiting.next_look) == (GO_ON, 12)
     judgement = judge(values, SHARED_FLOOR, not_before=12)
-    assert (judgement.verdict, judgement.launches) == (REGRESSED, 12)
+    assert (judgement.verdict, judgement.launches) == (SLOWER, 12)
     with pytest.raises(ValueError, match="no look is left"):
         judge(values, SHARED_FLOOR, not_before=21)
 
@@ -143,9 +143,7 @@ def test_size_on_equal_sides_is_within_its_error(tail: str):
     # Without a margin every excursion of the bound counts: the worst case for the rule.
     plan = replace(SHARED_FLOOR, margin=0.0)
     trials = 1000
-    alarms = sum(
-        judge([noise() for _ in range(20)], plan).verdict == REGRESSED for _ in range(trials)
-    )
+    alarms = sum(judge([noise() for _ in range(20)], plan).verdict == SLOWER for _ in range(trials))
     # At most 1 % are expected, and nearly that many: four binomial deviations above ten are 22, and
     # a rule that spends its error has none in a thousand with a chance of 1e-4.
     assert 1 <= alarms <= 22
@@ -166,7 +164,7 @@ def test_equal_sides_are_seldom_called_faster(deviation: float, at_most: int):
 def test_five_per_cent_is_found_where_launches_scatter_by_two():
     plan = SHARED_FLOOR
     found = sum(
-        judge(launches(20, math.log(1.05), 0.01, seed), plan).verdict == REGRESSED
+        judge(launches(20, math.log(1.05), 0.01, seed), plan).verdict == SLOWER
         for seed in range(200)
     )
     assert found >= 198

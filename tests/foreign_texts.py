@@ -1,0 +1,222 @@
+"""Texts that branches may look at, and why: others wrote them, or they are names and no sentences.
+
+A text that the product itself writes for people is not among them: what decides is a field.
+"""
+
+from __future__ import annotations
+
+#: Modules that read nothing but texts of others, and whose.
+WHOLE_MODULES: dict[str, str] = {
+    "convert/check.py": "messages of ONNX Runtime",
+    "convert/failure.py": "messages of tools that convert",
+    "convert/half.py": "types of operators, as the standard spells them",
+    "convert/memory.py": "files of the system",
+    "convert/variants.py": "files of the system",
+    "launch/diagnose.py": "messages of ONNX Runtime and its providers",
+    "launch/diagnose_providers.py": "messages of ONNX Runtime and its providers",
+    "launch/machine.py": "files of the system, output of git",
+    "launch/missing_library.py": "messages of loaders of libraries",
+    "launch/native_text.py": "messages and logs of native code",
+    "launch/noise.py": "files of the system",
+    "models/external_data.py": "places in a model file",
+    "models/implied.py": "types of operators",
+    "models/installer.py": "output of an installer",
+    "models/model_file.py": "the beginning of a file",
+    "models/naming.py": "names of files",
+    "models/revisions.py": "the beginning of a file, names of files",
+    "models/stand_ins.py": "names of attributes of operators",
+    "models/symbols.py": "expressions over sizes of a graph",
+    "models/well_known.py": "names of inputs, types as ONNX Runtime spells them",
+    "runtimes/auto.py": "names of the system",
+    "runtimes/installed.py": "names of packages and files",
+    "runtimes/installer.py": "output of pip and uv",
+    "runtimes/interpreters.py": "names of files",
+    "worker/agreement.py": "names of outputs",
+    "worker/contention.py": "files of the system",
+    "worker/element_types.py": "types as ONNX Runtime spells them",
+    "worker/gpu_choice.py": "what CUDA_VISIBLE_DEVICES holds",
+    "worker/gpus.py": "what CUDA_VISIBLE_DEVICES holds",
+    "worker/labelled.py": "names of arrays in the user's file",
+    "worker/load_log.py": "logs of the load generator",
+    "worker/placement.py": "types of operators",
+    "worker/plugins.py": "names of packages, what ONNX Runtime says of its build",
+    "worker/profile_events.py": "the profile of ONNX Runtime",
+    "worker/rapl.py": "names of the system",
+    "worker/runtime.py": "messages of numpy, names of packages",
+    "worker/session.py": "identifiers of devices",
+    "worker/session_entries.py": "keys of ONNX Runtime, searched in its libraries",
+}
+
+#: Functions that read such texts, by module: why, and which.
+FUNCTIONS: dict[str, tuple[str, frozenset[str]]] = {
+    "analysis/bottlenecks.py": ("types of operators", frozenset({"_one_operator"})),
+    "analysis/limits.py": (
+        "names that the product declares for identification: ids, metrics, fields",
+        frozenset({"_measured"}),
+    ),
+    "analysis/stages.py": (
+        "names that the product declares for identification: ids, metrics, fields",
+        frozenset({"add_stages"}),
+    ),
+    "cli/application.py": ("what users write", frozenset({"LazyCommands.resolve_command"})),
+    "cli/models.py": ("types as ONNX Runtime spells them", frozenset({"_tensor"})),
+    "cli/profile.py": ("what users write", frozenset({"_is_case_id", "_stored"})),
+    "cli/selection.py": ("what users write", frozenset({"parse_condition", "select"})),
+    "core/acceptance.py": ("what users write", frozenset({"AcceptedEntry.is_about", "_fits"})),
+    "core/ids.py": (
+        "names that the product declares for identification: ids, metrics, fields",
+        frozenset({"id_fits", "is_whole_id", "model_of"}),
+    ),
+    "core/limits.py": ("what users write", frozenset({"parse_limit"})),
+    "core/load_spec.py": ("what users write", frozenset({"_percent"})),
+    "core/option.py": (
+        "names that the product declares for identification: ids, metrics, fields",
+        frozenset({"option_rows"}),
+    ),
+    "core/patterned.py": ("what users write", frozenset({"refuse_unfitting"})),
+    "core/precision.py": ("types of operators", frozenset({"own_precision"})),
+    "core/units.py": ("what users write", frozenset({"parse_amount", "parse_duration"})),
+    "engine/passes.py": (
+        "names that the product declares for identification: ids, metrics, fields",
+        frozenset({"carry_out", "due", "without"}),
+    ),
+    "fleet/report/figures.py": ("a number as it is formatted", frozenset({"_ratio_axis"})),
+    "fleet/report/html.py": ("each note is told once", frozenset({"_cells"})),
+    "gate/measuring/trial_log.py": ("the end of a file", frozenset({"_drop_torn_line"})),
+    "gate/numbers/acceptance.py": ("digests", frozenset({"Acceptances._state"})),
+    "gate/numbers/rules.py": (
+        "what users write",
+        frozenset({"_allowance", "_parse", "refuse_idle_sides"}),
+    ),
+    "launch/launcher.py": (
+        "names that the product declares for identification: ids, metrics, fields",
+        frozenset({"_took_nothing"}),
+    ),
+    "launch/remote_shell.py": ("what users write", frozenset({"_behind_options"})),
+    "models/consumers.py": ("types as ONNX Runtime spells them", frozenset({"_divisor"})),
+    "models/hints.py": ("types as ONNX Runtime spells them", frozenset({"default_hint"})),
+    "models/resolve.py": ("names of files", frozenset({"_Resolver._matching", "_hidden"})),
+    "planning/against.py": ("what users write", frozenset({"Against._meant"})),
+    "planning/axes.py": (
+        "what users write",
+        frozenset({"_name_and_sizes", "parse_int", "starts_setting"}),
+    ),
+    "planning/batch_axis.py": ("names of dimensions and inputs", frozenset({"_named", "_states"})),
+    "planning/datasets.py": (
+        "names of files and of arrays in them",
+        frozenset({"_check_npz", "_split"}),
+    ),
+    "planning/default_sizes.py": (
+        "names of dimensions, types",
+        frozenset({"_by_place", "_row_of"}),
+    ),
+    "planning/devices.py": (
+        "what users write",
+        frozenset({"_hardware", "check_openvino", "device_options"}),
+    ),
+    "planning/families.py": ("what users write", frozenset({"_rebased"})),
+    "planning/feeds.py": (
+        "types as ONNX Runtime spells them",
+        frozenset({"_spec", "_text", "resolve_hint"}),
+    ),
+    "planning/planned_again.py": (
+        "names that the product declares for identification: ids, metrics, fields",
+        frozenset({"request_of"}),
+    ),
+    "planning/project_root.py": ("what users write", frozenset({"_configures_pytest"})),
+    "planning/provider_options.py": ("what users write", frozenset({"_check_value"})),
+    "planning/providers.py": (
+        "what users write",
+        frozenset({"_may_be_plugin", "_starts_spec", "_unknown"}),
+    ),
+    "planning/real_inputs.py": (
+        "names of files, types",
+        frozenset({"_from_npz", "_from_pb", "_missing", "stored_inputs"}),
+    ),
+    "planning/recipes.py": (
+        "names of recipes, flags of a processor",
+        frozenset({"_near_and_known", "products_may_saturate"}),
+    ),
+    "planning/sides.py": ("what users write", frozenset({"parse_side"})),
+    "planning/sizes.py": (
+        "names of dimensions and inputs",
+        frozenset({"cache_symbols", "find_sizes"}),
+    ),
+    "planning/variants.py": ("names of files and operators", frozenset({"_refusal", "variant_of"})),
+    "plugin/__init__.py": (
+        "names of fixtures",
+        frozenset({"pytest_generate_tests", "pytest_itemcollected"}),
+    ),
+    "plugin/benchmark_bridge.py": (
+        "names of fixtures",
+        frozenset(
+            {
+                "_StandIn.benchmark",
+                "_replay_case",
+                "pytest_benchmark_compare_machine_info",
+                "pytest_itemcollected",
+            }
+        ),
+    ),
+    "plugin/collection.py": ("names of files", frozenset({"Collection.folder_requests"})),
+    "plugin/fixture.py": ("names of attributes", frozenset({"View.__getattr__"})),
+    "plugin/marked_tests.py": ("names of fixtures", frozenset({"takes_case"})),
+    "plugin/model_files.py": (
+        "names of files and tests",
+        frozenset({"Suite.istestfunction", "is_suite", "merged_suites"}),
+    ),
+    "plugin/option_readers.py": ("what users write", frozenset({"_rebase", "read_baseline"})),
+    "plugin/option_sources.py": ("what users write", frozenset({"_text_of"})),
+    "report/escape.py": ("what a spreadsheet would compute", frozenset({"csv_text"})),
+    "report/figures/shortening.py": (
+        "names that the product declares for identification: ids, metrics, fields",
+        frozenset({"between_parts"}),
+    ),
+    "report/legend.py": ("flags of a processor, types", frozenset({"includes", "machine_line"})),
+    "report/prometheus.py": (
+        "names that the product declares for identification: ids, metrics, fields",
+        frozenset({"prometheus_name"}),
+    ),
+    "runtimes/config.py": ("what users write", frozenset({"_read"})),
+    "runtimes/environments.py": (
+        "what users write",
+        frozenset({"Environments._sweep", "Environments.all", "failure_without", "pythons_to_try"}),
+    ),
+    "runtimes/package_sources.py": ("what pip wrote beside a package", frozenset({"_source"})),
+    "runtimes/releases.py": (
+        "what users write, output of pip",
+        frozenset({"expand_range", "released"}),
+    ),
+    "runtimes/specs.py": (
+        "what users write",
+        frozenset({"_is_ort", "_pinned", "split_requirements"}),
+    ),
+    "schema/bounds.py": (
+        "names that the product declares for identification: ids, metrics, fields",
+        frozenset({"bound_of"}),
+    ),
+    "schema/document.py": ("messages of msgspec", frozenset({"_parse_object"})),
+    "schema/json_schema.py": (
+        "docstrings of the types of the document",
+        frozenset({"describe_type"}),
+    ),
+    "schema/migrations.py": (
+        "sentences of older versions of the document",
+        frozenset({"_from_1", "_size_from_1", "had_baseline"}),
+    ),
+    "store/accepted.py": (
+        "what users write",
+        frozenset({"_digest", "_lines", "_with", "parse_day", "parse_share"}),
+    ),
+    "store/baseline.py": ("names of files", frozenset({"_in_folder", "find_baseline"})),
+    "worker/accuracy.py": ("types as ONNX Runtime spells them", frozenset({"fitting"})),
+    "worker/binding.py": ("types as ONNX Runtime spells them", frozenset({"_is_numeric"})),
+    "worker/draw.py": ("types as ONNX Runtime spells them", frozenset({"_number"})),
+    "worker/interface.py": ("types as ONNX Runtime spells them", frozenset({"_info"})),
+    "worker/main.py": ("names of modules and files", frozenset({"_is_native"})),
+    "worker/orphaned.py": ("the name of the system", frozenset({"_wake_when_orphaned"})),
+    "worker/page_cache.py": ("the name of the system", frozenset({"resident"})),
+    "worker/recorded.py": ("names of files, types", frozenset({"recorded_outputs"})),
+    "worker/reference.py": ("types as ONNX Runtime spells them", frozenset({"_label"})),
+    "worker/task.py": ("types as ONNX Runtime spells them", frozenset({"score"})),
+}
