@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.planning.matrix import Plan, Planned
-from pytest_ortbench.planning.request import PlanRequest
+from pytest_ortbench.planning.request import CALLS, IO_MODES, SWITCH_POSITIONS, PlanRequest
 from pytest_ortbench.planning.session_options import GRAPH_LEVELS, SPINNING
 
 #: The label of the interpreter that runs the command.
@@ -117,9 +117,9 @@ def request_of(
         settings["intra_op_num_threads"] = str(threads)
     for value, known in (
         (level, GRAPH_LEVELS),
-        (stored.call, ("sync", "async")),
-        (stored.io, ("end-to-end", "device")),
-        (knobs.get("spin", "on"), ("on", "off")),
+        (stored.call, CALLS),
+        (stored.io, IO_MODES),
+        (knobs.get("spin", "on"), SWITCH_POSITIONS),
     ):
         if value not in known:
             raise UsageError(

@@ -12,6 +12,11 @@ from pytest_ortbench.core.option import OptionRow
 from pytest_ortbench.core.task import Dataset
 from pytest_ortbench.planning.stage_files import StageFile
 
+#: Values that axes of few values have.
+CALLS = ("sync", "async")
+SWITCH_POSITIONS = ("on", "off")
+IO_MODES = ("end-to-end", "device")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanRequest:

@@ -30,6 +30,7 @@ from pytest_ortbench.planning.datasets import parse_dataset
 from pytest_ortbench.planning.families import variant_names
 from pytest_ortbench.planning.providers import check_specs, parse_provider_options, split_specs
 from pytest_ortbench.planning.recipes import check_precisions, recipes
+from pytest_ortbench.planning.request import CALLS, IO_MODES, SWITCH_POSITIONS
 from pytest_ortbench.planning.session_options import GRAPH_LEVELS
 from pytest_ortbench.planning.sides import parse_side
 from pytest_ortbench.planning.stage_files import StageFile, parse_stage_files
@@ -113,7 +114,7 @@ def read_graph_levels(written: OptionText) -> tuple[str, ...]:
 
 def read_io_modes(written: OptionText) -> tuple[str, ...]:
     """Read where inputs and outputs live."""
-    return parse_choices(written.texts, ("end-to-end", "device"), place=written.place, what="mode")
+    return parse_choices(written.texts, IO_MODES, place=written.place, what="mode")
 
 
 def _one_of(known: tuple[str, ...], written: OptionText) -> str:
@@ -169,12 +170,12 @@ def read_case_limits(written: OptionText) -> tuple[CaseLimit, ...]:
 
 def read_ways_of_calling(written: OptionText) -> tuple[str, ...]:
     """Read ways of calling."""
-    return parse_choices(written.texts, ("sync", "async"), place=written.place, what="way")
+    return parse_choices(written.texts, CALLS, place=written.place, what="way")
 
 
 def read_switches(written: OptionText) -> tuple[str, ...]:
     """Read ``on`` and ``off``."""
-    return parse_choices(written.texts, ("on", "off"), place=written.place)
+    return parse_choices(written.texts, SWITCH_POSITIONS, place=written.place)
 
 
 def read_whole_number(written: OptionText) -> int:
