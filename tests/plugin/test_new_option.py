@@ -13,6 +13,8 @@ import pytest
 
 import pytest_ortbench
 
+pytestmark = pytest.mark.live
+
 #: What is added, by file and by the line that it goes in front of.
 _ADDED = {
     "plugin/case_options.py": (
