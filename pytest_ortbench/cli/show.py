@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pytest_ortbench.analysis.summary import summarise
 from pytest_ortbench.cli.arguments import epilog, load_run, results_option
 from pytest_ortbench.cli.selection import parse_condition, select, table_columns
 from pytest_ortbench.cli.terminal import ExitCode, colour, encoding, say, tell, warn, width
 from pytest_ortbench.gate.report.lines import gate_lines
 from pytest_ortbench.report.answers import answer_lines, unjudged_lines
 from pytest_ortbench.report.blocks import block_lines
+from pytest_ortbench.report.entries import entries
 from pytest_ortbench.report.operator_profile import run_profile_lines
 from pytest_ortbench.report.precisions import precision_lines
 from pytest_ortbench.report.table import render_table
@@ -57,9 +57,13 @@ def command(run: str, sort: str, filters: tuple[str, ...], columns: str, results
             warn(f"left out: {skip.what}: {skip.reason}")
         return ExitCode.NOTHING
     coloured = colour()
-    text = render_table(chosen, width=width(), color=coloured, encoding=encoding(), columns=named)
+    shown = entries(chosen)
+    summaries = [entry.summary for entry in shown]
+    text = render_table(
+        chosen, width=width(), color=coloured, encoding=encoding(), columns=named, shown=shown
+    )
     say(text.rstrip("\n"), styled=coloured)
-    for line in precision_lines(chosen, width=width(), encoding=encoding()):
+    for line in precision_lines(chosen, width=width(), encoding=encoding(), summaries=summaries):
         say(line)
     for line in block_lines(chosen, encoding=encoding()):
         say(line)
@@ -70,9 +74,9 @@ def command(run: str, sort: str, filters: tuple[str, ...], columns: str, results
     if not filters:
         # Of a part of the cases, the fastest is no answer.
         say("")
-        tell(answer_lines(chosen))
+        tell(answer_lines(chosen, summaries=summaries))
     else:
-        tell(unjudged_lines(chosen, [summarise(result) for result in chosen.cases]))
+        tell(unjudged_lines(chosen, summaries))
     return ExitCode.FINE
 
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pytest_ortbench.plugin.gating import Gating
     from pytest_ortbench.plugin.judging import AskedLimits, Judging
     from pytest_ortbench.plugin.options import Options
+    from pytest_ortbench.report.entries import Entry
     from pytest_ortbench.session import Session
     from pytest_ortbench.store.folder import RunFolder
     from pytest_ortbench.store.resume import Resumable
@@ -177,14 +178,23 @@ class Bench:
         from pytest_ortbench.report.junit import properties
 
         result = self.known(planned)
-        found = properties(result) if result is not None else []
+        known = [] if result is None else properties(result, self.session.summary_of(result))
         judged = [] if self.gating is None else self.gating.results_of(planned)
         if judged:
             from pytest_ortbench.gate.report.lines import gate_properties
 
             for name, verdict in zip(("gate", "gate_stored"), judged, strict=False):
-                found += gate_properties(verdict, name)
-        return found
+                known += gate_properties(verdict, name)
+        return known
+
+    @cached_property
+    def shown(self) -> tuple[Entry, ...]:
+        """The cases of the finished run with their numbers, for all that is drawn and printed."""
+        from pytest_ortbench.report.entries import entries
+
+        assert self.finished is not None
+        summaries = [self.session.summary_of(result) for result in self.finished.cases]
+        return entries(self.finished, summaries)
 
     def measure_canary(self) -> Canary | None:
         """Measure the pinned model along with a stored run."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeVar
 import pytest
 
 if TYPE_CHECKING:
+    from pytest_ortbench.analysis.summary import Summary
     from pytest_ortbench.core.outcome import CaseResult
 
 #: What JSON can hold; pytest-benchmark writes anything else as its ``repr``.
@@ -140,11 +141,9 @@ def params_of(result: CaseResult) -> dict[str, Plain]:
     }
 
 
-def extra_info_of(result: CaseResult) -> dict[str, Plain]:
-    """Facts about a measured case that pytest-benchmark's own statistics lack."""
-    from pytest_ortbench.analysis.summary import summarise
-
-    case, summary = result.case, summarise(result)
+def extra_info_of(result: CaseResult, summary: Summary) -> dict[str, Plain]:
+    """Return the facts about a measured case that pytest-benchmark's own statistics lack."""
+    case = result.case
     info: dict[str, Plain] = {
         "case_id": case.case_id,
         "status": result.status,
@@ -200,20 +199,22 @@ def _replay_case(item: pytest.Item) -> None:
     arguments = getattr(item, "funcargs", {})
     if "ortbench" not in arguments or "benchmark" not in arguments:
         return
-    result = known_result(item)
-    if result is not None and result.status == "measured":
+    known = known_numbers(item)
+    if known is not None and known[0].status == "measured":
+        result, summary = known
         benchmark: Benchmark = arguments["benchmark"]
-        replay(benchmark, durations_of(result), extra_info_of(result), params_of(result))
+        replay(benchmark, durations_of(result), extra_info_of(result, summary), params_of(result))
 
 
-def known_result(item: pytest.Item) -> CaseResult | None:
-    """Return the result of a test's case if it was measured already; never measures it."""
+def known_numbers(item: pytest.Item) -> tuple[CaseResult, Summary] | None:
+    """Return the result of a test's case and its numbers if it was measured; never measures it."""
     from pytest_ortbench.plugin.bench import Bench, planned_of
 
     bench, planned = Bench.existing(item.config), planned_of(item)
     if bench is None or planned is None or not bench.started:
         return None
-    return bench.engine.known(planned)
+    result = bench.engine.known(planned)
+    return None if result is None else (result, bench.session.summary_of(result))
 
 
 # -- pytest-benchmark's hooks --------------------------------------------------------------------

@@ -113,7 +113,6 @@ class OrtBench:
         self._bench = bench
         self._planned = planned
         self._limits = tuple(limits)
-        self._summary: Summary | None = None
 
     @property
     def case(self) -> Case:
@@ -136,11 +135,7 @@ class OrtBench:
     @property
     def summary(self) -> Summary:
         """Every metric of the case, and the reason for each one that is missing."""
-        if self._summary is None:
-            from pytest_ortbench.analysis.summary import summarise
-
-            self._summary = summarise(self.result)
-        return self._summary
+        return self._bench.session.summary_of(self.result)
 
     def metric(self, name: str) -> Quantity:
         """Return one metric by its registered name; fails the test if it was not measured.
@@ -338,7 +333,6 @@ class OrtBench:
         """Have a pass carried out now if it was not yet."""
         if self.result.failure is None:
             self._bench.result(self._planned, name)
-            self._summary = None
 
     def _view(self, prefix: str, *names: str) -> View:
         return View(self, {name: f"{prefix}_{name}" for name in names})

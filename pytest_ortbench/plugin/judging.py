@@ -295,14 +295,15 @@ class AskedLimits:
     def settle(self, planned: Planned, _why: str) -> Verdict | None:
         """Hold a case to its limits by what was measured, if anything was."""
         from pytest_ortbench.analysis.limits import check_limits
-        from pytest_ortbench.analysis.summary import summarise
 
         result = self._bench.known(planned)
         if result is None:
             return None
         if result.failure is not None:
             return self._unable(planned, result.failure.message)
-        return self._verdict(planned, check_limits(self.of(planned), summarise(result)))
+        return self._verdict(
+            planned, check_limits(self.of(planned), self._bench.session.summary_of(result))
+        )
 
     def _unable(self, planned: Planned, reason: str) -> Verdict:
         """A case that gave no number: what that means for its tests is said by the case itself."""

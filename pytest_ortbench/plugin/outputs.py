@@ -147,7 +147,7 @@ def _outputs(bench: Bench, run: Run) -> list[_Output]:
         outputs.append(
             _Output(
                 "job summary",
-                lambda: _write_job_summary(run, Path(job_summary)),
+                lambda: _write_job_summary(bench, run, Path(job_summary)),
                 asked_for=False,
             )
         )
@@ -184,7 +184,7 @@ def _write_plots(bench: Bench, run: Run, folder: Path) -> None:
     from pytest_ortbench.report.figures.slo import slo_of_limits
 
     folder.mkdir(parents=True, exist_ok=True)
-    if write_figures(run, folder, slo=slo_of_limits(bench.limits)):
+    if write_figures(run, folder, slo=slo_of_limits(bench.limits), shown=bench.shown):
         _note(bench, "plots", folder)
 
 
@@ -193,23 +193,23 @@ def _write_html(bench: Bench, run: Run, path: Path) -> None:
     from pytest_ortbench.report.html import write_html
 
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_html(run, path, slo=slo_of_limits(bench.limits))
+    write_html(run, path, slo=slo_of_limits(bench.limits), shown=bench.shown)
     _note(bench, "report", path)
 
 
-def _write_job_summary(run: Run, path: Path) -> None:
+def _write_job_summary(bench: Bench, run: Run, path: Path) -> None:
     from pytest_ortbench.gate.report.lines import gate_markdown
     from pytest_ortbench.report.markdown import job_summary
 
     with path.open("a", encoding="utf-8") as file:
-        file.write(job_summary(run) + gate_markdown(run))
+        file.write(job_summary(run, bench.shown) + gate_markdown(run))
 
 
 def _write_prometheus(bench: Bench, run: Run, path: Path) -> None:
     from pytest_ortbench.report.prometheus import render_prometheus
     from pytest_ortbench.store.journal import replace_file
 
-    replace_file(path, render_prometheus(run).encode())
+    replace_file(path, render_prometheus(run, bench.shown).encode())
     _note(bench, "metrics", path)
 
 

@@ -74,15 +74,24 @@ class ModelGroup:
     entries: tuple[Entry, ...]
 
 
-def entries(run: Run) -> tuple[Entry, ...]:
-    """Summarise every case of ``run``; their profiles have the peak of the run."""
+def entries(run: Run, summaries: Sequence[Summary] | None = None) -> tuple[Entry, ...]:
+    """Return every case of a run with its numbers; their profiles have the peak of the run.
+
+    Args:
+        run: Any run.
+        summaries: One for each of its cases, in their order, where the caller has them already.
+    """
+    if summaries is None:
+        summaries = [summarise(result) for result in run.cases]
     run = with_shared_peaks(run)
     several = _several_runtimes(run)
-    return tuple(_entry(result, run, runtime=several) for result in run.cases)
+    return tuple(
+        _entry(result, summary, run, runtime=several)
+        for result, summary in zip(run.cases, summaries, strict=True)
+    )
 
 
-def _entry(result: CaseResult, run: Run, *, runtime: bool) -> Entry:
-    summary = summarise(result)
+def _entry(result: CaseResult, summary: Summary, run: Run, *, runtime: bool) -> Entry:
     return Entry(
         result=result,
         label=case_label(result.case, runtime=runtime),

@@ -8,7 +8,7 @@ from pytest_ortbench.core.run import Run
 from pytest_ortbench.report import legend
 from pytest_ortbench.report.answers import answer_lines
 from pytest_ortbench.report.cells import COLUMNS, Column, texts
-from pytest_ortbench.report.entries import by_model, entries
+from pytest_ortbench.report.entries import Entry, by_model, entries
 from pytest_ortbench.report.escape import markdown
 from pytest_ortbench.report.load import load_markdown
 from pytest_ortbench.report.precisions import precision_markdown
@@ -17,24 +17,27 @@ from pytest_ortbench.report.precisions import precision_markdown
 SUMMARY_ROWS = 500
 
 
-def render_markdown(run: Run, *, limit: int | None = None) -> str:
+def render_markdown(
+    run: Run, *, limit: int | None = None, shown: Sequence[Entry] | None = None
+) -> str:
     """Write all cases as one Markdown table, failed ones with the kind of their failure.
 
     Args:
         run: Any run.
         limit: Most rows; the rest is counted below the table.
+        shown: Its cases with their numbers, where the caller has them already.
 
     Returns:
         Lines that end in a line feed.
     """
     rows: list[list[str]] = []
-    for group in by_model(entries(run)):
+    for group in by_model(entries(run) if shown is None else shown):
         for cells in texts(group, COLUMNS):
             rows.append([group.model.name, *(cells[column.key] for column in COLUMNS)])
-    shown = rows if limit is None else rows[:limit]
-    lines = [*_table(COLUMNS, shown)]
-    if len(shown) < len(rows):
-        lines += ["", f"… and {len(rows) - len(shown)} more cases; the run document has them."]
+    kept = rows if limit is None else rows[:limit]
+    lines = [*_table(COLUMNS, kept)]
+    if len(kept) < len(rows):
+        lines += ["", f"… and {len(rows) - len(kept)} more cases; the run document has them."]
     return "\n".join(lines) + "\n"
 
 
@@ -52,25 +55,30 @@ def _line(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def job_summary(run: Run) -> str:
+def job_summary(run: Run, shown: Sequence[Entry] | None = None) -> str:
     """Write what a reader of a CI job wants: the answers, the table, failures, what to mind.
+
+    Args:
+        run: Any run.
+        shown: Its cases with their numbers, where the caller has them already.
 
     Returns:
         Markdown whose first block is the same text as the last lines in the terminal.
     """
-    shown = entries(run)
+    shown = entries(run) if shown is None else shown
+    summaries = [entry.summary for entry in shown]
     parts = [
         [f"## ONNX models on {markdown(run.machine.host)}"],
-        [f"- {markdown(line)}" for line in answer_lines(run)],
-        render_markdown(run, limit=SUMMARY_ROWS).splitlines(),
+        [f"- {markdown(line)}" for line in answer_lines(run, summaries=summaries)],
+        render_markdown(run, limit=SUMMARY_ROWS, shown=shown).splitlines(),
         load_markdown(run).splitlines(),
-        precision_markdown(run, [entry.summary for entry in shown]).splitlines(),
+        precision_markdown(run, summaries).splitlines(),
         [
             f"- {markdown(group.model.name)}: {markdown(about)}"
             for group in by_model(shown)
             if (about := legend.model_line(group.entries))
         ],
-        _failures(run),
+        _failures(shown),
         [
             f"- **{markdown(note.kind.name)}** {markdown(note.sentence)}"
             for note in legend.flag_notes(shown)
@@ -92,9 +100,9 @@ def job_summary(run: Run) -> str:
     return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
 
 
-def _failures(run: Run) -> list[str]:
+def _failures(shown: Sequence[Entry]) -> list[str]:
     lines: list[str] = []
-    for group in by_model(entries(run)):
+    for group in by_model(shown):
         for failure in legend.failure_groups(group.entries):
             names = legend.named([entry.label for entry in failure.entries])
             lines.append(

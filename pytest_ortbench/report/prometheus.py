@@ -29,11 +29,15 @@ _ENDINGS = {
 LABELS = ("case", "model", "precision", "provider", "batch", "runtime", "host")
 
 
-def render_prometheus(run: Run) -> str:
+def render_prometheus(run: Run, shown: Sequence[Entry] | None = None) -> str:
     """Write every number of every case as a gauge, with what the case is as labels.
 
     Besides: ``ortbench_case_measured`` (1, or 0 with the kind of the failure), ``ortbench_flag``
     for each validity flag, and ``ortbench_run_info``. A number that was not measured has no line.
+
+    Args:
+        run: Any run.
+        shown: Its cases with their numbers, where the caller has them already.
 
     Raises:
         OrtbenchError: if prometheus-client is not installed.
@@ -48,13 +52,13 @@ def render_prometheus(run: Run) -> str:
             hint="pip install 'pytest-ortbench[prometheus]'",
         ) from error
 
-    shown = entries(run)
+    cases = entries(run) if shown is None else shown
 
     class OfRun(Collector):
         """The families of this run, made when they are asked for."""
 
         def collect(self) -> Iterator[GaugeMetricFamily]:
-            return _families(run, shown)
+            return _families(run, cases)
 
     registry = CollectorRegistry(auto_describe=False)
     registry.register(OfRun())

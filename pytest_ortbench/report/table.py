@@ -40,6 +40,7 @@ def render_table(
     encoding: str = "utf-8",
     columns: Sequence[str] = (),
     skips: bool = True,
+    shown: Sequence[Entry] | None = None,
 ) -> str:
     """Render all cases of a run, model by model, and the legend that they need.
 
@@ -51,6 +52,7 @@ def render_table(
         columns: Keys of :data:`pytest_ortbench.report.cells.ALL_COLUMNS` to show instead of
             choosing by width; ``case`` is always shown.
         skips: Whether to say what was left out; a run that has just said it need not say it again.
+        shown: Its cases with their numbers, where the caller has them already.
 
     Returns:
         Lines, each ended by a line end; none is longer than ``width``, unless ``columns`` asks
@@ -59,7 +61,8 @@ def render_table(
     Raises:
         UsageError: if a column is not known.
     """
-    table = _Table(run, max(width, 40), encoding, _named(columns), skips=skips)
+    shown = entries(run) if shown is None else shown
+    table = _Table(run, shown, max(width, 40), encoding, _named(columns), skips=skips)
     return table.render(color=color)
 
 
@@ -75,14 +78,21 @@ class _Table:
     """One rendering: what is shown, in which columns, how wide."""
 
     def __init__(
-        self, run: Run, width: int, encoding: str, asked: tuple[Column, ...], *, skips: bool
+        self,
+        run: Run,
+        shown: Sequence[Entry],
+        width: int,
+        encoding: str,
+        asked: tuple[Column, ...],
+        *,
+        skips: bool,
     ) -> None:
         self.run = run
         self.skips = legend.skip_lines(run) if skips else ()
         self.width = width
         self.encoding = encoding
         self.mark = encodable("…", encoding)
-        self.shown = entries(run)
+        self.shown = shown
         self.groups = by_model(self.shown)
         candidates = asked or COLUMNS
         self.cells = {

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from pytest_ortbench.analysis.summary import summarise
 from pytest_ortbench.core.outcome import CaseResult, Flag
 from pytest_ortbench.plugin import benchmark_bridge
 from pytest_ortbench.plugin.benchmark_bridge import ReplayTimer, durations_of
@@ -28,15 +29,17 @@ RESULTS: dict[str, CaseResult] = {
     "broken": make_result(case=make_case(model="broken"), status="crash"),
 }
 
+KNOWN = {name: (result, summarise(result)) for name, result in RESULTS.items()}
+
 #: Stands in for the plugin: a fixture, and the two things that the bridge asks it for.
 CONFTEST = """
     import pytest
-    from pytest_ortbench.plugin import benchmark_bridge, benchmark_stand_in
+    from pytest_ortbench.plugin import benchmark_bridge
 
     def pytest_configure(config):
         benchmark_bridge.register(config)
         if not hasattr(config.hook, "pytest_benchmark_update_json"):
-            benchmark_stand_in.register(config)
+            benchmark_bridge.register_stand_in(config)
 
     def pytest_generate_tests(metafunc):
         if "ortbench" in metafunc.fixturenames:
@@ -68,7 +71,7 @@ Run = Callable[..., pytest.RunResult]
 def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Runs pytest in a folder with the stand-in; warnings are errors."""
     monkeypatch.setattr(
-        benchmark_bridge, "known_result", lambda item: RESULTS.get(getattr(item, "measured", ""))
+        benchmark_bridge, "known_numbers", lambda item: KNOWN.get(getattr(item, "measured", ""))
     )
     monkeypatch.setattr(benchmark_bridge, "_has_cases", lambda _: True)
     monkeypatch.setattr(benchmark_bridge, "_machine_facts", lambda: {"cpu_model": "Example"})

@@ -69,7 +69,12 @@ def figures(shown: Sequence[Entry], *, slo: Slo | None = None) -> Iterator[tuple
 
 
 def write_figures(
-    run: Run, folder: Path, *, formats: Sequence[str] = ("png",), slo: Slo | None = None
+    run: Run,
+    folder: Path,
+    *,
+    formats: Sequence[str] = ("png",),
+    slo: Slo | None = None,
+    shown: Sequence[Entry] | None = None,
 ) -> list[Path]:
     """Write all figures of a run into a folder, which is made if it is missing.
 
@@ -78,12 +83,13 @@ def write_figures(
         folder: Where the files go: ``latency.png``, ``distribution.png``, ….
         formats: ``png``, ``svg`` or both.
         slo: Latency that must be kept, drawn as a line.
+        shown: Its cases with their numbers, where the caller has them already.
 
     Returns:
         The files written, in reading order; empty where nothing was measured.
     """
     written: list[Path] = []
-    for name, made in figures(entries(run), slo=slo):
+    for name, made in figures(entries(run) if shown is None else shown, slo=slo):
         folder.mkdir(parents=True, exist_ok=True)
         for ending in formats:
             path = folder / f"{name}.{ending}"

@@ -16,9 +16,11 @@ from pytest_ortbench.report.html.page import build_page
 from pytest_ortbench.report.one_page import render_page
 
 
-def write_html(run: Run, path: Path, *, slo: Slo | None = None) -> None:
+def write_html(
+    run: Run, path: Path, *, slo: Slo | None = None, shown: Sequence[Entry] | None = None
+) -> None:
     """Write the report of a run as one HTML file in UTF-8; arguments as of :func:`render_html`."""
-    path.write_text(render_html(run, slo=slo), encoding="utf-8")
+    path.write_text(render_html(run, slo=slo, shown=shown), encoding="utf-8")
 
 
 def render_html(run: Run, *, slo: Slo | None = None, shown: Sequence[Entry] | None = None) -> str:
