@@ -31,6 +31,7 @@ WHOLE_MODULES: dict[str, str] = {
     "runtimes/installed.py": "names of packages and files",
     "runtimes/installer.py": "output of pip and uv",
     "runtimes/interpreters.py": "names of files",
+    "schema/migrations.py": "sentences of older versions of the document",
     "worker/agreement.py": "names of outputs",
     "worker/contention.py": "files of the system",
     "worker/element_types.py": "types as ONNX Runtime spells them",
@@ -199,10 +200,6 @@ FUNCTIONS: dict[str, tuple[str, frozenset[str]]] = {
     "schema/json_schema.py": (
         "docstrings of the types of the document",
         frozenset({"describe_type"}),
-    ),
-    "schema/migrations.py": (
-        "sentences of older versions of the document",
-        frozenset({"_from_1", "_size_from_1", "had_baseline"}),
     ),
     "store/accepted.py": (
         "what users write",

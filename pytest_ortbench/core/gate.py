@@ -20,6 +20,27 @@ VERDICTS: dict[str, str] = {
     "unjudged": "the answers of the two sides could not be compared",
 }
 
+#: Why there is no verdict on the latency of a case.
+CAUSES: dict[str, str] = {
+    "inputs": "the two sides are not fed the same",
+    "status": "a side can't be measured",
+    "machine": "the machine of the two runs is not the same",
+    "workload": "the work of the two runs is not the same",
+    "shared": "times of two runs do not compare on a shared machine",
+    "canary": "the machine itself changed, or nobody knows whether it did",
+    "limits": "there is no baseline, and only absolute limits were held",
+    "removed": "the case is no longer planned",
+    "time": "the time of the case was over",
+    "suite": "among so many cases the slowdown does not stand",
+    "unconfirmed": "measured again, the slowdown was not found again",
+    "launches": "the launches neither show nor exclude a slowdown of the margin",
+    "margin": "the margin is below what the machine can resolve",
+    "flags": "flags say that the times are worth nothing",
+    "statistics": "two statistics of the launches contradict each other",
+    "median": "a side has no median",
+    "noise": "the noise that both runs recorded does not allow the margin",
+}
+
 #: What stands for the other side of a case that has none: only its absolute limits are held.
 NO_BASELINE = "no baseline"
 
@@ -228,6 +249,19 @@ class Answers:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Hindrance:
+    """Why there is no verdict on a latency.
+
+    Attributes:
+        cause: A key of :data:`CAUSES`.
+        reason: The same as a sentence, with what was seen.
+    """
+
+    cause: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GateResult:
     """One case against its baseline.
 
@@ -238,7 +272,7 @@ class GateResult:
             :data:`NO_BASELINE`.
         verdict: A key of :data:`VERDICTS`: ``less accurate`` or ``unjudged`` where the answers are
             not good, else that on the latency.
-        reason: For ``incomparable`` the field that differs, for ``inconclusive`` why.
+        reason: For ``incomparable`` the field that differs, for ``inconclusive`` why; a sentence.
         decided_by: ``floor``, ``typical``, ``stored`` (intervals of two runs), or empty.
         baseline_case_id: Case of the baseline, where the sides have different ids.
         contrasts: What each statistic says, the deciding one first.
@@ -266,6 +300,7 @@ class GateResult:
             another name.
         has_baseline: Whether it has another side at all; without one, only its absolute limits are
             held.
+        cause: Why there is no verdict on the latency, a key of :data:`CAUSES`; empty if there is.
     """
 
     case_id: str
@@ -295,6 +330,7 @@ class GateResult:
     baseline_digest: str = ""
     moved_to: str = ""
     has_baseline: bool = True
+    cause: str = ""
 
     @property
     def latency_verdict(self) -> str:

@@ -15,6 +15,7 @@ from pytest_ortbench.core.case import SIZE_ORIGINS, Case, Sampling, SessionConfi
 from pytest_ortbench.core.energy import EnergyWindow
 from pytest_ortbench.core.flags import FLAGS
 from pytest_ortbench.core.gate import (
+    CAUSES,
     METRIC_VERDICTS,
     MODEL_RELATIONS,
     VERDICTS,
@@ -169,6 +170,7 @@ BOUNDS: dict[tuple[type, str], Bound] = {
     (TaskAccuracy, "difference_squares"): Numbers(0, 1e300),
     (GateResult, "verdict"): Words(tuple(VERDICTS)),
     (GateResult, "model_relation"): Words(("", *MODEL_RELATIONS)),
+    (GateResult, "cause"): Words(("", *CAUSES)),
     (ContrastVerdict, "verdict"): Words(tuple(VERDICTS)),
     (ContrastVerdict, "effect"): Numbers(-1, 1e12),
     (ContrastVerdict, "low"): Numbers(-1, 1e12),

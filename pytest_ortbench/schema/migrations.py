@@ -98,6 +98,25 @@ _ORIGINS_1 = {
     "fixed by a consumer in the graph": "graph",
 }
 _BEGINNINGS_1 = {"default": "default", "in ": "file"}
+#: How version 1 told why there is no verdict on a latency: the first that fits decides.
+_CAUSES_1: tuple[tuple[str, str], ...] = (
+    (r"only its absolute limits were held\Z", "limits"),
+    (r"(input .*|io): .* → ", "inputs"),
+    (r"status( of the (baseline|contender))?: ", "status"),
+    (r"machine is shared \(", "shared"),
+    (r"machine .*: .* → ", "machine"),
+    (r"canary: ", "canary"),
+    (r"(its time was over|not one launch fitted) ", "time"),
+    (r"the regression does not stand among \d+ cases\Z", "suite"),
+    (r"measured again with another seed, ", "unconfirmed"),
+    (r"\d+ launches neither show nor exclude ", "launches"),
+    (r"a margin of .* is below what this machine can resolve", "margin"),
+    (r"the (floor|typical) time changed by ", "statistics"),
+    (r"no median: ", "median"),
+    (r"flagged |(THREADS>CPUS|THROTTLED|SPIN|STEAL|CPU-SHARE|UNSTEADY): ", "flags"),
+    (r"the recorded noise of both runs ", "noise"),
+    (r".*: .* → ", "workload"),
+)
 #: What version 1 called the baseline of a case that has none.
 _NO_BASELINE_1 = "no baseline"
 #: What a message of version 1 held if it told the phase of a failure itself.
@@ -134,6 +153,7 @@ def had_baseline(baseline: str) -> bool:
 def _from_1(document: PlainObject) -> PlainObject:
     """Turn the sentences of version 1 that decided something into fields."""
     for verdict in _objects(document.get("gate")):
+        verdict["cause"] = _cause_from_1(verdict)
         verdict["has_baseline"] = verdict.get("baseline") != _NO_BASELINE_1
     for result in _objects(document.get("cases")):
         for case in _objects(result.get("case")):
@@ -147,6 +167,19 @@ def _from_1(document: PlainObject) -> PlainObject:
             for outcome in _objects(result.get(name)):
                 outcome["interrupted"] = outcome.get("reason") == _INTERRUPTED_1
     return document
+
+
+def _cause_from_1(verdict: PlainObject) -> str:
+    latency, reason = verdict.get("latency") or verdict.get("verdict"), verdict.get("reason")
+    if verdict.get("removed") is True:
+        return "removed"
+    if latency not in ("inconclusive", "incomparable") or not isinstance(reason, str):
+        return ""
+    fitting = (cause for begins, cause in _CAUSES_1 if re.match(begins, reason, re.DOTALL))
+    cause = next(fitting, "")
+    # Sides that were measured in turns name what decides; a stored run differs in its workload.
+    is_paired = verdict.get("decided_by") in ("floor", "typical")
+    return "workload" if cause == "inputs" and not is_paired else cause
 
 
 def _size_from_1(text: Plain) -> Plain:

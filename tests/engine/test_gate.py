@@ -204,7 +204,7 @@ def test_a_margin_below_resolution_is_refused():
     rules = rules_for("x", parse_rules(["latency:0.01%"], place="--ort-gate"))
     result = gate(FakeLauncher(times(1.0, scatter=0.02))).judge(PAIR, rules, baseline="b")
     assert result.verdict == "inconclusive"
-    assert "a margin of 0.0100 % is below what this machine can resolve" in result.reason
+    assert result.cause == "margin"
 
 
 def test_the_typical_contrast_decides_where_the_machine_is_dedicated():
@@ -230,7 +230,7 @@ def test_a_changed_distribution_escalates_to_inconclusive():
     launcher = Tailed(times(1.0))
     result = gate(launcher).judge(PAIR, RULES, baseline="b")
     assert result.verdict == "inconclusive"
-    assert "the distribution changed" in result.reason
+    assert result.cause == "statistics"
     assert result.contrasts[0].verdict == "same"
     assert result.contrasts[1].verdict == "slower"
 
@@ -323,7 +323,7 @@ def test_a_timeout_is_inconclusive_and_never_a_pass():
     launcher.fails_from = 5
     result = gate(launcher).judge(PAIR, RULES, baseline="b")
     assert result.verdict == "inconclusive"
-    assert "its time was over after 5 launches of 8 (--ort-timeout=300)" in result.reason
+    assert result.cause == "time"
 
 
 def test_a_budget_for_not_one_launch_measured_nothing_and_fails():

@@ -142,6 +142,67 @@ def test_a_plan_of_version_1_goes_on() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("reason", "decided_by", "cause"),
+    [
+        ("only its absolute limits were held", "", "limits"),
+        ("input x: float [1] → float [2]", "floor", "inputs"),
+        ("io: end-to-end → device", "typical", "inputs"),
+        ("io: end-to-end → device", "", "workload"),
+        ("batch: 1 → 8", "", "workload"),
+        ("status: measured → crash", "", "status"),
+        ("status of the contender: crash: it died → there", "floor", "status"),
+        ("machine cpu: A → B", "", "machine"),
+        ("machine is shared (virtualisation: x), where times of two runs …", "", "shared"),
+        ("canary: ×1.200 of the baseline's, so the machine itself changed", "", "canary"),
+        ("its time was over after 5 launches of 8 (--ort-timeout=3)", "floor", "time"),
+        ("not one launch fitted into --ort-timeout=3: baseline: late", "floor", "time"),
+        ("the regression does not stand among 30 cases", "floor", "suite"),
+        (
+            "measured again with another seed, it was not slower by the margin",
+            "floor",
+            "unconfirmed",
+        ),
+        ("20 launches neither show nor exclude a slowdown of the margin", "floor", "launches"),
+        ("a margin of 1 % is below what this machine can resolve now, 2 %", "floor", "margin"),
+        (
+            "the typical time changed by +5.0 %, the floor time by +0.1 %: they …",
+            "floor",
+            "statistics",
+        ),
+        ("no median: n<36", "", "median"),
+        ("flagged STEAL", "stored", "flags"),
+        ("THROTTLED: for 1 s in 3 s", "floor", "flags"),
+        ("the recorded noise of both runs does not allow the margin", "stored", "noise"),
+        ("", "floor", ""),
+        ("a sentence of nobody", "floor", ""),
+    ],
+)
+def test_why_there_is_no_verdict_is_a_field(reason: str, decided_by: str, cause: str) -> None:
+    document = document_of(INTERRUPTED)
+    verdict = {"case_id": "c", "runtime": "r", "baseline": "b", "verdict": "inconclusive"}
+    document["gate"] = [{**verdict, "reason": reason, "decided_by": decided_by}]
+    [judged] = read(document).gate
+    assert (judged.cause, judged.reason) == (cause, reason)
+
+
+@pytest.mark.parametrize(
+    ("extra", "cause"),
+    [
+        ({"removed": True, "verdict": "incomparable"}, "removed"),
+        ({"verdict": "slower"}, ""),
+        ({"verdict": "less accurate", "latency": "slower"}, ""),
+        ({"verdict": "less accurate", "latency": "inconclusive"}, "noise"),
+    ],
+)
+def test_a_verdict_has_no_cause(extra: dict[str, Any], cause: str) -> None:
+    document = document_of(INTERRUPTED)
+    reason = "the recorded noise of both runs does not allow the margin"
+    verdict = {"case_id": "c", "runtime": "r", "baseline": "b", "reason": reason, **extra}
+    document["gate"] = [verdict]
+    assert read(document).gate[0].cause == cause
+
+
 @pytest.mark.parametrize("baseline", ["no baseline", "model:no baseline.onnx", ""])
 def test_whether_there_was_a_baseline_is_a_field(baseline: str) -> None:
     document = document_of(INTERRUPTED)

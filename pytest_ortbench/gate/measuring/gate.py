@@ -16,6 +16,7 @@ from pytest_ortbench.core.gate import (
     Answers,
     ContrastVerdict,
     GateResult,
+    Hindrance,
     MetricVerdict,
     PairedLaunch,
 )
@@ -137,7 +138,12 @@ class Gate:
         shapes = input_difference(pair)
         if shapes:
             return with_outcome(
-                replace(result, reason=shapes, flags=(Flag(name="SHAPES", detail=shapes),))
+                replace(
+                    result,
+                    cause="inputs",
+                    reason=shapes,
+                    flags=(Flag(name="SHAPES", detail=shapes),),
+                )
             )
         if self.spares_identical and not is_nonfinite(standard) and identical(pair):
             return spared(result, rules, standard)
@@ -156,14 +162,16 @@ class Gate:
         )
         answers = measuring.answers()
         judged = judge_answers(answers, rules.answers)
-        verdict, reason = decided.verdict, decided.reason
+        verdict, hindrance = decided.verdict, decided.hindrance
         if verdict == "slower" and confirmed is not None and confirmed.verdict != "slower":
-            verdict, reason = "inconclusive", unconfirmed(confirmed)
+            verdict = "inconclusive"
+            hindrance = Hindrance(cause="unconfirmed", reason=unconfirmed(confirmed))
         return with_outcome(
             replace(
                 result,
                 verdict=overall(verdict, judged),
-                reason=reason,
+                cause="" if hindrance is None else hindrance.cause,
+                reason="" if hindrance is None else hindrance.reason,
                 decided_by=measuring.profile.decides,
                 contrasts=decided.contrasts,
                 metrics=(*metrics, *judged.metrics),
@@ -229,12 +237,14 @@ class _Measuring:
         timeout_s = self.pair.contender.sampling.timeout_s
         self._deadline = time.monotonic() + timeout_s
         key, plan = self.pair.contender.key, self.profile.plan
-        not_before, needed, stopped = 0, plan.looks[0].launches, ""
+        not_before, needed = 0, plan.looks[0].launches
+        stopped: Hindrance | None = None
         while True:
             if not self._launch_until(needed, self.launches, self.gate.seed):
-                stopped = (
-                    f"its time was over after {len(self.launches)} launches of {needed} "
-                    f"(--ort-timeout={timeout_s:g})"
+                stopped = Hindrance(
+                    cause="time",
+                    reason=f"its time was over after {len(self.launches)} launches of {needed} "
+                    f"(--ort-timeout={timeout_s:g})",
                 )
                 break
             self.profile = choose_statistic(self.profile, self.launches)
@@ -250,12 +260,17 @@ class _Measuring:
             ahead = self.gate._family(key, judgement, self.profile)
             if not ahead:
                 if ahead is None:
-                    stopped = f"the regression does not stand among {self.gate.cases} cases"
+                    stopped = Hindrance(
+                        cause="suite",
+                        reason=f"the regression does not stand among {self.gate.cases} cases",
+                    )
                 break
             needed = not_before = ahead
         return self._conclude(not_before, stopped)
 
-    def _conclude(self, not_before: int, stopped: str) -> tuple[Decided, ContrastVerdict | None]:
+    def _conclude(
+        self, not_before: int, stopped: Hindrance | None
+    ) -> tuple[Decided, ContrastVerdict | None]:
         decided = decide(
             self.launches,
             self.profile,
@@ -265,8 +280,8 @@ class _Measuring:
         )
         if decided.verdict != "slower":
             return decided, None
-        if stopped:
-            return replace(decided, verdict="inconclusive", reason=stopped), None
+        if stopped is not None:
+            return replace(decided, verdict="inconclusive", hindrance=stopped), None
         if not self.gate._is_lone():
             return decided, None
         again = random.Random(f"{self.gate.seed} again").getrandbits(31)
@@ -275,11 +290,12 @@ class _Measuring:
         confirmed, needed = confirms((), self.profile)
         while needed is not None:
             if not self._launch_until(needed, self.confirmation, again):
-                reason = (
-                    "its time was over before a regression could be measured again "
-                    f"(--ort-timeout={self.pair.contender.sampling.timeout_s:g})"
+                over = Hindrance(
+                    cause="time",
+                    reason="its time was over before a regression could be measured again "
+                    f"(--ort-timeout={self.pair.contender.sampling.timeout_s:g})",
                 )
-                return replace(decided, verdict="inconclusive", reason=reason), None
+                return replace(decided, verdict="inconclusive", hindrance=over), None
             confirmed, needed = confirms(self.confirmation, self.profile)
         return decided, confirmed
 
@@ -390,14 +406,21 @@ class _Measuring:
 def _failed(result: GateResult, failed: SideFailed, measuring: _Measuring) -> GateResult:
     """A side that can't be measured: a regression of its status, or no baseline."""
     failure = failed.failure
-    reason = f"status of the {failed.side}: {failure.kind}: {failure.message}"
+    cause, reason = "status", f"status of the {failed.side}: {failure.kind}: {failure.message}"
     if failure.kind == "timeout":
         # Of the first launch: later ones leave something to judge.
         limit = f"--ort-timeout={measuring.pair.contender.sampling.timeout_s:g}"
+        cause = "time"
         reason = f"not one launch fitted into {limit}: {failed.side}: {failure.message}"
     verdict = MetricVerdict(
         metric="status",
         verdict="worse" if failed.side == CONTENDER else "incomparable",
         reason=f"{failed.side}: {failure.kind}: {failure.message}",
     )
-    return replace(result, reason=reason, metrics=(verdict,), launches=tuple(measuring.launches))
+    return replace(
+        result,
+        cause=cause,
+        reason=reason,
+        metrics=(verdict,),
+        launches=tuple(measuring.launches),
+    )

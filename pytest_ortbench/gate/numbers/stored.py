@@ -22,6 +22,7 @@ from pytest_ortbench.core.gate import (
     ContrastVerdict,
     GateFinding,
     GateResult,
+    Hindrance,
 )
 from pytest_ortbench.core.outcome import CaseResult, Flag
 from pytest_ortbench.core.quantity import Quantity
@@ -122,8 +123,11 @@ def gate_case(
         model_relation=twin.relation,
         baseline_digest="" if twin.relation == MODEL_SAME else twin.model.digest,
     )
-    reason = _why_incomparable(*sides, rules, baseline.machine, machine, canary)
-    result = replace(result, reason=reason) if reason else _judge_latency(result, *sides, rules)
+    hindrance = _hindrance(*sides, rules, baseline.machine, machine, canary)
+    if hindrance is None:
+        result = _judge_latency(result, *sides, rules)
+    else:
+        result = replace(result, cause=hindrance.cause, reason=hindrance.reason)
     findings = findings_of(metrics)
     if result.verdict in ("slower", "inconclusive"):
         findings.insert(0, latency_finding(result))
@@ -140,6 +144,7 @@ def limits_alone(result: CaseResult, rules: CaseRules) -> GateResult:
         baseline=NO_BASELINE,
         has_baseline=False,
         verdict="incomparable",
+        cause="limits",
         reason="only its absolute limits were held",
         metrics=metrics,
         model_digest=result.case.model.digest,
@@ -163,6 +168,7 @@ def vanished(key: Key, baseline: str, model: str, *, moved_to: str = "") -> Gate
         runtime=runtime,
         baseline=baseline,
         verdict="incomparable",
+        cause="removed",
         reason=reason,
         removed=True,
         model=model,
@@ -182,39 +188,44 @@ def canary_ratio(baseline: Run, contender: Run) -> float | None:
     return median(other.durations_ns) / median(one.durations_ns)
 
 
-def _why_incomparable(
+def _hindrance(
     before: MetricSide,
     after: MetricSide,
     rules: CaseRules,
     earlier: Machine,
     now: Machine,
     canary: float | None,
-) -> str:
-    """The first field that forbids a verdict on the latency; empty if none does."""
+) -> Hindrance | None:
+    """What forbids a verdict on the latency first; ``None`` if nothing does."""
     one, other = before.result, after.result
     if one.status != "measured" or other.status != "measured":
-        return f"status: {one.status} → {other.status}"
+        return Hindrance(cause="status", reason=f"status: {one.status} → {other.status}")
     difference = _difference("machine", earlier.stable, now.stable)
-    if (
-        not difference
-        and _MEDIAN in before.summary.quantities
-        and _MEDIAN in after.summary.quantities
-    ):
+    if difference:
+        return Hindrance(cause="machine", reason=difference)
+    if _MEDIAN in before.summary.quantities and _MEDIAN in after.summary.quantities:
         difference = _workload_difference(one.case, other.case)
     if difference:
-        return difference
+        return Hindrance(cause="workload", reason=difference)
     profile = machine_class(now)
     if profile.name == "shared":
-        return (
-            f"machine is shared ({profile.why}), where times of two runs do not compare; "
-            "--ort-against measures both sides in one"
+        return Hindrance(
+            cause="shared",
+            reason=f"machine is shared ({profile.why}), where times of two runs do not compare; "
+            "--ort-against measures both sides in one",
         )
     if canary is None:
-        return "canary: not measured in both runs, so the machine itself may have changed"
+        return Hindrance(
+            cause="canary",
+            reason="canary: not measured in both runs, so the machine itself may have changed",
+        )
     margin = _margin(rules)
     if abs(math.log(canary)) > math.log1p(margin) / 2:
-        return f"canary: ×{canary:.3f} of the baseline's, so the machine itself changed"
-    return ""
+        return Hindrance(
+            cause="canary",
+            reason=f"canary: ×{canary:.3f} of the baseline's, so the machine itself changed",
+        )
+    return None
 
 
 def _judge_latency(
@@ -225,17 +236,19 @@ def _judge_latency(
     one, other = (side.summary.quantities.get(_MEDIAN) for side in (before, after))
     if one is None or other is None:
         missing = (after if other is None else before).summary.missing.get(_MEDIAN, "")
-        return replace(result, verdict="inconclusive", reason=f"no median: {missing}")
+        reason = f"no median: {missing}"
+        return replace(result, verdict="inconclusive", cause="median", reason=reason)
     contrast = _contrast(one, other, margin)
     result = replace(result, contrasts=(contrast,), decided_by="stored")
     blurring = _blurring(before.result) + _blurring(after.result)
     if blurring:
         names = ", ".join(dict.fromkeys(flag.name for flag in blurring))
-        return replace(result, verdict="inconclusive", reason=f"flagged {names}")
-    reason = ""
+        reason = f"flagged {names}"
+        return replace(result, verdict="inconclusive", cause="flags", reason=reason)
+    cause = reason = ""
     if contrast.verdict == "inconclusive":
-        reason = "the recorded noise of both runs does not allow the margin"
-    return replace(result, verdict=contrast.verdict, reason=reason)
+        cause, reason = "noise", "the recorded noise of both runs does not allow the margin"
+    return replace(result, verdict=contrast.verdict, cause=cause, reason=reason)
 
 
 def _contrast(one: Quantity, other: Quantity, margin: float) -> ContrastVerdict:

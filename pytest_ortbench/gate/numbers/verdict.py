@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
-from pytest_ortbench.core.gate import ContrastVerdict, PairedLaunch
+from pytest_ortbench.core.gate import ContrastVerdict, Hindrance, PairedLaunch
 from pytest_ortbench.core.outcome import Flag
 from pytest_ortbench.core.run import NO_HYPERVISOR, NO_QUOTA, Machine
 from pytest_ortbench.core.units import format_amount
@@ -176,13 +176,13 @@ class Decided:
 
     Attributes:
         verdict: A key of :data:`~pytest_ortbench.core.gate.VERDICTS`.
-        reason: Why it is inconclusive.
+        hindrance: Why it is inconclusive; ``None`` if it is not.
         contrasts: Both statistics, the deciding one first.
         flags: Reasons to trust it less.
     """
 
     verdict: str
-    reason: str
+    hindrance: Hindrance | None
     contrasts: tuple[ContrastVerdict, ...]
     flags: tuple[Flag, ...]
 
@@ -193,7 +193,7 @@ def decide(
     *,
     flags: Sequence[Flag] = (),
     not_before: int = 0,
-    stopped: str = "",
+    stopped: Hindrance | None = None,
 ) -> Decided:
     """Say what the launches come to.
 
@@ -202,7 +202,7 @@ def decide(
         profile: Which statistic decides.
         flags: See :func:`launch_flags`.
         not_before: See :func:`~pytest_ortbench.gate.numbers.looks.judge`.
-        stopped: Why there are fewer launches than the rule asks for; empty if there are not.
+        stopped: Why there are fewer launches than the rule asks for; ``None`` if there are not.
     """
     by_statistic = statistics(launches)
     names = (profile.decides, TYPICAL if profile.decides == FLOOR else FLOOR)
@@ -215,15 +215,16 @@ def decide(
         for name in names
     }
     first, second = judged[names[0]], judged[names[1]]
-    verdict, reason = _word(first), ""
+    verdict = _word(first)
+    hindrance: Hindrance | None = None
     if verdict == "inconclusive":
-        reason = stopped or _why_inconclusive(
+        hindrance = stopped or _why_inconclusive(
             first, by_statistic[names[0]], profile.plans[names[0]]
         )
     blurring = [flag for flag in flags if flag.name in _blurs(profile)]
     if blurring and verdict != "inconclusive":
         shown = "; ".join(f"{flag.name}: {flag.detail}" for flag in blurring)
-        verdict, reason = "inconclusive", shown
+        verdict, hindrance = "inconclusive", Hindrance(cause="flags", reason=shown)
     elif _contradicts(first, second, names[1], profile, flags):
         reason = (
             f"the {names[1]} time changed by {format_effect(second.estimate)}, the {names[0]} time "
@@ -233,10 +234,10 @@ def decide(
         reason += (
             "the distribution changed, not the least work" if slower == TYPICAL else "they disagree"
         )
-        verdict = "inconclusive"
+        verdict, hindrance = "inconclusive", Hindrance(cause="statistics", reason=reason)
     return Decided(
         verdict=verdict,
-        reason=reason,
+        hindrance=hindrance,
         contrasts=tuple(
             _contrast(name, judged[name], profile.plans[name].margin) for name in names
         ),
@@ -274,16 +275,22 @@ def _word(judgement: LookVerdict) -> str:
     return "inconclusive"
 
 
-def _why_inconclusive(judgement: LookVerdict, contrasts: Sequence[float], plan: LookPlan) -> str:
+def _why_inconclusive(
+    judgement: LookVerdict, contrasts: Sequence[float], plan: LookPlan
+) -> Hindrance:
     deviation = launch_deviation(contrasts)
     if deviation is not None and judgement.verdict == INCONCLUSIVE:
         least = smallest_margin(deviation, plan.last.launches)
         if plan.margin < least:
-            return (
-                f"a margin of {format_amount(plan.margin, 'ratio')} is below what this machine "
-                f"can resolve now, {format_amount(least, 'ratio', 2)}"
+            return Hindrance(
+                cause="margin",
+                reason=f"a margin of {format_amount(plan.margin, 'ratio')} is below what this "
+                f"machine can resolve now, {format_amount(least, 'ratio', 2)}",
             )
-    return f"{judgement.launches} launches neither show nor exclude a slowdown of the margin"
+    return Hindrance(
+        cause="launches",
+        reason=f"{judgement.launches} launches neither show nor exclude a slowdown of the margin",
+    )
 
 
 def _contrast(name: str, judgement: LookVerdict, margin: float) -> ContrastVerdict:
