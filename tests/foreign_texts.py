@@ -213,7 +213,6 @@ FUNCTIONS: dict[str, tuple[str, frozenset[str]]] = {
     "worker/main.py": ("names of modules and files", frozenset({"_is_native"})),
     "worker/orphaned.py": ("the name of the system", frozenset({"_wake_when_orphaned"})),
     "worker/page_cache.py": ("the name of the system", frozenset({"resident"})),
-    "worker/recorded.py": ("names of files, types", frozenset({"recorded_outputs"})),
-    "worker/reference.py": ("types as ONNX Runtime spells them", frozenset({"_label"})),
+    "worker/reference.py": ("names of files, types", frozenset({"recorded_outputs", "_label"})),
     "worker/task.py": ("types as ONNX Runtime spells them", frozenset({"score"})),
 }

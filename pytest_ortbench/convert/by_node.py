@@ -84,7 +84,7 @@ class _Inner:
     rounded: dict[str, str] = field(default_factory=dict)
 
 
-def answer(question: CompareNodes, state: WorkerState) -> NodeErrors:
+def compare_case(question: CompareNodes, state: WorkerState) -> NodeErrors:
     """Compare the value of every node of a case with its reference's."""
     state.import_runtime()
     state.enter("accuracy")

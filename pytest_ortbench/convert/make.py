@@ -35,7 +35,7 @@ Enter = Callable[[str], None]
 FILE = "model.onnx"
 
 
-def answer(question: Convert, state: WorkerState) -> Converted:
+def make_variant(question: Convert, state: WorkerState) -> Converted:
     """Make a variant in the asked folder."""
     return convert(question.conversion, Path(question.folder), state.enter)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.launch.process import WorkerProcess
-from pytest_ortbench.launch.questioner import finish
+from pytest_ortbench.launch.questioner import wait_for_answer
 from pytest_ortbench.schema.runtime_questions import ImportRuntime
 
 
@@ -49,7 +49,7 @@ class Ahead:
 
         def wait(one: _Started) -> None:
             assert one.process is not None
-            finish(one.process, ImportRuntime(), deadline, case=one.case)
+            wait_for_answer(one.process, ImportRuntime(), deadline, case=one.case)
 
         for step in (spawn, ask, wait):
             self._each(step)

@@ -16,17 +16,16 @@ from pytest_ortbench.core.case import Case, Provider, Runtime
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.outcome import Failure, RuntimeInfo
 from pytest_ortbench.launch.ahead import Ahead
-from pytest_ortbench.launch.case_worker import ProcessWorker
 from pytest_ortbench.launch.diagnose import graph_refused
 from pytest_ortbench.launch.native_text import readable
 from pytest_ortbench.launch.process import WorkerProcess
 from pytest_ortbench.launch.questioner import Questioner
 from pytest_ortbench.launch.reference import reference_case, reference_key
 from pytest_ortbench.launch.seam import Launcher, ProbeOutcome, Worker
-from pytest_ortbench.schema.case_questions import Open
+from pytest_ortbench.schema.case_questions import Open, Opened
 from pytest_ortbench.schema.model_questions import MeasureSpread, WriteReference
 from pytest_ortbench.schema.pass_questions import WriteScores
-from pytest_ortbench.schema.question import Question, case_in
+from pytest_ortbench.schema.question import CaseQuestion, Question, case_in
 from pytest_ortbench.schema.runtime_questions import Inspect, Probed, ProbeProvider
 
 A = TypeVar("A")
@@ -36,6 +35,54 @@ __all__ = ["Launcher", "ProbeOutcome", "ProcessLauncher", "ProcessWorker", "Work
 #: Inspecting or probing a runtime; engines of tiny models take seconds on some providers.
 _LOOK_S = 120.0
 _CURRENT = Runtime()
+
+
+class ProcessWorker:
+    """A :class:`Worker` that is a real process.
+
+    Attributes:
+        opened: What it said of itself when the case was opened.
+
+    Args:
+        process: The process.
+        questioner: Asks it.
+        question: What opens the case.
+    """
+
+    def __init__(self, process: WorkerProcess, questioner: Questioner, question: Open) -> None:
+        self._process = process
+        self._questioner = questioner
+        self.opened: Opened = questioner.ask(question)
+
+    @property
+    def pid(self) -> int:
+        """Process id."""
+        return self._process.pid
+
+    @property
+    def deadline(self) -> float:
+        """Until when it must be done, of ``time.monotonic()``; may be moved."""
+        return self._questioner.deadline
+
+    @deadline.setter
+    def deadline(self, deadline: float) -> None:
+        self._questioner.deadline = deadline
+
+    def ask(self, question: CaseQuestion[A]) -> A:
+        """Ask about the case, and return the answer."""
+        return self._questioner.ask(question)
+
+    def pause(self) -> None:
+        """Suspend the process with all its threads."""
+        self._process.pause()
+
+    def resume(self) -> None:
+        """Let it go on."""
+        self._process.resume()
+
+    def close(self) -> None:
+        """End the process; safe to repeat."""
+        self._process.close()
 
 
 class ProcessLauncher:
@@ -127,12 +174,8 @@ class ProcessLauncher:
         if path.exists():
             return path
         folder.mkdir(parents=True, exist_ok=True)
-
-        def write(case: Case, path: Path) -> None:
-            # The file appears when it is complete, so a killed worker leaves none.
-            self._ask_in_time(WriteReference(case=case, path=str(path)), case)
-
-        self._in_reference_runtime(case, path, write)
+        # The file appears when it is complete, so a killed worker leaves none.
+        self._ask_reference(case, path, lambda case: WriteReference(case=case, path=str(path)))
         return path
 
     def reference_scores(self, case: Case) -> Path:
@@ -145,13 +188,10 @@ class ProcessLauncher:
         if self._own_scores is None:
             self._own_scores = _folder("scores")
         path = Path(self._own_scores.name) / f"scores-{reference_key(case)}.npz"
-
-        def write(case: Case, path: Path) -> None:
-            question = WriteScores(case=case, dataset=dataset, path=str(path))
-            self._ask_in_time(question, case)
-
         if not path.exists():
-            self._in_reference_runtime(case, path, write)
+            self._ask_reference(
+                case, path, lambda case: WriteScores(case=case, dataset=dataset, path=str(path))
+            )
         return path
 
     def reference_spread(
@@ -160,32 +200,35 @@ class ProcessLauncher:
         """Say how far the reference behind a file of :meth:`reference` differs from itself."""
         key = (reference, magnitudes)
         if key not in self._spreads:
-            case = reference_case(case)
-
-            def look(case: Case, path: Path) -> None:
-                question = MeasureSpread(case=case, reference=str(path), magnitudes=magnitudes)
-                self._spreads[key] = self._ask_in_time(question, case)
-
-            self._in_reference_runtime(case, reference, look)
+            self._spreads[key] = self._ask_reference(
+                reference_case(case),
+                reference,
+                lambda case: MeasureSpread(
+                    case=case, reference=str(reference), magnitudes=magnitudes
+                ),
+            )
         return self._spreads[key]
 
-    def _in_reference_runtime(
-        self, case: Case, path: Path, write: Callable[[Case, Path], None]
-    ) -> None:
-        """Do it in the interpreter that runs pytest if that can, else in the case's own."""
+    def _ask_reference(self, case: Case, path: Path, question: Callable[[Case], Question[A]]) -> A:
+        """Ask in the interpreter that runs pytest if that can answer, else in the case's own.
+
+        Args:
+            case: A case of :func:`reference_case`.
+            path: The file that the question is about.
+            question: Asks about the case in another runtime.
+        """
         own = case.runtime
         if own.label != _CURRENT.label and not case.session.custom_ops and self._current_refers:
             try:
-                self._try_once(replace(case, runtime=_CURRENT), path, write)
-                return
+                return self._ask_once(replace(case, runtime=_CURRENT), path, question)
             except WorkerError as error:
                 # Without ONNX Runtime here, or with one that is too old for the model, the case's
                 # own runtime has to do; custom operators may be built for that one only.
                 self._current_refers = error.failure.kind != "unavailable"
-        self._try_once(case, path, write)
+        return self._ask_once(case, path, question)
 
-    def _try_once(self, case: Case, path: Path, write: Callable[[Case, Path], None]) -> None:
-        """Write it, or fail as it failed there before: every provider and precision asks for it.
+    def _ask_once(self, case: Case, path: Path, question: Callable[[Case], Question[A]]) -> A:
+        """Ask, or fail as it failed there before: every provider and precision asks.
 
         A reference that is too slow would take its whole timeout again for each of them.
         """
@@ -193,14 +236,12 @@ class ProcessLauncher:
         if key in self._failed:
             raise WorkerError(self._failed[key])
         try:
-            write(case, path)
+            # The process has the case's timeout for itself.
+            deadline = time.monotonic() + case.sampling.timeout_s
+            return self.ask(question(case), deadline=deadline)
         except WorkerError as error:
             self._failed[key] = error.failure
             raise
-
-    def _ask_in_time(self, question: Question[A], case: Case) -> A:
-        """Ask a fresh process, which has the case's timeout for itself."""
-        return self.ask(question, deadline=time.monotonic() + case.sampling.timeout_s)
 
     def close(self) -> None:
         """End every worker that is left."""

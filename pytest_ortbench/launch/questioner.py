@@ -89,7 +89,7 @@ class Questioner:
 
     def _answer(self, question: Question[A]) -> A:
         self._process.begin(question, self.deadline)
-        return finish(
+        return wait_for_answer(
             self._process, question, self.deadline, case=self._case, provider=self._provider
         )
 
@@ -102,7 +102,7 @@ class Questioner:
             raise WorkerError(replace(failure, log_tail=tail(self._process.read_log())))
 
 
-def finish(
+def wait_for_answer(
     process: WorkerProcess,
     question: Question[A],
     deadline: float,
@@ -133,14 +133,14 @@ def finish(
 
 
 def _elsewhere(_: object, log: Callable[[], str], provider: Provider) -> Failure | None:
-    """A session whose provider left the asked device for another one by itself."""
+    """Return the failure of a provider that left the asked device for another one by itself."""
     return left_device(log(), provider)
 
 
 def _nothing_taken(
     placement: Placement, log: Callable[[], str], provider: Provider
 ) -> Failure | None:
-    """A plug-in that refused every graph, with its reason."""
+    """Return the failure of a plug-in that refused every graph, with its reason."""
     return graph_refused(log(), provider) if is_fallback(placement) else None
 
 

@@ -8,14 +8,14 @@ from pytest_ortbench.schema.question import Question
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stored:
+class StoredChunk:
     """A chunk is on disk; ``path`` is the file's absolute path on the worker's side."""
 
     path: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StoreChunk(Question[Stored]):
+class StoreChunk(Question[StoredChunk]):
     """Append to a file in the worker's own temporary folder, which is removed when it ends.
 
     Attributes:
@@ -32,7 +32,7 @@ class StoreChunk(Question[Stored]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fetched:
+class FetchedChunk:
     """Bytes of a file.
 
     Attributes:
@@ -47,7 +47,7 @@ class Fetched:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FetchChunk(Question[Fetched]):
+class FetchChunk(Question[FetchedChunk]):
     """Read from a file in the worker's own temporary folder, ``offset`` bytes behind its start."""
 
     path: str

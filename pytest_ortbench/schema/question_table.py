@@ -21,8 +21,8 @@ A = TypeVar("A")
 #: By module, then by class: ``module:function`` of what answers it.
 _HANDLERS: dict[str, dict[str, str]] = {
     "pytest_ortbench.schema.runtime_questions": {
-        "Inspect": "pytest_ortbench.worker.inspection:answer",
-        "ProbeProvider": "pytest_ortbench.worker.probe:answer",
+        "Inspect": "pytest_ortbench.worker.inspection:describe_interpreter",
+        "ProbeProvider": "pytest_ortbench.worker.probe:probe_provider",
         "ImportRuntime": "pytest_ortbench.worker.standard:import_runtime",
     },
     "pytest_ortbench.schema.file_questions": {
@@ -30,10 +30,10 @@ _HANDLERS: dict[str, dict[str, str]] = {
         "FetchChunk": "pytest_ortbench.worker.staging:fetch_chunk",
     },
     "pytest_ortbench.schema.model_questions": {
-        "DescribeModel": "pytest_ortbench.worker.interface:answer",
-        "Convert": "pytest_ortbench.convert.make:answer",
-        "CompareNodes": "pytest_ortbench.convert.by_node:answer",
-        "WriteReference": "pytest_ortbench.worker.reference:write",
+        "DescribeModel": "pytest_ortbench.worker.interface:load_and_describe",
+        "Convert": "pytest_ortbench.convert.make:make_variant",
+        "CompareNodes": "pytest_ortbench.convert.by_node:compare_case",
+        "WriteReference": "pytest_ortbench.worker.reference:write_reference_outputs",
         "MeasureSpread": "pytest_ortbench.worker.reference:measure_spread",
     },
     "pytest_ortbench.schema.case_questions": {
@@ -43,7 +43,7 @@ _HANDLERS: dict[str, dict[str, str]] = {
         "CheckOutputs": "pytest_ortbench.worker.standard:check_outputs",
         "ReadMemory": "pytest_ortbench.worker.standard:read_memory",
         "ProfilePlacement": "pytest_ortbench.worker.standard:profile_placement",
-        "CompareOutputs": "pytest_ortbench.worker.accuracy:answer",
+        "CompareOutputs": "pytest_ortbench.worker.accuracy:compare_outputs",
     },
     "pytest_ortbench.schema.side_questions": {
         "WriteOutputs": "pytest_ortbench.worker.sides:write_outputs",
@@ -51,15 +51,15 @@ _HANDLERS: dict[str, dict[str, str]] = {
         "WriteOwnScores": "pytest_ortbench.worker.sides:write_own_scores",
     },
     "pytest_ortbench.schema.pass_questions": {
-        "MeasureEnergy": "pytest_ortbench.worker.energy:answer",
-        "ProfileOperators": "pytest_ortbench.worker.operator_profile:answer",
-        "SoakFor": "pytest_ortbench.worker.soak:answer",
+        "MeasureEnergy": "pytest_ortbench.worker.energy:measure_energy",
+        "ProfileOperators": "pytest_ortbench.worker.operator_profile:profile_open_case",
+        "SoakFor": "pytest_ortbench.worker.soak:soak_case",
         "WriteScores": "pytest_ortbench.worker.reference:write_reference_scores",
-        "ScoreTask": "pytest_ortbench.worker.task:answer",
+        "ScoreTask": "pytest_ortbench.worker.task:score_task",
         "LoadStages": "pytest_ortbench.worker.stages:load_stages",
         "RunFrames": "pytest_ortbench.worker.stages:run_frames",
-        "PutUnderLoad": "pytest_ortbench.worker.load:answer",
-        "StartUp": "pytest_ortbench.worker.start_up:answer",
+        "PutUnderLoad": "pytest_ortbench.worker.load:run_load_test",
+        "StartUp": "pytest_ortbench.worker.start_up:start_case",
     },
 }
 

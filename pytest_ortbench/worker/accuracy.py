@@ -70,7 +70,7 @@ class Session(Protocol):
 Run = Callable[[Mapping[str, object]], Sequence[object]]
 
 
-def answer(question: CompareOutputs, measured: MeasuredCase) -> Accuracy:
+def compare_outputs(question: CompareOutputs, measured: MeasuredCase) -> Accuracy:
     """Compare outputs with the reference's."""
     measured.enter("accuracy")
     # Ranges that were fixed beforehand hold at the magnitude that they were taken at.

@@ -64,7 +64,7 @@ class Procedure:
 Load = Callable[[Callable[[int], bool]], object]
 
 
-def answer(question: MeasureEnergy, measured: MeasuredCase) -> Energy:
+def measure_energy(question: MeasureEnergy, measured: MeasuredCase) -> Energy:
     """Put the session under load and read the device's meter meanwhile."""
     measured.enter("energy")
     case = measured.case

@@ -35,7 +35,7 @@ _CUDA = (CUDA, "TensorrtExecutionProvider")
 _QNN_BACKENDS = {"htp": "QnnHtp", "gpu": "QnnGpu", "cpu": "QnnCpu"}
 
 
-def answer(question: Inspect, state: WorkerState) -> RuntimeInfo:
+def describe_interpreter(question: Inspect, state: WorkerState) -> RuntimeInfo:
     """Describe this interpreter, with the plug-ins that are found if they are asked for."""
     state.enter("import")
     info = describe()

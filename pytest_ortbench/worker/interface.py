@@ -25,7 +25,7 @@ class NodeArg(Protocol):
     def shape(self) -> Sequence[object]: ...
 
 
-def answer(question: DescribeModel, state: WorkerState) -> ModelInterface:
+def load_and_describe(question: DescribeModel, state: WorkerState) -> ModelInterface:
     """Load a model and say what it takes and gives."""
     state.import_runtime()
     state.enter("session")

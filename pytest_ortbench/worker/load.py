@@ -51,7 +51,7 @@ class NoGenerator(Exception):
     """The load generator is not installed here."""
 
 
-def answer(question: PutUnderLoad, measured: MeasuredCase) -> LoadTest:
+def run_load_test(question: PutUnderLoad, measured: MeasuredCase) -> LoadTest:
     """Run one test of MLPerf's load generator; the callers are the case's own number."""
     measured.enter("load")
     case = measured.case

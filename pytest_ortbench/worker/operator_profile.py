@@ -74,7 +74,7 @@ _ASYNCHRONOUS = (
 )
 
 
-def answer(question: ProfileOperators, measured: MeasuredCase) -> OperatorProfile:
+def profile_open_case(question: ProfileOperators, measured: MeasuredCase) -> OperatorProfile:
     """Time the measured session, release it, and profile another one; no block can follow."""
     measured.enter("profile")
     # One caller, as in the profiled session.

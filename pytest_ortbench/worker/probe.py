@@ -15,7 +15,7 @@ from pytest_ortbench.worker.state import WorkerState
 from pytest_ortbench.worker.tiny import MATRIX_PRODUCT, QUANTISED_MODELS, TINY_MODELS, TinyModel
 
 
-def answer(question: ProbeProvider, state: WorkerState) -> Probed:
+def probe_provider(question: ProbeProvider, state: WorkerState) -> Probed:
     """Run tiny models on a provider and say what executed them."""
     state.import_runtime()
     state.enter("session")

@@ -1,25 +1,32 @@
-"""What is right: the source model on the CPU without optimisation, its outputs and its scores."""
+"""What is right: outputs and scores of the source model on the CPU without optimisation.
+
+Outputs that somebody recorded beside the inputs (``output_0.pb``, … of ONNX test data) go before.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_ortbench.core.accuracy import ReferenceSpread
-from pytest_ortbench.core.case import Case, Provider, SessionConfig
+from pytest_ortbench.core.case import Case, InputSpec, Provider, SessionConfig
 from pytest_ortbench.core.cpus import allowance
+from pytest_ortbench.core.model import TensorInfo
 from pytest_ortbench.schema.model_questions import MeasureSpread, WriteReference
 from pytest_ortbench.schema.pass_questions import WriteScores
 from pytest_ortbench.worker.accuracy import write_reference
-from pytest_ortbench.worker.recorded import recorded_outputs, write_recorded
+from pytest_ortbench.worker.inputs import make_feeds
+from pytest_ortbench.worker.sample_file import Sample, SampleWriter
 from pytest_ortbench.worker.session import CPU, create, session_options
 from pytest_ortbench.worker.state import WorkerState
+from pytest_ortbench.worker.tensor_proto import read_tensor
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
 
 
-def write(question: WriteReference, state: WorkerState) -> None:
+def write_reference_outputs(question: WriteReference, state: WorkerState) -> None:
     """Write feeds and reference outputs, those that were recorded beside the inputs if any."""
     state.import_runtime()
     state.enter("reference")
@@ -63,6 +70,48 @@ def write_reference_scores(question: WriteScores, state: WorkerState) -> None:
     case = question.case
     scores = score(_session(case), question.dataset, case.batch, _label(case))
     write_scores(Path(question.path), scores)
+
+
+def recorded_outputs(
+    inputs: Sequence[InputSpec], outputs: Sequence[TensorInfo]
+) -> tuple[Path, ...]:
+    """Return the recorded files of all outputs, if every input is of one such folder; else none.
+
+    A folder that holds some of the outputs only is no reference.
+    """
+    folders = {Path(spec.path).parent for spec in inputs if spec.path.endswith(".pb")}
+    if len(folders) != 1 or not all(spec.path for spec in inputs):
+        return ()
+    folder = folders.pop()
+    files = tuple(folder / f"output_{number}.pb" for number in range(len(outputs)))
+    tensors = all(info.type.startswith("tensor(") for info in outputs)
+    return files if files and tensors and all(file.is_file() for file in files) else ()
+
+
+def write_recorded(
+    path: Path,
+    files: Sequence[Path],
+    specs: Sequence[InputSpec],
+    names: Sequence[str],
+    *,
+    seed: int,
+) -> None:
+    """Store the inputs with the recorded outputs, as the reference of one input set.
+
+    Args:
+        path: The file to make; it appears when it is complete.
+        files: From :func:`recorded_outputs`.
+        specs: The inputs.
+        names: Names of the outputs in order.
+        seed: Of inputs that no file holds.
+
+    Raises:
+        WorkerError: if a file can't be read.
+    """
+    with SampleWriter(path, f"outputs recorded in {files[0].parent.name}", tuple(names)) as writer:
+        feeds = make_feeds(specs, seed=seed)
+        outputs: list[object] = [read_tensor(file) for file in files]
+        writer.add(Sample(magnitude=1.0, feeds=feeds, outputs=outputs))
 
 
 def _session(case: Case, threads: int | None = None, model: str | bytes = b"") -> InferenceSession:

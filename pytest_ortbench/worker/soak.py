@@ -26,7 +26,7 @@ _ROOM = 2 * _READINGS
 _SHORTEST_S = 0.02
 
 
-def answer(question: SoakFor, measured: MeasuredCase) -> Soak:
+def soak_case(question: SoakFor, measured: MeasuredCase) -> Soak:
     """Run on and on, through all shapes in turn if any, and watch resident memory."""
     measured.enter("soak")
     case, source = measured.case, best_source()

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.outcome import Failure
-from pytest_ortbench.schema.file_questions import FetchChunk, Fetched, StoreChunk, Stored
+from pytest_ortbench.schema.file_questions import FetchChunk, FetchedChunk, StoreChunk, StoredChunk
 from pytest_ortbench.worker.state import WorkerState
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class _Incoming:
 _STAGING = "staging"
 
 
-def store_chunk(question: StoreChunk, state: WorkerState) -> Stored:
+def store_chunk(question: StoreChunk, state: WorkerState) -> StoredChunk:
     """Append to a file in the worker's temporary folder, which is made for the first one."""
     state.enter("files")
     staging = state.kept.get(_STAGING)
@@ -57,7 +57,7 @@ def store_chunk(question: StoreChunk, state: WorkerState) -> Stored:
     return staging.store(question)
 
 
-def fetch_chunk(question: FetchChunk, state: WorkerState) -> Fetched:
+def fetch_chunk(question: FetchChunk, state: WorkerState) -> FetchedChunk:
     """Read from a file in the worker's temporary folder."""
     staging = state.kept.get(_STAGING)
     if not isinstance(staging, Staging):
@@ -73,7 +73,7 @@ class Staging:
         self._lock: BinaryIO | None = None
         self._incoming: dict[str, _Incoming] = {}
 
-    def store(self, chunk: StoreChunk) -> Stored:
+    def store(self, chunk: StoreChunk) -> StoredChunk:
         """Append one chunk, and check the file when it is complete.
 
         Raises:
@@ -100,9 +100,9 @@ class Staging:
             if coming.digest.hexdigest() != chunk.digest:
                 raise _damaged(chunk.name, "its digest is another one")
             _give_memory_back()
-        return Stored(path=str(path))
+        return StoredChunk(path=str(path))
 
-    def fetch(self, chunk: FetchChunk) -> Fetched:
+    def fetch(self, chunk: FetchChunk) -> FetchedChunk:
         """Read some bytes of a file in the folder.
 
         Raises:
@@ -118,7 +118,7 @@ class Staging:
             data = file.read(_CHUNK)
             digest = _digest_of(file) if chunk.offset + len(data) >= size else ""
         text = base64.b64encode(data).decode("ascii")
-        return Fetched(data=text, size_bytes=size, digest=digest)
+        return FetchedChunk(data=text, size_bytes=size, digest=digest)
 
     def remove(self) -> None:
         """Remove the folder with all that is in it."""

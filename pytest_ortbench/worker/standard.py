@@ -44,7 +44,7 @@ def open_case(question: Open, state: WorkerState) -> Opened:
     Raises:
         Exception: what ONNX Runtime raises.
     """
-    unconfirmed = unconfirmed_entries(question.case, state)
+    unconfirmed = check_entries(question.case, state)
     measured = MeasuredCase(question.case, state.enter, engines=question.engines)
     # Before it is open: a refusal tells what was fed to the session.
     state.measured = measured
@@ -62,18 +62,18 @@ def open_case(question: Open, state: WorkerState) -> Opened:
     )
 
 
-def unconfirmed_entries(case: Case, state: WorkerState) -> dict[str, str]:
+def check_entries(case: Case, state: WorkerState) -> dict[str, str]:
     """Return which session entries of a case nothing confirms, and why not.
 
     It is found out before anything is measured, since looking into the library takes memory.
     """
     if not case.session.entries:
         return {}
-    from pytest_ortbench.worker import session_entries  # seldom needed
+    from pytest_ortbench.worker.session_entries import unconfirmed_entries  # seldom needed
 
     state.import_runtime()
     state.enter("session")
-    return session_entries.unconfirmed_entries(case)
+    return unconfirmed_entries(case)
 
 
 def warm(question: WarmUpFor, measured: MeasuredCase) -> WarmUp:

@@ -16,7 +16,7 @@ from pytest_ortbench.worker.calling import call_of
 from pytest_ortbench.worker.inputs import make_feeds
 from pytest_ortbench.worker.measured import MeasuredCase
 from pytest_ortbench.worker.page_cache import set_state
-from pytest_ortbench.worker.standard import unconfirmed_entries
+from pytest_ortbench.worker.standard import check_entries
 from pytest_ortbench.worker.state import WorkerState
 from pytest_ortbench.worker.timing import median
 
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 _AGAIN = 3
 
 
-def answer(question: StartUp, state: WorkerState) -> StartTrial:
+def start_case(question: StartUp, state: WorkerState) -> StartTrial:
     """Start a case in this process, which has done nothing yet.
 
     Raises:
         Exception: what ONNX Runtime raises.
     """
-    unconfirmed_entries(question.case, state)
+    check_entries(question.case, state)
     state.import_runtime()
     path = Path(question.case.variant.path)
     files = [path, *(path.parent / name for name in question.external_files)]

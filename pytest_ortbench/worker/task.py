@@ -43,7 +43,7 @@ class Scores:
     nonfinite_inputs: int = 0
 
 
-def answer(question: ScoreTask, measured: MeasuredCase) -> TaskAccuracy:
+def score_task(question: ScoreTask, measured: MeasuredCase) -> TaskAccuracy:
     """Run labelled data through the measured session, and compare with the reference's scores.
 
     Raises:

@@ -30,7 +30,7 @@ from pytest_ortbench.schema.case_questions import Open
 from pytest_ortbench.schema.question import CaseQuestion
 from pytest_ortbench.worker import accuracy, measured, profiling, task
 from pytest_ortbench.worker.measured import MeasuredCase
-from pytest_ortbench.worker.recorded import recorded_outputs, write_recorded
+from pytest_ortbench.worker.reference import recorded_outputs, write_recorded
 from pytest_ortbench.worker.spread import spread_of
 from pytest_ortbench.worker.standard import open_case
 from pytest_ortbench.worker.state import WorkerState

@@ -160,7 +160,7 @@ def test_a_start_says_that_further_shapes_would_not_be_run(
     case = captured(relu(tmp_path / "m.onnx"))
     further = FurtherShape(label="b8", inputs=(x_input((8, 4)),))
     question = StartUp(case=case, engines="", page_cache="warm", shapes=(further,))
-    found = start_up.answer(question, WorkerState(lambda _: None))
+    found = start_up.start_case(question, WorkerState(lambda _: None))
     reason = "a recorded graph replays one shape only"
     assert found.shapes == (ShapeStart(label="b8", reason=reason),)
     assert found.first_inference_ns > 0

@@ -12,7 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 from pytest_ortbench.core.case import InputSpec
 from pytest_ortbench.core.model import TensorInfo, ValueHint
 from pytest_ortbench.worker.accuracy import compare
-from pytest_ortbench.worker.recorded import recorded_outputs, write_recorded
+from pytest_ortbench.worker.reference import recorded_outputs, write_recorded
 
 from .graphs import serialised, value
 from .sessions import cpu_session
