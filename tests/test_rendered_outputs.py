@@ -16,6 +16,9 @@ import pytest
 from pytest_ortbench.launch import bootstrap
 from tests.rendered_outputs import EXPECTED, RENDERINGS, expected, lay_out, rendered
 
+#: Some outputs are those of a command in a process of its own.
+pytestmark = pytest.mark.live
+
 #: Lines of a difference that are shown.
 _SHOWN = 80
 

@@ -42,8 +42,8 @@ from pytest_ortbench.gate.measuring.paired import (
     measure_launch,
 )
 from pytest_ortbench.gate.numbers.answers import judge_answers
-from pytest_ortbench.gate.numbers.family import settle_suite
-from pytest_ortbench.gate.numbers.looks import GO_ON, SLOWER, LookVerdict, judge
+from pytest_ortbench.gate.numbers.family import correct_for_suite
+from pytest_ortbench.gate.numbers.looks import GO_ON, SLOWER, LookVerdict, take_looks
 from pytest_ortbench.gate.numbers.metrics import MetricSide, judge_metrics
 from pytest_ortbench.gate.numbers.outcome import is_nonfinite, overall, spared, with_outcome
 from pytest_ortbench.gate.numbers.rules import CaseRules
@@ -96,7 +96,7 @@ class Gate:
     on_launch: Callable[[int, int], None] | None = None
     spares_identical: bool = False
     results: dict[Key, GateResult] = field(default_factory=dict)
-    _judgements: dict[Key, LookVerdict] = field(default_factory=dict)
+    _looks: dict[Key, LookVerdict] = field(default_factory=dict)
 
     def judge(
         self,
@@ -191,14 +191,14 @@ class Gate:
         Returns:
             Launches to go on to, 0 if the regression stands, ``None`` if it does not.
         """
-        unmeasured = max(0, self.cases - len({*self._judgements, key}))
+        unmeasured = max(0, self.cases - len({*self._looks, key}))
         quiet = replace(judgement, verdict=GO_ON, p=1.0)
-        everyone: dict[Key, LookVerdict] = {**self._judgements, key: judgement}
+        everyone: dict[Key, LookVerdict] = {**self._looks, key: judgement}
         everyone |= {("", str(index)): quiet for index in range(unmeasured)}
-        settled = settle_suite(everyone, profile.plan)
-        if key in settled.confirmed:
+        corrected = correct_for_suite(everyone, profile.plan)
+        if key in corrected.confirmed:
             return 0
-        return settled.go_on.get(key)
+        return corrected.go_on.get(key)
 
     def _is_lone(self) -> bool:
         found = sum(result.latency_verdict == "slower" for result in self.results.values())
@@ -249,8 +249,8 @@ class _Measuring:
                 break
             self.profile = choose_statistic(self.profile, self.launches)
             contrasts = statistics(self.launches)[self.profile.decides]
-            judgement = judge(contrasts, plan, not_before=not_before)
-            self.gate._judgements[key] = judgement
+            judgement = take_looks(contrasts, plan, not_before=not_before)
+            self.gate._looks[key] = judgement
             if judgement.verdict == GO_ON:
                 assert judgement.next_look is not None
                 needed = judgement.next_look

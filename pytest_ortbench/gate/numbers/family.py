@@ -17,7 +17,7 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settled(Generic[Key]):
+class Corrected(Generic[Key]):
     """Flagged cases of a suite, sorted by what to do with them.
 
     Attributes:
@@ -72,9 +72,9 @@ def deciding_look(cases: int, plan: LookPlan, alpha: float = FAMILY_ALPHA) -> in
     return None
 
 
-def settle_suite(
+def correct_for_suite(
     judgements: Mapping[Key, LookVerdict], plan: LookPlan, alpha: float = FAMILY_ALPHA
-) -> Settled[Key]:
+) -> Corrected[Key]:
     """Decide about the flagged cases of a suite.
 
     A case that its own look calls slower fails the suite only if Holm's procedure over all
@@ -98,7 +98,7 @@ def settle_suite(
         ahead = _next_look(len(judgements), entry.launches, plan, alpha)
         if key not in confirmed and ahead is not None:
             go_on[key] = ahead
-    return Settled(
+    return Corrected(
         confirmed=confirmed,
         go_on=go_on,
         unconfirmed=frozenset(flagged) - confirmed - frozenset(go_on),

@@ -109,7 +109,7 @@ class LookVerdict:
     next_look: int | None = None
 
 
-def judge(contrasts: Sequence[float], plan: LookPlan, *, not_before: int = 0) -> LookVerdict:
+def take_looks(contrasts: Sequence[float], plan: LookPlan, *, not_before: int = 0) -> LookVerdict:
     """Judge the launches made so far.
 
     Looks are taken in their order on the launches that each would have seen, and the first that
@@ -119,7 +119,7 @@ def judge(contrasts: Sequence[float], plan: LookPlan, *, not_before: int = 0) ->
         contrasts: One logarithm of contender ÷ baseline a launch, in order.
         plan: When to look.
         not_before: Launches before which no look decides: a case that its suite sent on (see
-            :func:`pytest_ortbench.gate.numbers.family.settle_suite`) is judged at a later one.
+            :func:`pytest_ortbench.gate.numbers.family.correct_for_suite`) is judged at a later one.
 
     Raises:
         ValueError: if no launch was made, or no look is left to decide.

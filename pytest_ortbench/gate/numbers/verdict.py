@@ -27,9 +27,9 @@ from pytest_ortbench.gate.numbers.looks import (
     Look,
     LookPlan,
     LookVerdict,
-    judge,
     launch_deviation,
     smallest_margin,
+    take_looks,
 )
 
 FLOOR, TYPICAL = "floor", "typical"
@@ -201,13 +201,13 @@ def decide(
         launches: All that were made, at least one.
         profile: Which statistic decides.
         flags: See :func:`launch_flags`.
-        not_before: See :func:`~pytest_ortbench.gate.numbers.looks.judge`.
+        not_before: See :func:`~pytest_ortbench.gate.numbers.looks.take_looks`.
         stopped: Why there are fewer launches than the rule asks for; ``None`` if there are not.
     """
     by_statistic = statistics(launches)
     names = (profile.decides, TYPICAL if profile.decides == FLOOR else FLOOR)
     judged = {
-        name: judge(
+        name: take_looks(
             by_statistic[name],
             profile.plans[name],
             not_before=not_before if name == profile.decides else 0,
@@ -320,7 +320,7 @@ def confirms(
         return None, _CONFIRM_LOOKS[0].launches
     looks = tuple(look for look in _CONFIRM_LOOKS if look.launches <= profile.plan.last.launches)
     plan = replace(profile.plan, looks=looks)
-    judgement = judge(statistics(launches)[profile.decides], plan)
+    judgement = take_looks(statistics(launches)[profile.decides], plan)
     contrast = _contrast(profile.decides, judgement, plan.margin)
     return contrast, judgement.next_look
 

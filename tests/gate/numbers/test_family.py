@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ortbench.gate.numbers.family import adjusted_p, deciding_look, holm, settle_suite
+from pytest_ortbench.gate.numbers.family import adjusted_p, correct_for_suite, deciding_look, holm
 from pytest_ortbench.gate.numbers.looks import (
     DEDICATED,
     SHARED_FLOOR,
     SLOWER,
     LookVerdict,
-    judge,
+    take_looks,
 )
 
 
@@ -56,26 +56,26 @@ def test_looks_share_the_error():
 
 
 def test_a_lone_flag_in_a_suite_of_one_stands():
-    settled = settle_suite({"a": regressed(8, 2**-8)}, SHARED_FLOOR)
-    assert settled.confirmed == {"a"}
-    assert settled.go_on == {}
+    corrected = correct_for_suite({"a": regressed(8, 2**-8)}, SHARED_FLOOR)
+    assert corrected.confirmed == {"a"}
+    assert corrected.go_on == {}
 
 
 def test_a_flag_goes_on_to_the_look_at_which_it_can_stand():
     judgements = {"a": regressed(8, 2**-8)}
     judgements |= {name: regressed(8, 0.5, verdict="not slower") for name in "bcdefghijklmn"}
-    settled = settle_suite(judgements, SHARED_FLOOR)
-    assert settled.confirmed == frozenset()
-    assert settled.go_on == {"a": 20}
+    corrected = correct_for_suite(judgements, SHARED_FLOOR)
+    assert corrected.confirmed == frozenset()
+    assert corrected.go_on == {"a": 20}
     judgements["a"] = regressed(20, 2**-20)
-    assert settle_suite(judgements, SHARED_FLOOR).confirmed == {"a"}
+    assert correct_for_suite(judgements, SHARED_FLOOR).confirmed == {"a"}
 
 
 def test_a_flag_that_never_stands_is_unconfirmed():
     judgements = {"a": regressed(20, 0.003), "b": regressed(8, 0.5, verdict="not slower")}
-    settled = settle_suite(judgements, SHARED_FLOOR)
-    assert settled.unconfirmed == {"a"}
-    assert settled.go_on == {}
+    corrected = correct_for_suite(judgements, SHARED_FLOOR)
+    assert corrected.unconfirmed == {"a"}
+    assert corrected.go_on == {}
 
 
 def test_family_of_equal_sides_raises_hardly_any_alarm():
@@ -83,11 +83,11 @@ def test_family_of_equal_sides_raises_hardly_any_alarm():
     alarms = 0
     for _ in range(300):
         values = {case: [draw.gauss(0, 0.05) for _ in range(20)] for case in range(12)}
-        judgements = {case: judge(series, SHARED_FLOOR) for case, series in values.items()}
-        settled = settle_suite(judgements, SHARED_FLOOR)
-        for case, ahead in settled.go_on.items():
-            judgements[case] = judge(values[case], SHARED_FLOOR, not_before=ahead)
-        alarms += bool(settle_suite(judgements, SHARED_FLOOR).confirmed)
+        judgements = {case: take_looks(series, SHARED_FLOOR) for case, series in values.items()}
+        corrected = correct_for_suite(judgements, SHARED_FLOOR)
+        for case, ahead in corrected.go_on.items():
+            judgements[case] = take_looks(values[case], SHARED_FLOOR, not_before=ahead)
+        alarms += bool(correct_for_suite(judgements, SHARED_FLOOR).confirmed)
     # One in a hundred at most is expected, and four binomial deviations above three are ten. Case
     # by case, without Holm's procedure, it would be about 27.
     assert alarms <= 10
@@ -97,9 +97,9 @@ def test_true_slowdowns_in_a_suite_are_confirmed():
     draw = random.Random(5)
     shift = {case: math.log(1.08) if case < 3 else 0.0 for case in range(12)}
     values = {c: [draw.gauss(shift[c], 0.01) for _ in range(20)] for c in shift}
-    judgements = {case: judge(series, SHARED_FLOOR) for case, series in values.items()}
-    settled = settle_suite(judgements, SHARED_FLOOR)
-    assert settled.go_on == {0: 12, 1: 12, 2: 12}
-    for case, ahead in settled.go_on.items():
-        judgements[case] = judge(values[case], SHARED_FLOOR, not_before=ahead)
-    assert settle_suite(judgements, SHARED_FLOOR).confirmed == {0, 1, 2}
+    judgements = {case: take_looks(series, SHARED_FLOOR) for case, series in values.items()}
+    corrected = correct_for_suite(judgements, SHARED_FLOOR)
+    assert corrected.go_on == {0: 12, 1: 12, 2: 12}
+    for case, ahead in corrected.go_on.items():
+        judgements[case] = take_looks(values[case], SHARED_FLOOR, not_before=ahead)
+    assert correct_for_suite(judgements, SHARED_FLOOR).confirmed == {0, 1, 2}

@@ -19,8 +19,8 @@ from pytest_ortbench.gate.numbers.looks import (
     LookPlan,
     detectable_effect,
     deviation_of,
-    judge,
     smallest_margin,
+    take_looks,
 )
 from pytest_ortbench.gate.numbers.signed_rank import upper_bound
 
@@ -42,7 +42,7 @@ def test_plans_are_those_of_the_design():
 
 
 def test_a_clear_slowdown_is_found_at_the_first_look():
-    judgement = judge(launches(8, math.log(1.07), 0.01), SHARED_FLOOR)
+    judgement = take_looks(launches(8, math.log(1.07), 0.01), SHARED_FLOOR)
     assert judgement.verdict == SLOWER
     assert judgement.launches == 8
     assert judgement.estimate == pytest.approx(0.07, abs=0.01)
@@ -53,7 +53,7 @@ def test_a_clear_slowdown_is_found_at_the_first_look():
 
 
 def test_equal_sides_pass_with_a_bound_below_the_margin():
-    judgement = judge(launches(8, 0.0, 0.005), SHARED_FLOOR)
+    judgement = take_looks(launches(8, 0.0, 0.005), SHARED_FLOOR)
     assert judgement.verdict == NOT_SLOWER
     assert judgement.high is not None
     assert judgement.high < 0.03
@@ -61,14 +61,14 @@ def test_equal_sides_pass_with_a_bound_below_the_margin():
 
 
 def test_a_slowdown_below_the_margin_never_regresses():
-    judgement = judge(launches(8, math.log(1.015), 0.002), SHARED_FLOOR)
+    judgement = take_looks(launches(8, math.log(1.015), 0.002), SHARED_FLOOR)
     assert judgement.low is not None
     assert judgement.low > 0
     assert judgement.verdict == NOT_SLOWER
 
 
 def test_a_speed_up_passes_and_is_told():
-    judgement = judge(launches(8, math.log(0.9), 0.01), SHARED_FLOOR)
+    judgement = take_looks(launches(8, math.log(0.9), 0.01), SHARED_FLOOR)
     assert judgement.verdict == NOT_SLOWER
     assert judgement.improved
     assert judgement.estimate == pytest.approx(-0.1, abs=0.01)
@@ -77,7 +77,7 @@ def test_a_speed_up_passes_and_is_told():
 def test_a_disturbed_launch_does_not_hide_a_speed_up():
     disturbed = [*launches(11, math.log(0.9), 0.01), 0.3]
     assert upper_bound(disturbed, SHARED_FLOOR.looks[1].alpha) > 0
-    judgement = judge(disturbed, SHARED_FLOOR, not_before=12)
+    judgement = take_looks(disturbed, SHARED_FLOOR, not_before=12)
     assert judgement.verdict == NOT_SLOWER
     assert judgement.high is not None
     assert judgement.high < 0
@@ -85,14 +85,14 @@ def test_a_disturbed_launch_does_not_hide_a_speed_up():
 
 
 def test_an_interval_that_holds_no_change_is_no_speed_up():
-    judgement = judge([*launches(5, math.log(0.95), 0.001), 0.01, 0.02, 0.02], SHARED_FLOOR)
+    judgement = take_looks([*launches(5, math.log(0.95), 0.001), 0.01, 0.02, 0.02], SHARED_FLOOR)
     assert judgement.high is not None
     assert judgement.high > 0
     assert not judgement.improved
 
 
 def test_noise_ends_inconclusive_with_the_effect_that_could_be_seen():
-    judgement = judge(launches(20, 0.02, 0.2), SHARED_FLOOR)
+    judgement = take_looks(launches(20, 0.02, 0.2), SHARED_FLOOR)
     assert judgement.verdict == INCONCLUSIVE
     assert judgement.launches == 20
     assert judgement.next_look is None
@@ -103,33 +103,33 @@ def test_noise_ends_inconclusive_with_the_effect_that_could_be_seen():
 def test_nothing_is_decided_between_looks():
     clear = launches(20, math.log(1.2), 0.001)
     for count in range(1, 8):
-        judgement = judge(clear[:count], SHARED_FLOOR)
+        judgement = take_looks(clear[:count], SHARED_FLOOR)
         assert (judgement.verdict, judgement.next_look) == (GO_ON, 8)
-    assert judge(clear[:2], SHARED_FLOOR).low is None
+    assert take_looks(clear[:2], SHARED_FLOOR).low is None
     noisy = launches(20, 0.02, 0.2)
     for count in range(8, 12):
-        judgement = judge(noisy[:count], SHARED_FLOOR)
+        judgement = take_looks(noisy[:count], SHARED_FLOOR)
         assert (judgement.verdict, judgement.launches, judgement.next_look) == (GO_ON, 8, 12)
 
 
 def test_more_launches_never_change_what_an_earlier_look_decided():
     values = launches(8, math.log(1.07), 0.01) + launches(12, -0.5, 0.01)
-    assert judge(values, SHARED_FLOOR) == judge(values[:8], SHARED_FLOOR)
+    assert take_looks(values, SHARED_FLOOR) == take_looks(values[:8], SHARED_FLOOR)
 
 
 def test_a_case_that_was_sent_on_is_judged_at_a_later_look():
     values = launches(12, math.log(1.07), 0.01)
-    waiting = judge(values[:8], SHARED_FLOOR, not_before=12)
+    waiting = take_looks(values[:8], SHARED_FLOOR, not_before=12)
     assert (waiting.verdict, waiting.next_look) == (GO_ON, 12)
-    judgement = judge(values, SHARED_FLOOR, not_before=12)
+    judgement = take_looks(values, SHARED_FLOOR, not_before=12)
     assert (judgement.verdict, judgement.launches) == (SLOWER, 12)
     with pytest.raises(ValueError, match="no look is left"):
-        judge(values, SHARED_FLOOR, not_before=21)
+        take_looks(values, SHARED_FLOOR, not_before=21)
 
 
 def test_no_launch_is_refused():
     with pytest.raises(ValueError, match="no launch"):
-        judge([], SHARED_FLOOR)
+        take_looks([], SHARED_FLOOR)
 
 
 @pytest.mark.parametrize("tail", ["normal", "heavy", "two-sided lumps"])
@@ -143,7 +143,9 @@ def test_size_on_equal_sides_is_within_its_error(tail: str):
     # Without a margin every excursion of the bound counts: the worst case for the rule.
     plan = replace(SHARED_FLOOR, margin=0.0)
     trials = 1000
-    alarms = sum(judge([noise() for _ in range(20)], plan).verdict == SLOWER for _ in range(trials))
+    alarms = sum(
+        take_looks([noise() for _ in range(20)], plan).verdict == SLOWER for _ in range(trials)
+    )
     # At most 1 % are expected, and nearly that many: four binomial deviations above ten are 22, and
     # a rule that spends its error has none in a thousand with a chance of 1e-4.
     assert 1 <= alarms <= 22
@@ -155,7 +157,7 @@ def test_equal_sides_are_seldom_called_faster(deviation: float, at_most: int):
     binomial deviations above that are the limits."""
     draw = random.Random(17)
     called = sum(
-        judge([draw.gauss(0, deviation) for _ in range(20)], SHARED_FLOOR).improved
+        take_looks([draw.gauss(0, deviation) for _ in range(20)], SHARED_FLOOR).improved
         for _ in range(1000)
     )
     assert called <= at_most
@@ -164,7 +166,7 @@ def test_equal_sides_are_seldom_called_faster(deviation: float, at_most: int):
 def test_five_per_cent_is_found_where_launches_scatter_by_two():
     plan = SHARED_FLOOR
     found = sum(
-        judge(launches(20, math.log(1.05), 0.01, seed), plan).verdict == SLOWER
+        take_looks(launches(20, math.log(1.05), 0.01, seed), plan).verdict == SLOWER
         for seed in range(200)
     )
     assert found >= 198
@@ -188,4 +190,4 @@ def test_smallest_margin_is_twice_the_standard_error():
 
 def test_a_plan_of_one_look_ends_there():
     plan = LookPlan(margin=0.03, looks=DEDICATED.looks[:1])
-    assert judge(launches(8, 0.02, 0.2), plan).verdict == INCONCLUSIVE
+    assert take_looks(launches(8, 0.02, 0.2), plan).verdict == INCONCLUSIVE

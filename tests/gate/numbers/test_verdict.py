@@ -11,7 +11,7 @@ import pytest
 from pytest_ortbench.core.gate import PairedLaunch
 from pytest_ortbench.core.outcome import Flag
 from pytest_ortbench.core.run import Machine
-from pytest_ortbench.gate.numbers.looks import SLOWER, judge
+from pytest_ortbench.gate.numbers.looks import SLOWER, take_looks
 from pytest_ortbench.gate.numbers.verdict import (
     FLOOR,
     TYPICAL,
@@ -120,7 +120,7 @@ def test_choosing_keeps_the_size_of_the_test():
             made.append(one)
         profile = choose_statistic(SHARED, made)
         typical += profile.decides == TYPICAL
-        alarms += judge(statistics(made)[profile.decides], profile.plan).verdict == SLOWER
+        alarms += take_looks(statistics(made)[profile.decides], profile.plan).verdict == SLOWER
     # Both are chosen often enough to matter, and three standard deviations above 1 % are allowed.
     assert 0.2 < typical / trials < 0.99
     assert alarms / trials < 0.01 + 3 * (0.01 * 0.99 / trials) ** 0.5
