@@ -269,11 +269,12 @@ def prometheus() -> str:
 def job_summary() -> str:
     """What a CI job shows of its runs."""
     from pytest_ortbench.gate.report.lines import gate_markdown
+    from pytest_ortbench.report.entries import shown_run
     from pytest_ortbench.report.markdown import job_summary as summary
 
     names = ("passes.json", "failures.json", "hostile.json", "gated.json")
     return "".join(
-        f"<!-- {name} -->\n{summary(run)}{gate_markdown(run)}"
+        f"<!-- {name} -->\n{summary(shown_run(run))}{gate_markdown(run)}"
         for name in names
         for run in [_load(name)]
     )
@@ -281,6 +282,7 @@ def job_summary() -> str:
 
 def terminal() -> str:
     """The table that pytest ends with: in a narrow, a wide, a coloured and an old terminal."""
+    from pytest_ortbench.report.entries import shown_run
     from pytest_ortbench.report.table import render_table
 
     texts = []
@@ -291,7 +293,7 @@ def terminal() -> str:
             (80, True, "utf-8"),
             (100, False, "ascii"),
         ):
-            table = render_table(run, width=width, color=color, encoding=encoding)
+            table = render_table(shown_run(run), width=width, color=color, encoding=encoding)
             shown = table.replace("\x1b", "ESC")
             texts.append(f"# {name}, {width} columns, {encoding}\n{shown.rstrip()}\n")
     return "\n".join(texts)

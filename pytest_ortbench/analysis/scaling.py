@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from pytest_ortbench.analysis.judgements import is_barred
-from pytest_ortbench.analysis.summary import Summary, summarise
+from pytest_ortbench.analysis.summary import Summary
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.quantity import Quantity
@@ -64,18 +64,24 @@ class Scaling:
     points: tuple[ScalingPoint, ...]
 
 
-def scalings(run: Run) -> list[Scaling]:
-    """Return every scaling that a run holds, in the order of its cases."""
-    groups: dict[tuple[str, str], list[CaseResult]] = {}
-    for result in run.cases:
+def scalings(run: Run, summaries: Sequence[Summary]) -> list[Scaling]:
+    """Return every scaling that a run holds, in the order of its cases.
+
+    Args:
+        run: Any run.
+        summaries: One for each of its cases, in their order.
+    """
+    groups: dict[tuple[str, str], list[tuple[CaseResult, Summary]]] = {}
+    for result, summary in zip(run.cases, summaries, strict=True):
         if result.status == "measured" and any(axis in result.case.knobs for axis in _AXES):
-            groups.setdefault((_name(result.case), result.case.runtime.label), []).append(result)
-    found = []
-    for (name, runtime), results in groups.items():
-        points = _points((result, summarise(result)) for result in results)
-        if len(points) > 1:
-            found.append(Scaling(name=name, runtime=runtime, points=points))
-    return found
+            groups.setdefault((_name(result.case), result.case.runtime.label), []).append(
+                (result, summary)
+            )
+    curves = [
+        Scaling(name=name, runtime=runtime, points=_points(members))
+        for (name, runtime), members in groups.items()
+    ]
+    return [curve for curve in curves if len(curve.points) > 1]
 
 
 def total_threads(result: CaseResult) -> int:

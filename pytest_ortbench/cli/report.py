@@ -14,7 +14,7 @@ from pytest_ortbench.cli.terminal import ExitCode, say, tell, warn
 from pytest_ortbench.fleet.report.html import render_comparison_html
 from pytest_ortbench.fleet.report.view import build_view
 from pytest_ortbench.report.answers import answer_lines
-from pytest_ortbench.report.entries import entries
+from pytest_ortbench.report.entries import shown_run
 from pytest_ortbench.report.html import render_html
 from pytest_ortbench.store.documents import resolve_run
 
@@ -70,9 +70,9 @@ def _one(spec: str, output: Path | None, results: Path) -> int:
         warn("ortbench: the run holds no case")
         return ExitCode.NOTHING
     path = output or _beside(resolve_run(spec, results))
-    shown = entries(run)
-    save(render_html(run, shown=shown), path)
-    tell(answer_lines(run, summaries=[entry.summary for entry in shown], models=MODELS))
+    shown = shown_run(run)
+    save(render_html(shown), path)
+    tell(answer_lines(shown, models=MODELS))
     say(f"report: {path}")
     return ExitCode.FINE
 
@@ -98,7 +98,7 @@ def _pages(runs: tuple[str, ...], results: Path, comparison: Path) -> list[Path]
         if run.cases:
             path = _page_of(name or _name_of(resolve_run(spec, results)), comparison, written)
             written.append(path)
-            save(render_html(run), path)
+            save(render_html(shown_run(run)), path)
     return written
 
 

@@ -14,7 +14,7 @@ from pytest_ortbench.cli.terminal import ExitCode, colour, encoding, say, tell, 
 from pytest_ortbench.gate.report.lines import gate_lines
 from pytest_ortbench.report.answers import answer_lines, unjudged_lines
 from pytest_ortbench.report.blocks import block_lines
-from pytest_ortbench.report.entries import entries
+from pytest_ortbench.report.entries import shown_run
 from pytest_ortbench.report.operator_profile import run_profile_lines
 from pytest_ortbench.report.precisions import precision_lines
 from pytest_ortbench.report.table import render_table
@@ -57,26 +57,23 @@ def command(run: str, sort: str, filters: tuple[str, ...], columns: str, results
             warn(f"left out: {skip.what}: {skip.reason}")
         return ExitCode.NOTHING
     coloured = colour()
-    shown = entries(chosen)
-    summaries = [entry.summary for entry in shown]
-    text = render_table(
-        chosen, width=width(), color=coloured, encoding=encoding(), columns=named, shown=shown
-    )
+    shown = shown_run(chosen)
+    text = render_table(shown, width=width(), color=coloured, encoding=encoding(), columns=named)
     say(text.rstrip("\n"), styled=coloured)
-    for line in precision_lines(chosen, width=width(), encoding=encoding(), summaries=summaries):
+    for line in precision_lines(shown, width=width(), encoding=encoding()):
         say(line)
-    for line in block_lines(chosen, encoding=encoding()):
+    for line in block_lines(shown, encoding=encoding()):
         say(line)
-    for line in run_profile_lines(chosen, width=width(), encoding=encoding()):
+    for line in run_profile_lines(shown, width=width(), encoding=encoding()):
         say(line)
     for line in gate_lines(_gated(chosen, everything=not filters), encoding=encoding()):
         say(line)
     if not filters:
         # Of a part of the cases, the fastest is no answer.
         say("")
-        tell(answer_lines(chosen, summaries=summaries))
+        tell(answer_lines(shown))
     else:
-        tell(unjudged_lines(chosen, summaries))
+        tell(unjudged_lines(shown))
     return ExitCode.FINE
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pytest_ortbench.plugin.gating import Gating
     from pytest_ortbench.plugin.judging import AskedLimits, Judging
     from pytest_ortbench.plugin.options import Options
-    from pytest_ortbench.report.entries import Entry
+    from pytest_ortbench.report.entries import ShownRun
     from pytest_ortbench.session import Session
     from pytest_ortbench.store.folder import RunFolder
     from pytest_ortbench.store.resume import Resumable
@@ -188,13 +188,13 @@ class Bench:
         return known
 
     @cached_property
-    def shown(self) -> tuple[Entry, ...]:
-        """The cases of the finished run with their numbers, for all that is drawn and printed."""
-        from pytest_ortbench.report.entries import entries
+    def shown(self) -> ShownRun:
+        """The finished run with the numbers of its cases, for all that is drawn and printed."""
+        from pytest_ortbench.report.entries import shown_run
 
         assert self.finished is not None
         summaries = [self.session.summary_of(result) for result in self.finished.cases]
-        return entries(self.finished, summaries)
+        return shown_run(self.finished, summaries)
 
     def measure_canary(self) -> Canary | None:
         """Measure the pinned model along with a stored run."""

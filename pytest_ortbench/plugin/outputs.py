@@ -163,7 +163,7 @@ def _outputs(bench: Bench, run: Run) -> list[_Output]:
         )
     if html_path is not None:
         outputs.append(
-            _Output("--ort-html", lambda: _write_html(bench, run, html_path), "ortbench report")
+            _Output("--ort-html", lambda: _write_html(bench, html_path), "ortbench report")
         )
     return outputs
 
@@ -184,16 +184,16 @@ def _write_plots(bench: Bench, run: Run, folder: Path) -> None:
     from pytest_ortbench.report.figures.slo import slo_of_limits
 
     folder.mkdir(parents=True, exist_ok=True)
-    if write_figures(run, folder, slo=slo_of_limits(bench.limits), shown=bench.shown):
+    if write_figures(run, folder, slo=slo_of_limits(bench.limits), shown=bench.shown.entries):
         _note(bench, "plots", folder)
 
 
-def _write_html(bench: Bench, run: Run, path: Path) -> None:
+def _write_html(bench: Bench, path: Path) -> None:
     from pytest_ortbench.report.figures.slo import slo_of_limits
     from pytest_ortbench.report.html import write_html
 
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_html(run, path, slo=slo_of_limits(bench.limits), shown=bench.shown)
+    write_html(bench.shown, path, slo=slo_of_limits(bench.limits))
     _note(bench, "report", path)
 
 
@@ -202,14 +202,14 @@ def _write_job_summary(bench: Bench, run: Run, path: Path) -> None:
     from pytest_ortbench.report.markdown import job_summary
 
     with path.open("a", encoding="utf-8") as file:
-        file.write(job_summary(run, bench.shown) + gate_markdown(run))
+        file.write(job_summary(bench.shown) + gate_markdown(run))
 
 
 def _write_prometheus(bench: Bench, run: Run, path: Path) -> None:
     from pytest_ortbench.report.prometheus import render_prometheus
     from pytest_ortbench.store.journal import replace_file
 
-    replace_file(path, render_prometheus(run, bench.shown).encode())
+    replace_file(path, render_prometheus(run, bench.shown.entries).encode())
     _note(bench, "metrics", path)
 
 

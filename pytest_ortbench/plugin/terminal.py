@@ -279,31 +279,27 @@ def _write_run(bench: Bench, run: Run, reporter: pytest.TerminalReporter) -> Non
     from pytest_ortbench.report.table import render_table
 
     encoding = getattr(reporter._tw._file, "encoding", None) or "utf-8"
-    summaries = [entry.summary for entry in bench.shown]
     if reporter.verbosity >= 0:
         reporter.write_sep("=", "ortbench")
         color = bool(reporter._tw.hasmarkup)
         table = render_table(
-            run,
+            bench.shown,
             width=_width(reporter),
             color=color,
             encoding=encoding,
             # Said already when the tests were collected, unless there were too many.
             skips=len(run.skips) > _LISTED_SKIPS,
-            shown=bench.shown,
         )
         reporter.write(table)
-        for line in precision_lines(
-            run, width=_width(reporter), encoding=encoding, summaries=summaries
-        ):
+        for line in precision_lines(bench.shown, width=_width(reporter), encoding=encoding):
             reporter.write_line(line)
-        for line in block_lines(run, encoding=encoding):
+        for line in block_lines(bench.shown, encoding=encoding):
             reporter.write_line(line)
-        for line in run_profile_lines(run, width=_width(reporter), encoding=encoding):
+        for line in run_profile_lines(bench.shown, width=_width(reporter), encoding=encoding):
             reporter.write_line(line)
         reporter.write_line("")
     for line in (
-        *answer_lines(run, encoding=encoding, summaries=summaries),
+        *answer_lines(bench.shown, encoding=encoding),
         *gate_lines(run, encoding=encoding),
     ):
         reporter.write_line(line)

@@ -2,60 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from pytest_ortbench.analysis.answers import answers
 from pytest_ortbench.analysis.sentences import sentences
-from pytest_ortbench.analysis.summary import Summary, summarise
-from pytest_ortbench.core.run import Run
-from pytest_ortbench.report.entries import naming
+from pytest_ortbench.report.entries import ShownRun
 from pytest_ortbench.report.escape import encodable, one_line
 from pytest_ortbench.report.legend import named
 
 
 def answer_lines(
-    run: Run,
+    shown: ShownRun,
     *,
     encoding: str = "utf-8",
-    summaries: Sequence[Summary] | None = None,
     models: int | None = None,
 ) -> list[str]:
     """Answer for each model: fastest, highest throughput, smallest; a tie, or why nothing ranks.
 
     Args:
-        run: Any run.
+        shown: Any run.
         encoding: Of the stream that the lines go to; what it can't write gets a stand-in.
-        summaries: One for each of its cases, where the caller has them already.
         models: Most models that are answered for; the rest are counted. All by default.
 
     Returns:
         Plain lines without line ends; empty for a run without cases.
     """
-    if summaries is None:
-        summaries = [summarise(result) for result in run.cases]
-    found = answers(run, summaries)
-    said = [
+    found = answers(shown.run, shown.summaries)
+    lines = [
         encodable(one_line(sentence), encoding)
         for answer in found[:models]
         for sentence in sentences(answer)
     ]
     if models is not None and len(found) > models:
-        said.append(f"and {len(found) - models} further models: see the page")
-    return [*said, *unjudged_lines(run, summaries, encoding=encoding)]
+        lines.append(f"and {len(found) - models} further models: see the page")
+    return [*lines, *unjudged_lines(shown, encoding=encoding)]
 
 
-def unjudged_lines(run: Run, summaries: Sequence[Summary], *, encoding: str = "utf-8") -> list[str]:
+def unjudged_lines(shown: ShownRun, *, encoding: str = "utf-8") -> list[str]:
     """Count the measured cases that lack a judgement, and say which one they lack and why.
 
     Args:
-        run: Any run.
-        summaries: One for each of its cases.
+        shown: Any run.
         encoding: Of the stream that the lines go to.
 
     Returns:
         One line, or none if everything could be judged.
     """
-    name_of = naming(run)
+    summaries = shown.summaries
     cases: set[tuple[str, str]] = set()
     by_reason: dict[tuple[str, str], list[str]] = {}
     for summary in summaries:
@@ -63,7 +54,7 @@ def unjudged_lines(run: Run, summaries: Sequence[Summary], *, encoding: str = "u
             if judgement.is_unjudged:
                 cases.add(summary.key)
                 key = (judgement.of, judgement.reason)
-                by_reason.setdefault(key, []).append(name_of(summary.case))
+                by_reason.setdefault(key, []).append(shown.name_of(summary.case))
     if not cases:
         return []
     measured = sum(summary.status == "measured" for summary in summaries)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pytest_ortbench.core.run import Run
 from pytest_ortbench.report.energy import energy_lines
+from pytest_ortbench.report.entries import ShownRun
 from pytest_ortbench.report.escape import encodable
 from pytest_ortbench.report.load import load_tables
 from pytest_ortbench.report.pass_table import PassTable, table_lines
@@ -18,24 +18,24 @@ _BLOCKS = (scaling_lines, *_SENTENCES)
 _TABLES = (process_tables, start_up_tables, load_tables, stage_tables)
 
 
-def pass_tables(run: Run) -> tuple[PassTable, ...]:
+def pass_tables(shown: ShownRun) -> tuple[PassTable, ...]:
     """Return the tables of all passes that have some, pass by pass."""
-    return tuple(table for tables_of in _TABLES for table in tables_of(run))
+    return tuple(table for tables_of in _TABLES for table in tables_of(shown))
 
 
-def pass_sentences(run: Run) -> tuple[str, ...]:
+def pass_sentences(shown: ShownRun) -> tuple[str, ...]:
     """Return what passes without a table found: energy and soaks, a sentence a case."""
-    found = [line for lines_of in _SENTENCES for line in lines_of(run)]
+    found = [line for lines_of in _SENTENCES for line in lines_of(shown)]
     return tuple(line for line in found if line)
 
 
-def block_lines(run: Run, *, encoding: str = "utf-8") -> list[str]:
+def block_lines(shown: ShownRun, *, encoding: str = "utf-8") -> list[str]:
     """Return the lines of every pass beside the standard one, each block after a blank line.
 
     Args:
-        run: Any run.
+        shown: Any run.
         encoding: Of the stream that the lines go to.
     """
-    lines = [line for lines_of in _BLOCKS for line in lines_of(run, encoding=encoding)]
-    tables = [line for table in pass_tables(run) for line in table_lines(table)]
+    lines = [line for lines_of in _BLOCKS for line in lines_of(shown, encoding=encoding)]
+    tables = [line for table in pass_tables(shown) for line in table_lines(table)]
     return [*lines, *(encodable(line, encoding) for line in tables)]

@@ -2,44 +2,42 @@
 
 from __future__ import annotations
 
-from pytest_ortbench.analysis.summary import summarise
-from pytest_ortbench.core.outcome import CaseResult
+from pytest_ortbench.analysis.summary import Summary
+from pytest_ortbench.core.energy import Energy
 from pytest_ortbench.core.quantity import Quantity
-from pytest_ortbench.core.run import Run
 from pytest_ortbench.core.units import format_amount
-from pytest_ortbench.report.entries import naming
+from pytest_ortbench.report.entries import ShownRun
 from pytest_ortbench.report.escape import encodable, one_line
 
 
-def energy_lines(run: Run, *, encoding: str = "utf-8") -> list[str]:
+def energy_lines(shown: ShownRun, *, encoding: str = "utf-8") -> list[str]:
     """Return a line for each case with energy, after a blank one.
 
     Args:
-        run: Any run.
+        shown: Any run.
         encoding: Of the stream that the lines go to.
     """
-    name = naming(run)
     lines = [
-        _line(result, name(result.case))
-        for result in run.cases
-        if result.failure is None and result.energy is not None and result.energy.windows
+        _line(result.energy, entry.summary, shown.name_of(result.case))
+        for entry in shown.entries
+        if (result := entry.result).failure is None
+        and result.energy is not None
+        and result.energy.windows
     ]
     return [encodable(one_line(line), encoding) for line in ["", *lines]] if lines else []
 
 
-def _line(result: CaseResult, case: str) -> str:
-    energy = result.energy
-    assert energy is not None
-    found = summarise(result, percentiles=False).quantities
+def _line(energy: Energy, summary: Summary, case: str) -> str:
+    quantities = summary.quantities
     parts = [
-        f"{_shown(found[name])} {what}"
+        f"{_shown(quantities[name])} {what}"
         for name, what in (
             ("energy_per_inference", "an inference"),
             ("energy_net_per_inference", "net"),
             ("power", "under load"),
             ("idle_power", "idle"),
         )
-        if name in found
+        if name in quantities
     ]
     window = energy.windows[0]
     counter = [w.counter_j for w in energy.windows if w.counter_j is not None]

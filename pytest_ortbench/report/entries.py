@@ -91,6 +91,36 @@ def entries(run: Run, summaries: Sequence[Summary] | None = None) -> tuple[Entry
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownRun:
+    """A run as reports show it: its cases are summarised once, for all of them.
+
+    Attributes:
+        run: The run.
+        entries: Its cases, whose profiles have the peak of the run.
+        name_of: Names a case by its id, and by its runtime where there are several.
+    """
+
+    run: Run
+    entries: tuple[Entry, ...]
+    name_of: Callable[[Case], str]
+
+    @property
+    def summaries(self) -> list[Summary]:
+        """The summary of each case, in their order."""
+        return [entry.summary for entry in self.entries]
+
+
+def shown_run(run: Run, summaries: Sequence[Summary] | None = None) -> ShownRun:
+    """Return a run with the numbers of its cases, for all that is shown of it.
+
+    Args:
+        run: Any run.
+        summaries: One for each of its cases, in their order, where the caller has them already.
+    """
+    return ShownRun(run=run, entries=entries(run, summaries), name_of=naming(run))
+
+
 def _entry(result: CaseResult, summary: Summary, run: Run, *, runtime: bool) -> Entry:
     return Entry(
         result=result,

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pytest_ortbench.core.load import Load, LoadTest
 from pytest_ortbench.core.outcome import CaseResult
-from pytest_ortbench.core.run import Run
 from pytest_ortbench.core.units import format_amount, significant
-from pytest_ortbench.report.entries import naming
+from pytest_ortbench.report.entries import ShownRun
 from pytest_ortbench.report.escape import markdown, one_line
 from pytest_ortbench.report.pass_table import PassTable
 
@@ -14,15 +13,16 @@ from pytest_ortbench.report.pass_table import PassTable
 _PERCENTILES = (50.0, 90.0, 99.0)
 
 
-def load_tables(run: Run) -> tuple[PassTable, ...]:
+def load_tables(shown: ShownRun) -> tuple[PassTable, ...]:
     """Return a table for each case that was put under load, in their order."""
-    name = naming(run)
-    return tuple(_table(result, name(result.case)) for result in run.cases if result.loads)
+    return tuple(
+        _table(result, shown.name_of(result.case)) for result in shown.run.cases if result.loads
+    )
 
 
-def load_markdown(run: Run) -> str:
+def load_markdown(shown: ShownRun) -> str:
     """Return the tables as Markdown under a heading; empty where no case was put under load."""
-    tables = load_tables(run)
+    tables = load_tables(shown)
     if not tables:
         return ""
     lines = ["### Under load"]

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from pytest_ortbench.core.run import Run
 from pytest_ortbench.report import legend
 from pytest_ortbench.report.answers import answer_lines
 from pytest_ortbench.report.cells import COLUMNS, Column, texts
-from pytest_ortbench.report.entries import Entry, by_model, entries
+from pytest_ortbench.report.entries import ShownRun, by_model
 from pytest_ortbench.report.escape import markdown
 from pytest_ortbench.report.load import load_markdown
 from pytest_ortbench.report.precisions import precision_markdown
@@ -17,27 +16,24 @@ from pytest_ortbench.report.precisions import precision_markdown
 SUMMARY_ROWS = 500
 
 
-def render_markdown(
-    run: Run, *, limit: int | None = None, shown: Sequence[Entry] | None = None
-) -> str:
+def render_markdown(shown: ShownRun, *, limit: int | None = None) -> str:
     """Write all cases as one Markdown table, failed ones with the kind of their failure.
 
     Args:
-        run: Any run.
+        shown: Any run.
         limit: Most rows; the rest is counted below the table.
-        shown: Its cases with their numbers, where the caller has them already.
 
     Returns:
         Lines that end in a line feed.
     """
     rows: list[list[str]] = []
-    for group in by_model(entries(run) if shown is None else shown):
+    for group in by_model(shown.entries):
         for cells in texts(group, COLUMNS):
             rows.append([group.model.name, *(cells[column.key] for column in COLUMNS)])
-    kept = rows if limit is None else rows[:limit]
-    lines = [*_table(COLUMNS, kept)]
-    if len(kept) < len(rows):
-        lines += ["", f"… and {len(rows) - len(kept)} more cases; the run document has them."]
+    written = rows if limit is None else rows[:limit]
+    lines = [*_table(COLUMNS, written)]
+    if len(written) < len(rows):
+        lines += ["", f"… and {len(rows) - len(written)} more cases; the run document has them."]
     return "\n".join(lines) + "\n"
 
 
@@ -55,39 +51,34 @@ def _line(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def job_summary(run: Run, shown: Sequence[Entry] | None = None) -> str:
+def job_summary(shown: ShownRun) -> str:
     """Write what a reader of a CI job wants: the answers, the table, failures, what to mind.
-
-    Args:
-        run: Any run.
-        shown: Its cases with their numbers, where the caller has them already.
 
     Returns:
         Markdown whose first block is the same text as the last lines in the terminal.
     """
-    shown = entries(run) if shown is None else shown
-    summaries = [entry.summary for entry in shown]
+    run = shown.run
     parts = [
         [f"## ONNX models on {markdown(run.machine.host)}"],
-        [f"- {markdown(line)}" for line in answer_lines(run, summaries=summaries)],
-        render_markdown(run, limit=SUMMARY_ROWS, shown=shown).splitlines(),
-        load_markdown(run).splitlines(),
-        precision_markdown(run, summaries).splitlines(),
+        [f"- {markdown(line)}" for line in answer_lines(shown)],
+        render_markdown(shown, limit=SUMMARY_ROWS).splitlines(),
+        load_markdown(shown).splitlines(),
+        precision_markdown(shown).splitlines(),
         [
             f"- {markdown(group.model.name)}: {markdown(about)}"
-            for group in by_model(shown)
+            for group in by_model(shown.entries)
             if (about := legend.model_line(group.entries))
         ],
         _failures(shown),
         [
             f"- **{markdown(note.kind.name)}** {markdown(note.sentence)}"
-            for note in legend.flag_notes(shown)
+            for note in legend.flag_notes(shown.entries)
         ],
         [f"- Left out: {markdown(line)}" for line in legend.skip_lines(run)],
         [
             markdown(sentence)
             for sentence in (
-                *legend.includes(shown),
+                *legend.includes(shown.entries),
                 f"Machine {legend.machine_line(run)}.",
                 *(
                     f"Runtime {legend.runtime_line(label, info, run.machine.host)}."
@@ -100,9 +91,9 @@ def job_summary(run: Run, shown: Sequence[Entry] | None = None) -> str:
     return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
 
 
-def _failures(shown: Sequence[Entry]) -> list[str]:
+def _failures(shown: ShownRun) -> list[str]:
     lines: list[str] = []
-    for group in by_model(shown):
+    for group in by_model(shown.entries):
         for failure in legend.failure_groups(group.entries):
             names = legend.named([entry.label for entry in failure.entries])
             lines.append(

@@ -6,13 +6,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from pytest_ortbench.analysis.bottlenecks import copy_shares, hints, kind_share
-from pytest_ortbench.analysis.peaks import with_shared_peaks
 from pytest_ortbench.analysis.roofline import Rate, model_rate, operator_rate
 from pytest_ortbench.core.profile import NodeTime, OperatorProfile, OperatorTime, Peak
-from pytest_ortbench.core.run import Run
 from pytest_ortbench.core.units import common_scale, counted, format_amount, significant
 from pytest_ortbench.report.arithmetic import format_count
-from pytest_ortbench.report.entries import naming
+from pytest_ortbench.report.entries import ShownRun
 from pytest_ortbench.report.escape import encodable, one_line
 
 _BETWEEN = "(between nodes)"
@@ -67,15 +65,13 @@ def profile_lines(
     return [encodable(line, encoding) for line in lines]
 
 
-def run_profile_lines(run: Run, *, width: int, encoding: str = "utf-8") -> list[str]:
+def run_profile_lines(shown: ShownRun, *, width: int, encoding: str = "utf-8") -> list[str]:
     """Return the profiles of all cases of a run that have one, against the peak of the run."""
-    run = with_shared_peaks(run)
     lines: list[str] = []
-    name = naming(run)
-    for result in run.cases:
-        if result.profile is not None:
-            found = profile_lines(name(result.case), result.profile, width=width, encoding=encoding)
-            lines += ["", *found]
+    for entry in shown.entries:
+        profile, name = entry.result.profile, shown.name_of(entry.result.case)
+        if profile is not None:
+            lines += ["", *profile_lines(name, profile, width=width, encoding=encoding)]
     return lines
 
 

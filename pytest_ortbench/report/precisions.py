@@ -6,7 +6,7 @@ As lines for the terminal and as a Markdown table; both say the same in the same
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pytest_ortbench.analysis.precisions import (
@@ -17,10 +17,9 @@ from pytest_ortbench.analysis.precisions import (
     precision_blocks,
 )
 from pytest_ortbench.analysis.sentences import agreement_words
-from pytest_ortbench.analysis.summary import Summary
 from pytest_ortbench.core.flags import FLAGS
-from pytest_ortbench.core.run import Run
 from pytest_ortbench.core.units import format_amount, significant
+from pytest_ortbench.report.entries import ShownRun
 from pytest_ortbench.report.escape import encodable, markdown, one_line
 from pytest_ortbench.report.extent import extent_words
 from pytest_ortbench.report.task import task_words
@@ -48,23 +47,16 @@ _SHOWN = (
 )
 
 
-def precision_lines(
-    run: Run,
-    *,
-    width: int,
-    encoding: str = "utf-8",
-    summaries: Sequence[Summary] | None = None,
-) -> list[str]:
+def precision_lines(shown: ShownRun, *, width: int, encoding: str = "utf-8") -> list[str]:
     """Return the blocks of all models that were measured in several precisions, as plain lines.
 
     Args:
-        run: Any run.
+        shown: Any run.
         width: Characters that a line may have; longer sentences are wrapped.
         encoding: Of the stream that the lines go to.
-        summaries: One for each case, where the caller has them already.
     """
     lines: list[str] = []
-    for block in precision_blocks(run, summaries):
+    for block in precision_blocks(shown.run, shown.summaries):
         lines += ["", _title(block), *_table(block, width), *_sentences(block, width)]
     return [encodable(line, encoding) for line in lines]
 
@@ -84,9 +76,7 @@ class PrecisionTable:
     findings: tuple[str, ...]
 
 
-def precision_tables(
-    run: Run, summaries: Sequence[Summary] | None = None
-) -> tuple[PrecisionTable, ...]:
+def precision_tables(shown: ShownRun) -> tuple[PrecisionTable, ...]:
     """Return the block of each model that was measured in several precisions."""
     return tuple(
         PrecisionTable(
@@ -94,14 +84,14 @@ def precision_tables(
             rows=tuple(tuple(map(one_line, cells(row, block))) for row in block.rows),
             findings=tuple(map(one_line, findings(block))),
         )
-        for block in precision_blocks(run, summaries)
+        for block in precision_blocks(shown.run, shown.summaries)
     )
 
 
-def precision_markdown(run: Run, summaries: Sequence[Summary] | None = None) -> str:
+def precision_markdown(shown: ShownRun) -> str:
     """Return the same as Markdown tables; empty where no model has several precisions."""
     parts = []
-    for table in precision_tables(run, summaries):
+    for table in precision_tables(shown):
         parts.append(f"**{markdown(table.title)}**\n")
         parts.append("| " + " | ".join(HEADINGS) + " |")
         parts.append("| --- | --- | --: | --- | --- | --- | --: | --- |")

@@ -5,9 +5,8 @@ from __future__ import annotations
 from pytest_ortbench.analysis.judgements import is_barred, judgements_of
 from pytest_ortbench.analysis.processes import ProcessScaling, process_scaling
 from pytest_ortbench.core.outcome import CaseResult
-from pytest_ortbench.core.run import Run
 from pytest_ortbench.core.units import format_amount, significant
-from pytest_ortbench.report.entries import naming
+from pytest_ortbench.report.entries import ShownRun
 from pytest_ortbench.report.escape import one_line
 from pytest_ortbench.report.pass_table import PassTable
 
@@ -22,12 +21,11 @@ _HEADINGS = (
 )
 
 
-def process_tables(run: Run) -> tuple[PassTable, ...]:
+def process_tables(shown: ShownRun) -> tuple[PassTable, ...]:
     """Return a table for each case that was measured in several processes, in their order."""
-    name = naming(run)
     return tuple(
-        _table(result, name(result.case))
-        for result in run.cases
+        _table(result, shown.name_of(result.case))
+        for result in shown.run.cases
         if result.processes and result.failure is None
     )
 

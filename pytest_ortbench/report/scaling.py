@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pytest_ortbench.analysis.scaling import Scaling, ScalingPoint, scalings
-from pytest_ortbench.core.run import Run
 from pytest_ortbench.core.units import counted, format_amount, significant
+from pytest_ortbench.report.entries import ShownRun
 from pytest_ortbench.report.escape import encodable, one_line
 
 _HEADINGS = (
@@ -21,16 +21,16 @@ _HEADINGS = (
 )
 
 
-def scaling_lines(run: Run, *, encoding: str = "utf-8") -> list[str]:
+def scaling_lines(shown: ShownRun, *, encoding: str = "utf-8") -> list[str]:
     """Return a small table for each scaling of a run, with a blank line before each.
 
     Args:
-        run: Any run.
+        shown: Any run.
         encoding: Of the stream that the lines go to.
     """
     lines: list[str] = []
-    several = len({result.case.runtime.label for result in run.cases}) > 1
-    for scaling in scalings(run):
+    several = len({result.case.runtime.label for result in shown.run.cases}) > 1
+    for scaling in scalings(shown.run, shown.summaries):
         lines += ["", _heading(scaling, runtime=several), *_table(scaling)]
     return [encodable(line, encoding) for line in lines]
 

@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 from pytest_ortbench.analysis.leaks import Growth, growth
-from pytest_ortbench.core.outcome import CaseResult
-from pytest_ortbench.core.run import Run
+from pytest_ortbench.core.soak import Soak
 from pytest_ortbench.core.units import format_amount
-from pytest_ortbench.report.entries import naming
+from pytest_ortbench.report.entries import ShownRun
 from pytest_ortbench.report.escape import encodable, one_line
 
 
-def soak_lines(run: Run, *, encoding: str = "utf-8") -> list[str]:
+def soak_lines(shown: ShownRun, *, encoding: str = "utf-8") -> list[str]:
     """Return a line for each case that was soaked, after a blank one.
 
     Args:
-        run: Any run.
+        shown: Any run.
         encoding: Of the stream that the lines go to.
     """
-    name = naming(run)
-    lines = [_line(result, name(result.case)) for result in run.cases if result.soak is not None]
+    lines = [
+        _line(result.soak, shown.name_of(result.case))
+        for result in shown.run.cases
+        if result.soak is not None
+    ]
     return [encodable(one_line(line), encoding) for line in ["", *lines]] if lines else []
 
 
-def _line(result: CaseResult, case: str) -> str:
-    soak = result.soak
-    assert soak is not None
+def _line(soak: Soak, case: str) -> str:
     found = growth(soak)
     name = f"soak of {case}"
     if not isinstance(found, Growth):

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from pytest_ortbench.analysis.summary import Summary, summarise
-from pytest_ortbench.core.outcome import CaseResult
-from pytest_ortbench.core.run import Run
+from pytest_ortbench.analysis.summary import Summary
 from pytest_ortbench.core.stages import Stages
 from pytest_ortbench.core.units import counted, format_amount
-from pytest_ortbench.report.entries import naming
+from pytest_ortbench.report.entries import ShownRun
 from pytest_ortbench.report.escape import one_line
 from pytest_ortbench.report.pass_table import PassTable
 
@@ -22,21 +20,19 @@ _ROWS = {
 }
 
 
-def stage_tables(run: Run) -> tuple[PassTable, ...]:
+def stage_tables(shown: ShownRun) -> tuple[PassTable, ...]:
     """Return a table for each case that stages were asked for, in their order."""
-    name = naming(run)
     return tuple(
-        _table(result, result.stages, name(result.case))
-        for result in run.cases
-        if result.stages is not None and result.failure is None
+        _table(result.stages, entry.summary, shown.name_of(result.case))
+        for entry in shown.entries
+        if (result := entry.result).stages is not None and result.failure is None
     )
 
 
-def _table(result: CaseResult, stages: Stages, case: str) -> PassTable:
+def _table(stages: Stages, summary: Summary, case: str) -> PassTable:
     name = one_line(f"stages of {case} ({stages.file}")
     if not stages.workers:
         return PassTable(title=f"{name})", remarks=(one_line(stages.reason),))
-    summary = summarise(result)
     frames = sum(worker.frame.count for worker in stages.workers)
     by = f"{frames} frames by {counted(len(stages.workers), 'worker')}"
     different = f", {stages.frames} different ones" if stages.frames > 1 else ""

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from pytest_ortbench.analysis.start_up import StartCondition, conditions, shape_times
-from pytest_ortbench.core.run import Run
 from pytest_ortbench.core.start_up import StartUps
 from pytest_ortbench.core.units import format_amount
-from pytest_ortbench.report.entries import naming
+from pytest_ortbench.report.entries import ShownRun
 from pytest_ortbench.report.escape import one_line
 from pytest_ortbench.report.pass_table import PassTable
 
@@ -15,12 +14,11 @@ _FILES = {"cold": "from disk", "warm": "in the page cache"}
 _ENGINES = {"none": "", "cold": ", engines built", "warm": ", engines cached"}
 
 
-def start_up_tables(run: Run) -> tuple[PassTable, ...]:
+def start_up_tables(shown: ShownRun) -> tuple[PassTable, ...]:
     """Return a table for each case that has been started again, in their order."""
-    name = naming(run)
     return tuple(
-        _table(result.start_ups, name(result.case))
-        for result in run.cases
+        _table(result.start_ups, shown.name_of(result.case))
+        for result in shown.run.cases
         if result.start_ups is not None and result.failure is None
     )
 

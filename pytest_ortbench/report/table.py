@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 
 from pytest_ortbench.core.errors import UsageError, did_you_mean
 from pytest_ortbench.core.flags import FLAGS
-from pytest_ortbench.core.run import Run
 from pytest_ortbench.report import legend
 from pytest_ortbench.report.cells import ALL_COLUMNS, COLUMNS, Column, texts
-from pytest_ortbench.report.entries import Entry, ModelGroup, by_model, entries
+from pytest_ortbench.report.entries import Entry, ModelGroup, ShownRun, by_model
 from pytest_ortbench.report.escape import encodable, one_line
 
 if TYPE_CHECKING:
@@ -33,26 +32,24 @@ _SEVERITY_STYLES = {"bars": "red", "blurs": "yellow", "notes": "cyan"}
 
 
 def render_table(
-    run: Run,
+    shown: ShownRun,
     *,
     width: int,
     color: bool,
     encoding: str = "utf-8",
     columns: Sequence[str] = (),
     skips: bool = True,
-    shown: Sequence[Entry] | None = None,
 ) -> str:
     """Render all cases of a run, model by model, and the legend that they need.
 
     Args:
-        run: Any run, also one without a case.
+        shown: Any run, also one without a case.
         width: Characters that a line may have; the least important columns are left out first.
         color: Whether to emit ANSI colours.
         encoding: Of the stream that the text goes to; what it can't write gets a stand-in.
         columns: Keys of :data:`pytest_ortbench.report.cells.ALL_COLUMNS` to show instead of
             choosing by width; ``case`` is always shown.
         skips: Whether to say what was left out; a run that has just said it need not say it again.
-        shown: Its cases with their numbers, where the caller has them already.
 
     Returns:
         Lines, each ended by a line end; none is longer than ``width``, unless ``columns`` asks
@@ -61,8 +58,7 @@ def render_table(
     Raises:
         UsageError: if a column is not known.
     """
-    shown = entries(run) if shown is None else shown
-    table = _Table(run, shown, max(width, 40), encoding, _named(columns), skips=skips)
+    table = _Table(shown, max(width, 40), encoding, _named(columns), skips=skips)
     return table.render(color=color)
 
 
@@ -78,21 +74,14 @@ class _Table:
     """One rendering: what is shown, in which columns, how wide."""
 
     def __init__(
-        self,
-        run: Run,
-        shown: Sequence[Entry],
-        width: int,
-        encoding: str,
-        asked: tuple[Column, ...],
-        *,
-        skips: bool,
+        self, shown: ShownRun, width: int, encoding: str, asked: tuple[Column, ...], *, skips: bool
     ) -> None:
-        self.run = run
-        self.skips = legend.skip_lines(run) if skips else ()
+        self.run = shown.run
+        self.skips = legend.skip_lines(shown.run) if skips else ()
         self.width = width
         self.encoding = encoding
         self.mark = encodable("…", encoding)
-        self.shown = shown
+        self.shown = shown.entries
         self.groups = by_model(self.shown)
         candidates = asked or COLUMNS
         self.cells = {

@@ -15,6 +15,7 @@ from pytest_ortbench.analysis.limits import check_limits
 from pytest_ortbench.analysis.summary import summarise
 from pytest_ortbench.core.limits import parse_limit
 from pytest_ortbench.core.soak import Soak
+from pytest_ortbench.report.entries import shown_run
 from pytest_ortbench.report.soak import soak_lines
 from tests.results_factory import make_result, make_run
 
@@ -159,7 +160,7 @@ def test_too_few_readings_after_a_slow_first_round_allow_no_verdict() -> None:
 def test_lines() -> None:
     leaking = replace(make_result(), soak=soaked(lambda index: 100 * MB + 2000 * index))
     broken = replace(make_result(), soak=Soak(reason="timeout: too slow"))
-    blank, first, second = soak_lines(make_run([leaking, broken, make_result()]))
+    blank, first, second = soak_lines(shown_run(make_run([leaking, broken, make_result()])))
     name = leaking.case.case_id
     assert blank == ""
     assert first == (
@@ -167,4 +168,4 @@ def test_lines() -> None:
         "it grows on: a leak"
     )
     assert second == f"soak of {name}: no verdict: timeout: too slow"
-    assert soak_lines(make_run([make_result()])) == []
+    assert soak_lines(shown_run(make_run([make_result()]))) == []

@@ -7,11 +7,17 @@ from dataclasses import replace
 import pytest
 
 from pytest_ortbench.analysis.rows import row
-from pytest_ortbench.analysis.scaling import scalings, total_threads
+from pytest_ortbench.analysis.scaling import Scaling, scalings, total_threads
 from pytest_ortbench.analysis.summary import summarise
 from pytest_ortbench.core.outcome import CaseResult, Flag
+from pytest_ortbench.core.run import Run
+from pytest_ortbench.report.entries import shown_run
 from pytest_ortbench.report.scaling import scaling_lines
 from tests.results_factory import make_case, make_result, make_run
+
+
+def scalings_of(run: Run) -> list[Scaling]:
+    return scalings(run, [summarise(result) for result in run.cases])
 
 
 def at(concurrency: int, sessions: int = 1, *, per_s: float, cpu_s: float = 1e-4) -> CaseResult:
@@ -46,7 +52,7 @@ def test_throughput_of_several_callers_is_over_wall_time() -> None:
 
 def test_efficiency_is_of_what_as_many_single_callers_would_do() -> None:
     """T5: callers on a shared session, with all threads stated."""
-    [scaling] = scalings(make_run(SEEN))
+    [scaling] = scalings_of(make_run(SEEN))
     assert [point.efficiency for point in scaling.points] == pytest.approx(
         [1.0, 5167 / 7702 / 2, 3758 / 7702 / 4], rel=1e-3
     )
@@ -57,9 +63,9 @@ def test_efficiency_is_of_what_as_many_single_callers_would_do() -> None:
 def test_what_may_not_be_ranked_has_no_highest_throughput() -> None:
     nan = (Flag(name="NONFINITE", detail="64 values in the first run"),)
     broken = [replace(result, flags=nan) for result in SEEN]
-    assert scaling_lines(make_run(broken))[1].endswith(": nothing can be ranked")
+    assert scaling_lines(shown_run(make_run(broken)))[1].endswith(": nothing can be ranked")
     one_broken = [broken[0], *SEEN[1:]]
-    assert scaling_lines(make_run(one_broken))[1].endswith(
+    assert scaling_lines(shown_run(make_run(one_broken)))[1].endswith(
         ": highest throughput 5.17 k/s with 1 session of 2 callers"
     )
 
@@ -76,7 +82,7 @@ def test_ways_of_calling_stand_beside_each_other() -> None:
         return replace(result, case=replace(result.case, knobs=knobs, call=call))
 
     found = [how("async", "on", 500), how("sync", "off", 800), how("sync", "on", 1000)]
-    [scaling] = scalings(make_run(found))
+    [scaling] = scalings_of(make_run(found))
     assert [(point.call, point.spin) for point in scaling.points] == [
         ("sync", "on"),
         ("sync", "off"),
@@ -85,7 +91,7 @@ def test_ways_of_calling_stand_beside_each_other() -> None:
     assert [point.efficiency for point in scaling.points] == pytest.approx([1, 0.8, 0.5], rel=1e-4)
     # The caller of asynchronous inferences only waits.
     assert [point.total_threads for point in scaling.points] == [2, 2, 1]
-    lines = scaling_lines(make_run(found))
+    lines = scaling_lines(shown_run(make_run(found)))
     assert lines[1].endswith("1.00 k/s with 1 session of 1 caller, spinning on")
     assert lines[2].split()[3:5] == ["call", "spinning"]
     assert [line.split()[2:4] for line in lines[3:]] == [
@@ -98,12 +104,12 @@ def test_ways_of_calling_stand_beside_each_other() -> None:
 def test_cases_that_differ_otherwise_are_no_scaling() -> None:
     other = at(2, per_s=1)
     other = replace(other, case=replace(other.case, batch=8))
-    assert scalings(make_run([SEEN[0], other])) == []
-    assert scalings(make_run([make_result(), make_result()])) == []
+    assert scalings_of(make_run([SEEN[0], other])) == []
+    assert scalings_of(make_run([make_result(), make_result()])) == []
 
 
 def test_lines_state_threads_efficiency_and_cpu() -> None:
-    lines = scaling_lines(make_run([SEEN[2], SEEN[0]]))
+    lines = scaling_lines(shown_run(make_run([SEEN[2], SEEN[0]])))
     assert lines[0] == ""
     assert lines[1].endswith(": highest throughput 7.70 k/s with 1 session of 1 caller")
     assert lines[2].split("  ")[-1] == "peak RSS"
@@ -114,7 +120,7 @@ def test_lines_state_threads_efficiency_and_cpu() -> None:
 
 
 def test_a_column_of_rates_has_one_unit() -> None:
-    lines = scaling_lines(make_run([at(1, per_s=935), at(2, per_s=1748)]))
+    lines = scaling_lines(shown_run(make_run([at(1, per_s=935), at(2, per_s=1748)])))
     assert [line.split()[3] for line in lines[3:]] == ["935", "1750"]
     assert " ".join(lines[2].split()).startswith("sessions callers each threads in all items/s ")
 

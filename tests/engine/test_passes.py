@@ -24,6 +24,7 @@ from pytest_ortbench.engine.load import missing_loads
 from pytest_ortbench.engine.passes import due, without
 from pytest_ortbench.planning.matrix import Planned
 from pytest_ortbench.report.blocks import block_lines
+from pytest_ortbench.report.entries import shown_run
 from pytest_ortbench.schema.pass_questions import MeasureEnergy
 from tests.results_factory import make_case, make_result, make_run
 
@@ -209,7 +210,7 @@ def test_what_an_interrupt_cut_off_says_so_and_is_measured_when_resumed(
     reason = stored.loads[0].reason
     assert stored.stages == Stages(file="own.py", reason=reason, interrupted=True)
     assert stored.processes == (ProcessPoint(asked=2, reason=reason, interrupted=True),)
-    lines = block_lines(make_run([stored]))
+    lines = block_lines(shown_run(make_run([stored])))
     name = stored.case.case_id
     assert (
         f"load of {name}: offline was not tested: {reason}; single-stream was not tested: {reason}"

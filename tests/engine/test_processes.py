@@ -14,6 +14,7 @@ from pytest_ortbench.core.case import Case, Sampling
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.outcome import Block, CaseResult, Failure, WarmUp
 from pytest_ortbench.engine.processes import measure_processes
+from pytest_ortbench.report.entries import shown_run
 from pytest_ortbench.report.processes import process_tables
 from pytest_ortbench.schema.case_questions import ReadMemory, TimeBlock, WarmUpFor
 from tests.results_factory import make_case, make_memory, make_result, make_run
@@ -86,7 +87,7 @@ def test_a_number_that_does_not_fit_is_said_and_the_others_stay() -> None:
     launcher.fails_at = 1
     result = measured(launcher)
     assert [point.reason for point in result.processes] == ["", "out_of_memory: it is full"]
-    [table] = process_tables(make_run([result]))
+    [table] = process_tables(shown_run(make_run([result])))
     assert table.title.endswith("highest throughput 400 /s with 1 process")
     assert [row[0] for row in table.rows] == ["1"]
     assert table.remarks == ("2 processes: out_of_memory: it is full",)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper, numpy_helper, save
 
+from pytest_ortbench.report.entries import shown_run
 from pytest_ortbench.report.precisions import precision_lines
 from tests.results_factory import make_case, make_result, make_run
 
@@ -101,7 +102,7 @@ def test_that_dynamic_is_slower_is_a_finding_as_plain_as_a_gain() -> None:
             for name, ms in seen_ms.items()
         ]
     )
-    lines = precision_lines(run, width=140)
+    lines = precision_lines(shown_run(run), width=140)
     speeds = {line.split()[0]: line for line in lines[3:7]}
     assert "baseline" in speeds["fp32"]
     assert "×10.7 slower [" in speeds["signed"]

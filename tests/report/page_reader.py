@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from html.parser import HTMLParser
 
+from pytest_ortbench.report.entries import shown_run
 from pytest_ortbench.report.html import render_html
 from tests.report import sample_runs
 
@@ -81,7 +82,9 @@ class Reader(HTMLParser):
 @cache
 def html_of(name: str) -> str:
     """The page of a sample run, rendered once for all tests."""
-    return render_html({"ten": sample_runs.ten_cases, "hostile": sample_runs.hostile}[name]())
+    return render_html(
+        shown_run({"ten": sample_runs.ten_cases, "hostile": sample_runs.hostile}[name]())
+    )
 
 
 def read_page(html: str) -> Reader:

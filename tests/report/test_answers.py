@@ -7,12 +7,13 @@ import dataclasses
 from pytest_ortbench.analysis.answers import answers
 from pytest_ortbench.core.outcome import Accuracy
 from pytest_ortbench.report.answers import answer_lines
+from pytest_ortbench.report.entries import shown_run
 from tests import results_factory as factory
 from tests.report import sample_runs
 
 
 def test_every_sentence_starts_with_its_model() -> None:
-    lines = answer_lines(sample_runs.ten_cases())
+    lines = answer_lines(shown_run(sample_runs.ten_cases()))
     assert [line.partition(": ")[0] for line in lines] == ["mobilenet_v2"] * 5 + [
         "lstm_tagger (seq 128)"
     ] * 2
@@ -25,20 +26,20 @@ def test_every_sentence_starts_with_its_model() -> None:
 
 
 def test_names_are_inert() -> None:
-    for line in answer_lines(sample_runs.hostile()):
+    for line in answer_lines(shown_run(sample_runs.hostile())):
         assert "\x1b" not in line
         assert "\u202e" not in line
         assert "\n" not in line
 
 
 def test_what_the_stream_cannot_write_gets_a_stand_in() -> None:
-    lines = answer_lines(sample_runs.ten_cases(), encoding="ascii")
+    lines = answer_lines(shown_run(sample_runs.ten_cases()), encoding="ascii")
     # 12.2390 / 6.1804 and 12.4830 / 6.0450.
     assert ", x2.02 [x1.98, x2.07] faster than " in lines[0]
 
 
 def test_a_run_without_cases_has_no_answer() -> None:
-    assert answer_lines(factory.make_run([])) == []
+    assert answer_lines(shown_run(factory.make_run([]))) == []
 
 
 def test_what_could_not_be_judged_is_counted_with_its_reasons() -> None:
@@ -50,7 +51,7 @@ def test_what_could_not_be_judged_is_counted_with_its_reasons() -> None:
     ]
     both = dataclasses.replace(results[1], placement=None)
     run = factory.make_run([factory.make_result(), results[0], both])
-    assert answer_lines(run)[-1] == (
+    assert answer_lines(shown_run(run))[-1] == (
         "2 of 3 cases could not be judged: accuracy of one/native/cpu/b1, other/native/cpu/b1: "
         f"{reason}; placement of other/native/cpu/b1: no profiled run"
     )

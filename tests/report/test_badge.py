@@ -10,6 +10,7 @@ import pytest
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.report.answers import answer_lines
 from pytest_ortbench.report.badge import Badge, model_badge, render_json, render_svg
+from pytest_ortbench.report.entries import shown_run
 from tests import results_factory as factory
 from tests.report import sample_runs
 
@@ -22,7 +23,7 @@ def test_the_fastest_variant_with_its_interval() -> None:
     assert badge["color"] == "blue"
     label, _, number = badge["message"].partition(" ")
     assert label == "int8-static/cpu/b1"
-    assert f"{label}, p50 {number}, " in answer_lines(run)[1]
+    assert f"{label}, p50 {number}, " in answer_lines(shown_run(run))[1]
 
 
 def test_nothing_to_rank() -> None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from pytest_ortbench.core.energy import Energy, EnergyWindow
 from pytest_ortbench.report.energy import energy_lines
+from pytest_ortbench.report.entries import shown_run
 from tests.results_factory import make_result, make_run
 
 WINDOW = EnergyWindow(
@@ -18,7 +19,7 @@ def test_gross_net_power_idle_and_the_check() -> None:
     other = replace(WINDOW, energy_j=1100.0, counter_j=1100.0, integral_j=1070.0)
     energy = Energy(windows=(WINDOW, other), note="2 of 4 trials fit into the time")
     result = replace(make_result(), energy=energy)
-    blank, line = energy_lines(make_run([result, make_result()]))
+    blank, line = energy_lines(shown_run(make_run([result, make_result()])))
     assert blank == ""
     assert line == (
         f"energy of {result.case.case_id}: 10.5 J [9.09 J, 12.1 J] an inference, "
@@ -30,4 +31,4 @@ def test_gross_net_power_idle_and_the_check() -> None:
 
 def test_a_reason_is_no_line() -> None:
     result = replace(make_result(), energy=Energy(reason="no driver"))
-    assert energy_lines(make_run([result])) == []
+    assert energy_lines(shown_run(make_run([result]))) == []

@@ -13,6 +13,7 @@ from pytest_ortbench.core.metrics import METRICS
 from pytest_ortbench.core.units import parse_amount
 from pytest_ortbench.report.cells import COLUMNS, NOTHING, Column
 from pytest_ortbench.report.csv import render_csv
+from pytest_ortbench.report.entries import shown_run
 from pytest_ortbench.report.junit import PREFIX, properties
 from pytest_ortbench.report.markdown import render_markdown
 from pytest_ortbench.report.table import render_table
@@ -80,7 +81,7 @@ def test_html_values_are_exact_and_its_texts_agree(from_csv: dict[str, dict[str,
 
 
 def test_markdown_agrees(from_csv: dict[str, dict[str, str]]) -> None:
-    _, *lines = cells_of(render_markdown(RUN))
+    _, *lines = cells_of(render_markdown(shown_run(RUN)))
     assert len(lines) == 10
     for model, *cells in lines:
         found = dict(zip((column.key for column in COLUMNS), cells, strict=True))
@@ -92,7 +93,7 @@ def test_markdown_agrees(from_csv: dict[str, dict[str, str]]) -> None:
 
 
 def test_the_terminal_agrees(from_csv: dict[str, dict[str, str]]) -> None:
-    lines = render_table(RUN, width=250, color=False).splitlines()
+    lines = render_table(shown_run(RUN), width=250, color=False).splitlines()
     heading = lines[0]
     ends = {column.key: heading.index(column.heading) + len(column.heading) for column in NUMBERS}
     model, read = "", 0

@@ -15,6 +15,7 @@ from pytest_ortbench.core.gate import (
 )
 from pytest_ortbench.core.run import Run
 from pytest_ortbench.gate.report.lines import gate_lines, gate_markdown, gate_properties
+from pytest_ortbench.report.entries import shown_run
 from pytest_ortbench.report.html import render_html
 from tests.results_factory import make_case, make_result, make_run
 
@@ -114,12 +115,12 @@ def test_an_accepted_finding_has_its_reason_and_is_counted_apart() -> None:
 
 
 def test_the_page_shows_the_gate_and_what_was_accepted() -> None:
-    page = render_html(accepted_run("accepted", "expired"))
+    page = render_html(shown_run(accepted_run("accepted", "expired")))
     assert 'id="gate"' in page
     assert "*more* classes" in page
     assert '<td class="bad">same</td>' in page
     assert "<td>same, accepted</td>" in page
-    assert 'id="gate"' not in render_html(make_run())
+    assert 'id="gate"' not in render_html(shown_run(make_run()))
 
 
 def test_a_reason_of_somebody_else_is_inert_on_the_page() -> None:
@@ -128,7 +129,7 @@ def test_a_reason_of_somebody_else_is_inert_on_the_page() -> None:
         acceptance=Acceptance(state="accepted", case=CASE, reason="<script>\u202eevil\x1b[31m"),
     )
     run = replace(make_run(), gate=(replace(judged(hostile), failures=()),))
-    page = render_html(run)
+    page = render_html(shown_run(run))
     assert "<script>\u202e" not in page
     assert "\x1b" not in page
     assert "\x1b" not in "".join(gate_lines(run))
@@ -168,7 +169,7 @@ def test_identical_files_are_named_in_line_table_page_and_properties() -> None:
     run = replace(make_run(), gate=(result,))
     assert gate_lines(run)[1] == f"gate {CASE} against old: same (identical files)"
     assert rows(gate_markdown(run)) == [f"| {CASE} | old | same (identical files) |  |  |  |"]
-    assert "same (identical files)" in render_html(run)
+    assert "same (identical files)" in render_html(shown_run(run))
     assert ("gate_identical", "true") in gate_properties(result)
 
 

@@ -14,6 +14,7 @@ from pytest_ortbench.analysis.validity import flags_of
 from pytest_ortbench.core.outcome import Accuracy
 from pytest_ortbench.core.run import Canary
 from pytest_ortbench.report.answers import answer_lines
+from pytest_ortbench.report.entries import shown_run
 from pytest_ortbench.report.html import render_html, write_html
 from pytest_ortbench.report.html.details import environment
 from pytest_ortbench.report.html.page import build_page
@@ -33,7 +34,7 @@ def one_space(text: str) -> str:
 
 def test_the_answer_comes_first_and_is_that_of_the_terminal(page: Reader) -> None:
     text = one_space(page.text)
-    positions = [text.index(line) for line in answer_lines(sample_runs.ten_cases())]
+    positions = [text.index(line) for line in answer_lines(shown_run(sample_runs.ten_cases()))]
     assert positions == sorted(positions)
     assert positions[-1] < text.index("All cases")
 
@@ -47,7 +48,7 @@ def test_a_provider_that_is_called_like_a_part_of_a_word_is_stressed_where_it_is
         sample_runs.measured(sample_runs.case("m", precision, "st", 1), seconds)
         for precision, seconds in (("a", 0.001), ("fp32", 0.002))
     ]
-    html = render_html(factory.make_run(results))
+    html = render_html(shown_run(factory.make_run(results)))
     block = html[html.index('id="answer"') : html.index('id="cases"')]
     assert re.findall(r"<strong>(.*?)</strong>", block)[:2] == ["a/st", "a/st/b1"]
     assert "ship <strong>a/st</strong>: fastest" in block
@@ -156,14 +157,14 @@ def test_every_foreign_text_is_inert() -> None:
 
 
 def test_a_run_without_cases_is_a_page() -> None:
-    page = read_page(render_html(factory.make_run([])))
+    page = read_page(render_html(shown_run(factory.make_run([]))))
     assert "No case was measured." in page.text
 
 
 def test_an_interrupted_run_says_so() -> None:
     run = factory.make_run([sample_runs.failed(sample_runs.case())], finished=False)
     run = dataclasses.replace(run, expected=8)
-    page = read_page(render_html(run))
+    page = read_page(render_html(shown_run(run)))
     assert "interrupted: 7 planned cases were not reached" in page.text
 
 
@@ -171,7 +172,7 @@ def test_it_is_written_as_utf8(tmp_path: Path) -> None:
     of = sample_runs.case()
     of = dataclasses.replace(of, model=dataclasses.replace(of.model, name="größe_模型_\udce9"))
     run = factory.make_run([sample_runs.failed(of)])
-    write_html(run, tmp_path / "report.html")
+    write_html(shown_run(run), tmp_path / "report.html")
     text = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "größe_模型_\\udce9" in text
 
@@ -195,9 +196,9 @@ def test_what_could_not_be_judged_is_counted_below_the_answers():
     run = factory.make_run(
         [factory.make_result(), dataclasses.replace(random, flags=flags_of(random))]
     )
-    assert build_page(run).unjudged == (
+    assert build_page(shown_run(run)).unjudged == (
         "1 of 2 cases could not be judged: accuracy of noise/native/cpu/b1: the graph draws random "
         "numbers (RandomNormal)",
     )
-    assert "1 of 2 cases could not be judged" in render_html(run)
-    assert build_page(factory.make_run([factory.make_result()])).unjudged == ()
+    assert "1 of 2 cases could not be judged" in render_html(shown_run(run))
+    assert build_page(shown_run(factory.make_run([factory.make_result()]))).unjudged == ()

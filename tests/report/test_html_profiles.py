@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pytest_ortbench.core.profile import OperatorProfile
-from pytest_ortbench.report.entries import entries
+from pytest_ortbench.report.entries import entries, shown_run
 from pytest_ortbench.report.html import render_html
 from pytest_ortbench.report.html.details import NODES, PROFILES, TYPES, profile_blocks
 from pytest_ortbench.report.operator_profile import profile_lines
@@ -24,7 +24,7 @@ def one_space(text: str) -> str:
 
 def test_each_case_has_its_tables_hints_and_rates() -> None:
     run = profiled_runs.one_case()
-    html = render_html(run)
+    html = render_html(shown_run(run))
     page = read_page(html)
     assert page.open_tags == []
     text = one_space(page.text)
@@ -58,9 +58,9 @@ def test_tables_are_cut_and_rows_fit_their_headings() -> None:
 
 def test_a_profile_that_failed_has_its_reason_and_one_that_was_not_asked_for_nothing() -> None:
     failed = replace(factory.make_result(), profile=OperatorProfile(reason="crash: it died"))
-    text = one_space(read_page(render_html(factory.make_run([failed]))).text)
+    text = one_space(read_page(render_html(shown_run(factory.make_run([failed])))).text)
     assert "no operator profile: crash: it died" in text
-    assert 'id="profiles"' not in render_html(sample_runs.one_case())
+    assert 'id="profiles"' not in render_html(shown_run(sample_runs.one_case()))
 
 
 def test_a_case_on_two_providers_says_what_each_took() -> None:
@@ -76,14 +76,14 @@ def test_a_case_on_two_providers_says_what_each_took() -> None:
 def test_hundreds_of_profiles_are_counted_and_stay_small() -> None:
     run = profiled_runs.three_hundred_cases()
     assert len(profile_blocks(entries(run))) == 282
-    page = render_html(run)
+    page = render_html(shown_run(run))
     assert page.count("By operator type</caption>") == PROFILES
     assert f"{282 - PROFILES} further profiles are in the run document." in page
-    assert len(page) - len(render_html(sample_runs.three_hundred_cases())) < 2_000_000
+    assert len(page) - len(render_html(shown_run(sample_runs.three_hundred_cases()))) < 2_000_000
 
 
 def test_hostile_names_are_text() -> None:
-    page = render_html(profiled_runs.with_profiles(sample_runs.hostile()))
+    page = render_html(shown_run(profiled_runs.with_profiles(sample_runs.hostile())))
     assert "<script>alert" not in page
     assert read_page(page).open_tags == []
 
@@ -93,7 +93,7 @@ def test_hostile_names_are_text() -> None:
 def test_a_browser_shows_it_without_complaint_and_without_scrolling_sideways(
     tmp_path: Path,
 ) -> None:
-    page = render_html(profiled_runs.ten_cases())
+    page = render_html(shown_run(profiled_runs.ten_cases()))
     document, console = browse(page, tmp_path)
     assert console == []
     assert document.count("<caption>By operator type</caption>") == 7

@@ -10,6 +10,7 @@ from pytest_ortbench.core.load import Load, LoadTest
 from pytest_ortbench.core.load_spec import parse_load
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.report.blocks import block_lines
+from pytest_ortbench.report.entries import shown_run
 from pytest_ortbench.report.html import render_html
 from pytest_ortbench.report.junit import properties
 from pytest_ortbench.report.load import load_markdown, load_tables
@@ -49,7 +50,7 @@ def under(*loads: Load) -> CaseResult:
 
 
 def table(*loads: Load) -> PassTable:
-    (found,) = load_tables(make_run([under(*loads)]))
+    (found,) = load_tables(shown_run(make_run([under(*loads)])))
     assert all(len(row) == len(found.headings) for row in found.rows)
     return found
 
@@ -125,22 +126,22 @@ def test_official_durations_are_named() -> None:
 
 def test_cases_without_a_load_say_nothing() -> None:
     run = make_run([make_result()])
-    assert load_tables(run) == ()
-    assert load_markdown(run) == ""
-    assert "Under load" not in job_summary(run)
+    assert load_tables(shown_run(run)) == ()
+    assert load_markdown(shown_run(run)) == ""
+    assert "Under load" not in job_summary(shown_run(run))
 
 
 def test_terminal_page_and_summary_have_the_table() -> None:
     run = make_run([under(load("server:50:20ms", GOOD), load("server:200:20ms", BAD))])
-    lines = block_lines(run)
+    lines = block_lines(shown_run(run))
     assert any(
         line.split()[:4] == ["server:50:20ms", "VALID", "50.0/s", "49.5/s"] for line in lines
     )
     assert f"  server:200:20ms is INVALID: {WHY}" in lines
-    summary = job_summary(run)
+    summary = job_summary(shown_run(run))
     assert "### Under load" in summary
     assert "| server:50:20ms | VALID | 50.0/s | 49.5/s | 3.00 ms | 5.00 ms | 12.0 ms |" in summary
-    page = render_html(run)
+    page = render_html(shown_run(run))
     assert "server:200:20ms" in page
     assert "Reduce target QPS to improve latency" in page
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pytest_ortbench.core.profile import NodeTime, OperatorProfile, OperatorTime, Peak
+from pytest_ortbench.report.entries import shown_run
 from pytest_ortbench.report.operator_profile import (
     profile_lines,
     rate_facts,
@@ -141,6 +142,6 @@ def test_no_profile_is_said_with_the_reason() -> None:
 
 def test_cases_without_a_profile_are_left_out() -> None:
     with_profile = replace(make_result(), profile=PROFILE)
-    assert run_profile_lines(make_run([make_result()]), width=100) == []
-    lines = run_profile_lines(make_run([with_profile]), width=100)
+    assert run_profile_lines(shown_run(make_run([make_result()])), width=100) == []
+    lines = run_profile_lines(shown_run(make_run([with_profile])), width=100)
     assert lines[1].startswith(with_profile.case.case_id)

@@ -12,6 +12,7 @@ from pytest_ortbench.fleet.numbers.facts import reduce_run
 from pytest_ortbench.fleet.report.figures import pictures
 from pytest_ortbench.fleet.report.html import render_comparison_html as render_comparison
 from pytest_ortbench.fleet.report.view import build_view
+from pytest_ortbench.report.entries import shown_run
 from pytest_ortbench.report.html import render_html
 from pytest_ortbench.store.documents import load
 from tests.report.test_html_browser import act
@@ -58,7 +59,7 @@ def comparison(times: int = 1) -> str:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_report_needs_no_sideways_scrolling_in_a_usual_window(name: str, tmp_path: Path) -> None:
-    found = act(render_html(example(name)), BEYOND, tmp_path, width=1280)
+    found = act(render_html(shown_run(example(name))), BEYOND, tmp_path, width=1280)
     assert found == {"width": 1280, "tables": [], "figures": [], "page": 0}
 
 
@@ -68,14 +69,14 @@ def test_nor_does_a_comparison(tmp_path: Path) -> None:
 
 
 def test_figures_are_whole_in_a_narrow_window(tmp_path: Path) -> None:
-    found = act(render_html(example("run")), BEYOND, tmp_path, width=500)
+    found = act(render_html(shown_run(example("run"))), BEYOND, tmp_path, width=500)
     assert (found["width"], found["figures"], found["page"]) == (500, [], 0)
     found = act(comparison(), BEYOND, tmp_path, width=500)
     assert (found["width"], found["figures"], found["page"]) == (500, [], 0)
 
 
 def test_print_loses_no_column(tmp_path: Path) -> None:
-    found = act(render_html(example("openvino")), PRINTED, tmp_path, width=PORTRAIT)
+    found = act(render_html(shown_run(example("openvino"))), PRINTED, tmp_path, width=PORTRAIT)
     assert found["width"] == PORTRAIT
     assert found["right"] <= PORTRAIT
     for times in (1, 3):

@@ -12,6 +12,7 @@ from pytest_ortbench.core.soak import Soak
 from pytest_ortbench.core.stages import Stages, StageWorker
 from pytest_ortbench.core.start_up import ShapeStart, StartTrial, StartUps
 from pytest_ortbench.report.blocks import block_lines, pass_sentences, pass_tables
+from pytest_ortbench.report.entries import shown_run
 from pytest_ortbench.report.html import render_html
 from pytest_ortbench.report.operator_profile import run_profile_lines
 from pytest_ortbench.schema.document import decode_run, encode_run
@@ -73,7 +74,9 @@ RUN = make_run([full()])
 
 
 def test_the_stages_of_a_frame() -> None:
-    [table] = [table for table in pass_tables(RUN) if table.title.startswith("stages of")]
+    [table] = [
+        table for table in pass_tables(shown_run(RUN)) if table.title.startswith("stages of")
+    ]
     assert table.title.endswith("(own.py, 800 frames by 2 workers, 4 different ones)")
     # Two workers that agree: 5 % each way.
     assert table.rows == (
@@ -87,7 +90,9 @@ def test_the_stages_of_a_frame() -> None:
 
 
 def test_starts_under_each_condition() -> None:
-    [table] = [table for table in pass_tables(RUN) if table.title.startswith("start-up of")]
+    [table] = [
+        table for table in pass_tables(shown_run(RUN)) if table.title.startswith("start-up of")
+    ]
     assert table.rows == (
         ("from disk", "1", "300 ms", "80.0 ms", "[80.0 ms, 80.0 ms]", "9.00 ms", "2.00 ms"),
         ("in the page cache", "2", "300 ms", "30.0 ms", "[20.0 ms, 40.0 ms]", "9.00 ms", "2.00 ms"),
@@ -101,13 +106,15 @@ def test_starts_under_each_condition() -> None:
 def test_files_that_could_not_be_dropped_are_no_row() -> None:
     start_ups = StartUps(trials=(trial("cold", 80, reason="they stayed"), trial("warm", 20)))
     run = make_run([replace(make_result(), start_ups=start_ups)])
-    [table] = pass_tables(run)
+    [table] = pass_tables(shown_run(run))
     assert [row[0] for row in table.rows] == ["in the page cache"]
     assert table.remarks[-1] == "not from disk: they stayed"
 
 
 def test_processes_at_a_time() -> None:
-    [table] = [table for table in pass_tables(RUN) if table.title.startswith("processes of")]
+    [table] = [
+        table for table in pass_tables(shown_run(RUN)) if table.title.startswith("processes of")
+    ]
     assert table.title.endswith(": highest throughput 500 /s with 2 processes")
     [row] = table.rows
     assert (row[0], row[1], row[2], row[3], row[6]) == ("2", "4", "500", "100 %", "6.00 MB")
@@ -117,7 +124,9 @@ def test_processes_at_a_time() -> None:
 def test_processes_of_a_case_that_may_not_be_ranked() -> None:
     nan = (Flag(name="NONFINITE", detail="64 values in the first run"),)
     run = replace(RUN, cases=tuple(replace(result, flags=nan) for result in RUN.cases))
-    [table] = [table for table in pass_tables(run) if table.title.startswith("processes of")]
+    [table] = [
+        table for table in pass_tables(shown_run(run)) if table.title.startswith("processes of")
+    ]
     assert table.title.endswith(": not ranked")
     assert [row[2] for row in table.rows] == ["500"]
 
@@ -128,7 +137,7 @@ def test_rates_of_processes_have_one_unit() -> None:
         return ProcessPoint(asked=asked, threads=2, processes=(one,) * asked)
 
     run = make_run([replace(make_result(), processes=(point(1, 2), point(2, 1)))])
-    [table] = pass_tables(run)
+    [table] = pass_tables(shown_run(run))
     assert table.headings[2] == "items/s"
     assert [row[2] for row in table.rows] == ["500", "2000"]
 
@@ -138,30 +147,30 @@ def test_a_pass_without_numbers_says_why() -> None:
         replace(make_result(), stages=Stages(file="own.py", reason="own.py:3: it broke")),
         replace(make_result(), start_ups=StartUps(reason="crash: it died")),
     ]
-    lines = [line for line in block_lines(make_run(results)) if line]
+    lines = [line for line in block_lines(shown_run(make_run(results))) if line]
     assert [line.partition(": ")[2] for line in lines] == ["crash: it died", "own.py:3: it broke"]
 
 
 def test_terminal_and_page_show_the_same() -> None:
-    lines = block_lines(RUN)
-    page = render_html(RUN)
-    for table in pass_tables(RUN):
+    lines = block_lines(shown_run(RUN))
+    page = render_html(shown_run(RUN))
+    for table in pass_tables(shown_run(RUN)):
         assert table.title in lines
         assert table.title in page
         for row in table.rows:
             assert any(all(cell in line for cell in row) for line in lines)
             assert all(cell in page for cell in row)
-    [sentence] = pass_sentences(RUN)
+    [sentence] = pass_sentences(shown_run(RUN))
     assert sentence.startswith("soak of ")
     assert sentence in lines
     assert sentence in page
     assert '<a href="#passes">' in page
-    assert '<a href="#passes">' not in render_html(make_run([make_result()]))
+    assert '<a href="#passes">' not in render_html(shown_run(make_run([make_result()])))
 
 
 def test_a_name_of_a_file_is_inert_on_the_page() -> None:
     result = replace(make_result(), stages=stages("<script>alert(1)</script>.py"))
-    page = render_html(make_run([result]))
+    page = render_html(shown_run(make_run([result])))
     assert "<script>alert(1)" not in page
     assert "&lt;script&gt;alert(1)&lt;/script&gt;.py" in page
 
@@ -181,8 +190,12 @@ def test_every_pass_names_the_runtime_where_there_are_several() -> None:
     newer = replace(full(), profile=profile_of("p", 5 * MS))
     run = make_run([newer, older])
     said = [
-        *block_lines(run),
-        *(line for line in run_profile_lines(run, width=200) if not line.startswith(" ")),
+        *block_lines(shown_run(run)),
+        *(
+            line
+            for line in run_profile_lines(shown_run(run), width=200)
+            if not line.startswith(" ")
+        ),
     ]
     case = newer.case.case_id
     for what in ("soak of ", "stages of ", "start-up of ", "processes of ", ""):
@@ -190,5 +203,8 @@ def test_every_pass_names_the_runtime_where_there_are_several() -> None:
             start = f"{what}{case}+{label}"
             assert [line for line in said if line.startswith(start)], start
     # One runtime alone is no news.
-    alone = [*block_lines(make_run([older])), *run_profile_lines(make_run([older]), width=200)]
+    alone = [
+        *block_lines(shown_run(make_run([older]))),
+        *run_profile_lines(shown_run(make_run([older])), width=200),
+    ]
     assert not [line for line in alone if "+onnxruntime" in line]

@@ -11,6 +11,7 @@ from pytest_ortbench.analysis.precisions import PrecisionRatio, PrecisionRow
 from pytest_ortbench.core.outcome import CaseResult, Flag
 from pytest_ortbench.core.quantity import Quantity
 from pytest_ortbench.core.run import Run
+from pytest_ortbench.report.entries import shown_run
 from pytest_ortbench.report.precisions import (
     accuracy_words,
     latency_words,
@@ -109,7 +110,7 @@ def run() -> Run:
 
 
 def test_lines_show_gain_and_cost_and_name_every_finding(run: Run) -> None:
-    lines = precision_lines(run, width=140)
+    lines = precision_lines(shown_run(run), width=140)
     assert lines[1] == "mobilenet_v2: precisions against fp32 on the same provider"
     header, fp32, dynamic, half, brain = (line.split() for line in lines[2:7])
     assert header == [
@@ -140,7 +141,7 @@ def test_lines_show_gain_and_cost_and_name_every_finding(run: Run) -> None:
 
 @pytest.mark.parametrize("width", [40, 80, 100, 140])
 def test_narrow_terminals_do_without_some_columns(run: Run, width: int) -> None:
-    lines = precision_lines(run, width=width)
+    lines = precision_lines(shown_run(run), width=width)
     sentences = [line for line in lines if line.startswith(("  int8-dynamic on", "      "))]
     assert sentences
     assert all(len(line) <= max(width, 40) for line in sentences)
@@ -151,7 +152,7 @@ def test_narrow_terminals_do_without_some_columns(run: Run, width: int) -> None:
 
 
 def test_markdown_says_the_same(run: Run) -> None:
-    text = precision_markdown(run)
+    text = precision_markdown(shown_run(run))
     rows = [line for line in text.splitlines() if line.startswith("| ")]
     assert len(rows) == 6
     assert rows[0].count("|") == rows[3].count("|") == 9
@@ -161,19 +162,19 @@ def test_markdown_says_the_same(run: Run) -> None:
 
 def test_one_precision_needs_no_block() -> None:
     run = make_run([made("fp32", 4.0)])
-    assert precision_lines(run, width=80) == []
-    assert precision_markdown(run) == ""
+    assert precision_lines(shown_run(run), width=80) == []
+    assert precision_markdown(shown_run(run)) == ""
 
 
 def test_the_page_and_the_job_summary_show_it_too(run: Run) -> None:
     from pytest_ortbench.report.html import render_html
     from pytest_ortbench.report.markdown import job_summary
 
-    html = render_html(run)
+    html = render_html(shown_run(run))
     assert "What each precision gains and costs" in html
     assert "<td>×5.00 slower [" in html
     assert "fp16: 1 value became 65504" in html
-    assert precision_markdown(run) in job_summary(run)
+    assert precision_markdown(shown_run(run)) in job_summary(shown_run(run))
     one = make_run([made("fp32", 4.0)])
-    assert "What each precision gains" not in render_html(one)
-    assert "**mobilenet" not in job_summary(one)
+    assert "What each precision gains" not in render_html(shown_run(one))
+    assert "**mobilenet" not in job_summary(shown_run(one))

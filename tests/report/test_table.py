@@ -10,13 +10,14 @@ from rich.cells import cell_len
 
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.outcome import Flag
+from pytest_ortbench.report.entries import shown_run
 from pytest_ortbench.report.table import render_table
 from tests import results_factory as factory
 from tests.report import sample_runs
 
 
 def plain(width: int = 200, **options: object) -> str:
-    return render_table(sample_runs.ten_cases(), width=width, color=False, **options)  # type: ignore[arg-type]
+    return render_table(shown_run(sample_runs.ten_cases()), width=width, color=False, **options)  # type: ignore[arg-type]
 
 
 def line_with(text: str, *words: str) -> str:
@@ -46,7 +47,7 @@ def test_cases_of_a_model_share_a_unit() -> None:
             factory.make_result(case=factory.make_case(batch=4), median_ns=1_100_000),
         ]
     )
-    text = render_table(run, width=200, color=False)
+    text = render_table(shown_run(run), width=200, color=False)
     assert re.search(r"native/cpu/b1 +(899|90\d)(\.\d)? µs", text)
     assert re.search(r"native/cpu/b4 +1[01]\d\d µs", text)
 
@@ -66,7 +67,7 @@ def test_columns_line_up() -> None:
 @pytest.mark.parametrize("width", [40, 60, 80, 100, 120, 200])
 @pytest.mark.parametrize("run", [sample_runs.ten_cases, sample_runs.hostile, sample_runs.one_case])
 def test_no_line_is_wider_than_allowed(width: int, run: object) -> None:
-    text = render_table(run(), width=width, color=False)  # type: ignore[operator]
+    text = render_table(shown_run(run()), width=width, color=False)  # type: ignore[operator]
     assert max(cell_len(line) for line in text.splitlines()) <= width
 
 
@@ -82,7 +83,7 @@ def test_narrow_tables_keep_median_interval_and_status_and_name_the_rest() -> No
 
 def test_without_a_number_no_column_is_missed() -> None:
     run = factory.make_run([sample_runs.failed(sample_runs.case(), "crash")])
-    text = render_table(run, width=80, color=False)
+    text = render_table(shown_run(run), width=80, color=False)
     assert "crash  native/cpu/b1" in text
     assert "no room for" not in text
 
@@ -116,7 +117,7 @@ def test_many_failures_are_counted() -> None:
     run = factory.make_run(
         [sample_runs.failed(sample_runs.case(batch=batch), "crash") for batch in range(1, 301)]
     )
-    lines = render_table(run, width=100, color=False).splitlines()
+    lines = render_table(shown_run(run), width=100, color=False).splitlines()
     assert lines[1] == "  crash  native/cpu/b1, native/cpu/b2, native/cpu/b3 and 297 more"
     assert lines[2] == "      the worker died, SIGSEGV (measuring)."
 
@@ -148,15 +149,15 @@ def test_the_runtime_is_named_only_where_there_are_several() -> None:
         factory.make_result(case=factory.make_case(runtime=runtime))
         for runtime in ("current", "onnxruntime-1.20.1")
     ]
-    several = render_table(factory.make_run(results), width=200, color=False)
+    several = render_table(shown_run(factory.make_run(results)), width=200, color=False)
     assert "native/cpu/b1+onnxruntime-1.20.1 " in several
     assert "native/cpu/b1+" not in render_table(
-        factory.make_run(results[:1]), width=200, color=False
+        shown_run(factory.make_run(results[:1])), width=200, color=False
     )
 
 
 def test_names_are_inert() -> None:
-    text = render_table(sample_runs.hostile(), width=300, color=False)
+    text = render_table(shown_run(sample_runs.hostile()), width=300, color=False)
     assert "\x1b" not in text
     assert "\u202e" not in text
     assert "\r" not in text
@@ -167,9 +168,11 @@ def test_names_are_inert() -> None:
 
 def test_colour_only_on_request() -> None:
     run = sample_runs.ten_cases()
-    coloured = render_table(run, width=120, color=True)
+    coloured = render_table(shown_run(run), width=120, color=True)
     assert "\x1b[31m" in coloured
-    assert re.sub(r"\x1b\[[0-9;]*m", "", coloured) == render_table(run, width=120, color=False)
+    assert re.sub(r"\x1b\[[0-9;]*m", "", coloured) == render_table(
+        shown_run(run), width=120, color=False
+    )
 
 
 def test_what_the_stream_cannot_write_gets_a_stand_in() -> None:
@@ -177,7 +180,7 @@ def test_what_the_stream_cannot_write_gets_a_stand_in() -> None:
         [factory.make_result(case=factory.make_case(model="größe_模型"), median_ns=900)],
         skips=sample_runs.SKIPS,
     )
-    text = render_table(run, width=120, color=False, encoding="ascii")
+    text = render_table(shown_run(run), width=120, color=False, encoding="ascii")
     text.encode("ascii")
     assert "gr\\xf6\\xdfe_\\u6a21\\u578b" in text
     assert re.search(r"90\d(\.\d)? ns", text)
@@ -188,19 +191,21 @@ def test_wide_characters_keep_columns_aligned() -> None:
     run = factory.make_run(
         [factory.make_result(case=factory.make_case(dims={"长度": size})) for size in (8, 128)]
     )
-    lines = render_table(run, width=200, color=False).splitlines()
+    lines = render_table(shown_run(run), width=200, color=False).splitlines()
     ends = {cell_len(line[: line.index("ms")]) for line in lines[2:4]}
     assert len(ends) == 1
 
 
 def test_a_flag_of_a_later_version_does_no_harm() -> None:
     result = factory.make_result(flags=[Flag(name="FROM-THE-FUTURE")])
-    text = render_table(factory.make_run([result]), width=200, color=False)
+    text = render_table(shown_run(factory.make_run([result])), width=200, color=False)
     assert re.search(r"^FROM-THE-FUTURE +1 case: not known here", text, re.MULTILINE)
 
 
 def test_a_run_without_cases_says_so() -> None:
-    text = render_table(factory.make_run([], skips=sample_runs.SKIPS), width=80, color=False)
+    text = render_table(
+        shown_run(factory.make_run([], skips=sample_runs.SKIPS)), width=80, color=False
+    )
     assert "cases     none was measured" in text
     assert "left out  azure: takes no node of a local model" in text
 
@@ -208,17 +213,19 @@ def test_a_run_without_cases_says_so() -> None:
 def test_flags_that_do_not_fit_are_counted() -> None:
     flags = [Flag(name=name) for name in ("CPU-SHARE", "RESOLUTION", "BIMODAL", "SPREAD")]
     run = factory.make_run([factory.make_result(flags=flags)])
-    assert line_with(render_table(run, width=200, color=False), "native/cpu/b1").endswith(
-        "  CPU-SHARE RESOLUTION BIMODAL SPREAD"
-    )
-    assert line_with(render_table(run, width=110, color=False), "native/cpu/b1").endswith(
-        "  CPU-SHARE +3"
-    )
+    assert line_with(
+        render_table(shown_run(run), width=200, color=False), "native/cpu/b1"
+    ).endswith("  CPU-SHARE RESOLUTION BIMODAL SPREAD")
+    assert line_with(
+        render_table(shown_run(run), width=110, color=False), "native/cpu/b1"
+    ).endswith("  CPU-SHARE +3")
 
 
 @pytest.mark.parametrize("width", [40, 80, 200])
 def test_the_shapes_that_a_model_was_fed_are_never_cut(width: int) -> None:
-    text = render_table(factory.make_run([factory.make_result()]), width=width, color=False)
+    text = render_table(
+        shown_run(factory.make_run([factory.make_result()])), width=width, color=False
+    )
     assert "input [1, 3, 224, 224]" in " ".join(text.split())
     assert all(cell_len(line) <= width for line in text.splitlines())
 
@@ -234,5 +241,5 @@ def test_the_gravest_flag_is_named_in_a_narrow_cell() -> None:
         factory.make_result(), flags=tuple(Flag(name=name) for name in names)
     )
     assert "NONFINITE" in line_with(
-        render_table(factory.make_run([result]), width=80, color=False), "native/cpu/b1 "
+        render_table(shown_run(factory.make_run([result])), width=80, color=False), "native/cpu/b1 "
     )

@@ -16,7 +16,7 @@ from pytest_ortbench.report import legend
 from pytest_ortbench.report.answers import unjudged_lines
 from pytest_ortbench.report.blocks import pass_sentences, pass_tables
 from pytest_ortbench.report.cells import COLUMNS, Column, texts
-from pytest_ortbench.report.entries import Entry, ModelGroup, by_model, entries
+from pytest_ortbench.report.entries import Entry, ModelGroup, ShownRun, by_model
 from pytest_ortbench.report.escape import lines, one_line
 from pytest_ortbench.report.figures import DESCRIPTIONS, figures, render
 from pytest_ortbench.report.figures.slo import Slo
@@ -153,9 +153,9 @@ class Page:
     footer: str
 
 
-def build_page(run: Run, *, slo: Slo | None = None, shown: Sequence[Entry] | None = None) -> Page:
-    """Gather everything that the page of ``run`` shows; arguments as of ``render_html``."""
-    shown = entries(run) if shown is None else shown
+def build_page(page: ShownRun, *, slo: Slo | None = None) -> Page:
+    """Gather everything that the page of a run shows; arguments as of ``render_html``."""
+    run, shown = page.run, page.entries
     groups = by_model(shown)
     failures, anchors = _failures(groups)
     cases = [entry.result.case for entry in shown]
@@ -165,18 +165,16 @@ def build_page(run: Run, *, slo: Slo | None = None, shown: Sequence[Entry] | Non
     return Page(
         title=one_line(f"ONNX models on {run.machine.host}"),
         subtitle=_subtitle(run, shown),
-        answers=tuple(
-            _answer(answer, flagged) for answer in answers(run, [entry.summary for entry in shown])
-        ),
+        answers=tuple(_answer(answer, flagged) for answer in answers(run, page.summaries)),
         answers_open=ANSWERS_OPEN,
-        unjudged=tuple(unjudged_lines(run, [entry.summary for entry in shown])),
+        unjudged=tuple(unjudged_lines(page)),
         gate_headings=gate.HEADINGS,
         gate=_gate_rows(run),
         gate_counts=tuple(gate.count_lines(run.gate)),
         precision_headings=HEADINGS,
-        precisions=precision_tables(run, [entry.summary for entry in shown]),
-        passes=pass_tables(run),
-        pass_sentences=pass_sentences(run),
+        precisions=precision_tables(page),
+        passes=pass_tables(page),
+        pass_sentences=pass_sentences(page),
         profiles=profiles[:PROFILES],
         profiles_open=OPEN,
         profiles_left_out=max(0, len(profiles) - PROFILES),
