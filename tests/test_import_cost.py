@@ -62,7 +62,7 @@ FOR_EVERY_PROJECT = (
     "plugin.hookspec",
     "plugin.interrupts",
     "plugin.model_files",
-    "plugin.terminal",
+    "plugin.progress",
 )
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -26,7 +27,23 @@ from pytest_ortbench.plugin.model_files import (
 from pytest_ortbench.plugin.option_sources import add_options, is_asked_for
 from pytest_ortbench.plugin.options import MARKER_KEYWORDS
 
+if TYPE_CHECKING:
+    from pytest_ortbench.planning.matrix import Planned
+    from pytest_ortbench.plugin.judges import Judges
+
 __all__ = ["ortbench"]
+
+
+def _judges_of(bench: Bench) -> Judges:
+    """Return what the cases of a run are held to; only a run with tests of ours has judges."""
+    from pytest_ortbench.plugin.judges import Judges
+
+    return Judges.of(bench)
+
+
+def _at_end(item: pytest.Item, planned: Planned) -> list[str]:
+    """Judge the case of a test that is at its end; return what fails the test."""
+    return _judges_of(Bench.of(item.config)).judging.at_end(item, planned)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -143,7 +160,7 @@ def pytest_collection_modifyitems(
     from pytest_ortbench.plugin.removed import removed_items
 
     try:
-        items[:0] = removed_items(bench, session, items)
+        items[:0] = removed_items(bench, _judges_of(bench).gating, session, items)
     except OrtbenchError as error:
         raise pytest.UsageError(str(error)) from error
     outcome = yield
@@ -163,7 +180,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     from pytest_ortbench.core.errors import OrtbenchError
 
     try:
-        bench.select(session.items)
+        _judges_of(bench).select(session.items)
     except OrtbenchError as error:
         raise pytest.UsageError(str(error)) from error
 
@@ -184,7 +201,7 @@ def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
         return []
     from pytest_ortbench.plugin.terminal import collection_lines
 
-    return collection_lines(bench)
+    return collection_lines(bench, _judges_of(bench))
 
 
 @pytest.hookimpl(wrapper=True)
@@ -194,7 +211,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
         outcome = yield
         case = taken_by(pyfuncitem)  # only now: the body may have asked for it
         if case is not None:
-            case.finish(pyfuncitem)
+            case.finish(pyfuncitem, _at_end)
         elif planned_of(pyfuncitem) is not None:
             pytest.fail(
                 f"{pyfuncitem.nodeid}: nothing was measured: another fixture is called 'ortbench', "
@@ -204,7 +221,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
     except pytest.skip.Exception:
         case = taken_by(pyfuncitem)
         if case is not None:
-            case.skipped(pyfuncitem)
+            case.skipped(pyfuncitem, _at_end)
         raise
     return outcome
 
@@ -219,9 +236,9 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
     try:
         yield
     except BaseException:
-        bench.judging.left(item, planned)
+        _judges_of(bench).judging.left(item, planned)
         raise
-    fail(bench.name_of(planned), bench.judging.over(item, planned))
+    fail(bench.name_of(planned), _judges_of(bench).judging.over(item, planned))
 
 
 @pytest.hookimpl(wrapper=True)
@@ -233,7 +250,7 @@ def pytest_runtest_makereport(
     planned = planned_of(item) if bench is not None and call.when != "setup" else None
     if bench is not None and planned is not None:
         known = set(item.user_properties)
-        properties = bench.properties_of(planned)
+        properties = _judges_of(bench).properties_of(planned)
         item.user_properties.extend(entry for entry in properties if entry not in known)
     return (yield)
 
@@ -247,7 +264,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     from pytest_ortbench.plugin.outputs import finish
 
     interrupted = session.exitstatus == pytest.ExitCode.INTERRUPTED
-    failed = finish(bench, interrupted=interrupted)
+    failed = finish(bench, _judges_of(bench), interrupted=interrupted)
     if failed and session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 

@@ -6,7 +6,7 @@ of ``--ort-baseline`` are found once, and hold what they have of the cases of th
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path, PurePath
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from pytest_ortbench.core.errors import DocumentError, OrtbenchError, WorkerError
 from pytest_ortbench.core.run import LATEST
+from pytest_ortbench.gate.numbers.sentences import listed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -432,9 +433,3 @@ def _as_now(case: Case, same: Twins, root: Path) -> Case:
     if not here:
         here = str(root / place) if model.place else model.path
     return replace(case, model=replace(model, name=same.later_name(model.name), path=here))
-
-
-def listed(ids: Sequence[str]) -> str:
-    """Spell out five and count the rest."""
-    shown = ", ".join(ids[:5])
-    return shown + (f" and {len(ids) - 5} more" if len(ids) > 5 else "")

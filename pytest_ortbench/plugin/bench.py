@@ -1,11 +1,11 @@
-"""What one pytest run knows of its matrix: plans, the engine, limits.
+"""What one pytest run knows of its matrix: plans, the engine, limits, and where it is stored.
 
 Nothing here exists until a test of ours is collected.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_ortbench.plugin.interrupts import Shield
-from pytest_ortbench.plugin.terminal import Progress
+from pytest_ortbench.plugin.progress import Progress
 
 if TYPE_CHECKING:
     from pytest_ortbench.core.case import Case
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from pytest_ortbench.planning.matrix import Plan, Planned
     from pytest_ortbench.planning.request import PlanRequest
     from pytest_ortbench.plugin.collection import Collection
-    from pytest_ortbench.plugin.gating import Gating
-    from pytest_ortbench.plugin.judging import AskedLimits, Judging
     from pytest_ortbench.plugin.options import Options
     from pytest_ortbench.report.entries import ShownRun
     from pytest_ortbench.session import Session
@@ -40,13 +38,13 @@ class Bench:
     """State of one pytest run; :meth:`of` makes it at the first call."""
 
     def __init__(self, config: pytest.Config) -> None:
-        from pytest_ortbench.plugin.judging import Outcomes
-        from pytest_ortbench.plugin.marked_tests import MarkedLimits, MisplacedMarkers
+        from pytest_ortbench.plugin.marked_tests import MarkedLimits, MisplacedMarkers, Outcomes
         from pytest_ortbench.plugin.option_sources import read_options
 
         self.config = config
         self.options: Options = read_options(config)
         self.planned: dict[tuple[str, str], Planned] = {}
+        self.requests: dict[str, tuple[PlanRequest, Plan]] = {}
         self.needs: dict[tuple[str, str], int] = {}
         self.limits: list[Limit] = []
         self.passes: dict[tuple[str, str], set[str]] = {}
@@ -61,6 +59,7 @@ class Bench:
         self.misplaced = MisplacedMarkers()
         self.marked_limits = MarkedLimits()
         self.ran = False
+        self.endings: list[Callable[[], None]] = []
         self._ended: set[tuple[str, str]] = set()
 
     @classmethod
@@ -92,53 +91,53 @@ class Bench:
         from pytest_ortbench.plugin.collection import Collection
 
         return Collection(
-            self.config, self.options, self.session, self.notes, on_plan=self._note_plan
+            self.config, self.options, self.session, self.notes, on_plan=self.note_plan
         )
 
-    def _note_plan(self, request: PlanRequest, plan: Plan) -> None:
-        if self.gating is not None:
-            self.gating.note_plan(request, plan)
+    def note_plan(self, request: PlanRequest, plan: Plan) -> None:
+        """Remember what a collected test measures: what is deselected later did not vanish."""
+        self.requests.setdefault(repr(request), (request, plan))
 
-    def select(self, items: Sequence[pytest.Item]) -> None:
-        """Note the cases of the tests that will run, and what those tests need of them."""
+    def note_limits(
+        self, item: pytest.Item, planned: Planned, asked: Sequence[Limit], gated: Sequence[Limit]
+    ) -> None:
+        """Note a test that will run: its case, and what the test needs of it.
+
+        Args:
+            item: The test.
+            planned: Its case.
+            asked: What option and ini key limit of the case.
+            gated: What the gate limits of it.
+        """
         from pytest_ortbench.analysis.limits import samples_for_limits
         from pytest_ortbench.plugin.marker import passes_of
 
-        self.collection.refuse_unused_options()
-        ours = [(item, planned) for item in items if (planned := planned_of(item)) is not None]
-        self.asked_limits.assign(dict.fromkeys(planned.case.key[0] for _, planned in ours))
-        if self.gating is not None:
-            self.gating.assign(ours)
-        self.judging.assign(ours)
-        for item, planned in ours:
-            asked = () if planned.case.key in self.planned else self.asked_limits.of(planned)
-            self.planned.setdefault(planned.case.key, planned)
-            marked = self.collection.limits_of(item)
-            self.marked_limits.note(item.nodeid, marked)
-            self.misplaced.check_axes(item)
-            limits = (*marked, *asked)
-            self.limits += limits
-            if self.gating is not None:
-                limits += self.gating.limits_of(planned)
-            least = samples_for_limits(limits)
-            if least:
-                self.needs[planned.case.key] = max(least, self.needs.get(planned.case.key, 0))
-            passes = self.passes.setdefault(planned.case.key, set())
-            passes.update(passes_of(item, planned, limits, self.options))
-        self.collection.refuse_unused_stages([each.case for each in self.planned.values()])
-        if self.planned and not self.config.option.collectonly:
-            from pytest_ortbench.plugin.outputs import refuse_unwritable
+        key = planned.case.key
+        asked = () if key in self.planned else tuple(asked)
+        self.planned.setdefault(key, planned)
+        marked = self.collection.limits_of(item)
+        self.marked_limits.note(item.nodeid, marked)
+        self.misplaced.check_axes(item)
+        limits = (*marked, *asked)
+        self.limits += limits
+        limits += tuple(gated)
+        least = samples_for_limits(limits)
+        if least:
+            self.needs[key] = max(least, self.needs.get(key, 0))
+        self.passes.setdefault(key, set()).update(passes_of(item, planned, limits, self.options))
 
-            # Now, since what can't be written is better known before the measuring.
-            _ = self._header
-            _ = self.folder
-            refuse_unwritable(self.options)
-            self._announce_loads()
-        if self.gating is not None and not hasattr(self.config, "workerinput"):
-            self.gating.prepare(items)
+    def prepare(self) -> None:
+        """Refuse what can't be written to, and say how long the loads will take.
 
-    def _announce_loads(self) -> None:
-        """Say how long the loads will take, before anything is measured."""
+        Raises:
+            UsageError: for a file or folder of the user's choice that nothing can be written to.
+        """
+        from pytest_ortbench.plugin.destinations import refuse_unwritable
+
+        # Now, since what can't be written is better known before the measuring.
+        _ = self._header
+        _ = self.folder
+        refuse_unwritable(self.options)
         if self.options.load:
             from pytest_ortbench.analysis.load_plan import announcement
             from pytest_ortbench.core.load_spec import parse_load
@@ -147,45 +146,16 @@ class Bench:
                 spec = parse_load(text, place=self.options.place_of("load"))
                 self.progress.say(announcement(spec, official=self.options.load_official))
 
-    @cached_property
-    def asked_limits(self) -> AskedLimits:
-        """Limits of option and ini key."""
-        from pytest_ortbench.plugin.judging import AskedLimits
-
-        flag = "--ort-limits"
-        written = (str(text).partition("=")[0] for text in self.config.invocation_params.args)
-        return AskedLimits(
-            self,
-            self.options.limits,
-            place=self.options.place_of("limits"),
-            insisting=flag in written,
-        )
-
-    @cached_property
-    def judging(self) -> Judging:
-        """Has each case held to what was asked for it."""
-        from pytest_ortbench.plugin.judging import Judging
-
-        gates = () if self.gating is None else (self.gating,)
-        return Judging(self, (self.asked_limits, *gates))
-
     def name_of(self, planned: Planned) -> str:
         """The case in messages: as in the tables, where each runtime of several is named."""
         return self.collection.name_of(planned)
 
     def properties_of(self, planned: Planned) -> list[tuple[str, str]]:
-        """Metrics of a measured case for JUnit; nothing for one that was not tried."""
+        """Return metrics of a measured case for JUnit; nothing for one that was not tried."""
         from pytest_ortbench.report.junit import properties
 
         result = self.known(planned)
-        known = [] if result is None else properties(result, self.session.summary_of(result))
-        judged = [] if self.gating is None else self.gating.results_of(planned)
-        if judged:
-            from pytest_ortbench.gate.report.lines import gate_properties
-
-            for name, verdict in zip(("gate", "gate_stored"), judged, strict=False):
-                known += gate_properties(verdict, name)
-        return known
+        return [] if result is None else properties(result, self.session.summary_of(result))
 
     @cached_property
     def shown(self) -> ShownRun:
@@ -212,8 +182,8 @@ class Bench:
         self.shield.down()
         if "session" in self.__dict__:
             self.session.close()
-        if self.gating is not None:
-            self.gating.close()
+        for end in self.endings:
+            end()
 
     def known(self, planned: Planned) -> CaseResult | None:
         """Return the result of one case if it was measured already."""
@@ -232,17 +202,6 @@ class Bench:
             # Whatever ends it, Ctrl-C above all: the status must not stay on the screen.
             self.progress.rest()
             raise
-
-    # The gate --------------------------------------------------------------------------------
-
-    @cached_property
-    def gating(self) -> Gating | None:
-        """Judges cases against their baselines; ``None`` where no option asks for it."""
-        if not (self.options.against or self.options.baseline):
-            return None
-        from pytest_ortbench.plugin.gating import Gating
-
-        return Gating(self)
 
     def refuse_xdist(self) -> None:
         """Fail a test that would measure in one of several processes at a time."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, NoReturn
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 import pytest
 
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from pytest_ortbench.planning.matrix import Planned
     from pytest_ortbench.plugin.bench import Bench
 
+
+#: Judges the case of a test that is at its end; returns what fails the test.
+AtEnd: TypeAlias = "Callable[[pytest.Item, Planned], list[str]]"
 
 _TAKEN = pytest.StashKey["OrtBench"]()
 
@@ -276,11 +279,15 @@ class OrtBench:
             self._need(needed)
         return check_limits(limits, self.summary)
 
-    def finish(self, item: pytest.Item) -> None:
+    def finish(self, item: pytest.Item, at_end: AtEnd) -> None:
         """Measure the case if the test did not ask for anything, and check what holds for it.
 
         Everything that is wrong is said in one failure: limits of the test's markers, placement,
         and what the case is held to, unless another test carries that.
+
+        Args:
+            item: The test.
+            at_end: Judges the case at the end of a test.
         """
         _ = self.result
         self._check_stages()
@@ -289,15 +296,15 @@ class OrtBench:
         broken = [each.judgement.reason for each in outcomes if not each.judgement.is_good]
         problems = ["\n".join(("limits exceeded", *(f"  {line}" for line in broken)))]
         problems = (problems if broken else []) + self._misplaced()
-        self._fail(problems + self._bench.judging.at_end(item, self._planned))
+        self._fail(problems + at_end(item, self._planned))
 
-    def skipped(self, item: pytest.Item) -> None:
+    def skipped(self, item: pytest.Item, at_end: AtEnd) -> None:
         """Judge the case of a test that was skipped: it can't run here, or can't be judged."""
         known = self._bench.known(self._planned)
         if known is None:
             return
         failed = known.failure is not None
-        self._fail(self._bench.judging.at_end(item, self._planned) if failed else self._misplaced())
+        self._fail(at_end(item, self._planned) if failed else self._misplaced())
 
     def _fail(self, problems: Sequence[str]) -> None:
         fail(self.name, problems)

@@ -22,11 +22,10 @@ if TYPE_CHECKING:
     from pytest_ortbench.core.gate import GateResult
     from pytest_ortbench.core.limits import Limit
     from pytest_ortbench.gate.numbers.acceptance import Acceptances
+    from pytest_ortbench.gate.numbers.removals import Removal
     from pytest_ortbench.gate.numbers.rules import CaseRules, Rule
-    from pytest_ortbench.planning.matrix import Plan, Planned
-    from pytest_ortbench.planning.request import PlanRequest
+    from pytest_ortbench.planning.matrix import Planned
     from pytest_ortbench.plugin.bench import Bench
-    from pytest_ortbench.plugin.removed import Removal, RemovedItem
 
 Key = tuple[str, str]
 
@@ -57,12 +56,11 @@ class Gating:
         self._options = bench.options
         self._gated: dict[Key, _Gated] = {}
         self._results: dict[Key, GateResult] = {}
-        self._requests: dict[str, tuple[PlanRequest, Plan]] = {}
         self._against = OtherSide(bench) if bench.options.against else None
         self._stored = StoredBaseline(bench) if bench.options.baseline else None
         self._refused = False
         self._gone: dict[Key, GateResult] = {}
-        self.items: tuple[RemovedItem, ...] = ()
+        self.items: dict[pytest.Item, Removal] = {}
         self.notes: list[str] = []
 
     @property
@@ -71,10 +69,6 @@ class Gating:
         return tuple(self._results.values())
 
     # -- before anything runs -----------------------------------------------------------------
-
-    def note_plan(self, request: PlanRequest, plan: Plan) -> None:
-        """Remember what a collected test measures: what is deselected later did not vanish."""
-        self._requests.setdefault(repr(request), (request, plan))
 
     def assign(self, ours: Iterable[tuple[pytest.Item, Planned]]) -> None:
         """Note what holds for each selected case.
@@ -118,7 +112,7 @@ class Gating:
         """
         try:
             _ = self._acceptances  # a fault of the file is known before anything is measured
-            requests = list(self._requests.values())
+            requests = list(self._bench.requests.values())
             if self._against is None:
                 from pytest_ortbench.gate.numbers.rules import refuse_idle_sides
 
@@ -157,17 +151,17 @@ class Gating:
             self.notes += self._against.notes
         kept = set(selected)
         self.notes += [
-            f"gate: deselected, so not judged: {item.removal.reason}"
-            for item in self.items
+            f"gate: deselected, so not judged: {removal.reason}"
+            for item, removal in self.items.items()
             if item not in kept
         ]
 
     @cached_property
     def removals(self) -> tuple[Removal, ...]:
         """What the baselines have and this run lost."""
-        from pytest_ortbench.plugin.removed import removals
+        from pytest_ortbench.gate.numbers.removals import removals
 
-        cases = [entry.case for _, plan in self._requests.values() for entry in plan.entries]
+        cases = [entry.case for _, plan in self._bench.requests.values() for entry in plan.entries]
         labels = {case.runtime.label for case in cases}
         labels |= {result.runtime for result in self._gone.values()}
         models = {case.model.name for case in cases}
@@ -303,7 +297,7 @@ class Gating:
     @cached_property
     def _case_ids(self) -> frozenset[str]:
         """Ids of every case of the run, selected or not."""
-        plans = (plan for _, plan in self._requests.values())
+        plans = (plan for _, plan in self._bench.requests.values())
         planned = {entry.case.case_id for plan in plans for entry in plan.entries}
         return frozenset(planned | {case_id for case_id, _ in self._gone})
 

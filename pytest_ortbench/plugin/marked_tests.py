@@ -1,6 +1,6 @@
-"""Tests that carry the ``ortbench`` marker, and what became of it.
+"""Tests that carry the ``ortbench`` marker, what became of it, and of tests at all.
 
-It does nothing where a test takes no case, and its limits belong to its own test.
+The marker does nothing where a test takes no case, and its limits belong to its own test.
 """
 
 from __future__ import annotations
@@ -16,9 +16,60 @@ if TYPE_CHECKING:
     import pytest
 
     from pytest_ortbench.core.limits import Limit
-    from pytest_ortbench.plugin.judging import Outcomes
 
 _NAME = "ortbench"
+
+#: In words, by what pytest reports; nothing for a test that never ran.
+_WORDS = {
+    "": "did not run",
+    "failed": "failed",
+    "passed": "passed without measuring",
+    "skipped": "skipped",
+    "xfailed": "failed as expected (xfail)",
+}
+
+
+class Outcomes:
+    """Hears what became of each test, as pytest and every other plugin see it: a plugin of pytest.
+
+    Attributes:
+        failed: Node ids of the tests that were reported as failed, in whatever phase.
+        modules_skipped: Whether a module was skipped as a whole, whatever tests it holds.
+    """
+
+    def __init__(self) -> None:
+        self.failed: set[str] = set()
+        self.modules_skipped = False
+        self._outcomes: dict[str, str] = {}
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Something was collected, or not."""
+        self.modules_skipped = self.modules_skipped or report.skipped
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """A phase of a test is over."""
+        if report.failed:
+            self.failed.add(report.nodeid)
+        if report.failed or report.skipped:
+            expected = hasattr(report, "wasxfail")
+            self._outcomes[report.nodeid] = "xfailed" if expected else report.outcome
+        elif report.when == "call":
+            self._outcomes[report.nodeid] = report.outcome
+
+    def expected_to_fail(self, nodeid: str) -> bool:
+        """Whether a test failed and was marked to do so."""
+        return self._outcomes.get(nodeid) == "xfailed"
+
+    def in_words(self, nodeids: list[str]) -> str:
+        """Say what became of some tests, those with one outcome together."""
+        by_outcome: dict[str, list[str]] = {}
+        for nodeid in nodeids:
+            by_outcome.setdefault(self._outcomes.get(nodeid, ""), []).append(nodeid)
+        return ", ".join(
+            f"{tests[0]}{f' and {len(tests) - 1} more' if len(tests) > 1 else ''} "
+            f"{_WORDS.get(outcome, outcome)}"
+            for outcome, tests in by_outcome.items()
+        )
 
 
 class MisplacedMarkers:

@@ -8,29 +8,26 @@ from collections.abc import Callable
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Literal
 
-from pytest_ortbench.core.errors import DocumentError, OrtbenchError, UsageError
+from pytest_ortbench.core.errors import OrtbenchError
 from pytest_ortbench.plugin.terminal import relative_to
 
 if TYPE_CHECKING:
     from pytest_ortbench.core.run import Canary, Run
     from pytest_ortbench.plugin.bench import Bench
-    from pytest_ortbench.plugin.options import Options
+    from pytest_ortbench.plugin.judges import Judges
 
 #: What an error that nobody foresaw is followed by.
 DEFECT = "This is a defect of pytest-ortbench, please report it"
 
-_FOLDER = "Name a folder that can be written to"
-_FILE = "Name a file in a folder that can be written to"
 
-
-def finish(bench: Bench, *, interrupted: bool) -> bool:
+def finish(bench: Bench, judges: Judges, *, interrupted: bool) -> bool:
     """Write everything that a run leaves on disk.
 
     Args:
         bench: The run.
+        judges: What its cases are held to.
         interrupted: Whether it was stopped before its end.
 
     Returns:
@@ -40,8 +37,8 @@ def finish(bench: Bench, *, interrupted: bool) -> bool:
     if bench.finished is not None:
         return False
     keep(bench)
-    wrong = settle(bench)
-    verdicts = bench.gating.results if bench.gating is not None and bench.ran else ()
+    wrong = settle(bench, judges)
+    verdicts = judges.gating.results if judges.gating is not None and bench.ran else ()
     results = bench.engine.results if bench.started else ()
     if not results and not verdicts:
         return wrong
@@ -213,57 +210,6 @@ def _write_prometheus(bench: Bench, run: Run, path: Path) -> None:
     _note(bench, "metrics", path)
 
 
-def refuse_unwritable(options: Options) -> None:
-    """Refuse files and folders of the user's choice that nothing can be written to.
-
-    Raises:
-        UsageError: with option, path and reason.
-    """
-    for field in ("json", "html", "prometheus"):
-        path: Path | None = getattr(options, field)
-        if path is not None:
-            _try_file(path, options.place_of(field))
-    if options.plots is not None:
-        _try_below(options.plots, options.plots, options.place_of("plots"), _FOLDER)
-    if options.load_logs:
-        _try_folder(Path(options.load_logs), options.place_of("load_logs"))
-
-
-def _try_file(path: Path, place: str) -> None:
-    try:
-        # A pipe or /dev/stdout takes what is written and needs no folder.
-        if path.exists() and not path.is_file():
-            return
-        target = path.resolve()
-    except (OSError, RuntimeError) as error:  # not to be entered; links in a circle
-        reason = error.strerror if isinstance(error, OSError) else None
-        raise _refused(path, reason or str(error), place, _FILE) from error
-    _try_below(path, target.parent, place, _FILE)
-
-
-def _try_below(path: Path, folder: Path, place: str, hint: str) -> None:
-    from pytest_ortbench.store.folder import check_writable
-
-    try:
-        check_writable(folder)
-    except DocumentError as error:
-        raise _refused(path, error.message, place, hint) from error
-
-
-def _try_folder(folder: Path, place: str) -> None:
-    """Make a folder that others write to, and find out that it takes a file."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with TemporaryFile(dir=folder):
-            pass
-    except OSError as error:
-        raise _refused(folder, error.strerror or str(error), place, _FOLDER) from error
-
-
-def _refused(path: Path, reason: str, place: str, hint: str) -> UsageError:
-    return UsageError(f"can't write to {str(path)!r}: {reason}", place=place, hint=hint)
-
-
 def keep(bench: Bench) -> None:
     """Write the document before anything is compared; it counts as unfinished until then."""
     if bench.started and bench.engine.results and bench.folder is not None:
@@ -272,7 +218,7 @@ def keep(bench: Bench) -> None:
             bench.folder.keep(bench.engine.run(interrupted=True))
 
 
-def settle(bench: Bench) -> bool:
+def settle(bench: Bench, judges: Judges) -> bool:
     """Judge what no test carried; say what was not judged, and whether that fails the run.
 
     Nothing is missing in a run of pytest-xdist, whose tests fail, nor where no test was run.
@@ -280,22 +226,22 @@ def settle(bench: Bench) -> bool:
     if not bench.ran or bench.collection.usage_errors or hasattr(bench.config, "workerinput"):
         return False
     try:
-        bench.judging.settle()
+        judges.judging.settle()
     except OrtbenchError as error:
         bench.errors.append(f"gate: {error}")
         return True
     except Exception as error:  # noqa: BLE001 - a defect of ours must not cost what was measured
         bench.errors.append(f"gate: {type(error).__name__}: {error}. {DEFECT}")
         return True
-    problems = [*bench.judging.problems(), *bench.asked_limits.problems()]
-    if bench.gating is not None:
-        problems += [f"gate: {text}" for text in bench.gating.problems()]
-        bench.remarks += [f"gate: {text}" for text in bench.gating.remarks()]
+    problems = [*judges.judging.problems(), *judges.asked_limits.problems()]
+    if judges.gating is not None:
+        problems += [f"gate: {text}" for text in judges.gating.problems()]
+        bench.remarks += [f"gate: {text}" for text in judges.gating.remarks()]
     problems += bench.misplaced.problems(bench.outcomes)
     # Where all that was asked for is gone, the verdicts on that are what the run says.
-    if bench.collection.left_out and not (bench.gating and bench.gating.items):
+    if bench.collection.left_out and not (judges.gating and judges.gating.items):
         problems.append(f"no case was measured: {bench.collection.why_no_case}")
     bench.errors += problems
-    bench.remarks += [*bench.judging.remarks(), *bench.asked_limits.remarks()]
+    bench.remarks += [*judges.judging.remarks(), *judges.asked_limits.remarks()]
     bench.remarks += bench.marked_limits.remarks(bench.outcomes)
     return bool(problems)

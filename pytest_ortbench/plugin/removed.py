@@ -7,19 +7,16 @@ They are items like any other, so that they fail by name in every report, and so
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_ortbench.core.acceptance import accept_command
 from pytest_ortbench.core.errors import OrtbenchError
 from pytest_ortbench.planning.matrix import Plan
-from pytest_ortbench.plugin.baselines import listed
 from pytest_ortbench.plugin.bench import planned_of
 
 if TYPE_CHECKING:
-    from pytest_ortbench.core.gate import GateResult
+    from pytest_ortbench.gate.numbers.removals import Removal
     from pytest_ortbench.plugin.bench import Bench
     from pytest_ortbench.plugin.gating import Gating
 
@@ -28,57 +25,6 @@ _NAME = "ortbench"
 
 #: Marks that would change what becomes of an item; others only select it.
 _ACTING = frozenset({"parametrize", "skip", "skipif", "xfail", "usefixtures", "filterwarnings"})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Removal:
-    """One model that is gone, or one case of a model that is still there.
-
-    Attributes:
-        name: The model, or the case with its runtime where the run has several.
-        results: The verdicts on its cases.
-        is_model: Whether no case of the model is left.
-    """
-
-    name: str
-    results: tuple[GateResult, ...]
-    is_model: bool
-
-    @property
-    def reason(self) -> str:
-        """What is gone, and who has it."""
-        baselines = listed(list(dict.fromkeys(result.baseline for result in self.results)))
-        if not self.is_model:
-            return f"{self.name} was removed: {baselines} has it"
-        cases = listed(list(dict.fromkeys(result.case_id for result in self.results)))
-        return f"the model {self.name} was removed: {baselines} has it, as {cases}"
-
-    @property
-    def mend(self) -> str:
-        """What to do if it was meant."""
-        return f"If it was meant: {accept_command(self.name, 'removed')}"
-
-
-def removals(
-    results: Iterable[GateResult], models: Iterable[str], *, several_runtimes: bool
-) -> tuple[Removal, ...]:
-    """Return what is gone: a model of which nothing is left, else each of its cases.
-
-    Args:
-        results: The verdicts on cases that are gone.
-        models: Names of the models of which this run has a case.
-        several_runtimes: Whether cases are told apart by their runtime.
-    """
-    left = set(models)
-    by_name: dict[tuple[str, bool], list[GateResult]] = {}
-    for result in results:
-        is_model = bool(result.model) and result.model not in left
-        case = f"{result.case_id}+{result.runtime}" if several_runtimes else result.case_id
-        by_name.setdefault((result.model if is_model else case, is_model), []).append(result)
-    return tuple(
-        Removal(name=name, results=tuple(of_name), is_model=is_model)
-        for (name, is_model), of_name in by_name.items()
-    )
 
 
 class RemovedItem(pytest.Item):
@@ -171,12 +117,13 @@ def _words(asking: Iterable[pytest.Item]) -> Iterator[str]:
 
 
 def removed_items(
-    bench: Bench, session: pytest.Session, collected: Iterable[pytest.Item]
+    bench: Bench, gating: Gating | None, session: pytest.Session, collected: Iterable[pytest.Item]
 ) -> list[pytest.Item]:
     """Find what the gate compares with; return an item for everything that is gone.
 
     Args:
         bench: The run.
+        gating: Its gate, if it has one.
         session: pytest's.
         collected: All tests, before any is deselected.
 
@@ -184,14 +131,13 @@ def removed_items(
         OrtbenchError: if the gate has nothing to compare with, or models that were asked for are
             not there and were not there before either.
     """
-    gating = bench.gating
     missing = bench.collection.without_models
     if gating is None or hasattr(bench.config, "workerinput"):
         if missing:
             raise pytest.UsageError(*missing)
         return []
     for request in bench.collection.folder_requests():
-        gating.note_plan(request, Plan(entries=()))
+        bench.note_plan(request, Plan(entries=()))
     try:
         gating.look()
     except OrtbenchError:
@@ -207,7 +153,7 @@ def removed_items(
             session, name=_NAME, nodeid=_NAME, gone=gating.removals, gating=gating, asking=asking
         )
         items = session.genitems(collector)
-        gating.items = tuple(item for item in items if isinstance(item, RemovedItem))
+        gating.items = {item: item.removal for item in items if isinstance(item, RemovedItem)}
     return list(gating.items)
 
 

@@ -16,7 +16,7 @@ import pytest
 from pytest_ortbench.plugin import outputs
 from pytest_ortbench.plugin.bench import Bench
 from pytest_ortbench.plugin.interrupts import Shield
-from pytest_ortbench.plugin.terminal import Progress
+from pytest_ortbench.plugin.progress import Progress
 from tests.results_factory import make_case
 
 from .conftest import QUICK

@@ -10,7 +10,7 @@ from typing import TextIO
 import pytest
 
 from pytest_ortbench.plugin.bench import Bench
-from pytest_ortbench.plugin.terminal import Progress
+from pytest_ortbench.plugin.progress import Progress
 from tests.results_factory import make_case, make_failure, make_result
 
 
@@ -76,7 +76,7 @@ def test_time_left_is_that_of_the_cases_still_to_be_measured(
     # Ten cases: six taken from an interrupted run, one refused, three measured for 60 s each.
     # Shared among all that are over, the first minute would promise 9 s a case and 0:25 for two.
     clock = _Clock()
-    monkeypatch.setattr("pytest_ortbench.plugin.terminal.time", clock)
+    monkeypatch.setattr("pytest_ortbench.plugin.progress.time", clock)
     screen = StringIO()
     progress = _progress(screen)
     clock.now_s += 300.0  # environments are made

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from pytest_ortbench.core.gate import (
     MODEL_RELATIONS,
@@ -172,3 +173,9 @@ def unconfirmed(again: ContrastVerdict) -> str:
         if excluded
         else "the slowdown was neither shown nor excluded"
     )
+
+
+def listed(ids: Sequence[str]) -> str:
+    """Spell out five and count the rest."""
+    shown = ", ".join(ids[:5])
+    return shown + (f" and {len(ids) - 5} more" if len(ids) > 5 else "")

@@ -1,0 +1,62 @@
+"""Files and folders that the user names for a run to write to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryFile
+
+from pytest_ortbench.core.errors import DocumentError, UsageError
+from pytest_ortbench.plugin.options import Options
+from pytest_ortbench.store.folder import check_writable
+
+_FOLDER = "Name a folder that can be written to"
+_FILE = "Name a file in a folder that can be written to"
+
+
+def refuse_unwritable(options: Options) -> None:
+    """Refuse files and folders of the user's choice that nothing can be written to.
+
+    Raises:
+        UsageError: with option, path and reason.
+    """
+    for field in ("json", "html", "prometheus"):
+        path: Path | None = getattr(options, field)
+        if path is not None:
+            _try_file(path, options.place_of(field))
+    if options.plots is not None:
+        _try_below(options.plots, options.plots, options.place_of("plots"), _FOLDER)
+    if options.load_logs:
+        _try_folder(Path(options.load_logs), options.place_of("load_logs"))
+
+
+def _try_file(path: Path, place: str) -> None:
+    try:
+        # A pipe or /dev/stdout takes what is written and needs no folder.
+        if path.exists() and not path.is_file():
+            return
+        target = path.resolve()
+    except (OSError, RuntimeError) as error:  # not to be entered; links in a circle
+        reason = error.strerror if isinstance(error, OSError) else None
+        raise _refused(path, reason or str(error), place, _FILE) from error
+    _try_below(path, target.parent, place, _FILE)
+
+
+def _try_below(path: Path, folder: Path, place: str, hint: str) -> None:
+    try:
+        check_writable(folder)
+    except DocumentError as error:
+        raise _refused(path, error.message, place, hint) from error
+
+
+def _try_folder(folder: Path, place: str) -> None:
+    """Make a folder that others write to, and find out that it takes a file."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise _refused(folder, error.strerror or str(error), place, _FOLDER) from error
+
+
+def _refused(path: Path, reason: str, place: str, hint: str) -> UsageError:
+    return UsageError(f"can't write to {str(path)!r}: {reason}", place=place, hint=hint)

@@ -1,0 +1,87 @@
+"""All that the cases of a pytest run are held to: limits that were asked for, and the gate."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_ortbench.plugin.bench import Bench, planned_of
+from pytest_ortbench.plugin.gating import Gating
+from pytest_ortbench.plugin.judging import AskedLimits, Judging
+
+if TYPE_CHECKING:
+    from pytest_ortbench.planning.matrix import Planned
+
+_KEY = pytest.StashKey["Judges"]()
+
+
+class Judges:
+    """The judges of one pytest run; :meth:`of` makes them at the first call.
+
+    Args:
+        bench: The run.
+
+    Attributes:
+        asked_limits: Limits of option and ini key.
+        gating: Judges cases against their baselines; ``None`` where no option asks for it.
+        judging: Has each case held to what was asked for it.
+    """
+
+    def __init__(self, bench: Bench) -> None:
+        self._bench = bench
+        options = bench.options
+        written = (str(text).partition("=")[0] for text in bench.config.invocation_params.args)
+        self.asked_limits = AskedLimits(
+            bench,
+            options.limits,
+            place=options.place_of("limits"),
+            insisting="--ort-limits" in written,
+        )
+        self.gating = Gating(bench) if options.against or options.baseline else None
+        gates = () if self.gating is None else (self.gating,)
+        bench.endings += [gate.close for gate in gates]
+        self.judging = Judging(bench, (self.asked_limits, *gates))
+
+    @classmethod
+    def of(cls, bench: Bench) -> Judges:
+        """Return the judges of a run."""
+        stash = bench.config.stash
+        if _KEY not in stash:
+            stash[_KEY] = cls(bench)
+        return stash[_KEY]
+
+    def select(self, items: Sequence[pytest.Item]) -> None:
+        """Note the cases of the tests that will run, and what those tests need of them.
+
+        Raises:
+            OrtbenchError: for a pattern that fits no case, a margin that can't be resolved, or an
+                option that nothing can come of.
+        """
+        bench = self._bench
+        bench.collection.refuse_unused_options()
+        ours = [(item, planned) for item in items if (planned := planned_of(item)) is not None]
+        self.asked_limits.assign(dict.fromkeys(planned.case.key[0] for _, planned in ours))
+        if self.gating is not None:
+            self.gating.assign(ours)
+        self.judging.assign(ours)
+        for item, planned in ours:
+            gated = () if self.gating is None else self.gating.limits_of(planned)
+            bench.note_limits(item, planned, self.asked_limits.of(planned), gated)
+        bench.collection.refuse_unused_stages([entry.case for entry in bench.planned.values()])
+        if bench.planned and not bench.config.option.collectonly:
+            bench.prepare()
+        if self.gating is not None and not hasattr(bench.config, "workerinput"):
+            self.gating.prepare(items)
+
+    def properties_of(self, planned: Planned) -> list[tuple[str, str]]:
+        """Return metrics of a measured case and verdicts on it, for JUnit."""
+        properties = self._bench.properties_of(planned)
+        judged = [] if self.gating is None else self.gating.results_of(planned)
+        if judged:
+            from pytest_ortbench.gate.report.lines import gate_properties
+
+            for name, verdict in zip(("gate", "gate_stored"), judged, strict=False):
+                properties += gate_properties(verdict, name)
+        return properties
