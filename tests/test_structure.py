@@ -23,7 +23,7 @@ PACKAGE = "pytest_ortbench"
 
 #: What each measure is today, and what it is to become. Whoever makes one better lowers the first.
 LIMITS: dict[str, tuple[int, int]] = {
-    "circles of imports": (1, 0),
+    "circles of imports": (0, 0),
     "small modules that serve one neighbour": (20, 10),
     "class names used twice": (5, 5),
     "function names used twice": (15, 15),

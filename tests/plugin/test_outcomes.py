@@ -8,11 +8,15 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
 
+from pytest_ortbench.core.case import Case
 from pytest_ortbench.launch.launcher import ProcessWorker
+from pytest_ortbench.schema.case_questions import TimeBlock
+from pytest_ortbench.schema.question import CaseQuestion
 
 from .conftest import QUICK
 
@@ -249,14 +253,14 @@ def test_a_worker_killed_from_outside_costs_that_case_only(
 ) -> None:
     model_file("victim.onnx")
     model_file("after.onnx")
-    block = ProcessWorker.block
+    ask = ProcessWorker.ask
 
-    def block_of_a_killed_one(worker: ProcessWorker, iterations: int) -> object:
-        if worker._case.model.name == "victim":
+    def ask_a_killed_one(worker: ProcessWorker, question: CaseQuestion[Any]) -> object:
+        if isinstance(question, TimeBlock) and _case_of(worker).model.name == "victim":
             os.kill(worker.pid, signal.SIGKILL)
-        return block(worker, iterations)
+        return ask(worker, question)
 
-    monkeypatch.setattr(ProcessWorker, "block", block_of_a_killed_one)
+    monkeypatch.setattr(ProcessWorker, "ask", ask_a_killed_one)
     result = pytester.runpytest("victim.onnx", "after.onnx", "-k", "latency", *QUICK)
     result.assert_outcomes(passed=1, failed=1)
     cases = _cases(pytester.path)
@@ -320,6 +324,12 @@ def _is_alive(process: psutil.Process) -> bool:
         return False
 
 
+def _case_of(worker: ProcessWorker) -> Case:
+    case = worker._questioner._case
+    assert case is not None
+    return case
+
+
 def _wait_for_children(pid: int, deadline: float) -> list[psutil.Process]:
     while time.monotonic() < deadline:
         children = psutil.Process(pid).children(recursive=True)
@@ -335,15 +345,17 @@ def test_an_interrupted_run_is_resumed_without_measuring_again(
     model_file("first.onnx")
     model_file("second.onnx")
     measured: list[str] = []
-    block = ProcessWorker.block
+    ask = ProcessWorker.ask
 
-    def interrupted_block(worker: ProcessWorker, iterations: int) -> object:
-        measured.append(worker._case.model.name)
-        if worker._case.model.name == "second" and not resumed:
-            raise KeyboardInterrupt
-        return block(worker, iterations)
+    def ask_and_interrupt(worker: ProcessWorker, question: CaseQuestion[Any]) -> object:
+        if isinstance(question, TimeBlock):
+            name = _case_of(worker).model.name
+            measured.append(name)
+            if name == "second" and not resumed:
+                raise KeyboardInterrupt
+        return ask(worker, question)
 
-    monkeypatch.setattr(ProcessWorker, "block", interrupted_block)
+    monkeypatch.setattr(ProcessWorker, "ask", ask_and_interrupt)
     # Without pytest-benchmark, whose warning about its unused fixture is an error in this process.
     arguments = ("first.onnx", "second.onnx", "-k", "latency", "-p", "no:benchmark", *QUICK)
     resumed = False
