@@ -40,16 +40,16 @@ class Ahead:
         """
         self._started = [_Started(case) for case in cases]
 
-        def spawn(one: _Started) -> None:
-            one.process = start(one.case)
+        def spawn(early: _Started) -> None:
+            early.process = start(early.case)
 
-        def ask(one: _Started) -> None:
-            assert one.process is not None
-            one.process.begin(ImportRuntime(), deadline)
+        def ask(early: _Started) -> None:
+            assert early.process is not None
+            early.process.begin(ImportRuntime(), deadline)
 
-        def wait(one: _Started) -> None:
-            assert one.process is not None
-            wait_for_answer(one.process, ImportRuntime(), deadline, case=one.case)
+        def wait(early: _Started) -> None:
+            assert early.process is not None
+            wait_for_answer(early.process, ImportRuntime(), deadline, case=early.case)
 
         for step in (spawn, ask, wait):
             self._each(step)
@@ -60,30 +60,30 @@ class Ahead:
         Raises:
             WorkerError: what went wrong with it.
         """
-        for index, one in enumerate(self._started):
-            if one.case == case:
+        for index, early in enumerate(self._started):
+            if early.case == case:
                 del self._started[index]
-                if one.failed is not None:
-                    self._close(one)
-                    raise one.failed
-                return one.process
+                if early.failed is not None:
+                    self._close(early)
+                    raise early.failed
+                return early.process
         return None
 
     def close(self) -> None:
         """End the processes that nobody took."""
-        for one in self._started:
-            self._close(one)
+        for early in self._started:
+            self._close(early)
         self._started = []
 
     def _each(self, step: Callable[[_Started], None]) -> None:
-        for one in self._started:
-            if one.failed is not None:
+        for early in self._started:
+            if early.failed is not None:
                 continue
             try:
-                step(one)
+                step(early)
             except WorkerError as error:
-                one.failed = error
+                early.failed = error
 
-    def _close(self, one: _Started) -> None:
-        if one.process is not None:
-            one.process.close()
+    def _close(self, early: _Started) -> None:
+        if early.process is not None:
+            early.process.close()
