@@ -33,7 +33,7 @@ def add_accuracy(collector: Collector, result: CaseResult, *, failed: str = "") 
     """
     evidence = evidence_of(result)
     accuracy = result.accuracy
-    if evidence.nonfinite or (accuracy and not all(one.finite for one in accuracy.outputs)):
+    if evidence.nonfinite or (accuracy and not all(output.finite for output in accuracy.outputs)):
         collector.add("accuracy_finite", 0.0)
         where = evidence.nonfinite or "in the compared runs"
         collector.reject(_FIGURES, f"outputs hold NaN or infinity: {where}")
@@ -67,12 +67,18 @@ def _add_worst(collector: Collector, accuracy: Accuracy) -> None:
 
     figures = {
         "accuracy_finite": (1.0, ""),
-        "accuracy_max_abs": (worst([one.max_abs for one in outputs], max), "no numeric output"),
+        "accuracy_max_abs": (
+            worst([output.max_abs for output in outputs], max),
+            "no numeric output",
+        ),
         "accuracy_cosine": (
-            worst([one.cosine for one in outputs], min),
+            worst([output.cosine for output in outputs], min),
             "no output with a direction",
         ),
-        "accuracy_sqnr": (worst([one.sqnr_db for one in outputs], min), _why_no_sqnr(outputs)),
+        "accuracy_sqnr": (
+            worst([output.sqnr_db for output in outputs], min),
+            _why_no_sqnr(outputs),
+        ),
     }
     for name, (value, reason) in figures.items():
         collector.add(name, value, reason=reason, samples=accuracy.samples)

@@ -198,7 +198,7 @@ def _answer(members: Sequence[tuple[CaseResult, Summary]], *, runtimes: bool) ->
 
 def _advice(candidates: Sequence[_Candidate], fastest: Sequence[Winner]) -> Advice:
     """Which variant to ship: the fastest ones of each batch size decide."""
-    by_label = {one.label: one for one in candidates}
+    by_label = {candidate.label: candidate for candidate in candidates}
     pools = [
         [
             Contender(variant=one.variant, label=label, summary=one.summary)
@@ -208,23 +208,27 @@ def _advice(candidates: Sequence[_Candidate], fastest: Sequence[Winner]) -> Advi
         for winner in fastest
     ]
     sizes = {
-        one.summary.case.variant.precision: one.summary.quantities["model_size"].value
-        for one in candidates
+        candidate.summary.case.variant.precision: candidate.summary.quantities["model_size"].value
+        for candidate in candidates
     }
     return advise(
         pools,
-        rivals=len({one.variant for one in candidates}),
+        rivals=len({candidate.variant for candidate in candidates}),
         original_bytes=sizes.get("fp32", sizes.get("native")),
         blurred_by=fastest[0].blurred_by,
     )
 
 
 def _runner_up(same_batch: Sequence[_Candidate], fastest: Winner) -> Factor | None:
-    beaten = [one for one in same_batch if one.label not in (fastest.label, *fastest.ties)]
+    beaten = [
+        candidate
+        for candidate in same_batch
+        if candidate.label not in (fastest.label, *fastest.ties)
+    ]
     if not beaten:
         return None
-    best = next(one for one in same_batch if one.label == fastest.label)
-    second = min(beaten, key=lambda one: one.summary.quantities["latency_p50"].value)
+    best = next(candidate for candidate in same_batch if candidate.label == fastest.label)
+    second = min(beaten, key=lambda candidate: candidate.summary.quantities["latency_p50"].value)
     return _factor(best, second, "latency_p50")
 
 
@@ -252,7 +256,7 @@ def _winner(candidates: Sequence[_Candidate], metric: str) -> Winner:
     """The best of at least one candidate, and those that can't be told from it."""
     higher = METRICS[metric].better == "higher"
     ordered = sorted(
-        candidates, key=lambda one: one.summary.quantities[metric].value, reverse=higher
+        candidates, key=lambda candidate: candidate.summary.quantities[metric].value, reverse=higher
     )
     best, others = ordered[0], ordered[1:]
     tied = [other for other in others if _is_tie(best, other, metric)]
@@ -292,12 +296,12 @@ def _is_tie(best: _Candidate, other: _Candidate, metric: str) -> bool:
         return True
     if metric == "model_size" or not (best.one_worker or other.one_worker):
         return False
-    small, large = sorted(one.summary.quantities[metric].value for one in (best, other))
+    small, large = sorted(candidate.summary.quantities[metric].value for candidate in (best, other))
     return large <= small * (1 + ONE_WORKER_GAP)
 
 
-def _overlap(one: tuple[float, float], other: tuple[float, float]) -> bool:
-    return one[0] <= other[1] and other[0] <= one[1]
+def _overlap(span: tuple[float, float], other: tuple[float, float]) -> bool:
+    return span[0] <= other[1] and other[0] <= span[1]
 
 
 def _reference(
@@ -311,10 +315,10 @@ def _reference(
     case = best.summary.case
     for precision in ("fp32", "native"):
         found = [
-            one
-            for one in candidates
-            if one.summary.case.provider.alias == "cpu"
-            and one.summary.case.variant.precision == precision
+            candidate
+            for candidate in candidates
+            if candidate.summary.case.provider.alias == "cpu"
+            and candidate.summary.case.variant.precision == precision
         ]
         if found:
             return min(

@@ -72,11 +72,11 @@ def over_processes(
     """
     processes = len(own)
     first, last = interval_ranks(50, processes) or (1, processes)
-    low = sorted(one.low for one in own)[first - 1]
-    high = sorted(one.high for one in own)[last - 1]
+    low = sorted(process.low for process in own)[first - 1]
+    high = sorted(process.high for process in own)[last - 1]
     if also is not None:
         low, high = min(low, also[0]), max(high, also[1])
-    values = [one.value for one in own]
+    values = [process.value for process in own]
     if min(values) <= 0:
         return low, high
     if processes < min(STUDENT):

@@ -47,7 +47,9 @@ def hints(profile: OperatorProfile) -> tuple[str, ...]:
 
 def kind_share(profile: OperatorProfile, kind: str) -> float:
     """Share of the run in operators of a kind."""
-    return profile.share(sum(each.time_ns for each in profile.operators if each.kind == kind))
+    return profile.share(
+        sum(operator.time_ns for operator in profile.operators if operator.kind == kind)
+    )
 
 
 def copy_shares(profile: OperatorProfile) -> tuple[float, float]:
@@ -57,7 +59,7 @@ def copy_shares(profile: OperatorProfile) -> tuple[float, float]:
     a provider that copies within its own nodes shows none.
     """
     to_device, to_host = (
-        profile.share(sum(each.time_ns for each in profile.operators if each.op == op))
+        profile.share(sum(operator.time_ns for operator in profile.operators if operator.op == op))
         for op in ("MemcpyFromHost", "MemcpyToHost")
     )
     return to_device, to_host
@@ -94,7 +96,7 @@ def _compiled(profile: OperatorProfile) -> str:
     share = kind_share(profile, "subgraph")
     if share < ONE_OPERATOR:
         return ""
-    count = sum(each.nodes for each in profile.operators if each.kind == "subgraph")
+    count = sum(operator.nodes for operator in profile.operators if operator.kind == "subgraph")
     return (
         f"{share:.0%} in {count} subgraph{'s' if count > 1 else ''} that the provider compiled: "
         "what takes the time in them only its own tools can see"
@@ -104,14 +106,14 @@ def _compiled(profile: OperatorProfile) -> str:
 def _launch(profile: OperatorProfile) -> str:
     between = profile.share(max(0, profile.between_ns))
     short_ns = sum(
-        each.time_ns
-        for each in profile.operators
-        if each.time_ns < SHORT_NODE_NS * max(each.nodes, 1)
+        operator.time_ns
+        for operator in profile.operators
+        if operator.time_ns < SHORT_NODE_NS * max(operator.nodes, 1)
     )
     short = profile.share(short_ns) >= SHORT_NODES
     if (between < BETWEEN and not short) or _overhead_of(profile) > BLINDING:
         return ""
-    mean_ns = sum(each.time_ns for each in profile.operators) / max(profile.node_count, 1)
+    mean_ns = sum(operator.time_ns for operator in profile.operators) / max(profile.node_count, 1)
     if profile.node_count < 2:
         return (
             f"bound by the call: {between:.0%} of the run is outside of its only node; a larger "
@@ -133,7 +135,7 @@ def _transfer(profile: OperatorProfile) -> str:
     share = kind_share(profile, "copy")
     if share < COPIES:
         return ""
-    copies = sum(each.nodes for each in profile.operators if each.kind == "copy")
+    copies = sum(operator.nodes for operator in profile.operators if operator.kind == "copy")
     to_device, to_host = copy_shares(profile)
     return (
         f"bound by transfer: {share:.0%} in {copies} copies between devices ({to_device:.0%} to "
@@ -155,7 +157,7 @@ def _memory(profile: OperatorProfile) -> str:
         return ""
     if share < MOVES:
         return _streams(profile)
-    named = [each.op for each in profile.operators if each.kind == "move"][:3]
+    named = [operator.op for operator in profile.operators if operator.kind == "move"][:3]
     return (
         f"bound by memory: {share:.0%} in operators that only move data ({', '.join(named)}); "
         "another layout or fusion helps, faster arithmetic does not"
@@ -165,15 +167,15 @@ def _memory(profile: OperatorProfile) -> str:
 def _streams(profile: OperatorProfile) -> str:
     """Operators that read and write nearly as fast as memory allows."""
     near = [
-        each
-        for each in profile.operators
-        if (rate := operator_rate(profile, each)).bound == "memory"
+        operator
+        for operator in profile.operators
+        if (rate := operator_rate(profile, operator)).bound == "memory"
         and (rate.memory_share or 0.0) >= NEAR_MEMORY
     ]
-    share = profile.share(sum(each.time_ns for each in near))
+    share = profile.share(sum(node.time_ns for node in near))
     if share < STREAMS:
         return ""
-    named = ", ".join(each.op for each in near[:3])
+    named = ", ".join(node.op for node in near[:3])
     return (
         f"bound by memory: {share:.0%} in operators that read and write about as fast as memory "
         f"allows ({named}); smaller types or fusion help, faster arithmetic does not"
@@ -249,8 +251,8 @@ def _cached(profile: OperatorProfile) -> str:
 
 def _highest(profile: OperatorProfile, which: str) -> tuple[float, str]:
     """The highest share of a ceiling that is shown anywhere, and of what."""
-    rates = [(operator_rate(profile, each), each.op) for each in profile.operators]
-    rates += [(operator_rate(profile, each), each.op) for each in profile.nodes]
+    rates = [(operator_rate(profile, operator), operator.op) for operator in profile.operators]
+    rates += [(operator_rate(profile, node), node.op) for node in profile.nodes]
     rates.append((model_rate(profile), "the whole run"))
     return max(((getattr(rate, which) or 0.0, name) for rate, name in rates), key=lambda p: p[0])
 

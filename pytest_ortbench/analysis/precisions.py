@@ -193,7 +193,9 @@ def _row(result: CaseResult, summary: Summary, on_provider: Mapping[str, Summary
         sqnr_db=None if sqnr is None else sqnr.value,
         exact=summary.exact,
         finite=None if finite is None else bool(finite.value),
-        judged=not any(one.of == ACCURACY and one.is_unjudged for one in summary.judgements),
+        judged=not any(
+            judgement.of == ACCURACY and judgement.is_unjudged for judgement in summary.judgements
+        ),
         top1=found.get("accuracy_top1"),
         task=result.task,
         flags=tuple(flag.name for flag in summary.flags),

@@ -54,8 +54,8 @@ def _refused(point: ProcessPoint) -> ProcessScaling:
 
 
 def _scaled(point: ProcessPoint, result: CaseResult, base: float) -> ProcessScaling:
-    samples = [each.samples for each in point.processes]
-    peaks = [each.peak_bytes for each in point.processes if each.peak_bytes is not None]
+    samples = [process.samples for process in point.processes]
+    peaks = [process.peak_bytes for process in point.processes if process.peak_bytes is not None]
     rate = _rate(point, result)
     sync = result.case.callers if result.case.call == "sync" else 0
     each = sync + result.case.sessions * (point.threads - 1)
@@ -64,7 +64,9 @@ def _scaled(point: ProcessPoint, result: CaseResult, base: float) -> ProcessScal
         total_threads=point.asked * each,
         rate=rate,
         latency_s=median_latency(samples).value_ns * 1e-9,
-        cpu_s=sum(one.cpu_ns for one in samples) * 1e-9 / sum(one.count for one in samples),
+        cpu_s=sum(sample.cpu_ns for sample in samples)
+        * 1e-9
+        / sum(sample.count for sample in samples),
         peak_bytes=sum(peaks) if len(peaks) == len(point.processes) else None,
         efficiency=rate / point.asked / base if base else 0.0,
     )
@@ -73,6 +75,6 @@ def _scaled(point: ProcessPoint, result: CaseResult, base: float) -> ProcessScal
 def _rate(point: ProcessPoint, result: CaseResult) -> float:
     """Items per second of all processes: each over its own timed blocks."""
     return sum(
-        1e9 * result.case.batch * each.samples.count / each.samples.wall_ns
-        for each in point.processes
+        1e9 * result.case.batch * process.samples.count / process.samples.wall_ns
+        for process in point.processes
     )

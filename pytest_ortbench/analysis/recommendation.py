@@ -93,7 +93,7 @@ def advise(
     case, size = chosen.summary.case, chosen.summary.quantities.get("model_size")
     shrunk = original_bytes / size.value if original_bytes and size and size.value > 0 else 0.0
     mine = [pool for pool in pools if chosen.variant in _variants(pool)]
-    others = [one for one in first if one.variant != chosen.variant]
+    others = [candidate for candidate in first if candidate.variant != chosen.variant]
     ratio_db = chosen.summary.quantities.get("accuracy_sqnr")
     top1 = chosen.summary.quantities.get("accuracy_top1")
     converted = case.variant.precision not in ("fp32", "native")
@@ -107,9 +107,9 @@ def advise(
             for pool in pools
             if chosen.variant not in _variants(pool)
         ),
-        ties=tuple(dict.fromkeys(one.variant for one in others)),
+        ties=tuple(dict.fromkeys(other.variant for other in others)),
         nearest=bool(others)
-        and all(_nearness(one.summary) < _nearness(chosen.summary) for one in others),
+        and all(_nearness(other.summary) < _nearness(chosen.summary) for other in others),
         smaller=shrunk if shrunk >= SMALLER else None,
         error=10 ** (-ratio_db.value / 20) if converted and ratio_db else None,
         top1=top1 if converted else None,
@@ -123,7 +123,7 @@ def _batch(pool: Sequence[Contender]) -> int:
 
 
 def _variants(pool: Sequence[Contender]) -> set[str]:
-    return {one.variant for one in pool}
+    return {candidate.variant for candidate in pool}
 
 
 def _nearness(summary: Summary) -> float:

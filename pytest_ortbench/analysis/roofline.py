@@ -106,7 +106,7 @@ def ridge(peak: Peak) -> float | None:
 
 def uncounted(profile: OperatorProfile) -> Sequence[OperatorTime]:
     """Operators whose multiply-accumulates are not known, the slowest first."""
-    return [each for each in profile.operators if each.macs is None]
+    return [operator for operator in profile.operators if operator.macs is None]
 
 
 def _part(rate: float | None, ceiling: float | None) -> float | None:

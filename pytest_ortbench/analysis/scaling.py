@@ -89,7 +89,7 @@ def total_threads(result: CaseResult) -> int:
 
     The caller of asynchronous inferences only waits.
     """
-    threads = max((each.threads for each in result.measurements), default=1)
+    threads = max((measurement.threads for measurement in result.measurements), default=1)
     if result.case.call == "async":
         return result.case.sessions * (threads - 1)
     return result.case.callers + result.case.sessions * (threads - 1)

@@ -100,5 +100,5 @@ def _add_create(collector: Collector, name: str, page_cache: str, start_ups: Sta
     low: float | None = None
     high: float | None = None
     if len(times) > 1:
-        low, high = over_processes([OfProcess.alone(one) for one in times])
+        low, high = over_processes([OfProcess.alone(time) for time in times])
     collector.add(name, median(times), low=low, high=high, samples=len(times))

@@ -189,11 +189,11 @@ def _add_rates(collector: Collector, workers: Sequence[Samples], case: Case) -> 
     low = high = None
     if case.callers > 1:
         # Side by side, so the times of single inferences do not add up to that of all.
-        each = [batch * s.count / (s.wall_ns * 1e-9) for s in workers if s.wall_ns]
+        rates = [batch * s.count / (s.wall_ns * 1e-9) for s in workers if s.wall_ns]
         wall_s = sum(samples.wall_ns for samples in workers) * 1e-9
         rate = batch * count / wall_s if wall_s else None
         if rate:
-            low, high = over_processes([OfProcess.alone(one) for one in each], (rate, rate))
+            low, high = over_processes([OfProcess.alone(alone) for alone in rates], (rate, rate))
     else:
         if mean.low is not None and mean.high is not None and mean.low > 0:
             low, high = batch / mean.high, batch / mean.low

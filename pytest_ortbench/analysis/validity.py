@@ -155,7 +155,11 @@ def _threads(result: CaseResult) -> str:
 
 
 def _unconfirmed(result: CaseResult) -> str:
-    doubts = {name: why for each in result.measurements for name, why in each.unconfirmed.items()}
+    doubts = {
+        name: why
+        for measurement in result.measurements
+        for name, why in measurement.unconfirmed.items()
+    }
     return "; ".join(f"{name}: {why}" for name, why in doubts.items())
 
 
@@ -184,7 +188,9 @@ def _warm_up(result: CaseResult) -> str:
 
     A note: the samples may be steady all the same.
     """
-    cut_off = [each.warm_up for each in result.measurements if not each.warm_up.steady]
+    cut_off = [
+        measurement.warm_up for measurement in result.measurements if not measurement.warm_up.steady
+    ]
     if not cut_off or not sum(samples.count for samples in workers_of(result)):
         return ""
     return f"{len(cut_off)} of {len(result.measurements)} workers: {cut_off[0].rule}"
@@ -301,7 +307,10 @@ def _clock(result: CaseResult) -> str:
 
 
 def _neighbour(result: CaseResult) -> str:
-    most = max((each.memory.device_neighbours or 0 for each in result.measurements), default=0)
+    most = max(
+        (measurement.memory.device_neighbours or 0 for measurement in result.measurements),
+        default=0,
+    )
     if not most:
         return ""
     return "another process" if most == 1 else f"{most} other processes"

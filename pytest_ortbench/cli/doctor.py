@@ -125,9 +125,9 @@ def _runtime(writer: _Writer, packages: Installed, seen: Survey) -> None:
     writer.heading("installed")
     writer.entry("pytest-ortbench", __version__)
     writer.entry("python", f"{platform.python_version()}, {sys.executable}")
-    for each in packages.distributions:
-        kind = "" if each.brings_package else " (a provider that is plugged in)"
-        writer.entry(each.name, f"{each.version}{kind}")
+    for distribution in packages.distributions:
+        kind = "" if distribution.brings_package else " (a provider that is plugged in)"
+        writer.entry(distribution.name, f"{distribution.version}{kind}")
     if seen.info is not None:
         writer.entry("in use", f"ONNX Runtime {seen.info.version}, numpy {seen.info.numpy}")
         if seen.info.build:
@@ -161,8 +161,8 @@ def _providers(writer: _Writer, seen: Survey) -> None:
 def _noise(writer: _Writer, findings: Iterable[Finding]) -> None:
     writer.heading("what makes numbers vary")
     marks = {"fine": "", "note": "note: ", "noisy": "NOISY: "}
-    for each in findings:
-        writer.entry(each.name, marks[each.severity] + each.value, each.advice)
+    for finding in findings:
+        writer.entry(finding.name, marks[finding.severity] + finding.value, finding.advice)
 
 
 def _conclusion(
@@ -176,7 +176,7 @@ def _conclusion(
         writer.entry("measure", "nothing can be measured here yet: see the problem above")
     if packages.problems():
         writer.entry("first", "repair the installation as shown above")
-    noisy = [each.name for each in findings if each.severity == "noisy"]
+    noisy = [finding.name for finding in findings if finding.severity == "noisy"]
     if noisy:
         writer.entry("noise", f"{', '.join(noisy)}: see above; intervals will be wide")
     else:
@@ -184,4 +184,4 @@ def _conclusion(
 
 
 def _joined(states: Iterable[ProviderState]) -> str:
-    return ",".join(each.alias for each in states)
+    return ",".join(state.alias for state in states)

@@ -67,9 +67,9 @@ def _list(session: Session, runtime: Runtime, *, known: bool, again: bool) -> in
     if seen.failure is not None:
         warn(f"ortbench: {seen.failure.message}. {seen.failure.hint}".rstrip())
         return ExitCode.NOTHING
-    states = [each for each in seen.providers if known or each.state != "absent"]
-    say(table([[each.alias, each.state, _about(each)] for each in states]))
-    if any(each.tried_at_s is not None for each in states):
+    states = [provider for provider in seen.providers if known or provider.state != "absent"]
+    say(table([[state.alias, state.state, _about(state)] for state in states]))
+    if any(state.tried_at_s is not None for state in states):
         say("--again tries those once more that are remembered.")
     return ExitCode.FINE if seen.running else ExitCode.NOTHING
 

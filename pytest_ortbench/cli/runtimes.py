@@ -126,13 +126,13 @@ def _current() -> list[str]:
     import platform
     import sys
 
-    there = ", ".join(each.requirement for each in installed().runtimes)
+    there = ", ".join(runtime.requirement for runtime in installed().runtimes)
     return ["current", there or "none", platform.python_version(), "-", sys.executable]
 
 
 def _made(environment: Environment) -> list[str]:
     manifest = environment.manifest
-    asked = ", ".join(dict.fromkeys(each.partition(" for ")[0] for each in manifest.requests))
+    asked = ", ".join(dict.fromkeys(request.partition(" for ")[0] for request in manifest.requests))
     return [
         manifest.label,
         manifest.onnxruntime,

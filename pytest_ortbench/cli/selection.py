@@ -106,7 +106,7 @@ def select(run: Run, conditions: Sequence[Condition], sort: str = "") -> Run:
         UsageError: if there is no such column.
     """
     pairs = [(result, row(result, run)) for result in run.cases]
-    kept = [pair for pair in pairs if all(each.holds(pair[1]) for each in conditions)]
+    kept = [pair for pair in pairs if all(condition.holds(pair[1]) for condition in conditions)]
     if sort:
         column = column_of(sort.removeprefix("-"), place="--sort")
         kept = _sorted(kept, column, descending=sort.startswith("-"))

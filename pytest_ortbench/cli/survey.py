@@ -56,7 +56,7 @@ class Survey:
 
     def in_state(self, state: str) -> tuple[ProviderState, ...]:
         """Return the providers in one state."""
-        return tuple(each for each in self.providers if each.state == state)
+        return tuple(provider for provider in self.providers if provider.state == state)
 
 
 def survey(

@@ -218,7 +218,7 @@ def variant_key(conversion: Conversion) -> str:
 @functools.cache
 def _tools() -> dict[str, str]:
     """Versions of what converts, without importing any of it."""
-    found = {each.name: each.version for each in installed().distributions}
+    found = {distribution.name: distribution.version for distribution in installed().distributions}
     for name in ("onnx", "numpy", "onnx-ir", "ml-dtypes"):
         found[name] = _version(name)
     return found

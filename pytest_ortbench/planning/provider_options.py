@@ -142,7 +142,9 @@ def check_allowed(providers: Sequence[Provider], sessions: Sequence[SessionConfi
     Raises:
         UsageError: if they do.
     """
-    if providers and all(forbids(each, session) for each in providers for session in sessions):
+    if providers and all(
+        forbids(provider, session) for provider in providers for session in sessions
+    ):
         raise UsageError(
             f"{NO_CPU}=1 forbids the CPU, and cpu is the only provider asked for",
             place="--ort-session-option",

@@ -338,7 +338,9 @@ def _against_reference(entry: Entry) -> str:
     agreement = entry.quantity("accuracy_top1")
     if agreement is not None:
         return f"top-1 {agreement_words(agreement)}"
-    if any(one.of == ACCURACY and one.is_unjudged for one in entry.summary.judgements):
+    if any(
+        judgement.of == ACCURACY and judgement.is_unjudged for judgement in entry.summary.judgements
+    ):
         return "not judged"
     return "" if finite is None else _whole_values(entry)
 
@@ -346,7 +348,11 @@ def _against_reference(entry: Entry) -> str:
 def _whole_values(entry: Entry) -> str:
     """Say how many values of the worst output differ, where values are compared whole."""
     outputs = entry.result.accuracy.outputs if entry.result.accuracy is not None else ()
-    counted = [(one.rows, one.agree) for one in outputs if one.rows and one.agree is not None]
+    counted = [
+        (output.rows, output.agree)
+        for output in outputs
+        if output.rows and output.agree is not None
+    ]
     if not counted:
         return ""
     rows, agree = max(counted, key=lambda pair: (pair[0] - pair[1]) / pair[0])

@@ -114,8 +114,8 @@ def rate_facts(profile: OperatorProfile) -> Iterator[str]:
         yield "the run: " + _achieved(profile, rate)
     if profile.peak is not None:
         yield _reached(profile.peak)
-    names = [one_line(each.op) for each in profile.operators if each.macs is None]
-    if names and any(each.macs is not None for each in profile.operators):
+    names = [one_line(operator.op) for operator in profile.operators if operator.macs is None]
+    if names and any(operator.macs is not None for operator in profile.operators):
         more = f" and {len(names) - 6} more types" if len(names) > 6 else ""
         yield f"multiply-accumulates not known: {', '.join(names[:6])}{more}"
 
@@ -171,7 +171,7 @@ def operator_table(profile: OperatorProfile, top: int) -> ProfileTable:
     """
     shown, rest = profile.operators[:top], profile.operators[top:]
     factor, unit = common_scale([each.time_ns * 1e-9 for each in shown], "s")
-    counted = any(each.macs is not None for each in profile.operators)
+    counted = any(operator.macs is not None for operator in profile.operators)
 
     def row(name: str, where: str, nodes: str, time_ns: int, *more: str) -> tuple[str, ...]:
         share = _percent(profile.share(time_ns))

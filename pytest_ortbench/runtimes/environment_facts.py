@@ -69,7 +69,7 @@ class Facts:
         Raises:
             Unsound: if there is none, or more than one.
         """
-        names = [each.requirement for each in self.onnxruntime.runtimes]
+        names = [runtime.requirement for runtime in self.onnxruntime.runtimes]
         if not names:
             raise Unsound(
                 "none of these packages brings ONNX Runtime itself",

@@ -133,11 +133,15 @@ class Environments:
     def all(self) -> list[Environment]:
         """Return the complete environments, by label."""
         try:
-            folders = [each for each in self.folder.iterdir() if not each.name.startswith(".")]
+            folders = [
+                folder for folder in self.folder.iterdir() if not folder.name.startswith(".")
+            ]
         except OSError:
             return []
-        found = [each for folder in folders if (each := _read(folder)) is not None]
-        return sorted(found, key=lambda each: (each.manifest.label, each.folder.name))
+        found = [environment for folder in folders if (environment := _read(folder)) is not None]
+        return sorted(
+            found, key=lambda environment: (environment.manifest.label, environment.folder.name)
+        )
 
     def ensure(self, requirements: RequirementList, *, python: str = "") -> Environment:
         """Return the environment of a requirement list, making it if it is not there yet.
@@ -190,13 +194,13 @@ class Environments:
 
     def _find(self, request: str, from_urls: frozenset[str]) -> Environment | None:
         here = this_platform()
-        for each in self.all():
+        for environment in self.all():
             if (
-                request in each.manifest.requests
-                and each.manifest.platform == here
-                and from_urls <= each.manifest.sources.keys()
+                request in environment.manifest.requests
+                and environment.manifest.platform == here
+                and from_urls <= environment.manifest.sources.keys()
             ):
-                return each
+                return environment
         return None
 
     @contextmanager
@@ -218,9 +222,9 @@ class Environments:
 
     def _sweep(self) -> None:
         """Remove what an interrupted process left; nobody else is at it while the lock is held."""
-        for each in self.folder.iterdir():
-            if each.name.startswith((_UNFINISHED, _REMOVED)):
-                shutil.rmtree(each, ignore_errors=True)
+        for environment in self.folder.iterdir():
+            if environment.name.startswith((_UNFINISHED, _REMOVED)):
+                shutil.rmtree(environment, ignore_errors=True)
 
     def _make(self, requirements: RequirementList, python: str, request: str) -> Environment:
         """Try the Pythons that may fit, the likeliest first."""

@@ -63,13 +63,15 @@ class Installed:
     @property
     def runtimes(self) -> tuple[InstalledDistribution, ...]:
         """The distributions that bring the package itself; more than one is one too many."""
-        return tuple(each for each in self.distributions if each.brings_package)
+        return tuple(
+            distribution for distribution in self.distributions if distribution.brings_package
+        )
 
     def problems(self) -> list[str]:
         """Say what is wrong, one sentence each; empty if nothing is."""
         found = []
         if len(self.runtimes) > 1:
-            names = " and ".join(each.requirement for each in self.runtimes)
+            names = " and ".join(runtime.requirement for runtime in self.runtimes)
             found.append(
                 f"{names} are installed together: they overwrite each other's files, "
                 "and which providers work is chance"
@@ -99,7 +101,7 @@ class Installed:
         if self.leftovers:
             commands.append(f"remove the folder {self.folder}")
         keep = self.runtimes[-1].requirement if self.runtimes else "onnxruntime"
-        others = [each.requirement for each in self.runtimes[:-1]]
+        others = [runtime.requirement for runtime in self.runtimes[:-1]]
         choice = f"   (or {' or '.join(others)}; one environment for each)" if others else ""
         commands.append(f"{pip} install {keep}{choice}")
         return commands
@@ -113,14 +115,16 @@ def installed(path: Sequence[str] | None = None) -> Installed:
     """
     folders = list(sys.path if path is None else path)
     found = _onnxruntime_distributions(folders)
-    records = [_files_in_package(each) for each in found]
+    records = [_files_in_package(runtime) for runtime in found]
     known = {file for record in records for file in record or ()}
     package = _package_folder(folders)
     # Without a record (conda, Debian) nothing can be called left over.
     recorded = package is not None and all(record is not None for record in records)
     return Installed(
         distributions=tuple(
-            sorted((_describe(each) for each in found), key=lambda each: each.name.lower())
+            sorted(
+                (_describe(runtime) for runtime in found), key=lambda runtime: runtime.name.lower()
+            )
         ),
         leftovers=_leftovers(package, known) if package is not None and recorded else (),
         folder=str(package) if package is not None else "",
@@ -130,10 +134,10 @@ def installed(path: Sequence[str] | None = None) -> Installed:
 def _onnxruntime_distributions(folders: list[str]) -> list[Distribution]:
     """Each distribution once, as the first folder on the path has it."""
     found: dict[str, Distribution] = {}
-    for each in distributions(path=folders):
-        name = (each.metadata["Name"] or "").lower().replace("_", "-")
+    for distribution in distributions(path=folders):
+        name = (distribution.metadata["Name"] or "").lower().replace("_", "-")
         if name.startswith((PACKAGE, "ort-nightly")):
-            found.setdefault(name, each)
+            found.setdefault(name, distribution)
     return list(found.values())
 
 

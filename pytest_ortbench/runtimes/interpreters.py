@@ -68,9 +68,9 @@ def newest_of_each_minor(found: Iterable[Interpreter]) -> tuple[Interpreter, ...
         found: The running one first.
     """
     kept: dict[tuple[int, int], Interpreter] = {}
-    for each in found:
-        if each.minor >= OLDEST:
-            kept.setdefault(each.minor, each)
+    for interpreter in found:
+        if interpreter.minor >= OLDEST:
+            kept.setdefault(interpreter.minor, interpreter)
     first = next(iter(kept), None)
     return tuple(kept[minor] for minor in sorted(kept, key=lambda m: (m != first, -m[0], -m[1])))
 
@@ -148,7 +148,7 @@ def _executables(versions: Path) -> Iterator[Path]:
         folders = [folder for folder in versions.iterdir() if folder.is_dir()]
     except OSError:
         return
-    for folder in sorted(folders, key=lambda each: _numbers(each.name), reverse=True):
+    for folder in sorted(folders, key=lambda interpreter: _numbers(interpreter.name), reverse=True):
         for path in (folder / "bin" / "python3", folder / "python.exe"):
             if path.is_file():
                 yield path

@@ -22,13 +22,16 @@ _CHUNK = 1 << 20
 def from_urls(requirements: Iterable[str]) -> frozenset[str]:
     """Return the normalised names of the packages that an URL is given for."""
     parsed = map(Requirement, requirements)
-    return frozenset(str(canonicalize_name(each.name)) for each in parsed if each.url)
+    return frozenset(
+        str(canonicalize_name(requirement.name)) for requirement in parsed if requirement.url
+    )
 
 
 def file_digests(requirements: Iterable[str]) -> list[str]:
     """Return the digests of the local files that requirements name, sorted, with their packages."""
     named = {
-        canonicalize_name(each.name): each.url or "" for each in map(Requirement, requirements)
+        canonicalize_name(requirement.name): requirement.url or ""
+        for requirement in map(Requirement, requirements)
     }
     digests = {name: _digest(url) for name, url in named.items()}
     return [f"{name} {digests[name]}" for name in sorted(digests) if digests[name]]

@@ -79,7 +79,10 @@ def choose_runtimes(
     for spec in specs:
         parsed = parse_spec(spec, configured, place=place)
         if parsed == AUTO:
-            here = {each.name.lower().replace("_", "-") for each in installed().distributions}
+            here = {
+                distribution.name.lower().replace("_", "-")
+                for distribution in installed().distributions
+            }
             for choice in auto_runtimes.suiting_runtimes(hardware(), here):
                 notify(f"auto: {choice.spec}: {choice.reason}")
                 wanted.append((parse_spec(choice.spec, ()), False))

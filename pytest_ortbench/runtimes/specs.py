@@ -69,10 +69,10 @@ class RequirementList:
             onnxruntime: Version of ONNX Runtime that came of it, if it was installed already.
         """
         parsed = map(Requirement, self.requirements)
-        by_name = {str(canonicalize_name(each.name)): each for each in parsed}
+        by_name = {str(canonicalize_name(requirement.name)): requirement for requirement in parsed}
         # Beside the plain one the others are plug-ins, which count their own versions.
         runtimes = [by_name["onnxruntime"]] if "onnxruntime" in by_name else by_name.values()
-        versions = [onnxruntime or _pinned(each) for each in runtimes if _is_ort(each)]
+        versions = [onnxruntime or _pinned(runtime) for runtime in runtimes if _is_ort(runtime)]
         more = [] if sys.platform == "linux" or "psutil" in by_name else ["psutil"]
         if "numpy" not in by_name and any(needs_numpy_1(version) for version in versions):
             more.append("numpy<2")

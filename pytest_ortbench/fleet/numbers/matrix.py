@@ -130,8 +130,8 @@ class Matrix:
 def by_case(layout: Layout, metric: str, *, baseline: int = 0) -> Matrix:
     """Compare case by case: the same precision, provider and settings in each row."""
     rows: dict[tuple[object, ...], dict[str, Placed]] = {}
-    for one in layout.placed:
-        rows.setdefault(one.row, {})[one.side] = one
+    for placed_case in layout.placed:
+        rows.setdefault(placed_case.row, {})[placed_case.side] = placed_case
     return _matrix(
         layout,
         metric,
@@ -143,7 +143,7 @@ def by_case(layout: Layout, metric: str, *, baseline: int = 0) -> Matrix:
                 baseline,
                 next(iter(members.values())).case.model,
                 layout.labels[key],
-                {side: _cell(one, metric) for side, one in members.items()},
+                {side: _cell(placed_case, metric) for side, placed_case in members.items()},
             )
             for key, members in rows.items()
         ],
@@ -153,8 +153,10 @@ def by_case(layout: Layout, metric: str, *, baseline: int = 0) -> Matrix:
 def by_workload(layout: Layout, metric: str, *, baseline: int = 0) -> Matrix:
     """Compare what each side does best: its best comparable variant for each workload."""
     rows: dict[tuple[object, ...], dict[str, list[Placed]]] = {}
-    for one in layout.placed:
-        rows.setdefault(one.case.workload, {}).setdefault(one.side, []).append(one)
+    for placed_case in layout.placed:
+        rows.setdefault(placed_case.case.workload, {}).setdefault(placed_case.side, []).append(
+            placed_case
+        )
     made: list[Row] = []
     for members in rows.values():
         first = next(iter(members.values()))[0].case
@@ -165,15 +167,19 @@ def by_workload(layout: Layout, metric: str, *, baseline: int = 0) -> Matrix:
     return _matrix(layout, metric, baseline, made)
 
 
-def _cell(one: Placed, metric: str, *, variant: str = "") -> Cell:
-    quantity = one.case.quantities.get(metric)
-    reason = one.case.reason
+def _cell(placed_case: Placed, metric: str, *, variant: str = "") -> Cell:
+    quantity = placed_case.case.quantities.get(metric)
+    reason = placed_case.case.reason
     if not reason and METRICS[metric].unit in ("W", "J"):
-        reason = one.case.energy_reason
+        reason = placed_case.case.energy_reason
     if quantity is None and not reason:
         reason = f"no {metric}"
     return Cell(
-        case=one.case, run_id=one.run.run_id, quantity=quantity, reason=reason, variant=variant
+        case=placed_case.case,
+        run_id=placed_case.run.run_id,
+        quantity=quantity,
+        reason=reason,
+        variant=variant,
     )
 
 
@@ -186,14 +192,15 @@ def variant_label(case: CaseFacts) -> str:
 
 def _best_of(found: Sequence[Placed], metric: str) -> Cell:
     """The best cell that may be compared, else the first hole with its reason."""
-    runtimes = len({one.case.runtime for one in found}) > 1
+    runtimes = len({placed_case.case.runtime for placed_case in found}) > 1
     cells = [
         _cell(
-            one,
+            placed_case,
             metric,
-            variant=variant_label(one.case) + (f"+{one.case.runtime}" if runtimes else ""),
+            variant=variant_label(placed_case.case)
+            + (f"+{placed_case.case.runtime}" if runtimes else ""),
         )
-        for one in found
+        for placed_case in found
     ]
     usable = [cell for cell in cells if cell.comparable]
     if not usable:
@@ -382,5 +389,5 @@ def _matrix(layout: Layout, metric: str, baseline: int, rows: Sequence[Row]) -> 
 def _mean(rows: Sequence[Row], index: int) -> Ratio | None:
     """The geometric mean of one side; ``None`` unless all of these rows have a ratio."""
     ratios = [row.cells[index].ratio for row in rows]
-    known = [one for one in ratios if one is not None]
+    known = [factor for factor in ratios if factor is not None]
     return geometric_mean(known) if len(known) == len(rows) else None

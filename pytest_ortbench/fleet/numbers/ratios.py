@@ -63,13 +63,13 @@ def geometric_mean(ratios: Sequence[Ratio]) -> Ratio | None:
     Returns:
         ``None`` without ratios, or where one of them is not above 0.
     """
-    if not ratios or any(one.value <= 0 for one in ratios):
+    if not ratios or any(factor.value <= 0 for factor in ratios):
         return None
-    lows = [one.low for one in ratios if one.low is not None]
-    highs = [one.high for one in ratios if one.high is not None]
+    lows = [factor.low for factor in ratios if factor.low is not None]
+    highs = [factor.high for factor in ratios if factor.high is not None]
     whole = len(lows) == len(highs) == len(ratios) and min(lows) > 0
     return Ratio(
-        value=_mean([one.value for one in ratios]),
+        value=_mean([factor.value for factor in ratios]),
         low=_mean(lows) if whole else None,
         high=_mean(highs) if whole else None,
     )

@@ -50,10 +50,10 @@ def _model(name: str, rows: Sequence[Row], matrix: Matrix, axis: str) -> Told:
     every = dict.fromkeys(choice for pool in pools for choice in pool)
     chosen = min(
         every,
-        key=lambda one: (
-            -sum(one in pool for pool in pools),
-            -sum(one == pool[0] for pool in pools),
-            one[0],
+        key=lambda option: (
+            -sum(option in pool for pool in pools),
+            -sum(option == pool[0] for pool in pools),
+            option[0],
         ),
     )
     alone = [row for row, pool in zip(rows, pools, strict=True) if pool == [chosen]]
@@ -135,10 +135,10 @@ def _even(
 ) -> set[_Choice]:
     """Those that did as well in all: the chosen one is only named first."""
 
-    def score(one: _Choice) -> tuple[int, int]:
-        return sum(one in pool for pool in pools), sum(one == pool[0] for pool in pools)
+    def score(option: _Choice) -> tuple[int, int]:
+        return sum(option in pool for pool in pools), sum(option == pool[0] for pool in pools)
 
-    return {one for one in every if one != chosen and score(one) == score(chosen)}
+    return {option for option in every if option != chosen and score(option) == score(chosen)}
 
 
 def _with(ties: Sequence[set[_Choice]], chosen: _Choice, even: set[_Choice], matrix: Matrix) -> str:
@@ -157,7 +157,7 @@ def _accuracy(cells: Sequence[Cell]) -> str:
     if not any(case.precision not in _AS_GIVEN for case in cases):
         return ""
     known = [case.quantities.get("accuracy_sqnr") for case in cases]
-    least_db = min((one.value for one in known if one), default=None)
+    least_db = min((quantity.value for quantity in known if quantity), default=None)
     if least_db is None:
         return "; its accuracy is not known"
     return f"; output error {significant(100 * 10 ** (-least_db / 20), 2)} %"

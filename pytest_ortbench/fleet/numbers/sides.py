@@ -143,13 +143,13 @@ def lay_out_sides(runs: Sequence[RunFacts], axis: str) -> Layout:
         sides=_sides(placed, axis),
         placed=placed,
         labels={
-            one.row: _label(
-                one,
+            placed_case.row: _label(
+                placed_case,
                 axis,
                 runtime=len(runtimes) > 1,
-                machine=machines[one.run.run_id] if axis != "machine" and several else "",
+                machine=machines[placed_case.run.run_id] if axis != "machine" and several else "",
             )
-            for one in placed
+            for placed_case in placed
         },
         replaced=count - len(placed),
     )
@@ -170,9 +170,11 @@ def _in_order_of_runs(
     return tuple(
         sorted(
             found,
-            key=lambda one: (
-                order[one.run.run_id],
-                position[one.run.run_id, one.case.case_id, one.case.runtime],
+            key=lambda placed_case: (
+                order[placed_case.run.run_id],
+                position[
+                    placed_case.run.run_id, placed_case.case.case_id, placed_case.case.runtime
+                ],
             ),
         )
     )
@@ -209,8 +211,8 @@ def _row(case: CaseFacts, axis: str) -> tuple[object, ...]:
     return tuple(parts.values())
 
 
-def _label(one: Placed, axis: str, *, runtime: bool, machine: str) -> str:
-    case = one.case
+def _label(placed_case: Placed, axis: str, *, runtime: bool, machine: str) -> str:
+    case = placed_case.case
     parts = {"precision": case.precision, "provider": case.provider}
     parts.pop(axis, None)
     text = "/".join([*parts.values(), *workload_parts(case), *_method_parts(case)])
@@ -239,10 +241,10 @@ def _method_parts(case: CaseFacts) -> list[str]:
 
 def _sides(placed: Sequence[Placed], axis: str) -> tuple[Side, ...]:
     members: dict[str, list[RunFacts]] = {}
-    for one in placed:
-        runs = members.setdefault(one.side, [])
-        if one.run not in runs:
-            runs.append(one.run)
+    for placed_case in placed:
+        runs = members.setdefault(placed_case.side, [])
+        if placed_case.run not in runs:
+            runs.append(placed_case.run)
     about: Callable[[RunFacts], tuple[str, ...]] = {
         "machine": _about_machine,
         "time": _about_run,

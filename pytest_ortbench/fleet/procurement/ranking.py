@@ -90,7 +90,7 @@ def tenders(runs: Sequence[RunFacts], terms: Terms) -> tuple[Tender, ...]:
         # Callers are part of how a machine serves, not of what is asked of it.
         groups.setdefault(case.request, []).append((machine, case))
     made = [_tender(members, terms) for members in groups.values()]
-    return tuple(one for one in made if one.variants)
+    return tuple(tender for tender in made if tender.variants)
 
 
 def _tender(members: Sequence[tuple[PricedMachine, CaseFacts]], terms: Terms) -> Tender:
@@ -104,7 +104,7 @@ def _tender(members: Sequence[tuple[PricedMachine, CaseFacts]], terms: Terms) ->
     # A target that no machine keeps is an answer; another question's answer would hide it.
     asked = DECIDING[:1] if terms.has_target else DECIDING[1:]
     deciding = next(
-        (name for name in asked if any(figure_of(one, name) for one in variants)), asked[-1]
+        (name for name in asked if any(figure_of(variant, name) for variant in variants)), asked[-1]
     )
     best: dict[str, Economics] = {}
     for one in variants:
@@ -129,29 +129,29 @@ def figure_of(one: Economics, name: str) -> Figure | None:
     return {"cost": one.cost, "cost_million": one.cost_million, "rate": one.rate}[name]
 
 
-def _key(one: Economics, deciding: str) -> tuple[bool, float]:
-    found = figure_of(one, deciding)
+def _key(variant: Economics, deciding: str) -> tuple[bool, float]:
+    found = figure_of(variant, deciding)
     if found is None:
-        return (True, -one.rate.value)
+        return (True, -variant.rate.value)
     return (False, -found.value if deciding == "rate" else found.value)
 
 
 def _ranked(offers: Sequence[Economics], deciding: str) -> tuple[Offer, ...]:
-    ordered = sorted(offers, key=lambda one: _key(one, deciding))
-    figures = [figure_of(one, deciding) for one in ordered]
+    ordered = sorted(offers, key=lambda variant: _key(variant, deciding))
+    figures = [figure_of(variant, deciding) for variant in ordered]
     marks = rank(
         [figure.value if figure else 0.0 for figure in figures],
         [(figure.low, figure.high) if figure else None for figure in figures],
-        [one.machine.name for one in ordered],
+        [variant.machine.name for variant in ordered],
         higher=deciding == "rate",
     )
     return tuple(
         Offer(
-            economics=one,
+            economics=variant,
             mark=mark,
-            reason="" if figure else one.missing.get(deciding, "not known"),
+            reason="" if figure else variant.missing.get(deciding, "not known"),
         )
-        for one, mark, figure in zip(ordered, marks, figures, strict=True)
+        for variant, mark, figure in zip(ordered, marks, figures, strict=True)
     )
 
 
@@ -164,9 +164,9 @@ def latency_span(case: CaseFacts) -> tuple[float, float]:
 def _front(variants: Sequence[Economics], deciding: str) -> tuple[int, ...]:
     """Variants that no other one clearly beats: neither in cost nor in latency, or in only one."""
     spans: list[tuple[tuple[float, float], tuple[float, float]] | None] = []
-    for one in variants:
-        figure = figure_of(one, deciding)
-        latency = latency_span(one.case)
+    for variant in variants:
+        figure = figure_of(variant, deciding)
+        latency = latency_span(variant.case)
         if figure is None or deciding == "rate" or math.isinf(latency[0]):
             spans.append(None)
         else:

@@ -17,29 +17,29 @@ from pytest_ortbench.fleet.procurement.ranking import Offer, Tender, figure_of
 
 def cheapest_machines(found: Sequence[Tender], terms: Terms) -> list[Told]:
     """Say for each workload which machine is cheapest, how many of it, and what it ties with."""
-    said = [_tender(one, terms) for one in found]
+    said = [_tender(tender, terms) for tender in found]
     return said or [Told("no machine of the table has a case that may be ranked")]
 
 
-def _tender(one: Tender, terms: Terms) -> Told:
-    head = f"{one.model} {one.label}{target(one, terms)}: "
-    best = next((offer for offer in one.offers if not offer.reason), None)
+def _tender(tender: Tender, terms: Terms) -> Told:
+    head = f"{tender.model} {tender.label}{target(tender, terms)}: "
+    best = next((offer for offer in tender.offers if not offer.reason), None)
     if best is None:
         reasons = "; ".join(
-            f"{offer.economics.machine.name}: {offer.reason}" for offer in one.offers[:3]
+            f"{offer.economics.machine.name}: {offer.reason}" for offer in tender.offers[:3]
         )
         return Told(f"no machine can be chosen: {reasons}", about=head)
-    figure = figure_of(best.economics, one.deciding)
+    figure = figure_of(best.economics, tender.deciding)
     assert figure is not None
     word = {"cost": "cheapest", "cost_million": "cheapest per item", "rate": "fastest"}
     winner = f"{best.economics.machine.name} with {variant_label(best.economics.case)}"
-    text = f", {amounts(best.economics, one.deciding, terms)}"
-    ties = [offer.economics.machine.name for offer in one.offers if offer.mark == "tie"]
-    text += tie_text(ties) + _lead(one, best)
-    without = [offer.economics.machine.name for offer in one.offers if offer.reason]
+    text = f", {amounts(best.economics, tender.deciding, terms)}"
+    ties = [offer.economics.machine.name for offer in tender.offers if offer.mark == "tie"]
+    text += tie_text(ties) + _lead(tender, best)
+    without = [offer.economics.machine.name for offer in tender.offers if offer.reason]
     if without:
         text += f"; not ranked: {first_names(without)}"
-    return Told(f"{word[one.deciding]} ", winner, text, about=head, lead=True)
+    return Told(f"{word[tender.deciding]} ", winner, text, about=head, lead=True)
 
 
 def target(one: Tender, terms: Terms) -> str:
@@ -96,15 +96,15 @@ def span(figure: Figure, digits: int = 3) -> str:
     return f"{text} [{significant(figure.low, digits)}, {high}]"
 
 
-def _lead(one: Tender, best: Offer) -> str:
+def _lead(tender: Tender, best: Offer) -> str:
     """How far ahead of the first that can be told from it, against what units differ by."""
-    figure = figure_of(best.economics, one.deciding)
+    figure = figure_of(best.economics, tender.deciding)
     rest = [
         (other, offer.economics.machine.name)
-        for offer in one.offers
+        for offer in tender.offers
         if offer is not best
         and offer.mark != "tie"
-        and (other := figure_of(offer.economics, one.deciding)) is not None
+        and (other := figure_of(offer.economics, tender.deciding)) is not None
     ]
     if not rest or figure is None or not figure.value:
         return ""
@@ -112,7 +112,7 @@ def _lead(one: Tender, best: Offer) -> str:
     if math.isinf(other.value) or not other.value:
         return ""
     ratio = figure.value / other.value
-    lead = abs(ratio - 1) if one.deciding == "rate" else 1 - ratio
+    lead = abs(ratio - 1) if tender.deciding == "rate" else 1 - ratio
     text = f"; ×{significant(ratio)} of {name}"
     mean, largest = UNIT_SPREAD
     if lead < mean:
@@ -127,7 +127,7 @@ def assumptions(
 ) -> list[str]:
     """Say what the figures assume."""
     said = [ONE_UNIT]
-    queued = any(one.capacity_source == "queue" for one in _all(found))
+    queued = any(variant.capacity_source == "queue" for variant in _all(found))
     if queued:
         said.append(
             "Machines needed: no load was measured, so they come from queueing (M/G/1) with the "
@@ -135,7 +135,8 @@ def assumptions(
             "one at a time in order. Measure a load before you buy."
         )
     if any(
-        one.case.callers > 1 and terms.has_target and one.capacity is None for one in _all(found)
+        variant.case.callers > 1 and terms.has_target and variant.capacity is None
+        for variant in _all(found)
     ):
         said.append(
             "Cases of several callers without a search for the peak (--ort-load=peak:…) have no "
@@ -147,7 +148,7 @@ def assumptions(
         f"{terms.years:g} years. Bounds: all measured numbers at the ends of their 95 % intervals "
         "at once; prices are taken as exact."
     )
-    labels = {one.power.source for one in _all(found) if one.power is not None}
+    labels = {variant.power.source for variant in _all(found) if variant.power is not None}
     said += [f"Power is {source}." for source in sorted(labels)]
     if not terms.has_target:
         said.append("No target: --rate and --p99 give machines needed and cost over the years.")
@@ -157,4 +158,4 @@ def assumptions(
 
 
 def _all(found: Sequence[Tender]) -> list[Economics]:
-    return [one for tender in found for one in tender.variants]
+    return [variant for tender in found for variant in tender.variants]

@@ -128,39 +128,45 @@ def _columns(terms: Terms, *, all_columns: bool) -> list[_Column]:
     # Where room is short, only what decides keeps its bounds.
     brief = span if all_columns else _value
     columns = [
-        _Column(heading="machine", text=lambda one: one.machine.name),
-        _Column(heading="variant", text=lambda one: variant_label(one.case)),
+        _Column(heading="machine", text=lambda variant: variant.machine.name),
+        _Column(heading="variant", text=lambda variant: variant_label(variant.case)),
     ]
     if terms.has_target:
         columns += [
-            _Column(heading="machines", text=lambda one: _shown(one.units, _bare_count)),
+            _Column(heading="machines", text=lambda variant: _shown(variant.units, _bare_count)),
             _Column(
                 heading=f"{currency} in {terms.years:g} years",
-                text=lambda one: _shown(one.cost, money),
+                text=lambda variant: _shown(variant.cost, money),
             ),
             _Column(
                 heading="requests/s each",
-                text=lambda one: _shown(one.capacity),
+                text=lambda variant: _shown(variant.capacity),
                 narrow=False,
             ),
         ]
     columns += [
         _Column(
-            heading=f"{currency}/million items", text=lambda one: _shown(one.cost_million, money)
+            heading=f"{currency}/million items",
+            text=lambda variant: _shown(variant.cost_million, money),
         ),
-        _Column(heading="kWh/million items", text=lambda one: _energy(one, one.energy_kwh, brief)),
-        _Column(heading="items/s per W", text=lambda one: _energy(one, one.per_joule, brief)),
+        _Column(
+            heading="kWh/million items",
+            text=lambda variant: _energy(variant, variant.energy_kwh, brief),
+        ),
+        _Column(
+            heading="items/s per W", text=lambda variant: _energy(variant, variant.per_joule, brief)
+        ),
         _Column(
             heading=f"items/s per {currency}",
-            text=lambda one: _shown(one.per_price),
+            text=lambda variant: _shown(variant.per_price),
             narrow=False,
         ),
         _Column(
             heading=f"million items per {currency} of rent",
-            text=lambda one: _shown(one.per_money_hour, _millions),
+            text=lambda variant: _shown(variant.per_money_hour, _millions),
             narrow=False,
         ),
-        _Column(heading="items/s", text=lambda one: _shown(one.rate), narrow=False),
+        _Column(heading="items/s", text=lambda variant: _shown(variant.rate), narrow=False),
         _Column(heading="W", text=_power, narrow=False),
         _Column(heading="p50", text=_median if all_columns else _brief_median),
     ]
@@ -175,14 +181,14 @@ def _value(figure: Figure) -> str:
     return significant(figure.value)
 
 
-def _energy(one: Economics, figure: Figure | None, write: Callable[[Figure], str]) -> str:
+def _energy(variant: Economics, figure: Figure | None, write: Callable[[Figure], str]) -> str:
     """Energy of the device alone is another quantity than that of the machine, and says so."""
-    alone = one.power is not None and not one.power.whole
+    alone = variant.power is not None and not variant.power.whole
     return _shown(figure, write) + (" (device)" if alone and figure else "")
 
 
-def _brief_median(one: Economics) -> str:
-    quantity = one.case.quantities.get("latency_p50")
+def _brief_median(variant: Economics) -> str:
+    quantity = variant.case.quantities.get("latency_p50")
     return HOLE if quantity is None else format_amount(quantity.value, quantity.unit)
 
 
@@ -190,12 +196,12 @@ def _bare_count(units: Figure) -> str:
     return count(units).replace(" machines", "").replace(" machine", "")
 
 
-def _power(one: Economics) -> str:
-    return HOLE if one.power is None else span(one.power.load_w)
+def _power(variant: Economics) -> str:
+    return HOLE if variant.power is None else span(variant.power.load_w)
 
 
-def _median(one: Economics) -> str:
-    quantity = one.case.quantities.get("latency_p50")
+def _median(variant: Economics) -> str:
+    quantity = variant.case.quantities.get("latency_p50")
     return HOLE if quantity is None else with_interval(quantity)
 
 
@@ -211,7 +217,7 @@ def blocks(shown: Procurement, *, all_columns: bool = True) -> list[Insert]:
     columns = [
         column
         for column in _columns(terms, all_columns=all_columns)
-        if {HOLE} != {column.text(one) for one in every}
+        if {HOLE} != {column.text(variant) for variant in every}
     ]
     made = [
         Insert(
@@ -303,37 +309,37 @@ def render_procurement_csv(shown: Procurement) -> str:
 def _csv_rows(shown: Procurement) -> Iterator[list[object]]:
     for tender in shown.tenders:
         marks = {id(offer.economics): offer.mark for offer in tender.offers}
-        for index, one in enumerate(tender.variants):
-            median = one.case.quantities.get("latency_p50")
+        for index, variant in enumerate(tender.variants):
+            median = variant.case.quantities.get("latency_p50")
             figures = (
-                one.rate,
-                one.power.load_w if one.power else None,
-                one.per_joule,
-                one.per_price,
-                one.per_money_hour,
-                one.energy_kwh,
-                one.cost_million,
-                one.capacity,
-                one.units,
-                one.cost,
+                variant.rate,
+                variant.power.load_w if variant.power else None,
+                variant.per_joule,
+                variant.per_price,
+                variant.per_money_hour,
+                variant.energy_kwh,
+                variant.cost_million,
+                variant.capacity,
+                variant.units,
+                variant.cost,
             )
             yield [
                 csv_text(tender.model),
                 csv_text(tender.label),
-                csv_text(one.machine.name),
-                csv_text(one.machine.host),
-                csv_text(one.case.case_id),
-                csv_text(variant_label(one.case)),
-                int(id(one) in marks),
-                marks.get(id(one), ""),
+                csv_text(variant.machine.name),
+                csv_text(variant.machine.host),
+                csv_text(variant.case.case_id),
+                csv_text(variant_label(variant.case)),
+                int(id(variant) in marks),
+                marks.get(id(variant), ""),
                 int(index in tender.front),
                 csv_text(shown.terms.currency),
                 repr(shown.terms.years),
                 "" if median is None else repr(median.value),
                 *(field for figure in figures for field in _fields(figure)),
-                one.power.source if one.power else "",
-                one.capacity_source_text,
-                csv_text("; ".join(dict.fromkeys(one.missing.values()))),
+                variant.power.source if variant.power else "",
+                variant.capacity_source_text,
+                csv_text("; ".join(dict.fromkeys(variant.missing.values()))),
             ]
 
 

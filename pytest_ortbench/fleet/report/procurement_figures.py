@@ -93,8 +93,8 @@ def cost(shown: Procurement) -> Drawing | None:
             if (figure := figure_of(offer.economics, tender.deciding)) is not None
         ]
         style.dress(axes)
-        ends = [end for one in spans for end in (one.low, one.high) if math.isfinite(end)]
-        ends += [one.value for one in spans if math.isfinite(one.value)]
+        ends = [end for span in spans for end in (span.low, span.high) if math.isfinite(end)]
+        ends += [span.value for span in spans if math.isfinite(span.value)]
         log = style.scale_axis(axes, "x", _with_room(ends, spans) or [1.0])
         axes.xaxis.set_major_formatter(FuncFormatter(_amount))
         for position, (offer, one) in enumerate(zip(offers, spans, strict=True)):

@@ -42,8 +42,8 @@ def profile_of(entry: Entry) -> OperatorProfile | None:
 def shares(profile: OperatorProfile) -> dict[str, float]:
     """Share of the run in each operator type over all providers, the largest first; without 0."""
     totals: Counter[str] = Counter()
-    for each in profile.operators:
-        totals[each.op] += each.time_ns
+    for operator in profile.operators:
+        totals[operator.op] += operator.time_ns
     return {op: profile.share(time_ns) for op, time_ns in totals.most_common() if time_ns > 0}
 
 

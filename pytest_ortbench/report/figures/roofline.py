@@ -77,13 +77,13 @@ def points(profile: OperatorProfile) -> tuple[list[Mark], list[Mark]]:
     """
     by_type = [
         point
-        for each in profile.operators
-        if (point := _point(each.op, operator_rate(profile, each))) is not None
+        for operator in profile.operators
+        if (point := _point(operator.op, operator_rate(profile, operator))) is not None
     ]
     by_node = [
         point
-        for each in profile.nodes
-        if (point := _point(each.op, operator_rate(profile, each))) is not None
+        for node in profile.nodes
+        if (point := _point(node.op, operator_rate(profile, node))) is not None
     ]
     return by_type, by_node
 
@@ -125,9 +125,9 @@ def _looks(panels: Sequence[Entry]) -> dict[str, Look]:
         profile = profile_of(entry)
         assert profile is not None
         multiply = {point.op for point in points(profile)[0]}
-        for each in profile.operators:
-            if each.op in multiply:
-                totals[each.op] += round(1e6 * profile.share(each.time_ns))
+        for operator in profile.operators:
+            if operator.op in multiply:
+                totals[operator.op] += round(1e6 * profile.share(operator.time_ns))
     named = [op for op, _ in totals.most_common(TYPES)]
     looks = dict(zip(named, zip(style.COLOURS, style.MARKERS, strict=False), strict=False))
     return looks if len(totals) <= TYPES else {**looks, "other operators": _OTHERS}
@@ -210,7 +210,7 @@ def _roof(axes: Axes, peak: Peak, marks: Sequence[Mark]) -> None:
 def _notes(panels: Sequence[Entry], left_out: int) -> tuple[str, ...]:
     profiles = [profile for entry in panels if (profile := profile_of(entry)) is not None]
     without = [
-        profile.share(sum(each.time_ns for each in profile.operators if not each.macs))
+        profile.share(sum(operator.time_ns for operator in profile.operators if not operator.macs))
         for profile in profiles
     ]
     said = [

@@ -101,8 +101,8 @@ def _throughput(axes: Axes, lines: Sequence[Course]) -> None:
     style.dress(axes, grid="both")
     ends = [
         end
-        for one in lines
-        for _, rate in one.points
+        for line in lines
+        for _, rate in line.points
         for end in (rate.low, rate.value, rate.high)
         if end is not None
     ]
