@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from functools import cache
 from importlib import import_module
 from typing import Any
 
 
-@cache
 def import_named(dotted_name: str) -> Any:
     """Import and return what ``module:attribute`` stands for."""
     module, _, attribute = dotted_name.partition(":")

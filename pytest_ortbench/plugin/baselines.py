@@ -13,8 +13,20 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 from pytest_ortbench.core.errors import DocumentError, OrtbenchError, WorkerError
+from pytest_ortbench.core.gate import GateFinding, GateResult
 from pytest_ortbench.core.run import LATEST
+from pytest_ortbench.engine.canary import measure_canary
+from pytest_ortbench.gate.measuring.pair import Pair
+from pytest_ortbench.gate.numbers.same_models import models_of, twins
 from pytest_ortbench.gate.numbers.sentences import listed
+from pytest_ortbench.gate.numbers.stored import canary_ratio, gate_case, vanished
+from pytest_ortbench.gate.numbers.verdict import machine_class
+from pytest_ortbench.launch.turn import TURN
+from pytest_ortbench.planning.against import Against
+from pytest_ortbench.planning.asked import Asked
+from pytest_ortbench.planning.sides import parse_side
+from pytest_ortbench.store.baseline import find_baseline
+from pytest_ortbench.store.documents import load
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -71,8 +83,6 @@ class OtherSide:
         Raises:
             OrtbenchError: if there is no such side, or it leaves nothing to compare.
         """
-        from pytest_ortbench.gate.numbers.stored import vanished
-
         label = self._options.against
         pairings = [self._against.pairing(request, plan) for request, plan in requests]
         self._against.require_any(pairings)
@@ -103,8 +113,6 @@ class OtherSide:
         pair = self._pairs.get(key)
         if pair is None or pair.baseline.refusal is not None:
             return False
-        from pytest_ortbench.launch.turn import TURN
-
         try:
             case = self._bench.engine.prepare(pair.baseline)
             with TURN:
@@ -115,9 +123,6 @@ class OtherSide:
 
     def judge(self, planned: Planned, rules: CaseRules) -> GateResult | None:
         """The verdict on a case; ``None`` for one without a counterpart."""
-        from pytest_ortbench.core.gate import GateFinding, GateResult
-        from pytest_ortbench.gate.measuring.pair import Pair
-
         pair = self._pairs.get(planned.case.key)
         if pair is None:
             return None
@@ -142,8 +147,6 @@ class OtherSide:
                 model_digest=pair.contender.case.model.digest,
             )
             return judged.with_findings([GateFinding(about="comparison", text=text)])
-        from pytest_ortbench.launch.turn import TURN
-
         known = self._bench.engine.known(pair.contender)
         if known is None and rules.limits:
             # Absolute limits are held against the standard pass, whoever asked for it.
@@ -169,9 +172,6 @@ class OtherSide:
 
     @cached_property
     def _against(self) -> Against:
-        from pytest_ortbench.planning.against import Against
-        from pytest_ortbench.planning.sides import parse_side
-
         place = self._options.place_of("against")
         return Against(
             side=parse_side(self._options.against, place=place),
@@ -232,8 +232,6 @@ class StoredBaseline:
         Raises:
             OrtbenchError: if a certain run is meant and is not there, or none can be a baseline.
         """
-        from pytest_ortbench.store.baseline import find_baseline
-
         options = self._bench.options
         place = options.place_of("baseline")
         found = find_baseline(
@@ -272,8 +270,6 @@ class StoredBaseline:
             OrtbenchError: if the newest can't be read.
         """
         if number not in self._runs:
-            from pytest_ortbench.store.documents import load
-
             try:
                 run = load(self._paths[number])
             except DocumentError as error:
@@ -317,8 +313,6 @@ class StoredBaseline:
 
     def _twins(self) -> Twins:
         """The models of the plans as the newest run has them."""
-        from pytest_ortbench.gate.numbers.same_models import models_of, twins
-
         models = {case.model.name: case.model for case in self._planned.values()}
         return twins(models_of(self._run(0)[0]).values(), models.values())
 
@@ -328,9 +322,6 @@ class StoredBaseline:
         Args:
             requests: What the tests asked for, with the plans of it: selected or not.
         """
-        from pytest_ortbench.gate.numbers.stored import vanished
-        from pytest_ortbench.planning.asked import Asked
-
         pairs = list(requests)
         self._planned = {entry.case.key: entry.case for _, plan in pairs for entry in plan.entries}
         if not self._paths:
@@ -362,8 +353,6 @@ class StoredBaseline:
         return self._cases[key]
 
     def _search(self, key: Key) -> Stored | None:
-        from pytest_ortbench.gate.numbers.same_models import models_of, twins
-
         best: Stored | None = None
         case = self._planned.get(key)
         if case is None:
@@ -388,8 +377,6 @@ class StoredBaseline:
 
     def judge(self, planned: Planned, rules: CaseRules) -> GateResult | None:
         """The verdict on a case; ``None`` for one of which nothing is stored."""
-        from pytest_ortbench.gate.numbers.stored import gate_case
-
         found = self._found(planned.case.key)
         if found is None:
             return None
@@ -405,9 +392,6 @@ class StoredBaseline:
 
     def _canary_ratio(self, run: Run) -> float | None:
         """How the pinned model fares against a stored run, where that decides anything."""
-        from pytest_ortbench.gate.numbers.stored import canary_ratio
-        from pytest_ortbench.gate.numbers.verdict import machine_class
-
         header = self._bench.engine.header
         if run.canary is None or machine_class(header.machine).name == "shared":
             return None  # the latency only informs on a shared machine
@@ -415,8 +399,6 @@ class StoredBaseline:
 
     @cached_property
     def _canary(self) -> Canary | None:
-        from pytest_ortbench.engine.canary import measure_canary
-
         return measure_canary(self._bench.engine.launcher)
 
 

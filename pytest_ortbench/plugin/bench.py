@@ -5,8 +5,7 @@ Nothing here exists until a test of ours is collected.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -263,34 +262,14 @@ class Bench:
     @cached_property
     def _header(self) -> Run:
         """The run document as far as it is known before the first case."""
-        from datetime import datetime, timezone
+        from pytest_ortbench.plugin.run_header import header_of
 
-        from pytest_ortbench import __version__
-        from pytest_ortbench.core.run import Run
-        from pytest_ortbench.launch.machine import commit, fingerprint
-        from pytest_ortbench.plugin.offered_facts import offered_facts
-        from pytest_ortbench.store.folder import new_run_id
-        from pytest_ortbench.store.resume import plan_fingerprint
-
-        machine = fingerprint()
-        facts = offered_facts(self.config)
-        machine = replace(machine, volatile={**machine.volatile, **facts})
-        started = datetime.now(timezone.utc)
-        return Run(
-            run_id=new_run_id(machine.host, started),
-            ortbench_version=__version__,
-            started_at=started.isoformat(timespec="seconds"),
-            command=("pytest", *(str(a) for a in self.config.invocation_params.args)),
-            options=dict(self.options.given),
-            machine=machine,
-            commit=commit(self.collection.root),
+        return header_of(
+            self.config,
+            self.options,
+            self.planned.values(),
+            root=self.session.root,
             skips=tuple(self.collection.skips),
-            expected=len(self.planned),
-            plan=plan_fingerprint(
-                (planned.case for planned in self.planned.values()),
-                {"host": machine.host, "onnxruntime": _distributions()},
-                files=_calibration_files(self.planned.values()),
-            ),
         )
 
     @cached_property
@@ -323,21 +302,6 @@ class Bench:
         """Something went wrong that does not stop the run; it is said at the end."""
         if text not in self.errors:
             self.errors.append(text)
-
-
-def _calibration_files(planned: Iterable[Planned]) -> Iterator[str]:
-    """Stored inputs that variants are made with, wherever the plan names them."""
-    for each in planned:
-        if each.conversion is not None:
-            for specs in each.conversion.calibration:
-                yield from (spec.path for spec in specs)
-
-
-def _distributions() -> str:
-    """The distributions of ONNX Runtime beside pytest: another one means another plan."""
-    from pytest_ortbench.runtimes.installed import installed
-
-    return " ".join(sorted(found.requirement for found in installed().distributions))
 
 
 def planned_of(item: pytest.Item) -> Planned | None:

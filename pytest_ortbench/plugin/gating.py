@@ -12,11 +12,17 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_ortbench.core.errors import OrtbenchError
+from pytest_ortbench.core.gate import GateFinding, GateResult
 from pytest_ortbench.core.judgement import Judgement, bad, good, unjudged
 from pytest_ortbench.core.patterned import refuse_unfitting
+from pytest_ortbench.gate.measuring.resolution import check_margins
+from pytest_ortbench.gate.numbers.acceptance import mends
+from pytest_ortbench.gate.numbers.rules import parse_rules, refuse_idle_sides, rules_for
+from pytest_ortbench.gate.numbers.stored import limits_alone
 from pytest_ortbench.plugin.baselines import OtherSide, StoredBaseline
 from pytest_ortbench.plugin.judging import Verdict, is_preferred
 from pytest_ortbench.plugin.marker import read_marker
+from pytest_ortbench.store.accepted import load_acceptances
 
 if TYPE_CHECKING:
     from pytest_ortbench.core.gate import GateResult
@@ -82,8 +88,6 @@ class Gating:
         Raises:
             UsageError: for a pattern of the command line that fits no case.
         """
-        from pytest_ortbench.gate.numbers.rules import rules_for
-
         tests: dict[Key, list[tuple[pytest.Item, Planned]]] = {}
         for item, planned in ours:
             tests.setdefault(planned.case.key, []).append((item, planned))
@@ -114,8 +118,6 @@ class Gating:
             _ = self._acceptances  # a fault of the file is known before anything is measured
             requests = list(self._bench.requests.values())
             if self._against is None:
-                from pytest_ortbench.gate.numbers.rules import refuse_idle_sides
-
                 self.notes += refuse_idle_sides(self._rules, place=self._rules_place)
             if self._stored is not None:
                 self._gone |= self._stored.vanished(requests)
@@ -139,8 +141,6 @@ class Gating:
             self._stored.note_new(self._gated)
             self.notes += self._stored.notes
         if self._against is not None:
-            from pytest_ortbench.gate.measuring.resolution import check_margins
-
             margins = {key[0]: gated.rules.margin for key, gated in self._gated.items()}
             try:
                 check_margins(margins, place=self._rules_place)
@@ -182,8 +182,6 @@ class Gating:
 
     @cached_property
     def _rules(self) -> tuple[Rule, ...]:
-        from pytest_ortbench.gate.numbers.rules import parse_rules
-
         return parse_rules(self._options.gate, place=self._rules_place)
 
     # -- one case -----------------------------------------------------------------------------
@@ -232,8 +230,6 @@ class Gating:
         return self._verdict([judged])
 
     def _verdict(self, results: Sequence[GateResult]) -> Verdict:
-        from pytest_ortbench.gate.numbers.acceptance import mends
-
         problems = [text for result in results for text in result.failures]
         if self._options.gate_strict:
             warnings = [text for result in results for text in result.warnings]
@@ -253,15 +249,11 @@ class Gating:
         judged = [source.judge(planned, rules) for source in sources]
         results = [result for result in judged if result is not None]
         if not results and rules.limits:
-            from pytest_ortbench.gate.numbers.stored import limits_alone
-
             results = [limits_alone(self._bench.result(planned), rules)]
         return [self._with_acceptances(result) for result in results]
 
     def _unable(self, planned: Planned, reason: str, failure: str) -> GateResult:
         """The verdict on a case that can't be measured here, though its baseline can."""
-        from pytest_ortbench.core.gate import GateFinding
-
         finding = GateFinding(about="status", text=failure)
         baseline = self._options.against or self._options.baseline
         judged = self._without_verdict(planned.case.key, reason, baseline)
@@ -271,8 +263,6 @@ class Gating:
     def _without_verdict(
         self, key: Key, reason: str, baseline: str, failures: tuple[str, ...] = ()
     ) -> GateResult:
-        from pytest_ortbench.core.gate import GateResult
-
         return GateResult(
             case_id=key[0],
             runtime=key[1],
@@ -290,8 +280,6 @@ class Gating:
 
     @cached_property
     def _acceptances(self) -> Acceptances:
-        from pytest_ortbench.store.accepted import load_acceptances
-
         return load_acceptances(self._options.accepted, self._bench.config.rootpath)
 
     @cached_property
