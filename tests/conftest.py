@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import os
+import pkgutil
 import shutil
 import subprocess
 import sys
@@ -17,6 +19,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
+import pytest_ortbench
 from tests import tiers, timed_last
 
 if TYPE_CHECKING:
@@ -137,6 +140,24 @@ def pytest_configure(config: pytest.Config) -> None:
         f"needs(*names): skipped with the install command where one of {', '.join(NEEDS)} is "
         f"missing; with {REQUIRE_ALL}=1 it fails instead",
     )
+
+
+@pytest.fixture(scope="session")
+def _everything_of_ours_is_imported() -> None:
+    """Import all modules of the package, but for the suites, which pytest itself imports.
+
+    What a run of pytest inside this process imports is forgotten after it, and costs the next run
+    half a second. What was imported before it stays.
+    """
+    for module in pkgutil.walk_packages(pytest_ortbench.__path__, "pytest_ortbench."):
+        if not module.name.startswith("pytest_ortbench.suites"):
+            importlib.import_module(module.name)
+
+
+@pytest.fixture
+def pytester(_everything_of_ours_is_imported: None, pytester: pytest.Pytester) -> pytest.Pytester:
+    """Runs pytest in a folder of its own, in this process without importing everything anew."""
+    return pytester
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

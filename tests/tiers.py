@@ -15,7 +15,7 @@ import pytest
 UNIT, LIVE, HEAVY, TIMED = "unit", "live", "heavy", "timed"
 MEANINGS = {
     UNIT: "starts no process and runs no model (whatever is not marked as another tier)",
-    LIVE: "starts real workers, other processes or runs of pytest, or runs a model",
+    LIVE: "starts real workers, other processes or runs of pytest, runs a model, or takes seconds",
     HEAVY: "takes minutes, gigabytes or other frameworks; left out unless -m names it",
     TIMED: "measures something that work beside it would change: runs alone, after the others",
 }

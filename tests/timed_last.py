@@ -22,14 +22,14 @@ def processes() -> int:
 def spread(config: pytest.Config) -> None:
     """Run whole folders of tests in as many processes as there are CPUs.
 
-    A run of single files, of ``-k`` or with ``--pdb`` stays in this process, and ``-n`` decides
-    where it is given.
+    A run of single files, of ``-k``, or with ``--pdb`` or ``-s`` stays in this process, and ``-n``
+    decides where it is given.
     """
     option = config.option
     if hasattr(config, "workerinput") or not config.pluginmanager.has_plugin("xdist"):
         return  # one of several already
     asked = option.numprocesses is not None or option.dist != "no" or option.tx
-    single = option.keyword or option.usepdb or option.collectonly
+    single = option.keyword or option.usepdb or option.collectonly or option.capture == "no"
     if asked or single or not all(_is_folder(argument) for argument in config.args):
         return
     option.numprocesses = processes()

@@ -33,6 +33,7 @@ def _check(folder: Path, seed: int, readers: list[str]) -> None:
         assert not ended.problem, f"{name} after {change}: {ended.problem}"
 
 
+@pytest.mark.live
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("seed", range(60))
 def test_a_changed_document_is_read_or_refused_in_a_line(tmp_path: Path, seed: int) -> None:

@@ -17,7 +17,7 @@ ONCE = (*QUICK, "--ort-no-results", "--ort-json=run.json", "-k", "latency")
 
 
 @pytest.fixture
-def nets(pytester: pytest.Pytester, model_file: ModelFile) -> None:
+def nets(pytester: pytest.Pytester, model_file: ModelFile, drawn_numbers: None) -> None:
     """Two models of one file name, of different sizes, and a test of each."""
     model_file("a/model.onnx")
     model_file("b/model.onnx", symbol="seq")

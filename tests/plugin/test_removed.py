@@ -33,7 +33,7 @@ def day(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def lost(pytester: pytest.Pytester, model_file: ModelFile) -> None:
+def lost(pytester: pytest.Pytester, model_file: ModelFile, drawn_numbers: None) -> None:
     """``nets`` held two models when ``before.json`` was measured, and holds one."""
     for name in ("kept", "gone"):
         model_file(f"nets/{name}.onnx")

@@ -73,6 +73,7 @@ def test_a_case_on_two_providers_says_what_each_took() -> None:
     assert block.facts[0].startswith("by provider: cuda 50.0 %, cpu ")
 
 
+@pytest.mark.live
 def test_hundreds_of_profiles_are_counted_and_stay_small() -> None:
     run = profiled_runs.three_hundred_cases()
     assert len(profile_blocks(entries(run))) == 282

@@ -202,6 +202,7 @@ def test_an_odd_panel_leaves_its_neighbour_empty() -> None:
     assert [axes.axison for axes in figure.axes] == [True, True, True, False]
 
 
+@pytest.mark.live
 @pytest.mark.parametrize(
     "run",
     [
@@ -222,6 +223,7 @@ def test_both_are_written_with_the_others(tmp_path: Path) -> None:
     assert [path.name for path in written[-2:]] == ["operators.png", "roofline.png"]
 
 
+@pytest.mark.live
 def test_hundreds_of_cases_are_cut_and_counted() -> None:
     shown = entries(profiled_runs.three_hundred_cases())
     assert sum(len(labels(axes)) for axes in drawn(operators(shown)).axes) == 36

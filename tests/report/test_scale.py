@@ -12,6 +12,8 @@ from pytest_ortbench.report.html import render_html
 from tests.fleet.numbers.runs import case, latency, run
 from tests.report import sample_runs
 
+pytestmark = pytest.mark.live
+
 #: What a page may weigh, and what its figures do at most.
 LIMIT, FIGURES = 15_000_000, 5_000_000
 
