@@ -12,7 +12,7 @@ from pytest_ortbench.analysis.between_processes import OfProcess, over_processes
 from pytest_ortbench.analysis.collector import Collector
 from pytest_ortbench.analysis.energy import add_energy
 from pytest_ortbench.analysis.judgements import judgements_of
-from pytest_ortbench.analysis.leaks import add_growth
+from pytest_ortbench.passes.soak.numbers import add_growth
 from pytest_ortbench.analysis.load import add_load
 from pytest_ortbench.analysis.order import interval_ranks, samples_needed
 from pytest_ortbench.analysis.samples import (
@@ -22,7 +22,7 @@ from pytest_ortbench.analysis.samples import (
     statistic_of,
 )
 from pytest_ortbench.analysis.stages import add_stages
-from pytest_ortbench.analysis.start_up import add_start_ups
+from pytest_ortbench.passes.startup.numbers import add_start_ups
 from pytest_ortbench.analysis.task import kept_ratio, mean_score
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.judgement import Judgement

@@ -18,17 +18,17 @@ from pytest_ortbench.core.case import Case, Sampling
 from pytest_ortbench.core.energy import Energy
 from pytest_ortbench.core.errors import ModelError, WorkerError
 from pytest_ortbench.core.outcome import CaseResult
-from pytest_ortbench.core.processes import ProcessPoint
+from pytest_ortbench.passes.processes.facts import ProcessPoint
 from pytest_ortbench.core.profile import OperatorProfile
-from pytest_ortbench.core.soak import Soak
+from pytest_ortbench.passes.soak.facts import Soak
 from pytest_ortbench.core.stages import Stages
-from pytest_ortbench.core.start_up import StartUps
+from pytest_ortbench.passes.startup.facts import StartUps
 from pytest_ortbench.core.task import Dataset, TaskAccuracy
 from pytest_ortbench.engine.load import loads_without, measure_loads, missing_loads
-from pytest_ortbench.engine.processes import measure_processes
-from pytest_ortbench.engine.soak import measure_soak
+from pytest_ortbench.passes.processes.run import measure_processes
+from pytest_ortbench.passes.soak.run import measure_soak
 from pytest_ortbench.engine.stages import measure_stages
-from pytest_ortbench.engine.start_up import measure_start_ups
+from pytest_ortbench.passes.startup.run import measure_start_ups
 from pytest_ortbench.engine.warm_up_budget import warm_up_budget_s
 from pytest_ortbench.launch.launcher import Launcher
 from pytest_ortbench.schema.case_questions import WarmUpFor

@@ -7,11 +7,11 @@ from pytest_ortbench.report.entries import ShownRun
 from pytest_ortbench.report.escape import encodable
 from pytest_ortbench.report.load import load_tables
 from pytest_ortbench.report.pass_table import PassTable, table_lines
-from pytest_ortbench.report.processes import process_tables
+from pytest_ortbench.passes.processes.report import process_tables
 from pytest_ortbench.report.scaling import scaling_lines
-from pytest_ortbench.report.soak import soak_lines
+from pytest_ortbench.passes.soak.report import soak_lines
 from pytest_ortbench.report.stages import stage_tables
-from pytest_ortbench.report.start_up import start_up_tables
+from pytest_ortbench.passes.startup.report import start_up_tables
 
 _SENTENCES = (energy_lines, soak_lines)
 _BLOCKS = (scaling_lines, *_SENTENCES)

@@ -41,7 +41,7 @@ from pytest_ortbench.core.outcome import (
 )
 from pytest_ortbench.core.run import Canary, Run
 from pytest_ortbench.core.samples import PERCENTS, OrderStatistic, Samples
-from pytest_ortbench.core.start_up import StartTrial
+from pytest_ortbench.passes.startup.facts import StartTrial
 from pytest_ortbench.core.task import TaskAccuracy
 
 #: The largest float of 64 bits: what is beyond it is infinite.

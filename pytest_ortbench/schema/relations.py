@@ -16,10 +16,10 @@ from pytest_ortbench.core.outcome import (
     Placement,
     WarmUp,
 )
-from pytest_ortbench.core.processes import ProcessPoint
+from pytest_ortbench.passes.processes.facts import ProcessPoint
 from pytest_ortbench.core.run import Run
 from pytest_ortbench.core.samples import PERCENTS, OrderStatistic, Samples
-from pytest_ortbench.core.soak import Soak
+from pytest_ortbench.passes.soak.facts import Soak
 from pytest_ortbench.core.task import TaskAccuracy
 
 #: A field, and the rule that its value breaks.

@@ -15,8 +15,8 @@ from pytest_ortbench.core.energy import Energy, EnergyWindow
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.load import Load, LoadSpec
 from pytest_ortbench.core.outcome import CaseResult, Failure
-from pytest_ortbench.core.processes import ProcessPoint
-from pytest_ortbench.core.soak import Soak
+from pytest_ortbench.passes.processes.facts import ProcessPoint
+from pytest_ortbench.passes.soak.facts import Soak
 from pytest_ortbench.core.stages import Stages
 from pytest_ortbench.engine import passes
 from pytest_ortbench.engine.engine import Engine

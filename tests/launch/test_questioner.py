@@ -15,7 +15,7 @@ import pytest
 from pytest_ortbench.core.case import Case, Provider, Runtime
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.outcome import CHANGED_FILE, Failure, Placement
-from pytest_ortbench.core.soak import Soak
+from pytest_ortbench.passes.soak.facts import Soak
 from pytest_ortbench.core.task import Dataset, TaskAccuracy
 from pytest_ortbench.launch.questioner import Questioner
 from pytest_ortbench.schema.case_questions import CompareOutputs, ProfilePlacement

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pytest_ortbench.core.outcome import CaseResult
-from pytest_ortbench.core.soak import Soak
+from pytest_ortbench.passes.soak.facts import Soak
 from pytest_ortbench.engine import passes
 
 from .conftest import QUICK

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from pytest_ortbench.analysis.start_up import conditions, shape_times
+from pytest_ortbench.passes.startup.numbers import conditions, shape_times
 from pytest_ortbench.analysis.summary import summarise
 from pytest_ortbench.core.metrics import STARTUP_METRICS
 from pytest_ortbench.core.outcome import CaseResult
-from pytest_ortbench.core.start_up import ShapeStart, StartTrial, StartUps
+from pytest_ortbench.passes.startup.facts import ShapeStart, StartTrial, StartUps
 from tests.results_factory import make_result
 
 MS = 1_000_000

@@ -12,7 +12,7 @@ from pytest_ortbench.core.case import Case, InputSpec
 from pytest_ortbench.core.errors import UsageError, WorkerError
 from pytest_ortbench.core.graph_capture import captures_graph
 from pytest_ortbench.core.outcome import CaseResult
-from pytest_ortbench.core.soak import Soak
+from pytest_ortbench.passes.soak.facts import Soak
 from pytest_ortbench.engine.warm_up_budget import warm_up_budget_s
 from pytest_ortbench.launch.launcher import Launcher
 from pytest_ortbench.planning.feeds import (

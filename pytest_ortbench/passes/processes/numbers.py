@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from pytest_ortbench.analysis.samples import median_latency
 from pytest_ortbench.core.outcome import CaseResult
-from pytest_ortbench.core.processes import ProcessPoint
+from pytest_ortbench.passes.processes.facts import ProcessPoint
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

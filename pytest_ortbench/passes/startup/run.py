@@ -10,7 +10,7 @@ from pathlib import Path
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.outcome import CaseResult
-from pytest_ortbench.core.start_up import FurtherShape, StartTrial, StartUps
+from pytest_ortbench.passes.startup.facts import FurtherShape, StartTrial, StartUps
 from pytest_ortbench.launch.launcher import Launcher
 from pytest_ortbench.schema.pass_questions import StartUp
 

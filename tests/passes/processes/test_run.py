@@ -9,17 +9,17 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_ortbench.analysis.processes import process_scaling
+from pytest_ortbench.passes.processes.numbers import process_scaling
 from pytest_ortbench.core.case import Case, Sampling
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.outcome import Block, CaseResult, Failure, WarmUp
-from pytest_ortbench.engine.processes import measure_processes
+from pytest_ortbench.passes.processes.run import measure_processes
 from pytest_ortbench.report.entries import shown_run
-from pytest_ortbench.report.processes import process_tables
+from pytest_ortbench.passes.processes.report import process_tables
 from pytest_ortbench.schema.case_questions import ReadMemory, TimeBlock, WarmUpFor
 from tests.results_factory import make_case, make_memory, make_result, make_run
 
-from .fakes import FakeLauncher, FakeWorker
+from tests.engine.fakes import FakeLauncher, FakeWorker
 
 MS = 1_000_000
 CASE = replace(make_case(), batch=2, sampling=Sampling(time_s=0.3, workers=1, processes=(1, 2)))

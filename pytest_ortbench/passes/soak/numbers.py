@@ -16,7 +16,7 @@ from statistics import median
 from pytest_ortbench.analysis.collector import Collector
 from pytest_ortbench.core.metrics import SOAK_METRICS
 from pytest_ortbench.core.outcome import CaseResult
-from pytest_ortbench.core.soak import Soak
+from pytest_ortbench.passes.soak.facts import Soak
 
 #: Share of the readings at the beginning that do not count.
 WARM_UP = 0.25

@@ -12,12 +12,12 @@ from pytest_ortbench.core.case import Case, InputSpec, Runtime, Sampling
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.model import ValueHint
 from pytest_ortbench.core.outcome import Failure
-from pytest_ortbench.core.start_up import StartTrial, StartUps
-from pytest_ortbench.engine.start_up import further_shapes, measure_start_ups
+from pytest_ortbench.passes.startup.facts import StartTrial, StartUps
+from pytest_ortbench.passes.startup.run import further_shapes, measure_start_ups
 from pytest_ortbench.schema.pass_questions import StartUp
 from tests.results_factory import make_case, make_result
 
-from .fakes import FakeLauncher
+from tests.engine.fakes import FakeLauncher
 
 
 class Starting(FakeLauncher):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pytest_ortbench.analysis.judgements import is_barred, judgements_of
-from pytest_ortbench.analysis.processes import ProcessScaling, process_scaling
+from pytest_ortbench.passes.processes.numbers import ProcessScaling, process_scaling
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.units import format_amount, significant
 from pytest_ortbench.report.entries import ShownRun

@@ -10,7 +10,7 @@ from pytest_ortbench.analysis.between_processes import OfProcess, over_processes
 from pytest_ortbench.analysis.collector import Collector
 from pytest_ortbench.core.metrics import STARTUP_METRICS
 from pytest_ortbench.core.outcome import CaseResult
-from pytest_ortbench.core.start_up import StartTrial, StartUps
+from pytest_ortbench.passes.startup.facts import StartTrial, StartUps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from array import array
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from pytest_ortbench.core.soak import Soak
+from pytest_ortbench.passes.soak.facts import Soak
 from pytest_ortbench.schema.pass_questions import SoakFor
 from pytest_ortbench.worker.calling import call_of
 from pytest_ortbench.worker.inputs import make_feeds
