@@ -77,10 +77,6 @@ FUNCTIONS: dict[str, tuple[str, frozenset[str]]] = {
     "core/patterned.py": ("what users write", frozenset({"refuse_unfitting"})),
     "core/precision.py": ("types of operators", frozenset({"own_precision"})),
     "core/units.py": ("what users write", frozenset({"parse_amount", "parse_duration"})),
-    "engine/passes.py": (
-        "names that the product declares for identification: ids, metrics, fields",
-        frozenset({"carry_out", "due", "without"}),
-    ),
     "fleet/report/figures.py": ("a number as it is formatted", frozenset({"_ratio_axis"})),
     "fleet/report/html.py": ("each note is told once", frozenset({"_cells"})),
     "gate/measuring/trial_log.py": ("the end of a file", frozenset({"_drop_torn_line"})),

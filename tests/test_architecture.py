@@ -45,6 +45,18 @@ LAYERS = {
 }
 #: Parts of one room that lie in several folders.
 SAME_ROOM = {"convert/": "worker/"}
+#: Rooms of the parts of a pass, ``passes/NAME/PART``: each is a part of the room that it serves.
+#: What all passes share, ``passes/*.py``, belongs to ``core``.
+PARTS_OF_PASSES = {
+    "__init__": "core/",
+    "facts": "core/",
+    "options": "core/",
+    "questions": "schema/",
+    "worker": "worker/",
+    "numbers": "analysis/",
+    "report": "report/",
+    "run": "engine/",
+}
 FRONT = 9
 
 #: What only a session makes for the front ends, so that it is closed with it.
@@ -75,6 +87,8 @@ SHIPPED_TO_WORKERS = (
     "worker/",
     "convert/",
 )
+#: Parts of passes that do.
+PARTS_IN_WORKERS = ("__init__", "facts", "questions", "worker")
 #: Modules in a folder of theirs that run on the host all the same.
 ON_THE_HOST = ("convert/variants.py",)
 
@@ -117,11 +131,28 @@ class Source:
     @property
     def is_shipped(self) -> bool:
         """Whether it is sent to workers."""
-        return self.path.startswith(SHIPPED_TO_WORKERS) and self.path not in ON_THE_HOST
+        return is_shipped(self.path)
+
+
+def part_of_pass(path: str) -> str:
+    """Return which part of a pass a module is, empty if it is of no pass."""
+    parts = path.removesuffix("/").removesuffix(".py").split("/")
+    if parts[0] != "passes" or len(parts) < 2:
+        return ""
+    return parts[2] if len(parts) > 2 else "__init__"
+
+
+def is_shipped(path: str) -> bool:
+    """Whether a module, by its path from the package, is sent to workers."""
+    if path.startswith("passes"):
+        return part_of_pass(path) in PARTS_IN_WORKERS or path == "passes.py"
+    return path.startswith(SHIPPED_TO_WORKERS) and path not in ON_THE_HOST
 
 
 def room_of(path: str) -> str:
     """Return the room of a module by its path from the package, empty for a front end."""
+    if path.startswith("passes"):
+        return PARTS_OF_PASSES.get(part_of_pass(path), "core/")
     rooms = [room for room in (*LAYERS, *SAME_ROOM) if path.startswith(room)]
     room = max(rooms, key=len, default="")
     return SAME_ROOM.get(room, room)
@@ -200,7 +231,8 @@ def imports_upwards(source: Source) -> Iterator[str]:
 def imports_restricted(source: Source) -> Iterator[str]:
     for found in imports_of(source):
         top = found.name.partition(".")[0]
-        if top in RESTRICTED and not source.path.startswith(RESTRICTED[top]):
+        allowed = RESTRICTED.get(top)
+        if allowed and not source.path.startswith(allowed) and source.room not in allowed:
             yield f"{source.path}:{found.line} imports {found.name}"
         if top in OF_PYTEST and source.layer < FRONT:
             yield f"{source.path}:{found.line} knows of {found.name}"
@@ -213,7 +245,8 @@ def needs_more_than_the_standard_library(source: Source) -> Iterator[str]:
         top = found.name.partition(".")[0]
         if top == "pytest_ortbench":
             module = found.name.removeprefix("pytest_ortbench.").replace(".", "/") + ".py"
-            if not module.startswith((*SHIPPED_TO_WORKERS, "core.py", "worker.py", "convert.py")):
+            folders = ("core.py", "worker.py", "convert.py")
+            if not is_shipped(module) and not module.startswith(folders):
                 yield f"{source.path}:{found.line} imports {found.name}, which no worker has"
         elif found.at_import and top not in sys.stdlib_module_names:
             yield f"{source.path}:{found.line} imports {found.name} when it is imported"

@@ -25,11 +25,11 @@ from pytest_ortbench.core.recipe import Conversion, Recipe
 from pytest_ortbench.core.task import Dataset
 from pytest_ortbench.engine import engine as engine_module
 from pytest_ortbench.engine.engine import Engine
-from pytest_ortbench.engine.passes import profile_case
 from pytest_ortbench.engine.standard import measure
 from pytest_ortbench.launch import launcher as launcher_module
 from pytest_ortbench.launch.launcher import ProcessLauncher
 from pytest_ortbench.launch.reference import reference_case
+from pytest_ortbench.passes.profile.run import profile_case
 from pytest_ortbench.planning.matrix import Planned
 from pytest_ortbench.planning.planned_again import PlannedAgain
 from pytest_ortbench.schema.model_questions import CompareNodes, DescribeModel

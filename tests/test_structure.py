@@ -1,7 +1,7 @@
 """How much the structure costs, counted: each number may only become smaller.
 
 Sources are parsed, never imported. Imports inside functions and under ``TYPE_CHECKING`` count, and
-so do dotted names in texts (``"pytest_ortbench.passes.soak.worker:answer"`` in a table), since each of
+so do dotted names in texts (``"pytest_ortbench.worker.soak:answer"`` in a table), since each of
 them is something that a reader has to follow. The shipped suites are left out: they are user code.
 """
 

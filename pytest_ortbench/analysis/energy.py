@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from pytest_ortbench.analysis.between_processes import OfProcess, over_processes
 from pytest_ortbench.analysis.collector import Collector
-from pytest_ortbench.core.metrics import ENERGY_METRICS
 from pytest_ortbench.core.outcome import CaseResult
+from pytest_ortbench.passes.energy import PASS
 
 
 def add_energy(collector: Collector, result: CaseResult) -> None:
@@ -16,7 +16,7 @@ def add_energy(collector: Collector, result: CaseResult) -> None:
     windows = [window for window in energy.windows if window.duration_ns > 0] if energy else []
     if not windows:
         reason = "no energy pass was asked for" if energy is None else energy.reason
-        collector.reject(ENERGY_METRICS, reason or "no window was measured")
+        collector.reject(PASS.metric_names, reason or "no window was measured")
         return
     seconds = [window.duration_ns * 1e-9 for window in windows]
     inferences = [window.inferences for window in windows]

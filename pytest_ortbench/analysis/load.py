@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 from pytest_ortbench.analysis.collector import Collector
 from pytest_ortbench.core.load import Load
-from pytest_ortbench.core.metrics import LOAD_METRICS, METRICS
+from pytest_ortbench.core.metrics import METRICS
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.units import format_amount
+from pytest_ortbench.passes.load import PASS
 
 _PERCENTILES = {"load_p50": "50", "load_p90": "90", "load_p99": "99"}
 
@@ -14,7 +17,7 @@ _PERCENTILES = {"load_p50": "50", "load_p90": "90", "load_p99": "99"}
 def add_load(collector: Collector, result: CaseResult) -> None:
     """Numbers of the case's first load; VALID only if all of them are."""
     if not result.loads:
-        collector.reject(LOAD_METRICS, "no load was asked for")
+        collector.reject(PASS.metric_names, "no load was asked for")
         return
     add_one_load(collector, result.loads[0])
     verdicts = [load.valid for load in result.loads]
@@ -69,7 +72,7 @@ def one_load(load: Load) -> dict[str, str | float | bool | None]:
     collector = Collector()
     add_one_load(collector, load)
     found: dict[str, str | float | bool | None] = {"load": load.spec.text, "valid": load.valid}
-    for name in LOAD_METRICS:
+    for name in PASS.metric_names:
         if name != "load_valid":
             quantity = collector.quantities.get(name)
             column = METRICS[name].column.removeprefix("load_")
@@ -120,3 +123,19 @@ def _why_not(load: Load) -> str:
         return load.reason
     reasons = load.tests[-1].reasons if load.tests else ()
     return "INVALID: " + "; ".join(reasons)
+
+
+#: Columns of one load: empty where a case has several, which ``loads`` tells apart.
+_OF_ONE_LOAD = tuple(metric.column for metric in PASS.metrics if metric.name != "load_valid")
+
+
+def cells(result: CaseResult) -> dict[str, str | None]:
+    """Return what a flat row says of loads beside the numbers of the first."""
+    if not result.loads:
+        return {}
+    blank: dict[str, str | None] = dict.fromkeys(_OF_ONE_LOAD) if len(result.loads) > 1 else {}
+    return {
+        **blank,
+        "load": " ".join(load.spec.text for load in result.loads) or None,
+        "loads": json.dumps([one_load(load) for load in result.loads], ensure_ascii=False),
+    }

@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 
 from pytest_ortbench.analysis.input_sizes import resolved_sizes
 from pytest_ortbench.analysis.judgements import unjudged_words
-from pytest_ortbench.analysis.load import one_load
 from pytest_ortbench.analysis.summary import Summary, summarise
-from pytest_ortbench.core.metrics import (
-    LOAD_METRICS,
-    METRICS,
-    SOAK_METRICS,
-    STAGE_METRICS,
-    STARTUP_METRICS,
-)
+from pytest_ortbench.core.metrics import METRICS
 from pytest_ortbench.core.outcome import CaseResult, Placement
 from pytest_ortbench.core.placement import is_whole
+from pytest_ortbench.core.placing import placed
 from pytest_ortbench.core.run import Run
+from pytest_ortbench.passes.registry import PASSES
 
 #: What a cell may hold; ``None`` where nothing was measured.
 Cell = int | float | str | None
 
-#: Columns of a row. The order of the first block is fixed; more may follow it, and none ever
-#: changes its meaning.
-COLUMNS: tuple[str, ...] = (
+#: Columns of a row without those of passes. The order of the first block is fixed; more may follow
+#: it, and none ever changes its meaning.
+_STANDARD: tuple[str, ...] = (
     "case_id",
     "model",
     "precision",
@@ -57,8 +51,6 @@ COLUMNS: tuple[str, ...] = (
     "device_memory_bytes",
     "model_bytes",
     "cpu_s_per_inference",
-    "power_w",
-    "energy_per_inference_j",
     "nodes_on_provider",
     "nodes_total",
     "partitions",
@@ -83,28 +75,17 @@ COLUMNS: tuple[str, ...] = (
     "case_s",
     "host",
     "run_id",
-    "idle_power_w",
-    "energy_net_per_inference_j",
     "sessions",
     "session_create_warm_s",
-    "load",
-    "load_valid",
-    "load_rate_per_s",
-    "load_p50_s",
-    "load_p90_s",
-    "load_p99_s",
-    "load_peak_per_s",
-    "task_metric",
-    "task_ratio",
-    "task_kept",
-    "task_samples",
-    *(METRICS[name].column for name in (*STAGE_METRICS, *STARTUP_METRICS, *SOAK_METRICS)),
-    "loads",
     "unjudged",
 )
 
-#: Columns of one load: empty where a case has several, which ``loads`` tells apart.
-_OF_ONE_LOAD = tuple(METRICS[name].column for name in LOAD_METRICS if name != "load_valid")
+#: Columns of a row.
+COLUMNS: tuple[str, ...] = placed(
+    _STANDARD,
+    [(place, column) for entry in PASSES for place, columns in entry.columns for column in columns],
+    str,
+)
 
 #: Metrics whose numbers are whole.
 _WHOLE_UNITS = ("bytes",)
@@ -153,18 +134,14 @@ def row(result: CaseResult, run: Run, summary: Summary | None = None) -> dict[st
         stop=" ".join(dict.fromkeys(entry.stop for entry in result.measurements)) or None,
         hint=(result.failure.hint or None) if result.failure else None,
         case_s=result.wall_s or None,
-        load=" ".join(load.spec.text for load in result.loads) or None,
         host=run.machine.host,
         run_id=run.run_id,
         unjudged=unjudged_words(summary.judgements) or None,
     )
     cells.update(numbers(summary))
-    if result.loads:
-        cells["loads"] = json.dumps([one_load(load) for load in result.loads], ensure_ascii=False)
-    if len(result.loads) > 1:
-        cells.update(dict.fromkeys(_OF_ONE_LOAD))
-    if result.task is not None and result.task.samples:
-        cells["task_samples"] = result.task.samples
+    for entry in PASSES:
+        if entry.cells:
+            cells.update(entry.load(entry.cells)(result))
     if result.placement is not None:
         cells.update(_placement_cells(result.placement))
     return cells
@@ -180,7 +157,7 @@ def numbers(summary: Summary) -> dict[str, Cell]:
     cells: dict[str, Cell] = {}
     for name, quantity in summary.quantities.items():
         metric = METRICS[name]
-        whole = metric.unit in _WHOLE_UNITS or name in ("accuracy_finite", "load_valid")
+        whole = metric.unit in _WHOLE_UNITS or metric.is_yes_or_no
         cells[metric.column] = round(quantity.value) if whole else quantity.value
     median = summary.quantities.get("latency_p50")
     if median is not None:

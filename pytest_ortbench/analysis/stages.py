@@ -8,10 +8,10 @@ from pytest_ortbench.analysis.between_processes import OfProcess, over_processes
 from pytest_ortbench.analysis.collector import Collector
 from pytest_ortbench.analysis.order import samples_needed
 from pytest_ortbench.analysis.samples import median_latency, pooled_percentiles
-from pytest_ortbench.core.metrics import STAGE_METRICS
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.samples import Samples
 from pytest_ortbench.core.stages import StageWorker
+from pytest_ortbench.passes.stages import PASS
 
 _PERCENTILES = {"p90": 90.0, "p99": 99.0}
 
@@ -21,7 +21,7 @@ def add_stages(collector: Collector, result: CaseResult) -> None:
     stages = result.stages
     if stages is None or not stages.workers:
         reason = "no stages were given (--ort-stages)" if stages is None else stages.reason
-        collector.reject(STAGE_METRICS, reason or "no frame was measured")
+        collector.reject(PASS.metric_names, reason or "no frame was measured")
         return
     workers = stages.workers
     _add_times(collector, "frame", [worker.frame for worker in workers])
@@ -31,7 +31,7 @@ def add_stages(collector: Collector, result: CaseResult) -> None:
         if found:
             _add_times(collector, name, found)
         else:
-            names = [metric for metric in STAGE_METRICS if metric.startswith(f"{name}_")]
+            names = [metric for metric in PASS.metric_names if metric.startswith(f"{name}_")]
             collector.reject(names, f"{stages.file} has no {name}")
     _add_rates(collector, workers, result.case.batch)
 

@@ -10,10 +10,7 @@ from statistics import median
 from pytest_ortbench.analysis.accuracy_figures import add_accuracy
 from pytest_ortbench.analysis.between_processes import OfProcess, over_processes
 from pytest_ortbench.analysis.collector import Collector
-from pytest_ortbench.analysis.energy import add_energy
 from pytest_ortbench.analysis.judgements import judgements_of
-from pytest_ortbench.passes.soak.numbers import add_growth
-from pytest_ortbench.analysis.load import add_load
 from pytest_ortbench.analysis.order import interval_ranks, samples_needed
 from pytest_ortbench.analysis.samples import (
     elapsed_ns,
@@ -21,15 +18,13 @@ from pytest_ortbench.analysis.samples import (
     pooled_percentiles,
     statistic_of,
 )
-from pytest_ortbench.analysis.stages import add_stages
-from pytest_ortbench.passes.startup.numbers import add_start_ups
-from pytest_ortbench.analysis.task import kept_ratio, mean_score
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.judgement import Judgement
 from pytest_ortbench.core.metrics import METRICS
 from pytest_ortbench.core.outcome import CaseResult, Flag, Measurement, Samples
 from pytest_ortbench.core.placement import missing_evidence, placement_ratio, time_ratio
 from pytest_ortbench.core.quantity import Quantity
+from pytest_ortbench.passes.registry import PASSES
 
 #: Normal deviate of an equal-tailed 95 % interval.
 _Z = 1.959964
@@ -95,7 +90,12 @@ def summarise(result: CaseResult, *, percentiles: bool = True) -> Summary:
     collector.add("model_size", size or None, reason="there is no such file")
     _add_placement(collector, result)
     exact = add_accuracy(collector, result, failed=_reason(result))
-    _add_task(collector, result)
+    for entry in PASSES:
+        if entry.keeps_numbers:
+            entry.load(entry.add_numbers)(collector, result)
+            lacking = [name for name in entry.metric_names if name in collector.missing]
+            if _reason(result):
+                collector.reject(lacking, _reason(result))
     measurements = result.measurements
     workers = tuple(measurement.samples for measurement in measurements)
     failed = _reason(result)
@@ -109,11 +109,9 @@ def summarise(result: CaseResult, *, percentiles: bool = True) -> Summary:
         _add_rates(collector, workers, result.case)
         _add_startup(collector, measurements)
         _add_memory(collector, measurements)
-        add_energy(collector, result)
-        add_load(collector, result)
-        add_stages(collector, result)
-        add_start_ups(collector, result)
-        add_growth(collector, result)
+        for entry in PASSES:
+            if entry.add_numbers and not entry.keeps_numbers:
+                entry.load(entry.add_numbers)(collector, result)
     medians = tuple(statistic_of(samples, 50).value_ns * 1e-9 for samples in workers)
     return Summary(
         case=result.case,
@@ -269,22 +267,3 @@ def _add_placement(collector: Collector, result: CaseResult) -> None:
         reason="no computing node was seen, or the inside of a partition can't be",
     )
     collector.add("time_on_provider", time_ratio(placement), reason="no time in node events")
-
-
-def _add_task(collector: Collector, result: CaseResult) -> None:
-    names = ("task_metric", "task_ratio", "task_kept")
-    task = result.task
-    if task is None or not task.samples:
-        why = "no labelled data was named (--ort-dataset)" if task is None else task.reason
-        collector.reject(names, _reason(result) or why)
-        return
-    value, low, high = mean_score(task)
-    collector.add("task_metric", value, low=low, high=high, samples=task.samples)
-    kept = kept_ratio(task)
-    if kept is None:
-        nothing = "the reference scores 0 or less: there is no share of it"
-        collector.reject(names[1:], task.reference_reason or nothing)
-        return
-    value, low, high = kept
-    collector.add("task_ratio", value, low=low, high=high, samples=task.samples)
-    collector.add("task_kept", low, samples=task.samples)

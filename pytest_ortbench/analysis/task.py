@@ -11,9 +11,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
+from pytest_ortbench.analysis.collector import Collector
 from pytest_ortbench.analysis.order import TAIL, proportion_interval
 from pytest_ortbench.core.judgement import Judgement, bad, good, unjudged
+from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.task import TaskAccuracy
+from pytest_ortbench.passes.task import PASS
 
 #: Share of the reference's metric that must be kept for certain, as MLPerf's closed division asks.
 KEPT = 0.99
@@ -180,3 +183,29 @@ def _t_above(deviate: float, freedom: int) -> float:
         term *= cosine2 * (k - 1) / k
         total += term
     return 0.5 - math.sin(angle) * total / 2
+
+
+def add_task(collector: Collector, result: CaseResult) -> None:
+    """Add the mean score, and what is kept of the reference's."""
+    names = PASS.metric_names
+    task = result.task
+    if task is None or not task.samples:
+        why = "no labelled data was named (--ort-dataset)" if task is None else task.reason
+        collector.reject(names, why)
+        return
+    value, low, high = mean_score(task)
+    collector.add("task_metric", value, low=low, high=high, samples=task.samples)
+    kept = kept_ratio(task)
+    if kept is None:
+        nothing = "the reference scores 0 or less: there is no share of it"
+        collector.reject(names[1:], task.reference_reason or nothing)
+        return
+    value, low, high = kept
+    collector.add("task_ratio", value, low=low, high=high, samples=task.samples)
+    collector.add("task_kept", low, samples=task.samples)
+
+
+def cells(result: CaseResult) -> dict[str, int]:
+    """Return what a flat row says of labelled data beside its numbers."""
+    task = result.task
+    return {"task_samples": task.samples} if task is not None and task.samples else {}

@@ -10,8 +10,8 @@ import click
 from pytest_ortbench.cli.arguments import epilog, load_run, results_option
 from pytest_ortbench.cli.terminal import ExitCode, encoding, say, step, warn, width
 from pytest_ortbench.core.errors import DocumentError, UsageError, WorkerError, did_you_mean
-from pytest_ortbench.engine.passes import profile_case
 from pytest_ortbench.models.catalogue import project_catalogue
+from pytest_ortbench.passes.profile.run import profile_case
 from pytest_ortbench.planning.axes import parse_dims, parse_int_list, parse_settings, split_list
 from pytest_ortbench.planning.families import families
 from pytest_ortbench.planning.planned_again import (

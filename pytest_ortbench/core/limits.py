@@ -17,7 +17,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from pytest_ortbench.core.errors import UsageError, did_you_mean
-from pytest_ortbench.core.metrics import METRICS, SIDE_METRICS, Metric
+from pytest_ortbench.core.metric import Metric
+from pytest_ortbench.core.metrics import METRICS, SIDE_METRICS
 from pytest_ortbench.core.quantity import Quantity
 from pytest_ortbench.core.units import format_amount, parse_amount
 

@@ -18,6 +18,7 @@ from pytest_ortbench.core.load import Load, LoadSpec, LoadTest
 from pytest_ortbench.core.load_spec import parse_load
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.units import format_amount, significant
+from pytest_ortbench.engine.means import Means
 from pytest_ortbench.engine.peak import MOST_TESTS, RESOLUTION, LoadPeak, search_peak
 from pytest_ortbench.engine.warm_up_budget import warm_up_budget_s
 from pytest_ortbench.launch.launcher import Launcher, Worker
@@ -39,6 +40,33 @@ def missing_loads(result: CaseResult, texts: tuple[str, ...]) -> list[str]:
     return [text for text in texts if text not in known]
 
 
+def measure(result: CaseResult, means: Means) -> tuple[Load, ...]:
+    """Put a case under the loads that it lacks; never raises for what fails."""
+    return measure_loads(result, _asked(result, means.argument), means.launcher).loads
+
+
+def is_over(result: CaseResult, argument: str) -> bool:
+    """Return whether every load that was asked for has been tried."""
+    return not missing_loads(result, _asked(result, argument))
+
+
+def lacking(
+    result: CaseResult, argument: str, *, reason: str, interrupted: bool
+) -> tuple[Load, ...]:
+    """Return the loads of a result, with a reason for each that it lacks."""
+    loads = result.loads
+    for text in missing_loads(result, _asked(result, argument)):
+        spec = LoadSpec(text=text, scenario="", percent=0.0)
+        load = Load(spec=spec, reason=reason, interrupted=interrupted)
+        loads = (*_others(loads, text), load)
+    return loads
+
+
+def _asked(result: CaseResult, argument: str) -> tuple[str, ...]:
+    """Return the load that a test asks for, else those of the case."""
+    return (argument,) if argument else result.case.sampling.loads
+
+
 def measure_loads(result: CaseResult, texts: tuple[str, ...], launcher: Launcher) -> CaseResult:
     """Add the loads that a result lacks, each in a fresh worker.
 
@@ -49,23 +77,12 @@ def measure_loads(result: CaseResult, texts: tuple[str, ...], launcher: Launcher
     """
     for text in missing_loads(result, texts):
         load = _measure(result, text, launcher)
-        result = replace(result, loads=(*_others(result, text), load))
+        result = replace(result, loads=(*_others(result.loads, text), load))
     return result
 
 
-def loads_without(
-    result: CaseResult, texts: tuple[str, ...], reason: str, *, interrupted: bool = False
-) -> CaseResult:
-    """Return the result with a reason for each load that it lacks."""
-    for text in missing_loads(result, texts):
-        spec = LoadSpec(text=text, scenario="", percent=0.0)
-        load = Load(spec=spec, reason=reason, interrupted=interrupted)
-        result = replace(result, loads=(*_others(result, text), load))
-    return result
-
-
-def _others(result: CaseResult, text: str) -> tuple[Load, ...]:
-    return tuple(load for load in result.loads if load.spec.text != text)
+def _others(loads: tuple[Load, ...], text: str) -> tuple[Load, ...]:
+    return tuple(load for load in loads if load.spec.text != text)
 
 
 def _measure(result: CaseResult, text: str, launcher: Launcher) -> Load:

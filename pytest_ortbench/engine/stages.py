@@ -14,9 +14,10 @@ from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.samples import Block, Samples
 from pytest_ortbench.core.stages import FrameBlock, Stages, StagesReady, StageWorker
+from pytest_ortbench.engine.means import Means
 from pytest_ortbench.engine.time_share import TimeShare
 from pytest_ortbench.engine.warm_up_budget import warm_up_budget_s
-from pytest_ortbench.launch.launcher import Launcher, Worker
+from pytest_ortbench.launch.launcher import Worker
 from pytest_ortbench.schema.pass_questions import LoadStages, RunFrames
 
 #: Overlapped frames at least, so that filling the stages does not count, and at most.
@@ -27,7 +28,7 @@ _OVERLAPPED_SHARE = 0.5
 _OVERLAPPED_PART = _OVERLAPPED_SHARE / (1 + _OVERLAPPED_SHARE)
 
 
-def measure_stages(result: CaseResult, launcher: Launcher) -> Stages:
+def measure(result: CaseResult, means: Means) -> Stages:
     """Measure the stages of a case that has been measured; never raises for what fails."""
     case = result.case
     path = Path(case.stages)
@@ -46,7 +47,7 @@ def measure_stages(result: CaseResult, launcher: Launcher) -> Stages:
                 deadline=deadline,
                 workers_left=case.sampling.workers - index,
             )
-            with closing(launcher.open(case, worker=index, deadline=deadline)) as worker:
+            with closing(means.launcher.open(case, worker=index, deadline=deadline)) as worker:
                 budget_s = warm_up_budget_s(case, within_s=share.end() - time.monotonic())
                 ready = worker.ask(LoadStages(path=str(path), budget_s=budget_s))
                 until = share.timed_until(ready.typical_ns, worker.opened.startup, first=False)
@@ -68,6 +69,11 @@ def measure_stages(result: CaseResult, launcher: Launcher) -> Stages:
         reason=reason,
         faulty=faulty,
     )
+
+
+def lacking(result: CaseResult, _argument: str, *, reason: str, interrupted: bool) -> Stages:
+    """Return what stands for stages that were not measured."""
+    return Stages(file=Path(result.case.stages).name, reason=reason, interrupted=interrupted)
 
 
 def _refusal(case: Case) -> str:

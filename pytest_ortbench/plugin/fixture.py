@@ -162,10 +162,12 @@ class OrtBench:
 
     def need_for(self, name: str) -> None:
         """Have the pass carried out that a metric comes from, unless it was."""
-        from pytest_ortbench.core.metrics import STARTUP_METRICS
+        from pytest_ortbench.passes.registry import PASSES
 
-        if name in STARTUP_METRICS:
-            self._need("startup")
+        for entry in PASSES:
+            # Where a call of the fixture asks for a pass, reading a number does not.
+            if entry.is_asked_by_metrics and not entry.asked_by and name in entry.metric_names:
+                self._need(entry.name)
 
     def latency(self) -> View:
         """``p50``, ``p90``, ``p95``, ``p99``, ``mean``, ``min`` of one inference, in seconds."""
@@ -181,39 +183,31 @@ class OrtBench:
         ``session_create_disk``, ``session_create_cached`` and ``first_inference_shape`` come from a
         pass of its own, in further fresh processes.
         """
-        from pytest_ortbench.core.metrics import STARTUP_METRICS
-
         names = ("session_create", "session_create_warm", "first_inference", "warmup")
-        return View(self, {name: name for name in (*names, *STARTUP_METRICS)})
+        return self._with_passes("startup", names)
 
     def memory(self) -> View:
         """Resident size (``peak_rss``, …), ``device_memory`` and ``model_size``, in bytes.
 
         With ``--ort-soak`` also ``memory_growth`` per thousand inferences, and ``leaks``: 1 or 0.
         """
-        from pytest_ortbench.core.metrics import SOAK_METRICS
-
         names = ("peak_rss", "process_peak_rss", "session_rss", "device_memory", "model_size")
-        return View(self, {name: name for name in (*names, *SOAK_METRICS)})
+        return self._with_passes("memory", names)
 
     def energy(self) -> View:
         """``power`` (W), ``energy_per_inference`` (J), ``idle_power``, and energy net of idling.
 
         Measured in a pass of its own, which takes about 45 s a case.
         """
-        from pytest_ortbench.core.metrics import ENERGY_METRICS
-
         self._need("energy")
-        return View(self, {name: name for name in ENERGY_METRICS})
+        return self._with_passes("energy")
 
     def frames(self) -> View:
         """Stages of a frame (``frame_p90``, ``preprocess_p50``, ``pipeline_rate``, …).
 
         Measured in a pass of its own, where ``--ort-stages`` names a file for the case.
         """
-        from pytest_ortbench.core.metrics import STAGE_METRICS
-
-        return View(self, {name: name for name in STAGE_METRICS})
+        return self._with_passes("frames")
 
     def load(self, scenario: str = "") -> LoadView:
         """One load under MLPerf's generator, in a pass of its own of at least 10 s.
@@ -343,6 +337,13 @@ class OrtBench:
 
     def _view(self, prefix: str, *names: str) -> View:
         return View(self, {name: f"{prefix}_{name}" for name in names})
+
+    def _with_passes(self, view: str, names: Sequence[str] = ()) -> View:
+        """Return metrics of the standard pass, and those of passes that the view shows."""
+        from pytest_ortbench.passes.registry import PASSES
+
+        shown = [name for entry in PASSES if entry.view == view for name in entry.metric_names]
+        return View(self, {name: name for name in (*names, *shown)})
 
     def _raise(self, result: CaseResult) -> None:
         """Turn a failure into pytest's outcome (docs/start/first-run.md, What fails)."""

@@ -10,6 +10,7 @@ from pytest_ortbench.core.errors import OrtbenchError, UsageError, near_and_know
 from pytest_ortbench.core.limits import Limit, parse_limit
 from pytest_ortbench.core.metrics import PASS_OF_METRIC
 from pytest_ortbench.core.option import OptionRow
+from pytest_ortbench.passes.registry import PASSES
 from pytest_ortbench.plugin.options import MARKER_KEYWORDS, ROWS, Options
 
 if TYPE_CHECKING:
@@ -24,7 +25,10 @@ if TYPE_CHECKING:
 AXES = {row.field: row.to.partition(".")[2] for row in ROWS if row.keyword and row.to}
 
 #: Passes by the names by which a test asks for them: metrics, and what it calls of the fixture.
-_ASKED_BY_NAME = {**PASS_OF_METRIC, "energy": "energy"}
+_ASKED_BY_NAME = {
+    **PASS_OF_METRIC,
+    **{name: entry.name for entry in PASSES for name in entry.asked_by},
+}
 #: Keywords by the flag of their option, the place that messages give.
 _BY_FLAG = {row.flag: row.field for row in ROWS if row.keyword}
 

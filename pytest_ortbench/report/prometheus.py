@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pytest_ortbench.core.errors import OrtbenchError
-from pytest_ortbench.core.metrics import METRICS, Metric
+from pytest_ortbench.core.metric import Metric
+from pytest_ortbench.core.metrics import METRICS
 from pytest_ortbench.core.run import Run
 from pytest_ortbench.report.entries import Entry, entries
 from pytest_ortbench.report.escape import one_line

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pytest_ortbench.analysis.task import kept_ratio
+from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.task import TaskAccuracy
 from pytest_ortbench.core.units import significant
 
@@ -26,3 +27,13 @@ def task_words(task: TaskAccuracy) -> str:
         f"{words}: {significant(100 * ratio, 4)} % kept, "
         f"at least {significant(100 * low, 4)} % for certain"
     )
+
+
+def facts_of_case(result: CaseResult) -> list[str]:
+    """Say what one case scored, or why it did not; nothing where it was not asked for."""
+    task = result.task
+    if task is None:
+        return []
+    if task.reason:
+        return [f"labelled data {task.dataset}: not scored, {task.reason}"]
+    return [f"labelled data {task.dataset}: {task_words(task)}"]

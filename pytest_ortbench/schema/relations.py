@@ -16,11 +16,11 @@ from pytest_ortbench.core.outcome import (
     Placement,
     WarmUp,
 )
-from pytest_ortbench.passes.processes.facts import ProcessPoint
 from pytest_ortbench.core.run import Run
 from pytest_ortbench.core.samples import PERCENTS, OrderStatistic, Samples
-from pytest_ortbench.passes.soak.facts import Soak
 from pytest_ortbench.core.task import TaskAccuracy
+from pytest_ortbench.passes.processes.facts import ProcessPoint
+from pytest_ortbench.passes.soak.facts import Soak
 
 #: A field, and the rule that its value breaks.
 Broken = tuple[str, str]

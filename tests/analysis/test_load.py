@@ -15,7 +15,8 @@ from pytest_ortbench.core.judgement import Outcome
 from pytest_ortbench.core.limits import parse_limit
 from pytest_ortbench.core.load import Load, LoadTest
 from pytest_ortbench.core.load_spec import parse_load
-from pytest_ortbench.core.metrics import LOAD_METRICS, METRICS
+from pytest_ortbench.core.metrics import METRICS
+from pytest_ortbench.passes.load import PASS
 from tests.results_factory import make_result, make_run
 
 GOOD = LoadTest(
@@ -45,7 +46,9 @@ def summary(*loads: Load) -> Summary:
 
 
 def values(found: Summary) -> dict[str, float]:
-    return {name: found.quantities[name].value for name in LOAD_METRICS if name in found.quantities}
+    return {
+        name: found.quantities[name].value for name in PASS.metric_names if name in found.quantities
+    }
 
 
 def test_numbers_of_a_valid_load() -> None:
@@ -59,7 +62,7 @@ def test_numbers_of_a_valid_load() -> None:
     }
     assert found.quantities["load_p99"].samples == 700
     assert "no search for the peak" in found.missing["load_peak"]
-    assert {METRICS[name].unit for name in LOAD_METRICS} == {"1", "1/s", "s"}
+    assert {METRICS[name].unit for name in PASS.metric_names} == {"1", "1/s", "s"}
 
 
 def test_an_invalid_load_has_its_verdict_and_no_number() -> None:
@@ -102,7 +105,7 @@ def test_offline_has_a_rate_and_no_latency() -> None:
 def test_without_a_load_every_metric_says_so() -> None:
     found = summary()
     assert values(found) == {}
-    assert {found.missing[name] for name in LOAD_METRICS} == {"no load was asked for"}
+    assert {found.missing[name] for name in PASS.metric_names} == {"no load was asked for"}
 
 
 @pytest.mark.parametrize(
@@ -130,7 +133,7 @@ def test_a_row_has_the_numbers_of_an_only_load() -> None:
     assert isinstance(cells["load_valid"], int)
     assert cells["load_rate_per_s"] == 49.5
     assert cells["load_p99_s"] == pytest.approx(0.012)
-    assert {METRICS[name].column for name in LOAD_METRICS} <= set(COLUMNS)
+    assert {METRICS[name].column for name in PASS.metric_names} <= set(COLUMNS)
 
 
 def test_numbers_of_several_loads_are_not_mixed_in_a_row() -> None:
@@ -142,7 +145,7 @@ def test_numbers_of_several_loads_are_not_mixed_in_a_row() -> None:
     cells = row(result, make_run([result]))
     assert cells["load"] == "server:50:20ms offline peak:p99:20ms"
     assert cells["load_valid"] == 0
-    columns = {METRICS[name].column for name in LOAD_METRICS} - {"load_valid"}
+    columns = {METRICS[name].column for name in PASS.metric_names} - {"load_valid"}
     assert {cells[column] for column in columns} == {None}
     first, second, third = json.loads(str(cells["loads"]))
     assert first == {

@@ -9,9 +9,9 @@ import pytest
 from pytest_ortbench.analysis.limits import check_limits, samples_for_limits
 from pytest_ortbench.analysis.summary import summarise
 from pytest_ortbench.core.limits import parse_limit
-from pytest_ortbench.core.metrics import STAGE_METRICS
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.stages import Stages, StageWorker
+from pytest_ortbench.passes.stages import PASS
 from tests.results_factory import make_case, make_result, make_samples
 
 MS = 1_000_000
@@ -84,11 +84,11 @@ def test_frames_of_one_process_are_as_uncertain_as_its_inferences() -> None:
 
 def test_what_was_not_asked_for_or_failed_has_its_reason() -> None:
     summary = summarise(make_result())
-    assert {summary.missing[name] for name in STAGE_METRICS} == {
+    assert {summary.missing[name] for name in PASS.metric_names} == {
         "no stages were given (--ort-stages)"
     }
     summary = summarise(with_workers((), "own.py:3: it broke"))
-    assert {summary.missing[name] for name in STAGE_METRICS} == {"own.py:3: it broke"}
+    assert {summary.missing[name] for name in PASS.metric_names} == {"own.py:3: it broke"}
     stages = staged().stages
     assert stages is not None
     one = with_workers((replace(stages.workers[0], postprocess=None),))

@@ -15,13 +15,13 @@ from pytest_ortbench.core.energy import Energy, EnergyWindow
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.load import Load, LoadSpec
 from pytest_ortbench.core.outcome import CaseResult, Failure
-from pytest_ortbench.passes.processes.facts import ProcessPoint
-from pytest_ortbench.passes.soak.facts import Soak
 from pytest_ortbench.core.stages import Stages
-from pytest_ortbench.engine import passes
 from pytest_ortbench.engine.engine import Engine
 from pytest_ortbench.engine.load import missing_loads
 from pytest_ortbench.engine.passes import due, without
+from pytest_ortbench.passes.processes.facts import ProcessPoint
+from pytest_ortbench.passes.registry import PASSES
+from pytest_ortbench.passes.soak.facts import Soak
 from pytest_ortbench.planning.matrix import Planned
 from pytest_ortbench.report.blocks import block_lines
 from pytest_ortbench.report.entries import shown_run
@@ -184,15 +184,15 @@ def test_what_an_interrupt_cut_off_says_so_and_is_measured_when_resumed(
 ) -> None:
     """Without a word the row would look as if no load and no soak had been asked for."""
 
-    def pressed(*_: object) -> CaseResult:
+    def pressed(*_: object) -> tuple[Load, ...]:
         raise KeyboardInterrupt
 
-    def soaked(result: CaseResult, *_: object) -> CaseResult:
-        return replace(result, soak=Soak(seconds=1.0))
+    def soaked(*_: object) -> Soak:
+        return Soak(seconds=1.0)
 
     load = Load(spec=LoadSpec(text="offline", scenario="offline", percent=99.0), reason="tested")
-    monkeypatch.setitem(passes.PASSES, "soak", soaked)
-    monkeypatch.setitem(passes.PASSES, "load", pressed)
+    monkeypatch.setattr("pytest_ortbench.passes.soak.run.measure", soaked)
+    monkeypatch.setattr("pytest_ortbench.engine.load.measure", pressed)
     engine, planned, journal, _ = engine_of(Metered(), "load", "soak", "stages", "processes")
     sampling = replace(planned.case.sampling, loads=("offline", "single-stream"), processes=(2,))
     planned = replace(
@@ -224,7 +224,7 @@ def test_what_an_interrupt_cut_off_says_so_and_is_measured_when_resumed(
     assert without(half, ["load"], reason, interrupted=True).loads == half.loads
 
 
-@pytest.mark.parametrize("name", sorted(passes.PASSES))
+@pytest.mark.parametrize("name", sorted(entry.name for entry in PASSES))
 def test_every_pass_can_be_interrupted(name: str) -> None:
     sampling = replace(make_case().sampling, loads=("offline",), processes=(2,))
     result = make_result(case=replace(make_case(), sampling=sampling, stages="own.py"))

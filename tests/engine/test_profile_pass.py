@@ -10,7 +10,8 @@ import pytest
 
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.profile import NodeTime, OperatorProfile, OperatorTime
-from pytest_ortbench.engine.passes import carry_out, profile_case
+from pytest_ortbench.engine.passes import carry_out
+from pytest_ortbench.passes.profile.run import profile_case
 from pytest_ortbench.planning.feeds import resolve_inputs
 from pytest_ortbench.schema.document import encode_run
 from pytest_ortbench.schema.pass_questions import ProfileOperators

@@ -15,10 +15,10 @@ import pytest
 
 from pytest_ortbench.core.case import Case, Runtime
 from pytest_ortbench.core.profile import OperatorProfile
-from pytest_ortbench.engine.passes import profile_case
 from pytest_ortbench.launch.launcher import ProcessLauncher
 from pytest_ortbench.launch.machine import fingerprint
 from pytest_ortbench.models.arithmetic import count_file
+from pytest_ortbench.passes.profile.run import profile_case
 from pytest_ortbench.planning.planner import Planner
 from pytest_ortbench.planning.request import PlanRequest
 from pytest_ortbench.worker.inputs import make_feeds

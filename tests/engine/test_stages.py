@@ -15,7 +15,8 @@ from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.stages import FrameBlock, Stages, StagesReady
 from pytest_ortbench.engine import stages
-from pytest_ortbench.engine.stages import measure_stages
+from pytest_ortbench.engine.means import Means
+from pytest_ortbench.engine.stages import measure
 from pytest_ortbench.schema.pass_questions import LoadStages, RunFrames
 from tests.results_factory import make_case, make_result
 
@@ -65,7 +66,7 @@ def case(tmp_path: Path) -> Case:
 
 
 def measured(case: Case, launcher: Staged) -> Stages:
-    return measure_stages(make_result(case=case), launcher)
+    return measure(make_result(case=case), Means(launcher=launcher))
 
 
 def test_every_worker_gives_frames_in_turn_and_overlapped(case: Case) -> None:
@@ -203,7 +204,7 @@ def test_a_late_worker_without_time_leaves_what_the_others_measured(
 
     monkeypatch.setattr(launcher, "open", open_late)
     result = make_result(case=slow(case, 3))
-    result = replace(result, stages=measure_stages(result, launcher))
+    result = replace(result, stages=measure(result, Means(launcher=launcher)))
     assert result.stages is not None
     assert (result.stages.reason, len(result.stages.workers)) == ("", 2)
     flags = {flag.name: flag.detail for flag in flags_of(result)}

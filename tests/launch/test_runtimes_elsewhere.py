@@ -22,9 +22,9 @@ from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.file_digest import file_digest
 from pytest_ortbench.core.model import ValueHint
 from pytest_ortbench.core.outcome import CHANGED_FILE
-from pytest_ortbench.engine.passes import profile_case
 from pytest_ortbench.launch.launcher import ProcessLauncher
 from pytest_ortbench.launch.remote_shell import for_remote_shell
+from pytest_ortbench.passes.profile.run import profile_case
 from pytest_ortbench.schema.case_questions import (
     CheckOutputs,
     CompareOutputs,

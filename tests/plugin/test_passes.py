@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.passes.soak.facts import Soak
-from pytest_ortbench.engine import passes
 
 from .conftest import QUICK
 
@@ -34,10 +31,10 @@ def test_a_leak_fails_the_memory_suite(
     growth_bytes: int,
     outcome: str,
 ) -> None:
-    def pass_over(result: CaseResult, *_: object) -> CaseResult:
-        return replace(result, soak=soaked(growth_bytes))
+    def measure(*_: object) -> Soak:
+        return soaked(growth_bytes)
 
-    monkeypatch.setitem(passes.PASSES, "soak", pass_over)
+    monkeypatch.setattr("pytest_ortbench.passes.soak.run.measure", measure)
     pytester.makepyfile(test_memory=SUITE.read_text())
     options = (f"--ort-models={model_file()}", "--ort-soak=1", "--ort-no-results")
     result = pytester.runpytest(*options, *QUICK)

@@ -10,18 +10,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pytest_ortbench.passes.soak.numbers import Growth, growth
 from pytest_ortbench.analysis.summary import summarise
 from pytest_ortbench.core.case import InputSpec, SessionConfig
 from pytest_ortbench.core.cpus import allowance
 from pytest_ortbench.core.model import ValueHint
+from pytest_ortbench.passes.soak.numbers import Growth, growth
+from pytest_ortbench.passes.soak.worker import soak
 from pytest_ortbench.planning.session_options import with_spinning
 from pytest_ortbench.worker import accuracy
 from pytest_ortbench.worker.measured import MeasuredCase
 from pytest_ortbench.worker.memory import best_source
 from pytest_ortbench.worker.outputs import check
 from pytest_ortbench.worker.session import create, session_options
-from pytest_ortbench.passes.soak.worker import soak
 from tests.launch.cases import case_of, x_input
 from tests.results_factory import make_result
 

@@ -16,8 +16,9 @@ from onnx import helper
 
 from pytest_ortbench.core.case import Case, Provider
 from pytest_ortbench.core.graph_capture import without_capture
-from pytest_ortbench.passes.startup.facts import FurtherShape, ShapeStart
 from pytest_ortbench.core.task import Dataset
+from pytest_ortbench.passes.startup import worker as start_up
+from pytest_ortbench.passes.startup.facts import FurtherShape, ShapeStart
 from pytest_ortbench.schema.case_questions import (
     CheckOutputs,
     CompareOutputs,
@@ -26,7 +27,6 @@ from pytest_ortbench.schema.case_questions import (
 )
 from pytest_ortbench.schema.pass_questions import ScoreTask, StartUp
 from pytest_ortbench.worker import operator_profile, session
-from pytest_ortbench.passes.startup import worker as start_up
 from pytest_ortbench.worker.accuracy import compare, write_reference
 from pytest_ortbench.worker.measured import MeasuredCase
 from pytest_ortbench.worker.state import WorkerState

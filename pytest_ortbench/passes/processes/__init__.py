@@ -1,0 +1,14 @@
+"""A case in several processes at a time."""
+
+from __future__ import annotations
+
+from pytest_ortbench.passes.pass_object import Pass
+
+PASS = Pass(
+    name="processes",
+    result_field="processes",
+    measure=".run:measure",
+    lacking=".run:lacking",
+    tables=".report:process_tables",
+    report_rank=10,
+)

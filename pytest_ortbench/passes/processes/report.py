@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pytest_ortbench.analysis.judgements import is_barred, judgements_of
-from pytest_ortbench.passes.processes.numbers import ProcessScaling, process_scaling
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.units import format_amount, significant
+from pytest_ortbench.passes.processes.numbers import ProcessScaling, process_scaling
 from pytest_ortbench.report.entries import ShownRun
 from pytest_ortbench.report.escape import one_line
 from pytest_ortbench.report.pass_table import PassTable

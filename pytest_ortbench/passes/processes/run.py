@@ -14,15 +14,27 @@ from pytest_ortbench.analysis.stopping import BLOCK_NS, MAX_ITERATIONS
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.outcome import Block, CaseResult
-from pytest_ortbench.passes.processes.facts import OneOfSeveral, ProcessPoint
+from pytest_ortbench.engine.means import Means
 from pytest_ortbench.engine.warm_up_budget import warm_up_budget_s
 from pytest_ortbench.launch.launcher import Launcher, Worker
+from pytest_ortbench.passes.processes.facts import OneOfSeveral, ProcessPoint
 from pytest_ortbench.schema.case_questions import ReadMemory, TimeBlock, WarmUpFor
 
 
-def measure_processes(result: CaseResult, launcher: Launcher) -> tuple[ProcessPoint, ...]:
+def measure(result: CaseResult, means: Means) -> tuple[ProcessPoint, ...]:
     """Measure a case at every asked number of processes; never raises for what fails."""
-    return tuple(_point(result.case, launcher, count) for count in result.case.sampling.processes)
+    case = result.case
+    return tuple(_point(case, means.launcher, count) for count in case.sampling.processes)
+
+
+def lacking(
+    result: CaseResult, _argument: str, *, reason: str, interrupted: bool
+) -> tuple[ProcessPoint, ...]:
+    """Return what stands for numbers of processes that were not measured."""
+    return tuple(
+        ProcessPoint(asked=count, reason=reason, interrupted=interrupted)
+        for count in result.case.sampling.processes
+    )
 
 
 def _point(case: Case, launcher: Launcher, count: int) -> ProcessPoint:

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from statistics import median
 
 from pytest_ortbench.analysis.collector import Collector
-from pytest_ortbench.core.metrics import SOAK_METRICS
 from pytest_ortbench.core.outcome import CaseResult
+from pytest_ortbench.passes.soak import PASS
 from pytest_ortbench.passes.soak.facts import Soak
 
 #: Share of the readings at the beginning that do not count.
@@ -104,11 +104,11 @@ def growth(soak: Soak) -> Growth | str:
 def add_growth(collector: Collector, result: CaseResult) -> None:
     """The growth in a soak and the verdict on it."""
     if result.soak is None:
-        collector.reject(SOAK_METRICS, "no soak was asked for (--ort-soak)")
+        collector.reject(PASS.metric_names, "no soak was asked for (--ort-soak)")
         return
     found = growth(result.soak)
     if isinstance(found, str):
-        collector.reject(SOAK_METRICS, found)
+        collector.reject(PASS.metric_names, found)
         return
     count = result.soak.inferences
     low, high = (None, None) if math.isinf(found.low) else (found.low, found.high)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pytest_ortbench.passes.soak.numbers import Growth, growth
-from pytest_ortbench.passes.soak.facts import Soak
 from pytest_ortbench.core.units import format_amount
+from pytest_ortbench.passes.soak.facts import Soak
+from pytest_ortbench.passes.soak.numbers import Growth, growth
 from pytest_ortbench.report.entries import ShownRun
 from pytest_ortbench.report.escape import encodable, one_line
 

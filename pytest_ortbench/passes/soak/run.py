@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from contextlib import closing
 
 from pytest_ortbench.core.case import Case, InputSpec
-from pytest_ortbench.core.errors import UsageError, WorkerError
+from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.graph_capture import captures_graph
 from pytest_ortbench.core.outcome import CaseResult
-from pytest_ortbench.passes.soak.facts import Soak
+from pytest_ortbench.engine.means import Means
 from pytest_ortbench.engine.warm_up_budget import warm_up_budget_s
-from pytest_ortbench.launch.launcher import Launcher
+from pytest_ortbench.passes.soak.facts import Soak
 from pytest_ortbench.planning.feeds import (
     batch_symbols,
     resolve_inputs,
@@ -29,8 +29,12 @@ from pytest_ortbench.schema.pass_questions import SoakFor
 MOST_SHAPES = 300
 
 
-def measure_soak(result: CaseResult, launcher: Launcher) -> Soak:
-    """Soak a case that has been measured; never raises for what fails."""
+def measure(result: CaseResult, means: Means) -> Soak:
+    """Soak a case that has been measured.
+
+    Raises:
+        WorkerError: if its worker fails.
+    """
     case = result.case
     shapes = tuple(soak_shapes(case))
     varied = [name for name in case.sampling.soak_dims if name in symbols_of(case.model)]
@@ -40,12 +44,14 @@ def measure_soak(result: CaseResult, launcher: Launcher) -> Soak:
     if shapes and captures_graph(case.provider):
         return Soak(reason="a recorded graph replays one shape only (--ort-soak-dims)")
     deadline = time.monotonic() + case.sampling.timeout_s + case.sampling.soak_s
-    try:
-        with closing(launcher.open(case, worker=0, deadline=deadline)) as worker:
-            worker.ask(WarmUpFor(budget_s=warm_up_budget_s(case)))
-            return worker.ask(SoakFor(seconds=case.sampling.soak_s, shapes=shapes))
-    except WorkerError as error:
-        return Soak(reason=f"{error.failure.kind}: {error.failure.message}")
+    with closing(means.launcher.open(case, worker=0, deadline=deadline)) as worker:
+        worker.ask(WarmUpFor(budget_s=warm_up_budget_s(case)))
+        return worker.ask(SoakFor(seconds=case.sampling.soak_s, shapes=shapes))
+
+
+def lacking(_result: CaseResult, _argument: str, *, reason: str, interrupted: bool) -> Soak:
+    """Return what stands for a soak that did not take place."""
+    return Soak(reason=reason, interrupted=interrupted)
 
 
 def soak_shapes(case: Case) -> Iterator[tuple[InputSpec, ...]]:

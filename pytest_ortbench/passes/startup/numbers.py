@@ -8,8 +8,8 @@ from statistics import median
 
 from pytest_ortbench.analysis.between_processes import OfProcess, over_processes
 from pytest_ortbench.analysis.collector import Collector
-from pytest_ortbench.core.metrics import STARTUP_METRICS
 from pytest_ortbench.core.outcome import CaseResult
+from pytest_ortbench.passes.startup import PASS
 from pytest_ortbench.passes.startup.facts import StartTrial, StartUps
 
 
@@ -72,7 +72,7 @@ def add_start_ups(collector: Collector, result: CaseResult) -> None:
     start_ups = result.start_ups
     if start_ups is None or not start_ups.trials:
         reason = "no start-up pass was asked for" if start_ups is None else start_ups.reason
-        collector.reject(STARTUP_METRICS, reason or "no process started")
+        collector.reject(PASS.metric_names, reason or "no process started")
         return
     _add_create(collector, "session_create_disk", "cold", start_ups)
     _add_create(collector, "session_create_cached", "warm", start_ups)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pytest_ortbench.passes.startup.numbers import StartCondition, conditions, shape_times
-from pytest_ortbench.passes.startup.facts import StartUps
 from pytest_ortbench.core.units import format_amount
+from pytest_ortbench.passes.startup.facts import StartUps
+from pytest_ortbench.passes.startup.numbers import StartCondition, conditions, shape_times
 from pytest_ortbench.report.entries import ShownRun
 from pytest_ortbench.report.escape import one_line
 from pytest_ortbench.report.pass_table import PassTable

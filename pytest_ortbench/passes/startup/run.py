@@ -10,36 +10,42 @@ from pathlib import Path
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.outcome import CaseResult
-from pytest_ortbench.passes.startup.facts import FurtherShape, StartTrial, StartUps
+from pytest_ortbench.engine.means import Means
 from pytest_ortbench.launch.launcher import Launcher
+from pytest_ortbench.passes.startup.facts import FurtherShape, StartTrial, StartUps
 from pytest_ortbench.schema.pass_questions import StartUp
 
 #: Further shapes at most; each takes four inferences of every process.
 MOST_SHAPES = 16
 
 
-def measure_start_ups(result: CaseResult, launcher: Launcher, others: Sequence[Case]) -> StartUps:
-    """Start a case again and again; never raises for what fails.
+def measure(result: CaseResult, means: Means) -> StartUps:
+    """Start a case again and again; what was measured until its worker fails is kept.
 
-    Args:
-        result: The case, measured.
-        launcher: Starts the workers.
-        others: The other cases of the plan: those that differ in sizes only are further shapes.
+    Cases of the plan that differ in sizes only are further shapes.
+
+    Raises:
+        WorkerError: if the first start fails.
     """
     case = result.case
-    shapes = further_shapes(case, others)
+    shapes = further_shapes(case, means.others)
     deadline = time.monotonic() + case.sampling.timeout_s
     trials: list[StartTrial] = []
     try:
         with tempfile.TemporaryDirectory(prefix="ortbench-engines-") as folder:
             for turn in range(case.sampling.workers):
                 engines = str(Path(folder, str(turn))) if case.runtime.shares_files else ""
-                for trial in _turn(case, launcher, engines, shapes, deadline):
+                for trial in _turn(case, means.launcher, engines, shapes, deadline):
                     trials.append(trial)
-    except WorkerError as error:
+    except WorkerError:
         if not trials:
-            return StartUps(reason=f"{error.failure.kind}: {error.failure.message}")
+            raise
     return StartUps(trials=tuple(trials))
+
+
+def lacking(_result: CaseResult, _argument: str, *, reason: str, interrupted: bool) -> StartUps:
+    """Return what stands for starts that were not made."""
+    return StartUps(reason=reason, interrupted=interrupted)
 
 
 def _turn(

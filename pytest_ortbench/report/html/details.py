@@ -12,8 +12,8 @@ from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.outcome import Accuracy, CaseResult, Placement
 from pytest_ortbench.core.placement import is_whole, missing_evidence
 from pytest_ortbench.core.run import Run
-from pytest_ortbench.core.task import TaskAccuracy
 from pytest_ortbench.core.units import format_amount
+from pytest_ortbench.passes.registry import PASSES
 from pytest_ortbench.report.entries import Entry
 from pytest_ortbench.report.escape import one_line
 from pytest_ortbench.report.extent import extent_words
@@ -25,7 +25,6 @@ from pytest_ortbench.report.operator_profile import (
     rate_facts,
     summary_of,
 )
-from pytest_ortbench.report.task import task_words
 
 #: Operators outside the provider that are named.
 OPERATORS = 6
@@ -40,7 +39,12 @@ def origin(entry: Entry) -> tuple[str, ...]:
         *_variant(result.case),
         *([] if result.placement is None else _placement(result.placement)),
         *([] if result.accuracy is None else _accuracy(result.accuracy)),
-        *([] if result.task is None else [_task(result.task)]),
+        *(
+            fact
+            for entry in PASSES
+            if entry.facts_of_case
+            for fact in entry.load(entry.facts_of_case)(result)
+        ),
         *(f"{flag.name}: {flag.detail}" for flag in result.flags if flag.detail),
     ]
     return tuple(one_line(fact) for fact in facts)
@@ -123,12 +127,6 @@ def _accuracy(accuracy: Accuracy) -> list[str]:
         again = ", ".join(ran) or f"could not be run again: {accuracy.spread.reason}"
         facts.append(f"the reference against itself: {again}")
     return facts
-
-
-def _task(task: TaskAccuracy) -> str:
-    if task.reason:
-        return f"labelled data {task.dataset}: not scored, {task.reason}"
-    return f"labelled data {task.dataset}: {task_words(task)}"
 
 
 def _pairs(values: Mapping[str, str]) -> str:

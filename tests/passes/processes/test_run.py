@@ -9,17 +9,17 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_ortbench.passes.processes.numbers import process_scaling
 from pytest_ortbench.core.case import Case, Sampling
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.outcome import Block, CaseResult, Failure, WarmUp
-from pytest_ortbench.passes.processes.run import measure_processes
-from pytest_ortbench.report.entries import shown_run
+from pytest_ortbench.engine.means import Means
+from pytest_ortbench.passes.processes.numbers import process_scaling
 from pytest_ortbench.passes.processes.report import process_tables
+from pytest_ortbench.passes.processes.run import measure
+from pytest_ortbench.report.entries import shown_run
 from pytest_ortbench.schema.case_questions import ReadMemory, TimeBlock, WarmUpFor
-from tests.results_factory import make_case, make_memory, make_result, make_run
-
 from tests.engine.fakes import FakeLauncher, FakeWorker
+from tests.results_factory import make_case, make_memory, make_result, make_run
 
 MS = 1_000_000
 CASE = replace(make_case(), batch=2, sampling=Sampling(time_s=0.3, workers=1, processes=(1, 2)))
@@ -64,7 +64,7 @@ class Together(FakeLauncher):
 
 def measured(launcher: Together) -> CaseResult:
     result = make_result(case=CASE)
-    return replace(result, processes=measure_processes(result, launcher))
+    return replace(result, processes=measure(result, Means(launcher=launcher)))
 
 
 def test_rate_and_memory_are_those_of_all() -> None:

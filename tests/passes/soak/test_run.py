@@ -8,15 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ortbench.passes.soak.numbers import Growth, growth
 from pytest_ortbench.analysis.limits import check_limits
 from pytest_ortbench.analysis.summary import summarise
 from pytest_ortbench.core.case import Case, Runtime, Sampling
 from pytest_ortbench.core.limits import parse_limit
 from pytest_ortbench.core.model import Model, TensorInfo
-from pytest_ortbench.passes.soak.facts import Soak
-from pytest_ortbench.passes.soak.run import MOST_SHAPES, measure_soak, soak_shapes
+from pytest_ortbench.engine.means import Means
 from pytest_ortbench.launch.launcher import ProcessLauncher
+from pytest_ortbench.passes.soak.facts import Soak
+from pytest_ortbench.passes.soak.numbers import Growth, growth
+from pytest_ortbench.passes.soak.run import MOST_SHAPES, measure, soak_shapes
 from tests.launch.cases import case_of, relu, stand_in
 from tests.launch.test_memory_of_cases import conv
 from tests.results_factory import make_result
@@ -56,7 +57,7 @@ def test_without_sizes_that_vary_there_is_the_cases_own_shape_only(tmp_path: Pat
 def test_sizes_that_the_model_refuses_are_a_reason(tmp_path: Path) -> None:
     case = varied(case_of(conv(tmp_path / "m.onnx")), {"H": (10**9,)})
     with closing(ProcessLauncher()) as launcher:
-        found = measure_soak(make_result(case=case), launcher)
+        found = measure(make_result(case=case), Means(launcher=launcher))
     assert found == Soak(reason="the model takes none of the sizes of H (--ort-soak-dims)")
 
 
@@ -64,7 +65,9 @@ def test_a_recorded_graph_is_not_soaked_over_shapes_that_it_would_not_run(tmp_pa
     case = varied(case_of(conv(tmp_path / "m.onnx")), {"H": (1, 2)})
     provider = replace(case.provider, options={"enable_cuda_graph": "1"})
     with closing(ProcessLauncher()) as launcher:
-        found = measure_soak(make_result(case=replace(case, provider=provider)), launcher)
+        found = measure(
+            make_result(case=replace(case, provider=provider)), Means(launcher=launcher)
+        )
     assert found == Soak(reason="a recorded graph replays one shape only (--ort-soak-dims)")
 
 
@@ -76,7 +79,7 @@ def test_a_healthy_session_over_300_shapes_is_not_accused(tmp_path: Path) -> Non
     )
     case = replace(case, inputs=next(iter(soak_shapes(case))))
     with closing(ProcessLauncher()) as launcher:
-        soak = measure_soak(make_result(case=case), launcher)
+        soak = measure(make_result(case=case), Means(launcher=launcher))
     assert soak.shapes == 300
     # Every shape came three times, or the soak says nothing of it.
     assert soak.inferences >= 900
@@ -95,7 +98,7 @@ def test_a_session_that_keeps_its_outputs_is_found(tmp_path: Path) -> None:
     case = case_of(relu(tmp_path / "m.onnx"), runtime=runtime)
     case = replace(case, sampling=Sampling(time_s=0.2, workers=1, timeout_s=60, soak_s=3.0))
     with closing(ProcessLauncher()) as launcher:
-        soak = measure_soak(make_result(case=case), launcher)
+        soak = measure(make_result(case=case), Means(launcher=launcher))
     found = growth(soak)
     assert isinstance(found, Growth), found
     assert found.leaks

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from pytest_ortbench.passes.soak.numbers import Growth, growth
 from pytest_ortbench.passes.soak.facts import Soak
-from pytest_ortbench.worker.memory import best_source
+from pytest_ortbench.passes.soak.numbers import Growth, growth
 from pytest_ortbench.passes.soak.worker import soak
+from pytest_ortbench.worker.memory import best_source
 
 
 @pytest.fixture(autouse=True)

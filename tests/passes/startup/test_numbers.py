@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from pytest_ortbench.passes.startup.numbers import conditions, shape_times
 from pytest_ortbench.analysis.summary import summarise
-from pytest_ortbench.core.metrics import STARTUP_METRICS
 from pytest_ortbench.core.outcome import CaseResult
+from pytest_ortbench.passes.startup import PASS
 from pytest_ortbench.passes.startup.facts import ShapeStart, StartTrial, StartUps
+from pytest_ortbench.passes.startup.numbers import conditions, shape_times
 from tests.results_factory import make_result
 
 MS = 1_000_000
@@ -87,7 +87,7 @@ def test_the_slowest_first_inference_of_a_further_shape() -> None:
 
 def test_what_was_not_asked_for_or_has_no_further_shape_says_so() -> None:
     summary = summarise(make_result())
-    reasons = {summary.missing[name] for name in STARTUP_METRICS}
+    reasons = {summary.missing[name] for name in PASS.metric_names}
     assert reasons == {"no start-up pass was asked for"}
     summary = summarise(result_of(trial("warm", 10)))
     assert "no further shape" in summary.missing["first_inference_shape"]

@@ -12,12 +12,12 @@ from pytest_ortbench.core.case import Case, InputSpec, Runtime, Sampling
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.model import ValueHint
 from pytest_ortbench.core.outcome import Failure
+from pytest_ortbench.engine.passes import carry_out
 from pytest_ortbench.passes.startup.facts import StartTrial, StartUps
-from pytest_ortbench.passes.startup.run import further_shapes, measure_start_ups
+from pytest_ortbench.passes.startup.run import further_shapes
 from pytest_ortbench.schema.pass_questions import StartUp
-from tests.results_factory import make_case, make_result
-
 from tests.engine.fakes import FakeLauncher
+from tests.results_factory import make_case, make_result
 
 
 class Starting(FakeLauncher):
@@ -56,7 +56,7 @@ CASE = replace(make_case(), inputs=(spec(1, 8),), sampling=Sampling(workers=3))
 
 
 def started(launcher: Starting, case: Case = CASE, *others: Case) -> StartUps:
-    return measure_start_ups(make_result(case=case), launcher, others)
+    return carry_out("startup", make_result(case=case), launcher, others).start_ups
 
 
 def test_every_turn_starts_a_process_with_cold_files_and_one_with_warm_ones() -> None:

@@ -1,0 +1,25 @@
+"""What a pass is carried out with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pytest_ortbench.core.case import Case
+from pytest_ortbench.launch.launcher import Launcher
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Means:
+    """What a pass may use.
+
+    Attributes:
+        launcher: Starts the workers.
+        others: The other cases of the plan, which a pass may learn further shapes from.
+        argument: What a test asked for behind the name of the pass; empty for what the case itself
+            asks for.
+    """
+
+    launcher: Launcher
+    others: Sequence[Case] = ()
+    argument: str = ""

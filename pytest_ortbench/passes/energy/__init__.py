@@ -1,0 +1,50 @@
+"""Energy of a case under load, with idle time before."""
+
+from __future__ import annotations
+
+from pytest_ortbench.core.metric import metric
+from pytest_ortbench.core.placing import Place
+from pytest_ortbench.passes.pass_object import Pass
+
+_METRICS = (
+    metric("power", "power_w", "W", "lower", "Gross mean power of the device under load."),
+    metric(
+        "energy_per_inference",
+        "energy_per_inference_j",
+        "J",
+        "lower",
+        "Gross energy of the device per inference.",
+    ),
+    metric(
+        "idle_power",
+        "idle_power_w",
+        "W",
+        "lower",
+        "Power of the device before the load, the session being open.",
+    ),
+    metric(
+        "energy_net_per_inference",
+        "energy_net_per_inference_j",
+        "J",
+        "lower",
+        "Energy of the device per inference above what it takes idle.",
+    ),
+)
+
+PASS = Pass(
+    name="energy",
+    result_field="energy",
+    measure=".run:measure",
+    lacking=".run:lacking",
+    is_asked_by_metrics=True,
+    asked_by=("energy",),
+    view="energy",
+    add_numbers="...analysis.energy:add_energy",
+    metrics=_METRICS,
+    metrics_place=Place(after="cpu_per_inference"),
+    columns=(
+        (Place(after="cpu_s_per_inference"), ("power_w", "energy_per_inference_j")),
+        (Place(after="run_id"), ("idle_power_w", "energy_net_per_inference_j")),
+    ),
+    lines="...report.energy:energy_lines",
+)

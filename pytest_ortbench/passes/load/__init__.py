@@ -1,0 +1,65 @@
+"""A case under MLPerf's load generator."""
+
+from __future__ import annotations
+
+from pytest_ortbench.core.metric import metric
+from pytest_ortbench.core.placing import Place
+from pytest_ortbench.passes.pass_object import Pass
+
+_METRICS = (
+    metric(
+        "load_valid",
+        "load_valid",
+        "1",
+        "higher",
+        "1 if MLPerf's load generator calls every load of the case VALID, else 0.",
+        is_yes_or_no=True,
+    ),
+    metric(
+        "load_rate",
+        "load_rate_per_s",
+        "1/s",
+        "higher",
+        "Requests answered a second in the first load of the case, if it is VALID.",
+        counted="requests",
+    ),
+    metric(
+        "load_p50",
+        "load_p50_s",
+        "s",
+        "lower",
+        "Median latency of the first load, if it is VALID, counted from the scheduled arrival.",
+    ),
+    metric("load_p90", "load_p90_s", "s", "lower", "90th percentile of the same latencies."),
+    metric("load_p99", "load_p99_s", "s", "lower", "99th percentile of the same latencies."),
+    metric(
+        "load_peak",
+        "load_peak_per_s",
+        "1/s",
+        "higher",
+        "Highest rate of arrival that is VALID, as a search for the peak found it.",
+        counted="requests",
+    ),
+)
+
+PASS = Pass(
+    name="load",
+    result_field="loads",
+    measure="...engine.load:measure",
+    lacking="...engine.load:lacking",
+    is_over="...engine.load:is_over",
+    takes_argument=True,
+    add_numbers="...analysis.load:add_load",
+    metrics=_METRICS,
+    metrics_place=Place(rank=20),
+    columns=(
+        (
+            Place(after="session_create_warm_s", rank=10),
+            ("load", *(own.column for own in _METRICS)),
+        ),
+        (Place(after="session_create_warm_s", rank=60), ("loads",)),
+    ),
+    cells="...analysis.load:cells",
+    tables="...report.load:load_tables",
+    report_rank=30,
+)

@@ -1,0 +1,77 @@
+"""What a pass says of itself; everything that iterates over passes reads it here.
+
+A name that starts with dots is relative to the folder of the pass, as in an import:
+``.run:measure`` is the function ``measure`` in its module ``run``. That module is imported when
+the function is called, so that neither a start of pytest nor one of a worker pays for it. Standard
+library only: this travels to workers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any
+
+from pytest_ortbench.core.metric import Metric
+from pytest_ortbench.core.placing import Place
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pass:
+    """One way of measuring a case beside the standard one, in workers of its own.
+
+    Attributes:
+        name: As options and tests ask for it; also the name of its folder.
+        result_field: Field of :class:`~pytest_ortbench.core.outcome.CaseResult` that holds what it
+            found.
+        measure: ``(result, means)`` to the value of that field; it may raise a ``WorkerError``.
+        lacking: ``(result, argument, *, reason, interrupted)`` to the value of that field where
+            there is nothing, and why.
+        is_over: ``(result, argument)`` to whether it was carried out; empty where that is what the
+            field says: something is there, and not all of it was interrupted.
+        takes_argument: Whether a test may ask for it as ``NAME:ARGUMENT``.
+        is_asked_by_metrics: Whether a test that names one of its metrics asks for it.
+        asked_by: Further names by which a test asks for it: what it calls of the fixture.
+        view: Method of the fixture that shows its metrics; empty for none.
+        add_numbers: ``(collector, result)`` that adds its metrics; empty for a pass without any.
+        keeps_numbers: Whether its metrics stand if the case failed elsewhere.
+        metrics: Its metrics.
+        metrics_place: Where they stand among all.
+        lines: ``(shown, *, encoding)`` from a ``ShownRun`` to lines, a sentence a case; empty for none.
+        tables: ``(shown)`` likewise to tables; empty for none.
+        columns: Columns of flat rows, and where they stand; if none are named, those of its metrics
+            at the end.
+        cells: ``(result)`` to the values of columns that are no metrics; empty for none.
+        report_rank: Order of lines and tables among those of other passes; the default comes last.
+        facts_of_case: ``(result)`` to sentences about how one case was measured; empty for none.
+    """
+
+    name: str
+    result_field: str
+    measure: str
+    lacking: str
+    is_over: str = ""
+    takes_argument: bool = False
+    is_asked_by_metrics: bool = False
+    asked_by: tuple[str, ...] = ()
+    view: str = ""
+    add_numbers: str = ""
+    keeps_numbers: bool = False
+    metrics: tuple[Metric, ...] = ()
+    metrics_place: Place = field(default_factory=Place)
+    lines: str = ""
+    tables: str = ""
+    columns: tuple[tuple[Place, tuple[str, ...]], ...] = ()
+    cells: str = ""
+    report_rank: int = 1000
+    facts_of_case: str = ""
+
+    @property
+    def metric_names(self) -> tuple[str, ...]:
+        """Names of its metrics."""
+        return tuple(metric.name for metric in self.metrics)
+
+    def load(self, name: str) -> Any:
+        """Import and return what a name of this pass stands for."""
+        module, _, attribute = name.partition(":")
+        return getattr(import_module(module, f"{__package__}.{self.name}"), attribute)

@@ -1,0 +1,81 @@
+"""The profile pass: a case in a worker of its own, whose session notes every node."""
+
+from __future__ import annotations
+
+import time
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+from pytest_ortbench.core.arithmetic import countable
+from pytest_ortbench.core.case import Case
+from pytest_ortbench.core.errors import ModelError
+from pytest_ortbench.core.outcome import CaseResult
+from pytest_ortbench.core.profile import OperatorProfile
+from pytest_ortbench.engine.means import Means
+from pytest_ortbench.engine.warm_up_budget import warm_up_budget_s
+from pytest_ortbench.launch.launcher import Launcher
+from pytest_ortbench.schema.case_questions import WarmUpFor
+from pytest_ortbench.schema.pass_questions import ProfileOperators
+
+#: Slowest nodes of a case that a document keeps.
+_KEPT_NODES = 12
+
+
+def measure(result: CaseResult, means: Means) -> OperatorProfile:
+    """Profile a case, and keep what a document has room for.
+
+    Raises:
+        WorkerError: if its worker fails.
+    """
+    profile = profile_case(result.case, means.launcher)
+    # A document of thousands of cases has to stay small; "ortbench profile" shows more.
+    return replace(profile, nodes=profile.nodes[:_KEPT_NODES])
+
+
+def lacking(
+    _result: CaseResult, _argument: str, *, reason: str, interrupted: bool
+) -> OperatorProfile:
+    """Return what stands for a profile that was not made."""
+    return OperatorProfile(reason=reason, interrupted=interrupted)
+
+
+def profile_case(case: Case, launcher: Launcher, trace: Path | None = None) -> OperatorProfile:
+    """Profile one case by operator.
+
+    Args:
+        case: What to profile, prepared.
+        launcher: Starts the worker.
+        trace: Where the profiler's Chrome trace goes; ``None`` keeps none.
+
+    Raises:
+        WorkerError: if it can't run.
+    """
+    deadline = time.monotonic() + case.sampling.timeout_s
+    with closing(launcher.open(case, worker=0, deadline=deadline)) as worker:
+        worker.ask(WarmUpFor(budget_s=warm_up_budget_s(case)))
+        profile = worker.ask(ProfileOperators(keep="" if trace is None else str(trace)))
+    if trace is not None:
+        # A worker elsewhere tells its own path.
+        profile = replace(profile, trace=str(trace))
+    return profile if profile.macs is not None else _with_work_of_file(case, profile)
+
+
+def _with_work_of_file(case: Case, profile: OperatorProfile) -> OperatorProfile:
+    """Where nodes could not be counted, as in a provider's own subgraphs, the file may be."""
+    from pytest_ortbench.models.arithmetic import count_file  # imports onnx
+
+    if profile.reason:
+        return profile
+    try:
+        work = count_file(Path(case.variant.path), {spec.name: spec.shape for spec in case.inputs})
+    except ModelError:  # the runtime could read it: a format of its own
+        return profile
+    if not work.complete or work.activation_bytes is None:
+        return profile
+    return replace(
+        profile,
+        macs=work.macs,
+        moved_bytes=countable(work.weight_bytes + work.activation_bytes),
+        work_source="file",
+    )

@@ -1,0 +1,52 @@
+"""Scores on labelled data."""
+
+from __future__ import annotations
+
+from pytest_ortbench.core.metric import metric
+from pytest_ortbench.core.placing import Place
+from pytest_ortbench.passes.pass_object import Pass
+
+_METRICS = (
+    metric(
+        "task_metric",
+        "task_metric",
+        "1",
+        "higher",
+        "Mean score on the labelled data of --ort-dataset: the share of right answers, or what "
+        "its metric gives.",
+    ),
+    metric(
+        "task_ratio",
+        "task_ratio",
+        "ratio",
+        "higher",
+        "That metric as a share of the fp32 reference's on the same samples.",
+    ),
+    metric(
+        "task_kept",
+        "task_kept",
+        "ratio",
+        "higher",
+        "The share of the reference's task metric that is kept for certain: the lower end of "
+        "the 95 % interval of the paired difference.",
+    ),
+)
+
+PASS = Pass(
+    name="task",
+    result_field="task",
+    measure=".run:measure",
+    lacking=".run:lacking",
+    add_numbers="...analysis.task:add_task",
+    keeps_numbers=True,
+    metrics=_METRICS,
+    metrics_place=Place(rank=10),
+    columns=(
+        (
+            Place(after="session_create_warm_s", rank=20),
+            (*(own.column for own in _METRICS), "task_samples"),
+        ),
+    ),
+    cells="...analysis.task:cells",
+    facts_of_case="...report.task:facts_of_case",
+)

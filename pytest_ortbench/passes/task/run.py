@@ -1,0 +1,50 @@
+"""The task pass: labelled data through a case, and through its reference."""
+
+from __future__ import annotations
+
+import time
+from contextlib import closing
+from dataclasses import replace
+
+from pytest_ortbench.core.case import Case
+from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.core.outcome import CaseResult
+from pytest_ortbench.core.task import Dataset, TaskAccuracy
+from pytest_ortbench.engine.means import Means
+from pytest_ortbench.launch.launcher import Launcher
+from pytest_ortbench.schema.pass_questions import ScoreTask
+
+
+def measure(result: CaseResult, means: Means) -> TaskAccuracy:
+    """Score a case on its labelled data; never raises for what fails."""
+    case = result.case
+    if case.dataset is None:
+        return TaskAccuracy(dataset="", reason="no labelled data was named")
+    try:
+        return _scored(case, case.dataset, means.launcher)
+    except WorkerError as error:
+        failure = error.failure
+        kind = "" if failure.kind == "error" else f"{failure.kind}: "
+        hint = f". {failure.hint}" if failure.hint else ""
+        reason = f"{kind}{failure.message}{hint}"
+        return TaskAccuracy(dataset=case.dataset.label, reason=reason)
+
+
+def lacking(result: CaseResult, _argument: str, *, reason: str, interrupted: bool) -> TaskAccuracy:
+    """Return what stands for labelled data that was not scored."""
+    dataset = result.case.dataset
+    label = dataset.label if dataset is not None else ""
+    return TaskAccuracy(dataset=label, reason=reason, interrupted=interrupted)
+
+
+def _scored(case: Case, dataset: Dataset, launcher: Launcher) -> TaskAccuracy:
+    """Score the case, and its reference first; without one the case's own metric still stands."""
+    reference, why_none = "", ""
+    try:
+        reference = str(launcher.reference_scores(case))
+    except WorkerError as error:
+        why_none = error.failure.message
+    deadline = time.monotonic() + case.sampling.timeout_s
+    with closing(launcher.open(case, worker=0, deadline=deadline)) as worker:
+        scored = worker.ask(ScoreTask(dataset=dataset, reference=reference))
+        return replace(scored, reference_reason=why_none)
