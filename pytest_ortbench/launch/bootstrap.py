@@ -90,7 +90,11 @@ def modules_line(*, compiled: bool) -> bytes:
     sent: dict[str, object] = {"sources": sources}
     if compiled:
         sent["python"] = [sys.implementation.cache_tag, MAGIC_NUMBER.hex()]
-        sent["codes"] = {name: _compiled(path, sources[name]) for name, path in _files().items()}
+        packages = {name.rpartition(".")[0] for name in sources}
+        sent["codes"] = {
+            name: _compiled(name, source, is_package=name in packages)
+            for name, source in sources.items()
+        }
     return json.dumps(sent).encode("ascii") + b"\n"
 
 
@@ -114,9 +118,9 @@ def _file(module: str) -> Path:
     return _ROOT.parent.joinpath(*module.split(".")).with_suffix(".py")
 
 
-def _compiled(path: Path, source: str) -> str:
+def _compiled(name: str, source: str, *, is_package: bool) -> str:
     """The code of a module, marshalled, in base64, under the same name as the worker gives it."""
-    place = path.relative_to(_ROOT.parent).as_posix()
+    place = name.replace(".", "/") + ("/__init__.py" if is_package else ".py")
     code = compile(source, place, "exec", dont_inherit=True)
     return base64.b64encode(marshal.dumps(code)).decode("ascii")
 

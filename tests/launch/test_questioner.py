@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pytest_ortbench.core.soak import Soak
 
 from pytest_ortbench.core.case import Case, Provider, Runtime
 from pytest_ortbench.core.errors import WorkerError
