@@ -16,11 +16,13 @@ from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.load import Load, LoadSpec
 from pytest_ortbench.core.outcome import CaseResult, Failure
 from pytest_ortbench.core.stages import Stages
+from pytest_ortbench.engine import load as load_run
 from pytest_ortbench.engine.engine import Engine
 from pytest_ortbench.engine.load import missing_loads
 from pytest_ortbench.engine.passes import due, without
 from pytest_ortbench.passes.processes.facts import ProcessPoint
 from pytest_ortbench.passes.registry import PASSES
+from pytest_ortbench.passes.soak import run as soak_run
 from pytest_ortbench.passes.soak.facts import Soak
 from pytest_ortbench.planning.matrix import Planned
 from pytest_ortbench.report.blocks import block_lines
@@ -191,8 +193,8 @@ def test_what_an_interrupt_cut_off_says_so_and_is_measured_when_resumed(
         return Soak(seconds=1.0)
 
     load = Load(spec=LoadSpec(text="offline", scenario="offline", percent=99.0), reason="tested")
-    monkeypatch.setattr("pytest_ortbench.passes.soak.run.measure", soaked)
-    monkeypatch.setattr("pytest_ortbench.engine.load.measure", pressed)
+    monkeypatch.setattr(soak_run, "measure", soaked)
+    monkeypatch.setattr(load_run, "measure", pressed)
     engine, planned, journal, _ = engine_of(Metered(), "load", "soak", "stages", "processes")
     sampling = replace(planned.case.sampling, loads=("offline", "single-stream"), processes=(2,))
     planned = replace(

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from pytest_ortbench.passes.soak import run
 from pytest_ortbench.passes.soak.facts import Soak
 
 from .conftest import QUICK
@@ -34,7 +35,7 @@ def test_a_leak_fails_the_memory_suite(
     def measure(*_: object) -> Soak:
         return soaked(growth_bytes)
 
-    monkeypatch.setattr("pytest_ortbench.passes.soak.run.measure", measure)
+    monkeypatch.setattr(run, "measure", measure)
     pytester.makepyfile(test_memory=SUITE.read_text())
     options = (f"--ort-models={model_file()}", "--ort-soak=1", "--ort-no-results")
     result = pytester.runpytest(*options, *QUICK)
