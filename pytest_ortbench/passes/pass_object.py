@@ -37,7 +37,7 @@ class Pass:
         keeps_numbers: Whether its metrics stand if the case failed elsewhere.
         metrics: Its metrics.
         metrics_place: Where they stand among all.
-        lines: ``(shown, *, encoding)`` from a ``ShownRun`` to lines, a sentence a case; empty for none.
+        lines: ``(shown, *, encoding)``, of a ``ShownRun``, to lines, one a case; empty for none.
         tables: ``(shown)`` likewise to tables; empty for none.
         columns: Columns of flat rows, and where they stand; if none are named, those of its metrics
             at the end.
