@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,8 @@ from pytest_ortbench.core.outcome import Failure, Placement
 from pytest_ortbench.launch.launcher import ProcessWorker
 from pytest_ortbench.report.entries import entries
 from pytest_ortbench.report.html.details import origin
+from pytest_ortbench.schema.case_questions import ProfilePlacement
+from pytest_ortbench.schema.question import CaseQuestion
 from pytest_ortbench.store.documents import load
 
 from .conftest import QUICK
@@ -41,7 +44,14 @@ def _too_late(worker: ProcessWorker) -> Placement:
 @pytest.fixture(params=[_cut, _too_late])
 def unproven(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Make every profile end so; gives what is said of it."""
-    monkeypatch.setattr(ProcessWorker, "profile", request.param)
+    ask = ProcessWorker.ask
+
+    def ask_in_vain(worker: ProcessWorker, question: CaseQuestion[Any]) -> object:
+        if isinstance(question, ProfilePlacement):
+            return request.param(worker)
+        return ask(worker, question)
+
+    monkeypatch.setattr(ProcessWorker, "ask", ask_in_vain)
     return "broke off after 1,000,000 events" if request.param is _cut else "not done after 3 s"
 
 
