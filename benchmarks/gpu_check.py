@@ -108,8 +108,8 @@ def nvidia_smi() -> None:
 def names_of_the_device() -> None:
     """Whether everybody means the same device by number 0."""
     from pytest_ortbench.core.case import Provider
-    from pytest_ortbench.worker.cuda_driver import uuid_of
     from pytest_ortbench.worker.device_memory import DeviceMemory
+    from pytest_ortbench.worker.gpu_choice import uuid_of
     from pytest_ortbench.worker.gpus import gpus, visible_gpus
 
     say(f"NVML: {gpus()}")

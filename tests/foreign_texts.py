@@ -206,8 +206,10 @@ FUNCTIONS: dict[str, tuple[str, frozenset[str]]] = {
     "worker/binding.py": ("types as ONNX Runtime spells them", frozenset({"_is_numeric"})),
     "worker/draw.py": ("types as ONNX Runtime spells them", frozenset({"_number"})),
     "worker/interface.py": ("types as ONNX Runtime spells them", frozenset({"_info"})),
-    "worker/main.py": ("names of modules and files", frozenset({"_is_native"})),
-    "worker/orphaned.py": ("the name of the system", frozenset({"_wake_when_orphaned"})),
+    "worker/main.py": (
+        "names of modules, files and the system",
+        frozenset({"_is_native", "_wake_when_orphaned"}),
+    ),
     "worker/page_cache.py": ("the name of the system", frozenset({"resident"})),
     "worker/reference.py": ("names of files, types", frozenset({"recorded_outputs", "_label"})),
     "worker/task.py": ("types as ONNX Runtime spells them", frozenset({"score"})),

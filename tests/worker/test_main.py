@@ -159,11 +159,11 @@ def test_the_memory_of_looking_at_outputs_is_not_the_cases(tmp_path: Path) -> No
 
 _FIRST_OF_A_CONTAINER = """
 import os, sys, time
-from pytest_ortbench.worker import orphaned
+from pytest_ortbench.worker import main
 
-orphaned._GRACE_S = 0.0
+main._GRACE_S = 0.0
 os.killpg = lambda *_: None  # as the kernel answers the first process of a container
-orphaned.end_with_host(sys.stdin.buffer, lambda: None)
+main.end_with_host(sys.stdin.buffer, lambda: None)
 time.sleep(60)
 """
 
