@@ -24,25 +24,25 @@ PACKAGE = "pytest_ortbench"
 #: What each measure is today, and what it is to become. Whoever makes one better lowers the first.
 LIMITS: dict[str, tuple[int, int]] = {
     "circles of imports": (0, 0),
-    "small modules that serve one neighbour": (12, 10),
-    "class names used twice": (5, 5),
-    "function names used twice": (12, 15),
-    "imports inside functions": (170, 170),
-    "lines of code and imports": (48_800, 40_500),
-    "modules that name a question": (4, 1),
+    "small modules that serve one neighbour": (5, 10),
+    "class names used twice": (3, 5),
+    "function names used twice": (11, 15),
+    "imports inside functions": (111, 170),
+    "lines of code and imports": (48_700, 40_500),
+    "modules that name a question": (2, 1),
 }
 
 #: For each pass the words or whole names that nothing else uses, how many modules outside of its
 #: folder name it today, and at most how many are to: registry, case result, settings, schema.
 PASSES: dict[str, tuple[str, int, int]] = {
-    "energy": ("energy", 41, 4),
-    "load": ("Load|LoadSpec|LoadTest|LoadFor", 20, 4),
-    "processes": ("ProcessPoint|OneOfSeveral", 7, 4),
-    "profile": ("OperatorProfile|OperatorTime|NodeTime", 17, 4),
-    "soak": ("soak", 24, 4),
-    "stages": ("stages", 31, 4),
-    "startup": ("StartUps|StartTrial|ShapeStart|StartUpFor", 13, 4),
-    "task": ("TaskAccuracy|task", 44, 4),
+    "energy": ("energy", 33, 4),
+    "load": ("Load|LoadSpec|LoadTest|LoadFor", 15, 4),
+    "processes": ("ProcessPoint|OneOfSeveral", 2, 4),
+    "profile": ("OperatorProfile|OperatorTime|NodeTime", 11, 4),
+    "soak": ("soak", 9, 4),
+    "stages": ("stages", 22, 4),
+    "startup": ("StartUps|StartTrial|ShapeStart|StartUpFor", 3, 4),
+    "task": ("TaskAccuracy|task", 34, 4),
 }
 
 _SMALL = 80
