@@ -122,7 +122,7 @@ def names_of_the_device() -> None:
 def meter_idle() -> None:
     """Ticks of the energy counter and steps of power, polled for two seconds without a pause."""
     from pytest_ortbench.core.case import Provider
-    from pytest_ortbench.worker.energy_meter import open_meter
+    from pytest_ortbench.passes.energy.worker.meter_choice import open_meter
 
     meter = open_meter(Provider(alias="cuda", name="CUDAExecutionProvider"))
     say(f"source {meter.source}, device {meter.device}, note {meter.note!r}")

@@ -11,15 +11,15 @@ from dataclasses import dataclass, field
 from pytest_ortbench.core.accuracy import Accuracy as Accuracy
 from pytest_ortbench.core.accuracy import OutputAccuracy as OutputAccuracy
 from pytest_ortbench.core.case import Case
-from pytest_ortbench.core.energy import Energy as Energy
-from pytest_ortbench.core.energy import EnergyWindow as EnergyWindow
-from pytest_ortbench.core.load import Load
 from pytest_ortbench.core.profile import OperatorProfile
 from pytest_ortbench.core.samples import Block as Block
 from pytest_ortbench.core.samples import OrderStatistic as OrderStatistic
 from pytest_ortbench.core.samples import Samples as Samples
 from pytest_ortbench.core.stages import Stages
 from pytest_ortbench.core.task import TaskAccuracy
+from pytest_ortbench.passes.energy.facts import Energy as Energy
+from pytest_ortbench.passes.energy.facts import EnergyWindow as EnergyWindow
+from pytest_ortbench.passes.load.facts import Load
 from pytest_ortbench.passes.processes.facts import ProcessPoint
 from pytest_ortbench.passes.soak.facts import Soak
 from pytest_ortbench.passes.startup.facts import StartUps

@@ -17,7 +17,6 @@ from pytest_ortbench.analysis.samples import reduce_blocks
 from pytest_ortbench.analysis.stopping import StopRule
 from pytest_ortbench.analysis.validity import flags_of
 from pytest_ortbench.core.case import Case, Runtime, Sampling
-from pytest_ortbench.core.energy import Energy
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.outcome import (
     CHANGED_FILE,
@@ -36,6 +35,7 @@ from pytest_ortbench.engine.own_spread import with_spread
 from pytest_ortbench.engine.time_share import TimeShare, typical_ns
 from pytest_ortbench.engine.warm_up_budget import warm_up_budget_s
 from pytest_ortbench.launch.launcher import Launcher, Worker
+from pytest_ortbench.passes.energy.facts import Energy
 from pytest_ortbench.schema.case_questions import CheckOutputs, TimeBlock, WarmUpFor
 from pytest_ortbench.worker.accuracy import repeatability
 

@@ -138,8 +138,8 @@ class Bench:
         _ = self.folder
         refuse_unwritable(self.options)
         if self.options.load:
-            from pytest_ortbench.analysis.load_plan import announcement
-            from pytest_ortbench.core.load_spec import parse_load
+            from pytest_ortbench.passes.load.numbers.plan import announcement
+            from pytest_ortbench.passes.load.numbers.spec import parse_load
 
             for text in self.options.load:
                 spec = parse_load(text, place=self.options.place_of("load"))

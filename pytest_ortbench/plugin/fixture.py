@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from pytest_ortbench.core.case import Case
     from pytest_ortbench.core.judgement import Judgement
     from pytest_ortbench.core.limits import Limit
-    from pytest_ortbench.core.load import Load
     from pytest_ortbench.core.outcome import Accuracy, CaseResult, Placement
     from pytest_ortbench.core.quantity import Quantity
     from pytest_ortbench.core.task import TaskAccuracy
+    from pytest_ortbench.passes.load.facts import Load
     from pytest_ortbench.planning.matrix import Planned
     from pytest_ortbench.plugin.bench import Bench
 
@@ -75,7 +75,7 @@ class LoadView:
     @property
     def reason(self) -> str:
         """What decided against it, one reason; empty if it is VALID."""
-        from pytest_ortbench.analysis.load import main_reason
+        from pytest_ortbench.passes.load.numbers.loads import main_reason
 
         return main_reason(self.facts)
 
@@ -89,7 +89,7 @@ class LoadView:
         if name not in ("rate", "p50", "p90", "p99", "peak"):
             raise AttributeError(f"no metric {name!r} here; known: p50, p90, p99, peak, rate")
         from pytest_ortbench.analysis.collector import Collector
-        from pytest_ortbench.analysis.load import add_one_load
+        from pytest_ortbench.passes.load.numbers.loads import add_one_load
 
         collector = Collector()
         add_one_load(collector, self.facts)

@@ -9,7 +9,6 @@ import math
 from collections.abc import Iterable
 from pathlib import Path
 
-from pytest_ortbench.analysis.load_plan import check_loads
 from pytest_ortbench.core.case import Sampling
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.limits import CaseLimit, parse_case_limit
@@ -18,6 +17,7 @@ from pytest_ortbench.core.precision import PRECISIONS
 from pytest_ortbench.core.run import LATEST
 from pytest_ortbench.core.task import Dataset
 from pytest_ortbench.gate.numbers.rules import parse_rules
+from pytest_ortbench.passes.load.numbers.plan import check_loads
 from pytest_ortbench.planning.axes import (
     parse_choices,
     parse_dims,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from pytest_ortbench.passes.load.report import load_markdown
 from pytest_ortbench.report import legend
 from pytest_ortbench.report.answers import answer_lines
 from pytest_ortbench.report.cells import COLUMNS, Column, texts
 from pytest_ortbench.report.entries import ShownRun, by_model
 from pytest_ortbench.report.escape import markdown
-from pytest_ortbench.report.load import load_markdown
 from pytest_ortbench.report.precisions import precision_markdown
 
 #: A job summary may have 1 MiB on GitHub, and nobody reads that much.

@@ -12,7 +12,6 @@ from functools import lru_cache
 from typing import TypeAlias
 
 from pytest_ortbench.core.case import SIZE_ORIGINS, Case, Sampling, SessionConfig, SymbolSize
-from pytest_ortbench.core.energy import EnergyWindow
 from pytest_ortbench.core.flags import FLAGS
 from pytest_ortbench.core.gate import (
     CAUSES,
@@ -25,7 +24,6 @@ from pytest_ortbench.core.gate import (
     MetricVerdict,
     PairedLaunch,
 )
-from pytest_ortbench.core.load import LoadSpec, LoadTest
 from pytest_ortbench.core.model import Model, ValueHint
 from pytest_ortbench.core.outcome import (
     FAILURE_KINDS,
@@ -42,6 +40,8 @@ from pytest_ortbench.core.outcome import (
 from pytest_ortbench.core.run import Canary, Run
 from pytest_ortbench.core.samples import PERCENTS, OrderStatistic, Samples
 from pytest_ortbench.core.task import TaskAccuracy
+from pytest_ortbench.passes.energy.facts import EnergyWindow
+from pytest_ortbench.passes.load.facts import LoadSpec, LoadTest
 from pytest_ortbench.passes.startup.facts import StartTrial
 
 #: The largest float of 64 bits: what is beyond it is infinite.

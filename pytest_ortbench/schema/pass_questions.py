@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pytest_ortbench.core.case import InputSpec
-from pytest_ortbench.core.energy import Energy
-from pytest_ortbench.core.load import LoadTest
 from pytest_ortbench.core.profile import OperatorProfile
 from pytest_ortbench.core.stages import FrameBlock, StagesReady
 from pytest_ortbench.core.task import TaskAccuracy
+from pytest_ortbench.passes.energy.facts import Energy
+from pytest_ortbench.passes.load.facts import LoadTest
 from pytest_ortbench.passes.soak.facts import Soak
 from pytest_ortbench.passes.startup.facts import FurtherShape, StartTrial
 from pytest_ortbench.schema.question import (

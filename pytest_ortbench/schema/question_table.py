@@ -51,14 +51,14 @@ _HANDLERS: dict[str, dict[str, str]] = {
         "WriteOwnScores": "pytest_ortbench.worker.sides:write_own_scores",
     },
     "pytest_ortbench.schema.pass_questions": {
-        "MeasureEnergy": "pytest_ortbench.worker.energy:measure_energy",
+        "MeasureEnergy": "pytest_ortbench.passes.energy.worker.energy_pass:measure_energy",
         "ProfileOperators": "pytest_ortbench.worker.operator_profile:profile_open_case",
         "SoakFor": "pytest_ortbench.passes.soak.worker:soak_case",
         "WriteScores": "pytest_ortbench.worker.reference:write_reference_scores",
         "ScoreTask": "pytest_ortbench.worker.task:score_task",
         "LoadStages": "pytest_ortbench.worker.stages:load_stages",
         "RunFrames": "pytest_ortbench.worker.stages:run_frames",
-        "PutUnderLoad": "pytest_ortbench.worker.load:run_load_test",
+        "PutUnderLoad": "pytest_ortbench.passes.load.worker.generator:run_load_test",
         "StartUp": "pytest_ortbench.passes.startup.worker:start_case",
     },
 }

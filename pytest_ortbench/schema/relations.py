@@ -8,7 +8,6 @@ from itertools import pairwise
 from typing import Any
 
 from pytest_ortbench.core.gate import ContrastVerdict
-from pytest_ortbench.core.load import Load, LoadTest
 from pytest_ortbench.core.outcome import (
     CaseResult,
     Measurement,
@@ -19,6 +18,7 @@ from pytest_ortbench.core.outcome import (
 from pytest_ortbench.core.run import Run
 from pytest_ortbench.core.samples import PERCENTS, OrderStatistic, Samples
 from pytest_ortbench.core.task import TaskAccuracy
+from pytest_ortbench.passes.load.facts import Load, LoadTest
 from pytest_ortbench.passes.processes.facts import ProcessPoint
 from pytest_ortbench.passes.soak.facts import Soak
 

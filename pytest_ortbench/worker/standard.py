@@ -10,6 +10,7 @@ import time
 
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.outcome import Block, Memory, OutputCheck, Placement, WarmUp
+from pytest_ortbench.passes.energy.worker.meter_choice import why_no_meter
 from pytest_ortbench.schema.case_questions import (
     CheckOutputs,
     Open,
@@ -23,7 +24,6 @@ from pytest_ortbench.schema.runtime_questions import ImportRuntime
 from pytest_ortbench.worker import outputs
 from pytest_ortbench.worker.calling import outputs_of
 from pytest_ortbench.worker.contention import counter_growth, most_growth
-from pytest_ortbench.worker.energy_meter import why_no_meter
 from pytest_ortbench.worker.inspection import describe_measured
 from pytest_ortbench.worker.measured import MeasuredCase, room_for
 from pytest_ortbench.worker.profiling import profile

@@ -11,15 +11,15 @@ import pytest
 
 from pytest_ortbench.convert.variants import Variants
 from pytest_ortbench.core.case import Case
-from pytest_ortbench.core.energy import Energy, EnergyWindow
 from pytest_ortbench.core.errors import WorkerError
-from pytest_ortbench.core.load import Load, LoadSpec
 from pytest_ortbench.core.outcome import CaseResult, Failure
 from pytest_ortbench.core.stages import Stages
-from pytest_ortbench.engine import load as load_run
 from pytest_ortbench.engine.engine import Engine
-from pytest_ortbench.engine.load import missing_loads
 from pytest_ortbench.engine.passes import due, without
+from pytest_ortbench.passes.energy.facts import Energy, EnergyWindow
+from pytest_ortbench.passes.load import run as load_run
+from pytest_ortbench.passes.load.facts import Load, LoadSpec
+from pytest_ortbench.passes.load.run import missing_loads
 from pytest_ortbench.passes.processes.facts import ProcessPoint
 from pytest_ortbench.passes.registry import PASSES
 from pytest_ortbench.passes.soak import run as soak_run

@@ -9,9 +9,9 @@ import pytest
 from matplotlib.figure import Figure
 
 from pytest_ortbench.core.limits import parse_limit
-from pytest_ortbench.core.load import Load, LoadTest
-from pytest_ortbench.core.load_spec import parse_load
 from pytest_ortbench.core.outcome import CaseResult, Flag
+from pytest_ortbench.passes.load.facts import Load, LoadTest
+from pytest_ortbench.passes.load.numbers.spec import parse_load
 from pytest_ortbench.report.entries import entries
 from pytest_ortbench.report.figures import FIGURES, figures
 from pytest_ortbench.report.figures.accuracy import accuracy, decibels, front_of

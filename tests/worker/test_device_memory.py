@@ -10,10 +10,10 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 from pytest_ortbench.core.case import Provider
+from pytest_ortbench.passes.energy.worker.nvml_meter import NvmlMeter
 from pytest_ortbench.worker.device_memory import DeviceMemory
 from pytest_ortbench.worker.gpu_choice import chosen_gpu, number_of, uuid_of
 from pytest_ortbench.worker.gpus import NoSuchGpu, gpus, visible_gpus
-from pytest_ortbench.worker.nvml_meter import NvmlMeter
 
 CUDA = Provider(alias="cuda", name="CUDAExecutionProvider")
 #: With it numbers are certain, though the stand-in's devices are of three models.

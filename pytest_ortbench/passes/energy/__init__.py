@@ -39,12 +39,12 @@ PASS = Pass(
     is_asked_by_metrics=True,
     asked_by=("energy",),
     view="energy",
-    add_numbers="...analysis.energy:add_energy",
+    add_numbers=".numbers:add_energy",
     metrics=_METRICS,
     metrics_place=Place(after="cpu_per_inference"),
     columns=(
         (Place(after="cpu_s_per_inference"), ("power_w", "energy_per_inference_j")),
         (Place(after="run_id"), ("idle_power_w", "energy_net_per_inference_j")),
     ),
-    lines="...report.energy:energy_lines",
+    lines=".report:energy_lines",
 )

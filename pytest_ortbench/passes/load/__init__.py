@@ -45,11 +45,11 @@ _METRICS = (
 PASS = Pass(
     name="load",
     result_field="loads",
-    measure="...engine.load:measure",
-    lacking="...engine.load:lacking",
-    is_over="...engine.load:is_over",
+    measure=".run:measure",
+    lacking=".run:lacking",
+    is_over=".run:is_over",
     takes_argument=True,
-    add_numbers="...analysis.load:add_load",
+    add_numbers=".numbers.loads:add_load",
     metrics=_METRICS,
     metrics_place=Place(rank=20),
     columns=(
@@ -59,7 +59,7 @@ PASS = Pass(
         ),
         (Place(after="session_create_warm_s", rank=60), ("loads",)),
     ),
-    cells="...analysis.load:cells",
-    tables="...report.load:load_tables",
+    cells=".numbers.loads:cells",
+    tables=".report:load_tables",
     report_rank=30,
 )

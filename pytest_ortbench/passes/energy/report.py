@@ -1,0 +1,60 @@
+"""Power and energy of each case that had an energy pass, as lines."""
+
+from __future__ import annotations
+
+from pytest_ortbench.analysis.summary import Summary
+from pytest_ortbench.core.quantity import Quantity
+from pytest_ortbench.core.units import format_amount
+from pytest_ortbench.passes.energy.facts import Energy
+from pytest_ortbench.report.entries import ShownRun
+from pytest_ortbench.report.escape import encodable, one_line
+
+
+def energy_lines(shown: ShownRun, *, encoding: str = "utf-8") -> list[str]:
+    """Return a line for each case with energy, after a blank one.
+
+    Args:
+        shown: Any run.
+        encoding: Of the stream that the lines go to.
+    """
+    lines = [
+        _line(result.energy, entry.summary, shown.name_of(result.case))
+        for entry in shown.entries
+        if (result := entry.result).failure is None
+        and result.energy is not None
+        and result.energy.windows
+    ]
+    return [encodable(one_line(line), encoding) for line in ["", *lines]] if lines else []
+
+
+def _line(energy: Energy, summary: Summary, case: str) -> str:
+    quantities = summary.quantities
+    parts = [
+        f"{_shown(quantities[name])} {what}"
+        for name, what in (
+            ("energy_per_inference", "an inference"),
+            ("energy_net_per_inference", "net"),
+            ("power", "under load"),
+            ("idle_power", "idle"),
+        )
+        if name in quantities
+    ]
+    window = energy.windows[0]
+    counter = [w.counter_j for w in energy.windows if w.counter_j is not None]
+    integral = [w.integral_j for w in energy.windows if w.integral_j is not None]
+    checked = ""
+    if sum(integral) and len(counter) == len(integral) == len(energy.windows):
+        checked = f", {100 * (sum(counter) / sum(integral) - 1):+.1f} % against integrated power"
+    note = f"; {energy.note}" if energy.note else ""
+    return (
+        f"energy of {case}: {', '.join(parts)} "
+        f"({len(energy.windows)} trials, {window.source} of {window.device}{checked}{note})"
+    )
+
+
+def _shown(quantity: Quantity) -> str:
+    text = format_amount(quantity.value, quantity.unit)
+    if quantity.low is None or quantity.high is None:
+        return text
+    low, high = (format_amount(end, quantity.unit) for end in (quantity.low, quantity.high))
+    return f"{text} [{low}, {high}]"

@@ -1,0 +1,1 @@
+"""What reads the device meanwhile: the meters, the trace of readings, and the trials."""

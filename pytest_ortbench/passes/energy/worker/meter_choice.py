@@ -1,0 +1,56 @@
+"""Which meter measures the device of a provider."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from pytest_ortbench.core.case import Provider
+from pytest_ortbench.passes.energy.worker.meter import Meter, NoMeter
+from pytest_ortbench.passes.energy.worker.nvml_meter import NvmlMeter
+from pytest_ortbench.passes.energy.worker.rapl import RaplMeter
+from pytest_ortbench.worker.gpu_choice import NVIDIA
+
+#: Where the kernel shows the energy counters of CPUs, and the variable that says otherwise: a
+#: container may have the host's folder mounted elsewhere.
+POWERCAP = Path("/sys/class/powercap")
+POWERCAP_VARIABLE = "ORTBENCH_POWERCAP"
+
+#: Providers that compute on the CPU, whatever their options say.
+_ON_CPU = ("CPUExecutionProvider", "XnnpackExecutionProvider", "DnnlExecutionProvider")
+
+
+def open_meter(
+    provider: Provider,
+    environment: Mapping[str, str] | None = None,
+    *,
+    powercap: Path | None = None,
+) -> Meter:
+    """Return the meter of the device that a provider works on.
+
+    Args:
+        provider: The provider.
+        environment: Where ``CUDA_VISIBLE_DEVICES`` may stand; this process' own by default.
+        powercap: Where the energy counters of CPUs are; the environment says it by default.
+
+    Raises:
+        NoMeter: if there is none, with the reason.
+    """
+    environment = os.environ if environment is None else environment
+    if provider.name in NVIDIA:
+        return NvmlMeter(provider, environment)
+    device = provider.options.get("device_type", provider.device)
+    openvino_on_cpu = provider.name == "OpenVINOExecutionProvider" and device.upper() == "CPU"
+    if provider.name in _ON_CPU or openvino_on_cpu:
+        return RaplMeter(powercap or Path(environment.get(POWERCAP_VARIABLE, POWERCAP)))
+    raise NoMeter(f"no meter is known for the device of {provider.name}")
+
+
+def why_no_meter(provider: Provider) -> str:
+    """Say why the energy of a provider can't be measured here; empty if it can."""
+    try:
+        open_meter(provider)
+    except NoMeter as error:
+        return str(error)
+    return ""

@@ -1,0 +1,1 @@
+"""The numbers of loads: reading what is asked, how long it must last, what its tests say."""

@@ -1,0 +1,141 @@
+"""The numbers of a case under load, from the tests of MLPerf's generator."""
+
+from __future__ import annotations
+
+import json
+
+from pytest_ortbench.analysis.collector import Collector
+from pytest_ortbench.core.metrics import METRICS
+from pytest_ortbench.core.outcome import CaseResult
+from pytest_ortbench.core.units import format_amount
+from pytest_ortbench.passes.load import PASS
+from pytest_ortbench.passes.load.facts import Load
+
+_PERCENTILES = {"load_p50": "50", "load_p90": "90", "load_p99": "99"}
+
+
+def add_load(collector: Collector, result: CaseResult) -> None:
+    """Numbers of the case's first load; VALID only if all of them are."""
+    if not result.loads:
+        collector.reject(PASS.metric_names, "no load was asked for")
+        return
+    add_one_load(collector, result.loads[0])
+    verdicts = [load.valid for load in result.loads]
+    untested = next((load for load in result.loads if load.valid is None), None)
+    collector.add(
+        "load_valid",
+        None if untested is not None else float(all(verdicts)),
+        reason=f"{untested.spec.text}: {untested.reason}" if untested else "",
+        samples=len(verdicts),
+    )
+    invalid = [load for load in result.loads if load.valid is False]
+    if invalid:
+        collector.notes["load_valid"] = "; ".join(
+            f"{load.spec.text} is INVALID: {main_reason(load)}" for load in invalid
+        )
+    peak = next((load for load in result.loads if load.spec.scenario == "peak"), None)
+    if peak is not None and peak is not result.loads[0]:
+        _add_peak(collector, peak)
+
+
+def add_one_load(collector: Collector, load: Load) -> None:
+    """Numbers of one load; an INVALID one has none but its verdict."""
+    test, text = load.test, load.spec.text
+    if load.valid is not None:
+        collector.add("load_valid", float(load.valid))
+    else:
+        collector.add("load_valid", None, reason=f"{text}: {load.reason}")
+    _add_peak(collector, load)
+    names = ["load_rate", *_PERCENTILES]
+    if test is None or not test.valid:
+        collector.reject(names, f"{text}: {_why_not(load)}")
+        return
+    collector.add("load_rate", test.completed_per_s, samples=test.requests)
+    for name, percent in _PERCENTILES.items():
+        found = test.percentiles_ns.get(percent)
+        if load.spec.scenario == "offline":
+            collector.add(name, None, reason="offline: latencies only tell the waiting")
+        else:
+            collector.add(
+                name,
+                None if found is None else found * 1e-9,
+                reason="the generator did not report it",
+                samples=test.queries,
+            )
+
+
+def one_load(load: Load) -> dict[str, str | float | bool | None]:
+    """Return what a load is, its verdict and its numbers in SI units; ``None`` where there is none.
+
+    The names are those of the columns without ``load_``: ``rate_per_s``, ``p99_s``.
+    """
+    collector = Collector()
+    add_one_load(collector, load)
+    found: dict[str, str | float | bool | None] = {"load": load.spec.text, "valid": load.valid}
+    for name in PASS.metric_names:
+        if name != "load_valid":
+            quantity = collector.quantities.get(name)
+            column = METRICS[name].column.removeprefix("load_")
+            found[column] = None if quantity is None else quantity.value
+    found["reason"] = main_reason(load) or None
+    return found
+
+
+def main_reason(load: Load) -> str:
+    """Say what decided against a load: one reason, with the latency where the bound was broken.
+
+    Empty for a VALID one.
+    """
+    if load.valid:
+        return ""
+    if load.reason or not load.tests:
+        return load.reason
+    test, bound_s = load.tests[-1], load.spec.latency_s
+    reason = test.reasons[0].rstrip(".") if test.reasons else "no reason was given"
+    found = test.percentiles_ns.get(f"{load.spec.percent:g}")
+    if bound_s is None or found is None or found * 1e-9 <= bound_s:
+        return reason
+    return (
+        f"{reason} (p{load.spec.percent:g} is {format_amount(found * 1e-9, 's')}, the bound is "
+        f"{format_amount(bound_s, 's')})"
+    )
+
+
+def _add_peak(collector: Collector, load: Load) -> None:
+    """The highest VALID rate, up to the lowest INVALID one."""
+    test = load.test
+    if load.spec.scenario != "peak":
+        collector.add("load_peak", None, reason="no search for the peak was asked for")
+    elif test is None:
+        collector.add("load_peak", None, reason=load.reason or "no rate was VALID")
+    else:
+        collector.add(
+            "load_peak",
+            test.rate_per_s,
+            low=test.rate_per_s if load.beyond_per_s is not None else None,
+            high=load.beyond_per_s,
+            samples=len(load.tests),
+        )
+
+
+def _why_not(load: Load) -> str:
+    if load.reason:
+        return load.reason
+    reasons = load.tests[-1].reasons if load.tests else ()
+    return "INVALID: " + "; ".join(reasons)
+
+
+#: Columns of one load: empty where a case has several, which ``loads`` tells apart.
+_OF_ONE_LOAD = tuple(metric.column for metric in PASS.metrics if metric.name != "load_valid")
+
+
+def cells(result: CaseResult) -> dict[str, str | None]:
+    """Return what a flat row says of loads beside the numbers of the first."""
+    if not result.loads:
+        return {}
+    blank: dict[str, str | None] = dict.fromkeys(_OF_ONE_LOAD) if len(result.loads) > 1 else {}
+    return {
+        **blank,
+        "load": " ".join(load.spec.text for load in result.loads) or None,
+        "loads": json.dumps([one_load(load) for load in result.loads], ensure_ascii=False),
+    }

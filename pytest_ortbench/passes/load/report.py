@@ -1,0 +1,141 @@
+"""What became of each case under load, as tables."""
+
+from __future__ import annotations
+
+from pytest_ortbench.core.outcome import CaseResult
+from pytest_ortbench.core.units import format_amount, significant
+from pytest_ortbench.passes.load.facts import Load, LoadTest
+from pytest_ortbench.report.entries import ShownRun
+from pytest_ortbench.report.escape import markdown, one_line
+from pytest_ortbench.report.pass_table import PassTable
+
+#: Percentiles that every table has; one that a load is judged by comes beside them.
+_PERCENTILES = (50.0, 90.0, 99.0)
+
+
+def load_tables(shown: ShownRun) -> tuple[PassTable, ...]:
+    """Return a table for each case that was put under load, in their order."""
+    return tuple(
+        _table(result, shown.name_of(result.case)) for result in shown.run.cases if result.loads
+    )
+
+
+def load_markdown(shown: ShownRun) -> str:
+    """Return the tables as Markdown under a heading; empty where no case was put under load."""
+    tables = load_tables(shown)
+    if not tables:
+        return ""
+    lines = ["### Under load"]
+    for table in tables:
+        lines += ["", markdown(table.title)]
+        if table.rows:
+            lines += ["", _line(table.headings), _line(["---"] * len(table.headings))]
+            lines += [_line([markdown(cell) for cell in row]) for row in table.rows]
+        if table.remarks:
+            lines += ["", *(f"- {markdown(remark)}" for remark in table.remarks)]
+    return "\n".join(lines) + "\n"
+
+
+def _line(cells: tuple[str, ...] | list[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _table(result: CaseResult, case: str) -> PassTable:
+    loads = result.loads
+    name = f"load of {case}"
+    remarks = tuple(one_line(text) for load in loads for text in _remarks(load))
+    tested = [load for load in loads if load.tests]
+    if not tested:
+        return PassTable(title=one_line(name), remarks=remarks)
+    percents = sorted({*_PERCENTILES, *(load.spec.percent for load in tested)})
+    # Where loads differ, the title is about the one with the most callers.
+    most = max(tested, key=lambda load: load.callers)
+    fewer = [load for load in tested if _callers(load) != _callers(most)]
+    remarks += tuple(one_line(f"{load.spec.text}: {_callers(load)}") for load in fewer)
+    headings = (
+        "load",
+        "verdict",
+        "asked",
+        "answered",
+        *(f"p{percent:g}" for percent in percents),
+        "late",
+        "requests",
+        "time",
+    )
+    rows: list[tuple[str, ...]] = []
+    for load in tested:
+        if load.spec.scenario != "peak":
+            rows.append(_row(load, load.tests[0], load.spec.text, percents))
+            continue
+        for number, test in enumerate(load.tests):
+            text = f"{load.spec.text}, test {number + 1}{' *' if number == load.answer else ''}"
+            rows.append(_row(load, test, text, percents))
+    return PassTable(
+        title=one_line(f"{name} ({_how(most)})"),
+        headings=headings,
+        rows=tuple(rows),
+        remarks=remarks,
+    )
+
+
+def _how(load: Load) -> str:
+    """What is the same for all loads of a case, but for the callers of single queries."""
+    rules = "MLPerf's own durations" if load.official else "non-conforming: MLPerf asks for 600 s"
+    version = load.tests[0].version
+    return f"{_callers(load)}; MLPerf loadgen {version}; {rules}"
+
+
+def _callers(load: Load) -> str:
+    callers = f"{load.callers} caller{'s' * (load.callers > 1)}"
+    return f"{callers}, {load.total_threads} thread{'s' * (load.total_threads > 1)} in all"
+
+
+def _row(load: Load, test: LoadTest, text: str, percents: list[float]) -> tuple[str, ...]:
+    waiting = load.spec.scenario == "offline"
+    known = {} if waiting else test.percentiles_ns
+    latencies = [
+        format_amount(known[f"{percent:g}"] * 1e-9, "s") if f"{percent:g}" in known else "-"
+        for percent in percents
+    ]
+    return (
+        text,
+        "VALID" if test.valid else "INVALID",
+        _rate(test.rate_per_s),
+        _rate(test.completed_per_s),
+        *latencies,
+        "-" if test.late is None else f"{test.late} of {test.queries}",
+        str(test.requests),
+        format_amount(test.duration_s, "s"),
+    )
+
+
+def _remarks(load: Load) -> list[str]:
+    text = load.spec.text
+    if not load.tests:
+        return [f"{text} was not tested: {load.reason}"]
+    if load.spec.scenario == "peak":
+        return [_peak(load)]
+    return [] if load.valid else [f"{text} is INVALID: {_reasons(load.tests[0])}"]
+
+
+def _peak(load: Load) -> str:
+    text, count = load.spec.text, len(load.tests)
+    tests = f"{count} test{'s' * (count != 1)}"
+    if load.test is None:
+        return f"{text}: {load.reason} ({tests}; {_reasons(load.tests[-1])})"
+    found = f"{text}: VALID up to {_rate(load.test.rate_per_s)} (*)"
+    if load.beyond_per_s is not None and load.test.rate_per_s:
+        apart = load.beyond_per_s / load.test.rate_per_s - 1
+        found += f", INVALID from {_rate(load.beyond_per_s)}: known to {100 * apart:.1f} %"
+    if load.capacity_per_s:
+        share = (load.test.rate_per_s or 0.0) / load.capacity_per_s
+        found += f"; {100 * share:.0f} % of the {_rate(load.capacity_per_s)} without waiting"
+    return f"{found}; {tests}" + (f"; {load.note}" if load.note else "")
+
+
+def _reasons(test: LoadTest) -> str:
+    return "; ".join(reason.rstrip(".") for reason in test.reasons) or "no reason was given"
+
+
+def _rate(value: float | None) -> str:
+    return "-" if value is None else f"{significant(value)}/s"

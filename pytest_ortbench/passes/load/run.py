@@ -1,0 +1,250 @@
+"""The load pass: a case under MLPerf's load generator, in a worker of its own."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import time
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import replace
+
+from pytest_ortbench.analysis.summary import summarise
+from pytest_ortbench.core.case import Case
+from pytest_ortbench.core.errors import UsageError, WorkerError
+from pytest_ortbench.core.ids import model_of
+from pytest_ortbench.core.outcome import CaseResult
+from pytest_ortbench.core.units import format_amount, significant
+from pytest_ortbench.engine.means import Means
+from pytest_ortbench.engine.warm_up_budget import warm_up_budget_s
+from pytest_ortbench.launch.launcher import Launcher, Worker
+from pytest_ortbench.passes.load.facts import Load, LoadSpec, LoadTest
+from pytest_ortbench.passes.load.numbers.peak import MOST_TESTS, RESOLUTION, LoadPeak, search_peak
+from pytest_ortbench.passes.load.numbers.plan import FIRST_PROBE, LoadPlan, plan_load
+from pytest_ortbench.passes.load.numbers.spec import parse_load
+from pytest_ortbench.schema.case_questions import WarmUpFor
+from pytest_ortbench.schema.pass_questions import PutUnderLoad
+
+#: The generator gives up when working off the queue would take so long, and so many times the
+#: bound, and so much of the test: whatever came later, no percentile from p90 on could be kept.
+_BACKLOG_S, _BACKLOG_BOUNDS, _BACKLOG_SHARE = 2.0, 10.0, 0.2
+
+
+#: Characters of the name of a folder of logs.
+_LONGEST_NAME = 120
+
+
+def missing_loads(result: CaseResult, texts: tuple[str, ...]) -> list[str]:
+    """Return those of the loads that a result lacks, or has as interrupted."""
+    known = {load.spec.text for load in result.loads if not load.interrupted}
+    return [text for text in texts if text not in known]
+
+
+def measure(result: CaseResult, means: Means) -> tuple[Load, ...]:
+    """Put a case under the loads that it lacks; never raises for what fails."""
+    return measure_loads(result, _asked(result, means.argument), means.launcher).loads
+
+
+def is_over(result: CaseResult, argument: str) -> bool:
+    """Return whether every load that was asked for has been tried."""
+    return not missing_loads(result, _asked(result, argument))
+
+
+def lacking(
+    result: CaseResult, argument: str, *, reason: str, interrupted: bool
+) -> tuple[Load, ...]:
+    """Return the loads of a result, with a reason for each that it lacks."""
+    loads = result.loads
+    for text in missing_loads(result, _asked(result, argument)):
+        spec = LoadSpec(text=text, scenario="", percent=0.0)
+        load = Load(spec=spec, reason=reason, interrupted=interrupted)
+        loads = (*_others(loads, text), load)
+    return loads
+
+
+def _asked(result: CaseResult, argument: str) -> tuple[str, ...]:
+    """Return the load that a test asks for, else those of the case."""
+    return (argument,) if argument else result.case.sampling.loads
+
+
+def measure_loads(result: CaseResult, texts: tuple[str, ...], launcher: Launcher) -> CaseResult:
+    """Add the loads that a result lacks, each in a fresh worker.
+
+    Args:
+        result: What the standard pass found.
+        texts: Loads as written; ones that can't be read or don't fit get their reason.
+        launcher: Starts the workers.
+    """
+    for text in missing_loads(result, texts):
+        load = _measure(result, text, launcher)
+        result = replace(result, loads=(*_others(result.loads, text), load))
+    return result
+
+
+def _others(loads: tuple[Load, ...], text: str) -> tuple[Load, ...]:
+    return tuple(load for load in loads if load.spec.text != text)
+
+
+def _measure(result: CaseResult, text: str, launcher: Launcher) -> Load:
+    sampling = result.case.sampling
+    try:
+        spec = parse_load(text, place="load")
+    except UsageError as error:
+        return Load(spec=LoadSpec(text=text, scenario="", percent=0.0), reason=str(error))
+    load = Load(spec=spec, official=sampling.load_official, capacity_per_s=_capacity(result))
+    plan = plan_load(
+        spec,
+        capacity_per_s=load.capacity_per_s,
+        timeout_s=sampling.timeout_s,
+        official=load.official,
+        callers=result.case.callers,
+    )
+    if isinstance(plan, str):
+        return replace(load, reason=plan)
+    if result.case.call != "sync":
+        return replace(load, reason="requests of a load call run, and this case run_async")
+    if load.capacity_per_s is None:
+        return replace(load, reason="the throughput of the standard pass is not known")
+    # Opening and warming have the case's own timeout, the load has its own beside.
+    deadline = time.monotonic() + 2 * sampling.timeout_s
+    # Elsewhere the worker would write into a folder of that other machine.
+    logs = sampling.load_logs if result.case.runtime.shares_files else ""
+    logs = f"{logs}/{_file_name(result.case.case_id)}/{_file_name(text)}" if logs else ""
+    try:
+        with closing(launcher.open(result.case, worker=0, deadline=deadline)) as worker:
+            worker.ask(WarmUpFor(budget_s=warm_up_budget_s(result.case)))
+            load = _with_callers(replace(load, threads=worker.opened.threads), result.case)
+            if spec.scenario == "peak":
+                return _search(load, plan, worker, sampling.timeout_s, logs)
+            return _single(load, plan, worker, logs)
+    except WorkerError as error:
+        return replace(load, reason=f"{error.failure.kind}: {error.failure.message}")
+
+
+def _with_callers(load: Load, case: Case) -> Load:
+    """Note who takes queries: of single ones the first caller takes all."""
+    if load.spec.scenario == "single-stream":
+        return replace(load, callers=1, sessions=1)
+    return replace(load, callers=case.callers, sessions=case.sessions)
+
+
+def _capacity(result: CaseResult) -> float | None:
+    """Requests a second in the standard pass, with as many callers."""
+    found = summarise(result, percentiles=False).quantities.get("throughput")
+    return None if found is None else found.value / result.case.batch
+
+
+def _file_name(text: str) -> str:
+    name = "".join(c if c.isalnum() or c in "-.+" else "_" for c in text)
+    if len(name) <= _LONGEST_NAME and "/" not in model_of(text):
+        return name
+    # Without slashes, or cut, two models may read alike.
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    return f"{name[9 - _LONGEST_NAME :]}-{digest}"
+
+
+def _single(load: Load, plan: LoadPlan, worker: Worker, logs: str) -> Load:
+    test = worker.ask(_question(load, plan, load.spec.rate_per_s, logs))
+    if test.valid is None:
+        return replace(load, reason=_no_verdict(test))
+    return replace(load, tests=(test,), answer=0)
+
+
+def _search(load: Load, plan: LoadPlan, worker: Worker, budget_s: float, logs: str) -> Load:
+    capacity = load.capacity_per_s or 0.0
+    tests: list[LoadTest] = []
+    until = time.monotonic() + budget_s
+
+    def is_valid(rate: float) -> bool:
+        folder = f"{logs}/{len(tests) + 1}" if logs else ""
+        test = worker.ask(_question(load, plan, rate, folder))
+        if test.valid is None:
+            raise _NoVerdict(_no_verdict(test))
+        tests.append(test)
+        return test.valid
+
+    stopped = ""
+    try:
+        peak = search_peak(
+            is_valid,
+            FIRST_PROBE * capacity,
+            capacity_per_s=capacity,
+            affordable=_affordable(plan, until),
+        )
+    except _NoVerdict as error:
+        stopped, peak = str(error), _so_far(tests)
+    except WorkerError as error:
+        stopped, peak = f"{error.failure.kind}: {error.failure.message}", _so_far(tests)
+    answer = next(
+        (i for i, test in enumerate(tests) if test.valid and test.rate_per_s == peak.valid_per_s),
+        None,
+    )
+    # One test's latencies tell what the rate means; those of the others would only fill the file.
+    kept = [
+        test if index == answer else replace(test, latencies_ns=(), latencies_note="not kept")
+        for index, test in enumerate(tests)
+    ]
+    load = replace(load, tests=tuple(kept), answer=answer, beyond_per_s=peak.invalid_per_s)
+    if answer is None:
+        lowest = min((test.rate_per_s or 0.0 for test in tests), default=0.0)
+        none = f"no rate was VALID down to {significant(lowest)}/s" if tests else "no time"
+        return replace(load, reason=stopped or none)
+    if peak.complete:
+        return load
+    ended = (
+        f"the search broke off ({stopped})"
+        if stopped
+        else f"the search ended at the timeout of {format_amount(budget_s, 's')} or its "
+        f"{MOST_TESTS} tests"
+    )
+    return replace(load, note=_unfinished(peak.valid_per_s or 0.0, peak.invalid_per_s, ended))
+
+
+def _so_far(tests: Sequence[LoadTest]) -> LoadPeak:
+    """What the tests of a search that broke off tell."""
+    valid = max((test.rate_per_s or 0.0 for test in tests if test.valid), default=None)
+    invalid = [test.rate_per_s or 0.0 for test in tests if not test.valid]
+    above = min((rate for rate in invalid if valid is None or rate > valid), default=None)
+    return LoadPeak(valid_per_s=valid, invalid_per_s=above, complete=False)
+
+
+def _unfinished(valid: float, invalid: float | None, ended: str) -> str:
+    if invalid is None:
+        return f"{ended}, and no rate was INVALID"
+    if invalid <= valid * (1 + RESOLUTION):
+        return f"{ended}, before the INVALID rate was tested again"
+    return f"{ended}, {100 * (invalid / valid - 1):.0f} % apart instead of {100 * RESOLUTION:g} %"
+
+
+def _affordable(plan: LoadPlan, until: float) -> Callable[[float], bool]:
+    return lambda rate: time.monotonic() + max(plan.least_s, plan.least_queries / rate) <= until
+
+
+class _NoVerdict(Exception):
+    """The generator gave no verdict."""
+
+
+def _no_verdict(test: LoadTest) -> str:
+    return " ".join(test.reasons) or "the load generator gave no verdict"
+
+
+def _question(load: Load, plan: LoadPlan, rate_per_s: float | None, logs: str) -> PutUnderLoad:
+    spec, capacity = load.spec, load.capacity_per_s or 0.0
+    outstanding = 0
+    if rate_per_s is not None:
+        length_s = max(plan.least_s, plan.least_queries / rate_per_s)
+        bound_s = spec.latency_s or 0.0
+        backlog_s = max(_BACKLOG_S, _BACKLOG_BOUNDS * bound_s, _BACKLOG_SHARE * length_s)
+        outstanding = math.ceil(backlog_s * capacity) + load.callers
+    return PutUnderLoad(
+        scenario="server" if spec.scenario == "peak" else spec.scenario,
+        percent=spec.percent,
+        expected_per_s=capacity,
+        rate_per_s=rate_per_s,
+        latency_s=spec.latency_s,
+        least_s=plan.least_s,
+        least_queries=plan.least_queries,
+        most_outstanding=outstanding,
+        official=load.official,
+        keep_logs=logs,
+    )

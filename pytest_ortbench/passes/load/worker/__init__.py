@@ -1,0 +1,1 @@
+"""What puts a case under load, inside its worker: the generator, and reading its logs."""

@@ -1,0 +1,277 @@
+"""A case under MLPerf's load generator, inside this process.
+
+The generator calls :meth:`_System.issue` at each arrival, which only puts the request into a queue;
+the callers take from there, one inference at a time each. In the single-stream scenario there is
+one request at a time, so the generator's own thread runs it and no hand-over is timed.
+"""
+
+from __future__ import annotations
+
+import queue
+import tempfile
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from time import perf_counter_ns
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from pytest_ortbench.passes.load.facts import LoadTest
+from pytest_ortbench.passes.load.worker.log import read_detail, read_latencies, read_summary
+from pytest_ortbench.schema.pass_questions import PutUnderLoad
+from pytest_ortbench.worker.calling import call_of
+
+if TYPE_CHECKING:
+    from pytest_ortbench.worker.measured import MeasuredCase
+
+#: Names of the scenarios for the generator.
+_NAMES = {
+    "single-stream": "SingleStream",
+    "multi-stream": "MultiStream",
+    "server": "Server",
+    "offline": "Offline",
+}
+#: Tracing takes some 20 µs a query: at this rate 1 % of a core.
+_TRACED_PER_S = 500.0
+#: Latencies that are kept.
+_KEPT = 3000
+#: An offline query must last as long as asked for, also where the capacity was read too low.
+_OFFLINE_SURPLUS = 1.2
+#: Queries are made beforehand; where they run out, the test is INVALID.
+_QUERIES_SURPLUS = 2.0
+_PREFIX = "mlperf_log_"
+
+MISSING = (
+    "MLPerf's load generator is not installed in this runtime: pip install mlcommons-loadgen there "
+    "(extra 'load' of pytest-ortbench)"
+)
+
+
+class NoGenerator(Exception):
+    """The load generator is not installed here."""
+
+
+def run_load_test(question: PutUnderLoad, measured: MeasuredCase) -> LoadTest:
+    """Run one test of MLPerf's load generator; the callers are the case's own number."""
+    measured.enter("load")
+    case = measured.case
+    calls = [
+        call_of(case, session, measured.feeds)
+        for session in [measured.live(), *measured.others]
+        for _ in range(case.concurrency)
+    ]
+    try:
+        return put_under_load(calls, question)
+    except NoGenerator as error:
+        return LoadTest(reasons=(str(error),))
+
+
+def put_under_load(calls: Sequence[Callable[[], object]], asked: PutUnderLoad) -> LoadTest:
+    """Run one test.
+
+    Args:
+        calls: One a caller: runs one inference to its end.
+        asked: The test.
+
+    Raises:
+        NoGenerator: if the generator is not installed here.
+        Exception: what an inference raised.
+    """
+    generator = _generator()
+    keep = Path(asked.keep_logs) if asked.keep_logs else None
+    with tempfile.TemporaryDirectory(prefix="ortbench-load-") as scratch:
+        folder = scratch if keep is None else str(keep)
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        system = _System(generator, calls, inline=asked.scenario == "single-stream")
+        traced = _expected_per_s(asked) <= _TRACED_PER_S
+        try:
+            _run(generator, system, _settings(generator, asked), folder, traced=traced)
+        finally:
+            system.close()
+        if system.error is not None:
+            raise system.error
+        return _read(Path(folder), asked, system, traced=traced)
+
+
+def _generator() -> ModuleType:
+    try:
+        import mlperf_loadgen  # only this pass needs it
+    except ImportError as error:
+        raise NoGenerator(f"{MISSING} ({error})") from error
+    return mlperf_loadgen  # type: ignore[no-any-return,unused-ignore]  # it has no types
+
+
+def _expected_per_s(asked: PutUnderLoad) -> float:
+    return asked.expected_per_s if asked.rate_per_s is None else asked.rate_per_s
+
+
+def _settings(generator: ModuleType, asked: PutUnderLoad) -> Any:
+    settings = generator.TestSettings()
+    name = _NAMES[asked.scenario]
+    # MLPerf's own defaults: seeds, percentiles, durations.
+    settings.FromConfig("", "ortbench", name, 0)
+    settings.scenario = getattr(generator.TestScenario, name)
+    settings.mode = generator.TestMode.PerformanceOnly
+    if not asked.official:
+        settings.min_duration_ms = round(asked.least_s * 1000)
+        settings.min_query_count = asked.least_queries
+    share = asked.percent / 100.0
+    fastest_per_s = _QUERIES_SURPLUS * asked.expected_per_s
+    if asked.scenario == "server":
+        settings.server_target_qps = asked.rate_per_s
+        settings.server_target_latency_ns = round((asked.latency_s or 0.0) * 1e9)
+        settings.server_target_latency_percentile = share
+        settings.server_max_async_queries = asked.most_outstanding
+    elif asked.scenario == "single-stream":
+        settings.single_stream_expected_latency_ns = max(1, round(1e9 / fastest_per_s))
+        settings.single_stream_target_latency_percentile = share
+    elif asked.scenario == "multi-stream":
+        each = settings.multi_stream_samples_per_query
+        settings.multi_stream_expected_latency_ns = max(1, round(each * 1e9 / fastest_per_s))
+        settings.multi_stream_target_latency_percentile = share
+    else:
+        settings.offline_expected_qps = _OFFLINE_SURPLUS * asked.expected_per_s
+    return settings
+
+
+def _run(
+    generator: ModuleType,
+    system: _System,
+    settings: Any,
+    folder: str,
+    *,
+    traced: bool,
+) -> None:
+    logs = generator.LogSettings()
+    logs.enable_trace = traced
+    logs.log_output.outdir = folder
+    logs.log_output.prefix = _PREFIX
+    logs.log_output.copy_summary_to_stdout = False
+    sut = generator.ConstructSUT(system.issue, _nothing)
+    # Every request is the same input, which is in memory already.
+    samples = generator.ConstructQSL(1, 1, _nothing, _nothing)
+    try:
+        # The last argument: a file that would be read where the worker happens to run.
+        none = str(Path(folder) / "no-audit.config")
+        generator.StartTestWithLogSettings(sut, samples, settings, logs, none)
+    finally:
+        generator.DestroyQSL(samples)
+        generator.DestroySUT(sut)
+
+
+def _nothing(*_: object) -> None:
+    return None
+
+
+class _System:
+    """What the generator calls its system under test: a queue and the callers behind it.
+
+    Attributes:
+        error: What an inference raised; the rest is answered at once then.
+        answered: Requests that were answered.
+        first_ns: When the first query was issued; 0 before.
+        last_ns: When the last request was answered.
+    """
+
+    def __init__(
+        self, generator: ModuleType, calls: Sequence[Callable[[], object]], *, inline: bool
+    ) -> None:
+        self.error: Exception | None = None
+        self.first_ns = 0
+        self._complete = generator.QuerySamplesComplete
+        self._response = generator.QuerySampleResponse
+        self._calls = calls
+        self._inline = inline
+        self._queue: queue.SimpleQueue[int | None] = queue.SimpleQueue()
+        self._done = [[0, 0] for _ in calls]
+        self._threads = [
+            threading.Thread(target=self._serve, args=(call, done), daemon=True)
+            for call, done in zip(calls, self._done, strict=True)
+            if not inline
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    @property
+    def answered(self) -> int:
+        return sum(count for count, _ in self._done)
+
+    @property
+    def last_ns(self) -> int:
+        return max(at for _, at in self._done)
+
+    def issue(self, samples: Sequence[Any]) -> None:
+        """Take a query; called by the generator's thread."""
+        if not self.first_ns:
+            self.first_ns = perf_counter_ns()
+        if self._inline:
+            for sample in samples:
+                self._answer(self._calls[0], self._done[0], sample.id)
+        else:
+            for sample in samples:
+                self._queue.put(sample.id)
+
+    def close(self) -> None:
+        """End the callers."""
+        for _ in self._threads:
+            self._queue.put(None)
+        for thread in self._threads:
+            thread.join()
+
+    def _serve(self, call: Callable[[], object], done: list[int]) -> None:
+        while (sample := self._queue.get()) is not None:
+            self._answer(call, done, sample)
+
+    def _answer(self, call: Callable[[], object], done: list[int], sample: int) -> None:
+        if self.error is None:
+            try:
+                call()
+            except Exception as error:  # noqa: BLE001 - raised once the generator has ended
+                self.error = error
+        self._complete([self._response(sample, 0, 0)])
+        done[0] += 1
+        done[1] = perf_counter_ns()
+
+
+def _read(folder: Path, asked: PutUnderLoad, system: _System, *, traced: bool) -> LoadTest:
+    with (folder / f"{_PREFIX}detail.txt").open(encoding="utf-8", errors="replace") as file:
+        logged = read_detail(file)
+    duration_s = (system.last_ns - system.first_ns) * 1e-9
+    kept: list[int] = []
+    stride, note = 1, ""
+    if asked.scenario == "offline":
+        note = "all requests are there from the start, so waiting is all that they tell"
+    elif traced:
+        latencies = read_latencies(folder / f"{_PREFIX}trace.json")
+        stride = max(1, -(-len(latencies) // _KEPT))
+        kept = latencies[::stride]
+    else:
+        note = f"more than {_TRACED_PER_S:g} queries a second, where tracing would cost time"
+    completed = logged.number("result_completed_samples_per_sec", "result_samples_per_second")
+    if completed is None and duration_s > 0:
+        completed = system.answered / duration_s
+    return LoadTest(
+        rate_per_s=asked.rate_per_s,
+        least_s=(logged.number("effective_min_duration_ms") or 0.0) / 1000,
+        least_queries=logged.integer("effective_min_query_count") or 0,
+        most_outstanding=asked.most_outstanding,
+        valid=logged.valid,
+        reasons=() if logged.valid else logged.reasons,
+        queries=logged.integer("result_query_count") or 0,
+        requests=system.answered,
+        late=logged.integer("result_overlatency_query_count"),
+        duration_s=duration_s,
+        scheduled_per_s=logged.number("result_scheduled_samples_per_sec"),
+        completed_per_s=completed,
+        min_ns=logged.integer("result_min_query_latency_ns", "result_min_latency_ns"),
+        max_ns=logged.integer("result_max_query_latency_ns", "result_max_latency_ns"),
+        mean_ns=logged.integer("result_mean_query_latency_ns", "result_mean_latency_ns"),
+        percentiles_ns=logged.percentiles_ns,
+        latencies_ns=tuple(kept),
+        stride=stride,
+        latencies_note=note,
+        early_stopping=logged.text("early_stopping_result"),
+        seeds=logged.seeds,
+        version=logged.text("loadgen_version").partition(" ")[0],
+        log=read_summary(folder / f"{_PREFIX}summary.txt"),
+    )

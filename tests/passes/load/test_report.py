@@ -1,0 +1,156 @@
+"""What is said of a case under load: in the terminal, in Markdown, in the page and for CI."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pytest_ortbench.core.outcome import CaseResult
+from pytest_ortbench.passes.load.facts import Load, LoadTest
+from pytest_ortbench.passes.load.numbers.spec import parse_load
+from pytest_ortbench.passes.load.report import load_markdown, load_tables
+from pytest_ortbench.report.blocks import block_lines
+from pytest_ortbench.report.entries import shown_run
+from pytest_ortbench.report.html import render_html
+from pytest_ortbench.report.junit import properties
+from pytest_ortbench.report.markdown import job_summary
+from pytest_ortbench.report.pass_table import PassTable
+from tests.results_factory import make_result, make_run
+
+GOOD = LoadTest(
+    rate_per_s=50.0,
+    valid=True,
+    queries=700,
+    requests=700,
+    late=2,
+    duration_s=14.2,
+    completed_per_s=49.5,
+    percentiles_ns={"50": 3_000_000, "90": 5_000_000, "95": 7_000_000, "99": 12_000_000},
+    version="6.0.17",
+)
+BAD = replace(
+    GOOD,
+    valid=False,
+    rate_per_s=200.0,
+    late=640,
+    reasons=("Performance constraints satisfied: NO", "Reduce target QPS to improve latency."),
+)
+WHY = "Performance constraints satisfied: NO; Reduce target QPS to improve latency"
+LATENCIES = ("3.00 ms", "5.00 ms", "12.0 ms")
+
+
+def load(text: str, *tests: LoadTest, **others: object) -> Load:
+    facts: dict[str, object] = {"answer": 0 if tests else None, "threads": 2, **others}
+    return Load(spec=parse_load(text, place=""), tests=tests, **facts)  # type: ignore[arg-type]  # fields by name
+
+
+def under(*loads: Load) -> CaseResult:
+    return replace(make_result(), loads=loads)
+
+
+def table(*loads: Load) -> PassTable:
+    (found,) = load_tables(shown_run(make_run([under(*loads)])))
+    assert all(len(row) == len(found.headings) for row in found.rows)
+    return found
+
+
+def test_a_row_says_verdict_rates_latencies_and_how_many() -> None:
+    found = table(load("server:50:20ms", GOOD))
+    assert found.title == (
+        f"load of {make_result().case.case_id} (1 caller, 2 threads in all; MLPerf loadgen 6.0.17; "
+        "non-conforming: MLPerf asks for 600 s)"
+    )
+    assert found.headings == (
+        "load", "verdict", "asked", "answered", "p50", "p90", "p99", "late", "requests", "time",
+    )  # fmt: skip
+    assert found.rows == (
+        ("server:50:20ms", "VALID", "50.0/s", "49.5/s", *LATENCIES, "2 of 700", "700", "14.2 s"),
+    )
+    assert found.remarks == ()
+
+
+def test_callers_that_only_some_loads_use_are_said() -> None:
+    single = load("single-stream", replace(GOOD, late=None, rate_per_s=None))
+    found = table(single, load("server:50:20ms", GOOD, callers=4, sessions=2))
+    assert "(4 callers, 6 threads in all; MLPerf" in found.title
+    assert found.remarks == ("single-stream: 1 caller, 2 threads in all",)
+
+
+def test_the_percentile_that_is_judged_has_a_column() -> None:
+    found = table(load("server:50:20ms:p95", GOOD))
+    assert found.headings[4:8] == ("p50", "p90", "p95", "p99")
+    assert found.rows[0][4:8] == ("3.00 ms", "5.00 ms", "7.00 ms", "12.0 ms")
+
+
+def test_an_invalid_load_says_why_in_the_generators_words() -> None:
+    found = table(load("server:200:20ms", BAD), load("offline", replace(GOOD, late=None)))
+    assert [row[1] for row in found.rows] == ["INVALID", "VALID"]
+    assert found.remarks == (f"server:200:20ms is INVALID: {WHY}",)
+    # Offline, latencies are waiting.
+    assert found.rows[1][4:8] == ("-", "-", "-", "-")
+
+
+def test_a_search_shows_every_test_and_where_it_ended() -> None:
+    peak = load(
+        "peak:p99:20ms", BAD, GOOD, answer=1, beyond_per_s=52.0, capacity_per_s=80.0, callers=3
+    )
+    found = table(peak)
+    assert "(3 callers, 4 threads in all;" in found.title
+    assert [row[:3] for row in found.rows] == [
+        ("peak:p99:20ms, test 1", "INVALID", "200/s"),
+        ("peak:p99:20ms, test 2 *", "VALID", "50.0/s"),
+    ]
+    assert found.remarks == (
+        "peak:p99:20ms: VALID up to 50.0/s (*), INVALID from 52.0/s: known to 4.0 %; "
+        "62 % of the 80.0/s without waiting; 2 tests",
+    )
+    noted = table(replace(peak, note="the search ended at the timeout"))
+    assert noted.remarks[0].endswith("; 2 tests; the search ended at the timeout")
+
+
+def test_a_search_that_found_nothing_and_a_load_that_was_not_tested() -> None:
+    none = load("peak:p99:1ms", BAD, answer=None, reason="no rate was VALID down to 200/s")
+    found = table(none, load("offline", reason="it is missing"))
+    assert found.remarks == (
+        f"peak:p99:1ms: no rate was VALID down to 200/s (1 test; {WHY})",
+        "offline was not tested: it is missing",
+    )
+    bare = table(load("offline", reason="it is missing"))
+    assert (bare.rows, bare.remarks) == ((), ("offline was not tested: it is missing",))
+
+
+def test_official_durations_are_named() -> None:
+    assert "MLPerf's own durations" in table(load("offline", GOOD, official=True)).title
+
+
+def test_cases_without_a_load_say_nothing() -> None:
+    run = make_run([make_result()])
+    assert load_tables(shown_run(run)) == ()
+    assert load_markdown(shown_run(run)) == ""
+    assert "Under load" not in job_summary(shown_run(run))
+
+
+def test_terminal_page_and_summary_have_the_table() -> None:
+    run = make_run([under(load("server:50:20ms", GOOD), load("server:200:20ms", BAD))])
+    lines = block_lines(shown_run(run))
+    assert any(
+        line.split()[:4] == ["server:50:20ms", "VALID", "50.0/s", "49.5/s"] for line in lines
+    )
+    assert f"  server:200:20ms is INVALID: {WHY}" in lines
+    summary = job_summary(shown_run(run))
+    assert "### Under load" in summary
+    assert "| server:50:20ms | VALID | 50.0/s | 49.5/s | 3.00 ms | 5.00 ms | 12.0 ms |" in summary
+    page = render_html(shown_run(run))
+    assert "server:200:20ms" in page
+    assert "Reduce target QPS to improve latency" in page
+
+
+def test_ci_gets_the_numbers_as_properties() -> None:
+    found = dict(properties(under(load("server:50:20ms", GOOD))))
+    assert found["ortbench.load_valid"] == "1"
+    assert float(found["ortbench.load_p99_s"]) == pytest.approx(0.012)
+    assert found["ortbench.load_rate_per_s"] == "49.5"
+    invalid = dict(properties(under(load("server:200:20ms", BAD))))
+    assert invalid["ortbench.load_valid"] == "0"
+    assert "ortbench.load_rate_per_s" not in invalid

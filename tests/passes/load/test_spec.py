@@ -1,0 +1,89 @@
+"""How a load is written, and what is said of one that is not."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_ortbench.core.errors import UsageError
+from pytest_ortbench.passes.load.facts import Load, LoadSpec, LoadTest
+from pytest_ortbench.passes.load.numbers.spec import parse_load
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("single-stream", ("single-stream", 90.0, None, None)),
+        ("single-stream:p99", ("single-stream", 99.0, None, None)),
+        ("multi-stream", ("multi-stream", 99.0, None, None)),
+        ("offline", ("offline", 90.0, None, None)),
+        ("server:100:20ms", ("server", 99.0, 100.0, 0.02)),
+        ("server:1.5/s:2s:p90", ("server", 90.0, 1.5, 2.0)),
+        (" server : 100 : 500us ", ("server", 99.0, 100.0, 0.0005)),
+        ("peak:p99:20ms", ("peak", 99.0, None, 0.02)),
+        ("peak:P99.9:1min", ("peak", 99.9, None, 60.0)),
+    ],
+)
+def test_each_form(text: str, expected: tuple[str, float, float | None, float | None]) -> None:
+    spec = parse_load(text, place="--ort-load")
+    found = (spec.scenario, spec.percent, spec.rate_per_s, spec.latency_s)
+    assert found == pytest.approx(expected)
+    assert spec.text == text.strip()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("sever:1:2ms", "'sever' in 'sever:1:2ms' is no load scenario. Did you mean 'server'?"),
+        ("", "'' in '' is no load scenario. Known: multi-stream, offline, peak, server, single"),
+        ("server:100", "'server:100' has too few parts. Write server:RATE:LATENCY or"),
+        ("server:1:2ms:p99:4", "has too many parts. Write server:RATE:LATENCY"),
+        ("peak:p99", "'peak:p99' has too few parts. Write peak:pNN:LATENCY, e.g. peak:p99:20ms"),
+        ("offline:3", "'offline:3' has too many parts. Write offline"),
+        ("server:100:20", "the latency '20' in 'server:100:20' has no unit. Write e.g. 20ms"),
+        ("server:100:20MB", "'20MB' has the unit 'MB', which does not fit. Fitting units: "),
+        ("server:100:0ms", "the latency '0ms' in 'server:100:0ms' is out of range. Write a time"),
+        ("server:0:20ms", "the rate '0' in 'server:0:20ms' is out of range. Write requests a sec"),
+        ("server:-5:20ms", "the rate '-5' in 'server:-5:20ms' is out of range"),
+        ("server:1e9:20ms", "the rate '1e9' in 'server:1e9:20ms' is out of range"),
+        ("server:fast:20ms", "'fast' is not a number with a unit"),
+        ("server::20ms", "'' is not a number with a unit"),
+        ("peak:99:20ms", "'99' in 'peak:99:20ms' is no percentile. Write one from p50 to below"),
+        ("peak:p100:20ms", "'p100' in 'peak:p100:20ms' is no percentile"),
+        ("peak:p49:20ms", "'p49' in 'peak:p49:20ms' is no percentile"),
+        ("single-stream:20ms", "'20ms' in 'single-stream:20ms' is no percentile"),
+    ],
+)
+def test_a_wrong_load_has_one_message_with_place_and_next_step(text: str, message: str) -> None:
+    with pytest.raises(UsageError) as error:
+        parse_load(text, place="--ort-load")
+    assert str(error.value).startswith("--ort-load: ")
+    assert message in str(error.value)
+    assert error.value.hint
+
+
+@given(st.text(max_size=30))
+def test_any_text_is_read_or_refused(text: str) -> None:
+    try:
+        spec = parse_load(text, place="here")
+    except UsageError:
+        return
+    assert 50 <= spec.percent < 100
+    assert parse_load(spec.text, place="here") == spec
+
+
+def test_the_verdict_is_that_of_the_test_that_answers() -> None:
+    spec = LoadSpec(text="peak:p99:20ms", scenario="peak", percent=99.0, latency_s=0.02)
+    good, bad = LoadTest(valid=True, rate_per_s=10.0), LoadTest(valid=False, rate_per_s=20.0)
+    assert Load(spec=spec, reason="not installed").valid is None
+    assert Load(spec=spec, tests=(bad,)).valid is False
+    found = Load(spec=spec, tests=(bad, good), answer=1)
+    assert (found.valid, found.test) == (True, good)
+
+
+def test_threads_in_all_count_the_callers_and_what_each_session_has_beside_them() -> None:
+    spec = LoadSpec(text="offline", scenario="offline", percent=90.0)
+    assert Load(spec=spec, callers=1, sessions=1, threads=2).total_threads == 2
+    assert Load(spec=spec, callers=6, sessions=2, threads=4).total_threads == 12
+    assert Load(spec=spec, callers=3, sessions=1, threads=1).total_threads == 3
