@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from importlib import import_module
+from importlib.util import resolve_name
 from typing import Any
 
 from pytest_ortbench.core.metric import Metric
@@ -29,6 +30,7 @@ class Pass:
             there is nothing, and why.
         is_over: ``(result, argument)`` to whether it was carried out; empty where that is what the
             field says: something is there, and not all of it was interrupted.
+        questions: What it asks a worker: the class of each question, and the function that answers.
         takes_argument: Whether a test may ask for it as ``NAME:ARGUMENT``.
         is_asked_by_metrics: Whether a test that names one of its metrics asks for it.
         asked_by: Further names by which a test asks for it: what it calls of the fixture.
@@ -51,6 +53,7 @@ class Pass:
     measure: str
     lacking: str
     is_over: str = ""
+    questions: tuple[tuple[str, str], ...] = ()
     takes_argument: bool = False
     is_asked_by_metrics: bool = False
     asked_by: tuple[str, ...] = ()
@@ -73,5 +76,10 @@ class Pass:
 
     def load(self, name: str) -> Any:
         """Import and return what a name of this pass stands for."""
+        module, _, attribute = self.full_name(name).partition(":")
+        return getattr(import_module(module), attribute)
+
+    def full_name(self, name: str) -> str:
+        """Return the dotted name that a name of this pass is short for."""
         module, _, attribute = name.partition(":")
-        return getattr(import_module(module, f"{__package__}.{self.name}"), attribute)
+        return f"{resolve_name(module, f'{__package__}.{self.name}')}:{attribute}"

@@ -8,8 +8,6 @@ from pytest_ortbench.core.case import InputSpec
 from pytest_ortbench.core.profile import OperatorProfile
 from pytest_ortbench.core.stages import FrameBlock, StagesReady
 from pytest_ortbench.core.task import TaskAccuracy
-from pytest_ortbench.passes.energy.facts import Energy
-from pytest_ortbench.passes.load.facts import LoadTest
 from pytest_ortbench.passes.soak.facts import Soak
 from pytest_ortbench.passes.startup.facts import FurtherShape, StartTrial
 from pytest_ortbench.schema.question import (
@@ -21,13 +19,6 @@ from pytest_ortbench.schema.question import (
     ReadFile,
     WrittenFile,
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MeasureEnergy(CaseQuestion[Energy]):
-    """Put the session under load, with idle time before, ``budget_s`` seconds at most."""
-
-    budget_s: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,35 +87,6 @@ class RunFrames(CaseQuestion[FrameBlock]):
 
     count: int
     overlapped: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PutUnderLoad(CaseQuestion[LoadTest]):
-    """Run one test of MLPerf's load generator.
-
-    Attributes:
-        scenario: ``single-stream``, ``multi-stream``, ``server`` or ``offline``.
-        percent: Percentile of the verdict.
-        expected_per_s: Requests a second that the case can do.
-        rate_per_s: Requests a second that arrive, for ``server``.
-        latency_s: The bound, for ``server``.
-        least_s: Least duration.
-        least_queries: Least number of queries.
-        most_outstanding: Requests in the queue at which the generator gives up; 0 for never.
-        official: Take duration and number of queries from MLPerf's rules instead.
-        keep_logs: Folder that keeps the generator's logs; empty for none.
-    """
-
-    scenario: str
-    percent: float
-    expected_per_s: float
-    rate_per_s: float | None = None
-    latency_s: float | None = None
-    least_s: float
-    least_queries: int
-    most_outstanding: int = 0
-    official: bool = False
-    keep_logs: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

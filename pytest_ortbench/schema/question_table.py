@@ -1,8 +1,9 @@
 """Every question that a worker answers, and the function of the worker that does.
 
-A question that is added stands here in one line, in its module; nothing else lists it. The modules
-of the questions travel to every worker, and those of the functions are imported there when a
-question is asked for the first time. A function gets the question and what it is about: the
+A question that is added stands here in one line, in its module; nothing else lists it. A question
+of a pass stands in the object of that pass instead. The modules of the questions travel to every
+worker, and those of the functions are imported there when a question is asked for the first time.
+A function gets the question and what it is about: the
 :class:`~pytest_ortbench.worker.measured.MeasuredCase` that is open for a
 :class:`~pytest_ortbench.schema.question.CaseQuestion`, else the
 :class:`~pytest_ortbench.worker.state.WorkerState`.
@@ -14,6 +15,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from pytest_ortbench.core.dotted_name import import_named
+from pytest_ortbench.passes.registry import PASSES
 from pytest_ortbench.schema.question import Question
 
 A = TypeVar("A")
@@ -51,23 +53,28 @@ _HANDLERS: dict[str, dict[str, str]] = {
         "WriteOwnScores": "pytest_ortbench.worker.sides:write_own_scores",
     },
     "pytest_ortbench.schema.pass_questions": {
-        "MeasureEnergy": "pytest_ortbench.passes.energy.worker.energy_pass:measure_energy",
         "ProfileOperators": "pytest_ortbench.worker.operator_profile:profile_open_case",
         "SoakFor": "pytest_ortbench.passes.soak.worker:soak_case",
         "WriteScores": "pytest_ortbench.worker.reference:write_reference_scores",
         "ScoreTask": "pytest_ortbench.worker.task:score_task",
         "LoadStages": "pytest_ortbench.worker.stages:load_stages",
         "RunFrames": "pytest_ortbench.worker.stages:run_frames",
-        "PutUnderLoad": "pytest_ortbench.passes.load.worker.generator:run_load_test",
         "StartUp": "pytest_ortbench.passes.startup.worker:start_case",
     },
 }
 
-#: The same by the dotted name of the class.
+#: The same by the dotted name of the class, and those of passes.
 QUESTIONS: dict[str, str] = {
-    f"{module}:{question}": handler
-    for module, handlers in _HANDLERS.items()
-    for question, handler in handlers.items()
+    **{
+        f"{module}:{question}": handler
+        for module, handlers in _HANDLERS.items()
+        for question, handler in handlers.items()
+    },
+    **{
+        entry.full_name(question): entry.full_name(handler)
+        for entry in PASSES
+        for question, handler in entry.questions
+    },
 }
 
 

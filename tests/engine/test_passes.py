@@ -17,6 +17,7 @@ from pytest_ortbench.core.stages import Stages
 from pytest_ortbench.engine.engine import Engine
 from pytest_ortbench.engine.passes import due, without
 from pytest_ortbench.passes.energy.facts import Energy, EnergyWindow
+from pytest_ortbench.passes.energy.questions import MeasureEnergy
 from pytest_ortbench.passes.load import run as load_run
 from pytest_ortbench.passes.load.facts import Load, LoadSpec
 from pytest_ortbench.passes.load.run import missing_loads
@@ -27,7 +28,6 @@ from pytest_ortbench.passes.soak.facts import Soak
 from pytest_ortbench.planning.matrix import Planned
 from pytest_ortbench.report.blocks import block_lines
 from pytest_ortbench.report.entries import shown_run
-from pytest_ortbench.schema.pass_questions import MeasureEnergy
 from tests.results_factory import make_case, make_result, make_run
 
 from .fakes import FakeLauncher, FakeWorker

@@ -33,11 +33,14 @@ def test_the_worker_gets_its_own_sources_and_no_more() -> None:
     tops = {name.split(".")[1] for name in sources if "." in name}
     assert tops == {"convert", "core", "passes", "schema", "worker"}
     parts = {name.split(".")[3] for name in sources if name.count(".") > 2 and ".passes." in name}
-    assert parts == {"facts", "worker"}
+    assert parts == {"facts", "questions", "worker"}
     schema = {name for name in sources if name.startswith("pytest_ortbench.schema.")}
     conversation = ("wire", "protocol", "question", "question_table")
     questions = {name.partition(":")[0] for name in QUESTIONS}
-    assert schema == {f"pytest_ortbench.schema.{name}" for name in conversation} | questions
+    assert questions <= set(sources)
+    assert schema == {f"pytest_ortbench.schema.{name}" for name in conversation} | {
+        name for name in questions if name.startswith("pytest_ortbench.schema.")
+    }
 
 
 def test_what_is_compiled_is_what_the_worker_would_have_compiled() -> None:

@@ -36,6 +36,7 @@ PASS = Pass(
     result_field="energy",
     measure=".run:measure",
     lacking=".run:lacking",
+    questions=((".questions:MeasureEnergy", ".worker.energy_pass:measure_energy"),),
     is_asked_by_metrics=True,
     asked_by=("energy",),
     view="energy",

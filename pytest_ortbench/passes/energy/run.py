@@ -10,9 +10,9 @@ from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.engine.means import Means
 from pytest_ortbench.engine.warm_up_budget import warm_up_budget_s
 from pytest_ortbench.passes.energy.facts import Energy
+from pytest_ortbench.passes.energy.questions import MeasureEnergy
 from pytest_ortbench.passes.energy.worker.energy_pass import Procedure
 from pytest_ortbench.schema.case_questions import WarmUpFor
-from pytest_ortbench.schema.pass_questions import MeasureEnergy
 
 #: What a worker may take to answer when its budget is used up.
 _ANSWER_S = 5.0

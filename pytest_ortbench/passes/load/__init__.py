@@ -48,6 +48,7 @@ PASS = Pass(
     measure=".run:measure",
     lacking=".run:lacking",
     is_over=".run:is_over",
+    questions=((".questions:PutUnderLoad", ".worker.generator:run_load_test"),),
     takes_argument=True,
     add_numbers=".numbers.loads:add_load",
     metrics=_METRICS,

@@ -22,8 +22,8 @@ from pytest_ortbench.passes.load.facts import Load, LoadSpec, LoadTest
 from pytest_ortbench.passes.load.numbers.peak import MOST_TESTS, RESOLUTION, LoadPeak, search_peak
 from pytest_ortbench.passes.load.numbers.plan import FIRST_PROBE, LoadPlan, plan_load
 from pytest_ortbench.passes.load.numbers.spec import parse_load
+from pytest_ortbench.passes.load.questions import PutUnderLoad
 from pytest_ortbench.schema.case_questions import WarmUpFor
-from pytest_ortbench.schema.pass_questions import PutUnderLoad
 
 #: The generator gives up when working off the queue would take so long, and so many times the
 #: bound, and so much of the test: whatever came later, no percentile from p90 on could be kept.

@@ -15,8 +15,8 @@ import pytest
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.passes.load.facts import LoadTest
 from pytest_ortbench.passes.load.numbers.plan import queries_needed
+from pytest_ortbench.passes.load.questions import PutUnderLoad
 from pytest_ortbench.passes.load.worker.generator import NoGenerator, _settings, put_under_load
-from pytest_ortbench.schema.pass_questions import PutUnderLoad
 from pytest_ortbench.schema.wire import from_plain, to_plain
 from pytest_ortbench.worker.calling import call_of
 from pytest_ortbench.worker.measured import MeasuredCase

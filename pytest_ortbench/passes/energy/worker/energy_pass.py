@@ -16,11 +16,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from pytest_ortbench.passes.energy.facts import Energy, EnergyWindow
+from pytest_ortbench.passes.energy.questions import MeasureEnergy
 from pytest_ortbench.passes.energy.worker.meter import Meter, NoMeter
 from pytest_ortbench.passes.energy.worker.meter_choice import open_meter
 from pytest_ortbench.passes.energy.worker.sampler import ThreadSampler, Trace
 from pytest_ortbench.passes.energy.worker.trace import Least, Span, inferences_between, span_of
-from pytest_ortbench.schema.pass_questions import MeasureEnergy
 from pytest_ortbench.worker.calling import until_of
 from pytest_ortbench.worker.timing import median
 

@@ -17,8 +17,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from pytest_ortbench.passes.load.facts import LoadTest
+from pytest_ortbench.passes.load.questions import PutUnderLoad
 from pytest_ortbench.passes.load.worker.log import read_detail, read_latencies, read_summary
-from pytest_ortbench.schema.pass_questions import PutUnderLoad
 from pytest_ortbench.worker.calling import call_of
 
 if TYPE_CHECKING:

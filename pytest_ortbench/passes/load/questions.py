@@ -1,0 +1,37 @@
+"""What the host asks in the load pass."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pytest_ortbench.passes.load.facts import LoadTest
+from pytest_ortbench.schema.question import CaseQuestion
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PutUnderLoad(CaseQuestion[LoadTest]):
+    """Run one test of MLPerf's load generator.
+
+    Attributes:
+        scenario: ``single-stream``, ``multi-stream``, ``server`` or ``offline``.
+        percent: Percentile of the verdict.
+        expected_per_s: Requests a second that the case can do.
+        rate_per_s: Requests a second that arrive, for ``server``.
+        latency_s: The bound, for ``server``.
+        least_s: Least duration.
+        least_queries: Least number of queries.
+        most_outstanding: Requests in the queue at which the generator gives up; 0 for never.
+        official: Take duration and number of queries from MLPerf's rules instead.
+        keep_logs: Folder that keeps the generator's logs; empty for none.
+    """
+
+    scenario: str
+    percent: float
+    expected_per_s: float
+    rate_per_s: float | None = None
+    latency_s: float | None = None
+    least_s: float
+    least_queries: int
+    most_outstanding: int = 0
+    official: bool = False
+    keep_logs: str = ""
