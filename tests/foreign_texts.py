@@ -55,7 +55,7 @@ FUNCTIONS: dict[str, tuple[str, frozenset[str]]] = {
         "names that the product declares for identification: ids, metrics, fields",
         frozenset({"_measured"}),
     ),
-    "analysis/stages.py": (
+    "passes/stages/numbers.py": (
         "names that the product declares for identification: ids, metrics, fields",
         frozenset({"add_stages"}),
     ),

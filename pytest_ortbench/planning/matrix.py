@@ -18,6 +18,7 @@ from pytest_ortbench.core.model import Model, Variant
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.recipe import BASES, Conversion, Recipe
 from pytest_ortbench.core.run import Skip
+from pytest_ortbench.passes.stages.files import with_stages
 from pytest_ortbench.planning.feeds import (
     Workload,
     batch_of,
@@ -35,7 +36,6 @@ from pytest_ortbench.planning.provider_options import (
 from pytest_ortbench.planning.recipes import shipped_recipe
 from pytest_ortbench.planning.request import PlanRequest
 from pytest_ortbench.planning.session_options import apply_session_options, with_spinning
-from pytest_ortbench.planning.stage_files import with_stages
 from pytest_ortbench.planning.unreadable import UnreadableModel
 from pytest_ortbench.planning.variants import (
     Feeding,

@@ -18,6 +18,7 @@ from pytest_ortbench.core.run import LATEST
 from pytest_ortbench.core.task import Dataset
 from pytest_ortbench.gate.numbers.rules import parse_rules
 from pytest_ortbench.passes.load.numbers.plan import check_loads
+from pytest_ortbench.passes.stages.files import StageFile, parse_stage_files
 from pytest_ortbench.planning.axes import (
     parse_choices,
     parse_dims,
@@ -33,7 +34,6 @@ from pytest_ortbench.planning.recipes import check_precisions, recipes
 from pytest_ortbench.planning.request import CALLS, IO_MODES, SWITCH_POSITIONS
 from pytest_ortbench.planning.session_options import GRAPH_LEVELS
 from pytest_ortbench.planning.sides import parse_side
-from pytest_ortbench.planning.stage_files import StageFile, parse_stage_files
 
 #: A timeout that leaves room for all that is not timed, in times of the timed seconds.
 _TIMES_TIMED = 3

@@ -17,7 +17,7 @@ from pytest_ortbench.plugin.case_options import CaseOptions
 if TYPE_CHECKING:
     from pytest_ortbench.core.limits import CaseLimit
     from pytest_ortbench.core.task import Dataset
-    from pytest_ortbench.planning.stage_files import StageFile
+    from pytest_ortbench.passes.stages.files import StageFile
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from pytest_ortbench.core.case import InputSpec
 from pytest_ortbench.core.profile import OperatorProfile
-from pytest_ortbench.core.stages import FrameBlock, StagesReady
 from pytest_ortbench.core.task import TaskAccuracy
 from pytest_ortbench.passes.soak.facts import Soak
 from pytest_ortbench.passes.startup.facts import FurtherShape, StartTrial
@@ -71,22 +70,6 @@ class ScoreTask(CaseQuestion[TaskAccuracy]):
 
     dataset: LabelledData
     reference: ReadFile = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoadStages(CaseQuestion[StagesReady]):
-    """Load the user's file of stages, check it, and warm it up for ``budget_s`` at most."""
-
-    path: str
-    budget_s: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunFrames(CaseQuestion[FrameBlock]):
-    """Send ``count`` frames through the stages, with a thread for each if ``overlapped``."""
-
-    count: int
-    overlapped: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

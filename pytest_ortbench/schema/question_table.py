@@ -57,8 +57,6 @@ _HANDLERS: dict[str, dict[str, str]] = {
         "SoakFor": "pytest_ortbench.passes.soak.worker:soak_case",
         "WriteScores": "pytest_ortbench.worker.reference:write_reference_scores",
         "ScoreTask": "pytest_ortbench.worker.task:score_task",
-        "LoadStages": "pytest_ortbench.worker.stages:load_stages",
-        "RunFrames": "pytest_ortbench.worker.stages:run_frames",
         "StartUp": "pytest_ortbench.passes.startup.worker:start_case",
     },
 }

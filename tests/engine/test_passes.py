@@ -13,7 +13,6 @@ from pytest_ortbench.convert.variants import Variants
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.outcome import CaseResult, Failure
-from pytest_ortbench.core.stages import Stages
 from pytest_ortbench.engine.engine import Engine
 from pytest_ortbench.engine.passes import due, without
 from pytest_ortbench.passes.energy.facts import Energy, EnergyWindow
@@ -25,6 +24,7 @@ from pytest_ortbench.passes.processes.facts import ProcessPoint
 from pytest_ortbench.passes.registry import PASSES
 from pytest_ortbench.passes.soak import run as soak_run
 from pytest_ortbench.passes.soak.facts import Soak
+from pytest_ortbench.passes.stages.facts import Stages
 from pytest_ortbench.planning.matrix import Planned
 from pytest_ortbench.report.blocks import block_lines
 from pytest_ortbench.report.entries import shown_run

@@ -7,9 +7,9 @@ from dataclasses import replace
 from pytest_ortbench.core.case import Runtime
 from pytest_ortbench.core.outcome import CaseResult, Flag
 from pytest_ortbench.core.samples import Samples
-from pytest_ortbench.core.stages import Stages, StageWorker
 from pytest_ortbench.passes.processes.facts import OneOfSeveral, ProcessPoint
 from pytest_ortbench.passes.soak.facts import Soak
+from pytest_ortbench.passes.stages.facts import Stages, StageWorker
 from pytest_ortbench.passes.startup.facts import ShapeStart, StartTrial, StartUps
 from pytest_ortbench.report.blocks import block_lines, pass_sentences, pass_tables
 from pytest_ortbench.report.entries import shown_run

@@ -47,15 +47,19 @@ _METRICS = tuple(_stage_metrics())
 PASS = Pass(
     name="stages",
     result_field="stages",
-    measure="...engine.stages:measure",
-    lacking="...engine.stages:lacking",
+    measure=".run:measure",
+    lacking=".run:lacking",
+    questions=(
+        (".questions:LoadStages", ".worker:load_stages"),
+        (".questions:RunFrames", ".worker:run_frames"),
+    ),
     view="frames",
-    add_numbers="...analysis.stages:add_stages",
+    add_numbers=".numbers:add_stages",
     metrics=_METRICS,
     metrics_place=Place(rank=30),
     columns=(
         (Place(after="session_create_warm_s", rank=30), tuple(own.column for own in _METRICS)),
     ),
-    tables="...report.stages:stage_tables",
+    tables=".report:stage_tables",
     report_rank=40,
 )

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pytest_ortbench.analysis.summary import Summary
-from pytest_ortbench.core.stages import Stages
 from pytest_ortbench.core.units import counted, format_amount
+from pytest_ortbench.passes.stages.facts import Stages
 from pytest_ortbench.report.entries import ShownRun
 from pytest_ortbench.report.escape import one_line
 from pytest_ortbench.report.pass_table import PassTable

@@ -14,7 +14,7 @@ from onnx import TensorProto, helper
 from pytest_ortbench.core.case import InputSpec
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.model import ValueHint
-from pytest_ortbench.worker.stages import MOST_FRAMES, UserStages
+from pytest_ortbench.passes.stages.worker import MOST_FRAMES, UserStages
 
 from .sessions import cpu_session
 

@@ -10,8 +10,8 @@ from pytest_ortbench.analysis.limits import check_limits, samples_for_limits
 from pytest_ortbench.analysis.summary import summarise
 from pytest_ortbench.core.limits import parse_limit
 from pytest_ortbench.core.outcome import CaseResult
-from pytest_ortbench.core.stages import Stages, StageWorker
 from pytest_ortbench.passes.stages import PASS
+from pytest_ortbench.passes.stages.facts import Stages, StageWorker
 from tests.results_factory import make_case, make_result, make_samples
 
 MS = 1_000_000

@@ -13,11 +13,11 @@ from pytest_ortbench.analysis.validity import flags_of
 from pytest_ortbench.core.case import Case, Runtime, Sampling
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.outcome import Failure
-from pytest_ortbench.core.stages import FrameBlock, Stages, StagesReady
-from pytest_ortbench.engine import stages
 from pytest_ortbench.engine.means import Means
-from pytest_ortbench.engine.stages import measure
-from pytest_ortbench.schema.pass_questions import LoadStages, RunFrames
+from pytest_ortbench.passes.stages import run as stages
+from pytest_ortbench.passes.stages.facts import FrameBlock, Stages, StagesReady
+from pytest_ortbench.passes.stages.questions import LoadStages, RunFrames
+from pytest_ortbench.passes.stages.run import measure
 from tests.results_factory import make_case, make_result
 
 from .clocked import Clock, too_late
