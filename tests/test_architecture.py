@@ -55,6 +55,7 @@ PARTS_OF_PASSES = {
     "worker": "worker/",
     "numbers": "analysis/",
     "report": "report/",
+    "files": "planning/",
     "run": "engine/",
 }
 FRONT = 9

@@ -18,10 +18,9 @@ from pytest_ortbench.passes.stages import run as stages
 from pytest_ortbench.passes.stages.facts import FrameBlock, Stages, StagesReady
 from pytest_ortbench.passes.stages.questions import LoadStages, RunFrames
 from pytest_ortbench.passes.stages.run import measure
+from tests.engine.clocked import Clock, too_late
+from tests.engine.fakes import FakeLauncher, FakeWorker
 from tests.results_factory import make_case, make_result
-
-from .clocked import Clock, too_late
-from .fakes import FakeLauncher, FakeWorker
 
 MS = 1_000_000
 

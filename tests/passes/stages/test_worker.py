@@ -15,8 +15,7 @@ from pytest_ortbench.core.case import InputSpec
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.model import ValueHint
 from pytest_ortbench.passes.stages.worker import MOST_FRAMES, UserStages
-
-from .sessions import cpu_session
+from tests.worker.sessions import cpu_session
 
 pytestmark = pytest.mark.live
 
