@@ -22,22 +22,18 @@ from pytest_ortbench.core.outcome import (
 from pytest_ortbench.core.placement import CPU, is_partial, nodes_elsewhere, placement_ratio
 from pytest_ortbench.core.precision import base_of
 from pytest_ortbench.core.units import format_amount
+from pytest_ortbench.passes.registry import PASSES
 
 #: ``SPREAD``, ``DRIFT``: medians of workers differ by more than their own intervals and this. Seen
 #: on a shared machine with two CPUs: three workers are more than 5 % apart in every other case,
 #: and a flag that every other case carries says nothing; the interval shows as much.
 SPREAD_SHARE = 0.10
 
-#: ``STEAL``, ``CPU-SHARE``, ``RESOLUTION``, ``ENERGY-DISAGREE``, ``CLOCK``: see core/flags.py.
+#: ``STEAL``, ``CPU-SHARE``, ``RESOLUTION``: see core/flags.py.
 STEAL_SHARE = 0.02
 CORE_SHARE = 0.90
 STARVED_SHARE = 0.25
 RESOLUTION_SHARE = 0.01
-ENERGY_SHARE = 0.10
-CLOCK_SHARE = 0.05
-
-#: Why a device holds its clocks back that are no normal part of its work at full power.
-_SLOWDOWNS = ("hardware slowdown", "thermal", "hardware thermal", "power brake")
 
 #: Precisions that a provider may execute in another one, and what their kernels read.
 _KERNEL_TYPES = {"fp16": "float16", "bf16": "bfloat16"}
@@ -49,6 +45,9 @@ def flags_of(result: CaseResult) -> tuple[Flag, ...]:
     Facts about durations are judged only where there are some; a failed case has none of these.
     """
     details = {name: rule(result) for name, rule in _RULES.items()}
+    for entry in PASSES:
+        for name, rule in entry.flag_rules:
+            details[name] = details.get(name) or entry.load(rule)(result)
     return tuple(Flag(name=name, detail=details[name]) for name in FLAGS if details.get(name))
 
 
@@ -138,10 +137,7 @@ def _cpu_share(result: CaseResult) -> str:
 def _throttled(result: CaseResult) -> str:
     throttled = sum(samples.throttled_ns or 0 for samples in workers_of(result))
     if not throttled:
-        windows = result.energy.windows if result.energy else ()
-        reasons = dict.fromkeys(name for window in windows for name in window.throttled)
-        slow = [name for name in reasons if name in _SLOWDOWNS]
-        return f"the device under load: {', '.join(slow)}" if slow else ""
+        return ""
     timed = sum(samples.wall_ns for samples in workers_of(result))
     share = f" of {format_amount(timed * 1e-9, 's')} timed" if timed else ""
     return f"{format_amount(throttled * 1e-9, 's')}{share}"
@@ -273,39 +269,6 @@ def _bimodal(result: CaseResult) -> str:
     )
 
 
-def _energy(result: CaseResult) -> str:
-    """Counter against integrated power over all windows: single ones differ by their phase."""
-    checked = [
-        (window.counter_j, window.integral_j)
-        for window in (result.energy.windows if result.energy else ())
-        if window.counter_j is not None and window.integral_j is not None
-    ]
-    counter_j = sum(counter for counter, _ in checked)
-    integral_j = sum(integral for _, integral in checked)
-    larger = max(counter_j, integral_j)
-    if larger <= 0 or abs(counter_j - integral_j) <= ENERGY_SHARE * larger:
-        return ""
-    return (
-        f"counter {format_amount(counter_j, 'J')}, "
-        f"integrated power {format_amount(integral_j, 'J')}"
-    )
-
-
-def _clock(result: CaseResult) -> str:
-    """Clocks of the device while its energy was measured; nobody reads the CPU's."""
-    clocks = [
-        window.clock_mhz
-        for window in (result.energy.windows if result.energy else ())
-        if window.clock_mhz is not None
-    ]
-    if not clocks:
-        return ""
-    low, high = min(low for low, _ in clocks), max(high for _, high in clocks)
-    if low <= 0 or high <= low * (1 + CLOCK_SHARE):
-        return ""
-    return f"{low:g} to {high:g} MHz on the device"
-
-
 def _neighbour(result: CaseResult) -> str:
     most = max(
         (measurement.memory.device_neighbours or 0 for measurement in result.measurements),
@@ -331,13 +294,11 @@ _RULES: dict[str, Callable[[CaseResult], str]] = {
     "LOW-N": _low_n,
     "WARM-UP": _warm_up,
     "NEIGHBOUR": _neighbour,
-    "CLOCK": _clock,
     "DRIFT": _drift,
     "BIMODAL": _bimodal,
     "SPREAD": _spread,
     "ONE-WORKER": _one_worker,
     "FEWER-WORKERS": _fewer_workers,
-    "ENERGY-DISAGREE": _energy,
     "SUBNORMAL": _subnormal,
     "CONSTANT": _constant,
     "NAN-INPUTS": _nan_inputs,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -32,10 +32,10 @@ from pytest_ortbench.core.outcome import (
 from pytest_ortbench.core.placement import is_fallback
 from pytest_ortbench.engine.evidence import accuracy_afresh, accuracy_of, memory_of, placement_of
 from pytest_ortbench.engine.own_spread import with_spread
+from pytest_ortbench.engine.passes import without
 from pytest_ortbench.engine.time_share import TimeShare, typical_ns
 from pytest_ortbench.engine.warm_up_budget import warm_up_budget_s
 from pytest_ortbench.launch.launcher import Launcher, Worker
-from pytest_ortbench.passes.energy.facts import Energy
 from pytest_ortbench.schema.case_questions import CheckOutputs, TimeBlock, WarmUpFor
 from pytest_ortbench.worker.accuracy import repeatability
 
@@ -46,7 +46,7 @@ class _Findings:
 
     placement: Placement | None = None
     accuracy: Accuracy | None = None
-    energy: Energy | None = None
+    impossible: dict[str, str] = field(default_factory=dict)
 
 
 def measure(
@@ -98,11 +98,13 @@ def measure(
         measurements=tuple(measurements),
         placement=findings.placement,
         accuracy=findings.accuracy,
-        energy=findings.energy,
         failure=failure,
         started_at=started_at.isoformat(timespec="seconds"),
         wall_s=time.monotonic() - started,
     )
+    for name, reason in findings.impossible.items():
+        # Known without the pass, which is spared then.
+        result = without(result, [name], reason)
     result = with_spread(result, _asked(case, reference_runtime), launcher, scratch)
     return replace(result, flags=flags_of(result))
 
@@ -146,9 +148,7 @@ def _one_worker(
         checks.append(worker.ask(CheckOutputs(run="last")))
         memory = memory_of(worker)
         if index == 0:
-            if opened.no_energy:
-                # Known without an energy pass, which is spared then.
-                findings.energy = Energy(reason=opened.no_energy)
+            findings.impossible = opened.impossible
             findings.placement = placement_of(worker, case)
             findings.accuracy = (
                 accuracy_afresh(

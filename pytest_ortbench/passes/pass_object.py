@@ -13,6 +13,7 @@ from importlib import import_module
 from importlib.util import resolve_name
 from typing import Any
 
+from pytest_ortbench.core.flag_kind import FlagKind
 from pytest_ortbench.core.metric import Metric
 from pytest_ortbench.core.placing import Place
 
@@ -30,6 +31,8 @@ class Pass:
             there is nothing, and why.
         is_over: ``(result, argument)`` to whether it was carried out; empty where that is what the
             field says: something is there, and not all of it was interrupted.
+        why_not: ``(provider)`` in a worker to why the pass can't be carried out there, empty if it
+            can; then no worker is started for it. Empty where nothing says so beforehand.
         questions: What it asks a worker: the class of each question, and the function that answers.
         takes_argument: Whether a test may ask for it as ``NAME:ARGUMENT``.
         is_asked_by_metrics: Whether a test that names one of its metrics asks for it.
@@ -37,6 +40,9 @@ class Pass:
         view: Method of the fixture that shows its metrics; empty for none.
         add_numbers: ``(collector, result)`` that adds its metrics; empty for a pass without any.
         keeps_numbers: Whether its metrics stand if the case failed elsewhere.
+        flags: Flags that only this pass can tell, and where they stand.
+        flag_rules: ``(result)`` to the detail of a flag, empty where it does not apply, by the name
+            of any flag.
         metrics: Its metrics.
         metrics_place: Where they stand among all.
         lines: ``(shown, *, encoding)``, of a ``ShownRun``, to lines, one a case; empty for none.
@@ -53,6 +59,7 @@ class Pass:
     measure: str
     lacking: str
     is_over: str = ""
+    why_not: str = ""
     questions: tuple[tuple[str, str], ...] = ()
     takes_argument: bool = False
     is_asked_by_metrics: bool = False
@@ -60,6 +67,8 @@ class Pass:
     view: str = ""
     add_numbers: str = ""
     keeps_numbers: bool = False
+    flags: tuple[tuple[Place, FlagKind], ...] = ()
+    flag_rules: tuple[tuple[str, str], ...] = ()
     metrics: tuple[Metric, ...] = ()
     metrics_place: Place = field(default_factory=Place)
     lines: str = ""

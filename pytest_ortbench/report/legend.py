@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from pytest_ortbench.analysis.between_processes import PROCESS_SPREAD
 from pytest_ortbench.analysis.input_sizes import fed_shapes, resolved_sizes
 from pytest_ortbench.core.case import Case
-from pytest_ortbench.core.flags import FLAGS, FlagKind
+from pytest_ortbench.core.flag_kind import FlagKind
+from pytest_ortbench.core.flags import FLAGS
 from pytest_ortbench.core.outcome import FAILURE_KINDS, Failure, RuntimeInfo
 from pytest_ortbench.core.run import Run
 from pytest_ortbench.core.units import format_amount

@@ -29,7 +29,7 @@ class Opened:
         cpus: CPUs that the process may use.
         options_in_force: What the session reads back for the asked provider.
         clock_pair_ns: Cost of a pair of clock readings.
-        no_energy: Why the energy of the device can't be measured; empty if it can.
+        impossible: Why passes can't be carried out there, by their names.
         unconfirmed: Options of session and provider that nothing confirms, and why not.
     """
 
@@ -40,7 +40,7 @@ class Opened:
     cpus: int
     options_in_force: dict[str, str]
     clock_pair_ns: int
-    no_energy: str = ""
+    impossible: dict[str, str] = field(default_factory=dict)
     unconfirmed: dict[str, str] = field(default_factory=dict)
 
 

@@ -7,10 +7,11 @@ not go through modules of ours.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
-from pytest_ortbench.core.case import Case
+from pytest_ortbench.core.case import Case, Provider
 from pytest_ortbench.core.outcome import Block, Memory, OutputCheck, Placement, WarmUp
-from pytest_ortbench.passes.energy.worker.meter_choice import why_no_meter
+from pytest_ortbench.passes.registry import PASSES
 from pytest_ortbench.schema.case_questions import (
     CheckOutputs,
     Open,
@@ -30,6 +31,10 @@ from pytest_ortbench.worker.profiling import profile
 from pytest_ortbench.worker.state import WorkerState
 from pytest_ortbench.worker.timing import clock_pair_ns
 from pytest_ortbench.worker.warm_up import least_seconds, warm_up
+
+_WHY_NOT: dict[str, Callable[[Provider], str]] = {
+    entry.name: entry.load(entry.why_not) for entry in PASSES if entry.why_not
+}
 
 
 def import_runtime(question: ImportRuntime, state: WorkerState) -> None:
@@ -58,8 +63,14 @@ def open_case(question: Open, state: WorkerState) -> Opened:
         options_in_force=measured.options_in_force(),
         unconfirmed={**unconfirmed, **measured.unconfirmed},
         clock_pair_ns=clock_pair_ns(),
-        no_energy=why_no_meter(question.case.provider),
+        impossible=impossible_passes(question.case.provider),
     )
+
+
+def impossible_passes(provider: Provider) -> dict[str, str]:
+    """Return why passes can't be carried out on a provider here, by their names."""
+    reasons = {name: why_not(provider) for name, why_not in _WHY_NOT.items()}
+    return {name: reason for name, reason in reasons.items() if reason}
 
 
 def check_entries(case: Case, state: WorkerState) -> dict[str, str]:

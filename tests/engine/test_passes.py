@@ -70,12 +70,12 @@ class Metered(FakeLauncher):
     def __init__(self) -> None:
         super().__init__(lambda case, index: 1e6)
         self.asked: list[float] = []
-        self.no_energy = ""
+        self.impossible: dict[str, str] = {}
         self.energy: Energy | WorkerError | KeyboardInterrupt = Energy(windows=(WINDOW,))
 
     def open(self, case: Case, *, worker: int, deadline: float | None) -> FakeWorker:
         opened = super().open(case, worker=worker, deadline=deadline)
-        opened.opened = replace(opened.opened, no_energy=self.no_energy)
+        opened.opened = replace(opened.opened, impossible=self.impossible)
         return opened.answering({MeasureEnergy: self._measure})
 
     def _measure(self, question: MeasureEnergy) -> Energy:
@@ -149,7 +149,7 @@ def test_a_pass_that_is_asked_for_later_is_added_and_stored_again(engine_of: Mad
 
 def test_without_a_meter_no_worker_is_started_for_it(engine_of: Made) -> None:
     launcher = Metered()
-    launcher.no_energy = "no driver"
+    launcher.impossible = {"energy": "no driver"}
     engine, planned, _, _ = engine_of(launcher, "energy")
     assert engine.result(planned).energy == Energy(reason="no driver")
     assert len(launcher.opened) == planned.case.sampling.workers

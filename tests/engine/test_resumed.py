@@ -27,7 +27,7 @@ class Opening(FakeLauncher):
 
     def open(self, case: Case, *, worker: int, deadline: float | None) -> FakeWorker:
         opened = super().open(case, worker=worker, deadline=deadline)
-        opened.opened = replace(opened.opened, no_energy="no driver")
+        opened.opened = replace(opened.opened, impossible={"energy": "no driver"})
         return opened
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pytest_ortbench.core.flag_kind import flag_kind
 from pytest_ortbench.core.metric import metric
 from pytest_ortbench.core.placing import Place
 from pytest_ortbench.passes.pass_object import Pass
@@ -31,16 +32,41 @@ _METRICS = (
     ),
 )
 
+_FLAGS = (
+    (
+        Place(after="WARM-UP"),
+        flag_kind(
+            "CLOCK", "notes", "clock frequency changed by more than 5 %", "Fix the frequency."
+        ),
+    ),
+    (
+        Place(after="FEWER-WORKERS"),
+        flag_kind(
+            "ENERGY-DISAGREE",
+            "notes",
+            "energy counter and integrated power differ by more than 10 %",
+            "Trust neither: power and energy of the case are not ranked.",
+        ),
+    ),
+)
+
 PASS = Pass(
     name="energy",
     result_field="energy",
     measure=".run:measure",
     lacking=".run:lacking",
+    why_not=".worker.meter_choice:why_no_meter",
     questions=((".questions:MeasureEnergy", ".worker.energy_pass:measure_energy"),),
     is_asked_by_metrics=True,
     asked_by=("energy",),
     view="energy",
     add_numbers=".numbers:add_energy",
+    flags=_FLAGS,
+    flag_rules=(
+        ("THROTTLED", ".numbers:slowed_down"),
+        ("CLOCK", ".numbers:clock_changed"),
+        ("ENERGY-DISAGREE", ".numbers:meters_disagree"),
+    ),
     metrics=_METRICS,
     metrics_place=Place(after="cpu_per_inference"),
     columns=(

@@ -1,4 +1,4 @@
-"""Power and energy of a case, from the windows of its energy pass."""
+"""Power and energy of a case, and reasons to trust them less, from its windows."""
 
 from __future__ import annotations
 
@@ -7,7 +7,16 @@ from collections.abc import Sequence
 from pytest_ortbench.analysis.between_processes import OfProcess, over_processes
 from pytest_ortbench.analysis.collector import Collector
 from pytest_ortbench.core.outcome import CaseResult
+from pytest_ortbench.core.units import format_amount
 from pytest_ortbench.passes.energy import PASS
+from pytest_ortbench.passes.energy.facts import EnergyWindow
+
+#: ``ENERGY-DISAGREE``, ``CLOCK``: see the flags of the pass.
+ENERGY_SHARE = 0.10
+CLOCK_SHARE = 0.05
+
+#: Why a device holds its clocks back that are no normal part of its work at full power.
+_SLOWDOWNS = ("hardware slowdown", "thermal", "hardware thermal", "power brake")
 
 
 def add_energy(collector: Collector, result: CaseResult) -> None:
@@ -52,3 +61,43 @@ def _add_rate(
         own = [OfProcess.alone(one) for one in each]
         low, high = over_processes(own, (value, value), least=0.0)
     collector.add(name, value, low=low, high=high, samples=len(amounts))
+
+
+def _windows(result: CaseResult) -> tuple[EnergyWindow, ...]:
+    return result.energy.windows if result.energy else ()
+
+
+def slowed_down(result: CaseResult) -> str:
+    """Say why the device held its clocks back under load."""
+    reasons = dict.fromkeys(name for window in _windows(result) for name in window.throttled)
+    slow = [name for name in reasons if name in _SLOWDOWNS]
+    return f"the device under load: {', '.join(slow)}" if slow else ""
+
+
+def meters_disagree(result: CaseResult) -> str:
+    """Compare counter and integrated power over all windows: single ones differ by their phase."""
+    checked = [
+        (window.counter_j, window.integral_j)
+        for window in _windows(result)
+        if window.counter_j is not None and window.integral_j is not None
+    ]
+    counter_j = sum(counter for counter, _ in checked)
+    integral_j = sum(integral for _, integral in checked)
+    larger = max(counter_j, integral_j)
+    if larger <= 0 or abs(counter_j - integral_j) <= ENERGY_SHARE * larger:
+        return ""
+    return (
+        f"counter {format_amount(counter_j, 'J')}, "
+        f"integrated power {format_amount(integral_j, 'J')}"
+    )
+
+
+def clock_changed(result: CaseResult) -> str:
+    """Say which clocks the device had while its energy was measured; nobody reads the CPU's."""
+    clocks = [window.clock_mhz for window in _windows(result) if window.clock_mhz is not None]
+    if not clocks:
+        return ""
+    low, high = min(low for low, _ in clocks), max(high for _, high in clocks)
+    if low <= 0 or high <= low * (1 + CLOCK_SHARE):
+        return ""
+    return f"{low:g} to {high:g} MHz on the device"

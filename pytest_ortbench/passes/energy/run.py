@@ -9,6 +9,7 @@ from pytest_ortbench.core.case import Sampling
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.engine.means import Means
 from pytest_ortbench.engine.warm_up_budget import warm_up_budget_s
+from pytest_ortbench.passes.energy import PASS
 from pytest_ortbench.passes.energy.facts import Energy
 from pytest_ortbench.passes.energy.questions import MeasureEnergy
 from pytest_ortbench.passes.energy.worker.energy_pass import Procedure
@@ -31,8 +32,9 @@ def measure(result: CaseResult, means: Means) -> Energy:
     longer_s = max(0.0, case.sampling.energy_window_s - Sampling().energy_window_s)
     deadline = time.monotonic() + case.sampling.timeout_s + _TRIALS * longer_s
     with closing(means.launcher.open(case, worker=0, deadline=deadline)) as worker:
-        if worker.opened.no_energy:
-            return Energy(reason=worker.opened.no_energy)
+        reason = worker.opened.impossible.get(PASS.name)
+        if reason:
+            return Energy(reason=reason)
         worker.ask(WarmUpFor(budget_s=warm_up_budget_s(case)))
         budget_s = max(0.0, deadline - time.monotonic() - _ANSWER_S)
         return worker.ask(MeasureEnergy(budget_s=budget_s))
