@@ -21,10 +21,8 @@ from pytest_ortbench.schema.case_questions import CheckOutputs, ReadMemory, Time
 
 pytestmark = [
     pytest.mark.live,
-    [
-        pytest.mark.needs("network"),
-        pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="Linux only"),
-    ],
+    pytest.mark.needs("network"),
+    pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="Linux only"),
 ]
 
 MODELS = ("silero-vad", "rapidocr-det", "magika")
