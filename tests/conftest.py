@@ -86,7 +86,6 @@ NEEDS: dict[str, Need] = {
 def _nothing_known_of_this_machine(tmp_path_factory: pytest.TempPathFactory) -> None:
     """What the gate's self-test found on this machine must not decide about tests."""
     os.environ["XDG_STATE_HOME"] = str(tmp_path_factory.mktemp("state"))
-    platform.processor()  # starts a process the first time, which no unit test may
 
 
 @pytest.fixture
@@ -130,6 +129,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_configure(config: pytest.Config) -> None:
     """Register the markers, and forget that this process may be one of several."""
+    platform.processor()  # starts a process the first time, which no unit test may
     for tier, meaning in tiers.MEANINGS.items():
         config.addinivalue_line("markers", f"{tier}: {meaning}")
     for name in _OF_SEVERAL:
