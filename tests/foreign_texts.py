@@ -37,7 +37,7 @@ WHOLE_MODULES: dict[str, str] = {
     "worker/element_types.py": "types as ONNX Runtime spells them",
     "worker/gpu_choice.py": "what CUDA_VISIBLE_DEVICES holds",
     "worker/gpus.py": "what CUDA_VISIBLE_DEVICES holds",
-    "worker/labelled.py": "names of arrays in the user's file",
+    "passes/task/worker/labelled.py": "names of arrays in the user's file",
     "passes/load/worker/log.py": "logs of the load generator",
     "worker/placement.py": "types of operators",
     "worker/plugins.py": "names of packages, what ONNX Runtime says of its build",
@@ -99,7 +99,7 @@ FUNCTIONS: dict[str, tuple[str, frozenset[str]]] = {
         frozenset({"_name_and_sizes", "parse_int", "starts_setting"}),
     ),
     "planning/batch_axis.py": ("names of dimensions and inputs", frozenset({"_named", "_states"})),
-    "planning/datasets.py": (
+    "passes/task/files.py": (
         "names of files and of arrays in them",
         frozenset({"_check_npz", "_split"}),
     ),
@@ -212,5 +212,5 @@ FUNCTIONS: dict[str, tuple[str, frozenset[str]]] = {
     ),
     "worker/page_cache.py": ("the name of the system", frozenset({"resident"})),
     "worker/reference.py": ("names of files, types", frozenset({"recorded_outputs", "_label"})),
-    "worker/task.py": ("types as ONNX Runtime spells them", frozenset({"score"})),
+    "passes/task/worker/scoring.py": ("types as ONNX Runtime spells them", frozenset({"score"})),
 }

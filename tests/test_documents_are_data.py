@@ -19,10 +19,10 @@ from pytest_ortbench.cli import application
 from pytest_ortbench.cli.application import run
 from pytest_ortbench.convert.variants import Variants
 from pytest_ortbench.core.case import Runtime, Sampling
+from pytest_ortbench.core.dataset import Dataset
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.outcome import CaseResult, Failure
 from pytest_ortbench.core.recipe import Conversion, Recipe
-from pytest_ortbench.core.task import Dataset
 from pytest_ortbench.engine import engine as engine_module
 from pytest_ortbench.engine.engine import Engine
 from pytest_ortbench.engine.standard import measure

@@ -42,7 +42,7 @@ from pytest_ortbench.core.outcome import (
 )
 from pytest_ortbench.core.precision import floor_of
 from pytest_ortbench.core.quantity import Quantity
-from pytest_ortbench.core.task import TaskAccuracy
+from pytest_ortbench.passes.task.facts import TaskAccuracy
 from tests.results_factory import make_case, make_measurement, make_placement, make_result
 
 PACKAGE = Path(pytest_ortbench.__file__).parent
@@ -422,7 +422,7 @@ from pytest_ortbench.core.judgement import Judgement, bad, good, unjudged
 
 if TYPE_CHECKING:
     from pytest_ortbench.core.outcome import CaseResult
-    from pytest_ortbench.core.task import TaskAccuracy
+    from pytest_ortbench.passes.task.facts import TaskAccuracy
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,11 +20,11 @@ from pytest_ortbench.analysis.reference_spread import (
     self_difference,
     was_run,
 )
-from pytest_ortbench.analysis.task import judge_task
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.judgement import Judgement, bad, good, unjudged
 from pytest_ortbench.core.outcome import Accuracy, CaseResult, OutputAccuracy
 from pytest_ortbench.core.precision import FLOOR, Floor, floor_of
+from pytest_ortbench.passes.task.numbers import judge_task
 
 ACCURACY = "accuracy"
 

@@ -9,11 +9,11 @@ from collections.abc import Iterable, Sequence
 
 from pytest_ortbench.analysis.inaccuracy import judge_accuracy
 from pytest_ortbench.analysis.steadiness import WARM_UP, judge_warm_up
-from pytest_ortbench.analysis.task import judge_task
 from pytest_ortbench.core.flags import FLAGS
 from pytest_ortbench.core.judgement import Judgement
 from pytest_ortbench.core.outcome import CaseResult, Flag
 from pytest_ortbench.core.placement import judge_placement
+from pytest_ortbench.passes.task.numbers import judge_task
 
 
 def judgements_of(result: CaseResult) -> tuple[Judgement, ...]:

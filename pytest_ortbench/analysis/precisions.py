@@ -16,7 +16,7 @@ from pytest_ortbench.core.model import Variant
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.quantity import Quantity
 from pytest_ortbench.core.run import Run
-from pytest_ortbench.core.task import TaskAccuracy
+from pytest_ortbench.passes.task.facts import TaskAccuracy
 
 #: What a precision is compared with, the first of these that was measured on the same provider.
 REFERENCES = ("fp32", "native")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from pytest_ortbench.core.outcome import Accuracy, Flag
 from pytest_ortbench.core.precision import Floor
-from pytest_ortbench.core.task import TaskAccuracy
+from pytest_ortbench.passes.task.facts import TaskAccuracy
 
 #: What a gate may say of a case: of its answers if these are not good, else of its latency.
 VERDICTS: dict[str, str] = {

@@ -15,7 +15,6 @@ from pytest_ortbench.core.profile import OperatorProfile
 from pytest_ortbench.core.samples import Block as Block
 from pytest_ortbench.core.samples import OrderStatistic as OrderStatistic
 from pytest_ortbench.core.samples import Samples as Samples
-from pytest_ortbench.core.task import TaskAccuracy
 from pytest_ortbench.passes.energy.facts import Energy as Energy
 from pytest_ortbench.passes.energy.facts import EnergyWindow as EnergyWindow
 from pytest_ortbench.passes.load.facts import Load
@@ -23,6 +22,7 @@ from pytest_ortbench.passes.processes.facts import ProcessPoint
 from pytest_ortbench.passes.soak.facts import Soak
 from pytest_ortbench.passes.stages.facts import Stages
 from pytest_ortbench.passes.startup.facts import StartUps
+from pytest_ortbench.passes.task.facts import TaskAccuracy
 
 #: Every way in which a case can fail to give a number.
 FAILURE_KINDS: dict[str, str] = {

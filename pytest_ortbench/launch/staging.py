@@ -15,9 +15,9 @@ from pathlib import Path, PurePath
 from typing import Any, Protocol, TypeVar
 
 from pytest_ortbench.core.case import Case
+from pytest_ortbench.core.dataset import Dataset
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.outcome import Failure
-from pytest_ortbench.core.task import Dataset
 from pytest_ortbench.schema.file_questions import FetchChunk, StoreChunk
 from pytest_ortbench.schema.question import FileMark, Question, files_in
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from pytest_ortbench.core.case import Sampling
+from pytest_ortbench.core.dataset import Dataset
 from pytest_ortbench.core.option import OptionRow
-from pytest_ortbench.core.task import Dataset
 from pytest_ortbench.passes.stages.files import StageFile
 
 #: Values that axes of few values have.

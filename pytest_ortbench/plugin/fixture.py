@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from pytest_ortbench.core.limits import Limit
     from pytest_ortbench.core.outcome import Accuracy, CaseResult, Placement
     from pytest_ortbench.core.quantity import Quantity
-    from pytest_ortbench.core.task import TaskAccuracy
     from pytest_ortbench.passes.load.facts import Load
+    from pytest_ortbench.passes.task.facts import TaskAccuracy
     from pytest_ortbench.planning.matrix import Planned
     from pytest_ortbench.plugin.bench import Bench
 

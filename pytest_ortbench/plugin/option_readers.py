@@ -10,15 +10,16 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from pytest_ortbench.core.case import Sampling
+from pytest_ortbench.core.dataset import Dataset
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.limits import CaseLimit, parse_case_limit
 from pytest_ortbench.core.option_text import OptionText, exists, read_path, read_plain_text
 from pytest_ortbench.core.precision import PRECISIONS
 from pytest_ortbench.core.run import LATEST
-from pytest_ortbench.core.task import Dataset
 from pytest_ortbench.gate.numbers.rules import parse_rules
 from pytest_ortbench.passes.load.numbers.plan import check_loads
 from pytest_ortbench.passes.stages.files import StageFile, parse_stage_files
+from pytest_ortbench.passes.task.files import parse_dataset
 from pytest_ortbench.planning.axes import (
     parse_choices,
     parse_dims,
@@ -27,7 +28,6 @@ from pytest_ortbench.planning.axes import (
     parse_settings,
     split_list,
 )
-from pytest_ortbench.planning.datasets import parse_dataset
 from pytest_ortbench.planning.families import variant_names
 from pytest_ortbench.planning.providers import check_specs, parse_provider_options, split_specs
 from pytest_ortbench.planning.recipes import check_precisions, recipes

@@ -15,8 +15,8 @@ from pytest_ortbench.core.option import Keyword, OptionRow, option, option_rows
 from pytest_ortbench.plugin.case_options import CaseOptions
 
 if TYPE_CHECKING:
+    from pytest_ortbench.core.dataset import Dataset
     from pytest_ortbench.core.limits import CaseLimit
-    from pytest_ortbench.core.task import Dataset
     from pytest_ortbench.passes.stages.files import StageFile
 
 

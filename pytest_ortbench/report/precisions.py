@@ -19,10 +19,10 @@ from pytest_ortbench.analysis.precisions import (
 from pytest_ortbench.analysis.sentences import agreement_words
 from pytest_ortbench.core.flags import FLAGS
 from pytest_ortbench.core.units import format_amount, significant
+from pytest_ortbench.passes.task.report import task_words
 from pytest_ortbench.report.entries import ShownRun
 from pytest_ortbench.report.escape import encodable, markdown, one_line
 from pytest_ortbench.report.extent import extent_words
-from pytest_ortbench.report.task import task_words
 
 HEADINGS = ("precision", "provider", "latency", "speed", "size", "memory", "accuracy", "flags")
 

@@ -39,10 +39,10 @@ from pytest_ortbench.core.outcome import (
 )
 from pytest_ortbench.core.run import Canary, Run
 from pytest_ortbench.core.samples import PERCENTS, OrderStatistic, Samples
-from pytest_ortbench.core.task import TaskAccuracy
 from pytest_ortbench.passes.energy.facts import EnergyWindow
 from pytest_ortbench.passes.load.facts import LoadSpec, LoadTest
 from pytest_ortbench.passes.startup.facts import StartTrial
+from pytest_ortbench.passes.task.facts import TaskAccuracy
 
 #: The largest float of 64 bits: what is beyond it is infinite.
 LARGEST_FLOAT = 1.7976931348623157e308

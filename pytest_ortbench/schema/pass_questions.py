@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from pytest_ortbench.core.case import InputSpec
 from pytest_ortbench.core.profile import OperatorProfile
-from pytest_ortbench.core.task import TaskAccuracy
 from pytest_ortbench.passes.soak.facts import Soak
 from pytest_ortbench.passes.startup.facts import FurtherShape, StartTrial
+from pytest_ortbench.passes.task.facts import TaskAccuracy
 from pytest_ortbench.schema.question import (
     CaseOfReference,
     CaseQuestion,

@@ -13,8 +13,8 @@ from enum import Enum
 from typing import Annotated, Any, Generic, TypeVar
 
 from pytest_ortbench.core.case import Case
+from pytest_ortbench.core.dataset import Dataset
 from pytest_ortbench.core.recipe import Conversion
-from pytest_ortbench.core.task import Dataset
 
 A = TypeVar("A")
 

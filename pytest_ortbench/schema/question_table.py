@@ -56,7 +56,7 @@ _HANDLERS: dict[str, dict[str, str]] = {
         "ProfileOperators": "pytest_ortbench.worker.operator_profile:profile_open_case",
         "SoakFor": "pytest_ortbench.passes.soak.worker:soak_case",
         "WriteScores": "pytest_ortbench.worker.reference:write_reference_scores",
-        "ScoreTask": "pytest_ortbench.worker.task:score_task",
+        "ScoreTask": "pytest_ortbench.passes.task.worker.scoring:score_task",
         "StartUp": "pytest_ortbench.passes.startup.worker:start_case",
     },
 }

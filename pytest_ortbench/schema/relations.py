@@ -17,10 +17,10 @@ from pytest_ortbench.core.outcome import (
 )
 from pytest_ortbench.core.run import Run
 from pytest_ortbench.core.samples import PERCENTS, OrderStatistic, Samples
-from pytest_ortbench.core.task import TaskAccuracy
 from pytest_ortbench.passes.load.facts import Load, LoadTest
 from pytest_ortbench.passes.processes.facts import ProcessPoint
 from pytest_ortbench.passes.soak.facts import Soak
+from pytest_ortbench.passes.task.facts import TaskAccuracy
 
 #: A field, and the rule that its value breaks.
 Broken = tuple[str, str]

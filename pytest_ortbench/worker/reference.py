@@ -63,7 +63,7 @@ def measure_spread(question: MeasureSpread, state: WorkerState) -> ReferenceSpre
 
 def write_reference_scores(question: WriteScores, state: WorkerState) -> None:
     """Run labelled data through the reference, and write its scores."""
-    from pytest_ortbench.worker.task import score, write_scores  # seldom needed
+    from pytest_ortbench.passes.task.worker.scoring import score, write_scores  # seldom needed
 
     state.import_runtime()
     state.enter("task")

@@ -48,7 +48,7 @@ def write_own_scores(question: WriteOwnScores, measured: MeasuredCase) -> None:
     Raises:
         WorkerError: if the data can't be used.
     """
-    from pytest_ortbench.worker.task import score, write_scores  # seldom needed
+    from pytest_ortbench.passes.task.worker.scoring import score, write_scores  # seldom needed
 
     measured.enter("task")
     case = measured.case

@@ -16,7 +16,7 @@ from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.judgement import Outcome
 from pytest_ortbench.core.limits import parse_limit
 from pytest_ortbench.core.outcome import Accuracy, CaseResult, OutputAccuracy
-from pytest_ortbench.core.task import TaskAccuracy
+from pytest_ortbench.passes.task.facts import TaskAccuracy
 from pytest_ortbench.report.cells import ALL_COLUMNS, texts
 from pytest_ortbench.report.entries import by_model, entries
 from tests.results_factory import make_case, make_model, make_result, make_run

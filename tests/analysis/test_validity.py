@@ -12,6 +12,7 @@ from pytest_ortbench.analysis.samples import reduce_blocks
 from pytest_ortbench.analysis.steadiness import judge_warm_up
 from pytest_ortbench.analysis.validity import flags_of
 from pytest_ortbench.core.case import Sampling
+from pytest_ortbench.core.dataset import Dataset
 from pytest_ortbench.core.flags import FLAGS, SEVERITIES
 from pytest_ortbench.core.outcome import (
     Accuracy,
@@ -24,7 +25,7 @@ from pytest_ortbench.core.outcome import (
     Placement,
     Samples,
 )
-from pytest_ortbench.core.task import Dataset, TaskAccuracy
+from pytest_ortbench.passes.task.facts import TaskAccuracy
 from tests.results_factory import (
     draw_durations,
     make_accuracy,

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from pytest_ortbench.core.case import Case, InputSpec, Runtime
+from pytest_ortbench.core.dataset import Dataset
 from pytest_ortbench.core.model import ValueHint
-from pytest_ortbench.core.task import Dataset
 from pytest_ortbench.gate.measuring.identical import identical
 from pytest_ortbench.gate.measuring.pair import Pair
 from tests.results_factory import make_case

@@ -13,10 +13,9 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from pytest_ortbench.analysis.task import judge_task
 from pytest_ortbench.core.case import Case, Provider, Runtime, SessionConfig
+from pytest_ortbench.core.dataset import Dataset
 from pytest_ortbench.core.model import Variant
-from pytest_ortbench.core.task import Dataset
 from pytest_ortbench.gate.measuring.answers import Exchange, compare_scores
 from pytest_ortbench.gate.measuring.pair import Pair
 from pytest_ortbench.gate.measuring.paired import measure_launch
@@ -24,6 +23,7 @@ from pytest_ortbench.gate.numbers.answers import judge_answers
 from pytest_ortbench.gate.numbers.contrasts import contrasts_of
 from pytest_ortbench.launch.launcher import ProcessLauncher
 from pytest_ortbench.models.graph import read_model
+from pytest_ortbench.passes.task.numbers import judge_task
 from pytest_ortbench.planning.feeds import resolve_inputs
 
 pytestmark = [pytest.mark.live, pytest.mark.timed]

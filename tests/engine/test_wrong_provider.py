@@ -18,17 +18,18 @@ from pytest_ortbench.analysis.answers import answers
 from pytest_ortbench.convert.double import to_float64
 from pytest_ortbench.core.accuracy import ReferenceSpread
 from pytest_ortbench.core.case import Case, InputSpec, Provider, Sampling, SessionConfig
+from pytest_ortbench.core.dataset import Dataset
 from pytest_ortbench.core.model import Model, Reference, Variant
 from pytest_ortbench.core.outcome import CaseResult
-from pytest_ortbench.core.task import Dataset
 from pytest_ortbench.engine.passes import carry_out
 from pytest_ortbench.engine.standard import measure
 from pytest_ortbench.launch.reference import reference_case
 from pytest_ortbench.models.graph import read_model
+from pytest_ortbench.passes.task.worker import scoring as task
 from pytest_ortbench.planning.feeds import resolve_inputs
 from pytest_ortbench.schema.case_questions import Open
 from pytest_ortbench.schema.question import CaseQuestion
-from pytest_ortbench.worker import accuracy, measured, profiling, task
+from pytest_ortbench.worker import accuracy, measured, profiling
 from pytest_ortbench.worker.measured import MeasuredCase
 from pytest_ortbench.worker.reference import recorded_outputs, write_recorded
 from pytest_ortbench.worker.spread import spread_of

@@ -13,11 +13,12 @@ from typing import Any
 import pytest
 
 from pytest_ortbench.core.case import Case, Provider, Runtime
+from pytest_ortbench.core.dataset import Dataset
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.outcome import CHANGED_FILE, Failure, Placement
-from pytest_ortbench.core.task import Dataset, TaskAccuracy
 from pytest_ortbench.launch.questioner import Questioner
 from pytest_ortbench.passes.soak.facts import Soak
+from pytest_ortbench.passes.task.facts import TaskAccuracy
 from pytest_ortbench.schema.case_questions import CompareOutputs, ProfilePlacement
 from pytest_ortbench.schema.file_questions import FetchChunk, FetchedChunk, StoreChunk, StoredChunk
 from pytest_ortbench.schema.model_questions import WriteReference

@@ -12,12 +12,12 @@ import pytest
 from onnx import helper
 
 from pytest_ortbench.core.case import Case
+from pytest_ortbench.core.dataset import Dataset
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.file_digest import file_digest
 from pytest_ortbench.core.model import Reference
 from pytest_ortbench.core.outcome import CHANGED_FILE, Failure
 from pytest_ortbench.core.recipe import Conversion, Recipe
-from pytest_ortbench.core.task import Dataset
 from pytest_ortbench.launch import seal
 from pytest_ortbench.launch.launcher import ProcessLauncher
 from pytest_ortbench.launch.process import WorkerProcess

@@ -17,12 +17,12 @@ from pytest_ortbench.core.gate import (
     PairedLaunch,
 )
 from pytest_ortbench.core.run import Canary, Run
-from pytest_ortbench.core.task import TaskAccuracy
 from pytest_ortbench.passes.load.facts import Load, LoadSpec, LoadTest
 from pytest_ortbench.passes.processes.facts import OneOfSeveral, ProcessPoint
 from pytest_ortbench.passes.soak.facts import Soak
 from pytest_ortbench.passes.stages.facts import Stages, StageWorker
 from pytest_ortbench.passes.startup.facts import ShapeStart, StartTrial, StartUps
+from pytest_ortbench.passes.task.facts import TaskAccuracy
 from pytest_ortbench.schema.document import encode_run
 from tests.mutations.mutator import mutated
 from tests.report.fleet_views import with_energy

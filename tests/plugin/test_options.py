@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from pytest_ortbench.core.case import Sampling
+from pytest_ortbench.core.dataset import Dataset
 from pytest_ortbench.core.dotted_name import import_named
 from pytest_ortbench.core.limits import CaseLimit
 from pytest_ortbench.core.option import OptionRow
-from pytest_ortbench.core.task import Dataset
 from pytest_ortbench.passes.stages.files import StageFile
 from pytest_ortbench.planning.request import PlanRequest
 from pytest_ortbench.plugin.option_sources import read_options

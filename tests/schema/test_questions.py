@@ -13,9 +13,9 @@ import pytest
 
 import pytest_ortbench
 from pytest_ortbench.core.case import Case
+from pytest_ortbench.core.dataset import Dataset
 from pytest_ortbench.core.dotted_name import import_named
 from pytest_ortbench.core.recipe import Conversion
-from pytest_ortbench.core.task import Dataset
 from pytest_ortbench.passes.soak.facts import Soak
 from pytest_ortbench.schema.case_questions import Open
 from pytest_ortbench.schema.pass_questions import ScoreTask, SoakFor

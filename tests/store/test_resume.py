@@ -6,7 +6,7 @@ import os
 import pytest
 
 from pytest_ortbench.core import file_digest
-from pytest_ortbench.core.task import Dataset
+from pytest_ortbench.core.dataset import Dataset
 from pytest_ortbench.store.folder import RunFolder
 from pytest_ortbench.store.resume import plan_fingerprint, resumable, taken_over
 from tests.schema.full_run import CASE, CRASHED, MEASURED, RUN

@@ -15,8 +15,8 @@ import pytest
 from onnx import helper
 
 from pytest_ortbench.core.case import Case, Provider
+from pytest_ortbench.core.dataset import Dataset
 from pytest_ortbench.core.graph_capture import without_capture
-from pytest_ortbench.core.task import Dataset
 from pytest_ortbench.passes.startup import worker as start_up
 from pytest_ortbench.passes.startup.facts import FurtherShape, ShapeStart
 from pytest_ortbench.schema.case_questions import (

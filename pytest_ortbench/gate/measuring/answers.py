@@ -14,10 +14,10 @@ from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.gate import Answers
 from pytest_ortbench.core.outcome import Accuracy
 from pytest_ortbench.core.precision import Floor, floor_of, has_fixed_ranges, precision_of
-from pytest_ortbench.core.task import TaskAccuracy
 from pytest_ortbench.gate.measuring.pair import BASELINE, Pair
 from pytest_ortbench.gate.numbers.answers import is_below_floor
 from pytest_ortbench.launch.launcher import Launcher, Worker
+from pytest_ortbench.passes.task.facts import TaskAccuracy
 from pytest_ortbench.schema.pass_questions import ScoreTask
 from pytest_ortbench.schema.side_questions import CompareSides, WriteOutputs, WriteOwnScores
 from pytest_ortbench.worker.accuracy import MAGNITUDES

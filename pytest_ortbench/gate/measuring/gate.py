@@ -23,7 +23,6 @@ from pytest_ortbench.core.gate import (
 from pytest_ortbench.core.outcome import Accuracy, CaseResult, Flag, Memory
 from pytest_ortbench.core.placement import is_fallback
 from pytest_ortbench.core.run import Machine
-from pytest_ortbench.core.task import TaskAccuracy
 from pytest_ortbench.engine.own_spread import with_spread
 from pytest_ortbench.gate.measuring.answers import Exchange, compare_scores, with_spreads
 from pytest_ortbench.gate.measuring.identical import identical
@@ -60,6 +59,7 @@ from pytest_ortbench.gate.numbers.verdict import (
     statistics,
 )
 from pytest_ortbench.launch.launcher import Launcher
+from pytest_ortbench.passes.task.facts import TaskAccuracy
 
 Key = tuple[str, str]
 

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 
 from pytest_ortbench.analysis.floors import miss
 from pytest_ortbench.analysis.reference_spread import is_within_spread, self_difference
-from pytest_ortbench.analysis.task import judge_task
 from pytest_ortbench.core.accuracy import ReferenceSpread
 from pytest_ortbench.core.gate import Answers, MetricVerdict
 from pytest_ortbench.core.judgement import Judgement, Outcome, bad, good, unjudged
@@ -22,6 +21,7 @@ from pytest_ortbench.core.limits import Limit
 from pytest_ortbench.core.outcome import Accuracy, OutputAccuracy
 from pytest_ortbench.core.precision import Floor
 from pytest_ortbench.core.units import format_amount
+from pytest_ortbench.passes.task.numbers import judge_task
 
 SQNR, AGREEMENT = "sides_sqnr", "sides_agreement"
 

@@ -9,7 +9,6 @@ from pytest_ortbench.analysis.inaccuracy import ACCURACY
 from pytest_ortbench.analysis.judgements import judgements_of
 from pytest_ortbench.analysis.limits import check_limits
 from pytest_ortbench.analysis.summary import Summary, summarise
-from pytest_ortbench.analysis.task import TASK
 from pytest_ortbench.analysis.validity import flags_of
 from pytest_ortbench.core.flags import FLAGS
 from pytest_ortbench.core.gate import GateFinding, MetricVerdict
@@ -17,6 +16,7 @@ from pytest_ortbench.core.metrics import METRICS
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.units import format_amount
 from pytest_ortbench.gate.numbers.rules import Allowance, CaseRules
+from pytest_ortbench.passes.task.numbers import TASK
 
 #: Read from every worker, so that one worker's accident decides nothing.
 _BY_WORKER = {

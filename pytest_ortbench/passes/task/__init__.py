@@ -37,7 +37,7 @@ PASS = Pass(
     result_field="task",
     measure=".run:measure",
     lacking=".run:lacking",
-    add_numbers="...analysis.task:add_task",
+    add_numbers=".numbers:add_task",
     keeps_numbers=True,
     metrics=_METRICS,
     metrics_place=Place(rank=10),
@@ -47,6 +47,6 @@ PASS = Pass(
             (*(own.column for own in _METRICS), "task_samples"),
         ),
     ),
-    cells="...analysis.task:cells",
-    facts_of_case="...report.task:facts_of_case",
+    cells=".numbers:cells",
+    facts_of_case=".report:facts_of_case",
 )

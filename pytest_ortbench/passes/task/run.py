@@ -7,11 +7,12 @@ from contextlib import closing
 from dataclasses import replace
 
 from pytest_ortbench.core.case import Case
+from pytest_ortbench.core.dataset import Dataset
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.outcome import CaseResult
-from pytest_ortbench.core.task import Dataset, TaskAccuracy
 from pytest_ortbench.engine.means import Means
 from pytest_ortbench.launch.launcher import Launcher
+from pytest_ortbench.passes.task.facts import TaskAccuracy
 from pytest_ortbench.schema.pass_questions import ScoreTask
 
 

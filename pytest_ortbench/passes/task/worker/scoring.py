@@ -11,11 +11,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_ortbench.core.task import Dataset, TaskAccuracy
+from pytest_ortbench.core.dataset import Dataset
+from pytest_ortbench.passes.task.facts import TaskAccuracy
+from pytest_ortbench.passes.task.worker.data_error import bad_data
+from pytest_ortbench.passes.task.worker.labelled import Batch, Metric, digest_of, open_dataset
 from pytest_ortbench.schema.pass_questions import ScoreTask
 from pytest_ortbench.worker.accuracy import Session, fitting
-from pytest_ortbench.worker.data_error import bad_data
-from pytest_ortbench.worker.labelled import Batch, Metric, digest_of, open_dataset
 from pytest_ortbench.worker.outputs import nonfinite_in
 
 if TYPE_CHECKING:

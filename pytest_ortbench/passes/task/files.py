@@ -6,8 +6,8 @@ import ast
 import zipfile
 from pathlib import Path
 
+from pytest_ortbench.core.dataset import Dataset
 from pytest_ortbench.core.errors import UsageError, did_you_mean
-from pytest_ortbench.core.task import Dataset
 
 _FORMS = "Name an .npz file with an array 'labels', or FILE.py:FUNCTION"
 _LABELS = "labels"

@@ -10,18 +10,18 @@ import pytest
 from pytest_ortbench.analysis.inaccuracy import evidence_of, judge_accuracy
 from pytest_ortbench.analysis.limits import check_limits
 from pytest_ortbench.analysis.summary import summarise
-from pytest_ortbench.analysis.task import (
+from pytest_ortbench.analysis.validity import flags_of
+from pytest_ortbench.core.judgement import Outcome
+from pytest_ortbench.core.limits import parse_limit
+from pytest_ortbench.core.outcome import Accuracy, CaseResult, OutputAccuracy
+from pytest_ortbench.passes.task.facts import TaskAccuracy
+from pytest_ortbench.passes.task.numbers import (
     judge_task,
     kept_ratio,
     mean_score,
     paired_difference,
     student_t,
 )
-from pytest_ortbench.analysis.validity import flags_of
-from pytest_ortbench.core.judgement import Outcome
-from pytest_ortbench.core.limits import parse_limit
-from pytest_ortbench.core.outcome import Accuracy, CaseResult, OutputAccuracy
-from pytest_ortbench.core.task import TaskAccuracy
 from tests.results_factory import make_result
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from pytest_ortbench.worker.data_error import bad_data
+from pytest_ortbench.passes.task.worker.data_error import bad_data
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

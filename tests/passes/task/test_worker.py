@@ -11,13 +11,17 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper
 
+from pytest_ortbench.core.dataset import Dataset
 from pytest_ortbench.core.errors import WorkerError
-from pytest_ortbench.core.task import Dataset
-from pytest_ortbench.worker.task import Scores, hold_against_reference, score, write_scores
+from pytest_ortbench.passes.task.worker.scoring import (
+    Scores,
+    hold_against_reference,
+    score,
+    write_scores,
+)
 from tests.damaged_archives import DAMAGES, damaged
-
-from .graphs import serialised, value
-from .sessions import cpu_session
+from tests.worker.graphs import serialised, value
+from tests.worker.sessions import cpu_session
 
 pytestmark = pytest.mark.live
 

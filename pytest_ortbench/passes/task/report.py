@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pytest_ortbench.analysis.task import kept_ratio
 from pytest_ortbench.core.outcome import CaseResult
-from pytest_ortbench.core.task import TaskAccuracy
 from pytest_ortbench.core.units import significant
+from pytest_ortbench.passes.task.facts import TaskAccuracy
+from pytest_ortbench.passes.task.numbers import kept_ratio
 
 
 def task_words(task: TaskAccuracy) -> str:

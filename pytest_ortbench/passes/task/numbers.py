@@ -15,8 +15,8 @@ from pytest_ortbench.analysis.collector import Collector
 from pytest_ortbench.analysis.order import TAIL, proportion_interval
 from pytest_ortbench.core.judgement import Judgement, bad, good, unjudged
 from pytest_ortbench.core.outcome import CaseResult
-from pytest_ortbench.core.task import TaskAccuracy
 from pytest_ortbench.passes.task import PASS
+from pytest_ortbench.passes.task.facts import TaskAccuracy
 
 #: Share of the reference's metric that must be kept for certain, as MLPerf's closed division asks.
 KEPT = 0.99

@@ -19,10 +19,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pytest_ortbench.core.dataset import Dataset
 from pytest_ortbench.core.errors import did_you_mean
-from pytest_ortbench.core.task import Dataset
-from pytest_ortbench.worker.data_error import bad_data
-from pytest_ortbench.worker.label_scores import LABELS, LabelScores
+from pytest_ortbench.passes.task.worker.data_error import bad_data
+from pytest_ortbench.passes.task.worker.label_scores import LABELS, LabelScores
 from pytest_ortbench.worker.user_code import call, load_file
 
 if TYPE_CHECKING:

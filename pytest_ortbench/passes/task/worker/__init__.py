@@ -1,0 +1,1 @@
+"""What scores labelled data through a session: data, labels and the comparison."""
