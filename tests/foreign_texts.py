@@ -211,6 +211,9 @@ FUNCTIONS: dict[str, tuple[str, frozenset[str]]] = {
         frozenset({"_is_native", "_wake_when_orphaned"}),
     ),
     "worker/page_cache.py": ("the name of the system", frozenset({"resident"})),
-    "worker/reference.py": ("names of files, types", frozenset({"recorded_outputs", "_label"})),
+    "worker/reference.py": (
+        "names of files, types",
+        frozenset({"recorded_outputs", "reference_label"}),
+    ),
     "passes/task/worker/scoring.py": ("types as ONNX Runtime spells them", frozenset({"score"})),
 }

@@ -30,6 +30,7 @@ from pytest_ortbench.launch import launcher as launcher_module
 from pytest_ortbench.launch.launcher import ProcessLauncher
 from pytest_ortbench.launch.reference import reference_case
 from pytest_ortbench.passes.profile.run import profile_case
+from pytest_ortbench.passes.task.run import reference_scores
 from pytest_ortbench.planning.matrix import Planned
 from pytest_ortbench.planning.planned_again import PlannedAgain
 from pytest_ortbench.schema.model_questions import CompareNodes, DescribeModel
@@ -315,9 +316,7 @@ def test_no_path_in_an_answer_is_used_here(
             DescribeModel(path=str(project / "m.onnx")), deadline=time.monotonic() + 60
         ),
         "reference": lambda: launcher.reference(case, tmp_path / "scratch"),
-        "scores": lambda: launcher.reference_scores(
-            replace(case, dataset=Dataset(path=case.model.path))
-        ),
+        "scores": lambda: reference_scores(case, Dataset(path=case.model.path), launcher),
         "nodes": lambda: launcher.ask(
             CompareNodes(case=case, right=reference_case(case), samples=1),
             deadline=time.monotonic() + 60,

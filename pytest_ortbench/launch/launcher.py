@@ -24,7 +24,6 @@ from pytest_ortbench.launch.reference import reference_case, reference_key
 from pytest_ortbench.launch.seam import Launcher, ProbeOutcome, Worker
 from pytest_ortbench.schema.case_questions import Open, Opened
 from pytest_ortbench.schema.model_questions import MeasureSpread, WriteReference
-from pytest_ortbench.schema.pass_questions import WriteScores
 from pytest_ortbench.schema.question import CaseQuestion, Question, case_in
 from pytest_ortbench.schema.runtime_questions import Inspect, Probed, ProbeProvider
 
@@ -102,7 +101,7 @@ class ProcessLauncher:
         self._on_phase = on_phase
         self._own_logs: tempfile.TemporaryDirectory[str] | None = None
         self._own_engines: tempfile.TemporaryDirectory[str] | None = None
-        self._own_scores: tempfile.TemporaryDirectory[str] | None = None
+        self._own_answers: tempfile.TemporaryDirectory[str] | None = None
         self._log_folder = log_folder
         self._numbers = itertools.count(1)
         self._live: list[WorkerProcess] = []
@@ -178,20 +177,16 @@ class ProcessLauncher:
         self._ask_reference(case, path, lambda case: WriteReference(case=case, path=str(path)))
         return path
 
-    def reference_scores(self, case: Case) -> Path:
-        """Return a file of what the reference scores on the case's labelled data, tried once."""
+    def written_by_reference(
+        self, case: Case, kind: str, question: Callable[[Case, Path], Question[None]]
+    ) -> Path:
+        """Return a file that the reference of a case writes, asked for once."""
         case = reference_case(case)
-        dataset = case.dataset
-        if dataset is None:
-            message = "the case names no labelled data"
-            raise WorkerError(Failure(kind="error", phase="files", message=message))
-        if self._own_scores is None:
-            self._own_scores = _folder("scores")
-        path = Path(self._own_scores.name) / f"scores-{reference_key(case)}.npz"
+        if self._own_answers is None:
+            self._own_answers = _folder("answers")
+        path = Path(self._own_answers.name) / f"{kind}-{reference_key(case)}.npz"
         if not path.exists():
-            self._ask_reference(
-                case, path, lambda case: WriteScores(case=case, dataset=dataset, path=str(path))
-            )
+            self._ask_reference(case, path, lambda case: question(case, path))
         return path
 
     def reference_spread(
@@ -248,10 +243,10 @@ class ProcessLauncher:
         for process in self._live:
             process.close()
         self._live.clear()
-        for folder in (self._own_logs, self._own_engines, self._own_scores):
+        for folder in (self._own_logs, self._own_engines, self._own_answers):
             if folder is not None:
                 folder.cleanup()
-        self._own_logs = self._own_engines = self._own_scores = None
+        self._own_logs = self._own_engines = self._own_answers = None
 
     def _inspect(self, runtime: Runtime) -> RuntimeInfo:
         try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -109,8 +109,16 @@ class Launcher(Protocol):
             magnitudes: Only input sets of these magnitudes count; empty for all.
         """
 
-    def reference_scores(self, case: Case) -> Path:
-        """Return a file of what the reference scores on the case's labelled data, tried once."""
+    def written_by_reference(
+        self, case: Case, kind: str, question: Callable[[Case, Path], Question[None]]
+    ) -> Path:
+        """Return a file that the reference of a case writes, asked for once.
+
+        Args:
+            case: The case whose reference is asked.
+            kind: What the file holds; part of its name.
+            question: Takes the case of the reference, and the file to write.
+        """
 
     def close(self) -> None:
         """End every worker that is left."""

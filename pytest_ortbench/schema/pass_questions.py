@@ -8,14 +8,10 @@ from pytest_ortbench.core.case import InputSpec
 from pytest_ortbench.core.profile import OperatorProfile
 from pytest_ortbench.passes.soak.facts import Soak
 from pytest_ortbench.passes.startup.facts import FurtherShape, StartTrial
-from pytest_ortbench.passes.task.facts import TaskAccuracy
 from pytest_ortbench.schema.question import (
-    CaseOfReference,
     CaseQuestion,
     CaseToMeasure,
-    LabelledData,
     Question,
-    ReadFile,
     WrittenFile,
 )
 
@@ -42,34 +38,6 @@ class SoakFor(CaseQuestion[Soak]):
 
     seconds: float
     shapes: tuple[tuple[InputSpec, ...], ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WriteScores(Question[None]):
-    """Run labelled data through the case's reference on the CPU without optimisation.
-
-    Attributes:
-        case: The case that is right.
-        dataset: The data.
-        path: Where the scores go.
-    """
-
-    case: CaseOfReference
-    dataset: LabelledData
-    path: WrittenFile
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScoreTask(CaseQuestion[TaskAccuracy]):
-    """Run labelled data through the measured session.
-
-    Attributes:
-        dataset: The data.
-        reference: File of the reference's scores; empty for none.
-    """
-
-    dataset: LabelledData
-    reference: ReadFile = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -50,13 +50,10 @@ _HANDLERS: dict[str, dict[str, str]] = {
     "pytest_ortbench.schema.side_questions": {
         "WriteOutputs": "pytest_ortbench.worker.sides:write_outputs",
         "CompareSides": "pytest_ortbench.worker.sides:compare_sides",
-        "WriteOwnScores": "pytest_ortbench.worker.sides:write_own_scores",
     },
     "pytest_ortbench.schema.pass_questions": {
         "ProfileOperators": "pytest_ortbench.worker.operator_profile:profile_open_case",
         "SoakFor": "pytest_ortbench.passes.soak.worker:soak_case",
-        "WriteScores": "pytest_ortbench.worker.reference:write_reference_scores",
-        "ScoreTask": "pytest_ortbench.passes.task.worker.scoring:score_task",
         "StartUp": "pytest_ortbench.passes.startup.worker:start_case",
     },
 }

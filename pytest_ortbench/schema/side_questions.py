@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from pytest_ortbench.core.case import InputSpec
 from pytest_ortbench.core.outcome import Accuracy
-from pytest_ortbench.schema.question import CaseQuestion, LabelledData, ReadFile, WrittenFile
+from pytest_ortbench.schema.question import CaseQuestion, ReadFile, WrittenFile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,16 +55,3 @@ class CompareSides(CaseQuestion[OutputsCompared]):
 
     path: ReadFile
     is_baseline: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WriteOwnScores(CaseQuestion[None]):
-    """Score labelled data through the measured session, and write the scores to a file.
-
-    Attributes:
-        dataset: The data.
-        path: The file to make.
-    """
-
-    dataset: LabelledData
-    path: WrittenFile

@@ -1,4 +1,4 @@
-"""What is right: outputs and scores of the source model on the CPU without optimisation.
+"""What is right: outputs of the source model on the CPU without optimisation.
 
 Outputs that somebody recorded beside the inputs (``output_0.pb``, … of ONNX test data) go before.
 """
@@ -14,7 +14,6 @@ from pytest_ortbench.core.case import Case, InputSpec, Provider, SessionConfig
 from pytest_ortbench.core.cpus import allowance
 from pytest_ortbench.core.model import TensorInfo
 from pytest_ortbench.schema.model_questions import MeasureSpread, WriteReference
-from pytest_ortbench.schema.pass_questions import WriteScores
 from pytest_ortbench.worker.accuracy import write_reference
 from pytest_ortbench.worker.inputs import make_feeds
 from pytest_ortbench.worker.sample_file import Sample, SampleWriter
@@ -38,7 +37,11 @@ def write_reference_outputs(question: WriteReference, state: WorkerState) -> Non
         write_recorded(path, recorded, case.inputs, names, seed=case.seed)
         return
     write_reference(
-        path, session=_session(case), specs=case.inputs, seed=case.seed, label=_label(case)
+        path,
+        session=reference_session(case),
+        specs=case.inputs,
+        seed=case.seed,
+        label=reference_label(case),
     )
 
 
@@ -52,24 +55,13 @@ def measure_spread(question: MeasureSpread, state: WorkerState) -> ReferenceSpre
     if not case.model.reference and recorded_outputs(case.inputs, case.model.outputs):
         # What was recorded elsewhere may differ for other reasons than those looked for here.
         path = path.with_name(f"{path.name}.own")
-        write_reference(path, session=_session(case), specs=case.inputs, seed=case.seed)
+        write_reference(path, session=reference_session(case), specs=case.inputs, seed=case.seed)
     return spread_of(
         path,
-        lambda threads: _session(case, threads),
+        lambda threads: reference_session(case, threads),
         lambda: _wide_session(case),
         magnitudes=question.magnitudes,
     )
-
-
-def write_reference_scores(question: WriteScores, state: WorkerState) -> None:
-    """Run labelled data through the reference, and write its scores."""
-    from pytest_ortbench.passes.task.worker.scoring import score, write_scores  # seldom needed
-
-    state.import_runtime()
-    state.enter("task")
-    case = question.case
-    scores = score(_session(case), question.dataset, case.batch, _label(case))
-    write_scores(Path(question.path), scores)
 
 
 def recorded_outputs(
@@ -114,7 +106,10 @@ def write_recorded(
         writer.add(Sample(magnitude=1.0, feeds=feeds, outputs=outputs))
 
 
-def _session(case: Case, threads: int | None = None, model: str | bytes = b"") -> InferenceSession:
+def reference_session(
+    case: Case, threads: int | None = None, model: str | bytes = b""
+) -> InferenceSession:
+    """Return a session of the reference, on the CPU without optimisation."""
     config = SessionConfig(graph_optimization_level="disable", custom_ops=case.session.custom_ops)
     session, _ = create(
         model or case.model.path,
@@ -128,10 +123,11 @@ def _wide_session(case: Case) -> InferenceSession:
     """Return the reference with every float32 number widened to float64."""
     from pytest_ortbench.convert.double import to_float64  # needs onnx
 
-    return _session(case, model=to_float64(Path(case.model.path)))
+    return reference_session(case, model=to_float64(Path(case.model.path)))
 
 
-def _label(case: Case) -> str:
+def reference_label(case: Case) -> str:
+    """Name the reference of a case, for people."""
     # A file of ONNX Runtime's own format holds the optimised graph already.
     how = "optimised when it was saved" if case.model.path.endswith(".ort") else "no optimisation"
     return f"{case.model.name} as it is on {CPU}, {how}"

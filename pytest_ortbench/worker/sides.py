@@ -14,7 +14,6 @@ from pytest_ortbench.schema.side_questions import (
     OutputsCompared,
     OutputsWritten,
     WriteOutputs,
-    WriteOwnScores,
 )
 from pytest_ortbench.worker.accuracy import Collected, Session, fitting, write_reference
 from pytest_ortbench.worker.sample_file import SampleFile, open_samples
@@ -40,20 +39,6 @@ def compare_sides(question: CompareSides, measured: MeasuredCase) -> OutputsComp
     measured.enter("accuracy")
     session = measured.for_any_input()
     return compare_side(session, Path(question.path), is_baseline=question.is_baseline)
-
-
-def write_own_scores(question: WriteOwnScores, measured: MeasuredCase) -> None:
-    """Score labelled data on this side, and write the scores for the other one.
-
-    Raises:
-        WorkerError: if the data can't be used.
-    """
-    from pytest_ortbench.passes.task.worker.scoring import score, write_scores  # seldom needed
-
-    measured.enter("task")
-    case = measured.case
-    scores = score(measured.for_any_input(), question.dataset, case.batch, case.case_id)
-    write_scores(Path(question.path), scores)
 
 
 def write_side(

@@ -90,7 +90,9 @@ class InProcess:
     def __init__(self, folder: Path | None = None) -> None:
         self.folder = folder
 
-    def reference_scores(self, case: Case) -> Path:
+    def written_by_reference(self, case: Case, kind: str, question: object) -> Path:
+        del question
+        assert kind == "scores"
         assert self.folder is not None
         assert case.dataset is not None
         path = self.folder / "scores.npz"

@@ -19,13 +19,14 @@ from pytest_ortbench.core.dataset import Dataset
 from pytest_ortbench.core.graph_capture import without_capture
 from pytest_ortbench.passes.startup import worker as start_up
 from pytest_ortbench.passes.startup.facts import FurtherShape, ShapeStart
+from pytest_ortbench.passes.task.questions import ScoreTask
 from pytest_ortbench.schema.case_questions import (
     CheckOutputs,
     CompareOutputs,
     ProfilePlacement,
     TimeBlock,
 )
-from pytest_ortbench.schema.pass_questions import ScoreTask, StartUp
+from pytest_ortbench.schema.pass_questions import StartUp
 from pytest_ortbench.worker import operator_profile, session
 from pytest_ortbench.worker.accuracy import compare, write_reference
 from pytest_ortbench.worker.measured import MeasuredCase

@@ -18,8 +18,8 @@ from pytest_ortbench.gate.measuring.pair import BASELINE, Pair
 from pytest_ortbench.gate.numbers.answers import is_below_floor
 from pytest_ortbench.launch.launcher import Launcher, Worker
 from pytest_ortbench.passes.task.facts import TaskAccuracy
-from pytest_ortbench.schema.pass_questions import ScoreTask
-from pytest_ortbench.schema.side_questions import CompareSides, WriteOutputs, WriteOwnScores
+from pytest_ortbench.passes.task.questions import ScoreTask, WriteOwnScores
+from pytest_ortbench.schema.side_questions import CompareSides, WriteOutputs
 from pytest_ortbench.worker.accuracy import MAGNITUDES
 
 

@@ -37,6 +37,11 @@ PASS = Pass(
     result_field="task",
     measure=".run:measure",
     lacking=".run:lacking",
+    questions=(
+        (".questions:WriteScores", ".worker.scoring:write_reference_scores"),
+        (".questions:ScoreTask", ".worker.scoring:score_task"),
+        (".questions:WriteOwnScores", ".worker.scoring:write_own_scores"),
+    ),
     add_numbers=".numbers:add_task",
     keeps_numbers=True,
     metrics=_METRICS,

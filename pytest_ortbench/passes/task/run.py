@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
 
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.dataset import Dataset
@@ -13,7 +14,7 @@ from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.engine.means import Means
 from pytest_ortbench.launch.launcher import Launcher
 from pytest_ortbench.passes.task.facts import TaskAccuracy
-from pytest_ortbench.schema.pass_questions import ScoreTask
+from pytest_ortbench.passes.task.questions import ScoreTask, WriteScores
 
 
 def measure(result: CaseResult, means: Means) -> TaskAccuracy:
@@ -38,11 +39,24 @@ def lacking(result: CaseResult, _argument: str, *, reason: str, interrupted: boo
     return TaskAccuracy(dataset=label, reason=reason, interrupted=interrupted)
 
 
+def reference_scores(case: Case, dataset: Dataset, launcher: Launcher) -> Path:
+    """Return a file of what the reference of a case scores on labelled data.
+
+    Raises:
+        WorkerError: if the reference can't be scored.
+    """
+    return launcher.written_by_reference(
+        case,
+        "scores",
+        lambda reference, path: WriteScores(case=reference, dataset=dataset, path=str(path)),
+    )
+
+
 def _scored(case: Case, dataset: Dataset, launcher: Launcher) -> TaskAccuracy:
     """Score the case, and its reference first; without one the case's own metric still stands."""
     reference, why_none = "", ""
     try:
-        reference = str(launcher.reference_scores(case))
+        reference = str(reference_scores(case, dataset, launcher))
     except WorkerError as error:
         why_none = error.failure.message
     deadline = time.monotonic() + case.sampling.timeout_s

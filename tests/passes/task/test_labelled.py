@@ -18,6 +18,7 @@ from pytest_ortbench.core.file_digest import file_digest
 from pytest_ortbench.core.outcome import CaseResult, Failure
 from pytest_ortbench.engine.passes import carry_out, due
 from pytest_ortbench.launch.launcher import ProcessLauncher
+from pytest_ortbench.passes.task.run import reference_scores
 from pytest_ortbench.schema.model_questions import DescribeModel
 from tests.launch.cases import case_of, save
 from tests.results_factory import make_result
@@ -45,9 +46,10 @@ def scored(case: Case, launcher: ProcessLauncher) -> CaseResult:
 
 
 def test_the_reference_is_scored_once_for_all_cases(case: Case, launcher: ProcessLauncher) -> None:
-    first = launcher.reference_scores(case)
+    assert case.dataset is not None
+    first = reference_scores(case, case.dataset, launcher)
     stamp = first.stat().st_mtime_ns
-    assert launcher.reference_scores(case) == first
+    assert reference_scores(case, case.dataset, launcher) == first
     result = scored(case, launcher)
     assert result.task is not None
     assert (result.task.samples, result.task.score_sum, result.task.reference_sum) == (4, 3.0, 3.0)
@@ -58,10 +60,10 @@ def test_the_reference_is_scored_once_for_all_cases(case: Case, launcher: Proces
 
 
 def test_a_changed_file_is_scored_again(case: Case, launcher: ProcessLauncher) -> None:
-    before = launcher.reference_scores(case)
     assert case.dataset is not None
+    before = reference_scores(case, case.dataset, launcher)
     np.savez(case.dataset.path, x=X, labels=np.int64([0, 0, 0, 0, 0])[:4])
-    assert launcher.reference_scores(case) != before
+    assert reference_scores(case, case.dataset, launcher) != before
     result = scored(case, launcher)
     assert result.task is not None
     assert (result.task.score_sum, result.task.reference_sum) == (1.0, 1.0)
@@ -104,10 +106,10 @@ def test_a_crash_in_the_users_code_is_a_reason(
 def test_without_a_reference_the_metric_of_the_case_stands(
     case: Case, launcher: ProcessLauncher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def absent(_: Case) -> Path:
+    def absent(*_: object) -> Path:
         raise WorkerError(Failure(kind="error", phase="task", message="no fp32 here"))
 
-    monkeypatch.setattr(launcher, "reference_scores", absent)
+    monkeypatch.setattr(launcher, "written_by_reference", absent)
     result = scored(case, launcher)
     assert result.task is not None
     assert (result.task.score_sum, result.task.reference_sum) == (3.0, None)

@@ -13,14 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_ortbench.core.dataset import Dataset
 from pytest_ortbench.passes.task.facts import TaskAccuracy
+from pytest_ortbench.passes.task.questions import ScoreTask, WriteOwnScores, WriteScores
 from pytest_ortbench.passes.task.worker.data_error import bad_data
 from pytest_ortbench.passes.task.worker.labelled import Batch, Metric, digest_of, open_dataset
-from pytest_ortbench.schema.pass_questions import ScoreTask
 from pytest_ortbench.worker.accuracy import Session, fitting
 from pytest_ortbench.worker.outputs import nonfinite_in
+from pytest_ortbench.worker.reference import reference_label, reference_session
 
 if TYPE_CHECKING:
     from pytest_ortbench.worker.measured import MeasuredCase
+    from pytest_ortbench.worker.state import WorkerState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +56,31 @@ def score_task(question: ScoreTask, measured: MeasuredCase) -> TaskAccuracy:
     scores = score(measured.for_any_input(), question.dataset, measured.case.batch)
     reference = Path(question.reference) if question.reference else None
     return hold_against_reference(scores, question.dataset, reference)
+
+
+def write_reference_scores(question: WriteScores, state: WorkerState) -> None:
+    """Run labelled data through the reference, and write its scores.
+
+    Raises:
+        WorkerError: if the data can't be used.
+    """
+    state.import_runtime()
+    state.enter("task")
+    case = question.case
+    scores = score(reference_session(case), question.dataset, case.batch, reference_label(case))
+    write_scores(Path(question.path), scores)
+
+
+def write_own_scores(question: WriteOwnScores, measured: MeasuredCase) -> None:
+    """Score labelled data on this side, and write the scores for the other one.
+
+    Raises:
+        WorkerError: if the data can't be used.
+    """
+    measured.enter("task")
+    case = measured.case
+    scores = score(measured.for_any_input(), question.dataset, case.batch, case.case_id)
+    write_scores(Path(question.path), scores)
 
 
 def score(session: Session, dataset: Dataset, batch: int, label: str = "") -> Scores:
