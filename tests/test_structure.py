@@ -40,9 +40,9 @@ PASSES: dict[str, tuple[str, int, int]] = {
     "processes": ("ProcessPoint|OneOfSeveral", 2, 4),
     "profile": ("OperatorProfile|OperatorTime|NodeTime", 11, 4),
     "soak": ("soak", 9, 4),
-    "stages": ("stages", 22, 4),
+    "stages": ("stages", 15, 4),
     "startup": ("StartUps|StartTrial|ShapeStart|StartUpFor", 3, 4),
-    "task": ("TaskAccuracy|task", 34, 4),
+    "task": ("TaskAccuracy|task", 19, 4),
 }
 
 _SMALL = 80
