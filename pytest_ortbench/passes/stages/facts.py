@@ -6,9 +6,6 @@ from dataclasses import dataclass
 
 from pytest_ortbench.core.samples import Samples
 
-#: The parts of a frame, in their order; ``frame`` is all of it.
-STAGES = ("preprocess", "inference", "postprocess", "frame")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrameBlock:

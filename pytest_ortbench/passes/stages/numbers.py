@@ -42,18 +42,15 @@ def _add_times(collector: Collector, stage: str, workers: Sequence[Samples]) -> 
         zip(_PERCENTILES, pooled_percentiles(workers, tuple(_PERCENTILES.values())), strict=True)
     )
     for name, statistic in statistics.items():
-        needed = samples_needed(statistic.percent)
-        known = statistic.low_ns is not None and statistic.high_ns is not None
-        if count < needed or not known:
+        needed, low, high = samples_needed(statistic.percent), statistic.low_ns, statistic.high_ns
+        if count < needed or low is None or high is None:
             collector.need(f"{stage}_{name}", needed)
             continue
-        assert statistic.low_ns is not None
-        assert statistic.high_ns is not None
         collector.add(
             f"{stage}_{name}",
             statistic.value_ns * 1e-9,
-            low=statistic.low_ns * 1e-9,
-            high=statistic.high_ns * 1e-9,
+            low=low * 1e-9,
+            high=high * 1e-9,
             samples=count,
         )
 

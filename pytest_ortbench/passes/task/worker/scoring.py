@@ -14,8 +14,13 @@ from typing import TYPE_CHECKING, Any
 from pytest_ortbench.core.dataset import Dataset
 from pytest_ortbench.passes.task.facts import TaskAccuracy
 from pytest_ortbench.passes.task.questions import ScoreTask, WriteOwnScores, WriteScores
-from pytest_ortbench.passes.task.worker.data_error import bad_data
-from pytest_ortbench.passes.task.worker.labelled import Batch, Metric, digest_of, open_dataset
+from pytest_ortbench.passes.task.worker.labelled import (
+    Batch,
+    Metric,
+    bad_data,
+    digest_of,
+    open_dataset,
+)
 from pytest_ortbench.worker.accuracy import Session, fitting
 from pytest_ortbench.worker.outputs import nonfinite_in
 from pytest_ortbench.worker.reference import reference_label, reference_session
