@@ -28,15 +28,15 @@ LIMITS: dict[str, tuple[int, int]] = {
     "class names used twice": (3, 5),
     "function names used twice": (11, 15),
     "imports inside functions": (111, 170),
-    "lines of code and imports": (48_700, 40_500),
+    "lines of code and imports": (48_800, 40_500),
     "modules that name a question": (2, 1),
 }
 
 #: For each pass the words or whole names that nothing else uses, how many modules outside of its
 #: folder name it today, and at most how many are to: registry, case result, settings, schema.
 PASSES: dict[str, tuple[str, int, int]] = {
-    "energy": ("energy", 33, 4),
-    "load": ("Load|LoadSpec|LoadTest|LoadFor", 15, 4),
+    "energy": ("energy", 13, 4),
+    "load": ("Load|LoadSpec|LoadTest|PutUnderLoad", 6, 4),
     "processes": ("ProcessPoint|OneOfSeveral", 2, 4),
     "profile": ("OperatorProfile|OperatorTime|NodeTime", 11, 4),
     "soak": ("soak", 9, 4),

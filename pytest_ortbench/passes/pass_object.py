@@ -19,6 +19,23 @@ from pytest_ortbench.core.placing import Place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PassFigure:
+    """A figure of what a pass measured.
+
+    Attributes:
+        name: Of its file.
+        description: What it shows, for readers who can't see it.
+        draw: ``(shown)``, of entries, to a figure; to ``None`` where there is nothing to draw.
+        place: Where it stands among all figures.
+    """
+
+    name: str
+    description: str
+    draw: str
+    place: Place
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Pass:
     """One way of measuring a case beside the standard one, in workers of its own.
 
@@ -49,6 +66,9 @@ class Pass:
         tables: ``(shown)`` likewise to tables; empty for none.
         columns: Columns of flat rows, and where they stand; if none are named, those of its metrics
             at the end.
+        shown_columns: Columns that people may ask tables for, each with its place; empty for none.
+        figures: What it draws.
+        markdown: ``(shown)`` to a section of the summary of a CI job; empty for none.
         cells: ``(result)`` to the values of columns that are no metrics; empty for none.
         report_rank: Order of lines and tables among those of other passes; the default comes last.
         facts_of_case: ``(result)`` to sentences about how one case was measured; empty for none.
@@ -74,6 +94,9 @@ class Pass:
     lines: str = ""
     tables: str = ""
     columns: tuple[tuple[Place, tuple[str, ...]], ...] = ()
+    shown_columns: str = ""
+    figures: tuple[PassFigure, ...] = ()
+    markdown: str = ""
     cells: str = ""
     report_rank: int = 1000
     facts_of_case: str = ""

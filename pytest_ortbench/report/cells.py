@@ -7,40 +7,19 @@ the unit stands in every cell, so that a line can be copied without its heading.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from pytest_ortbench.analysis.inaccuracy import ACCURACY
 from pytest_ortbench.analysis.sentences import agreement_words, digits_for
+from pytest_ortbench.core.placing import placed
 from pytest_ortbench.core.quantity import Quantity
 from pytest_ortbench.core.units import common_scale, significant
+from pytest_ortbench.passes.registry import PASSES
+from pytest_ortbench.report.column import Column
 from pytest_ortbench.report.entries import Entry, ModelGroup
 from pytest_ortbench.report.escape import one_line
 
 #: What stands for a number that was not measured and whose reason does not fit a cell.
 NOTHING = "–"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
-    """One column that people see.
-
-    Attributes:
-        key: Its name on the command line: ``p50``.
-        heading: What stands above it.
-        about: What it is, in one sentence.
-        row: Column of the flat row that holds its value in SI units; empty for text.
-        metric: Its name in the registry of metrics, where it is one.
-        rank: Order in which columns are dropped where there is no room, largest first; 0 stays.
-        right: Whether it is aligned to the right.
-    """
-
-    key: str
-    heading: str
-    about: str
-    row: str = ""
-    metric: str = ""
-    rank: int = 0
-    right: bool = True
 
 
 COLUMNS: tuple[Column, ...] = (
@@ -141,8 +120,7 @@ COLUMNS: tuple[Column, ...] = (
     ),
 )
 
-#: Shown only when asked for: more of what was measured.
-EXTRA_COLUMNS: tuple[Column, ...] = (
+_EXTRA: tuple[Column, ...] = (
     Column(
         key="p95",
         heading="p95",
@@ -207,20 +185,6 @@ EXTRA_COLUMNS: tuple[Column, ...] = (
         metric="model_size",
     ),
     Column(
-        key="energy",
-        heading="energy/inf",
-        about="Gross energy of the device per inference.",
-        row="energy_per_inference_j",
-        metric="energy_per_inference",
-    ),
-    Column(
-        key="power",
-        heading="power",
-        about="Gross mean power of the device.",
-        row="power_w",
-        metric="power",
-    ),
-    Column(
         key="samples",
         heading="samples",
         about="Steady-state inferences over all workers.",
@@ -232,6 +196,18 @@ EXTRA_COLUMNS: tuple[Column, ...] = (
         about="Fresh processes that finished.",
         row="workers",
     ),
+)
+
+#: Shown only when asked for: more of what was measured.
+EXTRA_COLUMNS: tuple[Column, ...] = placed(
+    _EXTRA,
+    [
+        (place, column)
+        for entry in PASSES
+        if entry.shown_columns
+        for place, column in entry.load(entry.shown_columns)
+    ],
+    lambda column: column.key,
 )
 
 ALL_COLUMNS: dict[str, Column] = {column.key: column for column in (*COLUMNS, *EXTRA_COLUMNS)}

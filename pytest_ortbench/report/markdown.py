@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from pytest_ortbench.passes.load.report import load_markdown
+from pytest_ortbench.passes.registry import PASSES
 from pytest_ortbench.report import legend
 from pytest_ortbench.report.answers import answer_lines
-from pytest_ortbench.report.cells import COLUMNS, Column, texts
+from pytest_ortbench.report.cells import COLUMNS, texts
+from pytest_ortbench.report.column import Column
 from pytest_ortbench.report.entries import ShownRun, by_model
 from pytest_ortbench.report.escape import markdown
 from pytest_ortbench.report.precisions import precision_markdown
@@ -62,7 +63,7 @@ def job_summary(shown: ShownRun) -> str:
         [f"## ONNX models on {markdown(run.machine.host)}"],
         [f"- {markdown(line)}" for line in answer_lines(shown)],
         render_markdown(shown, limit=SUMMARY_ROWS).splitlines(),
-        load_markdown(shown).splitlines(),
+        *(entry.load(entry.markdown)(shown).splitlines() for entry in PASSES if entry.markdown),
         precision_markdown(shown).splitlines(),
         [
             f"- {markdown(group.model.name)}: {markdown(about)}"

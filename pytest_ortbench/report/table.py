@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from pytest_ortbench.core.errors import UsageError, did_you_mean
 from pytest_ortbench.core.flags import FLAGS
 from pytest_ortbench.report import legend
-from pytest_ortbench.report.cells import ALL_COLUMNS, COLUMNS, Column, texts
+from pytest_ortbench.report.cells import ALL_COLUMNS, COLUMNS, texts
+from pytest_ortbench.report.column import Column
 from pytest_ortbench.report.entries import Entry, ModelGroup, ShownRun, by_model
 from pytest_ortbench.report.escape import encodable, one_line
 

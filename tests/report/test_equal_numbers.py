@@ -11,7 +11,8 @@ import pytest
 from pytest_ortbench.analysis.rows import rows
 from pytest_ortbench.core.metrics import METRICS
 from pytest_ortbench.core.units import parse_amount
-from pytest_ortbench.report.cells import COLUMNS, NOTHING, Column
+from pytest_ortbench.report.cells import COLUMNS, NOTHING
+from pytest_ortbench.report.column import Column
 from pytest_ortbench.report.csv import render_csv
 from pytest_ortbench.report.entries import shown_run
 from pytest_ortbench.report.junit import PREFIX, properties

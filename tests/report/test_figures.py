@@ -27,7 +27,7 @@ from pytest_ortbench.report.figures import DESCRIPTIONS, FIGURES, render, style,
 from pytest_ortbench.report.figures.batches import batches, lines_of
 from pytest_ortbench.report.figures.choice import choose_cases
 from pytest_ortbench.report.figures.distribution import distribution, pooled
-from pytest_ortbench.report.figures.dots import ENERGY, LATENCY, MEMORY, THROUGHPUT, draw_by_case
+from pytest_ortbench.report.figures.dots import LATENCY, MEMORY, THROUGHPUT, draw_by_case
 from pytest_ortbench.report.figures.timeline import timeline
 from tests import results_factory as factory
 from tests.report import fleet_views, sample_runs
@@ -102,7 +102,7 @@ def test_memory_and_throughput_name_their_units() -> None:
 def test_the_bar_of_energy_is_the_interval_over_the_trials_and_said_to_be() -> None:
     (measured,) = sample_runs.one_case().cases
     shown = entries(factory.make_run([fleet_views.with_energy(measured, 60.0)]))
-    figure = drawn(draw_by_case(shown, ENERGY))
+    figure = drawn(FIGURES["energy"](shown))
     assert note(figure).endswith("; bar: its 95 % interval over the trials.")
     quantity = shown[0].quantity("energy_per_inference")
     assert quantity is not None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pytest_ortbench.core.flag_kind import flag_kind
 from pytest_ortbench.core.metric import metric
 from pytest_ortbench.core.placing import Place
-from pytest_ortbench.passes.pass_object import Pass
+from pytest_ortbench.passes.pass_object import Pass, PassFigure
 
 _METRICS = (
     metric("power", "power_w", "W", "lower", "Gross mean power of the device under load."),
@@ -72,6 +72,15 @@ PASS = Pass(
     columns=(
         (Place(after="cpu_s_per_inference"), ("power_w", "energy_per_inference_j")),
         (Place(after="run_id"), ("idle_power_w", "energy_net_per_inference_j")),
+    ),
+    shown_columns=".report:COLUMNS",
+    figures=(
+        PassFigure(
+            name="energy",
+            description="Energy of one inference of each case, by model",
+            draw=".figures:draw_energy",
+            place=Place(after="memory"),
+        ),
     ),
     lines=".report:energy_lines",
 )

@@ -1,13 +1,39 @@
-"""Power and energy of each case that had an energy pass, as lines."""
+"""Power and energy of each case that had an energy pass, as lines and columns."""
 
 from __future__ import annotations
 
 from pytest_ortbench.analysis.summary import Summary
+from pytest_ortbench.core.placing import Place
 from pytest_ortbench.core.quantity import Quantity
 from pytest_ortbench.core.units import format_amount
 from pytest_ortbench.passes.energy.facts import Energy
+from pytest_ortbench.report.column import Column
 from pytest_ortbench.report.entries import ShownRun
 from pytest_ortbench.report.escape import encodable, one_line
+
+#: Columns that tables show when asked for, and where they stand.
+COLUMNS: tuple[tuple[Place, Column], ...] = (
+    (
+        Place(after="size"),
+        Column(
+            key="energy",
+            heading="energy/inf",
+            about="Gross energy of the device per inference.",
+            row="energy_per_inference_j",
+            metric="energy_per_inference",
+        ),
+    ),
+    (
+        Place(after="size"),
+        Column(
+            key="power",
+            heading="power",
+            about="Gross mean power of the device.",
+            row="power_w",
+            metric="power",
+        ),
+    ),
+)
 
 
 def energy_lines(shown: ShownRun, *, encoding: str = "utf-8") -> list[str]:

@@ -61,6 +61,7 @@ PASS = Pass(
         (Place(after="session_create_warm_s", rank=60), ("loads",)),
     ),
     cells=".numbers.loads:cells",
+    markdown=".report:load_markdown",
     tables=".report:load_tables",
     report_rank=30,
 )

@@ -7,25 +7,31 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterator, Sequence
+from operator import itemgetter
 from pathlib import Path
 
 from matplotlib.figure import Figure
 
 from pytest_ortbench.core.errors import UsageError
+from pytest_ortbench.core.placing import placed
 from pytest_ortbench.core.run import Run
+from pytest_ortbench.passes.pass_object import Pass, PassFigure
+from pytest_ortbench.passes.registry import PASSES
 from pytest_ortbench.report.entries import Entry, entries
 from pytest_ortbench.report.figures.accuracy import accuracy
 from pytest_ortbench.report.figures.batches import batches
 from pytest_ortbench.report.figures.distribution import distribution
-from pytest_ortbench.report.figures.dots import ENERGY, LATENCY, MEMORY, THROUGHPUT, draw_by_case
+from pytest_ortbench.report.figures.dots import LATENCY, MEMORY, THROUGHPUT, draw_by_case
 from pytest_ortbench.report.figures.operators import operators
 from pytest_ortbench.report.figures.roofline import roofline
 from pytest_ortbench.report.figures.scaling import scaling
 from pytest_ortbench.report.figures.slo import Slo
 from pytest_ortbench.report.figures.timeline import timeline
 
-#: Every figure by the name of its file. Each gives ``None`` where a run has nothing for it.
-FIGURES: dict[str, Callable[[Sequence[Entry]], Figure | None]] = {
+#: Draws the entries of a run; gives ``None`` where it has nothing for the figure.
+_Draw = Callable[[Sequence[Entry]], "Figure | None"]
+
+_STANDARD: dict[str, _Draw] = {
     "latency": lambda shown: draw_by_case(shown, LATENCY),
     "distribution": distribution,
     "timeline": timeline,
@@ -34,13 +40,11 @@ FIGURES: dict[str, Callable[[Sequence[Entry]], Figure | None]] = {
     "scaling": scaling,
     "accuracy": accuracy,
     "memory": lambda shown: draw_by_case(shown, MEMORY),
-    "energy": lambda shown: draw_by_case(shown, ENERGY),
     "operators": operators,
     "roofline": roofline,
 }
 
-#: What each figure shows, for readers who can't see it.
-DESCRIPTIONS: dict[str, str] = {
+_DESCRIPTIONS: dict[str, str] = {
     "latency": "Latency p50 of each case with its interval, by model",
     "distribution": "Distribution of the latencies of the fastest cases, by model",
     "timeline": "Latencies in the order in which they were measured, warm-up shaded",
@@ -49,9 +53,36 @@ DESCRIPTIONS: dict[str, str] = {
     "scaling": "Throughput against threads, callers or sessions, and its share of the ideal",
     "accuracy": "Signal to noise ratio against latency and against size, with the best trade-offs",
     "memory": "Rise of resident memory of each case, by model",
-    "energy": "Energy of one inference of each case, by model",
     "operators": "Share of the run in each operator type, by case",
     "roofline": "Rate of each operator against its arithmetic intensity, under the measured peaks",
+}
+
+#: Figures of passes, each with its pass.
+_OF_PASSES = [(entry, figure) for entry in PASSES for figure in entry.figures]
+
+
+def _draw_of(entry: Pass, figure: PassFigure) -> _Draw:
+    """Return what draws a figure of a pass, and imports its module then."""
+
+    def draw(shown: Sequence[Entry]) -> Figure | None:
+        drawn: Figure | None = entry.load(figure.draw)(shown)
+        return drawn
+
+    return draw
+
+
+#: Every figure by the name of its file.
+FIGURES: dict[str, _Draw] = dict(
+    placed(
+        _STANDARD.items(),
+        [(figure.place, (figure.name, _draw_of(entry, figure))) for entry, figure in _OF_PASSES],
+        itemgetter(0),
+    )
+)
+
+#: What each figure shows, for readers who can't see it.
+DESCRIPTIONS: dict[str, str] = _DESCRIPTIONS | {
+    figure.name: figure.description for _, figure in _OF_PASSES
 }
 
 

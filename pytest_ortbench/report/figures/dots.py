@@ -78,17 +78,6 @@ MEMORY = Theme(
 )
 
 
-ENERGY = Theme(
-    heading="Energy by case",
-    metric="energy_per_inference",
-    axis="energy of one inference",
-    value="J/inf",
-    which="thriftiest",
-    reading="Mark: gross energy of the device per inference; bar: its 95 % interval over the "
-    "trials.",
-)
-
-
 def draw_by_case(shown: Sequence[Entry], theme: Theme) -> Figure | None:
     """Draw a panel a model with a row a case; ``None`` if no case has the value."""
     choice = choose_cases(shown, _key(theme), which=theme.which)

@@ -15,7 +15,8 @@ from pytest_ortbench.gate.report.lines import GateRow
 from pytest_ortbench.report import legend
 from pytest_ortbench.report.answers import unjudged_lines
 from pytest_ortbench.report.blocks import pass_sentences, pass_tables
-from pytest_ortbench.report.cells import COLUMNS, Column, texts
+from pytest_ortbench.report.cells import COLUMNS, texts
+from pytest_ortbench.report.column import Column
 from pytest_ortbench.report.entries import Entry, ModelGroup, ShownRun, by_model
 from pytest_ortbench.report.escape import lines, one_line
 from pytest_ortbench.report.figures import DESCRIPTIONS, figures, render

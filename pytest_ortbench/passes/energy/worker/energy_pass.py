@@ -61,7 +61,7 @@ class Procedure:
 
 #: Keeps all callers busy until a function that is called after each inference, with the number of
 #: its caller, says that it is enough; see :func:`~pytest_ortbench.worker.calling.until_of`.
-Load = Callable[[Callable[[int], bool]], object]
+RunUntil = Callable[[Callable[[int], bool]], object]
 
 
 def measure_energy(question: MeasureEnergy, measured: MeasuredCase) -> Energy:
@@ -109,7 +109,7 @@ class EnergyPass:
     def __init__(
         self,
         meter: Meter,
-        load: Load,
+        load: RunUntil,
         *,
         callers: int = 1,
         procedure: Procedure | None = None,

@@ -1,0 +1,28 @@
+"""What a column is that people see."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """One column that people see.
+
+    Attributes:
+        key: Its name on the command line: ``p50``.
+        heading: What stands above it.
+        about: What it is, in one sentence.
+        row: Column of the flat row that holds its value in SI units; empty for text.
+        metric: Its name in the registry of metrics, where it is one.
+        rank: Order in which columns are dropped where there is no room, largest first; 0 stays.
+        right: Whether it is aligned to the right.
+    """
+
+    key: str
+    heading: str
+    about: str
+    row: str = ""
+    metric: str = ""
+    rank: int = 0
+    right: bool = True
