@@ -75,7 +75,8 @@ def document_page() -> str:
 
 def _bounds() -> list[str]:
     """What the values of a document may be, beyond their types."""
-    from pytest_ortbench.schema.bounds import BOUNDS, COUNT, LONGEST_NAME, LONGEST_TEXT, UNITS
+    from pytest_ortbench.schema.bound_kinds import COUNT, LONGEST_NAME, LONGEST_TEXT
+    from pytest_ortbench.schema.bounds import BOUNDS, UNITS
 
     units = [(f"`…{end}`", str(numbers)) for end, numbers in UNITS.items()]
     own = sorted(

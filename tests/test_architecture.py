@@ -50,10 +50,12 @@ SAME_ROOM = {"convert/": "worker/"}
 PARTS_OF_PASSES = {
     "__init__": "core/",
     "facts": "core/",
-    "options": "core/",
+    "options": "planning/",
+    "checks": "schema/",
     "questions": "schema/",
     "worker": "worker/",
     "numbers": "analysis/",
+    "planning": "planning/",
     "report": "report/",
     "figures": "report/",
     "files": "planning/",

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from pytest_ortbench.passes.registry import PASSES
+
 pytestmark = pytest.mark.live
 
 #: Each of these takes longer to import than the plugin may cost, or starts something.
@@ -52,7 +54,13 @@ FOR_EVERY_PROJECT = (
     "plugin.case_options",
     "core",
     "core.dotted_name",
+    "core.flag_kind",
+    "core.metric",
     "core.option",
+    "core.placing",
+    "passes",
+    "passes.pass_object",
+    "passes.registry",
     "plugin.option_sources",
     "plugin.options",
     "plugin",
@@ -108,6 +116,8 @@ def test_a_run_without_tests_of_ours_loads_nothing_heavy(tmp_path: Path) -> None
     assert {name for name in loaded if name.startswith("pytest_ortbench")} == {
         "pytest_ortbench",
         *(f"pytest_ortbench.{name}" for name in FOR_EVERY_PROJECT),
+        *(entry.folder for entry in PASSES),
+        *(f"{entry.folder}.options" for entry in PASSES if entry.options),
     }
     assert _heavy_among(loaded) == set()
 

@@ -83,7 +83,12 @@ _STANDARD: tuple[str, ...] = (
 #: Columns of a row.
 COLUMNS: tuple[str, ...] = placed(
     _STANDARD,
-    [(place, column) for entry in PASSES for place, columns in entry.columns for column in columns],
+    [
+        (place, column)
+        for entry in PASSES
+        for place, columns in entry.placed_columns
+        for column in columns
+    ],
     str,
 )
 

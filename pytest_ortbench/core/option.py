@@ -11,6 +11,8 @@ from copy import copy
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, TypeVar
 
+from pytest_ortbench.core.placing import Place
+
 Kind = Literal["list", "lines", "int", "float", "str", "path", "flag"]
 IniType = Literal["args", "linelist", "int", "float", "string", "bool"]
 
@@ -66,6 +68,7 @@ class OptionRow:
             what the run itself reads.
         keyword: What the marker takes instead, ``None`` where it takes nothing.
         asks_for: Pass that the option asks for, empty for none.
+        place: Where the option of a pass stands among all.
     """
 
     field: str
@@ -79,6 +82,7 @@ class OptionRow:
     to: str
     keyword: Keyword | None
     asks_for: str
+    place: Place
 
     @property
     def ini(self) -> str:
@@ -103,6 +107,7 @@ def option(
     to: str = "",
     keyword: Keyword | None = None,
     asks_for: str = "",
+    place: Place | None = None,
 ) -> Value:
     """Return the dataclass field of an option, for :func:`option_rows` to find."""
     row = OptionRow(
@@ -117,6 +122,7 @@ def option(
         to=to,
         keyword=keyword,
         asks_for=asks_for,
+        place=place or Place(),
     )
     if isinstance(default, dict):
         return field(default_factory=lambda: copy(default), metadata={_ROW: row})

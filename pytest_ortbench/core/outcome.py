@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pytest_ortbench.core.accuracy import Accuracy as Accuracy
 from pytest_ortbench.core.accuracy import OutputAccuracy as OutputAccuracy
 from pytest_ortbench.core.case import Case
+from pytest_ortbench.core.placing import Place, placed
 from pytest_ortbench.core.profile import OperatorProfile
 from pytest_ortbench.core.samples import Block as Block
 from pytest_ortbench.core.samples import OrderStatistic as OrderStatistic
@@ -19,6 +20,7 @@ from pytest_ortbench.passes.energy.facts import Energy as Energy
 from pytest_ortbench.passes.energy.facts import EnergyWindow as EnergyWindow
 from pytest_ortbench.passes.load.facts import Load
 from pytest_ortbench.passes.processes.facts import ProcessPoint
+from pytest_ortbench.passes.registry import PASSES
 from pytest_ortbench.passes.soak.facts import Soak
 from pytest_ortbench.passes.stages.facts import Stages
 from pytest_ortbench.passes.startup.facts import StartUps
@@ -39,8 +41,7 @@ FAILURE_KINDS: dict[str, str] = {
 #: measured before is kept.
 CHANGED_FILE = "digest"
 
-#: What a worker is doing, as it stands after "while"; a failure names the phase it happened in.
-PHASES: dict[str, str] = {
+_STANDARD_PHASES: dict[str, str] = {
     "start": "starting the interpreter",
     "files": "copying files to the runtime",
     CHANGED_FILE: "checking its files",
@@ -56,13 +57,24 @@ PHASES: dict[str, str] = {
     "profile": "profiling placement",
     "accuracy": "comparing outputs",
     "reference": "computing the reference",
-    "task": "scoring labelled data",
-    "energy": "measuring energy",
-    "soak": "soaking",
-    "load": "putting it under load",
-    "stages": "running the stages",
     "close": "shutting down",
 }
+
+#: What a worker is doing, as it stands after "while"; a failure names the phase it happened in.
+PHASES: dict[str, str] = dict(
+    placed(
+        _STANDARD_PHASES.items(),
+        [
+            (
+                Place(after="reference", rank=entry.phase.rank),
+                (entry.phase.name, entry.phase.doing),
+            )
+            for entry in PASSES
+            if entry.phase is not None
+        ],
+        lambda phase: phase[0],
+    )
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -91,8 +91,8 @@ def _with(result: CaseResult, entry: Pass, outcome: object) -> CaseResult:
 def _lacking(
     entry: Pass, result: CaseResult, argument: str, reason: str, *, interrupted: bool
 ) -> object:
-    make = entry.load(entry.lacking)
-    return make(result, argument, reason=reason, interrupted=interrupted)
+    asked = (result, argument) if entry.lacking_takes_result else ()
+    return entry.load(entry.lacking)(*asked, reason=reason, interrupted=interrupted)
 
 
 def _is_over(name: str, result: CaseResult) -> bool:

@@ -15,10 +15,8 @@ from pytest_ortbench.launch.diagnose import Evidence, diagnose, graph_refused, l
 from pytest_ortbench.launch.ending import tail
 from pytest_ortbench.launch.process import Refused, WorkerProcess
 from pytest_ortbench.launch.staging import Files, SharedFiles, StagedFiles, travelling
-from pytest_ortbench.schema.case_questions import Open, ProfilePlacement
-from pytest_ortbench.schema.pass_questions import StartUp
+from pytest_ortbench.schema.case_questions import ProfilePlacement
 from pytest_ortbench.schema.question import Question
-from pytest_ortbench.schema.runtime_questions import ProbeProvider
 
 A = TypeVar("A")
 
@@ -94,7 +92,7 @@ class Questioner:
         )
 
     def _doubt(self, question: Question[Any], answer: object) -> None:
-        doubt = _DOUBTS.get(type(question))
+        doubt = _elsewhere if question.opens_session else _DOUBTS.get(type(question))
         if doubt is None or self._provider is None:
             return
         failure = doubt(answer, self._process.read_log, self._provider)
@@ -145,8 +143,5 @@ def _nothing_taken(
 
 
 _DOUBTS: dict[type[Question[Any]], _Doubt] = {
-    Open: _elsewhere,
-    StartUp: _elsewhere,
-    ProbeProvider: _elsewhere,
     ProfilePlacement: _nothing_taken,
 }

@@ -36,6 +36,21 @@ class PassFigure:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Phase:
+    """What a worker is doing, for messages.
+
+    Attributes:
+        name: As failures store it.
+        doing: As it stands after "while".
+        rank: Order among the phases of passes; the default comes last.
+    """
+
+    name: str
+    doing: str
+    rank: int = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Pass:
     """One way of measuring a case beside the standard one, in workers of its own.
 
@@ -44,8 +59,15 @@ class Pass:
         result_field: Field of :class:`~pytest_ortbench.core.outcome.CaseResult` that holds what it
             found.
         measure: ``(result, means)`` to the value of that field; it may raise a ``WorkerError``.
-        lacking: ``(result, argument, *, reason, interrupted)`` to the value of that field where
-            there is nothing, and why.
+        lacking: ``(*, reason, interrupted)`` to the value of that field where there is nothing, and
+            why; mostly the type of its facts. A pass whose facts say more of what was asked for
+            takes ``(result, argument)`` in front.
+        lacking_takes_result: Whether it does.
+        options: Dataclass of its option rows; empty for none.
+        phase: What a worker of it is doing, ``None`` where the words of the standard pass say it.
+        bounds: What single values of its facts may be, beside what their units say; empty for none.
+        relations: How the fields of its facts hang together; empty for none.
+        check_plan: ``(request, models)`` that refuses settings that no model fits; empty for none.
         is_over: ``(result, argument)`` to whether it was carried out; empty where that is what the
             field says: something is there, and not all of it was interrupted.
         why_not: ``(provider)`` in a worker to why the pass can't be carried out there, empty if it
@@ -78,6 +100,12 @@ class Pass:
     result_field: str
     measure: str
     lacking: str
+    lacking_takes_result: bool = False
+    options: str = ""
+    phase: Phase | None = None
+    bounds: str = ""
+    relations: str = ""
+    check_plan: str = ""
     is_over: str = ""
     why_not: str = ""
     questions: tuple[tuple[str, str], ...] = ()
@@ -102,9 +130,19 @@ class Pass:
     facts_of_case: str = ""
 
     @property
+    def folder(self) -> str:
+        """Dotted name of its folder."""
+        return f"{__package__}.{self.name}"
+
+    @property
     def metric_names(self) -> tuple[str, ...]:
         """Names of its metrics."""
         return tuple(metric.name for metric in self.metrics)
+
+    @property
+    def placed_columns(self) -> tuple[tuple[Place, tuple[str, ...]], ...]:
+        """Its columns of flat rows, and where they stand."""
+        return self.columns or ((Place(), tuple(metric.column for metric in self.metrics)),)
 
     def load(self, name: str) -> Any:
         """Import and return what a name of this pass stands for."""
@@ -114,4 +152,4 @@ class Pass:
     def full_name(self, name: str) -> str:
         """Return the dotted name that a name of this pass is short for."""
         module, _, attribute = name.partition(":")
-        return f"{resolve_name(module, f'{__package__}.{self.name}')}:{attribute}"
+        return f"{resolve_name(module, self.folder)}:{attribute}"

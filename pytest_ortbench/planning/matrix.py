@@ -18,6 +18,7 @@ from pytest_ortbench.core.model import Model, Variant
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.recipe import BASES, Conversion, Recipe
 from pytest_ortbench.core.run import Skip
+from pytest_ortbench.passes.registry import PASSES
 from pytest_ortbench.passes.stages.files import with_stages
 from pytest_ortbench.planning.feeds import (
     Workload,
@@ -126,7 +127,9 @@ def build_plan(
     """
     readable = [model for model in models if isinstance(model, Model)]
     check_dims(request.dims, readable)
-    check_dims(request.sampling.soak_dims, readable, place="--ort-soak-dims")
+    for entry in PASSES:
+        if entry.check_plan:
+            entry.load(entry.check_plan)(request, readable)
     points = list(_points(request))
     check_allowed(
         [provider for target in targets for provider in target.providers],

@@ -147,16 +147,6 @@ class CaseOptions:
         reader="pytest_ortbench.plugin.option_readers:read_switches",
         to="request.spinning",
     )
-    processes: tuple[int, ...] = option(
-        (),
-        flag="--ort-processes",
-        kind="list",
-        metavar="N,N",
-        help="measure each case in so many processes at a time besides: rate and memory of all",
-        reader="pytest_ortbench.plugin.option_readers:read_whole_numbers",
-        to="sampling.processes",
-        asks_for="processes",
-    )
     io: tuple[str, ...] = option(
         ("end-to-end",),
         flag="--ort-io",

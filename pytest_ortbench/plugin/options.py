@@ -1,4 +1,4 @@
-"""Every option is one field here or in a class that is joined as a base: row, type and default.
+"""Every option is one field here, in a class that is joined as a base, or in one of a pass.
 
 To add one, add a field, and one of the same type to the plan's request or to
 :class:`~pytest_ortbench.core.case.Sampling` if the plan takes its value (``to``). Nothing is
@@ -7,21 +7,21 @@ imported here that pytest itself has not imported: every start of pytest pays fo
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, make_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pytest_ortbench.core.option import Keyword, OptionRow, option, option_rows
+from pytest_ortbench.core.placing import placed
+from pytest_ortbench.passes.registry import PASSES
 from pytest_ortbench.plugin.case_options import CaseOptions
 
 if TYPE_CHECKING:
-    from pytest_ortbench.core.dataset import Dataset
     from pytest_ortbench.core.limits import CaseLimit
-    from pytest_ortbench.passes.stages.files import StageFile
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(CaseOptions):
+class RunOptions(CaseOptions):
     """What command line and ini file ask for, in SI units and with absolute paths.
 
     Attributes:
@@ -126,103 +126,6 @@ class Options(CaseOptions):
         reader="pytest_ortbench.plugin.option_readers:read_kept_samples",
         to="sampling.keep",
     )
-    dataset: Dataset | None = option(
-        None,
-        flag="--ort-dataset",
-        kind="str",
-        metavar="PATH",
-        help="labelled data for the accuracy of a task: .npz with an array 'labels', or "
-        "FILE.py:FUNCTION that gives batches and a metric (default: none)",
-        reader="pytest_ortbench.plugin.option_readers:read_dataset",
-        to="request.dataset",
-        asks_for="task",
-    )
-    soak_s: float = option(
-        0.0,
-        flag="--ort-soak",
-        kind="float",
-        metavar="MINUTES",
-        help="run each case this long besides, and look for memory that grows for ever",
-        reader="pytest_ortbench.core.option_text:read_minutes",
-        to="sampling.soak_s",
-        asks_for="soak",
-    )
-    startup: bool = option(
-        False,
-        flag="--ort-startup",
-        kind="flag",
-        help="start each case again in fresh processes, with the model's files in and out of the "
-        "page cache and the provider's engines cached and not",
-        reader="pytest_ortbench.core.option_text:read_flag",
-        asks_for="startup",
-    )
-    stages: tuple[StageFile, ...] = option(
-        (),
-        flag="--ort-stages",
-        kind="list",
-        metavar="[PATTERN@]FILE.py",
-        help="time a frame with the preprocess and postprocess of this file around inference; "
-        "several files each name their cases: detector*@stages/detector.py",
-        reader="pytest_ortbench.plugin.option_readers:read_stage_files",
-        to="request.stages",
-        asks_for="stages",
-    )
-    soak_dims: dict[str, tuple[int, ...]] = option(
-        {},
-        flag="--ort-soak-dims",
-        kind="list",
-        metavar="NAME:A-B",
-        help="sizes that vary within the soak: seq:1-300, or seq:16:64:300 (default: the case's)",
-        reader="pytest_ortbench.plugin.option_readers:read_ranges_of_sizes",
-        to="sampling.soak_dims",
-    )
-    energy_window_s: float = option(
-        5.0,
-        flag="--ort-energy-window",
-        kind="float",
-        metavar="SECONDS",
-        help="shortest window of energy; 60 for what a purchase is decided by (default: 5)",
-        reader="pytest_ortbench.core.option_text:read_energy_window",
-        to="sampling.energy_window_s",
-    )
-    load: tuple[str, ...] = option(
-        (),
-        flag="--ort-load",
-        kind="list",
-        metavar="SCENARIO[:K:V]",
-        help="put each case under MLPerf's load generator besides: single-stream, multi-stream, "
-        "server:RATE:LATENCY, offline, or peak:p99:20ms for the highest rate that is VALID",
-        reader="pytest_ortbench.plugin.option_readers:read_loads",
-        rule="pytest_ortbench.plugin.option_readers:refuse_loads_beyond_timeout",
-        to="sampling.loads",
-        asks_for="load",
-    )
-    load_official: bool = option(
-        False,
-        flag="--ort-load-official",
-        kind="flag",
-        help="use the durations of MLPerf's rules for --ort-load (10 minutes and more a load)",
-        reader="pytest_ortbench.core.option_text:read_flag",
-        to="sampling.load_official",
-    )
-    #: Absolute; empty keeps none.
-    load_logs: str = option(
-        "",
-        flag="--ort-load-logs",
-        kind="path",
-        metavar="DIR",
-        help="keep the load generator's own logs in this folder (default: none are kept)",
-        reader="pytest_ortbench.core.option_text:read_folder_text",
-        to="sampling.load_logs",
-    )
-    profile: bool = option(
-        False,
-        flag="--ort-profile",
-        kind="flag",
-        help="profile each case by operator, in a run of its own",
-        reader="pytest_ortbench.core.option_text:read_flag",
-        asks_for="profile",
-    )
     limits: tuple[CaseLimit, ...] = option(
         (),
         flag="--ort-limits",
@@ -320,8 +223,26 @@ class Options(CaseOptions):
         return self.places.get(field) or next(row.flag for row in ROWS if row.field == field)
 
 
+#: Options of passes, a class each.
+_OF_PASSES: tuple[type, ...] = tuple(entry.load(entry.options) for entry in PASSES if entry.options)
+
+if TYPE_CHECKING:
+
+    class Options(RunOptions):
+        """Options of the run and of all passes."""
+
+        def __getattr__(self, field: str) -> Any:
+            """Return the value of an option of a pass."""
+
+else:
+    Options = make_dataclass("Options", (), bases=(RunOptions, *_OF_PASSES), frozen=True)
+
 #: Every option, in the order of the help.
-ROWS: tuple[OptionRow, ...] = option_rows(Options)
+ROWS: tuple[OptionRow, ...] = placed(
+    option_rows(RunOptions),
+    [(row.place, row) for kind in _OF_PASSES for row in option_rows(kind)],
+    lambda row: row.field,
+)
 #: Rows that the ``ortbench`` marker takes, by keyword.
 MARKER_KEYWORDS: dict[str, Keyword] = {
     row.field: row.keyword for row in ROWS if row.keyword is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from pytest_ortbench.core.outcome import (
     Accuracy,
@@ -53,6 +54,8 @@ class Open(Question[Opened]):
         engines: Folder for engines that providers build, kept for the other workers of the run;
             empty keeps none.
     """
+
+    opens_session: ClassVar[bool] = True
 
     case: CaseToMeasure
     engines: str = ""

@@ -15,7 +15,8 @@ from itertools import islice
 from typing import cast
 
 from pytest_ortbench.core.errors import DocumentError
-from pytest_ortbench.schema.bounds import ANY, LONGEST_NAME, Bound, Numbers, Text, Words, bound_of
+from pytest_ortbench.schema.bound_kinds import ANY, LONGEST_NAME, Bound, Numbers, Text, Words
+from pytest_ortbench.schema.bounds import bound_of
 from pytest_ortbench.schema.relations import RELATIONS
 
 #: So many faults are looked for; a reader of more has seen enough.

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 from enum import Enum
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, TypeVar
 
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.dataset import Dataset
@@ -20,9 +20,14 @@ A = TypeVar("A")
 
 
 class Question(Generic[A]):
-    """What the host asks a worker, whose answer is an ``A``."""
+    """What the host asks a worker, whose answer is an ``A``.
+
+    Attributes:
+        opens_session: Whether the worker makes a session for it, which may end on another device.
+    """
 
     __slots__ = ()
+    opens_session: ClassVar[bool] = False
 
 
 class CaseQuestion(Question[A]):

@@ -53,8 +53,6 @@ _HANDLERS: dict[str, dict[str, str]] = {
     },
     "pytest_ortbench.schema.pass_questions": {
         "ProfileOperators": "pytest_ortbench.worker.operator_profile:profile_open_case",
-        "SoakFor": "pytest_ortbench.passes.soak.worker:soak_case",
-        "StartUp": "pytest_ortbench.passes.startup.worker:start_case",
     },
 }
 

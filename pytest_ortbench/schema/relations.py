@@ -18,8 +18,7 @@ from pytest_ortbench.core.outcome import (
 from pytest_ortbench.core.run import Run
 from pytest_ortbench.core.samples import PERCENTS, OrderStatistic, Samples
 from pytest_ortbench.passes.load.facts import Load, LoadTest
-from pytest_ortbench.passes.processes.facts import ProcessPoint
-from pytest_ortbench.passes.soak.facts import Soak
+from pytest_ortbench.passes.registry import PASSES
 from pytest_ortbench.passes.task.facts import TaskAccuracy
 
 #: A field, and the rule that its value breaks.
@@ -139,13 +138,6 @@ def _output(output: OutputAccuracy) -> Iterator[Broken]:
         yield "agree", "must not be above rows"
 
 
-def _soak(soak: Soak) -> Iterator[Broken]:
-    if len(soak.at) != len(soak.resident_bytes):
-        yield "resident_bytes", "must have an entry for each of at"
-    if any(one > other for one, other in pairwise(soak.at)):
-        yield "at", "must be in ascending order"
-
-
 def _load(load: Load) -> Iterator[Broken]:
     if load.answer is not None and load.answer >= len(load.tests):
         yield "answer", f"must be the index of one of {len(load.tests)} tests"
@@ -164,15 +156,6 @@ def _is_percent(text: str) -> bool:
         return 0 <= float(text) <= 100
     except ValueError:
         return False
-
-
-def _process_point(point: ProcessPoint) -> Iterator[Broken]:
-    if len(point.processes) > point.asked:
-        yield "asked", f"must be {len(point.processes)} at least, as many as there are processes"
-    if not point.processes and not point.reason:
-        yield "processes", "must not be empty where no reason says why"
-    if any(process.samples.wall_ns == 0 for process in point.processes):
-        yield "processes", "must have a wall time each"
 
 
 def _task(task: TaskAccuracy) -> Iterator[Broken]:
@@ -197,10 +180,14 @@ RELATIONS: dict[type, Callable[[Any], Iterator[Broken]]] = {
     OrderStatistic: _order_statistic,
     OutputAccuracy: _output,
     Placement: _placement,
-    ProcessPoint: _process_point,
     Run: _run,
     Samples: _samples,
-    Soak: _soak,
     TaskAccuracy: _task,
     WarmUp: _warm_up,
+    **{
+        kind: relation
+        for entry in PASSES
+        if entry.relations
+        for kind, relation in entry.load(entry.relations).items()
+    },
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from pytest_ortbench.core.case import Provider
 from pytest_ortbench.core.outcome import Placement, RuntimeInfo
@@ -38,6 +39,8 @@ class Probed:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeProvider(Question[Probed]):
     """Run two tiny models on a provider and say what executed them."""
+
+    opens_session: ClassVar[bool] = True
 
     provider: Provider
 

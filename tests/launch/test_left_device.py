@@ -12,7 +12,7 @@ from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.engine.standard import measure
 from pytest_ortbench.launch.launcher import ProcessLauncher
 from pytest_ortbench.launch.process import WorkerProcess
-from pytest_ortbench.schema.pass_questions import StartUp
+from pytest_ortbench.passes.startup.questions import StartUp
 from tests.launch.cases import case_of, relu
 
 #: The CPU stands for the NPU: its session is real, and the warning is put into its log.

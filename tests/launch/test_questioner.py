@@ -18,12 +18,12 @@ from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.outcome import CHANGED_FILE, Failure, Placement
 from pytest_ortbench.launch.questioner import Questioner
 from pytest_ortbench.passes.soak.facts import Soak
+from pytest_ortbench.passes.soak.questions import SoakFor
 from pytest_ortbench.passes.task.facts import TaskAccuracy
 from pytest_ortbench.passes.task.questions import ScoreTask
 from pytest_ortbench.schema.case_questions import CompareOutputs, ProfilePlacement
 from pytest_ortbench.schema.file_questions import FetchChunk, FetchedChunk, StoreChunk, StoredChunk
 from pytest_ortbench.schema.model_questions import WriteReference
-from pytest_ortbench.schema.pass_questions import SoakFor
 from pytest_ortbench.schema.question import Question
 
 from .cases import case_of, relu

@@ -15,7 +15,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from pytest_ortbench.launch.launcher import ProcessLauncher
 from pytest_ortbench.passes.startup.facts import FurtherShape
-from pytest_ortbench.schema.pass_questions import StartUp
+from pytest_ortbench.passes.startup.questions import StartUp
 from pytest_ortbench.worker.page_cache import LEFT, resident, set_state
 
 from .cases import case_of, x_input

@@ -12,7 +12,8 @@ import jsonschema
 import msgspec
 import pytest
 
-from pytest_ortbench.schema.bounds import BOUNDS, Numbers, Words, bound_of
+from pytest_ortbench.schema.bound_kinds import Numbers, Words
+from pytest_ortbench.schema.bounds import BOUNDS, bound_of
 from pytest_ortbench.schema.document import (
     decode_lines,
     decode_run,

@@ -17,9 +17,9 @@ from pytest_ortbench.core.dataset import Dataset
 from pytest_ortbench.core.dotted_name import import_named
 from pytest_ortbench.core.recipe import Conversion
 from pytest_ortbench.passes.soak.facts import Soak
+from pytest_ortbench.passes.soak.questions import SoakFor
 from pytest_ortbench.passes.task.questions import ScoreTask
 from pytest_ortbench.schema.case_questions import Open
-from pytest_ortbench.schema.pass_questions import SoakFor
 from pytest_ortbench.schema.protocol import (
     PhaseEntered,
     pack_question,

@@ -19,6 +19,7 @@ from pytest_ortbench.core.dataset import Dataset
 from pytest_ortbench.core.graph_capture import without_capture
 from pytest_ortbench.passes.startup import worker as start_up
 from pytest_ortbench.passes.startup.facts import FurtherShape, ShapeStart
+from pytest_ortbench.passes.startup.questions import StartUp
 from pytest_ortbench.passes.task.questions import ScoreTask
 from pytest_ortbench.schema.case_questions import (
     CheckOutputs,
@@ -26,7 +27,6 @@ from pytest_ortbench.schema.case_questions import (
     ProfilePlacement,
     TimeBlock,
 )
-from pytest_ortbench.schema.pass_questions import StartUp
 from pytest_ortbench.worker import operator_profile, session
 from pytest_ortbench.worker.accuracy import compare, write_reference
 from pytest_ortbench.worker.measured import MeasuredCase

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pytest_ortbench.core.flag_kind import flag_kind
 from pytest_ortbench.core.metric import metric
 from pytest_ortbench.core.placing import Place
-from pytest_ortbench.passes.pass_object import Pass, PassFigure
+from pytest_ortbench.passes.pass_object import Pass, PassFigure, Phase
 
 _METRICS = (
     metric("power", "power_w", "W", "lower", "Gross mean power of the device under load."),
@@ -54,9 +54,11 @@ PASS = Pass(
     name="energy",
     result_field="energy",
     measure=".run:measure",
-    lacking=".run:lacking",
+    lacking=".facts:Energy",
     why_not=".worker.meter_choice:why_no_meter",
     questions=((".questions:MeasureEnergy", ".worker.energy_pass:measure_energy"),),
+    options=".options:EnergyOptions",
+    phase=Phase(name="energy", doing="measuring energy", rank=20),
     is_asked_by_metrics=True,
     asked_by=("energy",),
     view="energy",

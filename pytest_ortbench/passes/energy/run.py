@@ -38,8 +38,3 @@ def measure(result: CaseResult, means: Means) -> Energy:
         worker.ask(WarmUpFor(budget_s=warm_up_budget_s(case)))
         budget_s = max(0.0, deadline - time.monotonic() - _ANSWER_S)
         return worker.ask(MeasureEnergy(budget_s=budget_s))
-
-
-def lacking(_result: CaseResult, _argument: str, *, reason: str, interrupted: bool) -> Energy:
-    """Return what stands for energy that was not measured."""
-    return Energy(reason=reason, interrupted=interrupted)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pytest_ortbench.core.metric import metric
 from pytest_ortbench.core.placing import Place
-from pytest_ortbench.passes.pass_object import Pass
+from pytest_ortbench.passes.pass_object import Pass, Phase
 
 _METRICS = (
     metric(
@@ -47,8 +47,11 @@ PASS = Pass(
     result_field="loads",
     measure=".run:measure",
     lacking=".run:lacking",
+    lacking_takes_result=True,
     is_over=".run:is_over",
     questions=((".questions:PutUnderLoad", ".worker.generator:run_load_test"),),
+    options=".options:LoadOptions",
+    phase=Phase(name="load", doing="putting it under load", rank=40),
     takes_argument=True,
     add_numbers=".numbers.loads:add_load",
     metrics=_METRICS,

@@ -9,6 +9,9 @@ PASS = Pass(
     result_field="processes",
     measure=".run:measure",
     lacking=".run:lacking",
+    lacking_takes_result=True,
+    relations=".checks:RELATIONS",
+    options=".options:ProcessOptions",
     tables=".report:process_tables",
     report_rank=10,
 )

@@ -8,5 +8,6 @@ PASS = Pass(
     name="profile",
     result_field="profile",
     measure=".run:measure",
-    lacking=".run:lacking",
+    lacking="...core.profile:OperatorProfile",
+    options=".options:ProfileOptions",
 )

@@ -33,13 +33,6 @@ def measure(result: CaseResult, means: Means) -> OperatorProfile:
     return replace(profile, nodes=profile.nodes[:_KEPT_NODES])
 
 
-def lacking(
-    _result: CaseResult, _argument: str, *, reason: str, interrupted: bool
-) -> OperatorProfile:
-    """Return what stands for a profile that was not made."""
-    return OperatorProfile(reason=reason, interrupted=interrupted)
-
-
 def profile_case(case: Case, launcher: Launcher, trace: Path | None = None) -> OperatorProfile:
     """Profile one case by operator.
 

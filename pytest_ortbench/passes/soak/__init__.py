@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pytest_ortbench.core.metric import metric
 from pytest_ortbench.core.placing import Place
-from pytest_ortbench.passes.pass_object import Pass
+from pytest_ortbench.passes.pass_object import Pass, Phase
 
 _METRICS = (
     metric(
@@ -28,7 +28,12 @@ PASS = Pass(
     name="soak",
     result_field="soak",
     measure=".run:measure",
-    lacking=".run:lacking",
+    lacking=".facts:Soak",
+    check_plan=".planning:check_plan",
+    relations=".checks:RELATIONS",
+    options=".options:SoakOptions",
+    questions=((".questions:SoakFor", ".worker:soak_case"),),
+    phase=Phase(name="soak", doing="soaking", rank=30),
     view="memory",
     add_numbers=".numbers:add_growth",
     metrics=_METRICS,

@@ -15,6 +15,7 @@ from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.engine.means import Means
 from pytest_ortbench.engine.warm_up_budget import warm_up_budget_s
 from pytest_ortbench.passes.soak.facts import Soak
+from pytest_ortbench.passes.soak.questions import SoakFor
 from pytest_ortbench.planning.feeds import (
     batch_symbols,
     resolve_inputs,
@@ -23,7 +24,6 @@ from pytest_ortbench.planning.feeds import (
 )
 from pytest_ortbench.planning.sizes import RefusedCombination
 from pytest_ortbench.schema.case_questions import WarmUpFor
-from pytest_ortbench.schema.pass_questions import SoakFor
 
 #: Shapes at most: every one is drawn and kept, so that drawing is no part of the soak.
 MOST_SHAPES = 300
@@ -47,11 +47,6 @@ def measure(result: CaseResult, means: Means) -> Soak:
     with closing(means.launcher.open(case, worker=0, deadline=deadline)) as worker:
         worker.ask(WarmUpFor(budget_s=warm_up_budget_s(case)))
         return worker.ask(SoakFor(seconds=case.sampling.soak_s, shapes=shapes))
-
-
-def lacking(_result: CaseResult, _argument: str, *, reason: str, interrupted: bool) -> Soak:
-    """Return what stands for a soak that did not take place."""
-    return Soak(reason=reason, interrupted=interrupted)
 
 
 def soak_shapes(case: Case) -> Iterator[tuple[InputSpec, ...]]:

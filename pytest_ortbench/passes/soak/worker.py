@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from pytest_ortbench.passes.soak.facts import Soak
-from pytest_ortbench.schema.pass_questions import SoakFor
+from pytest_ortbench.passes.soak.questions import SoakFor
 from pytest_ortbench.worker.calling import call_of
 from pytest_ortbench.worker.inputs import make_feeds
 from pytest_ortbench.worker.memory import best_source

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from pytest_ortbench.core.metric import Metric, metric
 from pytest_ortbench.core.placing import Place
-from pytest_ortbench.passes.pass_object import Pass
+from pytest_ortbench.passes.pass_object import Pass, Phase
 
 #: Percentiles of a stage, and the samples that each needs.
 _STAGE_PERCENTILES = {"p50": "median", "p90": "90th percentile", "p99": "99th percentile"}
@@ -49,10 +49,13 @@ PASS = Pass(
     result_field="stages",
     measure=".run:measure",
     lacking=".run:lacking",
+    lacking_takes_result=True,
     questions=(
         (".questions:LoadStages", ".worker:load_stages"),
         (".questions:RunFrames", ".worker:run_frames"),
     ),
+    options=".options:StageOptions",
+    phase=Phase(name="stages", doing="running the stages", rank=50),
     view="frames",
     add_numbers=".numbers:add_stages",
     metrics=_METRICS,

@@ -13,7 +13,7 @@ from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.engine.means import Means
 from pytest_ortbench.launch.launcher import Launcher
 from pytest_ortbench.passes.startup.facts import FurtherShape, StartTrial, StartUps
-from pytest_ortbench.schema.pass_questions import StartUp
+from pytest_ortbench.passes.startup.questions import StartUp
 
 #: Further shapes at most; each takes four inferences of every process.
 MOST_SHAPES = 16
@@ -41,11 +41,6 @@ def measure(result: CaseResult, means: Means) -> StartUps:
         if not trials:
             raise
     return StartUps(trials=tuple(trials))
-
-
-def lacking(_result: CaseResult, _argument: str, *, reason: str, interrupted: bool) -> StartUps:
-    """Return what stands for starts that were not made."""
-    return StartUps(reason=reason, interrupted=interrupted)
 
 
 def _turn(

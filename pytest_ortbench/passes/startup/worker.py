@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.graph_capture import captures_graph
 from pytest_ortbench.passes.startup.facts import FurtherShape, ShapeStart, StartTrial
-from pytest_ortbench.schema.pass_questions import StartUp
+from pytest_ortbench.passes.startup.questions import StartUp
 from pytest_ortbench.worker.calling import call_of
 from pytest_ortbench.worker.inputs import make_feeds
 from pytest_ortbench.worker.measured import MeasuredCase

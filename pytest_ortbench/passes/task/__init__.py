@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pytest_ortbench.core.metric import metric
 from pytest_ortbench.core.placing import Place
-from pytest_ortbench.passes.pass_object import Pass
+from pytest_ortbench.passes.pass_object import Pass, Phase
 
 _METRICS = (
     metric(
@@ -37,12 +37,15 @@ PASS = Pass(
     result_field="task",
     measure=".run:measure",
     lacking=".run:lacking",
+    lacking_takes_result=True,
     questions=(
         (".questions:WriteScores", ".worker.scoring:write_reference_scores"),
         (".questions:ScoreTask", ".worker.scoring:score_task"),
         (".questions:WriteOwnScores", ".worker.scoring:write_own_scores"),
     ),
     add_numbers=".numbers:add_task",
+    options=".options:TaskOptions",
+    phase=Phase(name="task", doing="scoring labelled data", rank=10),
     keeps_numbers=True,
     metrics=_METRICS,
     metrics_place=Place(rank=10),

@@ -1,0 +1,24 @@
+"""Options of the energy pass. Every start of pytest loads them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pytest_ortbench.core.option import option
+from pytest_ortbench.core.placing import Place
+
+
+@dataclass(frozen=True, kw_only=True)
+class EnergyOptions:
+    """What the user asks for of the energy pass."""
+
+    energy_window_s: float = option(
+        5.0,
+        flag="--ort-energy-window",
+        kind="float",
+        metavar="SECONDS",
+        help="shortest window of energy; 60 for what a purchase is decided by (default: 5)",
+        reader="pytest_ortbench.core.option_text:read_energy_window",
+        to="sampling.energy_window_s",
+        place=Place(after="samples", rank=60),
+    )

@@ -1,0 +1,47 @@
+"""Options of loads. Every start of pytest loads them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pytest_ortbench.core.option import option
+from pytest_ortbench.core.placing import Place
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoadOptions:
+    """What the user asks for of loads."""
+
+    load: tuple[str, ...] = option(
+        (),
+        flag="--ort-load",
+        kind="list",
+        metavar="SCENARIO[:K:V]",
+        help="put each case under MLPerf's load generator besides: single-stream, multi-stream, "
+        "server:RATE:LATENCY, offline, or peak:p99:20ms for the highest rate that is VALID",
+        reader="pytest_ortbench.plugin.option_readers:read_loads",
+        rule="pytest_ortbench.plugin.option_readers:refuse_loads_beyond_timeout",
+        to="sampling.loads",
+        asks_for="load",
+        place=Place(after="samples", rank=70),
+    )
+    load_official: bool = option(
+        False,
+        flag="--ort-load-official",
+        kind="flag",
+        help="use the durations of MLPerf's rules for --ort-load (10 minutes and more a load)",
+        reader="pytest_ortbench.core.option_text:read_flag",
+        to="sampling.load_official",
+        place=Place(after="samples", rank=71),
+    )
+    #: Absolute; empty keeps none.
+    load_logs: str = option(
+        "",
+        flag="--ort-load-logs",
+        kind="path",
+        metavar="DIR",
+        help="keep the load generator's own logs in this folder (default: none are kept)",
+        reader="pytest_ortbench.core.option_text:read_folder_text",
+        to="sampling.load_logs",
+        place=Place(after="samples", rank=72),
+    )

@@ -1,0 +1,25 @@
+"""Options of several processes. Every start of pytest loads them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pytest_ortbench.core.option import option
+from pytest_ortbench.core.placing import Place
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProcessOptions:
+    """What the user asks for of several processes."""
+
+    processes: tuple[int, ...] = option(
+        (),
+        flag="--ort-processes",
+        kind="list",
+        metavar="N,N",
+        help="measure each case in so many processes at a time besides: rate and memory of all",
+        reader="pytest_ortbench.plugin.option_readers:read_whole_numbers",
+        to="sampling.processes",
+        asks_for="processes",
+        place=Place(after="spinning"),
+    )

@@ -1,0 +1,23 @@
+"""Options of the profile. Every start of pytest loads them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pytest_ortbench.core.option import option
+from pytest_ortbench.core.placing import Place
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProfileOptions:
+    """What the user asks for of the profile."""
+
+    profile: bool = option(
+        False,
+        flag="--ort-profile",
+        kind="flag",
+        help="profile each case by operator, in a run of its own",
+        reader="pytest_ortbench.core.option_text:read_flag",
+        asks_for="profile",
+        place=Place(after="samples", rank=80),
+    )

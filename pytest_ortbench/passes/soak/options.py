@@ -1,0 +1,35 @@
+"""Options of a soak. Every start of pytest loads them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pytest_ortbench.core.option import option
+from pytest_ortbench.core.placing import Place
+
+
+@dataclass(frozen=True, kw_only=True)
+class SoakOptions:
+    """What the user asks for of a soak."""
+
+    soak_s: float = option(
+        0.0,
+        flag="--ort-soak",
+        kind="float",
+        metavar="MINUTES",
+        help="run each case this long besides, and look for memory that grows for ever",
+        reader="pytest_ortbench.core.option_text:read_minutes",
+        to="sampling.soak_s",
+        asks_for="soak",
+        place=Place(after="samples", rank=20),
+    )
+    soak_dims: dict[str, tuple[int, ...]] = option(
+        {},
+        flag="--ort-soak-dims",
+        kind="list",
+        metavar="NAME:A-B",
+        help="sizes that vary within the soak: seq:1-300, or seq:16:64:300 (default: the case's)",
+        reader="pytest_ortbench.plugin.option_readers:read_ranges_of_sizes",
+        to="sampling.soak_dims",
+        place=Place(after="samples", rank=50),
+    )

@@ -1,0 +1,18 @@
+"""What a soak asks of the models of a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pytest_ortbench.core.model import Model
+from pytest_ortbench.planning.feeds import check_dims
+from pytest_ortbench.planning.request import PlanRequest
+
+
+def check_plan(request: PlanRequest, models: Sequence[Model]) -> None:
+    """Check the names of the sizes that vary.
+
+    Raises:
+        UsageError: for a name that no model has, and for a batch of size 0.
+    """
+    check_dims(request.sampling.soak_dims, models, place="--ort-soak-dims")

@@ -1,0 +1,30 @@
+"""Options of the user's stages. Every start of pytest loads them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pytest_ortbench.core.option import option
+from pytest_ortbench.core.placing import Place
+
+if TYPE_CHECKING:
+    from pytest_ortbench.passes.stages.files import StageFile
+
+
+@dataclass(frozen=True, kw_only=True)
+class StageOptions:
+    """What the user asks for of the user's stages."""
+
+    stages: tuple[StageFile, ...] = option(
+        (),
+        flag="--ort-stages",
+        kind="list",
+        metavar="[PATTERN@]FILE.py",
+        help="time a frame with the preprocess and postprocess of this file around inference; "
+        "several files each name their cases: detector*@stages/detector.py",
+        reader="pytest_ortbench.plugin.option_readers:read_stage_files",
+        to="request.stages",
+        asks_for="stages",
+        place=Place(after="samples", rank=40),
+    )
