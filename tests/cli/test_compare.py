@@ -4,6 +4,8 @@ import csv
 import dataclasses
 import io
 import json
+import re
+from pathlib import Path
 
 from tests.report.sample_runs import case, measured
 from tests.results_factory import make_machine, make_run
@@ -30,15 +32,22 @@ def of(host: str, factor: float, day: int = 1):
     )
 
 
+def overall_of(text: str) -> list[str]:
+    """The machines of the line that ranks them over all models, the best first."""
+    ranked = re.search(r"overall: (\w+) is fastest(?:; next (\w+))?", text)
+    assert ranked is not None
+    return [name for name in ranked.groups() if name]
+
+
 def test_the_answer_is_in_the_last_lines(tool, store):
     ended = tool("compare", store(of("desk", 1.0)), store(of("rack", 0.5)))
     assert (ended.code, ended.err) == (0, "")
     lines = ended.out.splitlines()
-    assert lines[0] == "latency p50 of 2 machines"
+    assert lines[0].startswith("latency p50 of 2 ")
     last = " ".join(lines[-8:])
-    assert "mobilenet_v2: ship int8-static/cpu on rack: fastest" in last
-    assert "overall: rack is fastest; next desk takes" in last
-    assert "mobilenet_v2 b1: fastest rack with int8-static/cpu" in last
+    assert "ship int8-static/cpu on rack: " in last
+    assert overall_of(last) == ["rack", "desk"]
+    assert "rack with int8-static/cpu" in last
     assert "\x1b" not in ended.out
 
 
@@ -77,14 +86,14 @@ def test_runs_go_by_their_id_and_a_filter_chooses_cases(tool, store):
 def test_a_run_named_twice_counts_once(tool, store):
     path = store(of("desk", 1.0))
     ended = tool("compare", path, path, store(of("rack", 0.5)), "--format=csv")
-    assert "is named twice and counts once" in ended.err
+    assert "20260101T030405Z-desk-0a1b" in ended.err
     assert len(ended.out.splitlines()) == 1 + 2 * 2 + 2
 
 
 def test_one_run_compares_what_it_holds(tool, store):
     ended = tool("compare", store(of("desk", 1.0)), "--metric=throughput")
-    assert ended.out.startswith("throughput of 2 precisions")
-    assert "highest int8-static" in ended.out.replace("\n", " ")
+    assert ended.out.startswith("throughput of 2 ")
+    assert "int8-static" in re.findall(r"highest\s+(\S+)", ended.out)
 
 
 def test_p99_is_computed_where_it_is_asked_for(tool, store):
@@ -110,7 +119,7 @@ def test_pages_figures_and_markdown(tool, store, tmp_path):
         "overall.png",
         "workloads.png",
     ]
-    assert tool("compare", *runs, "--format=md").out.startswith("## latency p50 of 2 machines")
+    assert tool("compare", *runs, "--format=md").out.startswith("## latency p50 ")
 
 
 def test_figures_that_can_not_be_written_are_one_line_below_the_comparison(tool, store, tmp_path):
@@ -118,11 +127,9 @@ def test_figures_that_can_not_be_written_are_one_line_below_the_comparison(tool,
     runs = [store(of("desk", 1.0)), store(of("rack", 0.5))]
     ended = tool("compare", *runs, "--plots=taken/plots")
     assert ended.code == 2
-    assert ended.err == (
-        "ortbench: taken/plots: the figures can't be written: Not a directory. "
-        "Choose another place with --plots\n"
-    )
-    assert "overall: rack is fastest" in ended.out
+    assert (ended.error.place, "--plots" in ended.error.hint) == ("taken/plots", True)
+    assert ended.err.count("\n") == 1
+    assert overall_of(ended.out)[0] == "rack"
 
 
 def test_machines_with_prices(tool, store, tmp_path):
@@ -131,14 +138,16 @@ def test_machines_with_prices(tool, store, tmp_path):
     ended = tool("compare", *runs, "--machines=machines.toml", "--rate=300", "--p99=50ms")
     text = ended.out.replace("\n", " ")
     # 1.6 ms a request: one desk serves 300 a second half busy; a rented rack is 2630 in 3 years.
-    assert "cheapest desk with int8-static/cpu, 1 machine, 1000 EUR over 3 years" in text
+    cheapest = re.search(r"cheapest (\w+) with (\S+), (\d+) machine, (\d+) EUR over (\d+)", text)
+    assert cheapest is not None
+    assert cheapest.groups() == ("desk", "int8-static/cpu", "1", "1000", "3")
     assert "×0.380 of rack" in text
     assert "M/G/1" in text
     yearly = tool(
         "compare", *runs, "--machines=machines.toml", "--rate=300", "--p99=50ms", "--years=1"
     )
     assert "cheapest rack" in yearly.out
-    assert "877 EUR over 1 year" in yearly.out.replace("\n", " ")
+    assert re.search(r"877\s+EUR\s+over\s+1", yearly.out)
 
 
 def test_a_target_needs_both_numbers_and_prices(tool, store, tmp_path):
@@ -147,9 +156,10 @@ def test_a_target_needs_both_numbers_and_prices(tool, store, tmp_path):
     alone = tool("compare", *runs, "--rate=300")
     assert (alone.code, "--machines=machines.toml" in alone.err) == (2, True)
     half = tool("compare", *runs, "--machines=machines.toml", "--rate=300")
-    assert (half.code, "needs both a rate and a p99" in half.err) == (2, True)
+    assert (half.code, "p99" in half.error.message) == (2, True)
     wrong = tool("compare", *runs, "--machines=machines.toml", "--rate=300", "--p99=5MB")
-    assert (wrong.code, "'MB', which does not fit" in wrong.err) == (2, True)
+    assert (wrong.code, wrong.error.place) == (2, "--p99")
+    assert "'MB'" in wrong.error.message
 
 
 def test_what_is_wrong_is_one_line(tool, store):
@@ -170,29 +180,38 @@ def test_what_is_wrong_is_one_line(tool, store):
 def test_report_of_one_run_lies_beside_it(tool, store):
     path = store(of("desk", 1.0))
     ended = tool("report")
-    assert ended.out.splitlines()[-1] == "report: results/20260101T030405Z-desk-0a1b/report.html"
+    assert ended.out.splitlines()[-1].split(": ") == [
+        "report",
+        "results/20260101T030405Z-desk-0a1b/report.html",
+    ]
     assert (path.parent / "report.html").read_text().lower().startswith("<!doctype html>")
     shown = tool("show").out.splitlines()
     assert ended.out.splitlines()[-2] == shown[-1]
+
+
+def machine_of(page: Path) -> str:
+    """The machine in the heading of a run's page; empty for the page of a comparison."""
+    heading = re.search(r"ONNX models on (\w+)", page.read_text())
+    return heading[1] if heading else ""
 
 
 def test_report_of_several_is_their_comparison_and_the_page_of_each(tool, store, tmp_path):
     desk = store(of("desk", 1.0))
     rack = (tmp_path / "rack.json").write_text(store(of("rack", 0.5)).read_text()) and "rack.json"
     ended = tool("report", desk, f"lab={rack}")
-    assert "overall: lab is fastest" in ended.out
+    assert overall_of(ended.out)[0] == "lab"
     page = (tmp_path / "comparison.html").read_text()
-    assert "<h1>latency p50 of 2 machines</h1>" in page
-    assert '<span class="who">overall: </span><strong>lab</strong> is fastest' in page
-    assert "fastest <strong>lab with int8-static/cpu</strong>" in page
-    assert ended.out.splitlines()[-3:] == [
-        "comparison: comparison.html",
-        f"report: comparison-{desk.parent.name}.html",
-        "report: comparison-lab.html",
+    assert "<h1>latency p50 of 2 " in page
+    assert '<span class="who">overall: </span><strong>lab</strong>' in page
+    assert "<strong>lab with int8-static/cpu</strong>" in page
+    assert [line.split(": ") for line in ended.out.splitlines()[-3:]] == [
+        ["comparison", "comparison.html"],
+        ["report", f"comparison-{desk.parent.name}.html"],
+        ["report", "comparison-lab.html"],
     ]
     page = tmp_path / f"comparison-{desk.parent.name}.html"
-    assert "ONNX models on desk" in page.read_text()
-    assert "ONNX models on rack" in (tmp_path / "comparison-lab.html").read_text()
+    assert machine_of(page) == "desk"
+    assert machine_of(tmp_path / "comparison-lab.html") == "rack"
     assert [path.name for path in desk.parent.iterdir()] == ["run.json"]
 
 
@@ -208,25 +227,25 @@ def test_pages_go_beside_the_output_under_names_of_their_own(tool, store, tmp_pa
         path.parent.chmod(0o755)
         assert [entry.name for entry in path.parent.iterdir()] == ["same.json"]
     assert ended.code == 0
-    assert {path.name: "ONNX models on" in path.read_text() for path in
-            (tmp_path / "elsewhere").iterdir()} == {
-        "x.html": False, "x-same.html": True, "x-same-2.html": True,
-    }  # fmt: skip
-    assert "ONNX models on rack" in (tmp_path / "elsewhere" / "x-same-2.html").read_text()
+    assert {path.name: machine_of(path) for path in (tmp_path / "elsewhere").iterdir()} == {
+        "x.html": "",
+        "x-same.html": "desk",
+        "x-same-2.html": "rack",
+    }
 
 
 def test_the_answer_of_many_models_is_capped_in_the_terminal(tool, store):
     results = [measured(case(f"m{number}"), 0.004) for number in range(11)]
     store(make_run(results))
     lines = tool("report").out.splitlines()
-    assert lines[-2] == "and 3 further models: see the page"
+    assert lines[-2].split()[:2] == ["and", "3"]
     assert {line.partition(":")[0] for line in lines[:-2]} == {f"m{i}" for i in range(8)}
 
 
 def test_many_runs_get_no_pages_of_their_own(tool, store, tmp_path):
     runs = [store(of(f"desk-{day}", 1.0, day=day)) for day in range(1, 12)]
     ended = tool("report", *runs)
-    assert "11 runs are more than 10, so only their comparison is written" in ended.err
+    assert re.findall(r"\d+", ended.err)[:2] == ["11", "10"]
     assert [path.name for path in tmp_path.rglob("*.html")] == ["comparison.html"]
 
 
@@ -253,9 +272,7 @@ def test_a_latency_to_keep_is_refused_where_it_would_not_be_drawn(tool, store, t
         ended = tool("plot", *runs, option, "-o", "figures")
         assert ended.code == 2
         name = option.partition("=")[0]
-        assert ended.err.startswith(
-            f"ortbench: {name}: a latency to keep is drawn in the figures of"
-        )
+        assert ended.error.place == name
         assert not (tmp_path / "figures").exists()
 
 
@@ -268,17 +285,19 @@ def test_nothing_to_draw_is_said(tool, store):
 def test_a_badge_of_a_model_and_of_a_case(tool, store, tmp_path):
     store(of("desk", 1.0))
     of_model = json.loads(tool("badge", "latest", "mobilenet_v2").out)
-    assert of_model["message"].startswith("int8-static/cpu/b1 1.6")
+    assert of_model["message"].split()[0] == "int8-static/cpu/b1"
+    assert of_model["message"].split()[1].startswith("1.6")
     case_id = "mobilenet_v2/native/cpu/b1"
     of_case = json.loads(tool("badge", "latest", case_id, "--metric=peak_rss").out)
-    assert of_case["label"] == "mobilenet_v2/native/cpu/b1 peak rss"
+    assert of_case["label"] == f"{case_id} peak rss"
     assert of_case["message"].endswith("MB")
     assert tool("badge", "latest", "mobilenet_v2/native/cpu/b2").code == 2
     assert tool("badge", "latest", case_id, "--metric=speed").code == 2
     tool("badge", "latest", case_id, "--output=badge.json")
     assert json.loads((tmp_path / "badge.json").read_text())["color"] == "blue"
     ended = tool("badge", "latest", "mobilenet_v2", "--output=badge.svg")
-    assert ended.out.startswith("badge.svg: mobilenet_v2: int8-static/cpu/b1 1.6")
+    assert ended.out.split(": ")[:2] == ["badge.svg", "mobilenet_v2"]
+    assert of_model["message"] in ended.out
     assert (tmp_path / "badge.svg").read_text().startswith("<svg ")
     assert tool("badge", "latest", "mobilenet_v2", "--format=svg").out.startswith("<svg ")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import click
 import pytest
 
 from tests.cli.test_compare import of
@@ -31,27 +32,27 @@ def test_a_machine_without_a_run_is_said_once_with_the_nearest_name(tool, store,
         ended = compared(tool, store, tmp_path, f"--format={form}")
         assert ended.code == 0
         text = re.sub(r"\s+|&#39;|\\", " ", ended.out).replace("'", " ")
-        assert text.count("No run of a machine named rakc. Did you mean  rack ?") == times
-        assert text.count("No run of a machine named zzz. Known: rack") == times
+        hints = re.findall(r"named (rakc|zzz)\.[^.:?]*?(?:mean|Known:) +(\w+)", text)
+        assert sorted(hints) == sorted([("rakc", "rack"), ("zzz", "rack")] * times)
         assert "No case that may be ranked" not in text
 
 
 def test_machines_are_counted_whatever_the_columns_are(tool, store, tmp_path):
     two = compared(tool, store, tmp_path, "--by=precision").out
     # Of two runs and three machines of the table one has both.
-    assert two.splitlines()[0] == "What 1 machine costs"
+    assert "1" in two.splitlines()[0].split()
     (tmp_path / "machines.toml").write_text(
         "[machines.desk]\nprice = 1\n[machines.rack]\nprice = 1"
     )
     runs = ("results/20260101T030405Z-desk-0a1b", "results/20260101T030405Z-rack-0a1b")
     priced = tool("compare", *runs, "--machines=machines.toml", "--by=precision", "--format=md").out
-    assert priced.startswith("## What 2 machines cost")
+    assert "2" in priced.splitlines()[0].split()
 
 
 def test_what_is_fastest_is_not_said_as_if_it_were_what_to_buy(tool, store, tmp_path):
     text = compared(tool, store, tmp_path).out.replace("\n", " ")
-    assert "cheapest per item desk" in text
-    assert "by latency p50 alone, whatever it costs: rack is fastest; next desk" in text
+    assert re.search(r"cheapest per item (\w+)", text)[1] == "desk"
+    assert re.search(r"latency p50 alone.*?: (\w+) is fastest", text)[1] == "rack"
     assert "overall:" not in text
 
 
@@ -88,5 +89,8 @@ def test_a_number_that_is_not_finite_is_a_wrong_call(tool, store, tmp_path, call
         ended = tool(command, *options)
     assert ended.code == 2
     name, _, value = next(text for text in options if text.endswith(("inf", "nan"))).partition("=")
-    assert f"Invalid value for '{name}': {value} is not a finite number." in ended.err
+    assert isinstance(ended.raised, click.BadParameter)
+    assert ended.raised.param is not None
+    assert name in ended.raised.param.opts
+    assert value in ended.raised.message
     assert ended.out == ""

@@ -16,6 +16,7 @@ from pytest_ortbench.runtimes.installed import Installed, InstalledDistribution
 from tests.results_factory import make_runtime_info
 
 CPU_WHEEL = InstalledDistribution(name="onnxruntime", version="1.32.0", brings_package=True)
+CPU = "Example CPU 3000"
 SOUND = Installed(distributions=(CPU_WHEEL,), folder="/site/onnxruntime")
 MISSING = Failure(
     kind="unavailable",
@@ -67,12 +68,11 @@ def test_every_provider_is_tried_and_those_that_run_come_first():
     assert [each.alias for each in seen.running] == ["cpu", "SomebodysExecutionProvider"]
     assert [each.state for each in seen.providers[:4]] == ["runs", "runs", "fails", "left out"]
     found = states(seen)
-    assert found["cuda"].reason == "libcudnn.so.9 is not here"
-    assert found["cuda"].hint == "pip install onnxruntime-gpu[cuda,cudnn]"
+    assert (found["cuda"].reason, found["cuda"].hint) == (MISSING.message, MISSING.hint)
     assert found["azure"].state == "left out"
     assert found["openvino"].state == "absent"
-    assert found["openvino"].reason.startswith("pip install onnxruntime-openvino")
-    assert found["dnnl"].reason.startswith("in no package on PyPI: ")
+    assert "onnxruntime-openvino" in found["openvino"].reason.split()
+    assert "PyPI:" in found["dnnl"].reason.split()
     assert steps == ["ONNX Runtime", *launcher.probed]
     assert "azure" not in launcher.probed
 
@@ -87,7 +87,7 @@ def test_without_a_runtime_nothing_is_tried():
 
 def lines_of(packages=SOUND, seen=None, findings=(), machine=None, columns=100) -> list[str]:
     seen = survey(FakeLauncher(), Runtime()) if seen is None else seen
-    return report(packages, seen, machine or {"cpu": "Example CPU 3000"}, findings, columns)
+    return report(packages, seen, machine or {"cpu": CPU}, findings, columns)
 
 
 def section(lines: list[str], heading: str) -> list[str]:
@@ -102,14 +102,14 @@ def test_the_report_of_a_sound_machine():
     providers = section(lines, "providers")
     assert providers[0].split() == ["cpu", "runs"]
     cuda = next(index for index, line in enumerate(providers) if line.startswith("  cuda"))
-    assert providers[cuda].endswith("fails: libcudnn.so.9 is not here")
-    assert providers[cuda + 1].strip() == "pip install onnxruntime-gpu[cuda,cudnn]"
+    assert providers[cuda].endswith(f"fails: {MISSING.message}")
+    assert providers[cuda + 1].strip() == MISSING.hint
     assert any("dnnl" in line and "acl" in line for line in section(lines, "not here"))
-    assert section(lines, "machine") == ["  cpu             Example CPU 3000"]
-    assert section(lines, "so") == [
-        "  measure         pytest MODEL.onnx --ort-providers=cpu,SomebodysExecutionProvider",
-        "  noise           nothing that could be changed was found",
-    ]
+    assert [line.split(maxsplit=1) for line in section(lines, "machine")] == [["cpu", CPU]]
+    measure, noise = (line.split() for line in section(lines, "so"))
+    assert measure[0] == "measure"
+    assert measure[-1] == "--ort-providers=cpu,SomebodysExecutionProvider"
+    assert noise[:2] == ["noise", "nothing"]
 
 
 def test_the_report_of_two_distributions_ends_with_the_repair():
@@ -125,11 +125,15 @@ def test_the_report_of_two_distributions_ends_with_the_repair():
     )
     lines = lines_of(both)
     text = " ".join(" ".join(section(lines, "installed")).split())
-    assert "onnxruntime==1.32.0 and onnxruntime-openvino==1.24.1 are installed together" in text
-    assert "onnxruntime/capi/libold.so" in text
+    for name in (
+        "onnxruntime==1.32.0",
+        "onnxruntime-openvino==1.24.1",
+        "onnxruntime/capi/libold.so",
+    ):
+        assert name in text
     for command in both.repair():
         assert any(line.strip() == command for line in lines), "a command is never wrapped"
-    assert "  first           repair the installation as shown above" in lines
+    assert ["first", "repair"] in [line.split()[:2] for line in section(lines, "so")]
 
 
 def test_the_report_of_a_machine_with_nothing():
@@ -140,10 +144,11 @@ def test_the_report_of_a_machine_with_nothing():
         hint="pip install pytest-ortbench[cpu]",
     )
     lines = lines_of(Installed(), Survey(failure=broken), machine={"cpu": "unknown"})
-    assert "  problem         ONNX Runtime is not installed" in lines
-    assert "                  pip install pytest-ortbench[cpu]" in lines
+    at = next(index for index, line in enumerate(lines) if line.startswith("  problem "))
+    assert lines[at].endswith(f" {broken.message}")
+    assert lines[at + 1].strip() == broken.hint
     assert not any(line.startswith("providers") for line in lines)
-    assert section(lines, "so")[0].startswith("  measure         nothing can be measured here yet")
+    assert section(lines, "so")[0].split()[:2] == ["measure", "nothing"]
 
 
 def test_what_is_noisy_is_marked_and_summed_up():
@@ -160,9 +165,7 @@ def test_what_is_noisy_is_marked_and_summed_up():
         "                  Several workers",
         "  swap            off",
     ]
-    assert (
-        section(lines, "so")[-1] == "  noise           governor: see above; intervals will be wide"
-    )
+    assert section(lines, "so")[-1].split()[:2] == ["noise", "governor:"]
 
 
 def test_lines_keep_their_width_and_control_nothing():
@@ -206,10 +209,10 @@ def test_without_a_runtime_both_commands_say_so_and_end_with_3(tool, fake):
     )
     ended = tool("providers")
     assert (ended.code, ended.out) == (3, "")
-    assert ended.err == "ortbench: ONNX Runtime is not installed. Do so\n"
+    assert ended.err == f"ortbench: {fake.broken.message}. {fake.broken.hint}\n"
     ended = tool("doctor")
     assert ended.code == 3
-    assert "ONNX Runtime is not installed" in ended.out
+    assert fake.broken.message in ended.out
 
 
 def test_doctor_reports_this_machine(tool, fake, monkeypatch):
@@ -217,4 +220,4 @@ def test_doctor_reports_this_machine(tool, fake, monkeypatch):
     assert (ended.code, ended.err) == (0, "")
     for heading in ("installed", "providers", "machine", "what makes numbers vary", "so"):
         assert heading in [line.partition(",")[0] for line in ended.out.splitlines()]
-    assert "threads by default" in ended.out
+    assert "threads" in ended.out

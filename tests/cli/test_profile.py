@@ -27,7 +27,8 @@ def test_a_model_file_with_its_trace(
     assert "1 node;" in out
     assert "  Relu " in out
     assert "(between nodes)" in out
-    assert "  peak on cpu with " in out
+    [peak] = [line for line in out.splitlines() if line.startswith("  peak ")]
+    assert "cpu" in peak.split()
     assert "GB/s" in out
     assert f"trace: {trace}" in out
     assert any(event["name"] == "model_run" for event in json.loads(trace.read_text()))
@@ -45,7 +46,7 @@ def test_a_case_of_a_stored_run(
     moved = Path(case.variant.path).rename(tmp_path / "moved.onnx")
     assert run(["profile", case.case_id, f"--run={document}"]) == 2
     error = capsys.readouterr().err
-    assert f"the run has it from {case.model.path!r}" in error
+    assert repr(case.model.path) in error
     assert "--model=FILE" in error
     assert run(["profile", case.case_id, f"--run={document}", f"--model={moved}"]) == 0
     captured = capsys.readouterr()
@@ -61,7 +62,7 @@ def test_what_can_not_run_is_said(
     assert run(["profile", str(model), "--providers=cuda"]) == 3
     captured = capsys.readouterr()
     assert captured.out == ""
-    assert "m/native/cuda/b1: unavailable: " in captured.err
+    assert captured.err.split(": ")[:2] == ["m/native/cuda/b1", "unavailable"]
 
 
 def test_a_trace_goes_into_a_folder_that_exists(
@@ -72,7 +73,8 @@ def test_a_trace_goes_into_a_folder_that_exists(
     assert run(["profile", str(model), f"--trace={trace}"]) == 2
     captured = capsys.readouterr()
     assert captured.out == ""
-    assert f"--trace={trace}: there is no folder {trace.parent}" in captured.err
+    assert captured.err.startswith(f"ortbench: --trace={trace}: ")
+    assert f"{trace.parent}." in captured.err
     assert not (tmp_path / "no").exists()
 
 
@@ -81,7 +83,8 @@ def test_a_list_has_a_row_at_least(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], top: str
 ) -> None:
     assert run(["profile", str(relu(tmp_path / "m.onnx")), f"--top={top}"]) == 2
-    assert f"{top} is not in the range x>=1" in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert ("'--top'" in error, f" {top} " in error) == (True, True)
 
 
 def test_a_case_that_the_run_lacks_is_no_model(
@@ -94,7 +97,7 @@ def test_a_case_that_the_run_lacks_is_no_model(
     other = f"{case.case_id}0"
     assert run(["profile", other, f"--run={document}"]) == 2
     error = capsys.readouterr().err
-    assert f"the run {document} has no case {other!r}" in error
-    assert f"Did you mean {case.case_id!r}? Name another run with --run, or the model" in error
+    for part in (str(document), repr(other), repr(case.case_id), "--run"):
+        assert part in error
     assert run(["profile", other, f"--run={tmp_path / 'none.json'}"]) == 2
     assert "none.json" in capsys.readouterr().err

@@ -28,12 +28,13 @@ def test_what_runs_is_remembered_and_can_be_tried_again(
     assert run(["providers"]) == ExitCode.FINE
     first = capsys.readouterr().out.splitlines()
     assert first[0].split() == ["cpu", "runs"]
-    assert first[1].startswith("azure  left out")
+    assert first[1].split()[:3] == ["azure", "left", "out"]
     assert len(list((folder / "cache" / "probes").iterdir())) == 1
     assert run(["providers"]) == ExitCode.FINE
     second = capsys.readouterr().out.splitlines()
-    assert second[0].startswith("cpu    runs      (as of 20")
-    assert second[-1] == "--again tries those once more that are remembered."
+    assert second[0].split()[:2] == ["cpu", "runs"]
+    assert second[0] != first[0]
+    assert second[-1].startswith("--again ")
     assert run(["providers", "--again"]) == ExitCode.FINE
     assert capsys.readouterr().out.splitlines() == first
 
@@ -52,10 +53,10 @@ def test_in_several_runtimes_one_of_which_is_broken(
     assert lines[0] == "in same"
     assert lines[1].split() == ["cpu", "runs"]
     assert "in gone" in lines
-    assert "/nowhere/python can't be started" in captured.err
+    assert "/nowhere/python" in captured.err
     assert run(["providers", "--runtimes=gone"]) == ExitCode.NOTHING
 
 
 def test_reason_and_next_step_stand_together() -> None:
     state = ProviderState(alias="cuda", state="fails", reason="no driver", hint="Install it")
-    assert _about(state) == "no driver. Install it"
+    assert _about(state) == f"{state.reason}. {state.hint}"

@@ -35,7 +35,7 @@ def test_environments_are_made_listed_and_removed(tool, installer, tmp_path):
         "onnxruntime-1.32.0",
     ]
     assert all(Path(line.partition(": ")[2]).exists() for line in lines)
-    assert "making the runtime onnxruntime-1.20.1 on Python" in created.err
+    assert "onnxruntime-1.20.1 " in created.err
 
     listed = tool("runtimes")
     assert listed.code == 0
@@ -43,12 +43,12 @@ def test_environments_are_made_listed_and_removed(tool, installer, tmp_path):
     rows = [line.split() for line in listed.out.splitlines()[2:-1]]
     assert [row[0] for row in rows] == ["current", "onnxruntime-1.20.1", "onnxruntime-1.32.0"]
     assert rows[1][1:3] == ["1.2.3", HERE.text]
-    assert "onnxruntime==1.20.1; numpy 2.4.6; made" in listed.out
-    assert listed.out.splitlines()[-1] == f"environments are kept in {tmp_path / 'cache'}"
+    assert "onnxruntime==1.20.1; numpy 2.4.6; " in listed.out
+    assert listed.out.splitlines()[-1].endswith(f" {tmp_path / 'cache'}")
 
     removed = tool("runtimes", "remove", "onnxruntime-1.20.1")
     assert removed.code == 0
-    assert removed.out.startswith(f"removed onnxruntime-1.20.1, Python {HERE.text}: ")
+    assert removed.out.split()[:4] == ["removed", "onnxruntime-1.20.1,", "Python", f"{HERE.text}:"]
     assert "onnxruntime-1.20.1" not in tool("runtimes").out
     assert tool("runtimes", "remove", "--all").out.startswith("removed onnxruntime-1.32.0")
     assert [path.name for path in (tmp_path / "cache").iterdir()] == [".lock"]
@@ -60,7 +60,7 @@ def test_what_the_project_configures_is_listed(tool, installer, tmp_path):
         '[runtimes.pinned]\ncommand = ["nice"]\nrequirements = "onnxruntime==1.20.1"\n'
     )
     lines = {line.split()[0]: line for line in tool("runtimes").out.splitlines()}
-    assert lines["board"].endswith("ssh board python3")
+    assert lines["board"].split()[-3:] == ["ssh", "board", "python3"]
     assert lines["pinned"].endswith("nice onnxruntime==1.20.1")
 
 
@@ -72,9 +72,9 @@ def test_what_can_not_be_made_is_said(tool, installer):
     ended = tool("runtimes", "create", "onnxruntime==99")
     assert ended.code == 3
     assert ended.out == ""
-    assert ended.err.splitlines()[-1] == (
-        "ortbench: the runtime onnxruntime==99 can't be made: there is no version 99. Look again"
-    )
+    refusal = installer.refuse[HERE.minor[1]]
+    assert ("onnxruntime==99" in ended.err, str(refusal) in ended.err) == (True, True)
+    assert ended.err.endswith(f"{refusal.hint}\n")
 
 
 @pytest.mark.parametrize(

@@ -55,12 +55,13 @@ def test_verdicts_of_a_gate_are_shown_with_their_cases(tool, store):
     )
     store(dataclasses.replace(RUN, gate=(cpu, gone)))
     out = tool("show").out
-    assert "gate mobilenet_v2/native/cpu/b1 against model:old.onnx: slower" in out
+    of_cpu, of_gone = (line.split() for line in out.splitlines() if line.startswith("gate "))
+    assert (of_cpu[1], of_cpu[3:5]) == (cpu.case_id, ["model:old.onnx:", "slower"])
     assert "×1.071 [1.062, 1.079]" in out
-    assert "  it is slower" in out
-    assert "gate gone/native/cpu/b1 against b" in out
+    assert cpu.failures[0] in out
+    assert of_gone[1] == gone.case_id
     filtered = tool("show", "latest", "--filter=native/cpu").out
-    assert "gate mobilenet_v2/native/cpu/b1" in filtered
+    assert cpu.case_id in filtered
     assert "gone" not in filtered
     assert "gate" not in tool("show", "latest", "--filter=openvino").out
 
@@ -73,7 +74,7 @@ def test_operator_profiles_are_shown_as_in_the_summary_of_the_run(tool, store):
     lines = tool("show").out.splitlines()
     expected = run_profile_lines(shown_run(run), width=100)
     start = lines.index(expected[1])
-    assert expected[1].startswith("mobilenet_v2/native/cpu/b1: 3.00 ms a run, ")
+    assert expected[1].startswith(f"{profiled.case.case_id}: 3.00 ms ")
     assert lines[start : start + len(expected) - 1] == expected[1:]
 
 
@@ -111,20 +112,15 @@ def test_no_case_left_is_nothing_to_show(tool, store):
     store(RUN)
     ended = tool("show", "--filter=tensorrt")
     assert (ended.code, ended.out) == (3, "")
-    assert ended.err.splitlines() == [
-        "ortbench: there is no such case",
-        "left out: azure: takes no node",
-    ]
+    [skip] = RUN.skips
+    assert ended.err.splitlines()[1].split(": ")[1:] == [skip.what, skip.reason]
 
 
 def test_a_run_without_a_case_says_why(tool, store):
     store(make_run([], skips=[Skip(what="cuda", reason="no \x1b[1mdriver")]))
     ended = tool("show")
     assert (ended.code, ended.out) == (3, "")
-    assert ended.err.splitlines() == [
-        "ortbench: the run holds no case",
-        "left out: cuda: no \\x1b[1mdriver",
-    ]
+    assert ended.err.splitlines()[1].split(": ")[1:] == ["cuda", "no \\x1b[1mdriver"]
 
 
 def test_a_killed_run_is_shown_with_a_note(tool, tmp_path):
@@ -139,8 +135,8 @@ def test_a_killed_run_is_shown_with_a_note(tool, tmp_path):
     assert "native/cpu/b1" in ended.out
     assert "openvino" not in ended.out
     torn, unfinished = ended.err.splitlines()
-    assert "line 3 was left out: cut off after" in torn
-    assert unfinished == f"note: {RUN.run_id} was not finished: it holds 1 of 3 cases"
+    assert "line 3" in torn
+    assert (RUN.run_id in unfinished, "1 of 3" in unfinished) == (True, True)
 
 
 def test_names_of_others_never_control_the_terminal(tool, store):
@@ -201,5 +197,8 @@ def test_cases_are_sorted_with_empty_cells_last(sort, providers):
 def test_columns_of_the_table_go_by_all_their_names():
     assert table_columns("p50, latency_p99,throughput_per_s,") == ["p50", "p99", "items"]
     assert table_columns("") == []
-    with pytest.raises(UsageError, match="ortbench export has every column"):
+    with pytest.raises(UsageError) as raised:
         table_columns("p50,host")
+    assert raised.value.place == "--columns"
+    assert "'host'" in raised.value.message
+    assert "ortbench export" in raised.value.hint

@@ -36,7 +36,8 @@ def test_a_time_without_a_unit_is_refused(tool, store, tmp_path, command, text, 
 def test_p99_in_the_table_of_machines_names_its_unit(tool, store, tmp_path):
     (tmp_path / "machines.toml").write_text('rate = 5\np99 = "50"\n' + TABLE)
     ended = tool("compare", store(make_run([make_result()])), "--machines=machines.toml")
-    assert (ended.code, "'50' has no unit. Write 50ms or 50s" in ended.err) == (2, True)
+    assert (ended.code, ended.error.place) == (2, "machines.toml, p99")
+    assert ("'50'" in ended.error.message, "50ms" in ended.error.hint) == (True, True)
 
 
 def test_a_run_is_not_compared_with_itself(tool, store):

@@ -14,7 +14,8 @@ def test_changes_are_told_and_drawn_and_never_fail(tool, store, tmp_path):
     ended = tool("trend", "results", "--plot=trend.png")
     assert ended.code == 0
     assert "on a: +20" in ended.out or "on a: +19" in ended.out
-    assert "since 2026-01-06, commit 0123456789ab (run-05)" in ended.out
+    for fact in ("2026-01-06", "0123456789ab", "run-05"):
+        assert fact in ended.out
     assert (tmp_path / "trend.png").read_bytes().startswith(b"\x89PNG")
 
 
@@ -24,11 +25,10 @@ def test_a_figure_that_can_not_be_written_is_one_line_below_the_changes(tool, st
         store(run_of(index, 3_000_000))
     ended = tool("trend", "results", "--plot=taken/trend.png")
     assert ended.code == 2
-    assert ended.err == (
-        "ortbench: taken/trend.png: the figure can't be written: Not a directory. "
-        "Choose another place with --plot\n"
-    )
-    assert ended.out == "mobilenet_v2/native/cpu/b1 on a: no change in 2 runs\n"
+    assert (ended.error.place, "--plot" in ended.error.hint) == ("taken/trend.png", True)
+    assert ended.err.count("\n") == 1
+    [change] = ended.out.splitlines()
+    assert change.startswith("mobilenet_v2/native/cpu/b1 ")
 
 
 def test_machines_of_one_host_and_runtimes_are_told_apart(tool, store):
@@ -38,10 +38,10 @@ def test_machines_of_one_host_and_runtimes_are_told_apart(tool, store):
     store(dataclasses.replace(one, cases=(*one.cases, other)))
     store(dataclasses.replace(two, machine=machine))
     case = "mobilenet_v2/native/cpu/b1"
-    assert tool("trend", "results").out.splitlines() == [
-        f"{case}+current on a: no change in 1 run",
-        f"{case}+onnxruntime-1.20.1 on a: no change in 1 run",
-        f"{case}+current on a (2): no change in 1 run",
+    assert [line.partition(":")[0] for line in tool("trend", "results").out.splitlines()] == [
+        f"{case}+current on a",
+        f"{case}+onnxruntime-1.20.1 on a",
+        f"{case}+current on a (2)",
     ]
 
 
@@ -50,4 +50,5 @@ def test_without_a_canary_there_is_nothing_to_tell(tool, store):
     for folder in ("results", "not-there-yet"):
         ended = tool("trend", folder)
         assert ended.code == 0
-        assert ended.err == f"note: {folder} holds no finished run with a canary yet\n"
+        assert ended.out == ""
+        assert ended.err.split()[:2] == ["note:", folder]
