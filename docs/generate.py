@@ -268,15 +268,25 @@ def options_page() -> str:
 
 
 #: Of the fixture, what is for the plugin itself and for no test.
-_NOT_FOR_TESTS = re.compile(r"_|need_for|found|hold|finish|skipped")
+_NOT_FOR_TESTS = re.compile(r"_|need|found|hold|finish|skipped|options|with_passes")
 
 
 def fixture_page() -> str:
     """Return the page on the fixture and the marker."""
-    from pytest_ortbench.plugin.fixture import LoadView, OrtBench, View
+    from pytest_ortbench.core.placing import placed
+    from pytest_ortbench.passes.registry import PASSES
+    from pytest_ortbench.plugin.fixture import OrtBench, View
     from pytest_ortbench.plugin.options import MARKER_KEYWORDS
 
-    members = [name for name in vars(OrtBench) if not _NOT_FOR_TESTS.match(name)]
+    members = placed(
+        [_member(OrtBench, name) for name in vars(OrtBench) if not _NOT_FOR_TESTS.match(name)],
+        [
+            (place, _called(entry.load(offer), offer.rpartition(":")[2]))
+            for entry in PASSES
+            for place, offer in entry.offers
+        ],
+        lambda member: re.split(r"\W+", member[0])[1],
+    )
     keywords = [(f"`{name}`", _markdown(entry.help)) for name, entry in MARKER_KEYWORDS.items()]
     return page(
         "Fixture and marker",
@@ -291,16 +301,16 @@ def fixture_page() -> str:
         "there are an error. `unittest.TestCase` is not supported.",
         table(("keyword", "meaning"), keywords),
         "## What a test reads",
-        table(("of `ortbench`", "what it is"), [_member(OrtBench, name) for name in members]),
+        table(("of `ortbench`", "what it is"), members),
         "## Views",
         _markdown(_doc(View)),
         "A quantity compares with plain numbers in SI units and has `value`, `unit`, `low`, `high` "
         "and `samples`.",
-        "## A load",
-        _markdown(_doc(LoadView)),
-        table(
-            ("of a load", "what it is"),
-            [_member(LoadView, name) for name in ("text", "valid", "reason", "reasons")],
+        *(
+            block
+            for entry in PASSES
+            for name, kind in entry.shown_to_tests
+            for block in _shown(name, entry.load(kind))
         ),
     )
 
@@ -309,8 +319,23 @@ def _member(owner: type, name: str) -> tuple[str, str]:
     made = inspect.getattr_static(owner, name)
     if isinstance(made, property):
         return f"`{name}`", _in_a_cell(made.fget)
+    return _called(made, name)
+
+
+def _called(made: Callable[..., object], name: str) -> tuple[str, str]:
+    """A function of the fixture, as a test calls it."""
     taken = list(inspect.signature(made).parameters.values())[1:]
     return f"`{name}({', '.join(parameter.name for parameter in taken)})`", _in_a_cell(made)
+
+
+def _shown(name: str, kind: type) -> tuple[str, ...]:
+    """What a pass shows to tests beside views, with its properties."""
+    properties = [member for member, made in vars(kind).items() if isinstance(made, property)]
+    return (
+        f"## A {name}",
+        _markdown(_doc(kind)),
+        table((f"of a {name}", "what it is"), [_member(kind, member) for member in properties]),
+    )
 
 
 def _in_a_cell(made: object) -> str:

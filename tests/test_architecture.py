@@ -60,6 +60,7 @@ PARTS_OF_PASSES = {
     "figures": "report/",
     "files": "planning/",
     "run": "engine/",
+    "fixture": "",
 }
 FRONT = 9
 

@@ -76,6 +76,10 @@ class Pass:
         takes_argument: Whether a test may ask for it as ``NAME:ARGUMENT``.
         is_asked_by_metrics: Whether a test that names one of its metrics asks for it.
         asked_by: Further names by which a test asks for it: what it calls of the fixture.
+        offers: ``(ortbench, …)`` that the fixture offers to tests by the function's own name, and
+            where each stands among what the fixture offers.
+        shown_to_tests: Classes of what these return beside views of metrics, each with its name for
+            people.
         view: Method of the fixture that shows its metrics; empty for none.
         add_numbers: ``(collector, result)`` that adds its metrics; empty for a pass without any.
         keeps_numbers: Whether its metrics stand if the case failed elsewhere.
@@ -112,6 +116,8 @@ class Pass:
     takes_argument: bool = False
     is_asked_by_metrics: bool = False
     asked_by: tuple[str, ...] = ()
+    offers: tuple[tuple[Place, str], ...] = ()
+    shown_to_tests: tuple[tuple[str, str], ...] = ()
     view: str = ""
     add_numbers: str = ""
     keeps_numbers: bool = False

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NoReturn, TypeAlias
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pytest
 
@@ -16,10 +17,10 @@ if TYPE_CHECKING:
     from pytest_ortbench.core.limits import Limit
     from pytest_ortbench.core.outcome import Accuracy, CaseResult, Placement
     from pytest_ortbench.core.quantity import Quantity
-    from pytest_ortbench.passes.load.facts import Load
     from pytest_ortbench.passes.task.facts import TaskAccuracy
     from pytest_ortbench.planning.matrix import Planned
     from pytest_ortbench.plugin.bench import Bench
+    from pytest_ortbench.plugin.options import Options
 
 
 #: Judges the case of a test that is at its end; returns what fails the test.
@@ -49,59 +50,6 @@ class View:
         return self._bench.found(self._names[name])
 
 
-class LoadView:
-    """One load of a case: the verdict of MLPerf's generator, and its numbers if it is VALID.
-
-    ``rate`` (requests answered a second), ``p50``, ``p90`` and ``p99`` (from the scheduled arrival)
-    and ``peak`` are quantities; reading one that was not measured fails the test and says why.
-    """
-
-    def __init__(self, bench: OrtBench, facts: Load) -> None:
-        self._bench = bench
-        self.facts = facts
-
-    @property
-    def text(self) -> str:
-        """The load as written, which names it: ``server:100:20ms``."""
-        return self.facts.spec.text
-
-    @property
-    def valid(self) -> bool:
-        """Whether it is VALID; fails the test if there was no test of it."""
-        if self.facts.valid is None:
-            self._fail("valid", self.facts.reason)
-        return bool(self.facts.valid)
-
-    @property
-    def reason(self) -> str:
-        """What decided against it, one reason; empty if it is VALID."""
-        from pytest_ortbench.passes.load.numbers.loads import main_reason
-
-        return main_reason(self.facts)
-
-    @property
-    def reasons(self) -> str:
-        """Rules that failed and advice, in the generator's own words."""
-        tests = self.facts.tests
-        return self.facts.reason or "; ".join(tests[-1].reasons if tests else ())
-
-    def __getattr__(self, name: str) -> Quantity:
-        if name not in ("rate", "p50", "p90", "p99", "peak"):
-            raise AttributeError(f"no metric {name!r} here; known: p50, p90, p99, peak, rate")
-        from pytest_ortbench.analysis.collector import Collector
-        from pytest_ortbench.passes.load.numbers.loads import add_one_load
-
-        collector = Collector()
-        add_one_load(collector, self.facts)
-        quantity = collector.quantities.get(f"load_{name}")
-        if quantity is None:
-            self._fail(name, collector.missing.get(f"load_{name}", "not measured"))
-        return quantity
-
-    def _fail(self, name: str, reason: str) -> NoReturn:
-        pytest.fail(f"{self._bench.name}: load_{name} was not measured: {reason}", pytrace=False)
-
-
 class OrtBench:
     """One case of the matrix; measuring is lazy and happens once, whatever asks for it.
 
@@ -116,6 +64,21 @@ class OrtBench:
         self._bench = bench
         self._planned = planned
         self._limits = tuple(limits)
+
+    def __getattr__(self, name: str) -> Any:
+        """Return what a pass offers to tests: ``energy``, ``load``."""
+        from pytest_ortbench.passes.registry import PASSES
+
+        for entry in PASSES:
+            for _, offer in entry.offers:
+                if offer.rpartition(":")[2] == name:
+                    return partial(entry.load(offer), self)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    @property
+    def options(self) -> Options:
+        """What command line and ini file ask for."""
+        return self._bench.options
 
     @property
     def case(self) -> Case:
@@ -167,7 +130,7 @@ class OrtBench:
         for entry in PASSES:
             # Where a call of the fixture asks for a pass, reading a number does not.
             if entry.is_asked_by_metrics and not entry.asked_by and name in entry.metric_names:
-                self._need(entry.name)
+                self.need(entry.name)
 
     def latency(self) -> View:
         """``p50``, ``p90``, ``p95``, ``p99``, ``mean``, ``min`` of one inference, in seconds."""
@@ -184,7 +147,7 @@ class OrtBench:
         pass of its own, in further fresh processes.
         """
         names = ("session_create", "session_create_warm", "first_inference", "warmup")
-        return self._with_passes("startup", names)
+        return self.with_passes("startup", names)
 
     def memory(self) -> View:
         """Resident size (``peak_rss``, …), ``device_memory`` and ``model_size``, in bytes.
@@ -192,41 +155,14 @@ class OrtBench:
         With ``--ort-soak`` also ``memory_growth`` per thousand inferences, and ``leaks``: 1 or 0.
         """
         names = ("peak_rss", "process_peak_rss", "session_rss", "device_memory", "model_size")
-        return self._with_passes("memory", names)
-
-    def energy(self) -> View:
-        """``power`` (W), ``energy_per_inference`` (J), ``idle_power``, and energy net of idling.
-
-        Measured in a pass of its own, which takes about 45 s a case.
-        """
-        self._need("energy")
-        return self._with_passes("energy")
+        return self.with_passes("memory", names)
 
     def frames(self) -> View:
         """Stages of a frame (``frame_p90``, ``preprocess_p50``, ``pipeline_rate``, …).
 
         Measured in a pass of its own, where ``--ort-stages`` names a file for the case.
         """
-        return self._with_passes("frames")
-
-    def load(self, scenario: str = "") -> LoadView:
-        """One load under MLPerf's generator, in a pass of its own of at least 10 s.
-
-        Args:
-            scenario: As behind ``--ort-load``: ``server:100:20ms``. Without one the first of
-                ``--ort-load`` counts; where that is not given, the test is skipped.
-        """
-        asked = self._bench.options.load
-        text = scenario.strip() or next(iter(asked), "")
-        if not text:
-            pytest.skip("no load was asked for: give --ort-load=server:RATE:LATENCY")
-        self._need("load" if text in asked else f"load:{text}")
-        found = [load for load in self.result.loads if load.spec.text == text]
-        return LoadView(self, found[0])
-
-    def loads(self) -> tuple[LoadView, ...]:
-        """Every load of ``--ort-load``, in that order; without the option the test is skipped."""
-        return tuple(self.load(text) for text in self._bench.options.load or ("",))
+        return self.with_passes("frames")
 
     def placement(self) -> View:
         """``ratio`` of computing nodes and ``time`` share on the asked provider."""
@@ -270,7 +206,7 @@ class OrtBench:
 
         named = {limit.metric.name for limit in limits}
         for needed in sorted({PASS_OF_METRIC[name] for name in named if name in PASS_OF_METRIC}):
-            self._need(needed)
+            self.need(needed)
         return check_limits(limits, self.summary)
 
     def finish(self, item: pytest.Item, at_end: AtEnd) -> None:
@@ -330,7 +266,7 @@ class OrtBench:
             f"placement is {judgement.outcome.value}: {judgement.reason} (--ort-fallback=strict)"
         ]
 
-    def _need(self, name: str) -> None:
+    def need(self, name: str) -> None:
         """Have a pass carried out now if it was not yet."""
         if self.result.failure is None:
             self._bench.result(self._planned, name)
@@ -338,7 +274,7 @@ class OrtBench:
     def _view(self, prefix: str, *names: str) -> View:
         return View(self, {name: f"{prefix}_{name}" for name in names})
 
-    def _with_passes(self, view: str, names: Sequence[str] = ()) -> View:
+    def with_passes(self, view: str, names: Sequence[str] = ()) -> View:
         """Return metrics of the standard pass, and those of passes that the view shows."""
         from pytest_ortbench.passes.registry import PASSES
 

@@ -11,29 +11,22 @@ from pytest_ortbench.report.column import Column
 from pytest_ortbench.report.entries import ShownRun
 from pytest_ortbench.report.escape import encodable, one_line
 
-#: Columns that tables show when asked for, and where they stand.
-COLUMNS: tuple[tuple[Place, Column], ...] = (
-    (
-        Place(after="size"),
-        Column(
-            key="energy",
-            heading="energy/inf",
-            about="Gross energy of the device per inference.",
-            row="energy_per_inference_j",
-            metric="energy_per_inference",
-        ),
-    ),
-    (
-        Place(after="size"),
-        Column(
-            key="power",
-            heading="power",
-            about="Gross mean power of the device.",
-            row="power_w",
-            metric="power",
-        ),
-    ),
+_ENERGY = Column(
+    key="energy",
+    heading="energy/inf",
+    about="Gross energy of the device per inference.",
+    row="energy_per_inference_j",
+    metric="energy_per_inference",
 )
+_POWER = Column(
+    key="power",
+    heading="power",
+    about="Gross mean power of the device.",
+    row="power_w",
+    metric="power",
+)
+#: Columns that tables show when asked for, and where they stand.
+COLUMNS = tuple((Place(after="size"), column) for column in (_ENERGY, _POWER))
 
 
 def energy_lines(shown: ShownRun, *, encoding: str = "utf-8") -> list[str]:

@@ -53,6 +53,11 @@ PASS = Pass(
     options=".options:LoadOptions",
     phase=Phase(name="load", doing="putting it under load", rank=40),
     takes_argument=True,
+    offers=(
+        (Place(after="frames"), ".fixture:load"),
+        (Place(after="frames"), ".fixture:loads"),
+    ),
+    shown_to_tests=(("load", ".fixture:LoadView"),),
     add_numbers=".numbers.loads:add_load",
     metrics=_METRICS,
     metrics_place=Place(rank=20),

@@ -1,0 +1,19 @@
+"""What tests read of the energy of a case."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytest_ortbench.passes.energy import PASS
+
+if TYPE_CHECKING:
+    from pytest_ortbench.plugin.fixture import OrtBench, View
+
+
+def energy(ortbench: OrtBench) -> View:
+    """``power`` (W), ``energy_per_inference`` (J), ``idle_power``, and energy net of idling.
+
+    Measured in a pass of its own, which takes about 45 s a case.
+    """
+    ortbench.need(PASS.name)
+    return ortbench.with_passes(PASS.view)

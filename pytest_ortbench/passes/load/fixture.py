@@ -1,0 +1,85 @@
+"""What tests read of the loads of a case."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NoReturn
+
+import pytest
+
+from pytest_ortbench.analysis.collector import Collector
+from pytest_ortbench.passes.load import PASS
+from pytest_ortbench.passes.load.facts import Load
+from pytest_ortbench.passes.load.numbers.loads import add_one_load, main_reason
+
+if TYPE_CHECKING:
+    from pytest_ortbench.core.quantity import Quantity
+    from pytest_ortbench.plugin.fixture import OrtBench
+
+
+class LoadView:
+    """One load of a case: the verdict of MLPerf's generator, and its numbers if it is VALID.
+
+    ``rate`` (requests answered a second), ``p50``, ``p90`` and ``p99`` (from the scheduled arrival)
+    and ``peak`` are quantities; reading one that was not measured fails the test and says why.
+    """
+
+    def __init__(self, ortbench: OrtBench, facts: Load) -> None:
+        self._ortbench = ortbench
+        self.facts = facts
+
+    @property
+    def text(self) -> str:
+        """The load as written, which names it: ``server:100:20ms``."""
+        return self.facts.spec.text
+
+    @property
+    def valid(self) -> bool:
+        """Whether it is VALID; fails the test if there was no test of it."""
+        if self.facts.valid is None:
+            self._fail("valid", self.facts.reason)
+        return bool(self.facts.valid)
+
+    @property
+    def reason(self) -> str:
+        """What decided against it, one reason; empty if it is VALID."""
+        return main_reason(self.facts)
+
+    @property
+    def reasons(self) -> str:
+        """Rules that failed and advice, in the generator's own words."""
+        tests = self.facts.tests
+        return self.facts.reason or "; ".join(tests[-1].reasons if tests else ())
+
+    def __getattr__(self, name: str) -> Quantity:
+        if name not in ("rate", "p50", "p90", "p99", "peak"):
+            raise AttributeError(f"no metric {name!r} here; known: p50, p90, p99, peak, rate")
+        collector = Collector()
+        add_one_load(collector, self.facts)
+        quantity = collector.quantities.get(f"load_{name}")
+        if quantity is None:
+            self._fail(name, collector.missing.get(f"load_{name}", "not measured"))
+        return quantity
+
+    def _fail(self, name: str, reason: str) -> NoReturn:
+        pytest.fail(f"{self._ortbench.name}: load_{name} was not measured: {reason}", pytrace=False)
+
+
+def load(ortbench: OrtBench, scenario: str = "") -> LoadView:
+    """One load under MLPerf's generator, in a pass of its own of at least 10 s.
+
+    Args:
+        scenario: As behind ``--ort-load``: ``server:100:20ms``. Without one the first of
+            ``--ort-load`` counts; where that is not given, the test is skipped.
+    """
+    asked = ortbench.options.load
+    text = scenario.strip() or next(iter(asked), "")
+    if not text:
+        pytest.skip("no load was asked for: give --ort-load=server:RATE:LATENCY")
+    ortbench.need(PASS.name if text in asked else f"{PASS.name}:{text}")
+    facts = next(facts for facts in ortbench.result.loads if facts.spec.text == text)
+    return LoadView(ortbench, facts)
+
+
+def loads(ortbench: OrtBench) -> tuple[LoadView, ...]:
+    """Every load of ``--ort-load``, in that order; without the option the test is skipped."""
+    return tuple(load(ortbench, text) for text in ortbench.options.load or ("",))
