@@ -50,7 +50,7 @@ WHOLE_MODULES: dict[str, str] = {
 
 #: Functions that read such texts, by module: why, and which.
 FUNCTIONS: dict[str, tuple[str, frozenset[str]]] = {
-    "analysis/bottlenecks.py": ("types of operators", frozenset({"_one_operator"})),
+    "passes/profile/numbers/bottlenecks.py": ("types of operators", frozenset({"_one_operator"})),
     "analysis/limits.py": (
         "names that the product declares for identification: ids, metrics, fields",
         frozenset({"_measured"}),

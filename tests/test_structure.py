@@ -38,11 +38,11 @@ PASSES: dict[str, tuple[str, int, int]] = {
     "energy": ("energy", 13, 4),
     "load": ("Load|LoadSpec|LoadTest|PutUnderLoad", 6, 4),
     "processes": ("ProcessPoint|OneOfSeveral", 2, 4),
-    "profile": ("OperatorProfile|OperatorTime|NodeTime", 11, 4),
+    "profile": ("OperatorProfile|OperatorTime|NodeTime", 3, 4),
     "soak": ("soak", 9, 4),
-    "stages": ("stages", 15, 4),
+    "stages": ("stages", 14, 4),
     "startup": ("StartUps|StartTrial|ShapeStart|StartUpFor", 3, 4),
-    "task": ("TaskAccuracy|task", 19, 4),
+    "task": ("TaskAccuracy|task", 18, 4),
 }
 
 _SMALL = 80

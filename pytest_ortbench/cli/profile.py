@@ -11,6 +11,7 @@ from pytest_ortbench.cli.arguments import epilog, load_run, results_option
 from pytest_ortbench.cli.terminal import ExitCode, encoding, say, step, warn, width
 from pytest_ortbench.core.errors import DocumentError, UsageError, WorkerError, did_you_mean
 from pytest_ortbench.models.catalogue import project_catalogue
+from pytest_ortbench.passes.profile.report import profile_lines
 from pytest_ortbench.passes.profile.run import profile_case
 from pytest_ortbench.planning.axes import parse_dims, parse_int_list, parse_settings, split_list
 from pytest_ortbench.planning.families import families
@@ -22,7 +23,6 @@ from pytest_ortbench.planning.planned_again import (
 )
 from pytest_ortbench.planning.providers import parse_provider_options, split_specs
 from pytest_ortbench.planning.request import PlanRequest
-from pytest_ortbench.report.operator_profile import profile_lines
 from pytest_ortbench.runtimes.config import configured_runtimes
 from pytest_ortbench.session import Session
 

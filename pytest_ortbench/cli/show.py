@@ -13,9 +13,8 @@ from pytest_ortbench.cli.selection import parse_condition, select, table_columns
 from pytest_ortbench.cli.terminal import ExitCode, colour, encoding, say, tell, warn, width
 from pytest_ortbench.gate.report.lines import gate_lines
 from pytest_ortbench.report.answers import answer_lines, unjudged_lines
-from pytest_ortbench.report.blocks import block_lines
+from pytest_ortbench.report.blocks import block_lines, detail_lines
 from pytest_ortbench.report.entries import shown_run
-from pytest_ortbench.report.operator_profile import run_profile_lines
 from pytest_ortbench.report.precisions import precision_lines
 from pytest_ortbench.report.table import render_table
 
@@ -64,7 +63,7 @@ def command(run: str, sort: str, filters: tuple[str, ...], columns: str, results
         say(line)
     for line in block_lines(shown, encoding=encoding()):
         say(line)
-    for line in run_profile_lines(shown, width=width(), encoding=encoding()):
+    for line in detail_lines(shown, width=width(), encoding=encoding()):
         say(line)
     for line in gate_lines(_gated(chosen, everything=not filters), encoding=encoding()):
         say(line)

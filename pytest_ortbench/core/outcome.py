@@ -12,7 +12,6 @@ from pytest_ortbench.core.accuracy import Accuracy as Accuracy
 from pytest_ortbench.core.accuracy import OutputAccuracy as OutputAccuracy
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.placing import Place, placed
-from pytest_ortbench.core.profile import OperatorProfile
 from pytest_ortbench.core.samples import Block as Block
 from pytest_ortbench.core.samples import OrderStatistic as OrderStatistic
 from pytest_ortbench.core.samples import Samples as Samples
@@ -20,6 +19,7 @@ from pytest_ortbench.passes.energy.facts import Energy as Energy
 from pytest_ortbench.passes.energy.facts import EnergyWindow as EnergyWindow
 from pytest_ortbench.passes.load.facts import Load
 from pytest_ortbench.passes.processes.facts import ProcessPoint
+from pytest_ortbench.passes.profile.facts import OperatorProfile
 from pytest_ortbench.passes.registry import PASSES
 from pytest_ortbench.passes.soak.facts import Soak
 from pytest_ortbench.passes.stages.facts import Stages

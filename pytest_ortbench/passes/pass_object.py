@@ -96,6 +96,11 @@ class Pass:
         figures: What it draws.
         markdown: ``(shown)`` to a section of the summary of a CI job; empty for none.
         cells: ``(result)`` to the values of columns that are no metrics; empty for none.
+        details: ``(shown, *, width, encoding)`` to lines about each case, which stand below all
+            tables; empty for none.
+        section: ``(entries)`` to a section of the page, ``None`` where it has nothing to say of a
+            run; empty for none.
+        share: ``(run)`` to the run, each of whose cases has what all of them found; empty for none.
         report_rank: Order of lines and tables among those of other passes; the default comes last.
         facts_of_case: ``(result)`` to sentences about how one case was measured; empty for none.
     """
@@ -132,6 +137,9 @@ class Pass:
     figures: tuple[PassFigure, ...] = ()
     markdown: str = ""
     cells: str = ""
+    details: str = ""
+    section: str = ""
+    share: str = ""
     report_rank: int = 1000
     facts_of_case: str = ""
 

@@ -126,8 +126,7 @@ def write_summary(bench: Bench, reporter: pytest.TerminalReporter) -> None:
 def _write_run(bench: Bench, run: Run, reporter: pytest.TerminalReporter) -> None:
     from pytest_ortbench.gate.report.lines import gate_lines
     from pytest_ortbench.report.answers import answer_lines
-    from pytest_ortbench.report.blocks import block_lines
-    from pytest_ortbench.report.operator_profile import run_profile_lines
+    from pytest_ortbench.report.blocks import block_lines, detail_lines
     from pytest_ortbench.report.precisions import precision_lines
     from pytest_ortbench.report.table import render_table
 
@@ -148,7 +147,7 @@ def _write_run(bench: Bench, run: Run, reporter: pytest.TerminalReporter) -> Non
             reporter.write_line(line)
         for line in block_lines(bench.shown, encoding=encoding):
             reporter.write_line(line)
-        for line in run_profile_lines(bench.shown, width=_width(reporter), encoding=encoding):
+        for line in detail_lines(bench.shown, width=_width(reporter), encoding=encoding):
             reporter.write_line(line)
         reporter.write_line("")
     for line in (

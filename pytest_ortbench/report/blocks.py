@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pytest_ortbench.passes.registry import PASSES
-from pytest_ortbench.report.entries import ShownRun
+from pytest_ortbench.report.entries import Entry, ShownRun
 from pytest_ortbench.report.escape import encodable
+from pytest_ortbench.report.page_section import PageSection
 from pytest_ortbench.report.pass_table import PassTable, table_lines
 from pytest_ortbench.report.scaling import scaling_lines
 
@@ -34,6 +37,28 @@ def block_lines(shown: ShownRun, *, encoding: str = "utf-8") -> list[str]:
     lines = [*scaling_lines(shown, encoding=encoding), *_pass_lines(shown, encoding=encoding)]
     tables = [line for table in pass_tables(shown) for line in table_lines(table)]
     return [*lines, *(encodable(line, encoding) for line in tables)]
+
+
+def detail_lines(shown: ShownRun, *, width: int, encoding: str = "utf-8") -> list[str]:
+    """Return what passes say of each case in many lines, below all tables.
+
+    Args:
+        shown: Any run.
+        width: Characters that a line may have.
+        encoding: Of the stream that the lines go to.
+    """
+    return [
+        line
+        for entry in _IN_ORDER
+        if entry.details
+        for line in entry.load(entry.details)(shown, width=width, encoding=encoding)
+    ]
+
+
+def pass_sections(shown: Sequence[Entry]) -> tuple[PageSection, ...]:
+    """Return the sections of the page that passes have of their own."""
+    sections = [entry.load(entry.section)(shown) for entry in _IN_ORDER if entry.section]
+    return tuple(section for section in sections if section is not None)
 
 
 def _pass_lines(shown: ShownRun, *, encoding: str) -> list[str]:

@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pytest_ortbench.analysis.judgements import is_barred
-from pytest_ortbench.analysis.peaks import with_shared_peaks
 from pytest_ortbench.analysis.rows import Cell, row
 from pytest_ortbench.analysis.summary import Summary, summarise
 from pytest_ortbench.core.case import Case
@@ -21,6 +20,7 @@ from pytest_ortbench.core.model import Model
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.quantity import Quantity
 from pytest_ortbench.core.run import Run
+from pytest_ortbench.passes.registry import PASSES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +75,7 @@ class ModelGroup:
 
 
 def entries(run: Run, summaries: Sequence[Summary] | None = None) -> tuple[Entry, ...]:
-    """Return every case of a run with its numbers; their profiles have the peak of the run.
+    """Return every case of a run with its numbers, and with what the cases of a run share.
 
     Args:
         run: Any run.
@@ -83,7 +83,9 @@ def entries(run: Run, summaries: Sequence[Summary] | None = None) -> tuple[Entry
     """
     if summaries is None:
         summaries = [summarise(result) for result in run.cases]
-    run = with_shared_peaks(run)
+    for entry in PASSES:
+        if entry.share:
+            run = entry.load(entry.share)(run)
     several = _several_runtimes(run)
     return tuple(
         _entry(result, summary, run, runtime=several)
@@ -97,7 +99,7 @@ class ShownRun:
 
     Attributes:
         run: The run.
-        entries: Its cases, whose profiles have the peak of the run.
+        entries: Its cases, each with what the cases of a run share.
         name_of: Names a case by its id, and by its runtime where there are several.
     """
 

@@ -51,9 +51,6 @@ _HANDLERS: dict[str, dict[str, str]] = {
         "WriteOutputs": "pytest_ortbench.worker.sides:write_outputs",
         "CompareSides": "pytest_ortbench.worker.sides:compare_sides",
     },
-    "pytest_ortbench.schema.pass_questions": {
-        "ProfileOperators": "pytest_ortbench.worker.operator_profile:profile_open_case",
-    },
 }
 
 #: The same by the dotted name of the class, and those of passes.

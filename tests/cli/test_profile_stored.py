@@ -14,7 +14,7 @@ from onnx import helper
 from pytest_ortbench.cli.application import run
 from pytest_ortbench.core.case import Case, Provider, Runtime
 from pytest_ortbench.core.dataset import Dataset
-from pytest_ortbench.core.profile import OperatorProfile
+from pytest_ortbench.passes.profile.facts import OperatorProfile
 from pytest_ortbench.store.folder import write_document
 from tests.launch.cases import case_of, relu, save
 from tests.results_factory import make_result, make_run

@@ -8,10 +8,10 @@ from pytest_ortbench.cli.selection import parse_condition, select, table_columns
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.gate import ContrastVerdict, GateResult
 from pytest_ortbench.core.run import Skip
+from pytest_ortbench.passes.profile.report import run_profile_lines
 from pytest_ortbench.report.entries import shown_run
-from pytest_ortbench.report.operator_profile import run_profile_lines
 from pytest_ortbench.store.folder import RunFolder
-from tests.report.profiled_runs import profile_of
+from tests.passes.profile.profiled_runs import profile_of
 from tests.results_factory import make_case, make_model, make_result, make_run
 
 RUN = make_run(skips=[Skip(what="azure", reason="takes no node")])

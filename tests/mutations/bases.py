@@ -25,8 +25,8 @@ from pytest_ortbench.passes.startup.facts import ShapeStart, StartTrial, StartUp
 from pytest_ortbench.passes.task.facts import TaskAccuracy
 from pytest_ortbench.schema.document import encode_run
 from tests.mutations.mutator import mutated
+from tests.passes.profile.profiled_runs import profiled
 from tests.report.fleet_views import with_energy
-from tests.report.profiled_runs import profiled
 from tests.results_factory import (
     draw_durations,
     make_case,

@@ -8,15 +8,15 @@ from pytest_ortbench.core.case import Runtime
 from pytest_ortbench.core.outcome import CaseResult, Flag
 from pytest_ortbench.core.samples import Samples
 from pytest_ortbench.passes.processes.facts import OneOfSeveral, ProcessPoint
+from pytest_ortbench.passes.profile.report import run_profile_lines
 from pytest_ortbench.passes.soak.facts import Soak
 from pytest_ortbench.passes.stages.facts import Stages, StageWorker
 from pytest_ortbench.passes.startup.facts import ShapeStart, StartTrial, StartUps
 from pytest_ortbench.report.blocks import block_lines, pass_sentences, pass_tables
 from pytest_ortbench.report.entries import shown_run
 from pytest_ortbench.report.html import render_html
-from pytest_ortbench.report.operator_profile import run_profile_lines
 from pytest_ortbench.schema.document import decode_run, encode_run
-from tests.report.profiled_runs import profile_of
+from tests.passes.profile.profiled_runs import profile_of
 from tests.results_factory import make_case, make_result, make_run, make_samples
 
 MS = 1_000_000

@@ -17,6 +17,7 @@ from onnx import helper
 from pytest_ortbench.core.case import Case, Provider
 from pytest_ortbench.core.dataset import Dataset
 from pytest_ortbench.core.graph_capture import without_capture
+from pytest_ortbench.passes.profile.worker import operators as operator_profile
 from pytest_ortbench.passes.startup import worker as start_up
 from pytest_ortbench.passes.startup.facts import FurtherShape, ShapeStart
 from pytest_ortbench.passes.startup.questions import StartUp
@@ -27,7 +28,7 @@ from pytest_ortbench.schema.case_questions import (
     ProfilePlacement,
     TimeBlock,
 )
-from pytest_ortbench.worker import operator_profile, session
+from pytest_ortbench.worker import measured, profiling, session
 from pytest_ortbench.worker.accuracy import compare, write_reference
 from pytest_ortbench.worker.measured import MeasuredCase
 from pytest_ortbench.worker.state import WorkerState
@@ -76,8 +77,8 @@ def recorded(monkeypatch: pytest.MonkeyPatch) -> list[Replaying]:
         replaying.append(Replaying(made))
         return replaying[-1], took_ns
 
-    for module in ("measured", "profiling", "operator_profile"):
-        monkeypatch.setattr(f"pytest_ortbench.worker.{module}.create", create)
+    for module in (measured, profiling, operator_profile):
+        monkeypatch.setattr(module, "create", create)
     return replaying
 
 

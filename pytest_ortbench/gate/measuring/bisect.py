@@ -9,11 +9,11 @@ from pytest_ortbench.core.case import Case, Runtime
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.gate import GateResult
 from pytest_ortbench.core.outcome import Failure
-from pytest_ortbench.core.profile import OperatorProfile
 from pytest_ortbench.gate.measuring.gate import Gate
 from pytest_ortbench.gate.measuring.pair import Pair
 from pytest_ortbench.gate.numbers.rules import CaseRules
 from pytest_ortbench.launch.launcher import Launcher
+from pytest_ortbench.passes.profile.facts import OperatorProfile
 from pytest_ortbench.passes.profile.run import profile_case
 
 #: Profiles of each side, in turns.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pytest_ortbench.core.profile import OperatorProfile
+from pytest_ortbench.passes.profile.facts import OperatorProfile
 
 #: Name of the time that lies in no node, among operators.
 BETWEEN = "(between nodes)"

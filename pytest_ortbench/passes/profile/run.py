@@ -11,12 +11,12 @@ from pytest_ortbench.core.arithmetic import countable
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.errors import ModelError
 from pytest_ortbench.core.outcome import CaseResult
-from pytest_ortbench.core.profile import OperatorProfile
 from pytest_ortbench.engine.means import Means
 from pytest_ortbench.engine.warm_up_budget import warm_up_budget_s
 from pytest_ortbench.launch.launcher import Launcher
+from pytest_ortbench.passes.profile.facts import OperatorProfile
+from pytest_ortbench.passes.profile.questions import ProfileOperators
 from pytest_ortbench.schema.case_questions import WarmUpFor
-from pytest_ortbench.schema.pass_questions import ProfileOperators
 
 #: Slowest nodes of a case that a document keeps.
 _KEPT_NODES = 12

@@ -22,8 +22,6 @@ from pytest_ortbench.report.figures.accuracy import accuracy
 from pytest_ortbench.report.figures.batches import batches
 from pytest_ortbench.report.figures.distribution import distribution
 from pytest_ortbench.report.figures.dots import LATENCY, MEMORY, THROUGHPUT, draw_by_case
-from pytest_ortbench.report.figures.operators import operators
-from pytest_ortbench.report.figures.roofline import roofline
 from pytest_ortbench.report.figures.scaling import scaling
 from pytest_ortbench.report.figures.slo import Slo
 from pytest_ortbench.report.figures.timeline import timeline
@@ -40,8 +38,6 @@ _STANDARD: dict[str, _Draw] = {
     "scaling": scaling,
     "accuracy": accuracy,
     "memory": lambda shown: draw_by_case(shown, MEMORY),
-    "operators": operators,
-    "roofline": roofline,
 }
 
 _DESCRIPTIONS: dict[str, str] = {
@@ -53,8 +49,6 @@ _DESCRIPTIONS: dict[str, str] = {
     "scaling": "Throughput against threads, callers or sessions, and its share of the ideal",
     "accuracy": "Signal to noise ratio against latency and against size, with the best trade-offs",
     "memory": "Rise of resident memory of each case, by model",
-    "operators": "Share of the run in each operator type, by case",
-    "roofline": "Rate of each operator against its arithmetic intensity, under the measured peaks",
 }
 
 #: Figures of passes, each with its pass.

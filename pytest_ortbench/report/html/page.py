@@ -14,23 +14,15 @@ from pytest_ortbench.gate.report import lines as gate
 from pytest_ortbench.gate.report.lines import GateRow
 from pytest_ortbench.report import legend
 from pytest_ortbench.report.answers import unjudged_lines
-from pytest_ortbench.report.blocks import pass_sentences, pass_tables
+from pytest_ortbench.report.blocks import pass_sections, pass_sentences, pass_tables
 from pytest_ortbench.report.cells import COLUMNS, texts
 from pytest_ortbench.report.column import Column
 from pytest_ortbench.report.entries import Entry, ModelGroup, ShownRun, by_model
 from pytest_ortbench.report.escape import lines, one_line
 from pytest_ortbench.report.figures import DESCRIPTIONS, figures, render
 from pytest_ortbench.report.figures.slo import Slo
-from pytest_ortbench.report.html.details import (
-    OPEN,
-    PROFILES,
-    Facts,
-    ProfileBlock,
-    environment,
-    log_tail,
-    origin,
-    profile_blocks,
-)
+from pytest_ortbench.report.html.details import Facts, environment, log_tail, origin
+from pytest_ortbench.report.page_section import PageSection
 from pytest_ortbench.report.pass_table import PassTable
 from pytest_ortbench.report.precisions import HEADINGS, PrecisionTable, precision_tables
 
@@ -136,9 +128,7 @@ class Page:
     precisions: tuple[PrecisionTable, ...]
     passes: tuple[PassTable, ...]
     pass_sentences: tuple[str, ...]
-    profiles: tuple[ProfileBlock, ...]
-    profiles_open: int
-    profiles_left_out: int
+    sections: tuple[PageSection, ...]
     columns: tuple[Column, ...]
     rows: tuple[TableRow, ...]
     models: tuple[tuple[str, str], ...]
@@ -162,7 +152,6 @@ def build_page(page: ShownRun, *, slo: Slo | None = None) -> Page:
     cases = [entry.result.case for entry in shown]
     flags = tuple(_flag(note, shown) for note in legend.flag_notes(shown))
     flagged = {flag.note.kind.name for flag in flags}
-    profiles = profile_blocks(shown)
     return Page(
         title=one_line(f"ONNX models on {run.machine.host}"),
         subtitle=_subtitle(run, shown),
@@ -176,9 +165,7 @@ def build_page(page: ShownRun, *, slo: Slo | None = None) -> Page:
         precisions=precision_tables(page),
         passes=pass_tables(page),
         pass_sentences=pass_sentences(page),
-        profiles=profiles[:PROFILES],
-        profiles_open=OPEN,
-        profiles_left_out=max(0, len(profiles) - PROFILES),
+        sections=pass_sections(shown),
         columns=SHOWN,
         rows=tuple(row for group in groups for row in _rows(group, anchors)),
         models=tuple(

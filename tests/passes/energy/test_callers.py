@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 from pytest_ortbench.core.case import SessionConfig
-from pytest_ortbench.core.profile import OperatorProfile
 from pytest_ortbench.passes.energy.facts import Energy
 from pytest_ortbench.passes.energy.questions import MeasureEnergy
 from pytest_ortbench.passes.energy.worker import energy_pass as energy_module
 from pytest_ortbench.passes.energy.worker.energy_pass import EnergyPass, Procedure
+from pytest_ortbench.passes.profile.facts import OperatorProfile
+from pytest_ortbench.passes.profile.questions import ProfileOperators
+from pytest_ortbench.passes.profile.worker import operators as operator_profile
 from pytest_ortbench.schema.case_questions import TimeBlock
-from pytest_ortbench.schema.pass_questions import ProfileOperators
-from pytest_ortbench.worker import operator_profile
 from pytest_ortbench.worker.callers import Callers
 from pytest_ortbench.worker.measured import MeasuredCase
 from tests.launch.cases import case_of, relu

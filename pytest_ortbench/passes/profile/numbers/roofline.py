@@ -10,10 +10,9 @@ come faster than memory, so a share of its peak can lie above one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pytest_ortbench.core.profile import NodeTime, OperatorProfile, OperatorTime, Peak
+from pytest_ortbench.passes.profile.facts import NodeTime, OperatorProfile, OperatorTime, Peak
 
 #: An operator further below both ceilings is bound by neither, but by what it costs to start it.
 NEAR = 0.1
@@ -102,11 +101,6 @@ def ridge(peak: Peak) -> float | None:
     if not peak.macs_per_s or not peak.bytes_per_s:
         return None
     return peak.macs_per_s / peak.bytes_per_s
-
-
-def uncounted(profile: OperatorProfile) -> Sequence[OperatorTime]:
-    """Operators whose multiply-accumulates are not known, the slowest first."""
-    return [operator for operator in profile.operators if operator.macs is None]
 
 
 def _part(rate: float | None, ceiling: float | None) -> float | None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pytest_ortbench.core.profile import NodeTime, OperatorProfile, OperatorTime, Peak
-from pytest_ortbench.report.entries import shown_run
-from pytest_ortbench.report.operator_profile import (
+from pytest_ortbench.passes.profile.facts import NodeTime, OperatorProfile, OperatorTime, Peak
+from pytest_ortbench.passes.profile.report import (
     profile_lines,
     rate_facts,
     run_profile_lines,
     summary_of,
 )
+from pytest_ortbench.report.entries import shown_run
 from tests.results_factory import make_result, make_run
 
 PROFILE = OperatorProfile(

@@ -7,13 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ortbench.core.profile import OperatorProfile
+from pytest_ortbench.passes.profile.facts import OperatorProfile
+from pytest_ortbench.passes.profile.report import (
+    NODES,
+    PROFILES,
+    TYPES,
+    profile_block,
+    profile_lines,
+    profile_section,
+)
 from pytest_ortbench.report.entries import entries, shown_run
 from pytest_ortbench.report.html import render_html
-from pytest_ortbench.report.html.details import NODES, PROFILES, TYPES, profile_blocks
-from pytest_ortbench.report.operator_profile import profile_lines
 from tests import results_factory as factory
-from tests.report import profiled_runs, sample_runs
+from tests.passes.profile import profiled_runs
+from tests.report import sample_runs
 from tests.report.page_reader import read_page
 from tests.report.test_html_browser import act, browse
 
@@ -48,7 +55,8 @@ def test_each_case_has_its_tables_hints_and_rates() -> None:
 
 
 def test_tables_are_cut_and_rows_fit_their_headings() -> None:
-    (block,) = profile_blocks(entries(profiled_runs.one_case()))
+    (entry,) = entries(profiled_runs.one_case())
+    block = profile_block(entry)
     (_, types), (_, nodes) = block.tables
     assert len(types.rows) == TYPES + 2  # further types, and the time between nodes
     assert len(nodes.rows) == NODES
@@ -69,14 +77,17 @@ def test_a_case_on_two_providers_says_what_each_took() -> None:
     first, *others = result.profile.operators
     half = replace(first, provider=profiled_runs.CUDA, time_ns=result.profile.run_ns // 2)
     profile = replace(result.profile, operators=(half, *others))
-    (block,) = profile_blocks(entries(factory.make_run([replace(result, profile=profile)])))
+    (entry,) = entries(factory.make_run([replace(result, profile=profile)]))
+    block = profile_block(entry)
     assert block.facts[0].startswith("by provider: cuda 50.0 %, cpu ")
 
 
 @pytest.mark.live
 def test_hundreds_of_profiles_are_counted_and_stay_small() -> None:
     run = profiled_runs.three_hundred_cases()
-    assert len(profile_blocks(entries(run))) == 282
+    section = profile_section(entries(run))
+    assert section is not None
+    assert (len(section.blocks), section.left_out) == (PROFILES, 282 - PROFILES)
     page = render_html(shown_run(run))
     assert page.count("By operator type</caption>") == PROFILES
     assert f"{282 - PROFILES} further profiles are in the run document." in page

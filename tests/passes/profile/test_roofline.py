@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_ortbench.analysis.roofline import (
+from pytest_ortbench.passes.profile.facts import OperatorProfile, OperatorTime, Peak
+from pytest_ortbench.passes.profile.numbers.roofline import (
     Rate,
     model_rate,
     operator_rate,
     rate_of,
     ridge,
-    uncounted,
 )
-from pytest_ortbench.core.profile import OperatorProfile, OperatorTime, Peak
 
 #: 100 G multiply-accumulates and 20 GB a second: they meet at 5 a byte.
 PEAK = Peak(macs_per_s=100e9, bytes_per_s=20e9, provider="P", element="float")
@@ -95,9 +94,6 @@ def test_without_any_time_there_is_no_rate():
     assert model_rate(OperatorProfile(peak=PEAK, macs=5, moved_bytes=1)) == Rate()
 
 
-def test_ridge_and_uncounted():
+def test_both_ceilings_meet_at_the_ridge():
     assert ridge(PEAK) == 5.0
     assert ridge(Peak(macs_per_s=1.0)) is None
-    strange = operator("Strange", 5, None, 4)
-    profile = OperatorProfile(operators=(operator("Conv", 9, 1, 1), strange))
-    assert list(uncounted(profile)) == [strange]

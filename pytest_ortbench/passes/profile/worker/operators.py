@@ -13,11 +13,9 @@ from typing import TYPE_CHECKING
 
 from pytest_ortbench.core.case import Case, SessionConfig
 from pytest_ortbench.core.graph_capture import without_capture
-from pytest_ortbench.core.profile import NodeTime, OperatorProfile, OperatorTime
-from pytest_ortbench.schema.pass_questions import ProfileOperators
-from pytest_ortbench.worker.calling import call_of, single_loop
-from pytest_ortbench.worker.node_kinds import COPIES
-from pytest_ortbench.worker.node_work import (
+from pytest_ortbench.passes.profile.facts import NodeTime, OperatorProfile, OperatorTime
+from pytest_ortbench.passes.profile.questions import ProfileOperators
+from pytest_ortbench.passes.profile.worker.node_work import (
     UNPACKED,
     Key,
     Work,
@@ -25,7 +23,9 @@ from pytest_ortbench.worker.node_work import (
     total,
     work_of_nodes,
 )
-from pytest_ortbench.worker.peak import peak_of
+from pytest_ortbench.passes.profile.worker.peak import peak_of
+from pytest_ortbench.worker.calling import call_of, single_loop
+from pytest_ortbench.worker.node_kinds import COPIES
 from pytest_ortbench.worker.profile_events import NodeEvent, Profile, Tensor, read_events
 from pytest_ortbench.worker.session import CPU, create, session_options
 from pytest_ortbench.worker.timing import median

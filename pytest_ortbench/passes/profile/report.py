@@ -3,35 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
-from pytest_ortbench.analysis.bottlenecks import copy_shares, hints, kind_share
-from pytest_ortbench.analysis.roofline import Rate, model_rate, operator_rate
-from pytest_ortbench.core.profile import NodeTime, OperatorProfile, OperatorTime, Peak
 from pytest_ortbench.core.units import common_scale, counted, format_amount, significant
+from pytest_ortbench.passes.profile.facts import NodeTime, OperatorProfile, OperatorTime, Peak
+from pytest_ortbench.passes.profile.numbers.bottlenecks import copy_shares, hints, kind_share
+from pytest_ortbench.passes.profile.numbers.roofline import Rate, model_rate, operator_rate
 from pytest_ortbench.report.arithmetic import format_count
-from pytest_ortbench.report.entries import ShownRun
+from pytest_ortbench.report.entries import Entry, ShownRun
 from pytest_ortbench.report.escape import encodable, one_line
+from pytest_ortbench.report.page_section import BlockTable, CaseBlock, PageSection
 
 _BETWEEN = "(between nodes)"
 _SHORTEST = 24
 #: Characters in front of a node's shapes.
 _NODE_WIDTH = 60
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProfileTable:
-    """Rows of a profile, escaped; columns in which nothing is known are left out.
-
-    Attributes:
-        headings: Of the columns.
-        rows: As many cells each.
-        right: Columns that hold numbers.
-    """
-
-    headings: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    right: frozenset[int]
+#: Cases with a block of their own on the page; more make one that no browser likes.
+PROFILES = 100
+#: Rows of both tables of a block.
+TYPES, NODES = 8, 6
 
 
 def profile_lines(
@@ -73,6 +62,41 @@ def run_profile_lines(shown: ShownRun, *, width: int, encoding: str = "utf-8") -
         if profile is not None:
             lines += ["", *profile_lines(name, profile, width=width, encoding=encoding)]
     return lines
+
+
+def profile_section(shown: Sequence[Entry]) -> PageSection | None:
+    """Return the section of the page about the cases that were profiled, if any was."""
+    profiled = [entry for entry in shown if entry.result.profile is not None]
+    if not profiled:
+        return None
+    return PageSection(
+        blocks_are="profiles",
+        link="Time by operator",
+        title="Where the time goes",
+        about="From runs of their own with the profiler on, which makes small nodes look larger. "
+        "Shares are of the whole run.",
+        blocks=tuple(profile_block(entry) for entry in profiled[:PROFILES]),
+        left_out=max(0, len(profiled) - PROFILES),
+    )
+
+
+def profile_block(entry: Entry) -> CaseBlock:
+    """Return the block of a case that was profiled."""
+    profile = entry.result.profile
+    assert profile is not None
+    name = one_line(f"{entry.result.case.model.name}/{entry.label}")
+    if is_empty(profile):
+        return CaseBlock(name=name, summary=summary_of(profile))
+    return CaseBlock(
+        name=name,
+        summary=summary_of(profile),
+        facts=tuple(one_line(fact) for fact in rate_facts(profile)),
+        hints=tuple(one_line(hint) for hint in hints(profile)),
+        tables=(
+            ("By operator type", operator_table(profile, TYPES)),
+            ("Slowest nodes", node_table(profile, NODES)),
+        ),
+    )
 
 
 def is_empty(profile: OperatorProfile) -> bool:
@@ -162,7 +186,7 @@ def threads_of(peak: Peak) -> str:
     return counted(peak.threads, "thread")
 
 
-def operator_table(profile: OperatorProfile, top: int) -> ProfileTable:
+def operator_table(profile: OperatorProfile, top: int) -> BlockTable:
     """Return the slowest operator types, the others as one row, and the time in no node.
 
     Args:
@@ -197,7 +221,7 @@ def operator_table(profile: OperatorProfile, top: int) -> ProfileTable:
     return _without_empty(headings, rows, right=(2, 3, 4, 5, 6, 7, 8))
 
 
-def node_table(profile: OperatorProfile, top: int, *, width: int = _NODE_WIDTH) -> ProfileTable:
+def node_table(profile: OperatorProfile, top: int, *, width: int = _NODE_WIDTH) -> BlockTable:
     """Return the slowest nodes.
 
     Args:
@@ -242,21 +266,21 @@ def _remark(each: OperatorTime, counted: bool) -> str:
 
 def _without_empty(
     headings: Sequence[str], rows: Sequence[Sequence[str]], *, right: Iterable[int]
-) -> ProfileTable:
+) -> BlockTable:
     last = len(headings) - 1  # of remarks, without a heading
     kept = [
         index
         for index in range(len(headings))
         if index == last or index < 3 or any(row[index] for row in rows)
     ]
-    return ProfileTable(
+    return BlockTable(
         headings=tuple(headings[index] for index in kept),
         rows=tuple(tuple(row[index] for index in kept) for row in rows),
         right=frozenset(kept.index(index) for index in right if index in kept),
     )
 
 
-def _aligned(table: ProfileTable) -> list[str]:
+def _aligned(table: BlockTable) -> list[str]:
     rows = [table.headings, *table.rows]
     widths = [max(len(row[column]) for row in rows) for column in range(len(table.headings))]
     lines = []

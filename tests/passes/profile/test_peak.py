@@ -10,12 +10,11 @@ import onnx
 import pytest
 
 from pytest_ortbench.core.case import Provider
-from pytest_ortbench.worker import peak
+from pytest_ortbench.passes.profile.worker import peak
+from pytest_ortbench.passes.profile.worker.peak import _product_model, peak_of
 from pytest_ortbench.worker.model_writer import Node, Value, write_model
-from pytest_ortbench.worker.peak import _product_model, peak_of
 from tests.launch.cases import case_of, relu
-
-from .sessions import cpu_session
+from tests.worker.sessions import cpu_session
 
 pytestmark = pytest.mark.live
 

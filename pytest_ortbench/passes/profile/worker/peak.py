@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pytest_ortbench.core.case import Case
-from pytest_ortbench.core.profile import Peak
+from pytest_ortbench.passes.profile.facts import Peak
 from pytest_ortbench.worker.binding import bind, device_of
 from pytest_ortbench.worker.element_types import NUMPY_NAMES
 from pytest_ortbench.worker.model_writer import Node, Value, write_model

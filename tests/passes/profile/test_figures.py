@@ -11,14 +11,15 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from pytest_ortbench.core.outcome import CaseResult
-from pytest_ortbench.core.profile import OperatorProfile, OperatorTime, Peak
 from pytest_ortbench.core.run import Run
+from pytest_ortbench.passes.profile.facts import OperatorProfile, OperatorTime, Peak
+from pytest_ortbench.passes.profile.figures.operators import operators, shares
+from pytest_ortbench.passes.profile.figures.roofline import points, roofline
 from pytest_ortbench.report.entries import entries
 from pytest_ortbench.report.figures import style, write_figures
-from pytest_ortbench.report.figures.operators import operators, shares
-from pytest_ortbench.report.figures.roofline import points, roofline
 from tests import results_factory as factory
-from tests.report import profiled_runs, sample_runs
+from tests.passes.profile import profiled_runs
+from tests.report import sample_runs
 from tests.report.test_figures import assert_legible, drawn, labels, note
 
 #: Sizes of marks.

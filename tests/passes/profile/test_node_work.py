@@ -8,18 +8,17 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from pytest_ortbench.worker.node_work import (
+from pytest_ortbench.passes.profile.worker.node_work import (
     UNPACKED,
     Work,
     element_of_products,
     total,
     work_of_nodes,
 )
-from pytest_ortbench.worker.operator_profile import operator_totals, profiled_runs
+from pytest_ortbench.passes.profile.worker.operators import operator_totals, profiled_runs
 from pytest_ortbench.worker.profile_events import NodeEvent, Tensor, read_events
-
-from .graphs import serialised, value, weights
-from .sessions import CPU, cpu_session
+from tests.worker.graphs import serialised, value, weights
+from tests.worker.sessions import CPU, cpu_session
 
 
 def event(op: str, inputs: list[Tensor], outputs: list[Tensor], name: str = "n") -> NodeEvent:
@@ -147,7 +146,7 @@ def test_a_networks_nodes_do_what_its_file_says(tmp_path: Path) -> None:
 
 
 def test_a_loop_of_a_recorded_profile_is_counted() -> None:
-    path = Path(__file__).parent / "profiles" / "cpu-1.32.0-loop.json"
+    path = Path(__file__).parents[2] / "worker" / "profiles" / "cpu-1.32.0-loop.json"
     events = read_events(path).events
     work = work_of_nodes(events)
     assert all(work[each.key].macs is not None for each in events)

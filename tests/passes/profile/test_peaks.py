@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_ortbench.analysis.peaks import disagreement, with_shared_peaks
 from pytest_ortbench.core.case import Runtime
 from pytest_ortbench.core.outcome import CaseResult
-from pytest_ortbench.core.profile import OperatorProfile, Peak
 from pytest_ortbench.core.run import Run
+from pytest_ortbench.passes.profile.facts import OperatorProfile, Peak
+from pytest_ortbench.passes.profile.numbers.peaks import disagreement, with_shared_peaks
 from pytest_ortbench.report.entries import entries
 from pytest_ortbench.schema.document import decode_run, encode_run
 from tests.results_factory import make_case, make_result, make_run

@@ -7,8 +7,13 @@ from typing import Any
 
 import pytest
 
-from pytest_ortbench.analysis.bottlenecks import copy_shares, hints, kind_share, spinning_share
-from pytest_ortbench.core.profile import NodeTime, OperatorProfile, OperatorTime, Peak
+from pytest_ortbench.passes.profile.facts import NodeTime, OperatorProfile, OperatorTime, Peak
+from pytest_ortbench.passes.profile.numbers.bottlenecks import (
+    copy_shares,
+    hints,
+    kind_share,
+    spinning_share,
+)
 
 MS = 1_000_000
 

@@ -1,14 +1,11 @@
-"""What the host asks in the passes beside the standard one."""
+"""What the host asks about operators."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pytest_ortbench.core.profile import OperatorProfile
-from pytest_ortbench.schema.question import (
-    CaseQuestion,
-    WrittenFile,
-)
+from pytest_ortbench.passes.profile.facts import OperatorProfile
+from pytest_ortbench.schema.question import CaseQuestion, WrittenFile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

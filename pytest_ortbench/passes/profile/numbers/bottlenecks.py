@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pytest_ortbench.analysis.peaks import DISAGREE, disagreement
-from pytest_ortbench.analysis.roofline import model_rate, operator_rate
-from pytest_ortbench.core.profile import OperatorProfile
 from pytest_ortbench.core.units import format_amount, significant
+from pytest_ortbench.passes.profile.facts import OperatorProfile
+from pytest_ortbench.passes.profile.numbers.peaks import DISAGREE, disagreement
+from pytest_ortbench.passes.profile.numbers.roofline import model_rate, operator_rate
 
 #: Shares of the run from which something is worth a hint.
 ONE_OPERATOR = 0.5

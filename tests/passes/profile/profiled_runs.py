@@ -6,8 +6,8 @@ import dataclasses
 import random
 
 from pytest_ortbench.core.outcome import CaseResult
-from pytest_ortbench.core.profile import NodeTime, OperatorProfile, OperatorTime, Peak
 from pytest_ortbench.core.run import Run
+from pytest_ortbench.passes.profile.facts import NodeTime, OperatorProfile, OperatorTime, Peak
 from tests import results_factory as factory
 from tests.report import sample_runs
 

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from pytest_ortbench.core.outcome import CaseResult
-from pytest_ortbench.core.profile import Peak
 from pytest_ortbench.core.run import Run
+from pytest_ortbench.passes.profile.facts import Peak
 
 #: How much higher the best measurement may be than the lowest until it is said.
 DISAGREE = 0.3

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from matplotlib.patches import Patch
 
-from pytest_ortbench.core.profile import OperatorProfile
 from pytest_ortbench.core.units import format_amount
+from pytest_ortbench.passes.profile.facts import OperatorProfile
 from pytest_ortbench.report.entries import Entry
 from pytest_ortbench.report.figures import style
 from pytest_ortbench.report.figures.choice import Panel, choose_cases
@@ -177,6 +177,7 @@ def _single(entry: Entry) -> Figure:
     assert profile is not None
     found = shares(profile)
     rows = list(found.items())[:SINGLE_TYPES]
+    own = len(rows)
     rest = list(found.items())[SINGLE_TYPES:]
     if rest:
         rows.append((f"{len(rest)} further types", sum(share for _, share in rest)))
@@ -184,8 +185,8 @@ def _single(entry: Entry) -> Figure:
     made = style.figure(1.5 + 0.22 * len(rows))
     axes = made.subplots()
     style.dress(axes)
-    for position, (name, share) in enumerate(rows):
-        aside = name == BETWEEN or (bool(rest) and position == len(rows) - 2)
+    for position, (_, share) in enumerate(rows):
+        aside = position >= own
         axes.barh(
             position, 100 * share, height=0.66, color=style.OTHER if aside else style.COLOURS[0]
         )

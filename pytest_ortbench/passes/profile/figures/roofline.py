@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pytest_ortbench.analysis.roofline import Rate, model_rate, operator_rate, ridge
-from pytest_ortbench.core.profile import OperatorProfile, Peak
+from pytest_ortbench.passes.profile.facts import OperatorProfile, Peak
+from pytest_ortbench.passes.profile.figures.operators import profile_of
+from pytest_ortbench.passes.profile.numbers.roofline import Rate, model_rate, operator_rate, ridge
+from pytest_ortbench.passes.profile.report import threads_of
 from pytest_ortbench.report.arithmetic import format_count
 from pytest_ortbench.report.entries import Entry
 from pytest_ortbench.report.figures import style
-from pytest_ortbench.report.figures.operators import profile_of
 from pytest_ortbench.report.figures.titles import titles
-from pytest_ortbench.report.operator_profile import threads_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

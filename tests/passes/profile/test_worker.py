@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pytest_ortbench.analysis.bottlenecks import copy_shares, hints
-from pytest_ortbench.report.operator_profile import profile_lines
-from pytest_ortbench.worker import operator_profile
-from pytest_ortbench.worker.node_work import work_of_nodes
-from pytest_ortbench.worker.operator_profile import (
+from pytest_ortbench.passes.profile.numbers.bottlenecks import copy_shares, hints
+from pytest_ortbench.passes.profile.report import profile_lines
+from pytest_ortbench.passes.profile.worker import operators as operator_profile
+from pytest_ortbench.passes.profile.worker.node_work import work_of_nodes
+from pytest_ortbench.passes.profile.worker.operators import (
     PlainRuns,
     kind_of_operator,
     operator_totals,
@@ -25,9 +25,8 @@ from pytest_ortbench.worker.operator_profile import (
 )
 from pytest_ortbench.worker.profile_events import Profile, read_events
 from tests.results_factory import make_case
-
-from . import graphs
-from .sessions import CPU, cpu_session
+from tests.worker import graphs
+from tests.worker.sessions import CPU, cpu_session
 
 
 def write(path: Path, runs: list[dict[str, int]]) -> Path:
@@ -97,7 +96,7 @@ def test_one_run_is_better_than_none(tmp_path: Path) -> None:
 
 
 def test_a_compiled_subgraph_is_no_operator() -> None:
-    path = Path(__file__).parent / "profiles" / "openvino-1.24.1-labels.json"
+    path = Path(__file__).parents[2] / "worker" / "profiles" / "openvino-1.24.1-labels.json"
     found = operator_totals(
         read_events(path), plain_ns=[], provider="OpenVINOExecutionProvider", threads=1, cpus=1
     )
@@ -107,7 +106,7 @@ def test_a_compiled_subgraph_is_no_operator() -> None:
 
 
 def test_bodies_stand_for_their_loop() -> None:
-    path = Path(__file__).parent / "profiles" / "cpu-1.32.0-loop.json"
+    path = Path(__file__).parents[2] / "worker" / "profiles" / "cpu-1.32.0-loop.json"
     profile = read_events(path)
     found = operator_totals(profile, plain_ns=[], provider=CPU, threads=1, cpus=1)
     loops = [each for each in found.operators if each.op == "Loop"]
@@ -121,7 +120,7 @@ def test_copies_to_and_from_a_device_are_told_apart() -> None:
 
     A run of 1000 µs: 250 to the device, 150 to the host, 300 on the CPU, 100 on the device.
     """
-    path = Path(__file__).parent / "profiles" / "made-by-hand-cuda-copies.json"
+    path = Path(__file__).parents[2] / "worker" / "profiles" / "made-by-hand-cuda-copies.json"
     events = read_events(path)
     work = work_of_nodes(event for event in events.events if event.run == 0)
     found = operator_totals(

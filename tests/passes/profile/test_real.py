@@ -14,10 +14,10 @@ import onnxruntime as ort
 import pytest
 
 from pytest_ortbench.core.case import Case, Runtime
-from pytest_ortbench.core.profile import OperatorProfile
 from pytest_ortbench.launch.launcher import ProcessLauncher
 from pytest_ortbench.launch.machine import fingerprint
 from pytest_ortbench.models.arithmetic import count_file
+from pytest_ortbench.passes.profile.facts import OperatorProfile
 from pytest_ortbench.passes.profile.run import profile_case
 from pytest_ortbench.planning.planner import Planner
 from pytest_ortbench.planning.request import PlanRequest

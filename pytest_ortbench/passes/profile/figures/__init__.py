@@ -1,0 +1,1 @@
+"""Figures of profiles: shares of operators, and rates under the roof of the machine."""

@@ -1,0 +1,1 @@
+"""What follows from a profile: rates against the peaks of the machine, and what bounds a case."""
