@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from pytest_ortbench.planning.matrix import Planned
     from pytest_ortbench.planning.request import PlanRequest
 
-#: Fields of the plan's request that a keyword sets; all other keywords are read when a test runs.
-AXES = {row.field: row.to.partition(".")[2] for row in ROWS if row.keyword and row.to}
+#: What a keyword sets of the plan (``request.io``); all other keywords are read when a test runs.
+AXES = {row.field: row.to for row in ROWS if row.keyword and row.to}
 
 #: Passes by the names by which a test asks for them: metrics, and what it calls of the fixture.
 _ASKED_BY_NAME = {
@@ -38,7 +38,7 @@ class MarkerValues:
     """What the markers of one test say; the closest marker wins for each keyword.
 
     Attributes:
-        axes: Values by field of the plan's request.
+        axes: Values by what they set of the plan, as in :data:`AXES`.
         limits: What the case must keep.
         gate: What its comparison must keep.
     """
@@ -49,7 +49,12 @@ class MarkerValues:
 
     def apply(self, request: PlanRequest) -> PlanRequest:
         """Return ``request`` with the axes that the marker names."""
-        return replace(request, **self.axes)
+        values: dict[str, dict[str, Any]] = {"request": {}, "sampling": {}}
+        for to, value in self.axes.items():
+            room, _, name = to.partition(".")
+            values[room][name] = value
+        sampling = replace(request.sampling, **values["sampling"])
+        return replace(request, sampling=sampling, **values["request"])
 
 
 class MarkerError(UsageError):

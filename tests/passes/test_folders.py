@@ -1,0 +1,182 @@
+"""A pass lies in its folder: who names it elsewhere is counted, and only the registry lists passes.
+
+Sources are parsed, not imported.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import pytest_ortbench
+from pytest_ortbench.passes.pass_object import Pass
+from pytest_ortbench.passes.registry import PASSES
+
+PACKAGE = Path(pytest_ortbench.__file__).parent
+NAMES = {entry.name: {entry.name, entry.result_field} for entry in PASSES}
+
+#: Modules that may name a pass outside of its folder: registry, case result, settings, schema.
+ALLOWED = {"passes/registry.py", "core/outcome.py", "core/case.py", "schema/bounds.py"}
+
+#: Passes that are named elsewhere still, and in how many modules. Whoever moves one lowers or
+#: removes its number.
+TO_MOVE: dict[str, int] = {"energy": 2, "load": 4, "profile": 17, "stages": 5, "task": 13}
+
+#: Modules that may name three passes or more in one statement: the registry, and what version 1 of
+#: the document looked like.
+TABLES = {"passes/registry.py", "schema/migrations.py"}
+
+#: Words that are the name of a metric by chance, by module.
+BY_CHANCE = {("launch/noise.py", "power")}
+
+
+@dataclass(frozen=True)
+class Module:
+    """What a module names.
+
+    Attributes:
+        modules: Dotted names that it imports, of modules and of what it takes from them.
+        names: Identifiers that it uses.
+        classes: Public classes that it has.
+        texts: Its texts but for docstrings.
+        statements: Texts of each statement that is no class.
+    """
+
+    modules: frozenset[str]
+    names: frozenset[str]
+    classes: frozenset[str]
+    texts: frozenset[str]
+    statements: tuple[frozenset[str], ...]
+
+
+def module_of(text: str) -> Module:
+    """Return what the source of a module names."""
+    tree = ast.parse(text)
+    nodes = list(ast.walk(tree))
+    docs = {
+        id(node.body[0].value)
+        for node in nodes
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
+        and node.body
+        and isinstance(node.body[0], ast.Expr)
+    }
+
+    def texts(root: Iterable[ast.AST]) -> frozenset[str]:
+        return frozenset(
+            node.value
+            for node in root
+            if isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+            and id(node) not in docs
+        )
+
+    modules: set[str] = set()
+    for node in nodes:
+        if isinstance(node, ast.ImportFrom):
+            modules |= {node.module or "", *(f"{node.module}.{a.name}" for a in node.names)}
+        elif isinstance(node, ast.Import):
+            modules |= {alias.name for alias in node.names}
+    return Module(
+        modules=frozenset(modules),
+        names=frozenset(node.id for node in nodes if isinstance(node, ast.Name)),
+        classes=frozenset(
+            node.name
+            for node in tree.body
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+        ),
+        texts=texts(nodes),
+        statements=tuple(
+            texts(ast.walk(statement))
+            for statement in tree.body
+            if not isinstance(statement, ast.ClassDef)
+        ),
+    )
+
+
+@cache
+def product() -> dict[str, Module]:
+    """The modules of the product by path; the shipped suites are user code."""
+    return {
+        path.relative_to(PACKAGE).as_posix(): module_of(path.read_text(encoding="utf-8"))
+        for path in sorted(PACKAGE.rglob("*.py"))
+        if "suites" not in path.relative_to(PACKAGE).parts
+    }
+
+
+def naming(name: str, metrics: set[str], modules: Mapping[str, Module]) -> set[str]:
+    """The modules outside the folder of a pass that import from it, or name a class or metric."""
+    folder, place = f"pytest_ortbench.passes.{name}", f"passes/{name}/"
+    own = [module for path, module in modules.items() if path.startswith(place)]
+    classes = {kind for module in own for kind in module.classes}
+    return {
+        path
+        for path, module in modules.items()
+        if not path.startswith(place)
+        and (
+            any(f"{imported}.".startswith(f"{folder}.") for imported in module.modules)
+            or not classes.isdisjoint(module.names)
+            or any(text.startswith((f"{folder}.", f"{folder}:")) for text in module.texts)
+            or any((path, text) not in BY_CHANCE for text in metrics & module.texts)
+        )
+    }
+
+
+def tables(modules: Mapping[str, Module]) -> set[str]:
+    """The modules of which one statement or function names three passes or more."""
+    return {
+        path
+        for path, module in modules.items()
+        for statement in module.statements
+        if sum(not names.isdisjoint(statement) for names in NAMES.values()) > 2
+    }
+
+
+def test_nothing_lists_passes_beside_the_registry() -> None:
+    assert tables(product()) - TABLES == set()
+
+
+@pytest.mark.parametrize("entry", PASSES, ids=lambda entry: entry.name)
+def test_a_pass_is_named_in_four_modules_outside_its_folder(entry: Pass) -> None:
+    outside = naming(entry.name, set(entry.metric_names), product()) - ALLOWED
+    assert len(outside) <= TO_MOVE.get(entry.name, 0), sorted(outside)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "MEASURED = {'soak': 1, 'energy': 2, 'start_ups': 3}",
+        "def without(name):\n"
+        "    if name == 'soak': return 1\n"
+        "    elif name == 'load': return 2\n"
+        "    elif name == 'task': return 3",
+    ],
+)
+def test_a_registry_beside_old_tables_fails(text: str) -> None:
+    assert tables({"engine/passes.py": module_of(text)}) == {"engine/passes.py"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from pytest_ortbench.passes.soak.run import measure",
+        "from pytest_ortbench.passes import soak",
+        "import pytest_ortbench.passes.soak.facts as facts",
+        "ADD = 'pytest_ortbench.passes.soak.numbers:add_growth'",
+        "def f(soak: Soak): ...",
+        "COLUMNS = ('peak_rss', 'leaks')",
+    ],
+)
+def test_a_module_that_names_a_pass_is_found(text: str) -> None:
+    folder = {"passes/soak/facts.py": module_of("class Soak: ...")}
+    modules = {**folder, "report/a.py": module_of(text)}
+    assert naming("soak", {"leaks"}, modules) == {"report/a.py"}
+
+
+def test_a_module_that_does_not_is_not() -> None:
+    text = '"""What a soak finds: leaks."""\nfrom pytest_ortbench.passes.registry import PASSES'
+    assert naming("soak", {"leaks"}, {"report/a.py": module_of(text)}) == set()
