@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 # Compiled modules can't be imported twice in one process, and pytester forgets what a run inside
 # this process imported; so they are imported before it takes note.
@@ -18,6 +20,34 @@ COMPILED = (matplotlib.figure, msgspec.json, np, onnx.helper, psutil)
 
 #: Short enough for a test; the numbers that come out are real but not good.
 QUICK = ("--ort-time=0.06", "--ort-workers=1", "-p", "no:cacheprovider")
+
+
+def told(result: pytest.RunResult, about: str = "") -> list[str]:
+    """Return what follows the prefix in each line of ours, or in those about one subject."""
+    prefix = f"ortbench: {about}: " if about else "ortbench: "
+    return [line[len(prefix) :] for line in result.outlines if line.startswith(prefix)]
+
+
+def told_last(result: pytest.RunResult, about: str) -> list[str]:
+    """Return what follows the last colon of each line of ours about a subject: mostly a case."""
+    return [text.rpartition(": ")[2] for text in told(result, about)]
+
+
+def failed_tests(result: pytest.RunResult) -> list[str]:
+    """Return the names of the tests in the lines of pytest's summary of failures."""
+    lines = [line.partition(" - ")[0] for line in result.outlines if line.startswith("FAILED ")]
+    return [line.rpartition("::")[2] for line in lines]
+
+
+def properties(path: Path) -> dict[str, str]:
+    """Return the properties of all tests in a JUnit file, by their names."""
+    entries = ElementTree.parse(path).iterfind(".//property")
+    return {entry.get("name", ""): entry.get("value", "") for entry in entries}
+
+
+def held_against(entry: dict[str, Any]) -> list[str]:
+    """Return what the findings are about that fail a gate, as its document tells."""
+    return [finding["about"] for finding in entry["findings"] if finding["fails"]]
 
 
 @pytest.fixture

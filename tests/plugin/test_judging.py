@@ -16,6 +16,7 @@ from pytest_ortbench.gate.measuring.gate import Gate
 from pytest_ortbench.gate.measuring.pair import Pair
 
 from .conftest import QUICK as KEPT
+from .conftest import told as ours
 
 ModelFile = Callable[..., Path]
 QUICK = (*KEPT, "--ort-no-results", "--ort-json=run.json")
@@ -295,7 +296,7 @@ def test_a_good_case_is_only_red_for_what_was_not_judged(
     result = suite(way, LIMIT, "--ort-limits=latency_p50 <= 1 s")
     told = [line for line in result.outlines if line.startswith("ortbench: ")]
     assert "exceeded" not in result.stdout.str()
-    assert any("not judged" in line or "no case was held" in line for line in told) != way.judged
+    assert any("not judged" in line or "was held" in line for line in told) != way.judged
     failed = result.parseoutcomes().keys() & {"failed", "failures", "errors", "error"}
     green = way.judged and not failed
     assert (result.ret == pytest.ExitCode.OK) == green
@@ -309,9 +310,8 @@ def test_a_limit_that_no_process_could_judge_is_red_under_xdist(
     result = pytester.runpytest_subprocess(*QUICK, "-n1", "--ort-limits=latency_p50 <= 1 s")
     result.assert_outcomes(skipped=2)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    result.stdout.fnmatch_lines(
-        ["ortbench: --ort-limits: no case was held to 'latency_p50 <= 1 s': *pytest-xdist"]
-    )
+    (text,) = [text for text in ours(result, "--ort-limits") if text.endswith("pytest-xdist")]
+    assert "'latency_p50 <= 1 s'" in text
 
 
 @pytest.mark.parametrize("where", ["ini", "addopts"])
@@ -324,9 +324,7 @@ def test_limits_of_a_project_are_said_and_not_insisted_on_in_a_run_of_other_test
     result = suite(Way("others", _both() + _OTHER), LIMIT, "-k", "other")
     result.assert_outcomes(passed=1, deselected=2)
     assert result.ret == pytest.ExitCode.OK
-    result.stdout.fnmatch_lines(
-        [f"ortbench: *: no case was held to '{limit}': 1 case collected, all deselected"]
-    )
+    assert len([text for text in ours(result) if f"'{limit}': " in text]) == 1
 
 
 @pytest.mark.parametrize(
@@ -356,6 +354,4 @@ def test_limits_of_a_marker_that_were_not_judged_are_said(
     result = pytester.runpytest_inprocess(*QUICK, *options)
     left = [line for line in result.outlines if line.startswith("ortbench: limits of a marker")]
     nodeid = f"{path.name}::test_marked[new/native/cpu/b1]"
-    assert left == (
-        [f"ortbench: limits of a marker were not judged: {nodeid} {fate}"] if fate else []
-    )
+    assert [line.rpartition(": ")[2] for line in left] == ([f"{nodeid} {fate}"] if fate else [])

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from .conftest import QUICK
+from .conftest import QUICK, failed_tests, told, told_last
 
 ModelFile = Callable[..., Path]
 
@@ -109,9 +109,7 @@ def test_a_baseline_pairs_by_path_and_says_that_a_file_changed(pytester: pytest.
     )
     result.assert_outcomes(passed=2)
     assert relations(pytester.path) == {A: "same", B: "changed"}
-    result.stdout.fnmatch_lines(
-        ["gate b/model/*", "  model: it is the same model, and its file ch*"]
-    )
+    result.stdout.fnmatch_lines(["gate b/model/*", "  model: *"])
 
 
 @pytest.mark.usefixtures("nets")
@@ -127,7 +125,7 @@ def test_one_test_alone_is_held_against_its_own_model(pytester: pytest.Pytester)
     result = pytester.runpytest("test_a.py", *ONCE, "--ort-baseline=before.json")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     assert not document(pytester.path).get("gate")
-    result.stdout.fnmatch_lines([f"ortbench: gate: new against *: {A}"])
+    assert A in told_last(result, "gate")
 
 
 def test_a_moved_file_is_removed_and_new_with_a_hint(
@@ -145,12 +143,8 @@ def test_a_moved_file_is_removed_and_new_with_a_hint(
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     (removed,) = [entry for entry in document(pytester.path)["gate"] if entry.get("removed")]
     assert (removed["case_id"], removed["moved_to"]) == (A, "new/model")
-    result.stdout.fnmatch_lines(
-        [
-            "ortbench: gate: new against *: new/model/native/cpu/b1",
-            "ortbench: gate: new/model is the file that a/model was, at another place",
-        ]
-    )
+    assert "new/model/native/cpu/b1" in told_last(result, "gate")
+    assert any(text.startswith("new/model ") and "a/model" in text for text in told(result, "gate"))
 
 
 def _as_before(run: dict[str, Any]) -> None:
@@ -185,9 +179,7 @@ def test_a_document_of_before_that_shows_no_path_pairs_with_nothing_and_says_why
     baseline(pytester.path, elsewhere)
     result = pytester.runpytest("test_a.py", *ONCE, "--ort-baseline=before.json")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    result.stdout.fnmatch_lines(
-        ["ortbench: gate: a/model was not found in *: the one of that name was /ci/x/model.onnx, *"]
-    )
+    assert any("/ci/x/model.onnx" in text for text in told(result, "gate"))
     assert not [entry for entry in document(pytester.path)["gate"] if entry["case_id"] == A]
 
 
@@ -196,7 +188,7 @@ def test_a_limit_names_one_of_several_models_of_one_file_name(pytester: pytest.P
     for pattern in ("b/model", "b/*", B):
         result = pytester.runpytest(*ONCE, f"--ort-limits={pattern}@latency_p50<1ns")
         result.assert_outcomes(passed=1, failed=1)
-        result.stdout.fnmatch_lines([f"FAILED test_b.py::test_latency[[]{B}[]]*"])
+        assert failed_tests(result) == [f"test_latency[{B}]"]
     result = pytester.runpytest(*ONCE, "--ort-limits=model/native/cpu/b1@latency_p50<1ns")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
 
