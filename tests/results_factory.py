@@ -27,7 +27,6 @@ from pytest_ortbench.core.outcome import (
     Accuracy,
     Block,
     CaseResult,
-    Energy,
     Failure,
     Flag,
     Measurement,
@@ -41,6 +40,7 @@ from pytest_ortbench.core.outcome import (
     WarmUp,
 )
 from pytest_ortbench.core.run import Commit, Machine, Run, Skip
+from pytest_ortbench.passes.energy.facts import Energy
 
 PROVIDER_NAMES = {
     "cpu": "CPUExecutionProvider",

@@ -102,10 +102,8 @@ def row(result: CaseResult, run: Run, summary: Summary | None = None) -> dict[st
     ``dims`` and ``ops_elsewhere`` are written ``name:value`` with blanks between, ``flags`` as
     names with blanks between. ``dims`` holds every symbolic dimension but the batch, also those
     that nobody set. ``message`` says why there is no number, empty columns of a
-    measured case stay ``None``. ``load`` names every load of the case and ``load_valid`` judges
-    them all; the numbers of a load stand in its columns only where it is the case's only one, and
-    ``loads`` holds those of each as a JSON list. ``unjudged`` names the judgements that could not
-    be made, each with its reason.
+    measured case stay ``None``. ``unjudged`` names the judgements that
+    could not be made, each with its reason.
 
     Args:
         result: The case.

@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeVar
 from pytest_ortbench.core.placing import Place
 
 Kind = Literal["list", "lines", "int", "float", "str", "path", "flag"]
+Written = Literal["", "file", "folder", "folder of others"]
 IniType = Literal["args", "linelist", "int", "float", "string", "bool"]
 
 _INI_TYPES: dict[Kind, IniType] = {
@@ -68,6 +69,8 @@ class OptionRow:
             what the run itself reads.
         keyword: What the marker takes instead, ``None`` where it takes nothing.
         asks_for: Pass that the option asks for, empty for none.
+        writes: What its value names, for the run to write to: ``folder of others`` is for a library
+            that tells nothing in time. Empty for none.
         place: Where the option of a pass stands among all.
     """
 
@@ -82,6 +85,7 @@ class OptionRow:
     to: str
     keyword: Keyword | None
     asks_for: str
+    writes: Written
     place: Place
 
     @property
@@ -107,6 +111,7 @@ def option(
     to: str = "",
     keyword: Keyword | None = None,
     asks_for: str = "",
+    writes: Written = "",
     place: Place | None = None,
 ) -> Value:
     """Return the dataclass field of an option, for :func:`option_rows` to find."""
@@ -122,6 +127,7 @@ def option(
         to=to,
         keyword=keyword,
         asks_for=asks_for,
+        writes=writes,
         place=place or Place(),
     )
     if isinstance(default, dict):

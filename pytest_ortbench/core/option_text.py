@@ -12,7 +12,6 @@ from pathlib import Path
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.units import parse_amount
 
-_SHORTEST_WINDOW_S = 5.0
 _LONGEST_S = 7 * 86400.0
 
 
@@ -70,15 +69,6 @@ def read_seconds(written: OptionText) -> float:
     return _amount(
         written, "s", least=0.0, most=_LONGEST_S, rule="Write seconds above 0, e.g. 5, or 500ms"
     )
-
-
-def read_energy_window(written: OptionText) -> float:
-    """Read the seconds of a window of energy: 5 at least, below which no counter is believed."""
-    value = read_seconds(written)
-    if value < _SHORTEST_WINDOW_S:
-        rule = "Write 5 or more: counters of energy move ten times a second at most"
-        raise UsageError(f"{written.last!r} is too short", place=written.place, hint=rule)
-    return value
 
 
 def read_minutes(written: OptionText) -> float:

@@ -15,8 +15,7 @@ from pytest_ortbench.core.placing import Place, placed
 from pytest_ortbench.core.samples import Block as Block
 from pytest_ortbench.core.samples import OrderStatistic as OrderStatistic
 from pytest_ortbench.core.samples import Samples as Samples
-from pytest_ortbench.passes.energy.facts import Energy as Energy
-from pytest_ortbench.passes.energy.facts import EnergyWindow as EnergyWindow
+from pytest_ortbench.passes.energy.facts import Energy
 from pytest_ortbench.passes.load.facts import Load
 from pytest_ortbench.passes.processes.facts import ProcessPoint
 from pytest_ortbench.passes.profile.facts import OperatorProfile

@@ -67,7 +67,10 @@ class Pass:
         phase: What a worker of it is doing, ``None`` where the words of the standard pass say it.
         bounds: What single values of its facts may be, beside what their units say; empty for none.
         relations: How the fields of its facts hang together; empty for none.
+        requested: Types among its facts that say what was asked for.
         check_plan: ``(request, models)`` that refuses settings that no model fits; empty for none.
+        announce: Tells before the measuring what it will take, in lines; it takes options by the
+            names of their fields. Empty for none.
         is_over: ``(result, argument)`` to whether it was carried out; empty where that is what the
             field says: something is there, and not all of it was interrupted.
         why_not: ``(provider)`` in a worker to why the pass can't be carried out there, empty if it
@@ -114,7 +117,9 @@ class Pass:
     phase: Phase | None = None
     bounds: str = ""
     relations: str = ""
+    requested: tuple[str, ...] = ()
     check_plan: str = ""
+    announce: str = ""
     is_over: str = ""
     why_not: str = ""
     questions: tuple[tuple[str, str], ...] = ()

@@ -5,6 +5,7 @@ Nothing here exists until a test of ours is collected.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_ortbench.passes.registry import PASSES
 from pytest_ortbench.plugin.interrupts import Shield
 from pytest_ortbench.plugin.progress import Progress
 
@@ -126,7 +128,7 @@ class Bench:
         self.passes.setdefault(key, set()).update(passes_of(item, planned, limits, self.options))
 
     def prepare(self) -> None:
-        """Refuse what can't be written to, and say how long the loads will take.
+        """Refuse what can't be written to, and say what passes will take.
 
         Raises:
             UsageError: for a file or folder of the user's choice that nothing can be written to.
@@ -137,13 +139,12 @@ class Bench:
         _ = self._header
         _ = self.folder
         refuse_unwritable(self.options)
-        if self.options.load:
-            from pytest_ortbench.passes.load.numbers.plan import announcement
-            from pytest_ortbench.passes.load.numbers.spec import parse_load
-
-            for text in self.options.load:
-                spec = parse_load(text, place=self.options.place_of("load"))
-                self.progress.say(announcement(spec, official=self.options.load_official))
+        for entry in PASSES:
+            if entry.announce:
+                announce = entry.load(entry.announce)
+                fields = inspect.signature(announce).parameters
+                for line in announce(**{name: getattr(self.options, name) for name in fields}):
+                    self.progress.say(line)
 
     def name_of(self, planned: Planned) -> str:
         """The case in messages: as in the tables, where each runtime of several is named."""

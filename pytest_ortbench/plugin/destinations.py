@@ -6,7 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 
 from pytest_ortbench.core.errors import DocumentError, UsageError
-from pytest_ortbench.plugin.options import Options
+from pytest_ortbench.plugin.options import ROWS, Options
 from pytest_ortbench.store.folder import check_writable
 
 _FOLDER = "Name a folder that can be written to"
@@ -19,14 +19,17 @@ def refuse_unwritable(options: Options) -> None:
     Raises:
         UsageError: with option, path and reason.
     """
-    for field in ("json", "html", "prometheus"):
-        path: Path | None = getattr(options, field)
-        if path is not None:
-            _try_file(path, options.place_of(field))
-    if options.plots is not None:
-        _try_below(options.plots, options.plots, options.place_of("plots"), _FOLDER)
-    if options.load_logs:
-        _try_folder(Path(options.load_logs), options.place_of("load_logs"))
+    for row in ROWS:
+        value = getattr(options, row.field)
+        if not row.writes or not value:
+            continue
+        path, place = Path(value), options.place_of(row.field)
+        if row.writes == "file":
+            _try_file(path, place)
+        elif row.writes == "folder":
+            _try_below(path, path, place, _FOLDER)
+        else:
+            _try_folder(path, place)
 
 
 def _try_file(path: Path, place: str) -> None:

@@ -17,7 +17,6 @@ from pytest_ortbench.core.option_text import OptionText, exists, read_path, read
 from pytest_ortbench.core.precision import PRECISIONS
 from pytest_ortbench.core.run import LATEST
 from pytest_ortbench.gate.numbers.rules import parse_rules
-from pytest_ortbench.passes.load.numbers.plan import check_loads
 from pytest_ortbench.passes.stages.files import StageFile, parse_stage_files
 from pytest_ortbench.passes.task.files import parse_dataset
 from pytest_ortbench.planning.axes import (
@@ -223,11 +222,6 @@ def read_stage_files(written: OptionText) -> tuple[StageFile, ...]:
     return parse_stage_files(written.texts, base=written.base, place=written.place)
 
 
-def read_loads(written: OptionText) -> tuple[str, ...]:
-    """Read loads as they are written, each once."""
-    return tuple(dict.fromkeys(split_list(written.texts, place=written.place)))
-
-
 # -- rules: each takes what it needs of its option, and other options by name ---------------------
 
 
@@ -252,13 +246,6 @@ def refuse_time_beyond_timeout(*, value: float, place: str, timeout_s: float) ->
             place=place,
             hint=f"Use --ort-timeout={math.ceil(_TIMES_TIMED * value)}, or time less",
         )
-
-
-def refuse_loads_beyond_timeout(
-    *, value: tuple[str, ...], place: str, timeout_s: float, load_official: bool
-) -> None:
-    """Refuse a load that can't be read, or that the timeout is too short for."""
-    check_loads(value, timeout_s=timeout_s, official=load_official, place=place)
 
 
 def refuse_absent_libraries_here(

@@ -90,6 +90,7 @@ class RunOptions(CaseOptions):
         metavar="FILE",
         help="write the run document to this file too",
         reader="pytest_ortbench.core.option_text:read_output_file",
+        writes="file",
     )
     html: Path | None = option(
         None,
@@ -98,6 +99,7 @@ class RunOptions(CaseOptions):
         metavar="FILE",
         help="write an HTML report to this file",
         reader="pytest_ortbench.core.option_text:read_output_file",
+        writes="file",
     )
     #: ``None`` for beside the run document.
     plots: Path | None = option(
@@ -107,6 +109,7 @@ class RunOptions(CaseOptions):
         metavar="DIR",
         help="folder of the plots (default: beside the run document)",
         reader="pytest_ortbench.core.option_text:read_output_folder",
+        writes="folder",
     )
     prometheus: Path | None = option(
         None,
@@ -115,6 +118,7 @@ class RunOptions(CaseOptions):
         metavar="FILE",
         help="write metrics in the Prometheus text format to this file",
         reader="pytest_ortbench.core.option_text:read_output_file",
+        writes="file",
     )
     #: Durations that are kept of a case; 0 keeps all.
     samples: int = option(

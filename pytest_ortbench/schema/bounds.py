@@ -36,14 +36,11 @@ from pytest_ortbench.core.outcome import (
 )
 from pytest_ortbench.core.run import Canary, Run
 from pytest_ortbench.core.samples import PERCENTS, OrderStatistic, Samples
-from pytest_ortbench.passes.energy.facts import EnergyWindow
-from pytest_ortbench.passes.load.facts import LoadSpec, LoadTest
 from pytest_ortbench.passes.registry import PASSES
 from pytest_ortbench.passes.task.facts import TaskAccuracy
 from pytest_ortbench.schema.bound_kinds import (
     ANY,
     COUNT,
-    FROM_ONE,
     LARGEST_FLOAT,
     NAME,
     NANOSECONDS,
@@ -79,7 +76,13 @@ UNITS: dict[str, Numbers] = {
 
 #: Types of what was asked for. Options have their own limits, and whatever passed them may be
 #: asked: nothing is computed of it in reading.
-REQUESTED: tuple[type, ...] = (Case, Sampling, SessionConfig, SymbolSize, LoadSpec)
+REQUESTED: tuple[type, ...] = (
+    Case,
+    Sampling,
+    SessionConfig,
+    SymbolSize,
+    *(entry.load(kind) for entry in PASSES for kind in entry.requested),
+)
 
 #: What differs from the rule of the unit, by type and field.
 BOUNDS: dict[tuple[type, str], Bound] = {
@@ -114,10 +117,6 @@ BOUNDS: dict[tuple[type, str], Bound] = {
     (OutputAccuracy, "max_rel"): Numbers(0, LARGEST_FLOAT),
     (OutputAccuracy, "cosine"): Numbers(-1.001, 1.001),
     (OutputCheck, "norm"): Numbers(0, LARGEST_FLOAT),
-    (EnergyWindow, "inferences"): Numbers(0, 1e15),
-    (EnergyWindow, "duration_ns"): Numbers(1, 2**53),
-    (LoadSpec, "percent"): Numbers(0, 100),
-    (LoadTest, "stride"): FROM_ONE,
     (TaskAccuracy, "largest"): Numbers(0, 1e150),
     (TaskAccuracy, "score_sum"): SCORES,
     (TaskAccuracy, "reference_sum"): SCORES,

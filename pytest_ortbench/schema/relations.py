@@ -17,7 +17,6 @@ from pytest_ortbench.core.outcome import (
 )
 from pytest_ortbench.core.run import Run
 from pytest_ortbench.core.samples import PERCENTS, OrderStatistic, Samples
-from pytest_ortbench.passes.load.facts import Load, LoadTest
 from pytest_ortbench.passes.registry import PASSES
 from pytest_ortbench.passes.task.facts import TaskAccuracy
 
@@ -138,26 +137,6 @@ def _output(output: OutputAccuracy) -> Iterator[Broken]:
         yield "agree", "must not be above rows"
 
 
-def _load(load: Load) -> Iterator[Broken]:
-    if load.answer is not None and load.answer >= len(load.tests):
-        yield "answer", f"must be the index of one of {len(load.tests)} tests"
-
-
-def _load_test(test: LoadTest) -> Iterator[Broken]:
-    if test.min_ns is not None and test.max_ns is not None and test.min_ns > test.max_ns:
-        yield "min_ns", "must not be above max_ns"
-    for percent in test.percentiles_ns:
-        if not _is_percent(percent):
-            yield "percentiles_ns", f"{percent[:40]!r} is no percentile"
-
-
-def _is_percent(text: str) -> bool:
-    try:
-        return 0 <= float(text) <= 100
-    except ValueError:
-        return False
-
-
 def _task(task: TaskAccuracy) -> Iterator[Broken]:
     if task.better + task.worse > task.samples:
         yield "samples", "must not be below better and worse together"
@@ -174,8 +153,6 @@ def _contrast(contrast: ContrastVerdict) -> Iterator[Broken]:
 RELATIONS: dict[type, Callable[[Any], Iterator[Broken]]] = {
     CaseResult: _result,
     ContrastVerdict: _contrast,
-    Load: _load,
-    LoadTest: _load_test,
     Measurement: _measurement,
     OrderStatistic: _order_statistic,
     OutputAccuracy: _output,

@@ -11,14 +11,8 @@ from hypothesis import strategies as st
 from pytest_ortbench.analysis.accuracy_figures import EXACT
 from pytest_ortbench.analysis.summary import Summary, summarise
 from pytest_ortbench.core.metrics import METRICS
-from pytest_ortbench.core.outcome import (
-    Accuracy,
-    CaseResult,
-    Energy,
-    EnergyWindow,
-    OutputAccuracy,
-    Placement,
-)
+from pytest_ortbench.core.outcome import Accuracy, CaseResult, OutputAccuracy, Placement
+from pytest_ortbench.passes.energy.facts import Energy, EnergyWindow
 from tests.results_factory import (
     draw_durations,
     make_accuracy,

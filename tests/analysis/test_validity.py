@@ -17,14 +17,13 @@ from pytest_ortbench.core.flags import FLAGS, SEVERITIES
 from pytest_ortbench.core.outcome import (
     Accuracy,
     CaseResult,
-    Energy,
-    EnergyWindow,
     Measurement,
     OutputAccuracy,
     OutputCheck,
     Placement,
     Samples,
 )
+from pytest_ortbench.passes.energy.facts import Energy, EnergyWindow
 from pytest_ortbench.passes.task.facts import TaskAccuracy
 from tests.results_factory import (
     draw_durations,

@@ -5,11 +5,12 @@ from __future__ import annotations
 import dataclasses
 from functools import cache
 
-from pytest_ortbench.core.outcome import CaseResult, Energy, EnergyWindow, Flag
+from pytest_ortbench.core.outcome import CaseResult, Flag
 from pytest_ortbench.fleet.numbers.facts import RunFacts, reduce_run
 from pytest_ortbench.fleet.procurement.machines import PricedMachine, Terms
 from pytest_ortbench.fleet.report.procurement import Procurement, procure
 from pytest_ortbench.fleet.report.view import ComparisonView, build_view
+from pytest_ortbench.passes.energy.facts import Energy, EnergyWindow
 from tests import results_factory as factory
 from tests.report import sample_runs
 

@@ -15,8 +15,6 @@ from pytest_ortbench.core.model import Model, TensorInfo, ValueHint, Variant
 from pytest_ortbench.core.outcome import (
     Accuracy,
     CaseResult,
-    Energy,
-    EnergyWindow,
     Failure,
     Flag,
     Measurement,
@@ -31,6 +29,7 @@ from pytest_ortbench.core.outcome import (
     WarmUp,
 )
 from pytest_ortbench.core.run import Canary, Commit, Machine, Run, Skip
+from pytest_ortbench.passes.energy.facts import Energy, EnergyWindow
 
 IDS = ValueHint(kind="integers", low=0, high=9, why="Gather(table, axis 0 of size 10)")
 

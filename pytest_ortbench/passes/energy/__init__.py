@@ -58,6 +58,7 @@ PASS = Pass(
     why_not=".worker.meter_choice:why_no_meter",
     questions=((".questions:MeasureEnergy", ".worker.energy_pass:measure_energy"),),
     options=".options:EnergyOptions",
+    bounds=".checks:BOUNDS",
     phase=Phase(name="energy", doing="measuring energy", rank=20),
     is_asked_by_metrics=True,
     asked_by=("energy",),

@@ -18,7 +18,7 @@ class EnergyOptions:
         kind="float",
         metavar="SECONDS",
         help="shortest window of energy; 60 for what a purchase is decided by (default: 5)",
-        reader="pytest_ortbench.core.option_text:read_energy_window",
+        reader="pytest_ortbench.passes.energy.planning:read_energy_window",
         to="sampling.energy_window_s",
         place=Place(after="samples", rank=60),
     )

@@ -51,6 +51,10 @@ PASS = Pass(
     is_over=".run:is_over",
     questions=((".questions:PutUnderLoad", ".worker.generator:run_load_test"),),
     options=".options:LoadOptions",
+    bounds=".checks:BOUNDS",
+    relations=".checks:RELATIONS",
+    requested=(".facts:LoadSpec",),
+    announce=".run:announcements",
     phase=Phase(name="load", doing="putting it under load", rank=40),
     takes_argument=True,
     offers=(

@@ -19,8 +19,8 @@ class LoadOptions:
         metavar="SCENARIO[:K:V]",
         help="put each case under MLPerf's load generator besides: single-stream, multi-stream, "
         "server:RATE:LATENCY, offline, or peak:p99:20ms for the highest rate that is VALID",
-        reader="pytest_ortbench.plugin.option_readers:read_loads",
-        rule="pytest_ortbench.plugin.option_readers:refuse_loads_beyond_timeout",
+        reader="pytest_ortbench.passes.load.planning:read_loads",
+        rule="pytest_ortbench.passes.load.planning:refuse_loads_beyond_timeout",
         to="sampling.loads",
         asks_for="load",
         place=Place(after="samples", rank=70),
@@ -43,5 +43,6 @@ class LoadOptions:
         help="keep the load generator's own logs in this folder (default: none are kept)",
         reader="pytest_ortbench.core.option_text:read_folder_text",
         to="sampling.load_logs",
+        writes="folder of others",
         place=Place(after="samples", rank=72),
     )

@@ -20,7 +20,15 @@ from pytest_ortbench.engine.warm_up_budget import warm_up_budget_s
 from pytest_ortbench.launch.launcher import Launcher, Worker
 from pytest_ortbench.passes.load.facts import Load, LoadSpec, LoadTest
 from pytest_ortbench.passes.load.numbers.peak import MOST_TESTS, RESOLUTION, LoadPeak, search_peak
-from pytest_ortbench.passes.load.numbers.plan import FIRST_PROBE, LoadPlan, plan_load
+from pytest_ortbench.passes.load.numbers.plan import (
+    FIRST_PROBE,
+    LEAST_S,
+    OFFICIAL_S,
+    PROBES,
+    LoadPlan,
+    plan_load,
+    queries_asked,
+)
 from pytest_ortbench.passes.load.numbers.spec import parse_load
 from pytest_ortbench.passes.load.questions import PutUnderLoad
 from pytest_ortbench.schema.case_questions import WarmUpFor
@@ -32,6 +40,28 @@ _BACKLOG_S, _BACKLOG_BOUNDS, _BACKLOG_SHARE = 2.0, 10.0, 0.2
 
 #: Characters of the name of a folder of logs.
 _LONGEST_NAME = 120
+
+
+def announcements(*, load: tuple[str, ...], load_official: bool) -> list[str]:
+    """Say beforehand what each load takes, as far as it is known before anything was measured."""
+    specs = [parse_load(text, place="--ort-load") for text in load]
+    return [_announcement(spec, official=load_official) for spec in specs]
+
+
+def _announcement(spec: LoadSpec, *, official: bool) -> str:
+    least_s = OFFICIAL_S if official else LEAST_S
+    label = "MLPerf's own durations" if official else "non-conforming: MLPerf asks for 600 s"
+    if spec.scenario == "offline":
+        return f"load {spec.text}: at least {least_s:g} s a case ({label})"
+    queries = queries_asked(spec.percent)
+    what = f"{queries} queries for p{spec.percent:g}"
+    if spec.rate_per_s is not None:
+        each_s = max(least_s, queries / spec.rate_per_s)
+        return f"load {spec.text}: {format_amount(each_s, 's')} a case, {what} ({label})"
+    peak = spec.scenario == "peak"
+    tests, until = (f"about {PROBES} tests of ", ", within --ort-timeout") if peak else ("", "")
+    slow = f"longer below {significant(queries / least_s)} queries a second"
+    return f"load {spec.text}: {tests}{least_s:g} s a case{until}, {slow} ({what}; {label})"
 
 
 def missing_loads(result: CaseResult, texts: tuple[str, ...]) -> list[str]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from operator import itemgetter
 from pathlib import Path
 
@@ -55,21 +56,20 @@ _DESCRIPTIONS: dict[str, str] = {
 _OF_PASSES = [(entry, figure) for entry in PASSES for figure in entry.figures]
 
 
-def _draw_of(entry: Pass, figure: PassFigure) -> _Draw:
-    """Return what draws a figure of a pass, and imports its module then."""
-
-    def draw(shown: Sequence[Entry]) -> Figure | None:
-        drawn: Figure | None = entry.load(figure.draw)(shown)
-        return drawn
-
-    return draw
+def _drawn(entry: Pass, figure: PassFigure, shown: Sequence[Entry]) -> Figure | None:
+    """Draw a figure of a pass; its module is imported now."""
+    drawn: Figure | None = entry.load(figure.draw)(shown)
+    return drawn
 
 
 #: Every figure by the name of its file.
 FIGURES: dict[str, _Draw] = dict(
     placed(
         _STANDARD.items(),
-        [(figure.place, (figure.name, _draw_of(entry, figure))) for entry, figure in _OF_PASSES],
+        [
+            (figure.place, (figure.name, partial(_drawn, entry, figure)))
+            for entry, figure in _OF_PASSES
+        ],
         itemgetter(0),
     )
 )

@@ -10,13 +10,13 @@ from scipy.stats import binom
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.passes.load.numbers.plan import (
     LoadPlan,
-    announcement,
-    check_loads,
     plan_load,
     queries_asked,
     queries_needed,
 )
 from pytest_ortbench.passes.load.numbers.spec import parse_load
+from pytest_ortbench.passes.load.planning import refuse_loads_beyond_timeout
+from pytest_ortbench.passes.load.run import announcements
 
 
 def plan(
@@ -154,11 +154,23 @@ def test_official_durations_need_a_longer_timeout() -> None:
 
 
 def test_what_can_be_known_is_refused_before_anything_is_measured() -> None:
-    check_loads(["offline", "single-stream"], timeout_s=300, official=False, place="--ort-load")
+    refuse_loads_beyond_timeout(
+        value=("offline", "single-stream"),
+        timeout_s=300,
+        load_official=False,
+        place="--ort-load",
+    )
     with pytest.raises(UsageError, match=r"^--ort-load: server:1:20ms needs 700 s "):
-        check_loads(["offline", "server:1:20ms"], timeout_s=300, official=False, place="--ort-load")
+        refuse_loads_beyond_timeout(
+            value=("offline", "server:1:20ms"),
+            timeout_s=300,
+            load_official=False,
+            place="--ort-load",
+        )
     with pytest.raises(UsageError, match=r"10 tests of 10\.0 s \(the least is 10 s"):
-        check_loads(["peak:p99:1s"], timeout_s=60, official=False, place="--ort-load")
+        refuse_loads_beyond_timeout(
+            value=("peak:p99:1s",), timeout_s=60, load_official=False, place="--ort-load"
+        )
 
 
 @pytest.mark.parametrize(
@@ -185,4 +197,4 @@ def test_what_can_be_known_is_refused_before_anything_is_measured() -> None:
     ],
 )  # fmt: skip
 def test_what_is_said_beforehand(text: str, official: bool, said: str) -> None:
-    assert announcement(parse_load(text, place=""), official=official) == said
+    assert announcements(load=(text,), load_official=official) == [said]

@@ -130,7 +130,12 @@ _OF_ONE_LOAD = tuple(metric.column for metric in PASS.metrics if metric.name != 
 
 
 def cells(result: CaseResult) -> dict[str, str | None]:
-    """Return what a flat row says of loads beside the numbers of the first."""
+    """Return what a flat row says of loads beside the numbers of the first.
+
+    ``load`` names every load of the case and ``load_valid`` judges them all; the numbers of a load
+    stand in its columns only where it is the case's only one, and ``loads`` holds those of each as
+    a JSON list.
+    """
     if not result.loads:
         return {}
     blank: dict[str, str | None] = dict.fromkeys(_OF_ONE_LOAD) if len(result.loads) > 1 else {}

@@ -8,13 +8,10 @@ percentile keeps its bound: with ``late`` queries over the bound, the smallest n
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.units import format_amount, significant
 from pytest_ortbench.passes.load.facts import LoadSpec
-from pytest_ortbench.passes.load.numbers.spec import parse_load
 
 #: Shorter runs say little about a machine, whatever the percentile needs.
 LEAST_S = 10.0
@@ -150,33 +147,3 @@ def _refusal(
         f"{needs} ({why}), more than the timeout of {timeout_s:g} s: {reach}; "
         f"ask for that, or {longer}"
     )
-
-
-def check_loads(texts: Iterable[str], *, timeout_s: float, official: bool, place: str) -> None:
-    """Check what can be known before anything is measured.
-
-    Raises:
-        UsageError: for a load that can't be read, or that the timeout is too short for.
-    """
-    for text in texts:
-        spec = parse_load(text, place=place)
-        plan = plan_load(spec, capacity_per_s=None, timeout_s=timeout_s, official=official)
-        if isinstance(plan, str):
-            raise UsageError(plan, place=place)
-
-
-def announcement(spec: LoadSpec, *, official: bool) -> str:
-    """Say beforehand what a load takes, as far as it is known before anything was measured."""
-    least_s = OFFICIAL_S if official else LEAST_S
-    label = "MLPerf's own durations" if official else "non-conforming: MLPerf asks for 600 s"
-    if spec.scenario == "offline":
-        return f"load {spec.text}: at least {least_s:g} s a case ({label})"
-    queries = queries_asked(spec.percent)
-    what = f"{queries} queries for p{spec.percent:g}"
-    if spec.rate_per_s is not None:
-        each_s = max(least_s, queries / spec.rate_per_s)
-        return f"load {spec.text}: {format_amount(each_s, 's')} a case, {what} ({label})"
-    peak = spec.scenario == "peak"
-    tests, until = (f"about {PROBES} tests of ", ", within --ort-timeout") if peak else ("", "")
-    slow = f"longer below {significant(queries / least_s)} queries a second"
-    return f"load {spec.text}: {tests}{least_s:g} s a case{until}, {slow} ({what}; {label})"
