@@ -36,6 +36,7 @@ from pytest_ortbench.engine.passes import without
 from pytest_ortbench.engine.time_share import TimeShare, typical_ns
 from pytest_ortbench.engine.warm_up_budget import warm_up_budget_s
 from pytest_ortbench.launch.launcher import Launcher, Worker
+from pytest_ortbench.passes.registry import PASSES
 from pytest_ortbench.schema.case_questions import CheckOutputs, TimeBlock, WarmUpFor
 from pytest_ortbench.worker.accuracy import repeatability
 
@@ -102,9 +103,10 @@ def measure(
         started_at=started_at.isoformat(timespec="seconds"),
         wall_s=time.monotonic() - started,
     )
-    for name, reason in findings.impossible.items():
-        # Known without the pass, which is spared then.
-        result = without(result, [name], reason)
+    for entry in PASSES:
+        # Known without the pass, which is spared then. A worker may name anything.
+        if entry.name in findings.impossible:
+            result = without(result, [entry.name], findings.impossible[entry.name])
     result = with_spread(result, _asked(case, reference_runtime), launcher, scratch)
     return replace(result, flags=flags_of(result))
 
