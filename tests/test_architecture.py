@@ -59,6 +59,7 @@ PARTS_OF_PASSES = {
     "report": "report/",
     "figures": "report/",
     "files": "planning/",
+    "fleet": "fleet/numbers/",
     "run": "engine/",
     "fixture": "",
 }

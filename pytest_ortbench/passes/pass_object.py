@@ -97,6 +97,8 @@ class Pass:
             at the end.
         shown_columns: Columns that people may ask tables for, each with its place; empty for none.
         figures: What it draws.
+        for_fleet: ``(result, summary)`` to fields of a ``CaseFacts``: what a comparison of many
+            runs keeps of it beside its metrics; empty for none.
         markdown: ``(shown)`` to a section of the summary of a CI job; empty for none.
         cells: ``(result)`` to the values of columns that are no metrics; empty for none.
         details: ``(shown, *, width, encoding)`` to lines about each case, which stand below all
@@ -140,6 +142,7 @@ class Pass:
     columns: tuple[tuple[Place, tuple[str, ...]], ...] = ()
     shown_columns: str = ""
     figures: tuple[PassFigure, ...] = ()
+    for_fleet: str = ""
     markdown: str = ""
     cells: str = ""
     details: str = ""

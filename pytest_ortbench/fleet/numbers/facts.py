@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
+from typing import Any
 
 from pytest_ortbench.analysis.judgements import barring_words, flag_names
 from pytest_ortbench.analysis.summary import Summary, summarise
@@ -13,6 +14,7 @@ from pytest_ortbench.core.ids import model_part
 from pytest_ortbench.core.outcome import CaseResult, RuntimeInfo
 from pytest_ortbench.core.quantity import Quantity
 from pytest_ortbench.core.run import Run
+from pytest_ortbench.passes.registry import PASSES
 
 #: Points that stand for the distribution of a case's durations.
 SERVICE_POINTS = 400
@@ -55,11 +57,12 @@ class CaseFacts:
         digest: Digest of the model's files.
         quantities: Numbers by name of the metric, in SI units.
         reason: Why it has no number or must not be ranked; empty if it may.
-        energy_reason: Why its power and energy must not be; empty if they may.
+        power: Power under load; ``None`` if not measured.
+        power_reason: Why its power and energy must not be ranked; empty if they may.
         blurred_by: Flags that make gaps inside the intervals ties.
         one_worker: Whether all samples are of one process, so that small gaps are ties, too.
         service_s: Equally likely durations of one call in seconds, ascending; empty if not asked.
-        idle_w: Idle power of the device before the energy pass; ``None`` if not measured.
+        idle_w: Idle power of the device before the load; ``None`` if not measured.
         served: Rates of arrival that it was seen to serve.
         callers: Inferences in flight at a time, over all sessions.
     """
@@ -77,7 +80,8 @@ class CaseFacts:
     digest: str = ""
     quantities: dict[str, Quantity] = field(default_factory=dict)
     reason: str = ""
-    energy_reason: str = ""
+    power: Quantity | None = None
+    power_reason: str = ""
     blurred_by: tuple[str, ...] = ()
     one_worker: bool = False
     service_s: tuple[float, ...] = ()
@@ -194,8 +198,10 @@ def runtime_name(info: RuntimeInfo) -> str:
 def _case_facts(result: CaseResult, *, percentiles: bool, service: bool) -> CaseFacts:
     case = result.case
     summary = summarise(result, percentiles=percentiles)
-    idle = [window.idle_w for window in result.energy.windows] if result.energy else []
-    known = [value for value in idle if value is not None]
+    of_passes: dict[str, Any] = {}
+    for entry in PASSES:
+        if entry.for_fleet:
+            of_passes |= entry.load(entry.for_fleet)(result, summary)
     shapes = " ".join(f"{spec.name}:{list(spec.shape)}" for spec in case.inputs)
     return CaseFacts(
         case_id=case.case_id,
@@ -211,32 +217,12 @@ def _case_facts(result: CaseResult, *, percentiles: bool, service: bool) -> Case
         digest=case.model.digest,
         quantities=summary.quantities,
         reason=_why_not(summary),
-        energy_reason="ENERGY-DISAGREE"
-        if "ENERGY-DISAGREE" in flag_names(summary.flags, "notes")
-        else "",
         blurred_by=flag_names(summary.flags, "blurs"),
         one_worker="ONE-WORKER" in flag_names(summary.flags, "notes"),
         service_s=_service(result) if service else (),
-        idle_w=sum(known) / len(known) if known else None,
-        served=_served(result),
         callers=case.callers,
+        **of_passes,
     )
-
-
-def _served(result: CaseResult) -> tuple[ServedRate, ...]:
-    found = []
-    for load in result.loads:
-        test, bound = load.test, load.spec.latency_s
-        if test is not None and test.valid and test.rate_per_s is not None and bound is not None:
-            served = ServedRate(
-                rate_per_s=test.rate_per_s,
-                beyond_per_s=load.beyond_per_s,
-                percent=load.spec.percent,
-                latency_s=bound,
-                searched=load.spec.scenario == "peak",
-            )
-            found.append(served)
-    return tuple(found)
 
 
 def _why_not(summary: Summary) -> str:

@@ -171,7 +171,7 @@ def _cell(placed_case: Placed, metric: str, *, variant: str = "") -> Cell:
     quantity = placed_case.case.quantities.get(metric)
     reason = placed_case.case.reason
     if not reason and METRICS[metric].unit in ("W", "J"):
-        reason = placed_case.case.energy_reason
+        reason = placed_case.case.power_reason
     if quantity is None and not reason:
         reason = f"no {metric}"
     return Cell(

@@ -179,16 +179,16 @@ def _power(case: CaseFacts, machine: PricedMachine, missing: dict[str, str]) -> 
             load_w=Figure(value=stated, low=stated, high=stated),
             source="stated: at the wall",
         )
-    measured = case.quantities.get("power")
+    measured = case.power
     if measured is None:
         missing["power"] = (
             "power under this load is not known: the run has no energy measurement, "
             "and load_power is not stated"
         )
         return None
-    if case.energy_reason:
+    if case.power_reason:
         missing["power"] = (
-            f"power under this load is not certain: {case.energy_reason}, "
+            f"power under this load is not certain: {case.power_reason}, "
             "and load_power is not stated"
         )
         return None

@@ -86,5 +86,6 @@ PASS = Pass(
             place=Place(after="memory"),
         ),
     ),
+    for_fleet=".fleet:power",
     lines=".report:energy_lines",
 )

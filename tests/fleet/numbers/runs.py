@@ -43,6 +43,7 @@ def case(
     """One case; without ``spans`` it has no number."""
     parts = [model, precision, provider, f"b{batch}"]
     parts += [f"{name}:{value}" for name, value in (knobs or {}).items()]
+    quantities = {name: quantity(name, span) for name, span in (spans or {}).items()}
     return CaseFacts(
         case_id="/".join(parts),
         model=model,
@@ -53,7 +54,8 @@ def case(
         knobs=tuple((knobs or {}).items()),
         inputs=inputs,
         digest=digest,
-        quantities={name: quantity(name, span) for name, span in (spans or {}).items()},
+        quantities=quantities,
+        power=quantities.get("power"),
         reason=reason,
         blurred_by=tuple(blurred_by),
         service_s=tuple(service_s),

@@ -38,8 +38,8 @@ def test_reasons_and_flags() -> None:
     assert crashed.reason == "crash: the worker died"
     assert (blurred.reason, blurred.blurred_by) == ("", ("STEAL",))
     (doubted,) = reduce_run(make_run([make_result(flags=[Flag(name="ENERGY-DISAGREE")])])).cases
-    assert (doubted.reason, doubted.energy_reason) == ("", "ENERGY-DISAGREE")
-    assert blurred.energy_reason == ""
+    assert (doubted.reason, doubted.power_reason) == ("", "ENERGY-DISAGREE")
+    assert blurred.power_reason == ""
 
 
 def test_presets_are_other_work_and_threads_are_not() -> None:

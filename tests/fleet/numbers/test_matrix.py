@@ -112,7 +112,7 @@ def test_what_must_not_be_ranked_keeps_its_number_and_wins_nothing() -> None:
 def test_energy_that_two_ways_disagree_on_is_shown_and_not_ranked() -> None:
     def of(joule: float, reason: str = "") -> CaseFacts:
         spans = {"energy_per_inference": exact(joule), **latency(joule, joule, joule)}
-        return replace(case(spans), energy_reason=reason)
+        return replace(case(spans), power_reason=reason)
 
     runs = run("a", of(4.0)), run("b", of(1.0, "ENERGY-DISAGREE")), run("c", of(2.0))
     matrix = compared(*runs, metric="energy_per_inference")

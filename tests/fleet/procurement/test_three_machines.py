@@ -286,7 +286,7 @@ def test_the_bill_needs_the_power_of_the_whole_machine() -> None:
 
 def test_power_that_two_ways_disagree_on_is_no_part_of_the_bill() -> None:
     (one,) = RUNS[0].cases
-    doubted = replace(RUNS[0], cases=(replace(one, energy_reason="ENERGY-DISAGREE"),))
+    doubted = replace(RUNS[0], cases=(replace(one, power_reason="ENERGY-DISAGREE"),))
     found = offers(only([doubted], TERMS))["desk"]
     assert (found.power, found.cost_million) == (None, None)
     assert found.missing["cost_million"] == (
