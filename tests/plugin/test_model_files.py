@@ -236,8 +236,9 @@ def test_a_run_says_which_sizes_it_measured(
 
 
 def test_what_was_left_out_is_said_once_and_one_blank_line_parts_table_and_answer(
-    pytester: pytest.Pytester, model_file: ModelFile
+    pytester: pytest.Pytester, model_file: ModelFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("COLUMNS", "200")  # room for the flags of a busy machine
     model_file()
     result = pytester.runpytest("mlp.onnx", "-k", "latency", "--ort-providers=all", *QUICK)
     assert len([line for line in result.outlines if "left out" in line]) == 1
