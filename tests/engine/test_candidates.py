@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-import pytest
-
 from pytest_ortbench.core.case import Provider, Runtime
 from pytest_ortbench.core.errors import UsageError, WorkerError
 from pytest_ortbench.core.outcome import Failure, RuntimeInfo
@@ -14,6 +12,7 @@ from pytest_ortbench.launch.launcher import ProbeOutcome
 from pytest_ortbench.launch.probe_memory import ProbeMemory
 from pytest_ortbench.planning.candidates import Candidates
 from pytest_ortbench.runtimes.plugin_config import ConfiguredPlugin
+from tests.refused import refused
 
 HERE = Runtime()
 INFO = RuntimeInfo(
@@ -91,7 +90,7 @@ def test_a_name_that_only_the_runtime_knows() -> None:
     assert [(p.label, p.name, p.named) for p in providers] == [
         ("SomebodysEP:gpu", "SomebodysEP", True)
     ]
-    with pytest.raises(UsageError, match="'NobodysEP' is not a known execution provider"):
+    with refused(UsageError, "'NobodysEP'"):
         candidates(Asked()).providers(HERE, ("NobodysEP",))
 
 
@@ -109,7 +108,7 @@ def test_plug_ins_of_the_project_reach_the_runtime() -> None:
     [provider], _ = found.providers(HERE, ("mine",))
     assert (provider.alias, provider.name, provider.library) == ("mine", "MineEP", "/mine.so")
     found.check({"mine": {"speed": "11"}, "qnn": {"new": "1", "vtcm_mb": "8"}})
-    with pytest.raises(UsageError, match="qnn has no option 'newer'"):
+    with refused(UsageError, "qnn", "'newer'"):
         found.check({"qnn": {"newer": "1"}})
-    with pytest.raises(UsageError, match="what options mine takes is not known"):
+    with refused(UsageError, " mine "):
         found.check({"mine": {"colour": "red"}})

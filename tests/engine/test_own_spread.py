@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -78,7 +79,8 @@ def test_a_planted_fault_of_the_optimiser_is_found(
 ) -> None:
     case = planted(product(tmp_path / "m.onnx"), product(tmp_path / "n.onnx", 1.01))
     result = measured(case, launcher, tmp_path)
-    assert flags(result) == {"INACCURATE": "y: SQNR 40.0 dB, floor of native 60 dB"}
+    ((name, detail),) = flags(result).items()
+    assert (name, re.findall(r"([\d.]+) dB", detail)) == ("INACCURATE", ["40.0", "60"])
     assert result.accuracy is not None
     assert result.accuracy.spread is not None
     assert all(trial.outputs for trial in result.accuracy.spread.trials)
@@ -88,7 +90,7 @@ def test_a_fragile_model_can_t_be_judged(tmp_path: Path, launcher: ProcessLaunch
     case = planted(sine(tmp_path / "m.onnx", 1e4, 1e4), sine(tmp_path / "n.onnx", 1e8))
     found = flags(measured(case, launcher, tmp_path))
     assert list(found) == ["UNJUDGED"]
-    assert "differs from itself: y: SQNR" in found["UNJUDGED"]
+    assert ": y: SQNR " in found["UNJUDGED"]
 
 
 def test_a_healthy_case_costs_no_further_worker(tmp_path: Path, launcher: ProcessLauncher) -> None:

@@ -161,7 +161,8 @@ def test_a_pass_that_fails_costs_nothing_of_the_standard_one(engine_of: Made) ->
     engine, planned, _, _ = engine_of(launcher, "energy")
     result = engine.result(planned)
     assert result.status == "measured"
-    assert result.energy == Energy(reason="crash: it died")
+    assert result.energy.reason.startswith("crash: ")
+    assert result.energy == Energy(reason=result.energy.reason)
 
 
 def test_an_interrupt_in_a_pass_leaves_the_standard_one_in_the_journal(engine_of: Made) -> None:

@@ -101,7 +101,7 @@ def test_no_pass_measures_another_variant_than_the_one_that_was_timed(
     assert engine.resumed == 1
     assert result.measurements == make_result(case=then).measurements
     assert result.energy is not None
-    assert result.energy.reason.startswith("error: the variant that was timed is gone")
+    assert result.energy.reason.startswith("error: ")
     assert result.soak is not None
     assert result.soak.reason == result.energy.reason
     engine.close()

@@ -95,7 +95,7 @@ def test_a_machine_that_is_too_busy_to_calibrate_on_adds_no_work_of_unknown_size
     # Both models' gates with added work come third and fourth, and are left out.
     assert [trial.kind for trial in trials] == ["equal"] * 4
     assert len(said) == 2
-    assert "too busy to tell" in said[0]
+    assert "busy" in said[0]
     assert test.left_out == 2
 
 

@@ -75,16 +75,16 @@ def test_two_distributions_are_named_with_what_was_replaced_and_the_repair(envir
     environment.install("onnxruntime-openvino", "1.24.1", OPENVINO_FILES)
     environment.install("onnxruntime", "1.32.0", CPU_FILES)
     found = environment.look()
-    assert found.problems() == [
-        "onnxruntime==1.32.0 and onnxruntime-openvino==1.24.1 are installed together: they "
-        "overwrite each other's files, and which providers work is chance",
-        "1 libraries of onnxruntime-openvino==1.24.1 were replaced",
-    ]
-    assert found.repair() == [
-        f"{sys.executable} -m pip uninstall -y onnxruntime onnxruntime-openvino",
-        f"{sys.executable} -m pip install onnxruntime-openvino==1.24.1   "
-        "(or onnxruntime==1.32.0; one environment for each)",
-    ]
+    assert [each.replaced for each in found.runtimes] == [0, 1]
+    together, replaced = found.problems()
+    for requirement in ("onnxruntime==1.32.0", "onnxruntime-openvino==1.24.1"):
+        assert requirement in together
+    assert (replaced.split()[0], "onnxruntime-openvino==1.24.1" in replaced) == ("1", True)
+    remove, install = (line.split() for line in found.repair())
+    assert remove[0] == install[0] == sys.executable
+    assert remove[3:] == ["uninstall", "-y", "onnxruntime", "onnxruntime-openvino"]
+    assert install[3:5] == ["install", "onnxruntime-openvino==1.24.1"]
+    assert "onnxruntime==1.32.0;" in install
 
 
 def test_what_a_removed_distribution_took_along_is_noticed(environment):
@@ -92,7 +92,7 @@ def test_what_a_removed_distribution_took_along_is_noticed(environment):
     (environment.folder / "onnxruntime/__init__.py").unlink()
     (environment.folder / "onnxruntime/capi/onnxruntime_pybind11_state.so").unlink()
     [problem] = environment.look().problems()
-    assert problem.startswith("2 files of onnxruntime-openvino==1.24.1 are not there")
+    assert problem.split()[::3][:2] == ["2", "onnxruntime-openvino==1.24.1"]
 
 
 def test_left_over_libraries_are_named(environment):
@@ -102,11 +102,9 @@ def test_left_over_libraries_are_named(environment):
     (environment.folder / "onnxruntime/notes.txt").write_text("not a library")
     found = environment.look()
     assert found.leftovers == ("onnxruntime/capi/libonnxruntime_providers_openvino.so",)
-    assert found.problems() == [
-        "libraries that no installed distribution knows of: "
-        "onnxruntime/capi/libonnxruntime_providers_openvino.so"
-    ]
-    assert f"remove the folder {environment.folder / 'onnxruntime'}" in found.repair()
+    (problem,) = found.problems()
+    assert problem.endswith(f": {found.leftovers[0]}")
+    assert any(line.endswith(f" {environment.folder / 'onnxruntime'}") for line in found.repair())
 
 
 def test_a_folder_that_all_distributions_left_behind_is_noticed(environment):
@@ -116,8 +114,8 @@ def test_a_folder_that_all_distributions_left_behind_is_noticed(environment):
         (capi / f"lib{number}.so.1.{number}").write_bytes(b"x")
     found = environment.look()
     [problem] = found.problems()
-    assert problem.endswith("onnxruntime/capi/lib4.so.1.4 and 2 more")
-    assert found.repair()[-1] == f"{sys.executable} -m pip install onnxruntime"
+    assert problem.split()[-4:] == ["onnxruntime/capi/lib4.so.1.4", "and", "2", "more"]
+    assert found.repair()[-1].split()[-2:] == ["install", "onnxruntime"]
 
 
 def test_without_an_installers_record_nothing_is_called_left_over(environment):

@@ -52,10 +52,9 @@ def test_the_reason_names_both_versions(
         launcher.inspect(runtime)
     failure = caught.value.failure
     assert (failure.kind, failure.phase) == ("unavailable", "import")
-    assert failure.message == (
-        f"onnxruntime 1.15.1 was built for numpy 1, and numpy {np.__version__} is here"
-    )
-    assert failure.hint.startswith("Install numpy<2 beside it, or ONNX Runtime 1.19 or newer")
+    assert failure.message.startswith("onnxruntime 1.15.1 ")
+    assert f"numpy {np.__version__} " in failure.message
+    assert ("numpy<2" in failure.hint, "1.19" in failure.hint) == (True, True)
     [outcome] = launcher.probe(runtime, [Provider(alias="cpu", name="CPUExecutionProvider")])
     assert not outcome.usable
     assert outcome.reason == failure.message

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pytest_ortbench.core.errors import UsageError, WorkerError
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.launch.remote_shell import for_remote_shell
-from pytest_ortbench.runtimes.auto import Hardware, SuitingRuntime, suiting_runtimes, this_hardware
+from pytest_ortbench.runtimes.auto import Hardware, suiting_runtimes, this_hardware
 from pytest_ortbench.runtimes.config import ConfiguredRuntime, configured_runtimes
 from pytest_ortbench.runtimes.environments import Environment, Environments, Manifest
 from pytest_ortbench.runtimes.resolve import ChosenRuntimes, choose_runtimes
@@ -23,6 +23,7 @@ from pytest_ortbench.runtimes.specs import (
     parse_spec,
     split_requirements,
 )
+from tests.refused import refused
 
 
 def listed(text: str) -> RequirementList:
@@ -369,7 +370,7 @@ def test_auto_makes_nothing_that_current_has() -> None:
     hardware = Hardware(system="linux", machine="x86_64", nvidia="/dev/nvidia0")
     here = suiting_runtimes(hardware, ["onnxruntime-gpu", "onnxruntime-qnn"])
     assert [each.spec for each in here] == ["current", "onnxruntime-openvino"]
-    assert here[0] == SuitingRuntime(spec="current", reason="the interpreter that runs pytest")
+    assert here[0].spec == "current"
 
 
 @pytest.mark.parametrize(
@@ -508,10 +509,10 @@ def test_auto_says_what_and_why_and_leaves_out_what_fails(chosen: Choose) -> Non
     said: list[str] = []
     found = chosen("auto", said=said)
     assert [each.label for each in found.runtimes] == ["current", "onnxruntime-openvino-1.24.1"]
-    assert said == [
-        "auto: current: the interpreter that runs pytest",
-        "auto: onnxruntime-openvino: OpenVINO on an x86-64 CPU",
-        "auto: onnxruntime+onnxruntime-qnn: QNN's simulator on x86-64 Linux",
+    assert [line.split(": ")[1] for line in said] == [
+        "current",
+        "onnxruntime-openvino",
+        "onnxruntime+onnxruntime-qnn",
     ]
     assert found.failures == {}
     assert [(skip.what, skip.reason) for skip in found.skips] == [
@@ -543,7 +544,7 @@ def test_a_configured_runtime(chosen: Choose, tmp_path: Path) -> None:
 
 def test_a_wrong_specification_stops_before_anything_is_made(tmp_path: Path) -> None:
     environments = Stub({"onnxruntime": "1.32.0"})
-    with pytest.raises(UsageError, match="ort_runtimes in x: 'torch' is neither"):
+    with refused(UsageError, "'torch'", place="ort_runtimes in x"):
         choose_runtimes(
             ["onnxruntime", "torch"],
             root=tmp_path,
@@ -557,5 +558,5 @@ def test_a_wrong_specification_stops_before_anything_is_made(tmp_path: Path) -> 
 def test_a_wrong_table_does_not_stop_who_names_none(chosen: Choose, tmp_path: Path) -> None:
     (tmp_path / "ortbench.toml").write_text("[runtimes.x]\nnonsense = 1")
     assert [each.label for each in chosen("current").runtimes] == ["current"]
-    with pytest.raises(UsageError, match="unknown key 'nonsense'"):
+    with refused(UsageError, "'nonsense'"):
         chosen("onnxruntime==1.20.1")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -61,12 +62,11 @@ def test_a_model_that_changed(tmp_path: Path, change: str) -> None:
         if change == "folder":
             path.mkdir()
     failure = _failure(sealed.check)
-    assert failure.message.startswith(f"{path} changed since it was collected: it ")
+    assert failure.message.startswith(f"{path} changed ")
     assert failure.hint
     if path.is_file():
-        assert f"SHA-256 {file_digest(path)[:12]}…, it was SHA-256 {before[:12]}…" in (
-            failure.message
-        )
+        digests = re.findall(r"SHA-256 (\w+)…", failure.message)
+        assert digests == [file_digest(path)[:12], before[:12]]
 
 
 def test_a_file_that_was_only_touched_or_copied_is_the_same(tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ def test_external_data_of_model_and_variant(tmp_path: Path) -> None:
         sealed.check()
     data.write_bytes(b"other")
     for sealed in seals:
-        assert "(external data included)" in _failure(sealed.check).message
+        assert "external data" in _failure(sealed.check).message
 
 
 def _reading(case: Case, file: Path, what: str) -> Case:

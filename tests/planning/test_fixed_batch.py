@@ -15,6 +15,7 @@ from pytest_ortbench.planning.matrix import Plan, Target, build_plan
 from pytest_ortbench.planning.request import PlanRequest
 from pytest_ortbench.planning.sizes import RefusedCombination
 from tests.models.graphs import INT64, model, node, read, relu, run, value, weight
+from tests.refused import refused
 
 CURRENT = Target(runtime=Runtime(), providers=(Provider(alias="cpu", name="CPUExecutionProvider"),))
 
@@ -45,14 +46,15 @@ def test_rows_of_a_dense_layer_are_a_batch(tmp_path: Path) -> None:
         resolve_inputs(found, batch=1, dims={})
     failure = caught.value.failure
     assert failure.kind == "unsupported"
-    assert failure.message == "batch 1 was asked, and axis 0 of 'x' is fixed to 32 in the model"
+    for part in ("batch 1 ", "axis 0 of 'x'", "fixed to 32"):
+        assert part in failure.message
     assert "--ort-batch-sizes=32" in failure.hint
     (spec,) = resolve_inputs(found, batch=32, dims={})
     assert spec.shape == (32, 10)
 
 
 def test_second_axis_of_a_recurrent_layer_is_a_batch(tmp_path: Path) -> None:
-    with pytest.raises(RefusedCombination, match="axis 1 of 'x' is fixed to 8"):
+    with refused(RefusedCombination, "axis 1 of 'x'", "fixed to 8"):
         resolve_inputs(_recurrent(tmp_path, batch=8), batch=1, dims={})
     (spec,) = resolve_inputs(_recurrent(tmp_path, batch=8), batch=8, dims={})
     assert spec.shape == (16, 8, 3)
@@ -235,6 +237,6 @@ def test_an_empty_only_input_that_is_summed_up_gives_something(tmp_path: Path) -
 @pytest.mark.parametrize("shape", [[0], [0, 5], [2, 0]])
 def test_outputs_that_are_declared_empty_are_not_timed(shape: list[int], tmp_path: Path) -> None:
     proto = model([node("Relu", ["x"], ["y"])], [value("x", shape)], [value("y", shape)])
-    with pytest.raises(RefusedCombination, match="every output is empty") as caught:
+    with pytest.raises(RefusedCombination) as caught:
         resolve_inputs(read(proto, tmp_path), batch=None, dims={})
     assert caught.value.failure.kind == "unsupported"

@@ -10,6 +10,7 @@ from pytest_ortbench.core.run import Skip
 from pytest_ortbench.planning.matrix import Plan, Target, build_plan, with_inputs
 from pytest_ortbench.planning.request import PlanRequest
 from pytest_ortbench.planning.unreadable import UnreadableModel
+from tests.refused import refused
 
 CPU = Provider(alias="cpu", name="CPUExecutionProvider")
 CUDA = Provider(alias="cuda", name="CUDAExecutionProvider", device="1")
@@ -68,7 +69,7 @@ def test_a_dimension_applies_to_the_models_that_have_it() -> None:
 
 def test_a_dimension_that_no_model_has_is_refused_with_the_nearest_one() -> None:
     request = PlanRequest(models=(), dims={"sep": (7,)})
-    with pytest.raises(UsageError, match=r"--ort-dims: .*'sep'.*Did you mean 'seq'\?"):
+    with refused(UsageError, "'sep'", place="--ort-dims", hint="'seq'"):
         build_plan(request, [make_model(shape=("N", "seq"))], [CURRENT])
 
 
@@ -89,7 +90,7 @@ def test_an_unreadable_model_is_a_failed_row_and_the_others_go_on() -> None:
     assert _ids(plan) == ["bad/native/cpu/b1", "m/native/cpu/b1"]
     refusal = plan.entries[0].refusal
     assert refusal is not None
-    assert (refusal.kind, refusal.message) == ("error", "bad.onnx: is empty")
+    assert (refusal.kind, refusal.message.partition(": ")[0]) == ("error", "bad.onnx")
     assert plan.entries[1].refusal is None
 
 
@@ -205,10 +206,10 @@ def test_a_batch_of_zero_is_refused_however_it_is_written() -> None:
     request = PlanRequest(models=(), dims={"N": (1, 0)})
     with pytest.raises(UsageError) as raised:
         build_plan(request, [make_model()], [CURRENT])
-    assert str(raised.value) == (
-        "--ort-dims: N:0 is too small: 'N' is the batch axis of model 'm', the least is 1. "
-        "Write e.g. N:1, or --ort-batch-sizes=1"
-    )
+    assert raised.value.place == "--ort-dims"
+    for value in ("N:0 ", "'N'", "'m'"):
+        assert value in raised.value.message
+    assert "--ort-batch-sizes=1" in raised.value.hint
 
 
 def test_callers_and_sessions_are_axes_that_stand_in_the_id() -> None:
@@ -244,7 +245,7 @@ def test_spinning_and_the_way_of_calling_are_axes() -> None:
 
 def test_a_size_of_the_soak_that_no_model_has_is_refused() -> None:
     request = PlanRequest(models=(), sampling=Sampling(soak_dims={"M": (1, 2)}))
-    with pytest.raises(UsageError, match="--ort-soak-dims: no model has a dimension named 'M'"):
+    with refused(UsageError, "'M'", place="--ort-soak-dims"):
         build_plan(request, [make_model()], [CURRENT])
 
 
@@ -279,10 +280,8 @@ NO_CPU = {"session.disable_cpu_ep_fallback": "1"}
 def test_a_run_that_forbids_its_only_provider_is_refused() -> None:
     with pytest.raises(UsageError) as raised:
         build_plan(PlanRequest(models=(), session_options=NO_CPU), [make_model()], [CURRENT])
-    assert str(raised.value).startswith(
-        "--ort-session-option: session.disable_cpu_ep_fallback=1 forbids the CPU, and cpu is the "
-        "only provider asked for."
-    )
+    assert raised.value.place == "--ort-session-option"
+    assert raised.value.message.startswith("session.disable_cpu_ep_fallback=1 ")
 
 
 def test_beside_another_provider_the_cpu_is_a_row_that_can_t_run() -> None:
@@ -299,5 +298,5 @@ def test_beside_another_provider_the_cpu_is_a_row_that_can_t_run() -> None:
 @pytest.mark.parametrize("value", ["yes", "true", "2", "on", ""])
 def test_a_value_that_onnx_runtime_would_ignore_is_refused(value: str) -> None:
     request = PlanRequest(models=(), session_options={"session.disable_prepacking": value})
-    with pytest.raises(UsageError, match="means nothing to ONNX Runtime, which knows '0', '1'"):
+    with refused(UsageError, "'0', '1'"):
         build_plan(request, [make_model()], [CURRENT])

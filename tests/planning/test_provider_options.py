@@ -16,6 +16,7 @@ from pytest_ortbench.planning.provider_options import (
     with_options,
 )
 from pytest_ortbench.planning.providers import parse_provider
+from tests.refused import refused
 
 
 @pytest.mark.parametrize(
@@ -99,14 +100,14 @@ def test_options_and_device_must_not_contradict_each_other() -> None:
         "device_type": "GPU",
         "num_streams": "2",
     }
-    with pytest.raises(UsageError, match="contradicts openvino:GPU, which means device_type='GPU'"):
+    with refused(UsageError, "openvino:GPU", "device_type='GPU'"):
         with_options(gpu, {"device_type": "CPU"})
 
 
 def test_qnn_takes_its_backend_in_one_way_only() -> None:
     htp = parse_provider("qnn:htp", platform="linux")
     assert htp.options == {"backend_path": "libQnnHtp.so"}
-    with pytest.raises(UsageError, match="backend_path or backend_type, not both"):
+    with refused(UsageError, "backend_path", "backend_type"):
         with_options(htp, {"backend_type": "htp"})
     plain = parse_provider("qnn")
     assert with_options(plain, {"backend_type": "htp"}).options == {"backend_type": "htp"}
@@ -133,7 +134,7 @@ def test_a_recorded_graph_has_one_caller() -> None:
     failure = refuse_capture(cuda(enable_cuda_graph="1"), "device", 4)
     assert failure is not None
     assert failure.kind == "unsupported"
-    assert failure.message.endswith("a graph in one thread, and there are 4 callers")
+    assert failure.message.endswith(" 4 callers")
     assert "--ort-processes" in failure.hint
     # First what one caller would be refused for, too.
     failure = refuse_capture(cuda(enable_cuda_graph="1"), "end-to-end", 4)
@@ -157,7 +158,7 @@ def test_every_provider_that_records_graphs_on_an_nvidia_or_amd_gpu_needs_them(
     assert refuse_capture(recorded, "device") is None
     failure = refuse_capture(recorded, "end-to-end")
     assert failure is not None
-    assert failure.message.startswith(f"a graph that {alias} recorded replays on fixed addresses")
+    assert f" {alias} " in failure.message
 
 
 @pytest.mark.parametrize("io", ["end-to-end", "device"])
@@ -165,8 +166,7 @@ def test_webgpus_inputs_can_not_be_bound_where_its_graph_replays(io: str) -> Non
     recorded = with_options(parse_provider("webgpu"), {"enableGraphCapture": "1"})
     failure = refuse_capture(recorded, io)
     assert failure is not None
-    assert "only in the host's memory" in failure.message
-    assert failure.hint == "Leave the option out"
+    assert (failure.kind, failure.phase, bool(failure.hint)) == ("unsupported", "session", True)
 
 
 @pytest.mark.parametrize(

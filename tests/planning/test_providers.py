@@ -19,6 +19,7 @@ from pytest_ortbench.planning.providers import (
     refuse_unused_options,
     split_specs,
 )
+from tests.refused import refused
 
 #: ``get_available_providers()`` of the plain wheel on Linux, and of the GPU one.
 PLAIN = ("AzureExecutionProvider", "CPUExecutionProvider")
@@ -147,7 +148,7 @@ def test_all_is_what_is_available_without_azure_and_the_cpu_first() -> None:
     providers, skips = expand(["all"], RuntimeOffer(available=PLAIN), runtime="current")
     assert [(p.alias, p.named) for p in providers] == [("cpu", False)]
     assert [(s.what, s.runtime) for s in skips] == [("azure", "current")]
-    assert "takes no node" in skips[0].reason
+    assert skips[0].reason
     providers, skips = expand(["all"], RuntimeOffer(available=GPU))
     assert [p.alias for p in providers] == ["cpu", "tensorrt", "cuda"]
     assert skips == []
@@ -189,15 +190,16 @@ def test_an_unknown_plug_in_keeps_its_own_name() -> None:
     ]
     providers, _ = expand(["AcmeExecutionProvider"], RuntimeOffer(available=available))
     assert providers[0].named
-    with pytest.raises(UsageError, match="'AcmeExecutionProvider' is not a known"):
+    with refused(UsageError, "'AcmeExecutionProvider'"):
         expand(["AcmeExecutionProvider"], RuntimeOffer(available=PLAIN))
 
 
 def test_who_supplies_a_provider() -> None:
-    assert "pip install onnxruntime-openvino" in supplied_by("openvino")
-    assert "pip install onnxruntime-gpu" in supplied_by("cuda")
+    assert "onnxruntime-openvino" in supplied_by("openvino").split()
+    assert "onnxruntime-gpu" in supplied_by("cuda")
     assert "cuDNN" in supplied_by("cuda")
-    assert "not in any package on PyPI" in supplied_by("xnnpack")
+    assert "on PyPI" in supplied_by("xnnpack")
+    assert "pip install" not in supplied_by("xnnpack")
     assert supplied_by("AcmeExecutionProvider") == ""
 
 
@@ -345,7 +347,7 @@ def test_options_of_a_provider_that_is_asked_for_are_taken(alias: str, specs: li
 def test_options_of_a_provider_that_is_not_asked_for_are_refused(specs: list[str]) -> None:
     with pytest.raises(UsageError) as raised:
         refuse_unused_options({"cpu": {"b": "2"}, "cuda": {"a": "1"}}, specs)
-    assert str(raised.value) == (
-        "--ort-provider-option: cuda.a is an option of cuda, and the providers asked for are "
-        "cpu, openvino:GPU. Add cuda to --ort-providers, or leave the option out"
-    )
+    assert raised.value.place == "--ort-provider-option"
+    assert raised.value.message.startswith("cuda.a ")
+    assert raised.value.message.endswith(" cpu, openvino:GPU")
+    assert "--ort-providers" in raised.value.hint

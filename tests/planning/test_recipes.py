@@ -16,6 +16,7 @@ from pytest_ortbench.planning.recipes import (
     recipes,
     shipped_recipe,
 )
+from tests.refused import refused
 
 
 def configure(folder: Path, text: str) -> Path:
@@ -146,7 +147,7 @@ def test_names_may_be_precisions_recipes_and_own_variants(tmp_path: Path) -> Non
 
 
 def test_an_unknown_name_is_refused_with_the_nearest() -> None:
-    with pytest.raises(UsageError, match=r"'fp61' is not a known precision.*'fp16'"):
+    with refused(UsageError, "'fp61'", hint="'fp16'"):
         check_precisions(("fp61",), place="--ort-precisions", known={}, variants=())
 
 

@@ -75,10 +75,9 @@ def test_two_baselines_of_one_case_are_refused():
     baselines = plan(make_case(provider="cpu"), make_case(provider="openvino"))
     with pytest.raises(UsageError) as raised:
         pair_cases(plan(make_case(provider="cuda")), baselines, "provider")
-    assert str(raised.value) == (
-        "--ort-against: mobilenet_v2/native/cpu/b1 and mobilenet_v2/native/openvino/b1 stand for "
-        "the same baseline. Name one of them"
-    )
+    assert raised.value.place == "--ort-against"
+    for alias in ("cpu", "openvino"):
+        assert f"mobilenet_v2/native/{alias}/b1" in raised.value.message
 
 
 def test_the_baseline_itself_is_not_compared():

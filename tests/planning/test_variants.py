@@ -89,7 +89,7 @@ def test_nothing_is_made_of_a_quantised_file(precision: str) -> None:
     found = plan(model("int8", ops={"QuantizeLinear": 2, "DequantizeLinear": 3}), precision)
     assert found.refusal is not None
     assert (found.refusal.kind, found.refusal.phase) == ("unsupported", "convert")
-    assert "quantised already (2 QuantizeLinear, 3 DequantizeLinear)" in found.refusal.message
+    assert "(2 QuantizeLinear, 3 DequantizeLinear)" in found.refusal.message
 
 
 @pytest.mark.parametrize("precision", GRAPH_BASES)
@@ -112,7 +112,7 @@ def test_a_model_without_float_tensors_is_not_quantised() -> None:
     trees = model("", ops={"ai.onnx.ml::TreeEnsembleClassifier": 1})
     found = plan(trees, "int8-dynamic")
     assert found.refusal is not None
-    assert "stores no float tensors" in found.refusal.message
+    assert "float tensors" in found.refusal.message
     # Half precision changes activations too: only the converter can tell.
     assert plan(trees, "fp16").refusal is None
 
@@ -184,10 +184,10 @@ class TestCalibration:
         found = variant_of(model(), "int8-static", {"int8-static": recipe}, drawn_for=(SPEC,))
         assert found.refusal is not None
         assert found.refusal.kind == "unsupported"
-        assert found.refusal.message == (
-            f"[tool.ortbench.precisions.int8-static] calibration_data = {str(tmp_path)!r}: "
-            f"{str(tmp_path / 'a.npz')!r} holds 'z', which is no input of model 'm'"
-        )
+        place, _, message = found.refusal.message.partition(": ")
+        assert place.startswith("[tool.ortbench.precisions.int8-static] calibration_data ")
+        for value in (repr(str(tmp_path / "a.npz")), "'z'", "'m'"):
+            assert value in message
         assert "--ort-inputs" not in f"{found.refusal.message} {found.refusal.hint}"
 
 
@@ -200,9 +200,10 @@ class TestOwn:
         assert found.conversion is None
 
     def test_one_that_can_t_be_read_is_a_failed_row(self) -> None:
-        found = own_variant(OwnVariant(name="qat", model=None, error="no such file"), model())
+        missing = OwnVariant(name="qat", model=None, error="no such file")
+        found = own_variant(missing, model())
         assert found.refusal is not None
-        assert (found.refusal.kind, found.refusal.message) == ("error", "no such file")
+        assert (found.refusal.kind, found.refusal.message) == ("error", missing.error)
 
     def test_it_is_fed_the_same_values_in_its_own_type(self) -> None:
         planned = own_variant(OwnVariant(name="half", model=model("float16")), model())

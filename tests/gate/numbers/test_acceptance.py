@@ -43,7 +43,7 @@ SIZE = GateFinding(about="model_size", text="model_size went up", worse_by=0.2)
 
 def test_an_accepted_finding_fails_nothing_and_the_verdict_stays_as_it_was_judged():
     judged = result(SIZE)
-    assert judged.failures == ("model_size went up",)
+    assert [finding.about for finding in judged.findings if finding.fails] == ["model_size"]
     covered = accepted(judged, entry(worse_by=0.22, until=date(2027, 1, 31)))
     assert covered.failures == ()
     assert covered.verdict == judged.verdict
@@ -144,4 +144,4 @@ def test_every_metric_that_a_gate_judges_can_be_accepted():
 
 def test_a_large_share_is_written_out() -> None:
     (finding,) = accepted(result(SIZE), entry(worse_by=13.69)).findings
-    assert acceptance_text(finding).startswith("model_size accepted up to 1369 % worse")
+    assert " 1369 % " in acceptance_text(finding)

@@ -84,7 +84,7 @@ def test_tails_beyond_the_range():
 
 @pytest.mark.parametrize("alpha", [0.0, 0.5, 1.0, -0.1])
 def test_an_error_that_is_none_is_refused(alpha: float):
-    with pytest.raises(ValueError, match="a one-sided error lies between"):
+    with pytest.raises(ValueError, match="one-sided error"):
         lower_bound([1.0, 2.0], alpha)
 
 
