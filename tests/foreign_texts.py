@@ -99,7 +99,7 @@ FUNCTIONS: dict[str, tuple[str, frozenset[str]]] = {
         frozenset({"_name_and_sizes", "parse_int", "starts_setting"}),
     ),
     "planning/batch_axis.py": ("names of dimensions and inputs", frozenset({"_named", "_states"})),
-    "passes/task/files.py": (
+    "passes/task/planning.py": (
         "names of files and of arrays in them",
         frozenset({"_check_npz", "_split"}),
     ),

@@ -58,7 +58,6 @@ PARTS_OF_PASSES = {
     "planning": "planning/",
     "report": "report/",
     "figures": "report/",
-    "files": "planning/",
     "fleet": "fleet/numbers/",
     "run": "engine/",
     "fixture": "",

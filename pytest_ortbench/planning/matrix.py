@@ -19,7 +19,7 @@ from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.recipe import BASES, Conversion, Recipe
 from pytest_ortbench.core.run import Skip
 from pytest_ortbench.passes.registry import PASSES
-from pytest_ortbench.passes.stages.files import with_stages
+from pytest_ortbench.passes.stages.planning import with_stages
 from pytest_ortbench.planning.feeds import (
     Workload,
     batch_of,

@@ -10,7 +10,7 @@ from typing import Any
 from pytest_ortbench.core.case import Sampling
 from pytest_ortbench.core.dataset import Dataset
 from pytest_ortbench.core.option import OptionRow
-from pytest_ortbench.passes.stages.files import StageFile
+from pytest_ortbench.passes.stages.planning import StageFile
 
 #: Values that axes of few values have.
 CALLS = ("sync", "async")

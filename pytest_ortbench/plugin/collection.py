@@ -261,7 +261,7 @@ class Collection:
     def refuse_unused_stages(self, cases: Sequence[Case]) -> None:
         """Refuse a file of stages that no case goes with."""
         if self._options.stages:
-            from pytest_ortbench.passes.stages.files import refuse_unused_stages
+            from pytest_ortbench.passes.stages.planning import refuse_unused_stages
 
             place = self._options.place_of("stages")
             refuse_unused_stages(self._options.stages, cases, place=place)

@@ -17,8 +17,8 @@ from pytest_ortbench.core.option_text import OptionText, exists, read_path, read
 from pytest_ortbench.core.precision import PRECISIONS
 from pytest_ortbench.core.run import LATEST
 from pytest_ortbench.gate.numbers.rules import parse_rules
-from pytest_ortbench.passes.stages.files import StageFile, parse_stage_files
-from pytest_ortbench.passes.task.files import parse_dataset
+from pytest_ortbench.passes.stages.planning import StageFile, parse_stage_files
+from pytest_ortbench.passes.task.planning import parse_dataset
 from pytest_ortbench.planning.axes import (
     parse_choices,
     parse_dims,

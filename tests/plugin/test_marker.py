@@ -8,7 +8,7 @@ from pytest_ortbench.core.case import Case, Sampling
 from pytest_ortbench.core.dataset import Dataset
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.limits import parse_limit
-from pytest_ortbench.passes.stages.files import StageFile
+from pytest_ortbench.passes.stages.planning import StageFile
 from pytest_ortbench.planning.matrix import Planned
 from pytest_ortbench.planning.request import PlanRequest
 from pytest_ortbench.plugin.marker import passes_of, read_marker

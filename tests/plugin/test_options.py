@@ -14,7 +14,7 @@ from pytest_ortbench.core.dataset import Dataset
 from pytest_ortbench.core.dotted_name import import_named
 from pytest_ortbench.core.limits import CaseLimit
 from pytest_ortbench.core.option import OptionRow
-from pytest_ortbench.passes.stages.files import StageFile
+from pytest_ortbench.passes.stages.planning import StageFile
 from pytest_ortbench.planning.request import PlanRequest
 from pytest_ortbench.plugin.option_sources import read_options
 from pytest_ortbench.plugin.options import ROWS, Options

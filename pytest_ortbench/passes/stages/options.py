@@ -9,7 +9,7 @@ from pytest_ortbench.core.option import option
 from pytest_ortbench.core.placing import Place
 
 if TYPE_CHECKING:
-    from pytest_ortbench.passes.stages.files import StageFile
+    from pytest_ortbench.passes.stages.planning import StageFile
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,7 @@ import pytest
 
 from pytest_ortbench.core.dataset import Dataset
 from pytest_ortbench.core.errors import UsageError
-from pytest_ortbench.passes.task.files import parse_dataset
+from pytest_ortbench.passes.task.planning import parse_dataset
 
 
 def message(text: str, folder: Path) -> str:

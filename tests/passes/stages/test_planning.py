@@ -9,7 +9,7 @@ import pytest
 
 from pytest_ortbench.core.case import Runtime
 from pytest_ortbench.core.errors import UsageError
-from pytest_ortbench.passes.stages.files import (
+from pytest_ortbench.passes.stages.planning import (
     StageFile,
     parse_stage_files,
     refuse_unused_stages,
