@@ -268,7 +268,7 @@ def options_page() -> str:
 
 
 #: Of the fixture, what is for the plugin itself and for no test.
-_NOT_FOR_TESTS = re.compile(r"_|need|found|hold|finish|skipped|options|with_passes")
+_NOT_FOR_TESTS = re.compile(r"_|need|found|hold|finish|skipped|options|with_passes|view")
 
 
 def fixture_page() -> str:

@@ -13,7 +13,7 @@ from pytest_ortbench.core.flags import FLAGS
 from pytest_ortbench.core.judgement import Judgement
 from pytest_ortbench.core.outcome import CaseResult, Flag
 from pytest_ortbench.core.placement import judge_placement
-from pytest_ortbench.passes.task.numbers import judge_task
+from pytest_ortbench.passes.registry import PASSES
 
 
 def judgements_of(result: CaseResult) -> tuple[Judgement, ...]:
@@ -27,9 +27,8 @@ def judgements_of(result: CaseResult) -> tuple[Judgement, ...]:
     due = [judge_accuracy(result), judge_placement(result.placement)]
     if result.measurements:
         due.append(judge_warm_up(result))
-    if result.task is not None or (result.case.dataset is not None and result.measurements):
-        due.append(judge_task(result.task))
-    return tuple(due)
+    judged = [entry.load(entry.judge)(result) for entry in PASSES if entry.judge]
+    return (*due, *(judgement for judgement in judged if judgement is not None))
 
 
 def barring_words(judgements: Sequence[Judgement]) -> str:

@@ -247,8 +247,9 @@ def _fewer_workers(result: CaseResult) -> str:
     """The last workers found no time left; what the others measured is a result all the same."""
     asked = result.case.sampling.workers
     finished = {"": len(result.measurements)}
-    if result.stages is not None:
-        finished["stages: "] = len(result.stages.workers)
+    finished |= {
+        f"{entry.name}: ": entry.load(entry.workers)(result) for entry in PASSES if entry.workers
+    }
     if result.failure is not None:
         return ""
     return "; ".join(

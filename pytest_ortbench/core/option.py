@@ -65,8 +65,8 @@ class OptionRow:
         rule: Dotted name of what refuses a value that does not go with others. It takes ``value``
             and ``place`` of this option, and whether it ``is_typed``, as far as it names them, and
             other options by the names of their fields. Empty for none.
-        to: Field of the plan that takes the value, ``request.io`` or ``sampling.loads``; empty for
-            what the run itself reads.
+        to: Field of the plan that takes the value, ``request.io`` or ``sampling.loads``, or of each
+            case, which a pass puts it into, ``case.stages``; empty for what the run itself reads.
         keyword: What the marker takes instead, ``None`` where it takes nothing.
         asks_for: Pass that the option asks for, empty for none.
         writes: What its value names, for the run to write to: ``folder of others`` is for a library

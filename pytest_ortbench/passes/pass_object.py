@@ -68,6 +68,10 @@ class Pass:
         bounds: What single values of its facts may be, beside what their units say; empty for none.
         relations: How the fields of its facts hang together; empty for none.
         requested: Types among its facts that say what was asked for.
+        place_in_case: ``(case, asked)``, of the values that its options have, to the case with what
+            is for it; empty for a pass that asks the same of all cases.
+        check_cases: ``(options, cases)`` that refuses what goes with no case of a run; empty for
+            none.
         check_plan: ``(request, models)`` that refuses settings that no model fits; empty for none.
         announce: Tells before the measuring what it will take, in lines; it takes options by the
             names of their fields. Empty for none.
@@ -83,8 +87,13 @@ class Pass:
             where each stands among what the fixture offers.
         shown_to_tests: Classes of what these return beside views of metrics, each with its name for
             people.
+        fault: ``(result)`` to what fails every test of a case, empty if nothing is wrong; empty for
+            none.
         view: Method of the fixture that shows its metrics; empty for none.
         add_numbers: ``(collector, result)`` that adds its metrics; empty for a pass without any.
+        judge: ``(result)`` to a judgement of a case, ``None`` where none is due; empty for none.
+        workers: ``(result)`` to how many workers finished, where it starts as many as the standard
+            pass; empty for none.
         keeps_numbers: Whether its metrics stand if the case failed elsewhere.
         flags: Flags that only this pass can tell, and where they stand.
         flag_rules: ``(result)`` to the detail of a flag, empty where it does not apply, by the name
@@ -120,6 +129,8 @@ class Pass:
     bounds: str = ""
     relations: str = ""
     requested: tuple[str, ...] = ()
+    place_in_case: str = ""
+    check_cases: str = ""
     check_plan: str = ""
     announce: str = ""
     is_over: str = ""
@@ -130,8 +141,11 @@ class Pass:
     asked_by: tuple[str, ...] = ()
     offers: tuple[tuple[Place, str], ...] = ()
     shown_to_tests: tuple[tuple[str, str], ...] = ()
+    fault: str = ""
     view: str = ""
     add_numbers: str = ""
+    judge: str = ""
+    workers: str = ""
     keeps_numbers: bool = False
     flags: tuple[tuple[Place, FlagKind], ...] = ()
     flag_rules: tuple[tuple[str, str], ...] = ()

@@ -19,7 +19,6 @@ from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.recipe import BASES, Conversion, Recipe
 from pytest_ortbench.core.run import Skip
 from pytest_ortbench.passes.registry import PASSES
-from pytest_ortbench.passes.stages.planning import with_stages
 from pytest_ortbench.planning.feeds import (
     Workload,
     batch_of,
@@ -264,7 +263,10 @@ def _cases_of(
                 seed=request.seed,
                 dataset=request.dataset,
             )
-            case = with_contents(with_stages(case, request.stages))
+            for entry in PASSES:
+                if entry.place_in_case:
+                    case = entry.load(entry.place_in_case)(case, request.of_passes)
+            case = with_contents(case)
             standing = (
                 target.refusal
                 or made.refusal

@@ -10,7 +10,6 @@ from typing import Any
 from pytest_ortbench.core.case import Sampling
 from pytest_ortbench.core.dataset import Dataset
 from pytest_ortbench.core.option import OptionRow
-from pytest_ortbench.passes.stages.planning import StageFile
 
 #: Values that axes of few values have.
 CALLS = ("sync", "async")
@@ -39,7 +38,7 @@ class PlanRequest:
         session_options: Session options and config entries, as given.
         provider_options: Provider options by alias.
         custom_ops: Custom operator libraries.
-        stages: Files of stages, each with the cases that it is for.
+        of_passes: What passes ask of each case, by the field of the option.
         sampling: How each case is measured.
         seed: Seed of the drawn inputs.
         dataset: Labelled data that every case is scored on; ``None`` for none.
@@ -61,7 +60,7 @@ class PlanRequest:
     session_options: dict[str, str] = field(default_factory=dict)
     provider_options: dict[str, dict[str, str]] = field(default_factory=dict)
     custom_ops: tuple[str, ...] = ()
-    stages: tuple[StageFile, ...] = ()
+    of_passes: dict[str, Any] = field(default_factory=dict)
     sampling: Sampling = field(default_factory=Sampling)
     seed: int = 0
     dataset: Dataset | None = None
@@ -77,10 +76,12 @@ class PlanRequest:
             rows: Each says which field here or of ``sampling`` takes its value, if one does.
             models: Specifications of the models.
         """
-        values: dict[str, dict[str, Any]] = {"request": {}, "sampling": {}}
+        values: dict[str, dict[str, Any]] = {"request": {}, "sampling": {}, "case": {}}
         for row in rows:
             if row.to:
                 room, _, name = row.to.partition(".")
                 values[room][name] = getattr(options, row.field)
-        values["request"].update(models=models, sampling=Sampling(**values["sampling"]))
+        values["request"].update(
+            models=models, sampling=Sampling(**values["sampling"]), of_passes=values["case"]
+        )
         return cls(**values["request"])

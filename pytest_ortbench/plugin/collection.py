@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_ortbench.core.errors import OrtbenchError
+from pytest_ortbench.passes.registry import PASSES
 from pytest_ortbench.plugin.marker import MarkerValues, Rejected, marker_error, read_marker
 from pytest_ortbench.plugin.model_files import OnnxFile
 from pytest_ortbench.plugin.options import ROWS, Options
@@ -258,13 +259,11 @@ class Collection:
             place=self._options.place_of("provider_options"),
         )
 
-    def refuse_unused_stages(self, cases: Sequence[Case]) -> None:
-        """Refuse a file of stages that no case goes with."""
-        if self._options.stages:
-            from pytest_ortbench.passes.stages.planning import refuse_unused_stages
-
-            place = self._options.place_of("stages")
-            refuse_unused_stages(self._options.stages, cases, place=place)
+    def check_cases(self, cases: Sequence[Case]) -> None:
+        """Refuse what was asked of passes and goes with no case."""
+        for entry in PASSES:
+            if entry.check_cases:
+                entry.load(entry.check_cases)(self._options, cases)
 
 
 def named_from(config: pytest.Config) -> Path:

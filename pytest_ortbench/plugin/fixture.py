@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from pytest_ortbench.core.limits import Limit
     from pytest_ortbench.core.outcome import Accuracy, CaseResult, Placement
     from pytest_ortbench.core.quantity import Quantity
-    from pytest_ortbench.passes.task.facts import TaskAccuracy
     from pytest_ortbench.planning.matrix import Planned
     from pytest_ortbench.plugin.bench import Bench
     from pytest_ortbench.plugin.options import Options
@@ -134,7 +133,7 @@ class OrtBench:
 
     def latency(self) -> View:
         """``p50``, ``p90``, ``p95``, ``p99``, ``mean``, ``min`` of one inference, in seconds."""
-        return self._view("latency", "p50", "p90", "p95", "p99", "mean", "min")
+        return self.view("latency", "p50", "p90", "p95", "p99", "mean", "min")
 
     def throughput(self) -> Quantity:
         """Items per second of all callers of the case together."""
@@ -157,13 +156,6 @@ class OrtBench:
         names = ("peak_rss", "process_peak_rss", "session_rss", "device_memory", "model_size")
         return self.with_passes("memory", names)
 
-    def frames(self) -> View:
-        """Stages of a frame (``frame_p90``, ``preprocess_p50``, ``pipeline_rate``, …).
-
-        Measured in a pass of its own, where ``--ort-stages`` names a file for the case.
-        """
-        return self.with_passes("frames")
-
     def placement(self) -> View:
         """``ratio`` of computing nodes and ``time`` share on the asked provider."""
         return View(self, {"ratio": "placement", "time": "time_on_provider"})
@@ -174,7 +166,7 @@ class OrtBench:
 
     def accuracy(self) -> View:
         """``finite``, ``max_abs``, ``cosine``, ``sqnr`` (dB) and ``top1`` against the reference."""
-        return self._view("accuracy", "finite", "max_abs", "cosine", "sqnr", "top1")
+        return self.view("accuracy", "finite", "max_abs", "cosine", "sqnr", "top1")
 
     def accuracy_facts(self) -> Accuracy | None:
         """Errors by output, and what they were compared with."""
@@ -187,17 +179,6 @@ class OrtBench:
         is good, bad or not judged (``is_good``, ``is_bad``, ``is_unjudged``), with its ``reason``.
         """
         return {judgement.of: judgement for judgement in self.summary.judgements}
-
-    def task(self) -> View:
-        """``metric``, ``ratio`` and ``kept`` on labelled data (``--ort-dataset``).
-
-        The mean score, its share of the fp32 reference's, and the share kept for certain.
-        """
-        return self._view("task", "metric", "ratio", "kept")
-
-    def task_facts(self) -> TaskAccuracy | None:
-        """What was scored, or why nothing could be; ``None`` without labelled data."""
-        return self.result.task
 
     def hold(self, limits: Sequence[Limit]) -> list[LimitOutcome]:
         """Hold the case to limits; passes that they need are carried out."""
@@ -220,7 +201,7 @@ class OrtBench:
             at_end: Judges the case at the end of a test.
         """
         _ = self.result
-        self._check_stages()
+        self._check_faults()
         outcomes = self.hold(self._limits) if self._limits else []
         self._bench.marked_limits.held(item.nodeid)
         broken = [each.judgement.reason for each in outcomes if not each.judgement.is_good]
@@ -239,11 +220,14 @@ class OrtBench:
     def _fail(self, problems: Sequence[str]) -> None:
         fail(self.name, problems)
 
-    def _check_stages(self) -> None:
-        """Fail the test if the user's stages are wrong, whatever it asked for."""
-        stages = self.result.stages
-        if stages is not None and stages.faulty:
-            pytest.fail(f"{self.name}: stages: {stages.reason}", pytrace=False)
+    def _check_faults(self) -> None:
+        """Fail the test if what the user gave to a pass is wrong, whatever the test asked for."""
+        from pytest_ortbench.passes.registry import PASSES
+
+        for entry in PASSES:
+            fault = entry.load(entry.fault)(self.result) if entry.fault else ""
+            if fault:
+                pytest.fail(f"{self.name}: {entry.name}: {fault}", pytrace=False)
 
     def _misplaced(self) -> list[str]:
         """With ``--ort-fallback=strict``: what is wrong if it ran less than all."""
@@ -271,7 +255,8 @@ class OrtBench:
         if self.result.failure is None:
             self._bench.result(self._planned, name)
 
-    def _view(self, prefix: str, *names: str) -> View:
+    def view(self, prefix: str, *names: str) -> View:
+        """Return some metrics whose names start alike, by what follows."""
         return View(self, {name: f"{prefix}_{name}" for name in names})
 
     def with_passes(self, view: str, names: Sequence[str] = ()) -> View:

@@ -69,7 +69,7 @@ class Judges:
         for item, planned in ours:
             gated = () if self.gating is None else self.gating.limits_of(planned)
             bench.note_limits(item, planned, self.asked_limits.of(planned), gated)
-        bench.collection.refuse_unused_stages([entry.case for entry in bench.planned.values()])
+        bench.collection.check_cases([entry.case for entry in bench.planned.values()])
         if bench.planned and not bench.config.option.collectonly:
             bench.prepare()
         if self.gating is not None and not hasattr(bench.config, "workerinput"):

@@ -209,5 +209,5 @@ def passes_of(
 def _asks(row: OptionRow, case: Case, options: Options) -> bool:
     """Whether an option asks for a pass of a case, as far as its value goes with the case."""
     room, _, name = row.to.partition(".")
-    holder = {"": options, "request": case, "sampling": case.sampling}[room]
+    holder = {"": options, "request": case, "case": case, "sampling": case.sampling}[room]
     return bool(row.asks_for and getattr(holder, name or row.field))

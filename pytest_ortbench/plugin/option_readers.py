@@ -10,15 +10,12 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from pytest_ortbench.core.case import Sampling
-from pytest_ortbench.core.dataset import Dataset
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.limits import CaseLimit, parse_case_limit
 from pytest_ortbench.core.option_text import OptionText, exists, read_path, read_plain_text
 from pytest_ortbench.core.precision import PRECISIONS
 from pytest_ortbench.core.run import LATEST
 from pytest_ortbench.gate.numbers.rules import parse_rules
-from pytest_ortbench.passes.stages.planning import StageFile, parse_stage_files
-from pytest_ortbench.passes.task.planning import parse_dataset
 from pytest_ortbench.planning.axes import (
     parse_choices,
     parse_dims,
@@ -210,16 +207,6 @@ def read_fallback(written: OptionText) -> str:
 def read_kept_samples(written: OptionText) -> int:
     """Read how many durations are kept of a case; 0 keeps all."""
     return 0 if _one_of(("thinned", "all"), written) == "all" else Sampling().keep
-
-
-def read_dataset(written: OptionText) -> Dataset:
-    """Read which labelled data is meant."""
-    return parse_dataset(read_plain_text(written), written.base, place=written.place)
-
-
-def read_stage_files(written: OptionText) -> tuple[StageFile, ...]:
-    """Read files of stages, each with the cases that it is for."""
-    return parse_stage_files(written.texts, base=written.base, place=written.place)
 
 
 # -- rules: each takes what it needs of its option, and other options by name ---------------------

@@ -143,20 +143,6 @@ _EXTRA: tuple[Column, ...] = (
         metric="latency_mean",
     ),
     Column(
-        key="task",
-        heading="task",
-        about="Mean score on the labelled data of --ort-dataset.",
-        row="task_metric",
-        metric="task_metric",
-    ),
-    Column(
-        key="kept",
-        heading="kept",
-        about="Share of the fp32 reference's task metric that is kept for certain.",
-        row="task_kept",
-        metric="task_kept",
-    ),
-    Column(
         key="warmup",
         heading="warm-up",
         about="Time until no trend was left.",

@@ -58,8 +58,6 @@ FROM_ONE = Numbers(1, LARGEST_INT)
 SHARE = Numbers(0, 1)
 #: Inferences of one worker. Their order statistics take the root of that many steps.
 SAMPLES = Numbers(1, 10**10)
-#: Sums of scores, whose squares are computed.
-SCORES = Numbers(-1e150, 1e150)
 #: Longest time in nanoseconds: 104 days, and exact in the numbers of every JSON reader.
 NANOSECONDS = Numbers(0, 2**53)
 

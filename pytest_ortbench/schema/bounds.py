@@ -37,7 +37,6 @@ from pytest_ortbench.core.outcome import (
 from pytest_ortbench.core.run import Canary, Run
 from pytest_ortbench.core.samples import PERCENTS, OrderStatistic, Samples
 from pytest_ortbench.passes.registry import PASSES
-from pytest_ortbench.passes.task.facts import TaskAccuracy
 from pytest_ortbench.schema.bound_kinds import (
     ANY,
     COUNT,
@@ -46,7 +45,6 @@ from pytest_ortbench.schema.bound_kinds import (
     NANOSECONDS,
     RISE,
     SAMPLES,
-    SCORES,
     SHARE,
     WHOLE,
     Bound,
@@ -117,10 +115,6 @@ BOUNDS: dict[tuple[type, str], Bound] = {
     (OutputAccuracy, "max_rel"): Numbers(0, LARGEST_FLOAT),
     (OutputAccuracy, "cosine"): Numbers(-1.001, 1.001),
     (OutputCheck, "norm"): Numbers(0, LARGEST_FLOAT),
-    (TaskAccuracy, "largest"): Numbers(0, 1e150),
-    (TaskAccuracy, "score_sum"): SCORES,
-    (TaskAccuracy, "reference_sum"): SCORES,
-    (TaskAccuracy, "difference_squares"): Numbers(0, 1e300),
     (GateResult, "verdict"): Words(tuple(VERDICTS)),
     (GateResult, "model_relation"): Words(("", *MODEL_RELATIONS)),
     (GateResult, "cause"): Words(("", *CAUSES)),

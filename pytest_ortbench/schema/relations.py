@@ -18,7 +18,6 @@ from pytest_ortbench.core.outcome import (
 from pytest_ortbench.core.run import Run
 from pytest_ortbench.core.samples import PERCENTS, OrderStatistic, Samples
 from pytest_ortbench.passes.registry import PASSES
-from pytest_ortbench.passes.task.facts import TaskAccuracy
 
 #: A field, and the rule that its value breaks.
 Broken = tuple[str, str]
@@ -137,13 +136,6 @@ def _output(output: OutputAccuracy) -> Iterator[Broken]:
         yield "agree", "must not be above rows"
 
 
-def _task(task: TaskAccuracy) -> Iterator[Broken]:
-    if task.better + task.worse > task.samples:
-        yield "samples", "must not be below better and worse together"
-    if (task.reference_sum is None) != (task.difference_squares is None):
-        yield "difference_squares", "must be there exactly if reference_sum is"
-
-
 def _contrast(contrast: ContrastVerdict) -> Iterator[Broken]:
     if contrast.low is not None and contrast.high is not None and contrast.low > contrast.high:
         yield "low", "must not be above high"
@@ -159,7 +151,6 @@ RELATIONS: dict[type, Callable[[Any], Iterator[Broken]]] = {
     Placement: _placement,
     Run: _run,
     Samples: _samples,
-    TaskAccuracy: _task,
     WarmUp: _warm_up,
     **{
         kind: relation

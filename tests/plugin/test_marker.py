@@ -136,5 +136,5 @@ def test_a_case_needs_the_passes_of_options(
 def test_an_option_that_asks_for_a_pass_goes_to_a_field_that_a_case_has() -> None:
     for row in ROWS:
         room, _, name = row.to.partition(".")
-        if row.asks_for and room == "request":
+        if row.asks_for and room in ("request", "case"):
             assert name in {field.name for field in fields(Case)}

@@ -62,7 +62,7 @@ PASS = Pass(
     phase=Phase(name="energy", doing="measuring energy", rank=20),
     is_asked_by_metrics=True,
     asked_by=("energy",),
-    offers=((Place(after="memory"), ".fixture:energy"),),
+    offers=((Place(after="memory", rank=10), ".fixture:energy"),),
     view="energy",
     add_numbers=".numbers:add_energy",
     flags=_FLAGS,

@@ -58,8 +58,8 @@ PASS = Pass(
     phase=Phase(name="load", doing="putting it under load", rank=40),
     takes_argument=True,
     offers=(
-        (Place(after="frames"), ".fixture:load"),
-        (Place(after="frames"), ".fixture:loads"),
+        (Place(after="memory", rank=30), ".fixture:load"),
+        (Place(after="memory", rank=30), ".fixture:loads"),
     ),
     shown_to_tests=(("load", ".fixture:LoadView"),),
     add_numbers=".numbers.loads:add_load",

@@ -36,6 +36,11 @@ def add_stages(collector: Collector, result: CaseResult) -> None:
     _add_rates(collector, workers, result.case.batch)
 
 
+def workers_finished(result: CaseResult) -> int:
+    """Return how many workers sent frames through."""
+    return 0 if result.stages is None else len(result.stages.workers)
+
+
 def _add_times(collector: Collector, stage: str, workers: Sequence[Samples]) -> None:
     count = sum(samples.count for samples in workers)
     statistics = {"p50": median_latency(workers)} | dict(

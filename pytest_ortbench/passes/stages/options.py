@@ -23,8 +23,8 @@ class StageOptions:
         metavar="[PATTERN@]FILE.py",
         help="time a frame with the preprocess and postprocess of this file around inference; "
         "several files each name their cases: detector*@stages/detector.py",
-        reader="pytest_ortbench.plugin.option_readers:read_stage_files",
-        to="request.stages",
+        reader="pytest_ortbench.passes.stages.planning:read_stage_files",
+        to="case.stages",
         asks_for="stages",
         place=Place(after="samples", rank=40),
     )

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import ast
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.ids import id_fits
+from pytest_ortbench.core.option_text import OptionText
+from pytest_ortbench.passes.stages import PASS
 
 #: Functions of which a file must define one.
 _STAGES = frozenset({"preprocess", "postprocess"})
@@ -30,6 +33,11 @@ class StageFile:
 
     pattern: str = ""
     path: str
+
+
+def read_stage_files(written: OptionText) -> tuple[StageFile, ...]:
+    """Read files of stages, each with the cases that it is for."""
+    return parse_stage_files(written.texts, base=written.base, place=written.place)
 
 
 def parse_stage_files(texts: Iterable[str], *, base: Path, place: str) -> tuple[StageFile, ...]:
@@ -61,12 +69,28 @@ def parse_stage_files(texts: Iterable[str], *, base: Path, place: str) -> tuple[
     return files
 
 
-def with_stages(case: Case, files: Sequence[StageFile]) -> Case:
-    """Return the case with its file of stages; one that is named for it goes before one for all."""
+def with_stages(case: Case, asked: Mapping[str, Any]) -> Case:
+    """Return the case with its file of stages; one that is named for it goes before one for all.
+
+    Args:
+        case: Any case.
+        asked: What passes ask of each case.
+    """
+    files: Sequence[StageFile] = asked.get(PASS.name, ())
     fitting = [file for file in files if id_fits(case.case_id, file.pattern)]
     if not fitting:
         return case
     return replace(case, stages=max(fitting, key=lambda file: bool(file.pattern)).path)
+
+
+def check_cases(options: Any, cases: Sequence[Case]) -> None:
+    """Refuse a file of stages of a run that no case of it goes with.
+
+    Raises:
+        UsageError: as :func:`refuse_unused_stages`.
+    """
+    if options.stages:
+        refuse_unused_stages(options.stages, cases, place=options.place_of("stages"))
 
 
 def refuse_unused_stages(files: Sequence[StageFile], cases: Sequence[Case], *, place: str) -> None:

@@ -81,6 +81,13 @@ def kept_ratio(task: TaskAccuracy) -> tuple[float, float, float] | None:
     return 1 + difference.value / base, 1 + difference.low / base, 1 + difference.high / base
 
 
+def judge(result: CaseResult) -> Judgement | None:
+    """Judge the scores of a case, ``None`` where none are due."""
+    if result.task is None and (result.case.dataset is None or not result.measurements):
+        return None
+    return judge_task(result.task)
+
+
 def judge_task(task: TaskAccuracy | None) -> Judgement:
     """Judge whether a case keeps the metric of its reference.
 

@@ -23,7 +23,7 @@ class TaskOptions:
         metavar="PATH",
         help="labelled data for the accuracy of a task: .npz with an array 'labels', or "
         "FILE.py:FUNCTION that gives batches and a metric (default: none)",
-        reader="pytest_ortbench.plugin.option_readers:read_dataset",
+        reader="pytest_ortbench.passes.task.planning:read_dataset",
         to="request.dataset",
         asks_for="task",
         place=Place(after="samples", rank=10),

@@ -8,9 +8,15 @@ from pathlib import Path
 
 from pytest_ortbench.core.dataset import Dataset
 from pytest_ortbench.core.errors import UsageError, did_you_mean
+from pytest_ortbench.core.option_text import OptionText, read_plain_text
 
 _FORMS = "Name an .npz file with an array 'labels', or FILE.py:FUNCTION"
 _LABELS = "labels"
+
+
+def read_dataset(written: OptionText) -> Dataset:
+    """Read which labelled data is meant."""
+    return parse_dataset(read_plain_text(written), written.base, place=written.place)
 
 
 def parse_dataset(text: str, base: Path, *, place: str) -> Dataset:

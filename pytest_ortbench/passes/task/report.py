@@ -3,9 +3,32 @@
 from __future__ import annotations
 
 from pytest_ortbench.core.outcome import CaseResult
+from pytest_ortbench.core.placing import Place
 from pytest_ortbench.core.units import significant
 from pytest_ortbench.passes.task.facts import TaskAccuracy
 from pytest_ortbench.passes.task.numbers import kept_ratio
+from pytest_ortbench.report.column import Column
+
+#: Columns that people may ask tables for.
+COLUMNS = tuple(
+    (Place(after="mean"), column)
+    for column in (
+        Column(
+            key="task",
+            heading="task",
+            about="Mean score on the labelled data of --ort-dataset.",
+            row="task_metric",
+            metric="task_metric",
+        ),
+        Column(
+            key="kept",
+            heading="kept",
+            about="Share of the fp32 reference's task metric that is kept for certain.",
+            row="task_kept",
+            metric="task_kept",
+        ),
+    )
+)
 
 
 def task_words(task: TaskAccuracy) -> str:

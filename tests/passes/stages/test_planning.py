@@ -39,12 +39,13 @@ def test_files_with_and_without_pattern(folder: Path) -> None:
 def test_a_file_that_is_named_for_a_case_goes_before_one_for_all() -> None:
     case = make_case()
     everything, own = StageFile(path="/a.py"), StageFile(pattern="cpu", path="/b.py")
-    assert with_stages(case, (everything, own)).stages == "/b.py"
-    assert with_stages(case, (own, everything)).stages == "/b.py"
-    assert with_stages(case, (everything,)).stages == "/a.py"
-    assert with_stages(case, (StageFile(pattern="no-such*", path="/c.py"),)).stages == ""
+    assert with_stages(case, {"stages": (everything, own)}).stages == "/b.py"
+    assert with_stages(case, {"stages": (own, everything)}).stages == "/b.py"
+    assert with_stages(case, {"stages": (everything,)}).stages == "/a.py"
+    other = StageFile(pattern="no-such*", path="/c.py")
+    assert with_stages(case, {"stages": (other,)}).stages == ""
     # Stages are a pass of their own: the case stays the same.
-    assert with_stages(case, (own,)).key == case.key
+    assert with_stages(case, {"stages": (own,)}).key == case.key
 
 
 @pytest.mark.parametrize(

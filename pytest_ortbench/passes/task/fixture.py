@@ -1,0 +1,24 @@
+"""What tests read of the scores of a case."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytest_ortbench.passes.task import PASS
+from pytest_ortbench.passes.task.facts import TaskAccuracy
+
+if TYPE_CHECKING:
+    from pytest_ortbench.plugin.fixture import OrtBench, View
+
+
+def task(ortbench: OrtBench) -> View:
+    """``metric``, ``ratio`` and ``kept`` on labelled data (``--ort-dataset``).
+
+    The mean score, its share of the fp32 reference's, and the share kept for certain.
+    """
+    return ortbench.view(PASS.name, "metric", "ratio", "kept")
+
+
+def task_facts(ortbench: OrtBench) -> TaskAccuracy | None:
+    """What was scored, or why nothing could be; ``None`` without labelled data."""
+    return ortbench.result.task
