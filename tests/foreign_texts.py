@@ -51,10 +51,6 @@ WHOLE_MODULES: dict[str, str] = {
 #: Functions that read such texts, by module: why, and which.
 FUNCTIONS: dict[str, tuple[str, frozenset[str]]] = {
     "passes/profile/numbers/bottlenecks.py": ("types of operators", frozenset({"_one_operator"})),
-    "analysis/limits.py": (
-        "names that the product declares for identification: ids, metrics, fields",
-        frozenset({"_measured"}),
-    ),
     "passes/stages/numbers.py": (
         "names that the product declares for identification: ids, metrics, fields",
         frozenset({"add_stages"}),

@@ -10,6 +10,7 @@ from pytest_ortbench.analysis.order import samples_needed
 from pytest_ortbench.analysis.summary import Summary
 from pytest_ortbench.core.judgement import Judgement, bad, good, unjudged
 from pytest_ortbench.core.limits import Limit
+from pytest_ortbench.core.metric import Metric
 from pytest_ortbench.core.quantity import Quantity
 
 _PERCENTILES = {"latency_p50": 50.0, "latency_p90": 90.0, "latency_p95": 95.0, "latency_p99": 99.0}
@@ -95,7 +96,7 @@ def _advice(limit: Limit, summary: Summary) -> str:
     if not _is_tail(limit) or summary.status != "measured" or not summary.samples:
         return ""
     needed = samples_needed(_PERCENTILES[limit.metric.name])
-    samples, timed_s = _measured(limit.metric.name, summary)
+    samples, timed_s = _measured(limit.metric, summary)
     if not samples or samples >= needed:
         return ""
     seconds = _MARGIN * needed * timed_s / samples
@@ -106,11 +107,11 @@ def _advice(limit: Limit, summary: Summary) -> str:
     )
 
 
-def _measured(name: str, summary: Summary) -> tuple[int, float]:
-    """Samples behind a percentile, and the seconds that they took; of frames from their rate."""
-    if name.startswith("latency_"):
+def _measured(metric: Metric, summary: Summary) -> tuple[int, float]:
+    """Samples behind a percentile, and the seconds that they took."""
+    if not metric.rate:
         return summary.samples, summary.timed_s
-    rate = summary.quantities.get("frame_rate")
+    rate = summary.quantities.get(metric.rate)
     if rate is None:
         return 0, 0.0
     return rate.samples, rate.samples * summary.case.batch / rate.value

@@ -14,15 +14,16 @@ from pytest_ortbench.cli.terminal import ExitCode, say, table, warn
 from pytest_ortbench.core.case import Runtime
 from pytest_ortbench.core.errors import UsageError, WorkerError
 from pytest_ortbench.core.patterned import refuse_unfitting
-from pytest_ortbench.gate.measuring.bisect import bisect_runtimes, is_worse, profile_sides
+from pytest_ortbench.gate.measuring.bisect import bisect_runtimes, is_worse
 from pytest_ortbench.gate.measuring.gate import Gate
 from pytest_ortbench.gate.measuring.resolution import check_margins
-from pytest_ortbench.gate.numbers.operators import operator_changes
 from pytest_ortbench.gate.numbers.rules import parse_rules, rules_for
 from pytest_ortbench.gate.numbers.sentences import verdict_line
-from pytest_ortbench.gate.report.operator_changes import HEADER, change_rows
 from pytest_ortbench.launch.launcher import Launcher
 from pytest_ortbench.launch.machine import fingerprint
+from pytest_ortbench.passes.profile.numbers.changes import operator_changes
+from pytest_ortbench.passes.profile.report import CHANGE_HEADER, change_rows
+from pytest_ortbench.passes.profile.run import profile_sides
 from pytest_ortbench.planning.axes import split_list
 from pytest_ortbench.planning.request import PlanRequest
 from pytest_ortbench.runtimes.releases import expand_range
@@ -142,4 +143,4 @@ def _tell_operators(launcher: Launcher, case: Case, before: Runtime, after: Runt
         return
     say("")
     say(f"where the time of a run goes, {before.label} and {after.label} (with the profiler on):")
-    say(table(change_rows(operator_changes(one, other)), header=HEADER, indent=2))
+    say(table(change_rows(operator_changes(one, other)), header=CHANGE_HEADER, indent=2))

@@ -16,6 +16,7 @@ class Metric:
         better: ``lower`` or ``higher``.
         description: One sentence: what it is and what it includes.
         is_yes_or_no: Whether it is 1 or 0, which rows show as whole numbers.
+        rate: Metric that tells how fast samples of a percentile come; empty for latency's own.
         counted: What a rate counts, ``items`` or ``requests``; empty for other units.
     """
 
@@ -26,6 +27,7 @@ class Metric:
     description: str
     counted: str = ""
     is_yes_or_no: bool = False
+    rate: str = ""
 
 
 def metric(
@@ -37,6 +39,7 @@ def metric(
     *,
     counted: str = "",
     is_yes_or_no: bool = False,
+    rate: str = "",
 ) -> Metric:
     """Return a metric; the arguments are its fields in their order."""
     return Metric(
@@ -47,4 +50,5 @@ def metric(
         description=description,
         counted=counted,
         is_yes_or_no=is_yes_or_no,
+        rate=rate,
     )

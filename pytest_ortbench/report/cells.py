@@ -279,13 +279,12 @@ def accuracy_text(entry: Entry) -> str:
     """Return the accuracy in a few characters: ``exact``, ``96.3 dB``, ``top-1 8/8 (≥63 %)``,
     ``NaN/Inf``, ``3/60 differ``, ``not judged``.
 
-    With labelled data the metric of the task behind it: ``34.1 dB, task 0.912``.
+    Behind it what passes know of the answers, as scores: ``34.1 dB, task 0.912``.
     """
     against = _against_reference(entry)
-    task = entry.quantity("task_metric")
-    if task is None:
-        return against or (NOTHING if entry.measured else "")
-    return ", ".join(part for part in (against, f"task {significant(task.value, 3)}") if part)
+    further = [own.load(own.beside_accuracy)(entry) for own in PASSES if own.beside_accuracy]
+    words = ", ".join(filter(None, (against, *further)))
+    return words or (NOTHING if entry.measured else "")
 
 
 def _against_reference(entry: Entry) -> str:

@@ -156,7 +156,7 @@ def trend_p(values: Sequence[float]) -> float:
     if abs(r) >= 1:
         return 0.0
     freedom = n - 2
-    return _student_two_sided(abs(r) * math.sqrt(freedom / (1 - r * r)), freedom)
+    return student_two_sided(abs(r) * math.sqrt(freedom / (1 - r * r)), freedom)
 
 
 def _mean_ranks(values: Sequence[float]) -> list[float]:
@@ -171,8 +171,8 @@ def _mean_ranks(values: Sequence[float]) -> list[float]:
     return ranks
 
 
-def _student_two_sided(t: float, freedom: int) -> float:
-    """P(|T| > t) for whole degrees of freedom (Abramowitz & Stegun 26.7.3 and 26.7.4)."""
+def student_two_sided(t: float, freedom: int) -> float:
+    """Return P(|T| > t) for whole degrees of freedom (Abramowitz & Stegun 26.7.3 and 26.7.4)."""
     angle = math.atan(t / math.sqrt(freedom))
     cosine, sine = math.cos(angle), math.sin(angle)
     even = freedom % 2 == 0

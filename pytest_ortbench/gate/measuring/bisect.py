@@ -12,12 +12,6 @@ from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.gate.measuring.gate import Gate
 from pytest_ortbench.gate.measuring.pair import Pair
 from pytest_ortbench.gate.numbers.rules import CaseRules
-from pytest_ortbench.launch.launcher import Launcher
-from pytest_ortbench.passes.profile.facts import OperatorProfile
-from pytest_ortbench.passes.profile.run import profile_case
-
-#: Profiles of each side, in turns.
-_PROFILES = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,27 +109,3 @@ def bisect_runtimes(
         return new_gate().judge(pair, rules, baseline=f"runtime:{runtimes[0].label}")
 
     return bisect(len(runtimes), compare)
-
-
-def profile_sides(
-    case: Case, before: Runtime, after: Runtime, launcher: Launcher
-) -> tuple[list[OperatorProfile], list[OperatorProfile]]:
-    """Profile a case on two runtimes by operator, in turns, several times.
-
-    Args:
-        case: What to profile, prepared.
-        before: The runtime that is good.
-        after: The one that is worse.
-        launcher: Starts the workers.
-
-    Returns:
-        Profiles of both, as many of each.
-
-    Raises:
-        WorkerError: if a side can't run.
-    """
-    found: tuple[list[OperatorProfile], list[OperatorProfile]] = ([], [])
-    for _ in range(_PROFILES):
-        for profiles, runtime in zip(found, (before, after), strict=True):
-            profiles.append(profile_case(replace(case, runtime=runtime), launcher))
-    return found

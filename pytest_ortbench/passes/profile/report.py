@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pytest_ortbench.core.units import common_scale, counted, format_amount, significant
 from pytest_ortbench.passes.profile.facts import NodeTime, OperatorProfile, OperatorTime, Peak
 from pytest_ortbench.passes.profile.numbers.bottlenecks import copy_shares, hints, kind_share
+from pytest_ortbench.passes.profile.numbers.changes import OperatorChange
 from pytest_ortbench.passes.profile.numbers.roofline import Rate, model_rate, operator_rate
 from pytest_ortbench.report.arithmetic import format_count
 from pytest_ortbench.report.entries import Entry, ShownRun
@@ -307,3 +308,49 @@ def _alias(provider: str) -> str:
 
 def _cut(text: str, width: int) -> str:
     return text if len(text) <= width else text[: width - 1] + "…"
+
+
+#: Of rows of changes.
+CHANGE_HEADER = ["operator", "nodes", "before", "after", "change"]
+
+
+def change_rows(changes: Sequence[OperatorChange], *, top: int = 6) -> list[list[str]]:
+    """Return a row for each operator, the largest change first, and one for all others.
+
+    Args:
+        changes: Of :func:`~.numbers.changes.operator_changes`.
+        top: Operators that have a row of their own.
+    """
+    shown, rest = changes[:top], changes[top:]
+    rows = [
+        _change_row(
+            f"{one.op} ({one.provider.removesuffix('ExecutionProvider')})"
+            if one.provider
+            else one.op,
+            (one.before_nodes, one.after_nodes),
+            (one.before_ns, one.after_ns),
+        )
+        for one in shown
+    ]
+    for label, some in ((f"{len(rest)} others", rest), ("the whole run", changes)):
+        if some:
+            nodes = sum(one.before_nodes for one in some), sum(one.after_nodes for one in some)
+            times = sum(one.before_ns for one in some), sum(one.after_ns for one in some)
+            rows.append(_change_row(label, nodes, times))
+    return rows
+
+
+def _change_row(label: str, nodes: tuple[int, int], times_ns: tuple[int, int]) -> list[str]:
+    before, after = times_ns
+    change = after - before
+    return [
+        label,
+        "" if nodes == (0, 0) else str(nodes[0]) if nodes[0] == nodes[1] else _arrow(*nodes),
+        format_amount(before / 1e9, "s"),
+        format_amount(after / 1e9, "s"),
+        ("+" if change > 0 else "") + format_amount(change / 1e9, "s"),
+    ]
+
+
+def _arrow(before: int, after: int) -> str:
+    return f"{before} → {after}"

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pytest_ortbench.core.arithmetic import countable
-from pytest_ortbench.core.case import Case
+from pytest_ortbench.core.case import Case, Runtime
 from pytest_ortbench.core.errors import ModelError
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.engine.means import Means
@@ -20,6 +20,8 @@ from pytest_ortbench.schema.case_questions import WarmUpFor
 
 #: Slowest nodes of a case that a document keeps.
 _KEPT_NODES = 12
+#: Profiles of each side of a comparison, in turns.
+_OF_A_SIDE = 3
 
 
 def measure(result: CaseResult, means: Means) -> OperatorProfile:
@@ -52,6 +54,30 @@ def profile_case(case: Case, launcher: Launcher, trace: Path | None = None) -> O
         # A worker elsewhere tells its own path.
         profile = replace(profile, trace=str(trace))
     return profile if profile.macs is not None else _with_work_of_file(case, profile)
+
+
+def profile_sides(
+    case: Case, before: Runtime, after: Runtime, launcher: Launcher
+) -> tuple[list[OperatorProfile], list[OperatorProfile]]:
+    """Profile a case on two runtimes by operator, in turns, several times.
+
+    Args:
+        case: What to profile, prepared.
+        before: The runtime that is good.
+        after: The one that is worse.
+        launcher: Starts the workers.
+
+    Returns:
+        Profiles of both, as many of each.
+
+    Raises:
+        WorkerError: if a side can't run.
+    """
+    sides: tuple[list[OperatorProfile], list[OperatorProfile]] = ([], [])
+    for _ in range(_OF_A_SIDE):
+        for profiles, runtime in zip(sides, (before, after), strict=True):
+            profiles.append(profile_case(replace(case, runtime=runtime), launcher))
+    return sides
 
 
 def _with_work_of_file(case: Case, profile: OperatorProfile) -> OperatorProfile:

@@ -23,7 +23,9 @@ def _stage_metrics() -> Iterator[Metric]:
     for stage, what in _STAGES.items():
         for name, percentile in _STAGE_PERCENTILES.items():
             text = f"Time of {what}, {percentile}; by the rules of latency (--ort-stages)."
-            yield metric(f"{stage}_{name}", f"{stage}_{name}_s", "s", "lower", text)
+            yield metric(
+                f"{stage}_{name}", f"{stage}_{name}_s", "s", "lower", text, rate="frame_rate"
+            )
     yield metric(
         "frame_rate",
         "frame_rate_per_s",

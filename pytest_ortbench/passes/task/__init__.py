@@ -64,5 +64,6 @@ PASS = Pass(
         ),
     ),
     cells=".numbers:cells",
+    beside_accuracy=".report:beside_accuracy",
     facts_of_case=".report:facts_of_case",
 )

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from statistics import NormalDist
 
 from pytest_ortbench.analysis.collector import Collector
 from pytest_ortbench.analysis.order import TAIL, proportion_interval
@@ -17,6 +18,7 @@ from pytest_ortbench.core.judgement import Judgement, bad, good, unjudged
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.passes.task import PASS
 from pytest_ortbench.passes.task.facts import TaskAccuracy
+from pytest_ortbench.worker.warm_up import student_two_sided
 
 #: Share of the reference's metric that must be kept for certain, as MLPerf's closed division asks.
 KEPT = 0.99
@@ -149,47 +151,24 @@ def _could_show(task: TaskAccuracy) -> bool:
     return unchanged is not None and unchanged[1] >= KEPT
 
 
-def student_t(freedom: int, tail: float = TAIL) -> float:
-    """The deviate of Student's t with ``tail`` above it.
-
-    By halving on the distribution function, which for whole degrees of freedom is a finite sum
-    (Abramowitz and Stegun, 26.7.3 and 26.7.4).
-    """
-    low, high = 0.0, 1.0
-    while _t_above(high, freedom) > tail:
-        high *= 2
-    for _ in range(60):
-        middle = (low + high) / 2
-        if _t_above(middle, freedom) > tail:
-            low = middle
-        else:
-            high = middle
-    return high
-
-
 #: From here on the normal deviate is right to four digits.
 _NORMAL_FROM = 10_000
 
 
-def _t_above(deviate: float, freedom: int) -> float:
-    """``P(T > deviate)`` for ``deviate >= 0``."""
+def student_t(freedom: int, tail: float = TAIL) -> float:
+    """Return the deviate of Student's t with ``tail`` above it, by halving."""
     if freedom >= _NORMAL_FROM:
-        return 0.5 * math.erfc(deviate / math.sqrt(2))
-    angle = math.atan2(deviate, math.sqrt(freedom))
-    cosine2 = math.cos(angle) ** 2
-    if freedom == 1:
-        return 0.5 - angle / math.pi
-    if freedom % 2:
-        term = total = math.cos(angle)
-        for k in range(3, freedom - 1, 2):
-            term *= cosine2 * (k - 1) / k
-            total += term
-        return 0.5 - (angle + math.sin(angle) * total) / math.pi
-    term = total = 1.0
-    for k in range(2, freedom - 1, 2):
-        term *= cosine2 * (k - 1) / k
-        total += term
-    return 0.5 - math.sin(angle) * total / 2
+        return NormalDist().inv_cdf(1 - tail)
+    low, high = 0.0, 1.0
+    while student_two_sided(high, freedom) > 2 * tail:
+        high *= 2
+    for _ in range(60):
+        middle = (low + high) / 2
+        if student_two_sided(middle, freedom) > 2 * tail:
+            low = middle
+        else:
+            high = middle
+    return high
 
 
 def add_task(collector: Collector, result: CaseResult) -> None:

@@ -8,6 +8,7 @@ from pytest_ortbench.core.units import significant
 from pytest_ortbench.passes.task.facts import TaskAccuracy
 from pytest_ortbench.passes.task.numbers import kept_ratio
 from pytest_ortbench.report.column import Column
+from pytest_ortbench.report.entries import Entry
 
 #: Columns that people may ask tables for.
 COLUMNS = tuple(
@@ -50,6 +51,12 @@ def task_words(task: TaskAccuracy) -> str:
         f"{words}: {significant(100 * ratio, 4)} % kept, "
         f"at least {significant(100 * low, 4)} % for certain"
     )
+
+
+def beside_accuracy(entry: Entry) -> str:
+    """Return the mean score in a few characters, empty without one."""
+    score = entry.quantity("task_metric")
+    return "" if score is None else f"task {significant(score.value, 3)}"
 
 
 def facts_of_case(result: CaseResult) -> list[str]:

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ortbench.gate.numbers.operators import BETWEEN, operator_changes
-from pytest_ortbench.gate.report.operator_changes import change_rows
 from pytest_ortbench.passes.profile.facts import OperatorProfile, OperatorTime
+from pytest_ortbench.passes.profile.numbers.changes import BETWEEN, operator_changes
+from pytest_ortbench.passes.profile.report import change_rows
 
 CPU = "CPUExecutionProvider"
 
