@@ -50,7 +50,7 @@ class Phase:
     rank: int = 1000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class Pass:
     """One way of measuring a case beside the standard one, in workers of its own.
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from pytest_ortbench.core.option import Keyword, option
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class CaseOptions:
     """What the matrix of cases is made of."""
 

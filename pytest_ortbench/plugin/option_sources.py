@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_ortbench.core.dotted_name import import_named
 from pytest_ortbench.core.option import IniType, OptionRow
-from pytest_ortbench.plugin.options import ROWS, Options
+from pytest_ortbench.plugin.options import ROWS
 
 if TYPE_CHECKING:
     import pytest
 
     from pytest_ortbench.core.option_text import OptionText
+    from pytest_ortbench.plugin.options import Options
 
 #: A value of each type of ini key, as TOML has it.
 _EXAMPLES: dict[IniType, str] = {
@@ -89,6 +90,8 @@ def read_options(config: pytest.Config) -> Options:
 
 
 def _options_of(config: pytest.Config) -> Options:
+    from pytest_ortbench.plugin.options import Options
+
     values: dict[str, Any] = {}
     texts: dict[str, OptionText] = {}
     for row in ROWS:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pytest_ortbench.core.limits import CaseLimit
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class RunOptions(CaseOptions):
     """What command line and ini file ask for, in SI units and with absolute paths.
 
@@ -227,6 +227,7 @@ class RunOptions(CaseOptions):
         return self.places.get(field) or next(row.flag for row in ROWS if row.field == field)
 
 
+# Classes that are joined have no functions of a dataclass, which take most of a start of pytest.
 #: Options of passes, a class each.
 _OF_PASSES: tuple[type, ...] = tuple(entry.load(entry.options) for entry in PASSES if entry.options)
 
@@ -235,11 +236,21 @@ if TYPE_CHECKING:
     class Options(RunOptions):
         """Options of the run and of all passes."""
 
+        def __init__(self, **values: Any) -> None: ...
+
         def __getattr__(self, field: str) -> Any:
             """Return the value of an option of a pass."""
 
 else:
-    Options = make_dataclass("Options", (), bases=(RunOptions, *_OF_PASSES), frozen=True)
+
+    def __getattr__(name: str) -> Any:
+        """Make the class of all options when it is asked for: only a run of ours needs it."""
+        if name != "Options":
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        made = make_dataclass("Options", (), bases=(RunOptions, *_OF_PASSES), frozen=True)
+        globals()["Options"] = made
+        return made
+
 
 #: Every option, in the order of the help.
 ROWS: tuple[OptionRow, ...] = placed(

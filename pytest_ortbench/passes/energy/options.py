@@ -8,7 +8,7 @@ from pytest_ortbench.core.option import option
 from pytest_ortbench.core.placing import Place
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class EnergyOptions:
     """What the user asks for of the energy pass."""
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pytest_ortbench.passes.stages.planning import StageFile
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class StageOptions:
     """What the user asks for of the user's stages."""
 

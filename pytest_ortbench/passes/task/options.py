@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pytest_ortbench.core.dataset import Dataset
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class TaskOptions:
     """What the user asks for of labelled data."""
 
