@@ -20,7 +20,7 @@ _SLOWDOWNS = ("hardware slowdown", "thermal", "hardware thermal", "power brake")
 
 
 def add_energy(collector: Collector, result: CaseResult) -> None:
-    """Totals over all windows; an interval over the windows, each a trial of its own."""
+    """Add totals over all windows, with intervals: each window is a trial of its own."""
     energy = result.energy
     windows = [window for window in energy.windows if window.duration_ns > 0] if energy else []
     if not windows:
@@ -53,12 +53,12 @@ def _add_rate(
         collector.add(name, None, reason="no inference in the windows")
         return
     value = sum(amounts) / sum(per)
-    each = [amount / share for amount, share in zip(amounts, per, strict=True) if share]
+    ratios = [amount / share for amount, share in zip(amounts, per, strict=True) if share]
     low: float | None = None
     high: float | None = None
-    if len(each) > 1:
+    if len(ratios) > 1:
         # Of four windows the range alone would hold the middle in 87.5 %.
-        own = [OfProcess.alone(one) for one in each]
+        own = [OfProcess.alone(ratio) for ratio in ratios]
         low, high = over_processes(own, (value, value), least=0.0)
     collector.add(name, value, low=low, high=high, samples=len(amounts))
 

@@ -49,8 +49,8 @@ def energy_lines(shown: ShownRun, *, encoding: str = "utf-8") -> list[str]:
 def _line(energy: Energy, summary: Summary, case: str) -> str:
     quantities = summary.quantities
     parts = [
-        f"{_shown(quantities[name])} {what}"
-        for name, what in (
+        f"{_shown(quantities[name])} {label}"
+        for name, label in (
             ("energy_per_inference", "an inference"),
             ("energy_net_per_inference", "net"),
             ("power", "under load"),

@@ -123,14 +123,14 @@ def _peak(load: Load) -> str:
     tests = f"{count} test{'s' * (count != 1)}"
     if load.test is None:
         return f"{text}: {load.reason} ({tests}; {_reasons(load.tests[-1])})"
-    found = f"{text}: VALID up to {_rate(load.test.rate_per_s)} (*)"
+    sentence = f"{text}: VALID up to {_rate(load.test.rate_per_s)} (*)"
     if load.beyond_per_s is not None and load.test.rate_per_s:
         apart = load.beyond_per_s / load.test.rate_per_s - 1
-        found += f", INVALID from {_rate(load.beyond_per_s)}: known to {100 * apart:.1f} %"
+        sentence += f", INVALID from {_rate(load.beyond_per_s)}: known to {100 * apart:.1f} %"
     if load.capacity_per_s:
         share = (load.test.rate_per_s or 0.0) / load.capacity_per_s
-        found += f"; {100 * share:.0f} % of the {_rate(load.capacity_per_s)} without waiting"
-    return f"{found}; {tests}" + (f"; {load.note}" if load.note else "")
+        sentence += f"; {100 * share:.0f} % of the {_rate(load.capacity_per_s)} without waiting"
+    return f"{sentence}; {tests}" + (f"; {load.note}" if load.note else "")
 
 
 def _reasons(test: LoadTest) -> str:

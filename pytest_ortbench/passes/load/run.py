@@ -54,14 +54,14 @@ def _announcement(spec: LoadSpec, *, official: bool) -> str:
     if spec.scenario == "offline":
         return f"load {spec.text}: at least {least_s:g} s a case ({label})"
     queries = queries_asked(spec.percent)
-    what = f"{queries} queries for p{spec.percent:g}"
+    asked = f"{queries} queries for p{spec.percent:g}"
     if spec.rate_per_s is not None:
         each_s = max(least_s, queries / spec.rate_per_s)
-        return f"load {spec.text}: {format_amount(each_s, 's')} a case, {what} ({label})"
+        return f"load {spec.text}: {format_amount(each_s, 's')} a case, {asked} ({label})"
     peak = spec.scenario == "peak"
     tests, until = (f"about {PROBES} tests of ", ", within --ort-timeout") if peak else ("", "")
     slow = f"longer below {significant(queries / least_s)} queries a second"
-    return f"load {spec.text}: {tests}{least_s:g} s a case{until}, {slow} ({what}; {label})"
+    return f"load {spec.text}: {tests}{least_s:g} s a case{until}, {slow} ({asked}; {label})"
 
 
 def missing_loads(result: CaseResult, texts: tuple[str, ...]) -> list[str]:
@@ -160,8 +160,8 @@ def _with_callers(load: Load, case: Case) -> Load:
 
 def _capacity(result: CaseResult) -> float | None:
     """Requests a second in the standard pass, with as many callers."""
-    found = summarise(result, percentiles=False).quantities.get("throughput")
-    return None if found is None else found.value / result.case.batch
+    throughput = summarise(result, percentiles=False).quantities.get("throughput")
+    return None if throughput is None else throughput.value / result.case.batch
 
 
 def _file_name(text: str) -> str:

@@ -86,10 +86,10 @@ class Sampler(Protocol):
     """Reads a meter meanwhile."""
 
     def start(self) -> Trace:
-        """Begin; the trace fills up meanwhile."""
+        """Begin to read, and return the trace, which fills up meanwhile."""
 
     def stop(self) -> None:
-        """End."""
+        """End the reading."""
 
 
 class EnergyPass:
@@ -277,7 +277,7 @@ class _Ran:
     over: bool = False
 
     def inferences(self, span: Span) -> float:
-        """Inferences of all callers in a window; while they run, without those in flight."""
+        """Count the inferences in a window; while the callers run, without those in flight."""
         start, end = span.start_ns, span.end_ns
         return sum(
             inferences_between(ends, began_ns=self.began_ns, start_ns=start, end_ns=end)

@@ -25,24 +25,24 @@ class Meter(Protocol):
 
     @property
     def device(self) -> str:
-        """Which device."""
+        """The device, by name."""
 
     @property
     def poll_s(self) -> float:
-        """How far readings should be apart."""
+        """Seconds between two readings."""
 
     @property
     def note(self) -> str:
-        """What it can't read."""
+        """What the meter can't read; empty for nothing."""
 
     def energy_j(self) -> float | None:
-        """The counter, wrap-around undone; ``None`` if there is none."""
+        """Return the counter, wrap-around undone; ``None`` if there is none."""
 
     def power_w(self) -> float | None:
-        """Power now; ``None`` if it can't be read."""
+        """Return the power now; ``None`` if it can't be read."""
 
     def state(self) -> DeviceState:
-        """Temperature, clock, limits."""
+        """Return temperature, clock and limits."""
 
 
 class NoMeter(Exception):

@@ -66,17 +66,17 @@ class NvmlMeter:
             self.note = f"the counter is not checked by power: {why_no_power}"
 
     def energy_j(self) -> float | None:
-        """The counter since the driver was loaded."""
+        """Return the counter since the driver was loaded."""
         return _thousandth(self._try(self._counter_mj)[0]) if self._has_counter else None
 
     def power_w(self) -> float | None:
-        """Instantaneous power where the driver has it, else what it calls the usage."""
+        """Return instantaneous power where the driver has it, else what it calls the usage."""
         if self._read_power is None:
             return None
         return _thousandth(self._try(self._read_power)[0])
 
     def state(self) -> DeviceState:
-        """Temperature, clock, power limit, and why the clock is held back."""
+        """Return temperature, clock, power limit, and why the clock is held back."""
         nvml, handle = self._nvml, self._handle
         temperature, _ = self._try(
             lambda: nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU)

@@ -38,7 +38,7 @@ class RaplMeter:
         self.device = ", ".join(domain.name for domain in self._domains)
 
     def energy_j(self) -> float | None:
-        """Sum over the domains since the meter was opened, their wrap-around undone."""
+        """Return the sum over the domains since the meter was opened, their wrap-around undone."""
         total = 0.0
         for domain in self._domains:
             energy = domain.energy_j()
@@ -48,11 +48,11 @@ class RaplMeter:
         return total
 
     def power_w(self) -> float | None:
-        """There is no reading of power."""
+        """Return nothing: these counters have no reading of power."""
         return None
 
     def state(self) -> DeviceState:
-        """Nothing else is read."""
+        """Return a state in which nothing is known."""
         return DeviceState()
 
 
@@ -85,19 +85,19 @@ class _Domain:
 
 def _domains(root: Path) -> list[_Domain]:
     try:
-        folders = sorted(each for each in root.iterdir() if _DOMAIN.fullmatch(each.name))
+        folders = sorted(folder for folder in root.iterdir() if _DOMAIN.fullmatch(folder.name))
     except OSError:
         folders = []
-    found = []
+    domains = []
     for folder in folders:
         name = _text(folder / "name")
         if _ADDED.fullmatch(name):
-            found.append(_Domain(folder, name))
-    if not found:
+            domains.append(_Domain(folder, name))
+    if not domains:
         raise NoMeter(
             f"no RAPL counter in {root} (virtual machines and containers seldom show one)"
         )
-    return found
+    return domains
 
 
 def _text(path: Path) -> str:

@@ -63,7 +63,7 @@ class ThreadSampler:
         self._thread: threading.Thread | None = None
 
     def start(self) -> Trace:
-        """Begin; the trace that is returned fills up meanwhile."""
+        """Begin to read, and return the trace, which fills up meanwhile."""
         reader = Reader(self._meter, self._clock)
         self._stopping.clear()
         # The first reading is there when this returns.

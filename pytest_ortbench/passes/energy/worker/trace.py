@@ -53,7 +53,7 @@ class Span:
 
     @property
     def duration_ns(self) -> int:
-        """Length."""
+        """Length of the window."""
         return self.end_ns - self.start_ns
 
 
@@ -72,7 +72,7 @@ class Least:
     inferences: float = 32.0
 
     def met_by(self, span: Span, inferences: float) -> bool:
-        """Whether a window is long enough in every respect."""
+        """Return whether a window is long enough in every respect."""
         enough_ticks = span.counter_j is None or span.ticks >= self.ticks
         return (
             span.duration_ns >= self.seconds * 1e9
@@ -140,12 +140,12 @@ def inferences_between(
 
 def _ticks(readings: Sequence[Reading], low: int, high: int) -> list[int]:
     """Indices of readings at which the counter had moved since the reading before."""
-    found = []
+    indices = []
     for index in range(max(low, 1), high):
         before, now = readings[index - 1].energy_j, readings[index].energy_j
         if before is not None and now is not None and now != before:
-            found.append(index)
-    return found
+            indices.append(index)
+    return indices
 
 
 def _sharp(times: Sequence[int], ticks: Sequence[int]) -> tuple[int, int]:

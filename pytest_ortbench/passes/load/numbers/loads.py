@@ -15,7 +15,7 @@ _PERCENTILES = {"load_p50": "50", "load_p90": "90", "load_p99": "99"}
 
 
 def add_load(collector: Collector, result: CaseResult) -> None:
-    """Numbers of the case's first load; VALID only if all of them are."""
+    """Add the numbers of the case's first load; the case is VALID only if all of its loads are."""
     if not result.loads:
         collector.reject(PASS.metric_names, "no load was asked for")
         return
@@ -39,7 +39,7 @@ def add_load(collector: Collector, result: CaseResult) -> None:
 
 
 def add_one_load(collector: Collector, load: Load) -> None:
-    """Numbers of one load; an INVALID one has none but its verdict."""
+    """Add the numbers of one load; an INVALID one has none but its verdict."""
     test, text = load.test, load.spec.text
     if load.valid is not None:
         collector.add("load_valid", float(load.valid))
@@ -52,13 +52,13 @@ def add_one_load(collector: Collector, load: Load) -> None:
         return
     collector.add("load_rate", test.completed_per_s, samples=test.requests)
     for name, percent in _PERCENTILES.items():
-        found = test.percentiles_ns.get(percent)
+        latency_ns = test.percentiles_ns.get(percent)
         if load.spec.scenario == "offline":
             collector.add(name, None, reason="offline: latencies only tell the waiting")
         else:
             collector.add(
                 name,
-                None if found is None else found * 1e-9,
+                None if latency_ns is None else latency_ns * 1e-9,
                 reason="the generator did not report it",
                 samples=test.queries,
             )
@@ -71,14 +71,14 @@ def one_load(load: Load) -> dict[str, str | float | bool | None]:
     """
     collector = Collector()
     add_one_load(collector, load)
-    found: dict[str, str | float | bool | None] = {"load": load.spec.text, "valid": load.valid}
+    values: dict[str, str | float | bool | None] = {"load": load.spec.text, "valid": load.valid}
     for name in PASS.metric_names:
         if name != "load_valid":
             quantity = collector.quantities.get(name)
             column = METRICS[name].column.removeprefix("load_")
-            found[column] = None if quantity is None else quantity.value
-    found["reason"] = main_reason(load) or None
-    return found
+            values[column] = None if quantity is None else quantity.value
+    values["reason"] = main_reason(load) or None
+    return values
 
 
 def main_reason(load: Load) -> str:
@@ -92,12 +92,12 @@ def main_reason(load: Load) -> str:
         return load.reason
     test, bound_s = load.tests[-1], load.spec.latency_s
     reason = test.reasons[0].rstrip(".") if test.reasons else "no reason was given"
-    found = test.percentiles_ns.get(f"{load.spec.percent:g}")
-    if bound_s is None or found is None or found * 1e-9 <= bound_s:
+    latency_ns = test.percentiles_ns.get(f"{load.spec.percent:g}")
+    if bound_s is None or latency_ns is None or latency_ns * 1e-9 <= bound_s:
         return reason
     return (
-        f"{reason} (p{load.spec.percent:g} is {format_amount(found * 1e-9, 's')}, the bound is "
-        f"{format_amount(bound_s, 's')})"
+        f"{reason} (p{load.spec.percent:g} is {format_amount(latency_ns * 1e-9, 's')}, "
+        f"the bound is {format_amount(bound_s, 's')})"
     )
 
 

@@ -141,9 +141,9 @@ def _refusal(
     asked = queries_asked(spec.percent)
     why = f"{asked} queries for p{spec.percent:g} at {significant(rate)}/s"
     within = rate * timeout_s / tests
-    found = [p for p in _PROPOSED if p < spec.percent and queries_asked(p) <= within]
-    reach = f"p{found[0]:g} is reachable in that time" if found else "no percentile is reachable"
+    percents = [p for p in _PROPOSED if p < spec.percent and queries_asked(p) <= within]
+    reach = f"p{percents[0]:g} is" if percents else "no percentile is"
     return (
-        f"{needs} ({why}), more than the timeout of {timeout_s:g} s: {reach}; "
-        f"ask for that, or {longer}"
+        f"{needs} ({why}), more than the timeout of {timeout_s:g} s: {reach} "
+        f"reachable in that time; ask for that, or {longer}"
     )

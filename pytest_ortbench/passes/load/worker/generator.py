@@ -126,8 +126,8 @@ def _settings(generator: ModuleType, asked: PutUnderLoad) -> Any:
         settings.single_stream_expected_latency_ns = max(1, round(1e9 / fastest_per_s))
         settings.single_stream_target_latency_percentile = share
     elif asked.scenario == "multi-stream":
-        each = settings.multi_stream_samples_per_query
-        settings.multi_stream_expected_latency_ns = max(1, round(each * 1e9 / fastest_per_s))
+        samples = settings.multi_stream_samples_per_query
+        settings.multi_stream_expected_latency_ns = max(1, round(samples * 1e9 / fastest_per_s))
         settings.multi_stream_target_latency_percentile = share
     else:
         settings.offline_expected_qps = _OFFLINE_SURPLUS * asked.expected_per_s

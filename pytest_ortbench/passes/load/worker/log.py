@@ -65,13 +65,13 @@ class Logged:
     @property
     def percentiles_ns(self) -> dict[str, int]:
         """Latency by percentile: ``{"99": 1234}``."""
-        found: dict[str, int] = {}
+        percentiles: dict[str, int] = {}
         # Where a query has several requests, the times of whole queries come last.
         for key, value in sorted(self.values.items(), key=lambda entry: "per_query" in entry[0]):
             match = _PERCENTILE.fullmatch(key)
             if match is not None:
-                found[f"{float(match[1]):g}"] = int(str(value))
-        return found
+                percentiles[f"{float(match[1]):g}"] = int(str(value))
+        return percentiles
 
     @property
     def seeds(self) -> dict[str, str]:
@@ -84,12 +84,12 @@ class Logged:
         }
 
     def integer(self, *keys: str) -> int | None:
-        """The first of the keys that was logged, as a whole number."""
-        found = self.number(*keys)
-        return None if found is None else round(found)
+        """Return the first of the keys that was logged, as a whole number."""
+        number = self.number(*keys)
+        return None if number is None else round(number)
 
     def number(self, *keys: str) -> float | None:
-        """The first of the keys that was logged, as a number."""
+        """Return the first of the keys that was logged, as a number."""
         for key in keys:
             value = self.values.get(key)
             if isinstance(value, int | float) and not isinstance(value, bool):
@@ -97,13 +97,13 @@ class Logged:
         return None
 
     def text(self, key: str) -> str:
-        """A text with single blanks; empty if it was not logged."""
+        """Return a text with single blanks; empty if it was not logged."""
         return " ".join(str(self.values.get(key) or "").replace(" * ", " ").split())
 
 
 def read_detail(lines: Iterable[str]) -> Logged:
     """Read the detailed log; a line that is cut off is left out."""
-    found = Logged()
+    logged = Logged()
     for line in lines:
         if not line.startswith(_MARK):
             continue
@@ -112,10 +112,10 @@ def read_detail(lines: Iterable[str]) -> Logged:
             key, value, metadata = entry["key"], entry["value"], entry["metadata"]
         except (ValueError, KeyError):
             continue
-        found.values[key] = value
+        logged.values[key] = value
         if metadata.get("is_error") or metadata.get("is_warning"):
-            found.problems.append(" ".join(str(value).split()))
-    return found
+            logged.problems.append(" ".join(str(value).split()))
+    return logged
 
 
 def read_summary(path: Path) -> str:
@@ -130,11 +130,11 @@ def read_latencies(path: Path) -> list[int]:
 
     Of a query with several requests the last answer counts.
     """
-    found: dict[int, int] = {}
+    latencies: dict[int, int] = {}
     with path.open("rb") as file:
         for line in file:
             match = _LATENCY.search(line)
             if match is not None:
                 query, latency = int(match[1]), int(match[2])
-                found[query] = max(latency, found.get(query, 0))
-    return [found[query] for query in sorted(found)]
+                latencies[query] = max(latency, latencies.get(query, 0))
+    return [latencies[query] for query in sorted(latencies)]
