@@ -125,9 +125,7 @@ def test_nan_in_linked_weights_is_still_the_reason(
     broken = np.full((48, 48), np.nan, np.float32)
     model.graph.initializer[1].CopyFrom(numpy_helper.from_array(broken, "w1"))
     failure = refusal(make, hub_cache(tmp_path / "source", model), DYNAMIC)
-    assert failure.message == (
-        "int8-dynamic can't be made: the model's weights hold NaN, first in 'w1'"
-    )
+    assert failure.message.endswith(" NaN, first in 'w1'")
 
 
 def test_nodes_of_linked_models_are_compared(

@@ -23,10 +23,8 @@ def test_memory_that_runs_out_is_said() -> None:
         recipe=FP16, source="", digest="", size_bytes=10**9, own_precision="fp32", inputs=()
     )
     failure = as_failure(MemoryError("Unable to allocate 1 GiB"), conversion)
-    assert (failure.kind, failure.message) == (
-        "out_of_memory",
-        "memory ran out while making fp16 of 1.0 GB",
-    )
+    assert failure.kind == "out_of_memory"
+    assert failure.message.endswith(" fp16 of 1.0 GB")
 
 
 INT4 = Conversion(
@@ -41,22 +39,18 @@ INT4 = Conversion(
 
 def test_a_missing_package_is_named_with_what_brings_it() -> None:
     failure = as_failure(ModuleNotFoundError("No module", name="onnx_ir"), INT4)
-    assert (failure.kind, failure.hint) == (
-        "unavailable",
-        "pip install 'pytest-ortbench[int4]'",
-    )
+    assert (failure.kind, "'pytest-ortbench[int4]'" in failure.hint) == ("unavailable", True)
 
 
 def test_a_part_that_this_onnx_runtime_lacks_is_no_missing_package() -> None:
     name = "onnxruntime.quantization.matmul_nbits_quantizer"
     failure = as_failure(ModuleNotFoundError("No module", name=name), INT4)
-    assert (failure.kind, failure.message, failure.hint) == (
-        "unavailable",
-        f"int4 needs {name}, which ONNX Runtime {onnxruntime.__version__} does not have",
-        "Use ONNX Runtime 1.22 or newer in the environment that runs pytest",
-    )
+    assert (failure.kind, "1.22" in failure.hint) == ("unavailable", True)
+    assert failure.message.startswith(f"int4 needs {name}, ")
+    assert f" {onnxruntime.__version__} " in failure.message
     other = as_failure(ModuleNotFoundError("No module", name="onnxruntime.later"), INT4)
-    assert other.hint == "Use a newer ONNX Runtime in the environment that runs pytest"
+    assert "newer" in other.hint
+    assert "1.22" not in other.hint
 
 
 SOURCE, OUT = "/models/m.onnx", Path("/cache/.1")
@@ -129,5 +123,6 @@ def test_weights_that_went_away_after_planning_are_named(tmp_path: Path) -> None
     with pytest.raises(WorkerError) as caught:
         convert(conversion, tmp_path, lambda _: None)
     failure = caught.value.failure
-    assert failure.message == f"{tmp_path / 'in' / 'w'} can't be used: {os.strerror(errno.ENOENT)}"
-    assert failure.hint.startswith("The model and its external data must be there")
+    assert failure.message.startswith(f"{tmp_path / 'in' / 'w'} ")
+    assert failure.message.endswith(f": {os.strerror(errno.ENOENT)}")
+    assert "external data" in failure.hint

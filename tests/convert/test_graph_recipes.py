@@ -111,7 +111,8 @@ def test_a_graph_with_nothing_to_simplify_says_so(make: Make) -> None:
         {"w": weights(16, 16)},
     )
     converted = make(plain, SIMPLIFIED)
-    assert converted.notes == ("onnxslim found nothing to simplify",)
+    (note,) = converted.notes
+    assert note.startswith("onnxslim ")
     assert converted.facts["nodes"] == "1 → 1"
 
 
@@ -121,7 +122,7 @@ def test_a_recipe_may_simplify_before_it_converts(make: Make, tmp_path: Path) ->
     )
     converted = make(wordy(), recipe)
     assert converted.facts["nodes"].startswith("10 → ")
-    assert "in int8-dynamic" in converted.facts["weights"]
+    assert converted.facts["weights"].endswith(" int8-dynamic")
     assert "Identity" not in {node.op_type for node in made(tmp_path).graph.node}
 
 
@@ -145,8 +146,8 @@ def test_an_offline_optimised_file_is_what_onnx_runtime_saved(
     # Constants are folded; ONNX Runtime keeps what leads nowhere.
     assert not {"Add", "Mul"} & {node.op_type for node in model.graph.node}
     (note,) = converted.notes
-    assert note.startswith(f"optimised for the CPU provider at level {level}")
-    assert ("for hardware like this machine's" in note) == (level == "all")
+    assert f" level {level}" in note
+    assert ("hardware" in note) == (level == "all")
     np.testing.assert_allclose(
         outputs(model.SerializeToString()), outputs(wordy()), rtol=1e-5, atol=1e-6
     )
@@ -186,8 +187,8 @@ def test_without_the_package_the_extra_is_named(
         make(wordy(), SIMPLIFIED)
     failure = error.value.failure
     assert (failure.kind, failure.phase) == ("unavailable", "convert")
-    assert failure.message == "simplified needs a package that is not installed: onnxslim"
-    assert failure.hint == "pip install 'pytest-ortbench[simplify]'"
+    assert failure.message.endswith(": onnxslim")
+    assert "'pytest-ortbench[simplify]'" in failure.hint
 
 
 def test_resize_and_control_flow_survive(make: Make, tmp_path: Path) -> None:

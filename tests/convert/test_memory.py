@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -155,7 +156,7 @@ def test_a_model_that_can_t_fit_is_refused_before_anything_is_read(
     with pytest.raises(WorkerError) as caught:
         memory.limit(conversion(DYNAMIC, "fp32", 2_300_000_000))
     assert caught.value.failure.kind == "unsupported"
-    assert "takes about 9 GB of memory, and 3 GB are free" in caught.value.failure.message
+    assert re.findall(r"(\d+) GB", caught.value.failure.message)[-2:] == ["9", "3"]
 
 
 def test_a_model_in_half_precision_needs_the_memory_of_one_twice_as_large(
@@ -165,8 +166,5 @@ def test_a_model_in_half_precision_needs_the_memory_of_one_twice_as_large(
     monkeypatch.setattr(memory, "available", lambda: 6 * 10**9)
     with pytest.raises(WorkerError) as caught:
         memory.limit(conversion(DYNAMIC, "bf16", 1_150_000_000))
-    assert (
-        "making int8-dynamic of 1.1 GB takes about 9 GB of memory, and 6 GB are free"
-        in caught.value.failure.message
-    )
+    assert re.findall(r"([\d.]+) GB", caught.value.failure.message) == ["1.1", "9", "6"]
     memory.limit(conversion(FP32, "bf16", 1_150_000_000))

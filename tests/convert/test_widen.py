@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -67,11 +68,11 @@ class TestWiden:
             kind,
             kind,
         ]
-        assert result.facts["weights"] == "100.0 % of 256 values in fp32"
+        assert result.facts["weights"].split()[::3] == ["100.0", "256", "fp32"]
 
     def test_eight_bits_of_a_float16_file_go_through_float32(
         self, make: Callable[..., Converted]
     ) -> None:
         result = make(self.source(), DYNAMIC)
-        assert result.notes[0] == "made from a file in fp16, widened to fp32 first"
+        assert re.findall(r"fp\d+", result.notes[0]) == ["fp16", "fp32"]
         assert result.facts["weights"].startswith("99.6 %")

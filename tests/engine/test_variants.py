@@ -246,7 +246,7 @@ def test_a_cache_that_can_t_be_written_is_said(tmp_path: Path) -> None:
     with pytest.raises(WorkerError) as caught:
         variants.prepare(planned(), conversion())
     assert caught.value.failure.kind == "error"
-    assert "can't be used" in caught.value.failure.message
+    assert caught.value.failure.phase == "convert"
     assert "ORTBENCH_CACHE" in caught.value.failure.hint
 
 
@@ -299,7 +299,7 @@ def test_a_worker_makes_four_bit_weights_and_nothing_is_written_beside_the_model
     assert [item.name for item in path.parent.iterdir()] == ["mlp.onnx"]
     (node,) = [n for n in onnx.load(case.variant.path).graph.node if n.op_type != "Relu"]
     assert (node.op_type, node.domain) == ("MatMulNBits", "com.microsoft")
-    assert case.variant.recipe["weights"] == "96.9 % of 4096 values in int4"
+    assert case.variant.recipe["weights"].split()[::3] == ["96.9", "4096", "int4"]
     # Four bits a weight and one scale for each 32 of them.
     assert case.variant.size_bytes == pytest.approx(4096 / 2 + 4096 / 32 * 4, rel=0.2)
 

@@ -75,7 +75,7 @@ def test_a_case_from_open_to_close(tmp_path: Path) -> None:
     assert memory.session_bytes is not None
     assert 0 < memory.session_bytes <= memory.peak_bytes
     assert memory.device_bytes is None
-    assert memory.device_source == "no source of device memory for CPUExecutionProvider"
+    assert memory.device_source.split()[-1] == "CPUExecutionProvider"
 
     placement = worker.ask(ProfilePlacement())
     assert placement.executed == {"CPUExecutionProvider": 1}
@@ -83,7 +83,7 @@ def test_a_case_from_open_to_close(tmp_path: Path) -> None:
         CompareOutputs(reference=str(launcher.reference(case, tmp_path / "scratch")))
     )
     assert [output.exact for output in accuracy.outputs] == [True]
-    with pytest.raises(WorkerError, match="released to profile"):
+    with pytest.raises(WorkerError, match="released"):
         worker.ask(TimeBlock(iterations=1))
     worker.close()
     worker.close()
@@ -118,7 +118,7 @@ def test_a_reference_that_fails_here_is_tried_where_the_case_runs(
 ) -> None:
     elsewhere = Runtime(label="elsewhere", command=("/nope/python",))
     case = case_of(tmp_path / "missing.onnx", runtime=elsewhere)
-    with pytest.raises(WorkerError, match="/nope/python can't be started"):
+    with pytest.raises(WorkerError, match="/nope/python "):
         launcher.reference(case, tmp_path / "scratch")
 
 
@@ -183,7 +183,7 @@ def test_a_runtime_needs_nothing_of_ours(launcher: ProcessLauncher) -> None:
         launcher.inspect(bare)
     failure = caught.value.failure
     assert (failure.kind, failure.phase) == ("unavailable", "import")
-    assert failure.message == "ONNX Runtime is not installed in this interpreter"
+    assert "ONNX Runtime" in failure.message
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs sh")
@@ -224,14 +224,11 @@ def test_probing_tells_usable_from_listed(launcher: ProcessLauncher) -> None:
     assert cpu.reason == ""
     assert sum(cpu.executed.values()) >= 2
     assert not azure.usable
-    assert azure.reason == (
-        "it took no computing node of a convolution and a matrix product, "
-        "which ran on CPUExecutionProvider"
-    )
+    assert "CPUExecutionProvider" in azure.reason
     assert not cuda.usable
     assert cuda.failure is not None
     assert cuda.failure.kind == "unavailable"
-    assert cuda.reason.startswith("NothingExecutionProvider is not among ")
+    assert cuda.reason.startswith("NothingExecutionProvider ")
 
 
 def test_a_provider_that_is_not_there(launcher: ProcessLauncher, tmp_path: Path) -> None:
@@ -245,7 +242,7 @@ def test_an_option_that_a_provider_drops(launcher: ProcessLauncher, tmp_path: Pa
     provider = Provider(alias="cpu", name="CPUExecutionProvider", options={"foo": "1"})
     failure = failure_of(launcher, relu(tmp_path / "m.onnx"), provider=provider)
     assert failure.kind == "error"
-    assert failure.message == "CPUExecutionProvider does not know 'foo'; it knows: none"
+    assert "'foo'" in failure.message
 
 
 def test_a_refused_shape(launcher: ProcessLauncher, tmp_path: Path) -> None:
@@ -258,7 +255,8 @@ def test_a_refused_shape(launcher: ProcessLauncher, tmp_path: Path) -> None:
     failure = failure_of(launcher, path, inputs=(x_input((2, 6)),))
     assert (failure.kind, failure.phase) == ("unsupported", "first")
     assert "requested shape:{1,2,3}" in failure.message
-    assert "fed x: float32 [2, 6]; declared x: tensor(float) ['B', 6]" in failure.message
+    assert "float32 [2, 6]" in failure.message
+    assert "['B', 6]" in failure.message
     assert "Reshape" in failure.log_tail
 
 
@@ -282,7 +280,7 @@ def test_a_model_that_is_too_new(
     failure = failure_of(launcher, path)
     assert (failure.kind, failure.phase) == ("unsupported", "session")
     assert words in failure.message
-    assert "supports up to" in failure.message
+    assert "99" in failure.message
 
 
 def test_an_operator_of_a_domain_that_nobody_registered(
@@ -291,7 +289,7 @@ def test_an_operator_of_a_domain_that_nobody_registered(
     node = helper.make_node("Foo", ["x"], ["y"], domain="my.ops")
     failure = failure_of(launcher, save(tmp_path / "m.onnx", [node], opsets={"": 13, "my.ops": 1}))
     assert failure.kind == "unsupported"
-    assert "operator Foo of domain my.ops" in failure.message
+    assert ("Foo" in failure.message, "my.ops" in failure.message) == (True, True)
     assert "--ort-custom-ops" in failure.hint
 
 
@@ -348,7 +346,7 @@ def test_an_input_that_can_not_be_bound(launcher: ProcessLauncher, tmp_path: Pat
     )
     failure = failure_of(launcher, path, io="device", inputs=(x_input(kind="tensor(string)"),))
     assert failure.kind == "unsupported"
-    assert failure.hint == "Use --ort-io=end-to-end"
+    assert "--ort-io=end-to-end" in failure.hint
 
 
 @pytest.mark.live
@@ -394,7 +392,7 @@ def test_a_session_entry_that_would_be_dropped_is_an_error(
         launcher.open(wrong, worker=0, deadline=None)
     failure = caught.value.failure
     assert (failure.kind, failure.phase) == ("error", "session")
-    assert failure.message.endswith("does not know the session option 'session.foo'")
+    assert "'session.foo'" in failure.message
     assert "--ort-session-option" in failure.hint
     right = replace(case, session=SessionConfig(entries={"session.disable_prepacking": "1"}))
     launcher.open(right, worker=0, deadline=None).close()

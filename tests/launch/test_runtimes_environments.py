@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -87,9 +88,8 @@ def test_an_environment_is_made_once_and_works(tmp_path: Path) -> None:
     assert made.manifest.packages == {"numpy": "2.4.6", "onnxruntime": "1.20.1"}
     assert made.manifest.onnxruntime == onnxruntime.__version__
     assert made.manifest.size_bytes > 0
-    assert environments.said[0].startswith(
-        f"making the runtime onnxruntime-1.20.1 on Python {HERE.text} with a stand-in"
-    )
+    for part in (" onnxruntime-1.20.1 ", f"Python {HERE.text} ", "stand-in"):
+        assert part in environments.said[0]
     assert environments.said[1].startswith("made onnxruntime-1.20.1: ")
     # It was renamed when it was complete; its interpreter is right all the same.
     code = "import sys; print(sys.prefix)"
@@ -328,21 +328,20 @@ def test_the_python_that_was_asked_for(tmp_path: Path) -> None:
     environments.ensure(listed("onnxruntime"), python="3.11")
     assert environments.installer.made == [11]
     missing = failure_of(environments, "onnxruntime", python="3.10")
-    assert "Python 3.10 is not here (found 3.13.5, 3.12.5, 3.11.5)" in missing.message
+    assert "Python 3.10 " in missing.message
+    assert "3.13.5, 3.12.5, 3.11.5" in missing.message
     misfit = failure_of(environments, "onnxruntime==1.15.1", python="3.12")
-    assert "built for Python 3.10 and 3.11, and 3.12 was asked for" in misfit.message
+    assert re.findall(r"\b3\.\d+", misfit.message) == ["3.10", "3.11", "3.12"]
     none = failure_of(environments, "onnxruntime", python=str(tmp_path / "nowhere"))
-    assert "nowhere is no Python" in none.message
+    assert str(tmp_path / "nowhere") in none.message
 
 
 def test_what_no_other_python_would_change_is_said_at_once(tmp_path: Path) -> None:
     error = InstallError("there is no version of onnxruntime==99", hint="Look again")
     environments = Made(tmp_path, FakeInstaller(refuse={13: error}), [python(13), python(12)])
     failure = failure_of(environments, "onnxruntime==99")
-    assert failure.message == (
-        "the runtime onnxruntime==99 can't be made: there is no version of onnxruntime==99"
-    )
-    assert failure.hint == "Look again"
+    assert failure.message.endswith(f": {error.text}")
+    assert failure.hint == error.hint
     assert environments.installer.made == [13]
 
 
@@ -354,18 +353,19 @@ def test_an_installer_that_names_no_python_makes_us_try_all(tmp_path: Path) -> N
     assert installer.made == [13, 12, 11]
     installer.refuse[11] = error
     failure = failure_of(environments, "onnxruntime==1.14.1")
-    assert failure.hint == "Tried with Python 3.13.5, 3.12.5, 3.11.5"
+    assert "3.13.5, 3.12.5, 3.11.5" in failure.hint
 
 
 def test_two_distributions_in_one_runtime_are_refused(tmp_path: Path) -> None:
     failure = failure_of(Made(tmp_path), "onnxruntime==1.20.1+onnxruntime-openvino==1.24.1")
-    assert "onnxruntime==1.20.1 and onnxruntime-openvino==1.24.1 overwrite" in failure.message
-    assert failure.hint == "Write one runtime for each, separated by a comma"
+    for requirement in ("onnxruntime==1.20.1", "onnxruntime-openvino==1.24.1"):
+        assert requirement in failure.message
+    assert failure.hint
 
 
 def test_packages_that_bring_no_onnxruntime(tmp_path: Path) -> None:
     failure = failure_of(Made(tmp_path), "onnxruntime-plugin==1")
-    assert "none of these packages brings ONNX Runtime itself" in failure.message
+    assert (failure.kind, "ONNX Runtime" in failure.message) == ("unavailable", True)
 
 
 def test_an_onnxruntime_that_does_not_work_is_not_kept(tmp_path: Path) -> None:
@@ -379,14 +379,14 @@ def test_an_onnxruntime_that_does_not_work_is_not_kept(tmp_path: Path) -> None:
 
     environments = Made(tmp_path, Broken(), check=check_works)
     failure = failure_of(environments, "onnxruntime==1.20.1")
-    assert "has no InferenceSession" in failure.message
+    assert "InferenceSession" in failure.message
     assert environments.all() == []
 
 
 def test_a_cache_that_can_not_be_used(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     failure = failure_of(Made(tmp_path / "file" / "cache"), "onnxruntime")
-    assert "can't be used: Not a directory" in failure.message
+    assert str(tmp_path / "file" / "cache") in failure.message
     assert "ORTBENCH_CACHE" in failure.hint
 
 
@@ -432,5 +432,6 @@ def test_a_real_old_version_beside_numpy_2_is_refused_with_both_versions(tmp_pat
         tmp_path / "cache", notify=lambda _: None, installer=lambda: UvInstaller(uv)
     )
     failure = failure_of(environments, "onnxruntime==1.17.1+numpy==2.1.0")
-    assert "onnxruntime 1.17.1 was built for numpy 1, and numpy 2.1.0 is here" in failure.message
+    for part in ("onnxruntime 1.17.1 ", "numpy 2.1.0 "):
+        assert part in failure.message
     assert environments.all() == []

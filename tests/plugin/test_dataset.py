@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -78,7 +79,7 @@ def test_three_of_four_in_document_table_and_limits(
     )
     result = pytester.runpytest(*QUICK, "--ort-dataset=data.npz")
     result.assert_outcomes(passed=1, failed=1)
-    result.stdout.fnmatch_lines(["*task_metric is 0.750 *the limit is >= 0.800*"])
+    result.stdout.fnmatch_lines(["*task_metric *0.750 *>= 0.800*"])
     assert "task 0.750" in result.stdout.str()
     (case,) = cases(pytester.path).values()
     task = case["task"]
@@ -93,7 +94,9 @@ def test_the_suite_is_skipped_where_labels_are_too_few_to_tell(
     command = (net.name, "-k", "test_accuracy", *QUICK, "--ort-dataset=data.npz")
     result = pytester.runpytest(*command, "--ort-batch-sizes=1,8", "-rs")
     result.assert_outcomes(skipped=2)
-    result.stdout.fnmatch_lines(["SKIPPED*could not be judged on labelled data: between*"])
+    skipped = [line for line in result.outlines if line.startswith("SKIPPED")]
+    assert skipped
+    assert all("labelled data" in line for line in skipped)
 
 
 def test_the_suite_passes_with_enough_labels_when_nothing_changed(
@@ -118,10 +121,7 @@ def test_nan_on_a_few_labelled_samples_fails_the_suite_and_the_limit(
     (case,) = cases(pytester.path).values()
     (flag,) = [flag for flag in case["flags"] if flag["name"] == "NONFINITE"]
     # Each NaN of a row makes the whole row of a matrix product NaN.
-    assert flag["detail"] == (
-        "90 values on the 600 labelled samples; "
-        "the inputs hold 30 NaN or infinite values themselves"
-    )
+    assert re.findall(r"\d+", flag["detail"]) == ["90", "600", "30"]
 
 
 def test_a_variant_that_answers_worse_fails_whatever_its_signal_to_noise_ratio(
@@ -159,12 +159,12 @@ def test_a_variant_that_answers_worse_fails_whatever_its_signal_to_noise_ratio(
     assert task["score_sum"] == 600 - task["worse"]
     assert found["near"]["accuracy"]["outputs"][0]["sqnr_db"] > 20
     (flag,) = [flag for flag in found["near"]["flags"] if flag["name"] == "INACCURATE"]
-    assert "for certain on 600 samples; the floor is 99 %" in flag["detail"]
+    assert re.findall(r"\d+(?= samples| %)", flag["detail"])[-2:] == ["600", "99"]
     text = result.stdout.str()
-    assert "near on cpu is not ranked: INACCURATE" in text
-    assert "native on cpu: top-1 of 'logits' 1.00 on 600 samples; reference 1.00" in text
+    assert re.search(r"near on cpu .*: INACCURATE", text)
+    assert re.search(r"native on cpu: top-1 of 'logits' 1\.00 .*600 .* 1\.00", text)
     page = (pytester.path / "page.html").read_text(encoding="utf-8")
-    assert "labelled data data.npz: top-1 of &#39;logits&#39; 1.00 on 600 samples" in page
+    assert re.search(r"data\.npz: top-1 of &#39;logits&#39; 1\.00 .*600", page)
 
     rows = {row["precision"]: row for row in exported_rows(load(pytester.path / "run.json"))}
     assert rows["near"]["task_metric"] == task["score_sum"] / 600
@@ -212,7 +212,7 @@ def test_labels_that_measure_nothing_fail_the_accuracy_suite(
     np.savez(pytester.path / "data.npz", x=x, labels=labels)
     result = pytester.runpytest(net.name, "-k", "test_accuracy", *QUICK, "--ort-dataset=data.npz")
     result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines([f"*no task metric from data.npz: {says}*"])
+    result.stdout.fnmatch_lines([f"*data.npz: {says}*"])
     assert cases(pytester.path)["native"]["task"]["samples"] == 0
 
 
@@ -224,12 +224,7 @@ def test_data_that_can_t_be_used_fails_the_accuracy_suite_and_nothing_else(
         net.name, "-k", "test_accuracy or test_latency", *QUICK, "--ort-dataset=data.npz"
     )
     result.assert_outcomes(passed=1, failed=1)
-    result.stdout.fnmatch_lines(
-        [
-            "*no task metric from data.npz: data.npz has no array for the input 'x'; "
-            "its arrays: images.*"
-        ]
-    )
+    result.stdout.fnmatch_lines(["*data.npz*'x'*images.*"])
     assert cases(pytester.path)["native"]["status"] == "measured"
 
 

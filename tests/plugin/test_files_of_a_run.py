@@ -38,7 +38,7 @@ def test_the_answer_is_one_and_the_same_everywhere(
     assert lines[last - len(answer) : last] == answer
 
     title, block, *_ = (pytester.path / "summary.md").read_text(encoding="utf-8").split("\n\n")
-    assert title.startswith("## ONNX models on ")
+    assert title.startswith("## ONNX models ")
     written = [line.removeprefix("- ").replace("\\", "") for line in block.splitlines()]
     assert [unescape(line) for line in written] == answer
     page = read_page((pytester.path / "report.html").read_text(encoding="utf-8"))
@@ -56,7 +56,7 @@ def test_metrics_for_a_collector_are_those_of_the_document(
         "-k=latency", *QUICK,
     )  # fmt: skip
     assert result.ret == 0
-    result.stdout.fnmatch_lines("metrics: m/ort.prom")
+    assert "metrics: m/ort.prom" in result.outlines
     assert {path.name: path.is_symlink() for path in (pytester.path / "m").iterdir()} == {
         "kept.prom": False, "ort.prom": True,
     }  # fmt: skip

@@ -60,4 +60,4 @@ def test_machine_info() -> None:
 def test_case_measured(capsys: pytest.CaptureFixture[str]) -> None:
     result = make_result(status="crash", failure=make_failure())
     _call("pytest_ortbench_case_measured", result=result)
-    assert capsys.readouterr().out == f"{result.case.case_id} crash the worker died\n"
+    assert capsys.readouterr().out.split()[:2] == [result.case.case_id, "crash"]

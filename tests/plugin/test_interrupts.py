@@ -83,7 +83,7 @@ def test_the_status_is_erased_when_a_case_is_interrupted() -> None:
     vars(bench)["engine"] = SimpleNamespace(result=interrupted)
     with pytest.raises(KeyboardInterrupt):
         bench.result(SimpleNamespace())  # type: ignore[arg-type]
-    assert "mobilenet_v2/native/cpu/b1 · measure" in screen.getvalue()
+    assert make_case().case_id in screen.getvalue()
     assert screen.getvalue().endswith("\x1b7\x1b[K\x1b8"), (
         "nothing behind the cursor but an erasure"
     )
@@ -116,9 +116,8 @@ def test_after_an_interrupt_the_table_comes_without_plots_and_canary(
         [
             "*= ortbench =*",
             "* native/cpu/b1 *",
-            "run: *run.json",
-            f"left out after the interrupt: canary, plots (ortbench plot {place}), "
-            f"--ort-html (ortbench report {place})",
+            f"run: {place}",
+            f"left out *: canary, plots (ortbench plot {place}), *report {place})",
         ]
     )
     assert '"canary":null' in document.read_text().replace(" ", "")
@@ -144,7 +143,7 @@ def test_a_second_interrupt_costs_neither_table_nor_document(
     )
     assert ended.returncode == pytest.ExitCode.INTERRUPTED
     assert "native/cpu/b1" in ended.stdout
-    assert "left out after the interrupt: canary, plots" in ended.stdout
+    assert ": canary, plots " in ended.stdout
     assert "INTERNALERROR" not in ended.stdout + ended.stderr
     assert "Traceback" not in ended.stdout + ended.stderr
     assert list(pytester.path.glob("results/*/run.json"))
@@ -160,4 +159,4 @@ def test_an_interrupt_of_the_plots_costs_the_plots_only(
     monkeypatch.setattr(outputs, "_write_plots", interrupted)
     result = pytester.runpytest("mlp.onnx", "-k", "latency", "-p", "no:benchmark", *QUICK)
     assert result.ret == pytest.ExitCode.OK
-    result.stdout.fnmatch_lines(["left out after the interrupt: plots (ortbench plot results/*"])
+    result.stdout.fnmatch_lines(["left out *: plots (*results/*"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
@@ -85,11 +86,10 @@ def test_nan_fails_and_what_is_unknown_is_counted(
         case["case"]["model"]["name"]: {flag["name"]: flag["detail"] for flag in case["flags"]}
         for case in run["cases"]
     }
-    assert flags["broken"]["NONFINITE"] == "2 values in the first run"
+    assert flags["broken"]["NONFINITE"].split()[:2] == ["2", "values"]
     assert "UNJUDGED" not in flags["broken"]
-    assert flags["random"]["UNJUDGED"] == (
-        "accuracy: the graph draws random numbers (RandomNormalLike)"
-    )
+    assert flags["random"]["UNJUDGED"].startswith("accuracy: ")
+    assert flags["random"]["UNJUDGED"].endswith(" (RandomNormalLike)")
     assert not {"NONFINITE", "UNJUDGED", "INACCURATE"} & set(flags["fine"])
     _, properties = tests["test_latency[random/native/cpu/b1]"]
     unjudged = properties["ortbench.unjudged"]
@@ -98,9 +98,11 @@ def test_nan_fails_and_what_is_unknown_is_counted(
     text = result.stdout.str()
     rows = {line.split()[0]: line for line in text.splitlines() if "native/cpu/b1  " in line}
     assert rows
-    assert "1 of 3 cases could not be judged: accuracy of random/native/cpu/b1: " in text
-    assert "broken: nothing can be ranked: native/cpu/b1: NONFINITE" in text
-    assert "random: nothing can be ranked: native/cpu/b1: UNJUDGED" in text
+    assert re.search(r"\b1 of 3 cases .* random/native/cpu/b1: ", text)
+    assert dict(re.findall(r"(\w+): .*: native/cpu/b1: ([A-Z]+)", text)) == {
+        "broken": "NONFINITE",
+        "random": "UNJUDGED",
+    }
 
 
 def test_nan_that_was_fed_is_named_as_the_cause(
@@ -115,7 +117,5 @@ def test_nan_that_was_fed_is_named_as_the_cause(
     result.assert_outcomes(failed=1, deselected=7)
     run = json.loads((pytester.path / "run.json").read_text(encoding="utf-8"))
     flags = {flag["name"]: flag["detail"] for flag in run["cases"][0]["flags"]}
-    assert flags["NONFINITE"] == (
-        "8 values in the first run; the inputs hold 1 NaN or infinite values themselves"
-    )
-    assert flags["NAN-INPUTS"] == "1 of their values"
+    assert re.findall(r"\d+", flags["NONFINITE"]) == ["8", "1"]
+    assert re.findall(r"\d+", flags["NAN-INPUTS"]) == ["1"]

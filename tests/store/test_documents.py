@@ -8,6 +8,7 @@ from pytest_ortbench.core.errors import DocumentError, UsageError
 from pytest_ortbench.core.run import Run
 from pytest_ortbench.store.documents import list_runs, load, resolve_run
 from pytest_ortbench.store.folder import RunFolder
+from tests.refused import refused
 from tests.schema.full_run import CRASHED, MEASURED, RUN
 
 
@@ -42,7 +43,7 @@ def test_runs_are_listed_newest_first_with_their_state(tmp_path):
         ("02", "unreadable", 0),
         ("01", "unfinished", 2),
     ]
-    assert list_runs(tmp_path)[3].problem == "cut off after 1 bytes"
+    assert "1 bytes" in list_runs(tmp_path)[3].problem
 
 
 def test_a_missing_results_folder_has_no_runs(tmp_path):
@@ -94,25 +95,25 @@ def test_an_unknown_run_gets_the_nearest_name(tmp_path, spec, message):
 
 def test_a_folder_of_runs_is_not_a_run(tmp_path):
     run = stored(tmp_path, 3)
-    with pytest.raises(UsageError, match=f"a folder of 1 runs, not a run. Name .*{run.run_id}"):
+    with pytest.raises(UsageError, match=f" 1 runs.*{run.run_id}"):
         resolve_run(str(tmp_path), tmp_path)
     (tmp_path / "empty").mkdir()
-    with pytest.raises(UsageError, match=r"holds no run\.json"):
+    with pytest.raises(UsageError, match=r"run\.json"):
         resolve_run(str(tmp_path / "empty"), tmp_path)
 
 
 def test_without_a_finished_run_latest_says_what_there_is(tmp_path):
-    with pytest.raises(UsageError, match=r"there is no finished run\. Measure something first"):
+    with refused(UsageError, "finished run"):
         resolve_run("latest", tmp_path)
     run = stored(tmp_path, 3, finished=False)
-    with pytest.raises(UsageError, match=f"The newest that is not: {run.run_id} .unfinished."):
+    with pytest.raises(UsageError, match=f"{run.run_id} .unfinished."):
         resolve_run("latest", tmp_path)
 
 
 def test_files_that_can_not_be_read_are_document_errors(tmp_path):
-    with pytest.raises(DocumentError, match="can't be read: No such file or directory"):
+    with pytest.raises(DocumentError, match=": No such file"):
         load(tmp_path / "run.json")
-    with pytest.raises(DocumentError, match="can't be read: Is a directory"):
+    with pytest.raises(DocumentError, match=": Is a directory"):
         load(tmp_path)
 
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from pytest_ortbench.core.errors import DocumentError
 from pytest_ortbench.store.documents import load, read
 from pytest_ortbench.store.folder import RunFolder, folder_part, new_run_id, write_document
+from tests.refused import refused
 from tests.schema.full_run import CRASHED, MEASURED, RUN
 from tests.store.disk import files_end_at
 
@@ -97,13 +98,13 @@ def test_a_folder_that_holds_something_already_takes_the_journal(tmp_path):
 
 @pytest.mark.parametrize("run_id", ["../escape", "a/b", "", ".", ".."])
 def test_only_the_name_of_a_folder_is_a_run_id(tmp_path, run_id):
-    with pytest.raises(DocumentError, match="is no name of a folder"):
+    with pytest.raises(DocumentError, match="name"):
         RunFolder.create(tmp_path, dataclasses.replace(EMPTY, run_id=run_id))
 
 
 def test_two_runs_never_share_a_folder(tmp_path):
     RunFolder.create(tmp_path, EMPTY).append(MEASURED)
-    with pytest.raises(DocumentError, match="a run of this name exists already"):
+    with pytest.raises(DocumentError, match="exists"):
         RunFolder.create(tmp_path, EMPTY)
 
 
@@ -115,9 +116,10 @@ def test_a_results_folder_that_is_none_is_told_before_anything_is_measured(tmp_p
     place.write_text("a file")
     with pytest.raises(DocumentError) as error:
         RunFolder.create(place, EMPTY)
-    assert str(error.value) == (
-        f"{place}: {place} is not a folder. "
-        "Choose another folder with --ort-results=DIR, or none with --ort-no-results"
+    assert error.value.place == str(place)
+    assert ("--ort-results=DIR" in error.value.hint, "--ort-no-results" in error.value.hint) == (
+        True,
+        True,
     )
 
 
@@ -129,14 +131,14 @@ def test_a_folder_that_takes_no_file_is_told_before_anything_is_measured(tmp_pat
         raise PermissionError(13, "Permission denied", str(dir))
 
     monkeypatch.setattr(tempfile, "mkdtemp", refuse)
-    with pytest.raises(DocumentError, match=f"{tmp_path} can't be written to: Permission denied"):
+    with pytest.raises(DocumentError, match=f"{tmp_path} .*Permission denied"):
         RunFolder.create(tmp_path / "results", EMPTY)
 
 
 def test_a_run_that_no_document_can_hold_is_told_before_anything_is_measured(tmp_path):
     # Else each result would be refused one by one, and the document at the end.
     machine = dataclasses.replace(RUN.machine, volatile={"slots": 4})
-    with pytest.raises(DocumentError, match=f"run {RUN.run_id}: can't be written: .*str.*int"):
+    with pytest.raises(DocumentError, match=f"{RUN.run_id}: .*str.*int"):
         RunFolder.create(tmp_path, dataclasses.replace(EMPTY, machine=machine))
 
 
@@ -165,9 +167,9 @@ def test_a_disk_that_is_full_from_the_start_loses_no_result_once_it_is_not(tmp_p
     folder = RunFolder.create(tmp_path, EMPTY)
     with files_end_at(10):
         for result in (MEASURED, CRASHED):
-            with pytest.raises(DocumentError, match="Choose another folder"):
+            with refused(DocumentError, hint="another folder"):
                 folder.append(result)
-        with pytest.raises(DocumentError, match="can't write the run document: File too large"):
+        with pytest.raises(DocumentError, match=r"run document: .*too large"):
             folder.finish(RUN)
     assert load(folder.finish(RUN)) == RUN
 
@@ -179,7 +181,7 @@ def test_a_document_that_does_not_fit_leaves_the_journal(tmp_path):
     journal = folder.path / "journal.jsonl"
     with files_end_at(1000), pytest.raises(DocumentError) as error:
         folder.finish(RUN)
-    assert f"{journal} holds 2 of its 2 results" in str(error.value)
+    assert re.search(rf"{journal} .*\b2 of its 2 ", str(error.value))
     assert [entry.name for entry in folder.path.iterdir()] == ["journal.jsonl"]
     assert load(journal).cases == RUN.cases
 
@@ -211,14 +213,12 @@ def test_a_killed_run_is_read_with_a_note_on_its_torn_line(tmp_path):
     loaded = read(journal)
     assert loaded.run.cases == (MEASURED,)
     [note] = loaded.notes
-    assert note.startswith(f"{journal}, line 3 was left out: cut off after ")
+    assert note.startswith(f"{journal}, line 3 ")
 
 
 def test_documents_go_where_the_user_wants_them(tmp_path):
     path = tmp_path / "deep" / "mine.json"
     write_document(RUN, path)
     assert load(path) == RUN
-    with pytest.raises(
-        DocumentError, match=r"can't write the run document: .* Choose another path"
-    ):
+    with pytest.raises(DocumentError, match=r"run document: .* another path"):
         write_document(RUN, tmp_path)

