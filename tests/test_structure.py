@@ -42,7 +42,7 @@ PASSES: dict[str, tuple[str, int, int]] = {
     "soak": ("soak", 9, 4),
     "stages": ("stages", 7, 4),
     "startup": ("StartUps|StartTrial|ShapeStart|StartUpFor", 3, 4),
-    "task": ("TaskAccuracy|task", 12, 4),
+    "task": ("TaskAccuracy|task", 9, 4),
 }
 
 _SMALL = 80

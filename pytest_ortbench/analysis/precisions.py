@@ -16,7 +16,6 @@ from pytest_ortbench.core.model import Variant
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.quantity import Quantity
 from pytest_ortbench.core.run import Run
-from pytest_ortbench.passes.task.facts import TaskAccuracy
 
 #: What a precision is compared with, the first of these that was measured on the same provider.
 REFERENCES = ("fp32", "native")
@@ -68,7 +67,7 @@ class PrecisionRow:
         finite: Whether outputs hold numbers only; ``None`` if they were not compared.
         judged: Whether it is known how good the answers are.
         top1: Share of rows whose class agrees, with its exact interval.
-        task: Scores on labelled data, ``None`` without any.
+        result: The case behind it, for what passes say of its answers.
         flags: Names of the validity flags.
         reason: Why it was not measured; empty otherwise.
         variant: The file, with its size and counts.
@@ -81,6 +80,7 @@ class PrecisionRow:
     provider: str
     case_id: str
     status: str
+    result: CaseResult
     is_reference: bool = False
     latency: Quantity | None = None
     latency_ratio: PrecisionRatio | None = None
@@ -91,7 +91,6 @@ class PrecisionRow:
     finite: bool | None = None
     judged: bool = True
     top1: Quantity | None = None
-    task: TaskAccuracy | None = None
     flags: tuple[str, ...] = ()
     reason: str = ""
     variant: Variant | None = None
@@ -185,6 +184,7 @@ def _row(result: CaseResult, summary: Summary, on_provider: Mapping[str, Summary
         provider=result.case.provider.label,
         case_id=result.case.case_id,
         status=summary.status,
+        result=result,
         is_reference=itself,
         latency=found.get("latency_p50"),
         latency_ratio=_ratio(compared, summary, "latency_p50"),
@@ -197,7 +197,6 @@ def _row(result: CaseResult, summary: Summary, on_provider: Mapping[str, Summary
             judgement.of == ACCURACY and judgement.is_unjudged for judgement in summary.judgements
         ),
         top1=found.get("accuracy_top1"),
-        task=result.task,
         flags=tuple(flag.name for flag in summary.flags),
         reason="" if result.failure is None else result.failure.message,
         variant=result.case.variant,

@@ -115,8 +115,10 @@ class Pass:
         section: ``(entries)`` to a section of the page, ``None`` where it has nothing to say of a
             run; empty for none.
         share: ``(run)`` to the run, each of whose cases has what all of them found; empty for none.
-        beside_accuracy: ``(entry)`` to words that stand behind the accuracy of a case; empty for
+        beside_accuracy: ``(result)`` to words that stand behind the accuracy of a case; empty for
             none.
+        about_answers: ``(result)`` to a sentence about its answers, which may be empty; empty for
+            a pass that looks at none.
         report_rank: Order of lines and tables among those of other passes; the default comes last.
         facts_of_case: ``(result)`` to sentences about how one case was measured; empty for none.
     """
@@ -165,6 +167,7 @@ class Pass:
     section: str = ""
     share: str = ""
     beside_accuracy: str = ""
+    about_answers: str = ""
     report_rank: int = 1000
     facts_of_case: str = ""
 

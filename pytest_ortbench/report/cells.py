@@ -282,7 +282,7 @@ def accuracy_text(entry: Entry) -> str:
     Behind it what passes know of the answers, as scores: ``34.1 dB, task 0.912``.
     """
     against = _against_reference(entry)
-    further = [own.load(own.beside_accuracy)(entry) for own in PASSES if own.beside_accuracy]
+    further = [own.load(own.beside_accuracy)(entry.result) for own in PASSES if own.beside_accuracy]
     words = ", ".join(filter(None, (against, *further)))
     return words or (NOTHING if entry.measured else "")
 

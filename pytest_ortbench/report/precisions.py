@@ -19,7 +19,7 @@ from pytest_ortbench.analysis.precisions import (
 from pytest_ortbench.analysis.sentences import agreement_words
 from pytest_ortbench.core.flags import FLAGS
 from pytest_ortbench.core.units import format_amount, significant
-from pytest_ortbench.passes.task.report import task_words
+from pytest_ortbench.passes.registry import PASSES
 from pytest_ortbench.report.entries import ShownRun
 from pytest_ortbench.report.escape import encodable, markdown, one_line
 from pytest_ortbench.report.extent import extent_words
@@ -166,9 +166,8 @@ def accuracy_words(row: PrecisionRow) -> str:
         parts.append(f"{row.sqnr_db:.1f} dB")
     if row.top1 is not None and not row.exact:
         parts.append(f"top-1 {agreement_words(row.top1)}")
-    if row.task is not None and row.task.samples:
-        parts.append(f"task {significant(row.task.score_sum / row.task.samples, 3)}")
-    return ", ".join(parts)
+    parts += [own.load(own.beside_accuracy)(row.result) for own in PASSES if own.beside_accuracy]
+    return ", ".join(filter(None, parts))
 
 
 def findings(block: PrecisionBlock) -> Iterator[str]:
@@ -181,8 +180,8 @@ def findings(block: PrecisionBlock) -> Iterator[str]:
         ratio = row.latency_ratio
         if ratio is not None and ratio.certain and ratio.value > 1:
             yield f"{where} is {latency_words(ratio)} than {_reference(block)}"
-        if row.task is not None:
-            yield f"{where}: {row.task.reason or task_words(row.task)}"
+        told = [own.load(own.about_answers)(row.result) for own in PASSES if own.about_answers]
+        yield from (f"{where}: {words}" for words in told if words)
         barring = [name for name in row.flags if name in FLAGS and FLAGS[name].severity == "bars"]
         if barring:
             yield f"{where} is not ranked: {' '.join(barring)}"

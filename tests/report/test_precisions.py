@@ -68,6 +68,7 @@ def test_accuracy(
         provider="cpu",
         case_id="c",
         status="measured",
+        result=make_result(),
         sqnr_db=sqnr_db,
         top1=agreement(*top1) if top1 else None,
         exact=exact,

@@ -16,7 +16,7 @@ from pytest_ortbench.core.metrics import METRICS
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.units import format_amount
 from pytest_ortbench.gate.numbers.rules import Allowance, CaseRules
-from pytest_ortbench.passes.task.numbers import TASK
+from pytest_ortbench.passes.registry import PASSES
 
 #: Read from every worker, so that one worker's accident decides nothing.
 _BY_WORKER = {
@@ -37,6 +37,9 @@ _WRONG = tuple(
 
 #: So much may a number that was accepted differ when it is measured again: what the defaults allow.
 _SLACK = 0.02
+
+#: Judgements of what a case answers.
+_OF_ANSWERS = (ACCURACY, *(entry.name for entry in PASSES if entry.judge))
 
 #: What every run has that worked: without it, something went wrong.
 _NEVER_LOST = ("model_size", "placement")
@@ -130,9 +133,7 @@ def _accuracy(baseline: CaseResult, contender: CaseResult) -> MetricVerdict:
     wrong = [flag for flag in contender.flags if flag.name in _WRONG]
     new = [f"{flag.name}: {flag.detail}" for flag in wrong if flag.name not in had]
     known = {one.of for one in judgements_of(baseline) if not one.is_unjudged}
-    unknown = [
-        one for one in judgements_of(contender) if one.is_unjudged and one.of in (ACCURACY, TASK)
-    ]
+    unknown = [one for one in judgements_of(contender) if one.is_unjudged and one.of in _OF_ANSWERS]
     lost = [
         f"{one.of} could be judged in the baseline and can't be now: {one.reason}"
         for one in unknown

@@ -65,5 +65,6 @@ PASS = Pass(
     ),
     cells=".numbers:cells",
     beside_accuracy=".report:beside_accuracy",
+    about_answers=".report:about_answers",
     facts_of_case=".report:facts_of_case",
 )

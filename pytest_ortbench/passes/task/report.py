@@ -8,7 +8,6 @@ from pytest_ortbench.core.units import significant
 from pytest_ortbench.passes.task.facts import TaskAccuracy
 from pytest_ortbench.passes.task.numbers import kept_ratio
 from pytest_ortbench.report.column import Column
-from pytest_ortbench.report.entries import Entry
 
 #: Columns that people may ask tables for.
 COLUMNS = tuple(
@@ -53,10 +52,17 @@ def task_words(task: TaskAccuracy) -> str:
     )
 
 
-def beside_accuracy(entry: Entry) -> str:
+def beside_accuracy(result: CaseResult) -> str:
     """Return the mean score in a few characters, empty without one."""
-    score = entry.quantity("task_metric")
-    return "" if score is None else f"task {significant(score.value, 3)}"
+    task = result.task
+    if task is None or not task.samples:
+        return ""
+    return f"task {significant(task.score_sum / task.samples, 3)}"
+
+
+def about_answers(result: CaseResult) -> str:
+    """Say what a case scored, or why it did not; empty where it was not asked for."""
+    return "" if result.task is None else result.task.reason or task_words(result.task)
 
 
 def facts_of_case(result: CaseResult) -> list[str]:
