@@ -30,13 +30,6 @@ def write_widened(folder: Path) -> tuple[Path, Path]:
     return narrow, wide
 
 
-def network_macs(channels: int) -> int:
-    """Of the network with so many channels in its last layer."""
-    layers = (32, 64, 64, 64, channels)
-    pairs = itertools.pairwise(layers)
-    return sum(_SIZE * _SIZE * 9 * before * after for before, after in pairs)
-
-
 def _write(path: Path, channels: tuple[int, ...]) -> None:
     import numpy as np
     import onnx  # a heavy import, only where the self-test needs it

@@ -16,7 +16,7 @@ from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.run import Machine
 from pytest_ortbench.gate.measuring.pair import Pair
 from pytest_ortbench.gate.measuring.self_test import SelfTest
-from pytest_ortbench.models.widened import CHANNELS, network_macs, write_widened
+from pytest_ortbench.models.widened import CHANNELS, write_widened
 from pytest_ortbench.worker.added_work import with_added_work
 from tests.engine.fakes import FakeLauncher
 from tests.results_factory import make_case
@@ -125,6 +125,12 @@ def test_the_added_work_follows_every_inference():
     slower = with_added_work(run, 1100)
     assert slower(None, {}) == ["outputs"]
     assert calls == ["run"]
+
+
+def network_macs(channels: int) -> int:
+    """Multiply-accumulates of the network with so many channels in its last layer."""
+    pairs = itertools.pairwise((32, 64, 64, 64, channels))
+    return sum(28 * 28 * 9 * before * after for before, after in pairs)
 
 
 def test_the_wide_network_has_seven_percent_more_multiply_accumulates(tmp_path: Path):
