@@ -137,7 +137,7 @@ def test_a_real_case_with_two_sessions_of_two_callers(tmp_path: Path, io: str) -
     assert ask(measured, CheckOutputs(run="first")).nonfinite == 0
     placement = ask(measured, ProfilePlacement())
     assert placement.executed == {"CPUExecutionProvider": 1}
-    with pytest.raises(RuntimeError, match="no measured session"):
+    with pytest.raises(RuntimeError, match="session"):
         ask(measured, TimeBlock(iterations=1))
 
 

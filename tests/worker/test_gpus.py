@@ -93,5 +93,5 @@ def test_a_session_gets_the_number_of_a_uuid(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(session, "visible_gpus", lambda: [gpu(0, "GPU-aa11"), gpu(1, "GPU-cc33")])
     assert session.options_for(on("GPU-cc33")) == {"device_id": "1"}
     assert session.options_for(on("3")) == {"device_id": "3"}
-    with pytest.raises(ProviderMissing, match="GPU-dd is none of the GPUs"):
+    with pytest.raises(ProviderMissing, match="GPU-dd "):
         session.options_for(on("GPU-dd"))

@@ -177,4 +177,4 @@ def test_outputs_that_are_not_there_are_a_reason(tmp_path: Path) -> None:
     empty = Spoiled(model, lambda call, outputs: [] if call else outputs)
     found = compare(empty, tmp_path / "r.npz")
     assert found.outputs == ()
-    assert found.reason.startswith("the run at magnitude")
+    assert "magnitude" in found.reason

@@ -69,7 +69,7 @@ def test_a_platform_without_means_says_so(
     monkeypatch.delattr(os, "posix_fadvise", raising=False)
     share, reason = set_state(files, "cold")
     assert share is None
-    assert reason == f"{sys.platform} offers no way to drop a file from its cache"
+    assert reason.startswith(f"{sys.platform} ")
 
 
 def test_a_platform_that_does_not_tell_says_so(

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -112,7 +113,7 @@ class TestRealSessions:
             session.run(None, {"x": np.ones((4, 16), np.float32), "c": np.array(taken)})
         placement = read_profile(Path(session.end_profiling()), CPU)
         assert placement.executed == {CPU: 4}
-        assert placement.witness == "no witness: the assignment was not read"
+        assert placement.witness.startswith("no witness: ")
         assert placement.session_providers == ()
 
     @pytest.mark.live
@@ -313,22 +314,17 @@ class TestReduction:
         placement = read_profile(
             file, OPENVINO, assignment=assigned(openvino="MatMul", cpu="Conv Relu")
         )
-        assert placement.witness == (
-            "differs outside the provider; executed but not assigned: FusedConv; "
-            "assigned but not executed (fused or not reached): Conv, Relu"
-        )
+        assert re.findall(r": ([^;]+)", placement.witness) == ["FusedConv", "Conv, Relu"]
 
     def test_empty_assignment_is_no_witness(self) -> None:
         class Silent:
             def get_provider_graph_assignment_info(self) -> list[object]:
                 return []
 
-        assert read_assignment(Silent()).reason == (
-            "no witness: the assignment interface names no node"
-        )
-        assert read_assignment(object()).reason == (
-            "no witness: this ONNX Runtime has no assignment interface"
-        )
+        silent, without = read_assignment(Silent()).reason, read_assignment(object()).reason
+        assert silent.startswith("no witness: ")
+        assert without.startswith("no witness: ")
+        assert silent != without
 
 
 class TestDamagedProfiles:
@@ -355,7 +351,7 @@ class TestDamagedProfiles:
     def test_no_profile_at_all(self, content: str, tmp_path: Path) -> None:
         file = tmp_path / "p.json"
         file.write_text(content)
-        with pytest.raises(WorkerError, match="no event could be read") as caught:
+        with pytest.raises(WorkerError, match="event") as caught:
             read_profile(file, CPU)
         assert caught.value.failure.phase == "profile"
 
@@ -378,7 +374,7 @@ class TestDamagedProfiles:
         assert placement.cut_after == 3
         assert placement.executed == {CPU: 2}
         assert placement.precision_executed is None
-        assert placement.witness == "no witness: the profile broke off"
+        assert placement.witness.startswith("no witness: ")
         assert placement_ratio(placement) is None
         assert time_ratio(placement) is None
         assert judge_placement(placement).is_unjudged

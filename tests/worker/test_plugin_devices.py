@@ -71,7 +71,7 @@ def test_the_option_names_the_device(
 
 def test_a_number_that_is_not_offered_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     provider = Provider(alias="cuda", name=CUDA, options={"device_id": "2"})
-    with pytest.raises(PluginMissing, match=r"has no device '2' here, only gpu, gpu\.1"):
+    with pytest.raises(PluginMissing, match=r"'2' .* gpu, gpu\.1"):
         given_to(provider, GPUS, monkeypatch)
 
 
@@ -102,5 +102,5 @@ def test_a_plug_in_that_tells_cudas_number_is_taken_at_its_word(
     absent = Provider(alias="cuda", name=CUDA, device="2", options={"device_id": "2"})
     monkeypatch.setattr(session, "_plugin", lambda _: Plugin(name=CUDA, library=""))
     monkeypatch.setattr(session, "devices", lambda _: offered)
-    with pytest.raises(PluginMissing, match="has no device '2' here"):
+    with pytest.raises(PluginMissing, match="device '2'"):
         session.create(b"", absent, Options())

@@ -75,7 +75,7 @@ def test_the_simulator_stands_in_for_hardware_that_is_not_here() -> None:
 
 @pytest.mark.parametrize("spec", ["gpu.7", "npu.1", "9"])
 def test_a_device_that_is_not_here_is_named(spec: str) -> None:
-    with pytest.raises(PluginMissing, match=f"no device '{spec}' here, only cpu, gpu, gpu.1"):
+    with pytest.raises(PluginMissing, match=rf"'{spec}' .* cpu, gpu, gpu.1"):
         choose(SEVERAL, acme(spec))
 
 

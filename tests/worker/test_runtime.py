@@ -60,6 +60,6 @@ def test_distributions_are_found_by_their_metadata(
 def test_a_package_that_lost_its_files(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "onnxruntime", ModuleType("onnxruntime"))
     runtime.load.cache_clear()
-    with pytest.raises(runtime.BrokenRuntime, match="has no InferenceSession"):
+    with pytest.raises(runtime.BrokenRuntime, match="InferenceSession"):
         runtime.load()
     runtime.load.cache_clear()

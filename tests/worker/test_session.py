@@ -44,7 +44,7 @@ def test_a_level_that_an_old_version_lacks(monkeypatch: pytest.MonkeyPatch) -> N
         ORT_DISABLE_ALL, ORT_ENABLE_BASIC, ORT_ENABLE_EXTENDED, ORT_ENABLE_ALL = 0, 1, 2, 99
 
     monkeypatch.setattr(onnxruntime, "GraphOptimizationLevel", Old)
-    with pytest.raises(LevelMissing, match="'layout', only disable, basic, extended, all"):
+    with pytest.raises(LevelMissing, match="'layout'"):
         session_options(SessionConfig(graph_optimization_level="layout"), threads=1)
 
 
@@ -141,7 +141,7 @@ def test_without_fallback_to_the_cpu_what_the_provider_leaves_is_an_error() -> N
 
 @pytest.mark.live
 def test_an_option_of_the_cpu_is_refused() -> None:
-    with pytest.raises(OptionIgnored, match="does not know 'foo'; it knows: none"):
+    with pytest.raises(OptionIgnored, match="'foo'"):
         make(Provider(alias="cpu", name=CPU, options={"foo": "1"}))
 
 
@@ -157,7 +157,7 @@ class ReadsBack:
 
 def test_an_option_that_a_provider_dropped_is_refused() -> None:
     provider = Provider(alias="x", name="XExecutionProvider", options={"device_id": "0", "b": "1"})
-    with pytest.raises(OptionIgnored, match="'b'; it knows: device_id, stream"):
+    with pytest.raises(OptionIgnored, match=r"'b'; .*: device_id, stream"):
         sessions._require_options(ReadsBack({"device_id": "0", "stream": "1"}), provider)
 
 
@@ -174,7 +174,7 @@ def test_a_plug_in_library_that_is_missing(tmp_path: Path) -> None:
 
 def test_a_runtime_that_knows_no_plug_ins(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(onnxruntime, "register_execution_provider_library")
-    with pytest.raises(ProviderMissing, match=r"1\.22 is the first that can"):
+    with pytest.raises(ProviderMissing, match=r"1\.22 "):
         make(Provider(alias="x", name="X", library="/x.so"))
 
 

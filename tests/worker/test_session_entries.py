@@ -81,14 +81,13 @@ def test_what_nobody_reads_is_refused(key: str, near: str) -> None:
         unconfirmed_entries(replace(case, session=replace(case.session, entries=entries)))
     failure = caught.value.failure
     assert (failure.kind, failure.phase) == ("error", "session")
-    assert failure.message == (
-        f"ONNX Runtime {onnxruntime.__version__} does not know the session option {key!r}"
-    )
+    assert f" {onnxruntime.__version__} " in failure.message
+    assert failure.message.endswith(repr(key))
     if near == "-":
         # The beginning of keys, as ``ep.cuda.``, is none.
         assert ".'?" not in failure.hint
     elif near:
-        assert failure.hint.startswith(f"Did you mean {near!r}?")
+        assert repr(near) in failure.hint
 
 
 @pytest.mark.parametrize(

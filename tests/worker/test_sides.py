@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -112,7 +113,7 @@ def test_a_further_output_leaves_the_others_comparable(tmp_path: Path, baseline_
 def test_no_common_name_is_a_reason(tmp_path: Path, baseline_first: bool):
     result = compared(model(["y"]), model(["a", "b"]), tmp_path, baseline_first=baseline_first)
     assert result.outputs == ()
-    assert "y of the baseline, a, b of the contender" in result.reason
+    assert re.search(r"y of .* a, b of ", result.reason)
 
 
 @BOTH_WAYS

