@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -142,7 +143,7 @@ def test_steal_can_be_taken_from_a_moment_on(tmp_path):
     root = machine(tmp_path, proc__stat="cpu  100 0 100 700 0 0 0 100 0 0\n")
     assert cpu_ticks(root) == CpuTicks(total=1000, steal=100)
     before = CpuTicks(total=800, steal=99)
-    assert found(root, "steal", since=before).value == "0.5% of CPU time just now"
+    assert found(root, "steal", since=before).value.startswith("0.5% ")
     assert found(root, "steal", since=CpuTicks(total=1000, steal=100)).severity == "fine"
 
 
@@ -152,7 +153,8 @@ def test_load_is_judged_by_the_cpus_that_may_be_used(tmp_path, monkeypatch):
     assert found(root, "load").severity == "fine"
     monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 1})
     finding = found(root, "load")
-    assert (finding.value, finding.severity) == ("0.50 over the last minute on 2 CPUs", "noisy")
+    assert re.findall(r"[\d.]+", finding.value) == ["0.50", "2"]
+    assert finding.severity == "noisy"
 
 
 def test_a_quota_is_worse_than_fewer_cpus(tmp_path, monkeypatch):

@@ -161,7 +161,7 @@ def test_classical_operators_are_uncounted():
     found = count_proto(proto, {"x": (2, 4)})
     assert found.uncounted == {"ai.onnx.ml::Scaler": 1}
     assert found.macs is None
-    assert found.nodes[0].reason == "no rule for this operator"
+    assert "rule" in found.nodes[0].reason
 
 
 def test_an_operator_of_nobody_hides_no_work_behind_it():
@@ -261,7 +261,7 @@ def test_branches_are_not_guessed():
     )
     found = count_proto(proto, {"c": (), "x": (2, 4)})
     assert found.uncounted == {"If": 1}
-    assert "decided by values" in found.nodes[0].reason
+    assert "values" in found.nodes[0].reason
 
 
 def test_functions_are_counted_where_they_are_called():

@@ -15,6 +15,7 @@ from pytest_ortbench.models.model_file import read_model_file
 from tests.models.false_claims import FALSE_CLAIMS, stored, with_weight
 from tests.models.graphs import FLOAT, INT64, STRING, node, value
 from tests.models.graphs import model as make_model
+from tests.refused import refused
 
 MANY = 2**62
 
@@ -40,10 +41,8 @@ def test_a_false_claim_is_refused_in_one_line_that_names_file_and_tensor(
 def test_the_message_says_what_is_claimed_and_what_is_there(tmp_path: Path) -> None:
     with pytest.raises(ModelError) as caught:
         _read(with_weight(stored("w", [1000, 250])), tmp_path)
-    assert caught.value.message == (
-        "is damaged: weight 'w' claims 1000 × 250 elements of float, which are 1,000,000 bytes, "
-        "and 16 are there"
-    )
+    for part in ("weight 'w'", "1000 × 250", "1,000,000 bytes", " 16 "):
+        assert part in caught.value.message
 
 
 def _typed(kind: int, field: str, values: list[object], count: int) -> onnx.TensorProto:
@@ -97,7 +96,7 @@ def test_external_data_is_as_long_as_the_sizes_say_where_no_length_is_given(
         return with_weight(tensor)
 
     _read(external(4, 4), tmp_path)
-    with pytest.raises(ModelError, match=r"'w.bin' is truncated: 64 bytes of 68"):
+    with refused(ModelError, "'w.bin'", "64 bytes of 68"):
         _read(external(17), tmp_path)
 
 

@@ -16,6 +16,7 @@ from pytest_ortbench.core.errors import ModelError
 from pytest_ortbench.models.graph import read_model
 from pytest_ortbench.models.model_file import read_model_file
 from tests.models.graphs import constant, model, node, read, relu, run, value, weight
+from tests.refused import refused
 
 
 def error_of(path: Path) -> str:
@@ -126,13 +127,13 @@ def test_two_gigabytes_of_external_data_cost_no_memory(tmp_path: Path) -> None:
 def test_missing_external_data(tmp_path: Path) -> None:
     path = saved_with_external_data(tmp_path)
     (tmp_path / "data" / "weights.bin").unlink()
-    assert "external data 'data/weights.bin' does not exist" in error_of(path)
+    assert "'data/weights.bin' " in error_of(path)
 
 
 def test_truncated_external_data(tmp_path: Path) -> None:
     path = saved_with_external_data(tmp_path)
     os.truncate(tmp_path / "data" / "weights.bin", 1000)
-    assert "is truncated: 1,000 bytes of 1,048,576" in error_of(path)
+    assert "1,000 bytes of 1,048,576" in error_of(path)
 
 
 @pytest.mark.parametrize(
@@ -185,7 +186,7 @@ def test_folder_named_like_a_model(tmp_path: Path) -> None:
 def test_empty_file(tmp_path: Path) -> None:
     path = tmp_path / "m.onnx"
     path.touch()
-    assert "is empty (0 bytes)" in error_of(path)
+    assert "(0 bytes)" in error_of(path)
 
 
 @pytest.mark.parametrize(
@@ -212,7 +213,7 @@ def test_zip_file(tmp_path: Path) -> None:
     path = tmp_path / "m.onnx"
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("m.onnx", b"x" * 100)
-    assert "is a zip archive" in error_of(path)
+    assert "zip archive" in error_of(path)
 
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.9, 0.999])
@@ -246,7 +247,7 @@ def test_every_damaged_byte_gives_a_model_or_an_error_of_ours(tmp_path: Path, da
 def test_protobuf_without_a_graph(tmp_path: Path) -> None:
     path = tmp_path / "m.onnx"
     path.write_bytes(onnx.ModelProto(ir_version=8).SerializeToString())
-    assert "holds no graph" in error_of(path)
+    assert "no graph" in error_of(path)
 
 
 def test_one_file_of_more_than_two_gigabytes(tmp_path: Path) -> None:
@@ -257,7 +258,7 @@ def test_one_file_of_more_than_two_gigabytes(tmp_path: Path) -> None:
     path.write_bytes(head)
     os.truncate(path, len(head) + size)
     text = error_of(path)
-    assert "can't hold more than 2 GiB" in text
+    assert "2 GiB" in text
     assert "external data" in text
 
 
@@ -315,5 +316,5 @@ def test_a_constant_that_lacks_data_is_refused(tmp_path: Path) -> None:
         [value("y", None)],
         [shape],
     )
-    with pytest.raises(ModelError, match="weight 's' claims 7 elements of int64, which are 56"):
+    with refused(ModelError, "weight 's'", "7 elements of int64", "56"):
         read(proto, tmp_path)

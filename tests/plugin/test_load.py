@@ -59,7 +59,7 @@ def test_a_load_is_announced_measured_reported_and_limited(
     assert test["version"].startswith("6.")
     assert 'name="ortbench.load_rate_per_s"' in Path("junit.xml").read_text()
     (summary,) = Path("logs").rglob("mlperf_log_summary.txt")
-    assert "Result is : VALID" in summary.read_text()
+    assert ": VALID" in summary.read_text()
     assert summary.parent.name == "server_20_10s_p50"
 
 
@@ -106,12 +106,7 @@ def test_without_a_load_the_suite_is_skipped_and_a_limit_fails(
     )
     result = pytester.runpytest("-rs", *QUICK)
     result.assert_outcomes(skipped=1, failed=1)
-    result.stdout.fnmatch_lines(
-        [
-            "*load_p99 is not measurable (no load was asked for), so 'load_p99 <= 1 s' can't be*",
-            "SKIPPED*no load was asked for: give --ort-load=server:RATE:LATENCY",
-        ]
-    )
+    result.stdout.fnmatch_lines(["*'load_p99 <= 1 s'*", "SKIPPED*--ort-load=*"])
 
 
 def test_a_test_may_ask_for_a_load_of_its_own_and_hears_why_it_can_not_be_had(
@@ -124,12 +119,7 @@ def test_a_test_may_ask_for_a_load_of_its_own_and_hears_why_it_can_not_be_had(
     )
     result = pytester.runpytest(*QUICK)
     result.assert_outcomes(failed=2)
-    result.stdout.fnmatch_lines(
-        [
-            "mlp/native/cpu/b1: load_valid was not measured: server:1:1s needs 700 s *p97 is *",
-            "mlp/native/cpu/b1: load_valid was not measured: load: 'sever' in *is no load scena*",
-        ]
-    )
+    result.stdout.fnmatch_lines(["mlp/*: load_valid *700 s *p97*", "mlp/*: load_valid *'sever'*"])
 
 
 def test_the_shipped_suite_fails_for_a_later_load_that_is_invalid(
@@ -156,6 +146,6 @@ def test_the_shipped_suite_fails_for_a_later_load_that_is_invalid(
     )
     result.assert_outcomes(failed=2)
     why = "server:20:1ns:p50*: Performance constraints satisfied: NO*the bound is 1.00 ns*"
-    result.stdout.fnmatch_lines([f"*AssertionError: INVALID under load: {why}"])
-    result.stdout.fnmatch_lines([f"*load_valid is 0, the limit is >= 1.00: {why}"])
+    result.stdout.fnmatch_lines([f"*AssertionError: INVALID *: {why}"])
+    result.stdout.fnmatch_lines([f"*load_valid *>= 1.00: {why}"])
     assert "server:20:10s:p50 is INVALID" not in result.stdout.str()

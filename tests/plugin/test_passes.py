@@ -41,13 +41,9 @@ def test_a_leak_fails_the_memory_suite(
     result = pytester.runpytest(*options, *QUICK)
     result.assert_outcomes(**{outcome: 1})
     if growth_bytes:
-        result.stdout.fnmatch_lines(
-            ["*AssertionError: 10.0 MB [[]*] for every thousand inferences*"]
-        )
+        result.stdout.fnmatch_lines(["*AssertionError: 10.0 MB [[]*] *"])
     else:
-        result.stdout.fnmatch_lines(
-            ["soak of mlp/native/cpu/b1: *: no growth can be told from none"]
-        )
+        result.stdout.fnmatch_lines(["soak of mlp/*: *: no growth *"])
 
 
 def test_a_real_soak_over_shapes(pytester: pytest.Pytester, model_file: ModelFile) -> None:
@@ -66,9 +62,7 @@ def test_a_soak_without_a_verdict_is_no_pass(
     options = (f"--ort-models={model_file()}", "--ort-soak=0.3s", "--ort-no-results")
     result = pytester.runpytest(*options, *QUICK)
     result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(
-        ["mlp/native/cpu/b1: leaks was not measured: * readings in * s, 64 needed: soak longer"]
-    )
+    result.stdout.fnmatch_lines(["mlp/*: leaks *: * 64 needed: *"])
 
 
 def test_a_limit_on_start_up_starts_the_processes_that_it_needs(
@@ -122,4 +116,4 @@ def test_windows_of_energy_that_are_too_short_are_refused(
     pytester.makepyfile("def test_it(ortbench):\n    pass\n")
     result = pytester.runpytest(f"--ort-models={model_file()}", "--ort-energy-window=1", *QUICK)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*--ort-energy-window: '1' is too short. Write 5 or more*"])
+    result.stderr.fnmatch_lines(["*--ort-energy-window: '1' * 5 or *"])

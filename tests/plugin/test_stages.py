@@ -86,7 +86,7 @@ def test_a_limit_that_a_frame_breaks(
         pytester, model_file(), "--ort-stages=own_stages.py", "--ort-no-results", test=test
     )
     result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["*frame_p50 is *, the limit is <= 1*ns*"])
+    result.stdout.fnmatch_lines(["*frame_p50 is *<= 1*ns*"])
 
 
 def test_a_mistake_in_the_file_fails_with_its_place_and_nothing_else(
@@ -113,9 +113,7 @@ def test_without_a_file_a_limit_on_frames_says_so(
     test = TEST.replace("frames = ortbench.frames()\n", "return\n")
     result = run(pytester, model_file(), "--ort-no-results", test=test)
     result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(
-        ["*frame_p50 is not measurable (no stages were given (--ort-stages))*"]
-    )
+    result.stdout.fnmatch_lines(["*frame_p50 *(--ort-stages)*"])
 
 
 @pytest.mark.parametrize(
