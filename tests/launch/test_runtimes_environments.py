@@ -360,7 +360,7 @@ def test_two_distributions_in_one_runtime_are_refused(tmp_path: Path) -> None:
     failure = failure_of(Made(tmp_path), "onnxruntime==1.20.1+onnxruntime-openvino==1.24.1")
     for requirement in ("onnxruntime==1.20.1", "onnxruntime-openvino==1.24.1"):
         assert requirement in failure.message
-    assert failure.hint
+    assert "comma" in failure.hint
 
 
 def test_packages_that_bring_no_onnxruntime(tmp_path: Path) -> None:

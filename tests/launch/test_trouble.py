@@ -156,7 +156,7 @@ def test_killed_from_outside_in_the_middle_of_a_block(tmp_path: Path) -> None:
         worker.ask(TimeBlock(iterations=10_000_000))
     failure = caught.value.failure
     assert (failure.kind, failure.phase, failure.signal) == ("crash", "measure", "SIGKILL")
-    assert failure.hint
+    assert "outside" in failure.hint
     with pytest.raises(WorkerError, match="gone already"):
         worker.ask(ReadMemory())
     worker.pause()
