@@ -49,6 +49,7 @@ SAME_ROOM = {"convert/": "worker/"}
 #: What all passes share, ``passes/*.py``, belongs to ``core``.
 PARTS_OF_PASSES = {
     "__init__": "core/",
+    "declaration": "core/",
     "facts": "core/",
     "options": "planning/",
     "checks": "schema/",
@@ -93,7 +94,7 @@ SHIPPED_TO_WORKERS = (
     "convert/",
 )
 #: Parts of passes that do.
-PARTS_IN_WORKERS = ("__init__", "facts", "questions", "worker")
+PARTS_IN_WORKERS = ("__init__", "declaration", "facts", "questions", "worker")
 #: Modules in a folder of theirs that run on the host all the same.
 ON_THE_HOST = ("convert/variants.py",)
 

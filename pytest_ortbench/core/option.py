@@ -8,7 +8,7 @@ imported here that pytest itself has not imported: every start of pytest pays fo
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import Field, dataclass, field, replace
 from typing import Any, Literal, TypeVar
 
 from pytest_ortbench.core.placing import Place
@@ -136,9 +136,11 @@ def option(
 
 
 def option_rows(kind: type) -> tuple[OptionRow, ...]:
-    """Return the rows of a dataclass, those of its bases first."""
-    return tuple(
-        replace(entry.metadata[_ROW], field=entry.name)
-        for entry in fields(kind)
-        if _ROW in entry.metadata
-    )
+    """Return the rows of a class that is a dataclass or will be one, those of its bases first."""
+    rows = {
+        name: replace(entry.metadata[_ROW], field=name)
+        for base in reversed(kind.__mro__)
+        for name, entry in vars(base).get("__dataclass_fields__", vars(base)).items()
+        if isinstance(entry, Field) and _ROW in entry.metadata
+    }
+    return tuple(rows.values())

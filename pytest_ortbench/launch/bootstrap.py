@@ -75,7 +75,7 @@ _CONVERSATION = (
 )
 
 #: Modules and packages in the folder of a pass that travel to workers.
-_PARTS_OF_WORKERS = ("__init__", "facts", "questions", "worker")
+_PARTS_OF_WORKERS = ("__init__", "declaration", "facts", "questions", "worker")
 
 
 @functools.cache

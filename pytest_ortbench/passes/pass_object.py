@@ -2,8 +2,9 @@
 
 A name that starts with dots is relative to the folder of the pass, as in an import:
 ``.run:measure`` is the function ``measure`` in its module ``run``. That module is imported when
-the function is called, so that neither a start of pytest nor one of a worker pays for it. Standard
-library only: this travels to workers.
+the function is called, so that no start of a worker pays for it. The option rows of a pass are the
+class ``OPTIONS`` of its module ``options``, if it has one; a start of pytest loads these, and not
+this. Standard library only: this travels to workers.
 """
 
 from __future__ import annotations
@@ -63,7 +64,6 @@ class Pass:
             why; mostly the type of its facts. A pass whose facts say more of what was asked for
             takes ``(result, argument)`` in front.
         lacking_takes_result: Whether it does.
-        options: Dataclass of its option rows; empty for none.
         phase: What a worker of it is doing, ``None`` where the words of the standard pass say it.
         bounds: What single values of its facts may be, beside what their units say; empty for none.
         relations: How the fields of its facts hang together; empty for none.
@@ -128,7 +128,6 @@ class Pass:
     measure: str
     lacking: str
     lacking_takes_result: bool = False
-    options: str = ""
     phase: Phase | None = None
     bounds: str = ""
     relations: str = ""

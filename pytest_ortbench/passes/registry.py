@@ -1,13 +1,22 @@
-"""Every pass, one line each, in the order in which they are carried out; this is the only list."""
+"""Every pass, one line each, in the order in which they are carried out; this is the only list.
+
+The passes are made when somebody asks for them: a start of pytest loads their options only.
+"""
 
 from __future__ import annotations
 
 from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
 
-from pytest_ortbench.passes.pass_object import Pass
+if TYPE_CHECKING:
+    from pytest_ortbench.passes.pass_object import Pass
 
-#: Names of the folders, each of which has its :class:`Pass` as ``PASS``.
-_NAMES = (
+    #: Every pass.
+    PASSES: tuple[Pass, ...]
+
+#: Names of the folders; the :class:`Pass` of each is ``PASS`` in its module ``declaration``.
+NAMES = (
     "energy",
     "profile",
     "soak",
@@ -18,9 +27,23 @@ _NAMES = (
     "task",
 )
 
-PASSES: tuple[Pass, ...] = tuple(import_module(f"{__package__}.{name}").PASS for name in _NAMES)
+
+def __getattr__(name: str) -> Any:
+    if name != "PASSES":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    passes = tuple(import_module(f"{__package__}.{folder}.declaration").PASS for folder in NAMES)
+    globals()["PASSES"] = passes
+    return passes
 
 
 def pass_named(name: str) -> Pass:
     """Return the pass of a name, or of a name with an argument: ``load:offline``."""
+    from pytest_ortbench.passes.registry import PASSES
+
     return next(entry for entry in PASSES if entry.name == name.partition(":")[0])
+
+
+def option_groups() -> tuple[type, ...]:
+    """Return the classes of the option rows of all passes that have some."""
+    modules = [f"{__package__}.{folder}.options" for folder in NAMES]
+    return tuple(import_module(module).OPTIONS for module in modules if find_spec(module))

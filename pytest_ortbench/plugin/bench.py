@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ortbench.passes.registry import PASSES
 from pytest_ortbench.plugin.interrupts import Shield
 from pytest_ortbench.plugin.progress import Progress
 
@@ -133,6 +132,7 @@ class Bench:
         Raises:
             UsageError: for a file or folder of the user's choice that nothing can be written to.
         """
+        from pytest_ortbench.passes.registry import PASSES
         from pytest_ortbench.plugin.destinations import refuse_unwritable
 
         # Now, since what can't be written is better known before the measuring.

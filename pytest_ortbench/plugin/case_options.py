@@ -5,13 +5,11 @@ Nothing is imported here that pytest itself has not imported: every start of pyt
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_ortbench.core.option import Keyword, option
 
 
-@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class CaseOptions:
     """What the matrix of cases is made of."""
 

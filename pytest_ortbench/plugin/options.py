@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_ortbench.core.option import Keyword, OptionRow, option, option_rows
 from pytest_ortbench.core.placing import placed
-from pytest_ortbench.passes.registry import PASSES
+from pytest_ortbench.passes.registry import option_groups
 from pytest_ortbench.plugin.case_options import CaseOptions
 
 if TYPE_CHECKING:
     from pytest_ortbench.core.limits import CaseLimit
 
 
-@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class RunOptions(CaseOptions):
     """What command line and ini file ask for, in SI units and with absolute paths.
 
@@ -227,9 +226,9 @@ class RunOptions(CaseOptions):
         return self.places.get(field) or next(row.flag for row in ROWS if row.field == field)
 
 
-# Classes that are joined have no functions of a dataclass, which take most of a start of pytest.
+# Classes that are joined become dataclasses with it, which takes a third of a start of the plugin.
 #: Options of passes, a class each.
-_OF_PASSES: tuple[type, ...] = tuple(entry.load(entry.options) for entry in PASSES if entry.options)
+_OF_PASSES: tuple[type, ...] = option_groups()
 
 if TYPE_CHECKING:
 
@@ -247,6 +246,8 @@ else:
         """Make the class of all options when it is asked for: only a run of ours needs it."""
         if name != "Options":
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        for kind in (CaseOptions, RunOptions, *_OF_PASSES):
+            dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)(kind)
         made = make_dataclass("Options", (), bases=(RunOptions, *_OF_PASSES), frozen=True)
         globals()["Options"] = made
         return made

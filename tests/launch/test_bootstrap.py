@@ -33,7 +33,7 @@ def test_the_worker_gets_its_own_sources_and_no_more() -> None:
     tops = {name.split(".")[1] for name in sources if "." in name}
     assert tops == {"convert", "core", "passes", "schema", "worker"}
     parts = {name.split(".")[3] for name in sources if name.count(".") > 2 and ".passes." in name}
-    assert parts == {"facts", "questions", "worker"}
+    assert parts == {"declaration", "facts", "questions", "worker"}
     schema = {name for name in sources if name.startswith("pytest_ortbench.schema.")}
     conversation = ("wire", "protocol", "question", "question_table")
     questions = {name.partition(":")[0] for name in QUESTIONS}

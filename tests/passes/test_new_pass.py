@@ -25,6 +25,8 @@ ROOT = Path(__file__).parents[2]
 #: Its folder.
 _FOLDER = {
     "__init__.py": """\"\"\"How often Python collects garbage between inferences.\"\"\"
+""",
+    "declaration.py": """\"\"\"How often Python collects garbage between inferences.\"\"\"
 
 from pytest_ortbench.core.metric import metric
 from pytest_ortbench.passes.pass_object import Pass, Phase
@@ -34,7 +36,6 @@ PASS = Pass(
     result_field="garbage",
     measure=".run:measure",
     lacking=".facts:Garbage",
-    options=".options:GarbageOptions",
     questions=((".questions:CountCollections", ".worker:count"),),
     phase=Phase(name="garbage", doing="counting collections"),
     relations=".checks:RELATIONS",
@@ -62,12 +63,9 @@ class Garbage:
 """,
     "options.py": """\"\"\"Options of the pass.\"\"\"
 
-from dataclasses import dataclass
-
 from pytest_ortbench.core.option import Keyword, option
 
 
-@dataclass(frozen=True, kw_only=True)
 class GarbageOptions:
     \"\"\"What the user asks for.\"\"\"
 
@@ -82,6 +80,9 @@ class GarbageOptions:
         keyword=Keyword(help="inferences between which garbage is counted", takes="numbers"),
         asks_for="garbage",
     )
+
+
+OPTIONS = GarbageOptions
 """,
     "questions.py": """\"\"\"What the host asks.\"\"\"
 
@@ -141,7 +142,7 @@ RELATIONS = {Garbage: _garbage}
 """,
     "numbers.py": """\"\"\"The metric.\"\"\"
 
-from pytest_ortbench.passes.garbage import PASS
+from pytest_ortbench.passes.garbage.declaration import PASS
 
 
 def add_collections(collector, result):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_ortbench.passes.energy import PASS
+from pytest_ortbench.passes.energy.declaration import PASS
 
 if TYPE_CHECKING:
     from pytest_ortbench.plugin.fixture import OrtBench, View

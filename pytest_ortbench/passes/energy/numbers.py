@@ -8,7 +8,7 @@ from pytest_ortbench.analysis.between_processes import OfProcess, over_processes
 from pytest_ortbench.analysis.collector import Collector
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.units import format_amount
-from pytest_ortbench.passes.energy import PASS
+from pytest_ortbench.passes.energy.declaration import PASS
 from pytest_ortbench.passes.energy.facts import EnergyWindow
 
 #: ``ENERGY-DISAGREE``, ``CLOCK``: see the flags of the pass.

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from pytest_ortbench.core.option import option
 from pytest_ortbench.core.placing import Place
 
 
-@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class EnergyOptions:
     """What the user asks for of the energy pass."""
 
@@ -22,3 +19,6 @@ class EnergyOptions:
         to="sampling.energy_window_s",
         place=Place(after="samples", rank=60),
     )
+
+
+OPTIONS = EnergyOptions

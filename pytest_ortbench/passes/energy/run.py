@@ -9,7 +9,7 @@ from pytest_ortbench.core.case import Sampling
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.engine.means import Means
 from pytest_ortbench.engine.warm_up_budget import warm_up_budget_s
-from pytest_ortbench.passes.energy import PASS
+from pytest_ortbench.passes.energy.declaration import PASS
 from pytest_ortbench.passes.energy.facts import Energy
 from pytest_ortbench.passes.energy.questions import MeasureEnergy
 from pytest_ortbench.passes.energy.worker.energy_pass import Procedure

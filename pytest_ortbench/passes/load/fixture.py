@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NoReturn
 import pytest
 
 from pytest_ortbench.analysis.collector import Collector
-from pytest_ortbench.passes.load import PASS
+from pytest_ortbench.passes.load.declaration import PASS
 from pytest_ortbench.passes.load.facts import Load
 from pytest_ortbench.passes.load.numbers.loads import add_one_load, main_reason
 

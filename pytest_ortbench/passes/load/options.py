@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from pytest_ortbench.core.option import option
 from pytest_ortbench.core.placing import Place
 
 
-@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class LoadOptions:
     """What the user asks for of loads."""
 
@@ -46,3 +43,6 @@ class LoadOptions:
         writes="folder of others",
         place=Place(after="samples", rank=72),
     )
+
+
+OPTIONS = LoadOptions

@@ -1,17 +1,1 @@
 """A case in several processes at a time."""
-
-from __future__ import annotations
-
-from pytest_ortbench.passes.pass_object import Pass
-
-PASS = Pass(
-    name="processes",
-    result_field="processes",
-    measure=".run:measure",
-    lacking=".run:lacking",
-    lacking_takes_result=True,
-    relations=".checks:RELATIONS",
-    options=".options:ProcessOptions",
-    tables=".report:process_tables",
-    report_rank=10,
-)

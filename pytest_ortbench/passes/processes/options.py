@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from pytest_ortbench.core.option import option
 from pytest_ortbench.core.placing import Place
 
 
-@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class ProcessOptions:
     """What the user asks for of several processes."""
 
@@ -23,3 +20,6 @@ class ProcessOptions:
         asks_for="processes",
         place=Place(after="spinning"),
     )
+
+
+OPTIONS = ProcessOptions

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from pytest_ortbench.core.option import option
 from pytest_ortbench.core.placing import Place
 
 
-@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class ProfileOptions:
     """What the user asks for of the profile."""
 
@@ -21,3 +18,6 @@ class ProfileOptions:
         asks_for="profile",
         place=Place(after="samples", rank=80),
     )
+
+
+OPTIONS = ProfileOptions

@@ -15,7 +15,7 @@ from statistics import median
 
 from pytest_ortbench.analysis.collector import Collector
 from pytest_ortbench.core.outcome import CaseResult
-from pytest_ortbench.passes.soak import PASS
+from pytest_ortbench.passes.soak.declaration import PASS
 from pytest_ortbench.passes.soak.facts import Soak
 
 #: Share of the readings at the beginning that do not count.

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from pytest_ortbench.core.option import option
 from pytest_ortbench.core.placing import Place
 
 
-@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class SoakOptions:
     """What the user asks for of a soak."""
 
@@ -33,3 +30,6 @@ class SoakOptions:
         to="sampling.soak_dims",
         place=Place(after="samples", rank=50),
     )
+
+
+OPTIONS = SoakOptions

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pytest_ortbench.core.outcome import CaseResult
-from pytest_ortbench.passes.stages import PASS
+from pytest_ortbench.passes.stages.declaration import PASS
 
 if TYPE_CHECKING:
     from pytest_ortbench.plugin.fixture import OrtBench, View

@@ -10,7 +10,7 @@ from pytest_ortbench.analysis.order import samples_needed
 from pytest_ortbench.analysis.samples import median_latency, pooled_percentiles
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.samples import Samples
-from pytest_ortbench.passes.stages import PASS
+from pytest_ortbench.passes.stages.declaration import PASS
 from pytest_ortbench.passes.stages.facts import StageWorker
 
 _PERCENTILES = {"p90": 90.0, "p99": 99.0}

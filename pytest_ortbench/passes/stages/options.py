@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_ortbench.core.option import option
@@ -12,7 +11,6 @@ if TYPE_CHECKING:
     from pytest_ortbench.passes.stages.planning import StageFile
 
 
-@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class StageOptions:
     """What the user asks for of the user's stages."""
 
@@ -28,3 +26,6 @@ class StageOptions:
         asks_for="stages",
         place=Place(after="samples", rank=40),
     )
+
+
+OPTIONS = StageOptions

@@ -13,7 +13,7 @@ from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.ids import id_fits
 from pytest_ortbench.core.option_text import OptionText
-from pytest_ortbench.passes.stages import PASS
+from pytest_ortbench.passes.stages.declaration import PASS
 
 #: Functions of which a file must define one.
 _STAGES = frozenset({"preprocess", "postprocess"})

@@ -9,7 +9,7 @@ from statistics import median
 from pytest_ortbench.analysis.between_processes import OfProcess, over_processes
 from pytest_ortbench.analysis.collector import Collector
 from pytest_ortbench.core.outcome import CaseResult
-from pytest_ortbench.passes.startup import PASS
+from pytest_ortbench.passes.startup.declaration import PASS
 from pytest_ortbench.passes.startup.facts import StartTrial, StartUps
 
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from pytest_ortbench.core.option import option
 from pytest_ortbench.core.placing import Place
 
 
-@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class StartUpOptions:
     """What the user asks for of the start-up pass."""
 
@@ -22,3 +19,6 @@ class StartUpOptions:
         asks_for="startup",
         place=Place(after="samples", rank=30),
     )
+
+
+OPTIONS = StartUpOptions

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_ortbench.passes.task import PASS
+from pytest_ortbench.passes.task.declaration import PASS
 from pytest_ortbench.passes.task.facts import TaskAccuracy
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from pytest_ortbench.analysis.collector import Collector
 from pytest_ortbench.analysis.order import TAIL, proportion_interval
 from pytest_ortbench.core.judgement import Judgement, bad, good, unjudged
 from pytest_ortbench.core.outcome import CaseResult
-from pytest_ortbench.passes.task import PASS
+from pytest_ortbench.passes.task.declaration import PASS
 from pytest_ortbench.passes.task.facts import TaskAccuracy
 from pytest_ortbench.worker.warm_up import student_two_sided
 

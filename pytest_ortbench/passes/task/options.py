@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_ortbench.core.option import option
@@ -12,7 +11,6 @@ if TYPE_CHECKING:
     from pytest_ortbench.core.dataset import Dataset
 
 
-@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class TaskOptions:
     """What the user asks for of labelled data."""
 
@@ -28,3 +26,6 @@ class TaskOptions:
         asks_for="task",
         place=Place(after="samples", rank=10),
     )
+
+
+OPTIONS = TaskOptions

@@ -13,7 +13,7 @@ from pytest_ortbench.analysis.summary import Summary, summarise
 from pytest_ortbench.core.judgement import Outcome
 from pytest_ortbench.core.limits import parse_limit
 from pytest_ortbench.core.metrics import METRICS
-from pytest_ortbench.passes.load import PASS
+from pytest_ortbench.passes.load.declaration import PASS
 from pytest_ortbench.passes.load.facts import Load, LoadTest
 from pytest_ortbench.passes.load.numbers.loads import main_reason
 from pytest_ortbench.passes.load.numbers.spec import parse_load

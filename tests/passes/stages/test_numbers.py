@@ -10,7 +10,7 @@ from pytest_ortbench.analysis.limits import check_limits, samples_for_limits
 from pytest_ortbench.analysis.summary import summarise
 from pytest_ortbench.core.limits import parse_limit
 from pytest_ortbench.core.outcome import CaseResult
-from pytest_ortbench.passes.stages import PASS
+from pytest_ortbench.passes.stages.declaration import PASS
 from pytest_ortbench.passes.stages.facts import Stages, StageWorker
 from tests.results_factory import make_case, make_result, make_samples
 

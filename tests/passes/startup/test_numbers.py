@@ -9,7 +9,7 @@ import pytest
 
 from pytest_ortbench.analysis.summary import summarise
 from pytest_ortbench.core.outcome import CaseResult
-from pytest_ortbench.passes.startup import PASS
+from pytest_ortbench.passes.startup.declaration import PASS
 from pytest_ortbench.passes.startup.facts import ShapeStart, StartTrial, StartUps
 from pytest_ortbench.passes.startup.numbers import conditions, shape_times
 from tests.results_factory import make_result

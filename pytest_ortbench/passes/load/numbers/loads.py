@@ -8,7 +8,7 @@ from pytest_ortbench.analysis.collector import Collector
 from pytest_ortbench.core.metrics import METRICS
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.units import format_amount
-from pytest_ortbench.passes.load import PASS
+from pytest_ortbench.passes.load.declaration import PASS
 from pytest_ortbench.passes.load.facts import Load
 
 _PERCENTILES = {"load_p50": "50", "load_p90": "90", "load_p99": "99"}

@@ -1,0 +1,69 @@
+"""Scores on labelled data."""
+
+from __future__ import annotations
+
+from pytest_ortbench.core.metric import metric
+from pytest_ortbench.core.placing import Place
+from pytest_ortbench.passes.pass_object import Pass, Phase
+
+_METRICS = (
+    metric(
+        "task_metric",
+        "task_metric",
+        "1",
+        "higher",
+        "Mean score on the labelled data of --ort-dataset: the share of right answers, or what "
+        "its metric gives.",
+    ),
+    metric(
+        "task_ratio",
+        "task_ratio",
+        "ratio",
+        "higher",
+        "That metric as a share of the fp32 reference's on the same samples.",
+    ),
+    metric(
+        "task_kept",
+        "task_kept",
+        "ratio",
+        "higher",
+        "The share of the reference's task metric that is kept for certain: the lower end of "
+        "the 95 % interval of the paired difference.",
+    ),
+)
+
+PASS = Pass(
+    name="task",
+    result_field="task",
+    measure=".run:measure",
+    lacking=".run:lacking",
+    lacking_takes_result=True,
+    questions=(
+        (".questions:WriteScores", ".worker.scoring:write_reference_scores"),
+        (".questions:ScoreTask", ".worker.scoring:score_task"),
+        (".questions:WriteOwnScores", ".worker.scoring:write_own_scores"),
+    ),
+    bounds=".checks:BOUNDS",
+    relations=".checks:RELATIONS",
+    judge=".numbers:judge",
+    shown_columns=".report:COLUMNS",
+    offers=(
+        (Place(after="judgements"), ".fixture:task"),
+        (Place(after="judgements"), ".fixture:task_facts"),
+    ),
+    add_numbers=".numbers:add_task",
+    phase=Phase(name="task", doing="scoring labelled data", rank=10),
+    keeps_numbers=True,
+    metrics=_METRICS,
+    metrics_place=Place(rank=10),
+    columns=(
+        (
+            Place(after="session_create_warm_s", rank=20),
+            (*(own.column for own in _METRICS), "task_samples"),
+        ),
+    ),
+    cells=".numbers:cells",
+    beside_accuracy=".report:beside_accuracy",
+    about_answers=".report:about_answers",
+    facts_of_case=".report:facts_of_case",
+)
