@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+import rich
 from hypothesis import settings
 
 import pytest_ortbench
@@ -98,8 +99,14 @@ def launcher(tmp_path: Path) -> Iterator[ProcessLauncher]:
     made.close()
 
 
-#: How a process learns that it is one of several; runs of pytest inside its tests must not.
-_OF_SEVERAL = ("PYTEST_XDIST_WORKER", "PYTEST_XDIST_WORKER_COUNT", "PYTEST_XDIST_TESTRUNUID")
+#: How a process learns its options and that it is one of several; runs of pytest inside its
+#: tests must not.
+_NOT_FOR_RUNS_INSIDE = (
+    "PYTEST_ADDOPTS",
+    "PYTEST_XDIST_WORKER",
+    "PYTEST_XDIST_WORKER_COUNT",
+    "PYTEST_XDIST_TESTRUNUID",
+)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -132,7 +139,7 @@ def pytest_configure(config: pytest.Config) -> None:
     platform.processor()  # starts a process the first time, which no unit test may
     for tier, meaning in tiers.MEANINGS.items():
         config.addinivalue_line("markers", f"{tier}: {meaning}")
-    for name in _OF_SEVERAL:
+    for name in _NOT_FOR_RUNS_INSIDE:
         os.environ.pop(name, None)
     guard = tiers.Guard()
     guard.install()
@@ -153,6 +160,10 @@ def _everything_of_ours_is_imported() -> None:
     """
     for module in pkgutil.walk_packages(pytest_ortbench.__path__, "pytest_ortbench."):
         if not module.name.startswith("pytest_ortbench.suites"):
+            importlib.import_module(module.name)
+    # What is printed with rich at the first time is kept by modules of ours that stay.
+    for module in pkgutil.iter_modules(rich.__path__, "rich."):
+        if not any(word in module.name for word in ("__main__", "win", "jupyter")):
             importlib.import_module(module.name)
 
 
