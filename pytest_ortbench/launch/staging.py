@@ -242,7 +242,7 @@ def travelling(question: Q, files: Files) -> tuple[Q, list[tuple[str, Path]]]:
             place = files.place_of(Path(path))
             places[name] = place
             written.append((place, Path(path)))
-    asked: Q = replace(question, **places)  # type: ignore[type-var]  # every question is one
+    asked: Q = replace(question, **places)  # type: ignore[type-var]  # each is a dataclass
     return asked, written
 
 

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from rich.cells import cell_len
 
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.outcome import Flag
+from pytest_ortbench.core.run import Run
 from pytest_ortbench.report.entries import shown_run
 from pytest_ortbench.report.table import render_table
 from tests import results_factory as factory
 from tests.report import sample_runs
 
 
-def plain(width: int = 200, **options: object) -> str:
-    return render_table(shown_run(sample_runs.ten_cases()), width=width, color=False, **options)  # type: ignore[arg-type]
+def plain(width: int = 200, **options: Any) -> str:
+    return render_table(shown_run(sample_runs.ten_cases()), width=width, color=False, **options)
 
 
 def line_with(text: str, *words: str) -> str:
@@ -66,8 +69,8 @@ def test_columns_line_up() -> None:
 
 @pytest.mark.parametrize("width", [40, 60, 80, 100, 120, 200])
 @pytest.mark.parametrize("run", [sample_runs.ten_cases, sample_runs.hostile, sample_runs.one_case])
-def test_no_line_is_wider_than_allowed(width: int, run: object) -> None:
-    text = render_table(shown_run(run()), width=width, color=False)  # type: ignore[operator]
+def test_no_line_is_wider_than_allowed(width: int, run: Callable[[], Run]) -> None:
+    text = render_table(shown_run(run()), width=width, color=False)
     assert max(cell_len(line) for line in text.splitlines()) <= width
 
 

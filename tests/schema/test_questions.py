@@ -107,7 +107,7 @@ def test_files_are_found_in_the_order_of_the_fields() -> None:
 
 
 def test_a_class_without_an_answer_is_refused() -> None:
-    class Unfinished(Question):  # type: ignore[type-arg]  # what the test is about
+    class Unfinished(Question):  # type: ignore[type-arg]  # it names no answer, which is refused
         pass
 
     with pytest.raises(TypeError, match="Unfinished does not say what its answer is"):
