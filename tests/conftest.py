@@ -22,7 +22,7 @@ import rich
 from hypothesis import settings
 
 import pytest_ortbench
-from tests import tiers, timed_last
+from tests import environment, tiers, timed_last
 
 if TYPE_CHECKING:
     from pytest_ortbench.launch.launcher import ProcessLauncher
@@ -99,16 +99,6 @@ def launcher(tmp_path: Path) -> Iterator[ProcessLauncher]:
     made.close()
 
 
-#: How a process learns its options and that it is one of several; runs of pytest inside its
-#: tests must not.
-_NOT_FOR_RUNS_INSIDE = (
-    "PYTEST_ADDOPTS",
-    "PYTEST_XDIST_WORKER",
-    "PYTEST_XDIST_WORKER_COUNT",
-    "PYTEST_XDIST_TESTRUNUID",
-)
-
-
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> None:
     """Decide how many processes run the tests, before pytest-xdist looks."""
@@ -139,8 +129,7 @@ def pytest_configure(config: pytest.Config) -> None:
     platform.processor()  # starts a process the first time, which no unit test may
     for tier, meaning in tiers.MEANINGS.items():
         config.addinivalue_line("markers", f"{tier}: {meaning}")
-    for name in _NOT_FOR_RUNS_INSIDE:
-        os.environ.pop(name, None)
+    environment.forget()
     guard = tiers.Guard()
     guard.install()
     config.pluginmanager.register(guard, "tests-guard")

@@ -29,6 +29,8 @@ from pathlib import Path
 from typing import IO, Any
 from unittest import mock
 
+from tests import environment
+
 TESTS = Path(__file__).parent
 OUTPUTS = TESTS / "outputs"
 DOCUMENTS, EXPECTED = OUTPUTS / "documents", OUTPUTS / "expected"
@@ -129,7 +131,7 @@ def entered(folder: Path) -> Iterator[None]:
     def draw(_canvas: object, stream: IO[bytes], **_options: object) -> None:
         stream.write(b"a picture")
 
-    kept = {key: text for key, text in os.environ.items() if key not in ("COLUMNS", "NO_COLOR")}
+    kept = {key: text for key, text in os.environ.items() if key not in environment.FORGOTTEN}
     before = Path.cwd()
     agg, svg = "backend_agg.FigureCanvasAgg.print_png", "backend_svg.FigureCanvasSVG.print_svg"
     with (
@@ -338,7 +340,9 @@ def _pytest(*arguments: str, code: int = 0) -> str:
     done = subprocess.run(
         [sys.executable, "-m", "pytest", *blocked, "-pno:cacheprovider", "--rootdir=.", *arguments],
         env={
-            **{name: text for name, text in os.environ.items() if name != "GITHUB_STEP_SUMMARY"},
+            **{
+                name: text for name, text in os.environ.items() if name not in environment.FORGOTTEN
+            },
             "COLUMNS": "150",
             "PYTHONPATH": os.pathsep.join(filter(None, paths)),
         },
