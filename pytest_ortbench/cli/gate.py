@@ -25,7 +25,7 @@ from pytest_ortbench.gate.numbers.acceptance import mends
 from pytest_ortbench.gate.numbers.rules import parse_rules, refuse_rules_of_sides
 from pytest_ortbench.gate.numbers.same_models import models_of, twins
 from pytest_ortbench.gate.numbers.stored import gate_runs
-from pytest_ortbench.gate.report.lines import gate_lines, gate_naming
+from pytest_ortbench.gate.report.lines import gate_lines, gate_naming, runtimes_of
 from pytest_ortbench.gate.report.self_test import (
     HEADER,
     MODEL_HEADER,
@@ -155,7 +155,7 @@ def _compare(
             warn(f"note: {verdict.case_id}: {mend}")
     for remark in acceptances.remarks(judged, case_ids):
         warn(f"note: {remark}")
-    name = gate_naming(gated)
+    name = gate_naming(runtimes_of(gated))
     same = twins(models_of(baseline).values(), models_of(contender).values())
     measured = {result.case.key: result.status == "measured" for result in baseline.cases}
     both = 0

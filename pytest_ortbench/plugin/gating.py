@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -13,12 +12,13 @@ import pytest
 
 from pytest_ortbench.core.errors import OrtbenchError
 from pytest_ortbench.core.gate import GateFinding, GateResult
-from pytest_ortbench.core.judgement import Judgement, bad, good, unjudged
+from pytest_ortbench.core.judgement import unjudged
 from pytest_ortbench.core.patterned import refuse_unfitting
 from pytest_ortbench.gate.measuring.resolution import check_margins
 from pytest_ortbench.gate.numbers.acceptance import mends
 from pytest_ortbench.gate.numbers.rules import parse_rules, refuse_idle_sides, rules_for
 from pytest_ortbench.gate.numbers.stored import limits_alone
+from pytest_ortbench.gate.numbers.undecided import judgement_of_verdicts
 from pytest_ortbench.plugin.baselines import OtherSide, StoredBaseline
 from pytest_ortbench.plugin.judging import Verdict, is_preferred
 from pytest_ortbench.plugin.marker import read_marker
@@ -34,9 +34,6 @@ if TYPE_CHECKING:
     from pytest_ortbench.plugin.bench import Bench
 
 Key = tuple[str, str]
-
-#: Verdicts that decide nothing.
-_OPEN = ("inconclusive", "incomparable", "unjudged")
 
 #: What these judgements are of.
 _OF = "gate"
@@ -359,25 +356,6 @@ class Gating:
         """Remove what was written."""
         if self._against is not None:
             self._against.close()
-
-
-def judgement_of_verdicts(results: Sequence[GateResult]) -> Judgement:
-    """Return one judgement for the verdicts on a case: the worst of them."""
-    failures = [text for result in results for text in result.failures]
-    if failures:
-        return bad(_OF, "; ".join(failures))
-    open_ones = [
-        result.reason or result.verdict
-        for result in results
-        if result.compares and (result.verdict in _OPEN or _is_no_number(result))
-    ]
-    if open_ones or not results:
-        return unjudged(_OF, "; ".join(open_ones) or "nothing was compared")
-    return good(_OF)
-
-
-def _is_no_number(result: GateResult) -> bool:
-    return any(math.isnan(contrast.effect) for contrast in result.contrasts)
 
 
 def _marked(item: pytest.Item) -> tuple[Rule, ...]:

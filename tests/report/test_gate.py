@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
+import pytest
 from markdown_it import MarkdownIt
 
 from pytest_ortbench.core.gate import (
@@ -14,7 +16,13 @@ from pytest_ortbench.core.gate import (
     MetricVerdict,
 )
 from pytest_ortbench.core.run import Run
-from pytest_ortbench.gate.report.lines import gate_lines, gate_markdown, gate_properties
+from pytest_ortbench.gate.numbers.undecided import undecided
+from pytest_ortbench.gate.report.lines import (
+    count_lines,
+    gate_lines,
+    gate_markdown,
+    gate_properties,
+)
 from pytest_ortbench.report.entries import shown_run
 from pytest_ortbench.report.html import render_html
 from tests.results_factory import make_case, make_result, make_run
@@ -53,7 +61,7 @@ def test_verdicts_of_several_runtimes_are_told_apart_as_the_table_tells_cases() 
 def test_a_single_runtime_is_not_named() -> None:
     run = replace(make_run(), gate=(verdict("same"),))
     assert gate_lines(run) == ["", f"gate {CASE} against old: same  ×1.071 [1.062, –]  8 launches"]
-    assert rows(gate_markdown(run)) == [f"| {CASE} | old | same | ×1.071 [1.062, –] | 8 |  |"]
+    assert rows(gate_markdown(run)) == [f"| {CASE} | old | same |  | ×1.071 [1.062, –] | 8 |  |"]
 
 
 def test_what_a_log_can_not_write_gets_a_stand_in() -> None:
@@ -168,7 +176,9 @@ def test_identical_files_are_named_in_line_table_page_and_properties() -> None:
     )
     run = replace(make_run(), gate=(result,))
     assert gate_lines(run)[1] == f"gate {CASE} against old: same (identical files)"
-    assert rows(gate_markdown(run)) == [f"| {CASE} | old | same (identical files) |  |  |  |"]
+    assert rows(gate_markdown(run)) == [
+        f"| {CASE} | old | same (identical files) | identical files |  |  |  |"
+    ]
     assert "same (identical files)" in render_html(shown_run(run))
     assert ("gate_identical", "true") in gate_properties(result)
 
@@ -180,3 +190,92 @@ def test_properties_hold_the_numbers_of_the_answers() -> None:
     assert properties["gate_latency"] == "same"
     assert properties["gate_sides_sqnr"] == "-39.9"
     assert properties["gate_sides_sqnr_verdict"] == "less accurate"
+
+
+# What could not be judged.
+
+
+def open_result(text: str, *, case: str = CASE, **facts: Any) -> GateResult:
+    return replace(verdict(text), case_id=case, contrasts=(), **facts)
+
+
+def unknown(metric: str, word: str) -> MetricVerdict:
+    return MetricVerdict(metric=metric, verdict=word, baseline=1.0, reason="no number")
+
+
+OPEN_RESULTS = {
+    "inconclusive": open_result("inconclusive", cause="launches", reason="8 launches"),
+    "incomparable": open_result("incomparable", cause="shared", reason="the machine is shared"),
+    "failing": open_result("incomparable", reason="it died", failures=("it died",)),
+    "unjudged": open_result("unjudged", latency="same"),
+    "excused": open_result("same", metrics=(unknown("sides_sqnr", "unjudged"),)),
+    "memory": open_result("same", metrics=(unknown("peak_rss", "incomparable"),)),
+    "two": open_result(
+        "less accurate", latency="inconclusive", metrics=(unknown("peak_rss", "incomparable"),)
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "subjects"),
+    {
+        "inconclusive": ["latency"],
+        "incomparable": ["latency"],
+        "failing": ["latency"],
+        "unjudged": ["answers"],
+        "excused": ["answers"],
+        "memory": ["peak_rss"],
+        "two": ["latency", "peak_rss"],
+    }.items(),
+)
+def test_what_could_not_be_judged_is_counted_in_every_output(
+    name: str, subjects: list[str]
+) -> None:
+    result = OPEN_RESULTS[name]
+    assert [one.about for one in undecided(result)] == subjects
+    run = replace(make_run(), gate=(replace(verdict("same"), case_id="other"), result))
+    outcome = "1 failed" if result.failures else "1 not judged in full"
+    counted = f"gate: {outcome}, 1 passed"
+    last = "gate: 1 of 2 cases could not be judged in full: "
+    assert [line.startswith(last) for line in gate_lines(run)[-2:]] == [False, True]
+    assert counted in gate_markdown(run)
+    assert last in gate_markdown(run)
+    assert last in render_html(shown_run(run))
+    properties = [text for key, text in gate_properties(result) if key == "gate_unjudged"]
+    assert [text.partition(":")[0] for text in properties] == subjects
+
+
+def test_what_no_gate_was_due_to_judge_is_not_counted() -> None:
+    removed = open_result("incomparable", removed=True, failures=("it was removed",))
+    alone = open_result("incomparable", has_baseline=False, reason="only its limits were held")
+    assert undecided(removed) == undecided(alone) == ()
+    assert count_lines([verdict("same"), removed, alone], ()) == []
+
+
+def test_cases_with_one_reason_are_named_together() -> None:
+    results = [open_result("inconclusive", case=f"m{i}", cause="launches") for i in range(5)]
+    line = count_lines(results, ())[-1]
+    assert "latency of m0, m1, m2 and 2 more: " in line
+    assert count_lines([replace(results[0], runtime="a")], ("a", "b"))[-1].count("m0+a") == 1
+
+
+def test_only_the_latency_is_incomparable_where_sizes_were_compared() -> None:
+    size = MetricVerdict(metric="model_size", verdict="same", baseline=1.0, contender=1.0)
+    limit = replace(size, metric="latency_p50", bound=2.0)
+    worse = replace(size, metric="peak_rss", verdict="worse")
+    facts = {"cause": "shared", "reason": "times of two runs do not compare"}
+    results = (
+        open_result("incomparable", metrics=(size, limit, worse), **facts),
+        open_result("incomparable", metrics=(limit,), **facts),
+    )
+    run = replace(make_run(), gate=results)
+    shown = [line.partition(" against old: ")[2] for line in gate_lines(run)[1:3]]
+    assert shown == [
+        "no worse: model_size; latency incomparable  times of two runs do not compare"
+        "  worse: peak_rss",
+        "incomparable  times of two runs do not compare",
+    ]
+    first, second = rows(gate_markdown(run))
+    assert first.split(" | ")[2] == "latency incomparable"
+    assert "no worse: model_size; times of two runs" in first
+    assert second.split(" | ")[2] == "incomparable"

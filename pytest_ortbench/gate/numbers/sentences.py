@@ -14,6 +14,7 @@ from pytest_ortbench.core.gate import (
 )
 from pytest_ortbench.core.units import format_amount
 from pytest_ortbench.gate.numbers.answers import AGREEMENT, SQNR, AnswersJudged
+from pytest_ortbench.gate.numbers.undecided import gated_metrics
 
 #: A floor that every answer keeps.
 _ANYTHING_DB = -200
@@ -101,12 +102,35 @@ def latency_warning(result: GateResult) -> str:
     return text
 
 
+def verdict_word(result: GateResult) -> str:
+    """The verdict in few words; that of the latency alone is called so where others were reached.
+
+    Two runs of a shared machine have latencies that do not compare, and sizes that do.
+    """
+    if result.removed:
+        return "removed"
+    if result.identical:
+        return f"{result.verdict} (identical files)"
+    if result.verdict == "incomparable" and gated_metrics(result):
+        return "latency incomparable"
+    return result.verdict
+
+
+def alike_text(result: GateResult) -> str:
+    """Say what got no worse where the latency has no verdict: ``no worse: peak_rss``."""
+    if result.latency_verdict != "incomparable":
+        return ""
+    names = [one.metric for one in gated_metrics(result) if one.verdict != "worse"]
+    return f"no worse: {', '.join(names)}" if names else ""
+
+
 def verdict_line(result: GateResult) -> str:
     """One line on a case, for tables and logs."""
     if result.identical:
-        return f"{result.verdict} (identical files){_worse(result)}"
+        return f"{verdict_word(result)}{_worse(result)}"
     answers = _answers(result)
-    text = "removed" if result.removed else result.verdict
+    alike = alike_text(result)
+    text = (f"{alike}; " if alike else "") + verdict_word(result)
     if result.latency:
         text += f"{answers}  latency {result.latency}"
     if result.contrasts:

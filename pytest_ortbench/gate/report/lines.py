@@ -2,23 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from pytest_ortbench.core.gate import GateResult
 from pytest_ortbench.core.metrics import SIDE_METRICS
 from pytest_ortbench.core.run import Run
 from pytest_ortbench.gate.numbers.acceptance import acceptance_text
-from pytest_ortbench.gate.numbers.sentences import interval_text, model_note, verdict_line
+from pytest_ortbench.gate.numbers.sentences import (
+    alike_text,
+    answers_text,
+    interval_text,
+    model_note,
+    verdict_line,
+    verdict_word,
+)
+from pytest_ortbench.gate.numbers.undecided import Undecided, undecided
 from pytest_ortbench.report.escape import encodable, lines, markdown, one_line
+from pytest_ortbench.report.legend import named
 
 
-def gate_naming(run: Run) -> Callable[[str, str], str]:
+def gate_naming(runtimes: Collection[str]) -> Callable[[str, str], str]:
     """Return what names a case by its id, and by its runtime where there are several."""
-    runtimes = {result.case.runtime.label for result in run.cases}
-    runtimes |= {result.runtime for result in run.gate}
     several = len(runtimes) > 1
     return lambda case_id, runtime: f"{case_id}+{runtime}" if several else case_id
+
+
+def runtimes_of(run: Run) -> set[str]:
+    """Return the labels of the runtimes of a run's cases and verdicts."""
+    runtimes = {result.case.runtime.label for result in run.cases}
+    return runtimes | {result.runtime for result in run.gate}
 
 
 def gate_lines(run: Run, *, encoding: str = "utf-8") -> list[str]:
@@ -30,7 +44,7 @@ def gate_lines(run: Run, *, encoding: str = "utf-8") -> list[str]:
     """
     if not run.gate:
         return []
-    name = gate_naming(run)
+    name = gate_naming(runtimes_of(run))
     found = [""]
     for result in run.gate:
         case = name(result.case_id, result.runtime)
@@ -38,7 +52,7 @@ def gate_lines(run: Run, *, encoding: str = "utf-8") -> list[str]:
         texts = (*result.failures, *result.warnings, *accepted_texts(result), model_note(result))
         for text in filter(None, texts):
             found += lines(f"  {text}")
-    found += count_lines(run.gate)
+    found += count_lines(run.gate, runtimes_of(run))
     return [encodable(line, encoding) for line in found]
 
 
@@ -47,17 +61,56 @@ def accepted_texts(result: GateResult) -> list[str]:
     return [acceptance_text(finding) for finding in result.accepted]
 
 
-def count_lines(results: Sequence[GateResult]) -> list[str]:
-    """Count the accepted verdicts apart from the others; no line where none is accepted."""
-    failed = sum(bool(result.failures) for result in results)
-    accepted = sum(bool(result.accepted) and not result.failures for result in results)
-    counts = {
-        "failed": failed,
-        "accepted": accepted,
-        "passed": len(results) - failed - accepted,
-    }
-    shown = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
-    return [f"gate: {shown}"] if accepted else []
+def count_lines(results: Sequence[GateResult], runtimes: Collection[str]) -> list[str]:
+    """Count the verdicts, and say what could not be judged of how many cases and why.
+
+    Args:
+        results: The verdicts.
+        runtimes: Labels of the runtimes that cases are told apart by.
+
+    Returns:
+        Lines without line ends; none where every verdict is plain.
+    """
+    open_ones = {id(result): undecided(result) for result in results}
+    counts = Counter(_class_of(result, bool(open_ones[id(result)])) for result in results)
+    if not counts["accepted"] and not any(open_ones.values()):
+        return []
+    shown = ", ".join(f"{counts[word]} {word}" for word in _CLASSES if counts[word])
+    return [f"gate: {shown}", *_undecided_lines(results, open_ones, gate_naming(runtimes))]
+
+
+#: What a verdict may count as, in the order of the line.
+_CLASSES = ("failed", "accepted", "not judged in full", "passed")
+
+
+def _class_of(result: GateResult, is_open: bool) -> str:
+    if result.failures:
+        return "failed"
+    if result.accepted:
+        return "accepted"
+    return "not judged in full" if is_open else "passed"
+
+
+def _undecided_lines(
+    results: Sequence[GateResult],
+    open_ones: Mapping[int, tuple[Undecided, ...]],
+    name: Callable[[str, str], str],
+) -> list[str]:
+    """Say of how many cases something could not be judged: what, of which, and why."""
+    names: dict[tuple[str, str], list[str]] = {}
+    keys = set()
+    for result in results:
+        for one in open_ones[id(result)]:
+            keys.add((result.case_id, result.runtime))
+            names.setdefault((one.about, one.reason), []).append(
+                name(result.case_id, result.runtime)
+            )
+    if not keys:
+        return []
+    cases = len({(result.case_id, result.runtime) for result in results})
+    reasons = [f"{about} of {named(of)}: {why}" for (about, why), of in names.items()]
+    counted = f"{len(keys)} of {cases} case{'s' if cases > 1 else ''}"
+    return [one_line(f"gate: {counted} could not be judged in full: {'; '.join(reasons)}")]
 
 
 def gate_markdown(run: Run) -> str:
@@ -71,11 +124,13 @@ def gate_markdown(run: Run) -> str:
         shown = f"**{verdict}**" if row.fails else verdict
         cells = [case, baseline, shown, *numbers, markdown("; ".join(row.reasons))]
         rows.append(f"| {' | '.join(cells)} |")
-    return "\n".join([*head, *rows, "", *count_lines(run.gate), ""])
+    return "\n".join(
+        [*head, *rows, "", *map(markdown, count_lines(run.gate, runtimes_of(run))), ""]
+    )
 
 
 #: Columns of a table of verdicts.
-HEADINGS = ("case", "against", "verdict", "ratio", "launches", "why")
+HEADINGS = ("case", "against", "verdict", "answers", "ratio", "launches", "why")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,30 +152,41 @@ class GateRow:
 
 def gate_rows(run: Run) -> tuple[GateRow, ...]:
     """Return the verdicts of a run's gate, a row each."""
-    name = gate_naming(run)
+    name = gate_naming(runtimes_of(run))
     return tuple(_row(result, name(result.case_id, result.runtime)) for result in run.gate)
+
+
+#: Findings whose texts hold the reason of a verdict.
+_SAYING_WHY = ("latency", "comparison", "status", "removed")
 
 
 def _row(result: GateResult, case: str) -> GateRow:
     contrast = result.contrasts[0] if result.contrasts else None
     is_accepted = bool(result.accepted)
     only_accepted = is_accepted and not result.failures
-    verdict = "removed" if result.removed else result.verdict
-    if result.identical:
-        verdict += " (identical files)"
-    reasons = (*result.failures, *result.warnings, *accepted_texts(result))
+    verdict = verdict_word(result)
+    reasons = (*result.failures, *result.warnings, *accepted_texts(result), alike_text(result))
     return GateRow(
         cells=(
             case,
             result.baseline,
             f"{verdict}, accepted" if only_accepted else verdict,
+            answers_text(result),
             "" if contrast is None else interval_text(contrast),
             "" if contrast is None else str(contrast.launches),
         ),
-        reasons=tuple(filter(None, (*(reasons or (result.reason,)), model_note(result)))),
+        reasons=tuple(filter(None, (*reasons, _reason(result), model_note(result)))),
         fails=bool(result.failures),
         is_accepted=is_accepted,
     )
+
+
+def _reason(result: GateResult) -> str:
+    """Why the latency has no verdict, where no finding says so already."""
+    texts = result.failures or result.warnings
+    is_said = any(finding.about in _SAYING_WHY for finding in result.findings)
+    # Older documents have failures and no findings.
+    return "" if is_said or (texts and not result.findings) else result.reason
 
 
 def gate_properties(result: GateResult, name: str = "gate") -> list[tuple[str, str]]:
@@ -148,6 +214,9 @@ def gate_properties(result: GateResult, name: str = "gate") -> list[tuple[str, s
             found.append((f"{name}_{number.metric}_verdict", number.verdict))
             if number.contender is not None:
                 found.append((f"{name}_{number.metric}", f"{number.contender:.6g}"))
+    found += [
+        (f"{name}_unjudged", one_line(f"{one.about}: {one.reason}")) for one in undecided(result)
+    ]
     found += [(f"{name}_accepted", one_line(text)) for text in accepted_texts(result)]
     if result.model_relation:
         found.append((f"{name}_model_relation", result.model_relation))
