@@ -131,6 +131,7 @@ def _from_hub(entry: CatalogueEntry, notify: Notify) -> Path:
             raise ModelError(
                 f"could not fetch {entry.origin}: {type(error).__name__}: {lines[0]}",
                 place=entry.name,
+                hint=_by_hand(entry, None),
             ) from None
     path = Path(str(cached[0]))
     _check_digest(entry, path)
@@ -154,12 +155,17 @@ def _check_online(entry: CatalogueEntry, target: Path | None, variables: tuple[s
         raise ModelError(
             f"offline ({variable} is set): would have fetched {entry.origin}{amount}",
             place=entry.name,
-            hint=_by_hand(entry, target) if target is not None else "Go online once",
+            hint=_by_hand(entry, target),
         )
 
 
-def _by_hand(entry: CatalogueEntry, target: Path) -> str:
-    return f"Go online once, or put the file with SHA-256 {entry.sha256[:16]}… at {target}"
+def _by_hand(entry: CatalogueEntry, target: Path | None) -> str:
+    """How else a file gets there; ``target`` is None for what the hub's client keeps."""
+    if target is not None:
+        return f"Go online once, or put the file with SHA-256 {entry.sha256[:16]}… at {target}"
+    files = " ".join((entry.hub_file, *entry.hub_extra))
+    command = f"hf download {entry.hub} {files} --revision {entry.revision}"
+    return f"Go online once, or run `{command}` elsewhere and copy that cache (HF_HOME) here"
 
 
 def _check_digest(entry: CatalogueEntry, path: Path) -> None:
@@ -175,7 +181,7 @@ def _wrong_digest(entry: CatalogueEntry, found: str) -> ModelError:
     return ModelError(
         f"{entry.origin} has SHA-256 {found[:16]}…, the catalogue says {entry.sha256[:16]}…",
         place=entry.name,
-        hint=f"It is not the file that {entry.place} was written for; nothing was kept",
+        hint=f"It is not the file that {entry.place} was written for, so it is not used",
     )
 
 
