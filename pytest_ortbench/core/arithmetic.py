@@ -14,24 +14,12 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from pytest_ortbench.core.element_types import ELEMENT_BITS
+
 Shape = tuple[int, ...]
 
 #: No count is larger: documents and those who read them hold integers of 64 bits.
 LARGEST_COUNT = 2**63 - 1
-
-#: Bits of an element, by ONNX Runtime's spelling. Strings have no size that could be counted.
-ELEMENT_BITS: dict[str, int] = {
-    **dict.fromkeys(("double", "int64", "uint64", "complex64"), 64),
-    "complex128": 128,
-    **dict.fromkeys(("float", "int32", "uint32"), 32),
-    **dict.fromkeys(("float16", "bfloat16", "int16", "uint16"), 16),
-    **dict.fromkeys(("int8", "uint8", "bool"), 8),
-    **dict.fromkeys(
-        ("float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz", "float8e8m0"), 8
-    ),
-    **dict.fromkeys(("int4", "uint4", "float4e2m1"), 4),
-    **dict.fromkeys(("int2", "uint2"), 2),
-}
 
 _NO_PRODUCTS = (
     # elementwise

@@ -26,8 +26,9 @@ from pytest_ortbench.core.arithmetic import (
     multiply_accumulates,
     tensor_bytes,
 )
+from pytest_ortbench.core.element_types import ELEMENT_NAMES
 from pytest_ortbench.models.dataflow import drop_weights
-from pytest_ortbench.models.inspection import ELEMENT_TYPES, RANDOM_OPS, op_name, parameter_count
+from pytest_ortbench.models.inspection import RANDOM_OPS, op_name, parameter_count
 from pytest_ortbench.models.model_file import read_model_file
 from pytest_ortbench.models.shape_inference import value_shape
 from pytest_ortbench.models.shape_values import inferred_types
@@ -300,7 +301,7 @@ def _declared(proto: onnx.ModelProto, symbols: Mapping[str, int]) -> dict[str, _
 
 
 def _value(value: onnx.ValueInfoProto, symbols: Mapping[str, int] | None = None) -> _Value:
-    element = ELEMENT_TYPES.get(value.type.tensor_type.elem_type, "")
+    element = ELEMENT_NAMES.get(value.type.tensor_type.elem_type, "")
     shape: list[int] = []
     for size in value_shape(value) or ():
         known = (symbols or {}).get(size) if isinstance(size, str) else size
@@ -311,7 +312,7 @@ def _value(value: onnx.ValueInfoProto, symbols: Mapping[str, int] | None = None)
 
 
 def _element(tensor: onnx.TensorProto) -> str:
-    return ELEMENT_TYPES.get(tensor.data_type, "")
+    return ELEMENT_NAMES.get(tensor.data_type, "")
 
 
 def _text(node: onnx.NodeProto, name: str) -> str:

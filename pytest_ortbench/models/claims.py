@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_ortbench.core.arithmetic import ELEMENT_BITS, element_count
+from pytest_ortbench.core.arithmetic import element_count
+from pytest_ortbench.core.element_types import ELEMENT_BITS, ELEMENT_NAMES
 from pytest_ortbench.core.errors import ModelError
 from pytest_ortbench.models.inspection import (
-    ELEMENT_TYPES,
     all_graphs,
     all_nodes,
     op_name,
@@ -78,7 +78,7 @@ def refuse_false_claims(proto: onnx.ModelProto, path: Path) -> None:
 
 def claimed_bytes(tensor: onnx.TensorProto) -> int:
     """Return the bytes that a tensor's sizes ask for; 0 where its type does not tell."""
-    bits = ELEMENT_BITS.get(ELEMENT_TYPES.get(tensor.data_type, ""), 0)
+    bits = ELEMENT_BITS.get(ELEMENT_NAMES.get(tensor.data_type, ""), 0)
     return ((element_count(tensor.dims) or 0) * bits + 7) // 8
 
 
@@ -110,7 +110,7 @@ def _check(stored: StoredTensor, path: Path) -> None:
     claimed = _checked_count(stored.what, tensor.dims, path)
     if tensor.data_location == TensorProto.EXTERNAL:
         return
-    element = ELEMENT_TYPES.get(tensor.data_type, "")
+    element = ELEMENT_NAMES.get(tensor.data_type, "")
     if tensor.HasField("raw_data"):
         needed, there, unit = claimed_bytes(tensor), len(tensor.raw_data), "bytes"
     elif element:

@@ -13,9 +13,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from pytest_ortbench.core.element_types import ELEMENT_NAMES
 from pytest_ortbench.core.model import TensorInfo
 from pytest_ortbench.models.inspection import (
-    ELEMENT_TYPES,
     all_graphs,
     all_nodes,
     op_name,
@@ -322,7 +322,7 @@ def _cast_to(node: onnx.NodeProto) -> str:
     if node.op_type != "Cast":
         return ""
     to = next((attribute.i for attribute in node.attribute if attribute.name == "to"), 0)
-    return ELEMENT_TYPES.get(to, "")
+    return ELEMENT_NAMES.get(to, "")
 
 
 def _transposed(axes: tuple[int, ...] | None, node: onnx.NodeProto) -> tuple[int, ...] | None:

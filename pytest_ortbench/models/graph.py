@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_ortbench.core.arithmetic import element_count
+from pytest_ortbench.core.element_types import ELEMENT_NAMES
 from pytest_ortbench.core.errors import ModelError, did_you_mean
 from pytest_ortbench.core.model import Model, TensorInfo, ValueHint
 from pytest_ortbench.models import inspection
 from pytest_ortbench.models.dataflow import Dataflow
 from pytest_ortbench.models.hints import hint_inputs
-from pytest_ortbench.models.inspection import ELEMENT_TYPES, all_tensors
+from pytest_ortbench.models.inspection import all_tensors
 from pytest_ortbench.models.model_file import read_model_file
 from pytest_ortbench.schema.meaning import faults_of
 
@@ -137,5 +138,5 @@ def weight_types(proto: onnx.ModelProto) -> dict[str, int]:
     """
     counts: Counter[str] = Counter()
     for tensor in all_tensors(proto):
-        counts[ELEMENT_TYPES.get(tensor.data_type, "unknown")] += element_count(tensor.dims) or 0
+        counts[ELEMENT_NAMES.get(tensor.data_type, "unknown")] += element_count(tensor.dims) or 0
     return dict(sorted(counts.items()))

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from pytest_ortbench.core.arithmetic import element_count
+from pytest_ortbench.core.element_types import ELEMENT_NAMES
 from pytest_ortbench.core.model import TensorInfo
 
 if TYPE_CHECKING:
@@ -35,35 +36,6 @@ _INTERNAL_DOMAINS = frozenset(
 #: Operators of ``com.microsoft`` that only its layout and quantisation passes make on CPUs.
 _INTERNAL_OPS = frozenset({"ReorderInput", "ReorderOutput", "FusedConvPrepacked"})
 
-#: ONNX Runtime's spelling of element types, by their number in ``TensorProto.DataType``.
-ELEMENT_TYPES: dict[int, str] = {
-    1: "float",
-    2: "uint8",
-    3: "int8",
-    4: "uint16",
-    5: "int16",
-    6: "int32",
-    7: "int64",
-    8: "string",
-    9: "bool",
-    10: "float16",
-    11: "double",
-    12: "uint32",
-    13: "uint64",
-    14: "complex64",
-    15: "complex128",
-    16: "bfloat16",
-    17: "float8e4m3fn",
-    18: "float8e4m3fnuz",
-    19: "float8e5m2",
-    20: "float8e5m2fnuz",
-    21: "uint4",
-    22: "int4",
-    23: "float4e2m1",
-    24: "float8e8m0",
-    25: "uint2",
-    26: "int2",
-}
 _CLASSICAL_WEIGHTS = frozenset(
     {"coefficients", "intercepts", "support_vectors", "rho", "class_weights", "target_weights"}
 )
@@ -193,7 +165,7 @@ def _classical_parameters(node: onnx.NodeProto) -> int:
 
 
 def _elements(tensor: onnx.TensorProto) -> int:
-    if ELEMENT_TYPES.get(tensor.data_type, "string") in _NOT_PARAMETERS:
+    if ELEMENT_NAMES.get(tensor.data_type, "string") in _NOT_PARAMETERS:
         return 0
     return element_count(tensor.dims) or 0
 
@@ -235,7 +207,7 @@ def _true_constants(proto: onnx.ModelProto) -> frozenset[str]:
 
 
 def _is_true(tensor: onnx.TensorProto) -> bool:
-    if ELEMENT_TYPES.get(tensor.data_type) != "bool":
+    if ELEMENT_NAMES.get(tensor.data_type) != "bool":
         return False
     return any(tensor.int32_data) or any(tensor.raw_data)
 
@@ -292,7 +264,7 @@ def type_name(type_proto: onnx.TypeProto) -> str:
 
 
 def _element(number: int) -> str:
-    return ELEMENT_TYPES.get(number, f"type {number}")
+    return ELEMENT_NAMES.get(number, f"type {number}")
 
 
 def _inner_shape(type_proto: onnx.TypeProto) -> tuple[int | str | None, ...] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from pytest_ortbench.models.inspection import ELEMENT_TYPES
+from pytest_ortbench.core.element_types import ELEMENT_NAMES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +34,7 @@ def read_tensor_header(path: Path) -> TensorHeader:
         tensor.ParseFromString(path.read_bytes())
     except DecodeError as error:
         raise ValueError(f"no serialised tensor: {error}") from None
-    element = ELEMENT_TYPES.get(tensor.data_type)
+    element = ELEMENT_NAMES.get(tensor.data_type)
     if element is None:
         raise ValueError("no serialised tensor: it names no element type")
     return TensorHeader(name=tensor.name, type=f"tensor({element})", shape=tuple(tensor.dims))

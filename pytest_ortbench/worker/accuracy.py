@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from pytest_ortbench.core.case import InputSpec
+from pytest_ortbench.core.element_types import NUMPY_NAMES
 from pytest_ortbench.core.outcome import Accuracy, OutputAccuracy, OutputCheck
 from pytest_ortbench.core.precision import has_fixed_ranges
 from pytest_ortbench.schema.case_questions import CompareOutputs
@@ -20,7 +21,6 @@ from pytest_ortbench.worker.agreement import (
     nonfinite_values,
     worst_figures,
 )
-from pytest_ortbench.worker.element_types import NUMPY_NAMES
 from pytest_ortbench.worker.inputs import make_feeds, scales, varies
 from pytest_ortbench.worker.outputs import Leaf, flatten
 from pytest_ortbench.worker.sample_file import Sample, SampleFile, SampleWriter, open_samples

@@ -5,47 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from pytest_ortbench.core.element_types import NUMPY_NAMES
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.outcome import Failure
-
-#: numpy's name of every element type that numpy has, by ONNX Runtime's name.
-NUMPY_NAMES: dict[str, str] = {
-    "float": "float32",
-    "double": "float64",
-    "float16": "float16",
-    "int8": "int8",
-    "int16": "int16",
-    "int32": "int32",
-    "int64": "int64",
-    "uint8": "uint8",
-    "uint16": "uint16",
-    "uint32": "uint32",
-    "uint64": "uint64",
-    "bool": "bool",
-    "string": "object",
-    "complex64": "complex64",
-    "complex128": "complex128",
-}
-
-#: Numbers of the element types that files may hold, by ONNX's TensorProto.DataType.
-PROTO_ELEMENTS: dict[int, str] = {
-    1: "float",
-    2: "uint8",
-    3: "int8",
-    4: "uint16",
-    5: "int16",
-    6: "int32",
-    7: "int64",
-    8: "string",
-    9: "bool",
-    10: "float16",
-    11: "double",
-    12: "uint32",
-    13: "uint64",
-    14: "complex64",
-    15: "complex128",
-    16: "bfloat16",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,15 +9,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pytest_ortbench.worker.element_types import PROTO_ELEMENTS
+from pytest_ortbench.core.element_types import ELEMENT_TYPES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 #: An old one, which every runtime that we support knows.
 _IR_VERSION = 6
-
-_NUMBERS = {name: number for number, name in PROTO_ELEMENTS.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,13 +72,13 @@ def _node(node: Node) -> bytes:
 
 def _tensor(name: str, element: str, values: NDArray[Any]) -> bytes:
     dims = b"".join(_number(1, size) for size in values.shape)
-    kind = _number(2, _NUMBERS[element])
+    kind = _number(2, ELEMENT_TYPES[element].number)
     return dims + kind + _text(8, name) + _message(9, values.tobytes())
 
 
 def _value(value: Value) -> bytes:
     dims = b"".join(_message(1, _number(1, size)) for size in value.shape)
-    tensor = _number(1, _NUMBERS[value.element]) + _message(2, dims)
+    tensor = _number(1, ELEMENT_TYPES[value.element].number) + _message(2, dims)
     return _text(1, value.name) + _message(2, _message(1, tensor))
 
 

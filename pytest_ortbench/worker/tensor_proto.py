@@ -10,8 +10,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pytest_ortbench.core.element_types import ELEMENT_NAMES, NUMPY_NAMES
 from pytest_ortbench.core.errors import WorkerError
-from pytest_ortbench.worker.element_types import NUMPY_NAMES, PROTO_ELEMENTS, input_error
+from pytest_ortbench.worker.element_types import input_error
 from pytest_ortbench.worker.protobuf import Malformed, fields, varint
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ def parse_tensor(content: bytes) -> NDArray[Any]:
             raise Malformed("its values lie in another file")
         else:
             blocks.setdefault(number, []).append((wire, value))
-    name = PROTO_ELEMENTS.get(element, f"number {element}")
+    name = ELEMENT_NAMES.get(element, f"number {element}")
     if name not in NUMPY_NAMES:
         raise Malformed(f"its elements are of type {name}, which numpy can't hold")
     shape = tuple(_signed(size) for size in dims)

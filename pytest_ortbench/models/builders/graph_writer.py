@@ -18,6 +18,7 @@ from onnx import (
     ValueInfoProto,
 )
 
+from pytest_ortbench.core.element_types import ELEMENT_TYPES
 from pytest_ortbench.models.builders.weights import Draws, DrawScale, scale_for, scaled
 
 #: Operator set, ai.onnx.ml set and IR version: all that ONNX Runtime 1.15 reads, and what
@@ -36,12 +37,6 @@ CONSTANT_PREFIX = "constant/"
 
 Shape: TypeAlias = Sequence[int | str]
 Attribute: TypeAlias = int | float | str | Sequence[int] | Sequence[float] | Sequence[str]
-
-_ELEMENT_TYPES: dict[str, int] = {
-    "float": TensorProto.FLOAT,
-    "int64": TensorProto.INT64,
-    "bool": TensorProto.BOOL,
-}
 
 
 class GraphWriter:
@@ -238,7 +233,7 @@ class GraphWriter:
 def _declare(info: ValueInfoProto, name: str, element: str, shape: Shape) -> None:
     info.name = name
     tensor = info.type.tensor_type
-    tensor.elem_type = _ELEMENT_TYPES[element]
+    tensor.elem_type = ELEMENT_TYPES[element].number
     tensor.shape.SetInParent()  # rank 0 is a shape too
     for size in shape:
         axis = tensor.shape.dim.add()

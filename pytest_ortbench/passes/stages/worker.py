@@ -26,9 +26,9 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from pytest_ortbench.core.case import InputSpec
+from pytest_ortbench.core.element_types import NUMPY_NAMES
 from pytest_ortbench.passes.stages.facts import FrameBlock, StagesReady
 from pytest_ortbench.passes.stages.questions import LoadStages, RunFrames
-from pytest_ortbench.worker.element_types import NUMPY_NAMES
 from pytest_ortbench.worker.timing import median
 from pytest_ortbench.worker.user_code import call, failed, load_file, stage_error
 from pytest_ortbench.worker.warm_up import least_seconds, warm_up

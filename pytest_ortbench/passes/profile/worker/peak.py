@@ -17,9 +17,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pytest_ortbench.core.case import Case
+from pytest_ortbench.core.element_types import NUMPY_NAMES
 from pytest_ortbench.passes.profile.facts import Peak
 from pytest_ortbench.worker.binding import bind, device_of
-from pytest_ortbench.worker.element_types import NUMPY_NAMES
 from pytest_ortbench.worker.model_writer import Node, Value, write_model
 from pytest_ortbench.worker.profiling import profile
 from pytest_ortbench.worker.session import CPU, create, session_options
