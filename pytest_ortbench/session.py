@@ -16,6 +16,7 @@ from pytest_ortbench.convert.variants import VARIANTS_FOLDER, Variants
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.outcome import CaseResult
+from pytest_ortbench.core.own_folder import sweep
 from pytest_ortbench.core.run import Run
 from pytest_ortbench.engine.engine import Engine, Listener, ResultStore
 from pytest_ortbench.launch.launcher import ProcessLauncher
@@ -65,6 +66,7 @@ class Session:
         self._specs = tuple(runtimes)
         self._place = place
         self._engine: Engine | None = None
+        sweep()
         self._summaries: dict[Key, tuple[CaseResult, Summary]] = {}
 
     def __enter__(self) -> Session:
@@ -192,10 +194,11 @@ class Session:
         return kept[1]
 
     def close(self) -> None:
-        """End every worker that is left; remove what was written on the way."""
+        """End every worker that is left; remove what was written on the way, and what they left."""
         if self._engine is not None:
             self._engine.close()
         self.launcher.close()
+        sweep()
 
 
 def _compares_variants(planned: Collection[Planned]) -> bool:

@@ -55,6 +55,7 @@ FOR_EVERY_PROJECT = (
     "core",
     "core.dotted_name",
     "core.option",
+    "core.stop_signals",
     "core.placing",
     "passes",
     "passes.registry",

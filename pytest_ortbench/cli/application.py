@@ -16,6 +16,7 @@ import click
 from pytest_ortbench import __version__
 from pytest_ortbench.cli.terminal import ExitCode, ReaderGone, silence, warn
 from pytest_ortbench.core.errors import OrtbenchError, did_you_mean
+from pytest_ortbench.core.stop_signals import stopped_by_signals
 
 
 class CommandEntry(NamedTuple):
@@ -106,7 +107,8 @@ def application() -> None:
 def run(arguments: Sequence[str]) -> int:
     """Run one call of the tool and return its exit code."""
     try:
-        code = application.main(list(arguments), prog_name="ortbench", standalone_mode=False)
+        with stopped_by_signals():
+            code = application.main(list(arguments), prog_name="ortbench", standalone_mode=False)
         return code if isinstance(code, int) else ExitCode.FINE
     except ReaderGone:
         silence()

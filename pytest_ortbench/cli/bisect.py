@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +12,7 @@ from pytest_ortbench.cli.arguments import epilog
 from pytest_ortbench.cli.terminal import ExitCode, say, table, warn
 from pytest_ortbench.core.case import Runtime
 from pytest_ortbench.core.errors import UsageError, WorkerError
+from pytest_ortbench.core.own_folder import OwnFolder
 from pytest_ortbench.core.patterned import refuse_unfitting
 from pytest_ortbench.gate.measuring.bisect import bisect_runtimes, is_worse
 from pytest_ortbench.gate.measuring.gate import Gate
@@ -60,7 +60,7 @@ def command(model: str, runtimes: str, limits: tuple[str, ...], threads: int | N
     rules = parse_rules(split_list(limits, place="--limits"), place="--limits")
     machine = fingerprint()
     with (
-        tempfile.TemporaryDirectory(prefix="ortbench-bisect-") as folder,
+        OwnFolder("bisect") as folder,
         Session(Path.cwd(), notify=warn) as session,
     ):
         chosen, launcher = _chosen(session, runtimes), session.launcher
@@ -71,7 +71,7 @@ def command(model: str, runtimes: str, limits: tuple[str, ...], threads: int | N
         bisected = bisect_runtimes(
             case,
             chosen,
-            lambda: Gate(launcher=launcher, machine=machine, cases=1, scratch=Path(folder)),
+            lambda: Gate(launcher=launcher, machine=machine, cases=1, scratch=folder),
             chosen_rules,
         )
         _tell(bisected, chosen)

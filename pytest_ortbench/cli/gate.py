@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ from pytest_ortbench.cli.arguments import FiniteRange, epilog, load_run, results
 from pytest_ortbench.cli.terminal import ExitCode, encoding, say, table, warn
 from pytest_ortbench.core.acceptance import FILE_NAME
 from pytest_ortbench.core.errors import UsageError, WorkerError
+from pytest_ortbench.core.own_folder import OwnFolder
 from pytest_ortbench.core.patterned import refuse_unfitting
 from pytest_ortbench.gate.measuring.pair import Pair
 from pytest_ortbench.gate.measuring.self_test import SelfTest
@@ -233,10 +233,9 @@ def _line(trial: Trial) -> str:
 def _prepared(models: Sequence[str], threads: int | None) -> Iterator[SelfTest]:
     """The self-test with its models resolved; ends every process that is left."""
     with (
-        tempfile.TemporaryDirectory(prefix="ortbench-self-test-") as name,
+        OwnFolder("self-test") as folder,
         Session(Path.cwd(), notify=warn) as session,
     ):
-        folder = Path(name)
         narrow, wide = write_widened(folder / "widened")
         yield SelfTest(
             launcher=session.launcher,

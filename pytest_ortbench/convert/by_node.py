@@ -9,7 +9,6 @@ pairs only.
 from __future__ import annotations
 
 import math
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +21,7 @@ from pytest_ortbench.core.cpus import allowance
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.node_error import NodeError, NodeErrors
 from pytest_ortbench.core.outcome import Failure
+from pytest_ortbench.core.own_folder import OwnFolder
 from pytest_ortbench.schema.model_questions import CompareNodes
 from pytest_ortbench.worker.accuracy import fitting
 from pytest_ortbench.worker.inputs import make_feeds, varies
@@ -122,11 +122,9 @@ def compare_nodes(
         WorkerError: if one of them wants an input that there is none of.
         Exception: what ONNX and ONNX Runtime raise.
     """
-    with tempfile.TemporaryDirectory(
-        prefix="ortbench-nodes-", ignore_cleanup_errors=True
-    ) as folder:
-        right = _open(Path(reference), Path(folder), "right", custom_ops)
-        other = _open(Path(variant), Path(folder), "other", custom_ops)
+    with OwnFolder("nodes") as folder:
+        right = _open(Path(reference), folder, "right", custom_ops)
+        other = _open(Path(variant), folder, "other", custom_ops)
         names = [name for name in right.producers if name in other.producers]
         sums = {name: _Sums() for name in names}
         count = samples if varies(inputs) else 1

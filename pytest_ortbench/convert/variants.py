@@ -8,7 +8,6 @@ import importlib.metadata
 import json
 import platform
 import shutil
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,6 +19,7 @@ from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.file_digest import file_digest
 from pytest_ortbench.core.model import Variant
 from pytest_ortbench.core.outcome import CHANGED_FILE, Failure
+from pytest_ortbench.core.own_folder import OwnFolder, sweep
 from pytest_ortbench.core.recipe import TIED_LEVELS, Conversion, Converted
 from pytest_ortbench.launch.launcher import Launcher
 from pytest_ortbench.runtimes.installed import installed
@@ -118,11 +118,10 @@ class Variants:
         return record if digest == record.digest else None
 
     def _make(self, key: str, conversion: Conversion, deadline: float) -> Converted:
-        for left in self.folder.glob(f".{key}-*"):
-            # Of a process that was killed: whoever makes this variant holds its lock.
-            shutil.rmtree(left, ignore_errors=True)
-        draft = Path(tempfile.mkdtemp(prefix=f".{key}-", dir=self.folder))
-        try:
+        sweep(self.folder)
+        with OwnFolder("variant", self.folder) as scratch:
+            draft = scratch / key
+            draft.mkdir()
             # The tools need onnx, which this interpreter has and a made runtime need not have; and
             # what they leave in memory must not be there when something is measured.
             question = Convert(conversion=conversion, folder=str(draft))
@@ -137,10 +136,7 @@ class Variants:
                 target.unlink()
             elif target.exists():
                 shutil.rmtree(target)
-            draft.chmod(0o755)
             draft.rename(target)
-        finally:
-            shutil.rmtree(draft, ignore_errors=True)
         kept = self._stored(key)
         if kept is None:
             raise WorkerError(_not_as_said(target))

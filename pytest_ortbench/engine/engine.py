@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
@@ -14,6 +13,7 @@ from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.errors import DocumentError, WorkerError
 from pytest_ortbench.core.extent import Extent
 from pytest_ortbench.core.outcome import CaseResult, Failure, RuntimeInfo
+from pytest_ortbench.core.own_folder import OwnFolder
 from pytest_ortbench.core.run import Canary, Run
 from pytest_ortbench.engine.passes import carry_out, due, without
 from pytest_ortbench.engine.standard import measure
@@ -82,7 +82,7 @@ class Engine:
     counted: bool = False
     resumed: int = 0
     _results: dict[Key, CaseResult] = field(default_factory=dict)
-    _scratch: tempfile.TemporaryDirectory[str] | None = None
+    _scratch: OwnFolder | None = None
     _extents: dict[tuple[object, ...], Extent] = field(default_factory=dict)
     _taken: set[Key] = field(default_factory=set)
 
@@ -227,13 +227,13 @@ class Engine:
     def close(self) -> None:
         """Remove the scratch folder; whoever made the launcher closes it."""
         if self._scratch is not None:
-            self._scratch.cleanup()
+            self._scratch.close()
             self._scratch = None
 
     def _scratch_folder(self) -> Path:
         if self._scratch is None:
-            self._scratch = tempfile.TemporaryDirectory(prefix="ortbench-")
-        return Path(self._scratch.name)
+            self._scratch = OwnFolder("scratch")
+        return self._scratch.path
 
 
 def refused(case: Case, failure: Failure) -> CaseResult:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ from pytest_ortbench.core.accuracy import ReferenceSpread
 from pytest_ortbench.core.case import Case, Provider, Runtime
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.outcome import Failure, RuntimeInfo
+from pytest_ortbench.core.own_folder import OwnFolder
 from pytest_ortbench.launch.ahead import Ahead
 from pytest_ortbench.launch.diagnose import graph_refused
 from pytest_ortbench.launch.native_text import readable
@@ -99,9 +99,9 @@ class ProcessLauncher:
         log_folder: Path | None = None,
     ) -> None:
         self._on_phase = on_phase
-        self._own_logs: tempfile.TemporaryDirectory[str] | None = None
-        self._own_engines: tempfile.TemporaryDirectory[str] | None = None
-        self._own_answers: tempfile.TemporaryDirectory[str] | None = None
+        self._own_logs: OwnFolder | None = None
+        self._own_engines: OwnFolder | None = None
+        self._own_answers: OwnFolder | None = None
         self._log_folder = log_folder
         self._numbers = itertools.count(1)
         self._live: list[WorkerProcess] = []
@@ -183,8 +183,8 @@ class ProcessLauncher:
         """Return a file that the reference of a case writes, asked for once."""
         case = reference_case(case)
         if self._own_answers is None:
-            self._own_answers = _folder("answers")
-        path = Path(self._own_answers.name) / f"{kind}-{reference_key(case)}.npz"
+            self._own_answers = OwnFolder("answers")
+        path = self._own_answers.path / f"{kind}-{reference_key(case)}.npz"
         if not path.exists():
             self._ask_reference(case, path, lambda case: question(case, path))
         return path
@@ -245,7 +245,7 @@ class ProcessLauncher:
         self._live.clear()
         for folder in (self._own_logs, self._own_engines, self._own_answers):
             if folder is not None:
-                folder.cleanup()
+                folder.close()
         self._own_logs = self._own_engines = self._own_answers = None
 
     def _inspect(self, runtime: Runtime) -> RuntimeInfo:
@@ -297,8 +297,8 @@ class ProcessLauncher:
         if not case.runtime.shares_files:
             return ""
         if self._own_engines is None:
-            self._own_engines = _folder("engines")
-        return self._own_engines.name
+            self._own_engines = OwnFolder("engines")
+        return str(self._own_engines.path)
 
     def _start_for(self, case: Case, worker: int) -> WorkerProcess:
         return self._start(case.runtime, f"{case.case_id}-w{worker}")
@@ -320,13 +320,8 @@ class ProcessLauncher:
             self._log_folder.mkdir(parents=True, exist_ok=True)
             return self._log_folder
         if self._own_logs is None:
-            self._own_logs = _folder("logs")
-        return Path(self._own_logs.name)
-
-
-def _folder(kind: str) -> tempfile.TemporaryDirectory[str]:
-    """A folder of the run's own; what a worker on Windows holds open still is left behind."""
-    return tempfile.TemporaryDirectory(prefix=f"ortbench-{kind}-", ignore_cleanup_errors=True)
+            self._own_logs = OwnFolder("logs")
+        return self._own_logs.path
 
 
 def _took_nothing(probed: Probed, ran: str) -> str:

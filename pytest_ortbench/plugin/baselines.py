@@ -188,15 +188,15 @@ class OtherSide:
 
     @cached_property
     def _scratch(self) -> Path:
-        import tempfile
+        from pytest_ortbench.core.own_folder import OwnFolder
 
-        self._folder = tempfile.TemporaryDirectory(prefix="ortbench-gate-")
-        return Path(self._folder.name)
+        self._folder = OwnFolder("gate")
+        return self._folder.path
 
     def close(self) -> None:
         """Remove what was written."""
         if "_scratch" in self.__dict__:
-            self._folder.cleanup()
+            self._folder.close()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

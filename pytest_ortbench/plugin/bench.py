@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_ortbench.core.stop_signals import StopSignals
 from pytest_ortbench.plugin.interrupts import Shield
 from pytest_ortbench.plugin.progress import Progress
 
@@ -52,6 +53,7 @@ class Bench:
         self.files: list[tuple[str, Path]] = []
         self.left_out: list[str] = []
         self.shield = Shield()
+        self.signals = StopSignals()
         self.errors: list[str] = []
         self.remarks: list[str] = []
         self.notes: list[str] = []
@@ -179,11 +181,13 @@ class Bench:
 
     def close(self) -> None:
         """End whatever may still run."""
+        with self.shield.held():
+            if "session" in self.__dict__:
+                self.session.close()
+            for end in self.endings:
+                end()
         self.shield.down()
-        if "session" in self.__dict__:
-            self.session.close()
-        for end in self.endings:
-            end()
+        self.signals.close()
 
     def known(self, planned: Planned) -> CaseResult | None:
         """Return the result of one case if it was measured already."""

@@ -1,4 +1,4 @@
-"""What Ctrl-C does while a run is ending: one more is taken, the next ends the process."""
+"""What Ctrl-C, SIGTERM and SIGHUP do while a run is ending: one is taken, the next ends it all."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from types import FrameType
 from typing import Any
 
 import pytest
+
+from pytest_ortbench.core.stop_signals import ENDING, interrupt, leave_terminal
 
 
 class Shield:
@@ -24,7 +26,7 @@ class Shield:
 
     def __init__(self) -> None:
         self.taken = False
-        self._before: Any = None  # a handler has no nameable type
+        self._before: dict[signal.Signals, Any] = {}  # a handler has no nameable type
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_keyboard_interrupt(self) -> None:
@@ -33,28 +35,31 @@ class Shield:
 
     def up(self) -> None:
         """Take the next interrupt; does nothing where signals can't be handled or are ignored."""
-        before = signal.getsignal(signal.SIGINT)
-        if self._before is not None or before in (None, signal.SIG_IGN):
+        if self._before or threading.current_thread() is not threading.main_thread():
             return
-        if threading.current_thread() is not threading.main_thread():
-            return
-        self._before = before
-        signal.signal(signal.SIGINT, self._take)
+        before = {number: signal.getsignal(number) for number in (signal.SIGINT, *ENDING)}
+        for number, handler in before.items():
+            ours = number == signal.SIGINT and handler not in (None, signal.SIG_IGN)
+            if ours or handler is interrupt:
+                self._before[number] = handler
+                signal.signal(number, self._take)
 
     def down(self) -> None:
         """Let interrupts through again; safe to repeat."""
-        if self._before is not None:
-            signal.signal(signal.SIGINT, self._before)
-            self._before = None
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+        self._before = {}
 
-    def _take(self, _number: int, _frame: FrameType | None) -> None:
+    def _take(self, number: int, _frame: FrameType | None) -> None:
         self.taken = True
+        if number != signal.SIGINT:
+            leave_terminal()
         self.down()
 
     @contextmanager
     def held(self) -> Iterator[None]:
         """Be up for a while; whoever had it up already keeps it up."""
-        was_down = self._before is None
+        was_down = not self._before
         self.up()
         try:
             yield

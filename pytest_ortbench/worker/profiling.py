@@ -47,13 +47,12 @@ def profile(
     Raises:
         Exception: what :func:`~pytest_ortbench.worker.session.create` and ONNX Runtime raise.
     """
-    import tempfile  # long after the start, to which it would add
+    # Long after the start, to which it would add.
+    from pytest_ortbench.core.own_folder import OwnFolder
 
     # A session that failed has its trace open still, which Windows does not remove.
-    with tempfile.TemporaryDirectory(
-        prefix="ortbench-profile-", ignore_cleanup_errors=True
-    ) as folder:
-        options = session_options(config, threads=threads, profile_prefix=Path(folder) / "p")
+    with OwnFolder("profile") as folder:
+        options = session_options(config, threads=threads, profile_prefix=folder / "p")
         session, _ = create(model, without_capture(provider), options)
         started = time.perf_counter_ns()
         for _ in range(_RUNS):

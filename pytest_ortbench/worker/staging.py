@@ -1,8 +1,7 @@
 """Files that the host sends because it does not share its file system with this process.
 
 They lie in one temporary folder, which is removed when the worker ends. A worker that is killed
-can't remove it; so each holds a lock in its folder, and the next one removes every folder whose
-lock nobody holds. (A process id would not do: containers share folders, not process ids.)
+can't remove it; so the next one sweeps what dead ones left.
 """
 
 from __future__ import annotations
@@ -12,8 +11,6 @@ import binascii
 import contextlib
 import hashlib
 import os
-import shutil
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -21,14 +18,13 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.outcome import Failure
+from pytest_ortbench.core.own_folder import OWNER, OwnFolder, sweep
 from pytest_ortbench.schema.file_questions import FetchChunk, FetchedChunk, StoreChunk, StoredChunk
 from pytest_ortbench.worker.state import WorkerState
 
 if TYPE_CHECKING:
     from hashlib import _Hash
 
-_PREFIX = "ortbench-files-"
-_LOCK = ".lock"
 #: What would be more than a name in a path.
 _SPECIAL = frozenset("\0" if os.name == "posix" else "\0\\:")
 #: Bytes read at once for the host; in base64 a line of 1.4 MB.
@@ -69,8 +65,8 @@ class Staging:
     """The temporary folder of one worker; it is made when the first file comes."""
 
     def __init__(self) -> None:
+        self._made: OwnFolder | None = None
         self._folder: Path | None = None
-        self._lock: BinaryIO | None = None
         self._incoming: dict[str, _Incoming] = {}
 
     def store(self, chunk: StoreChunk) -> StoredChunk:
@@ -122,17 +118,13 @@ class Staging:
 
     def remove(self) -> None:
         """Remove the folder with all that is in it."""
-        if self._folder is not None:
-            # What can't be removed (a file that is open, on Windows) the next worker removes.
-            shutil.rmtree(self._folder, ignore_errors=True)
-            self._folder = None
-        if self._lock is not None:
-            self._lock.close()
-            self._lock = None
+        if self._made is not None:
+            self._made.close()
+            self._made = self._folder = None
 
     def _path(self, name: str) -> Path:
         parts = PurePosixPath(name).parts
-        plain = all(part not in ("..", "/", _LOCK) and not set(part) & _SPECIAL for part in parts)
+        plain = all(part not in ("..", "/", OWNER) and not set(part) & _SPECIAL for part in parts)
         if not parts or not plain:
             raise _refused(name)
         if self._folder is None:
@@ -141,39 +133,9 @@ class Staging:
         return self._folder.joinpath(*parts)
 
     def _make_folder(self) -> None:
-        root = Path(tempfile.gettempdir()).resolve()
-        _remove_left_over(root)
-        # Under another name until the lock is held: nobody may take it for left over before.
-        made = Path(tempfile.mkdtemp(prefix="ortbench-new-", dir=root))
-        lock = (made / _LOCK).open("wb")
-        if _try_lock(lock):
-            self._lock = lock
-        else:
-            # Windows has no such locks, and renames no folder in which a file is open.
-            lock.close()
-        self._folder = made.rename(root / f"{_PREFIX}{made.name.removeprefix('ortbench-new-')}")
-
-
-def _remove_left_over(root: Path) -> None:
-    """Remove the folders of workers that were killed."""
-    for folder in root.glob(f"{_PREFIX}*"):
-        # Another user's, or one that is removed at this moment.
-        with contextlib.suppress(OSError), (folder / _LOCK).open("r+b") as lock:
-            if _try_lock(lock):
-                shutil.rmtree(folder, ignore_errors=True)
-
-
-def _try_lock(file: BinaryIO) -> bool:
-    """Take a lock that lasts as long as the file is open; ``False`` where there are none."""
-    try:
-        import fcntl  # not on Windows
-    except ImportError:
-        return False
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
+        sweep()
+        self._made = OwnFolder("files")
+        self._folder = self._made.path.resolve()
 
 
 def _digest_of(file: BinaryIO) -> str:

@@ -27,6 +27,7 @@ from pytest_ortbench.planning.families import Family, Member
 from pytest_ortbench.planning.family_models import resolve
 from pytest_ortbench.planning.unreadable import UnreadableModel
 from pytest_ortbench.schema.model_questions import Convert
+from tests.left_folders import left_folder
 from tests.results_factory import make_case
 
 DYNAMIC = Recipe(name="int8-dynamic", base="int8-dynamic", weight_type="uint8")
@@ -215,9 +216,7 @@ def test_a_damaged_one_is_made_again(tmp_path: Path, damage: str) -> None:
 
 
 def test_the_draft_of_a_killed_process_is_removed(tmp_path: Path) -> None:
-    left = tmp_path / f".{variant_key(conversion())}-killed"
-    left.mkdir()
-    (left / "model.onnx").write_bytes(b"half")
+    left = left_folder(tmp_path / ".ortbench-variant-killed")
     Variants(launcher=FakeLauncher(), folder=tmp_path).prepare(planned(), conversion())  # type: ignore[arg-type]  # a launcher as far as it is asked
     assert not left.exists()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.outcome import CaseResult
+from pytest_ortbench.core.own_folder import OwnFolder
 from pytest_ortbench.engine.means import Means
 from pytest_ortbench.launch.launcher import Launcher
 from pytest_ortbench.passes.startup.facts import FurtherShape, StartTrial, StartUps
@@ -32,7 +32,7 @@ def measure(result: CaseResult, means: Means) -> StartUps:
     deadline = time.monotonic() + case.sampling.timeout_s
     trials: list[StartTrial] = []
     try:
-        with tempfile.TemporaryDirectory(prefix="ortbench-engines-") as folder:
+        with OwnFolder("engines") as folder:
             for turn in range(case.sampling.workers):
                 engines = str(Path(folder, str(turn))) if case.runtime.shares_files else ""
                 for trial in _turn(case, means.launcher, engines, shapes, deadline):

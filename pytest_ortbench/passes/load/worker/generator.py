@@ -8,7 +8,6 @@ one request at a time, so the generator's own thread runs it and no hand-over is
 from __future__ import annotations
 
 import queue
-import tempfile
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -16,6 +15,7 @@ from time import perf_counter_ns
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from pytest_ortbench.core.own_folder import OwnFolder
 from pytest_ortbench.passes.load.facts import LoadTest
 from pytest_ortbench.passes.load.questions import PutUnderLoad
 from pytest_ortbench.passes.load.worker.log import read_detail, read_latencies, read_summary
@@ -79,8 +79,8 @@ def put_under_load(calls: Sequence[Callable[[], object]], asked: PutUnderLoad) -
     """
     generator = _generator()
     keep = Path(asked.keep_logs) if asked.keep_logs else None
-    with tempfile.TemporaryDirectory(prefix="ortbench-load-") as scratch:
-        folder = scratch if keep is None else str(keep)
+    with OwnFolder("load") as scratch:
+        folder = str(scratch if keep is None else keep)
         Path(folder).mkdir(parents=True, exist_ok=True)
         system = _System(generator, calls, inline=asked.scenario == "single-stream")
         traced = _expected_per_s(asked) <= _TRACED_PER_S

@@ -114,13 +114,12 @@ def profile_operators(
     Raises:
         Exception: what :func:`~pytest_ortbench.worker.session.create` and ONNX Runtime raise.
     """
-    import tempfile  # long after the start, to which it would add
+    # Long after the start, to which it would add.
+    from pytest_ortbench.core.own_folder import OwnFolder
 
     # A session that failed has its trace open still, which Windows does not remove.
-    with tempfile.TemporaryDirectory(
-        prefix="ortbench-profile-", ignore_cleanup_errors=True
-    ) as folder:
-        setting = _Setting(case=case, feeds=feeds, threads=threads, folder=Path(folder))
+    with OwnFolder("profile") as folder:
+        setting = _Setting(case=case, feeds=feeds, threads=threads, folder=folder)
         counted = _counted_run(setting, keep)
         if counted.cut_after is not None:
             return replace(_broken_off(counted.cut_after), trace="" if keep is None else str(keep))

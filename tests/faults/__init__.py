@@ -1,0 +1,1 @@
+"""Faults on real processes; a signal goes only to what the test itself started."""
