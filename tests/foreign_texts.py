@@ -86,7 +86,6 @@ FUNCTIONS: dict[str, tuple[str, frozenset[str]]] = {
         frozenset({"_took_nothing"}),
     ),
     "launch/remote_shell.py": ("what users write", frozenset({"_behind_options"})),
-    "models/consumers.py": ("types as ONNX Runtime spells them", frozenset({"_divisor"})),
     "models/hints.py": ("types as ONNX Runtime spells them", frozenset({"default_hint"})),
     "models/resolve.py": ("names of files", frozenset({"_Resolver._matching", "_hidden"})),
     "planning/against.py": ("what users write", frozenset({"Against._meant"})),

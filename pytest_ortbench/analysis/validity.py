@@ -90,6 +90,11 @@ def _constant(result: CaseResult) -> str:
     return f"in all {len(checks)} runs that were looked at"
 
 
+def _empty(result: CaseResult) -> str:
+    checks = result.output_checks
+    return "in all runs that were looked at" if checks and all(c.empty for c in checks) else ""
+
+
 def _partial(result: CaseResult) -> str:
     placement = result.placement
     if placement is None or not is_partial(placement):
@@ -302,6 +307,7 @@ _RULES: dict[str, Callable[[CaseResult], str]] = {
     "FEWER-WORKERS": _fewer_workers,
     "SUBNORMAL": _subnormal,
     "CONSTANT": _constant,
+    "EMPTY": _empty,
     "NAN-INPUTS": _nan_inputs,
     "NONFINITE": _nonfinite,
 }

@@ -156,6 +156,13 @@ _STANDARD: tuple[FlagKind, ...] = (
         "Check the inputs; the measured work may not be the model's real work.",
     ),
     flag_kind(
+        "EMPTY",
+        "notes",
+        "every output is empty",
+        "A model that finds nothing works less than with real inputs (--ort-inputs); where inputs "
+        "are empty too, the time is that of the call alone.",
+    ),
+    flag_kind(
         "NAN-INPUTS",
         "notes",
         "the inputs of the measured runs hold NaN or infinity",

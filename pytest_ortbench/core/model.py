@@ -14,14 +14,19 @@ class ValueHint:
     Attributes:
         kind: ``normal`` (mean 0, deviation 1), ``uniform`` and ``integers`` (``low`` … ``high``,
             both included), ``ones``, ``zeros``, ``arange`` (from 0, along the last axis),
-            ``choice`` (of ``choices``), ``constant`` (``choices`` in order, repeated to fill).
-        low: Smallest value of ``uniform`` and ``integers``.
+            ``choice`` (of ``choices``), ``constant`` (``choices`` in order, repeated to fill),
+            ``permutation`` (``low`` … ``high`` along the axis in ``choices``, none twice there),
+            ``coordinates`` (points along the last axis, none twice, in a box whose sizes are
+            ``choices``), ``ascending`` (``low`` … ``high`` in order along the last axis),
+            ``positive-definite`` (symmetric matrices on the last two axes).
+        low: Smallest value of ``uniform``, ``integers``, ``permutation`` and ``ascending``.
         high: Largest value, included; of ``arange`` -1 where nothing bounds it.
         low_dim: Size that stands for ``low``, where it depends on another input: an expression
             over symbols (``P``). Empty once the sizes are resolved.
         high_dim: Likewise for ``high`` (``batch - 1``).
         choices: Values of ``choice`` and ``constant``, written as strings; for integers they may
-            be expressions over symbols (``seq``) until the sizes are resolved.
+            be expressions over symbols (``seq``) until the sizes are resolved. Also the axis of
+            ``permutation`` and the sizes of ``coordinates``.
         why: The consumer that sets the bound, for people: ``Gather(table, axis 0 of size 10)``.
     """
 

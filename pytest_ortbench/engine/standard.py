@@ -190,10 +190,12 @@ def _one_worker(
 def _require_work(case: Case, first: OutputCheck) -> None:
     """Refuse to time a model that computes nothing, because of an input that holds nothing.
 
+    What a file holds is timed as it is, with a flag.
+
     Raises:
         WorkerError: if no output holds a value.
     """
-    empty = [spec.name for spec in case.inputs if 0 in spec.shape]
+    empty = [spec.name for spec in case.inputs if 0 in spec.shape and not spec.path]
     if empty and first.empty:
         raise WorkerError(
             Failure(

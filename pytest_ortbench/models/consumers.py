@@ -17,9 +17,13 @@ Rule = Callable[[Use, Dataflow], "ConsumerFinding | None"]
 
 #: Rules by (operator, input index).
 RULES: dict[tuple[str, int], Rule] = {}
+#: Rules by (operator without its domain, input index), for operators that no standard domain has.
+_IN_ANY_DOMAIN: dict[tuple[str, int], Rule] = {}
 
 #: Ends of slices: larger than any axis, and a valid int32.
 _FAR = 2**31 - 1
+#: Depth of a OneHot where nothing else says it.
+_DEPTH = 10
 
 
 def rule(*keys: tuple[str, int]) -> Callable[[Rule], Rule]:
@@ -30,6 +34,23 @@ def rule(*keys: tuple[str, int]) -> Callable[[Rule], Rule]:
         return function
 
     return register
+
+
+def rule_in_any_domain(*keys: tuple[str, int]) -> Callable[[Rule], Rule]:
+    """Register a rule for inputs of custom operators and of functions in the model, by name."""
+
+    def register(function: Rule) -> Rule:
+        _IN_ANY_DOMAIN.update(dict.fromkeys(keys, function))
+        return function
+
+    return register
+
+
+def finding_of(use: Use, flow: Dataflow) -> ConsumerFinding | None:
+    """Return what one operator says about the values that it reads, ``None`` if nothing."""
+    function = RULES.get((use.op, use.index))
+    function = function or _IN_ANY_DOMAIN.get((use.node.op_type, use.index))
+    return None if function is None else function(use, flow)
 
 
 def always(finding: ConsumerFinding, *keys: tuple[str, int]) -> None:
@@ -64,33 +85,34 @@ def axis_size(shape: Shape | None, axis: int) -> int | str | None:
     return shape[axis]
 
 
-def _name(use: Use, index: int) -> str:
+def input_name(use: Use, index: int) -> str:
+    """Return the name of an input of the same operator, empty where it is left out."""
     return use.node.input[index] if index < len(use.node.input) else ""
 
 
 @rule(
     ("Gather", 1),
     ("GatherElements", 1),
-    ("ScatterElements", 1),
-    ("Scatter", 1),
     ("com.microsoft::GatherBlockQuantized", 1),
 )
-def _index_into_axis(use: Use, flow: Dataflow) -> ConsumerFinding | None:
+def index_into_axis(use: Use, flow: Dataflow) -> ConsumerFinding | None:
+    """Return the bound of an index into one axis of the operator's first input."""
     axis = attribute(use.node, "gather_axis", attribute(use.node, "axis", 0))
     size = axis_size(input_shape(use, flow, 0), axis)
-    return below(size, use.op, f"{_name(use, 0)}, axis {axis}")
+    return below(size, use.op, f"{input_name(use, 0)}, axis {axis}")
 
 
-@rule(("GatherND", 1), ("ScatterND", 1), ("com.microsoft::GatherND", 1))
-def _index_into_leading_axes(use: Use, flow: Dataflow) -> ConsumerFinding | None:
+@rule(("GatherND", 1), ("com.microsoft::GatherND", 1))
+def index_into_leading_axes(use: Use, flow: Dataflow) -> ConsumerFinding | None:
+    """Return the bound that holds for an index into any of the leading axes of the first input."""
     data, indices = input_shape(use, flow, 0), input_shape(use, flow, 1)
     depth = axis_size(indices, -1)
     if data is None or not isinstance(depth, int):
-        return below(None, use.op, _name(use, 0))
+        return below(None, use.op, input_name(use, 0))
     first = attribute(use.node, "batch_dims", 0)
     sizes = data[first : first + depth]
     numbers = [size for size in sizes if isinstance(size, int)]
-    what = f"{_name(use, 0)}, one of axes {first} to {first + depth - 1}"
+    what = f"{input_name(use, 0)}, one of axes {first} to {first + depth - 1}"
     symbols = [size for size in sizes if isinstance(size, str)]
     if symbols:
         parts = [*(f"{quote(size)} - 1" for size in symbols), *(str(n - 1) for n in numbers)]
@@ -102,7 +124,7 @@ def _index_into_leading_axes(use: Use, flow: Dataflow) -> ConsumerFinding | None
 @rule(("ArrayFeatureExtractor", 1), ("ai.onnx.ml::ArrayFeatureExtractor", 1))
 def _index_into_features(use: Use, flow: Dataflow) -> ConsumerFinding | None:
     size = axis_size(input_shape(use, flow, 0), -1)
-    return below(size, use.op, f"{_name(use, 0)}, last axis")
+    return below(size, use.op, f"{input_name(use, 0)}, last axis")
 
 
 @rule(("MaxUnpool", 1))
@@ -110,26 +132,64 @@ def _index_into_all(use: Use, flow: Dataflow) -> ConsumerFinding | None:
     """Positions in the flat result, which is at least as large as the input."""
     data = input_shape(use, flow, 0)
     if not data or any(size is None for size in data):
-        return below(None, use.op, _name(use, 0))
+        return below(None, use.op, input_name(use, 0))
     count = " * ".join(quote(size) for size in data if size is not None)
     return ConsumerFinding(
-        high_symbol=f"{count} - 1", why=f"{use.op}, flat positions in {_name(use, 0)}"
+        high_symbol=f"{count} - 1", why=f"{use.op}, flat positions in {input_name(use, 0)}"
     )
 
 
 @rule(("OneHot", 0))
 def _one_hot(use: Use, flow: Dataflow) -> ConsumerFinding | None:
-    depth = flow.constant(use.scope, _name(use, 1))
+    depth = flow.constant(use.scope, input_name(use, 1))
     if depth is None or depth.size != 1:
-        return ConsumerFinding(high=9, why="OneHot of a depth that is an input")
+        return ConsumerFinding(high=_DEPTH - 1, why="OneHot of a depth that is an input")
     return below(int(depth.reshape(-1)[0]), use.op, "depth")
+
+
+@rule(("OneHot", 1))
+def _one_hot_depth(use: Use, flow: Dataflow) -> ConsumerFinding | None:
+    axis = attribute(use.node, "axis", -1)
+    size = axis_size(flow.shape(use.scope, use.node.output[0]), axis)
+    depth = size if isinstance(size, int) and size > 0 else _DEPTH
+    return ConsumerFinding(values=(str(depth),), why="OneHot depth")
+
+
+@rule(("NegativeLogLikelihoodLoss", 1), ("SoftmaxCrossEntropyLoss", 1))
+def _labels(use: Use, flow: Dataflow) -> ConsumerFinding | None:
+    classes = axis_size(input_shape(use, flow, 0), 1)
+    return below(classes, use.op, f"{input_name(use, 0)}, classes on axis 1")
+
+
+@rule(("TensorScatter", 2))
+def _first_written(use: Use, flow: Dataflow) -> ConsumerFinding | None:
+    """Where an update begins in the cache: it must end inside."""
+    axis = attribute(use.node, "axis", -2)
+    cache = axis_size(input_shape(use, flow, 0), axis)
+    update = axis_size(input_shape(use, flow, 1), axis)
+    why = f"TensorScatter({input_name(use, 0)}, axis {axis}): the update fits behind it"
+    if cache is None or update is None:
+        return ConsumerFinding(high=0, why=why)
+    if isinstance(cache, int) and isinstance(update, int):
+        return ConsumerFinding(high=max(cache - update, 0), why=why)
+    return ConsumerFinding(high_symbol=f"max(0, {quote(cache)} - {quote(update)})", why=why)
+
+
+@rule(("Attention", 6))
+def _valid_keys(use: Use, flow: Dataflow) -> ConsumerFinding | None:
+    """How many keys of each batch item hold something: all of them."""
+    keys = input_shape(use, flow, 1)
+    size = axis_size(keys, -2)
+    return ConsumerFinding(
+        values=("1" if size is None else quote(size),), why="Attention nonpad_kv_seqlen: all keys"
+    )
 
 
 @rule(("TopK", 1))
 def _count_of_top(use: Use, flow: Dataflow) -> ConsumerFinding | None:
     axis = attribute(use.node, "axis", -1)
     size = axis_size(input_shape(use, flow, 0), axis)
-    why = f"TopK({_name(use, 0)}, axis {axis}" + (f" of size {size})" if size else ")")
+    why = f"TopK({input_name(use, 0)}, axis {axis}" + (f" of size {size})" if size else ")")
     if isinstance(size, int):
         return ConsumerFinding(values=(str(max(min(5, size), 1)),), why=why)
     return ConsumerFinding(values=(f"min(5, {quote(size)})" if size else "1",), why=why)
@@ -139,7 +199,7 @@ def _count_of_top(use: Use, flow: Dataflow) -> ConsumerFinding | None:
 def _sequence_lengths(use: Use, flow: Dataflow) -> ConsumerFinding | None:
     axis = 1 if attribute(use.node, "layout", 0) else 0
     size = axis_size(input_shape(use, flow, 0), axis)
-    why = f"{use.op} sequence_lens, at most axis {axis} of {_name(use, 0)}"
+    why = f"{use.op} sequence_lens, at most axis {axis} of {input_name(use, 0)}"
     # The whole sequence: a shorter one would be less work than the sizes say.
     return ConsumerFinding(values=("1" if size is None else quote(size),), why=why)
 
@@ -148,7 +208,7 @@ def _sequence_lengths(use: Use, flow: Dataflow) -> ConsumerFinding | None:
 def _reversed_lengths(use: Use, flow: Dataflow) -> ConsumerFinding | None:
     axis = attribute(use.node, "time_axis", 0)
     size = axis_size(input_shape(use, flow, 0), axis)
-    why = f"ReverseSequence lengths, at most axis {axis} of {_name(use, 0)}"
+    why = f"ReverseSequence lengths, at most axis {axis} of {input_name(use, 0)}"
     return ConsumerFinding(values=("1" if size is None else quote(size),), why=why)
 
 
@@ -208,12 +268,12 @@ def _lengths_of_group_query(use: Use, flow: Dataflow) -> ConsumerFinding | None:
 @rule(("RoiAlign", 2), ("com.microsoft::CropAndResize", 2))
 def _batch_indices(use: Use, flow: Dataflow) -> ConsumerFinding | None:
     size = axis_size(input_shape(use, flow, 0), 0)
-    return below(size, use.op, f"{_name(use, 0)}, axis 0")
+    return below(size, use.op, f"{input_name(use, 0)}, axis 0")
 
 
 @rule(("Div", 1), ("Mod", 1))
 def _divisor(use: Use, _flow: Dataflow) -> ConsumerFinding | None:
-    if "int" not in use.element:
+    if not use.reads_integers:
         return None
     # An integer division by zero kills the process (SIGFPE).
     return ConsumerFinding(low=1, high=9, why=f"{use.op} divisor, not zero")
@@ -226,7 +286,7 @@ def _compared(use: Use, flow: Dataflow) -> ConsumerFinding | None:
     Text that is compared with a constant is sometimes that text, whatever its shape.
     """
     shape = input_shape(use, flow, use.index)
-    other = flow.constant(use.scope, _name(use, 1 - use.index))
+    other = flow.constant(use.scope, input_name(use, 1 - use.index))
     if other is None or other.size != 1:
         return None
     value = other.reshape(-1)[0]
@@ -259,7 +319,10 @@ always(ConsumerFinding(values=("0",), why="Dropout ratio"), ("Dropout", 1))
 always(ConsumerFinding(values=("0",), why="Dropout training mode off"), ("Dropout", 2))
 always(ConsumerFinding(values=("0",), why="Range start", of_range=True), ("Range", 0))
 always(ConsumerFinding(values=("1",), why="Range step", of_range=True), ("Range", 2))
-always(ConsumerFinding(values=("0",), why="axis"), ("CumSum", 1), ("Trilu", 1))
+always(ConsumerFinding(values=("0",), why="axis"), ("CumSum", 1), ("CumProd", 1), ("Trilu", 1))
+always(
+    ConsumerFinding(values=("-2",), why="DFT axis: the last before real and imaginary"), ("DFT", 2)
+)
 always(
     ConsumerFinding(values=("10",), why="NonMaxSuppression boxes per class"),
     ("NonMaxSuppression", 2),
@@ -273,31 +336,6 @@ always(
     ("NonMaxSuppression", 4),
 )
 always(ConsumerFinding(low=0, high=1, why="condition"), ("Where", 0), ("Compress", 1))
-always(
-    ConsumerFinding(kind="uniform", low=0.5, high=1.5, why="BatchNormalization variance"),
-    ("BatchNormalization", 4),
-)
-always(
-    ConsumerFinding(kind="uniform", low=-1.0, high=1.0, why="GridSample coordinates"),
-    ("GridSample", 1),
-    ("com.microsoft::GridSample", 1),
-)
-always(
-    ConsumerFinding(kind="uniform", low=0.01, high=0.1, why="scale, above zero"),
-    ("DequantizeLinear", 1),
-    ("QuantizeLinear", 1),
-)
-
-# Outside these ranges the results are NaN, and nothing after them can be judged.
-for _low, _high, _operators in (
-    (0.05, 1.0, ("Log", "Sqrt", "Reciprocal")),
-    (-0.9, 0.9, ("Acos", "Asin", "Atanh")),
-    (1.1, 2.0, ("Acosh",)),
-    (0.0, 1.0, ("Bernoulli",)),
-):
-    for _operator in _operators:
-        _why = f"{_operator} is defined there"
-        always(ConsumerFinding(kind="uniform", low=_low, high=_high, why=_why), (_operator, 0))
 
 
 @rule(("Range", 1))
@@ -305,9 +343,8 @@ def _range_limit(use: Use, flow: Dataflow) -> ConsumerFinding | None:
     """A few steps, and no more than the table has rows that the counted numbers index."""
     limit = 16
     for counted in flow.uses(use.node.output[0], 1, scope=use.scope):
-        rule_of_use = RULES.get((counted.op, counted.index))
-        if rule_of_use is _index_into_axis:
-            bound = _index_into_axis(counted, flow)
+        if RULES.get((counted.op, counted.index)) is index_into_axis:
+            bound = index_into_axis(counted, flow)
             if bound is not None and bound.high is not None:
                 limit = min(limit, int((bound.high - counted.offset) / (counted.scale or 1)) + 1)
     return ConsumerFinding(values=(str(max(limit, 1)),), why="Range limit", of_range=True)
@@ -315,6 +352,14 @@ def _range_limit(use: Use, flow: Dataflow) -> ConsumerFinding | None:
 
 # A box whose corners are the wrong way round has a negative size, which overflows in there.
 always(ConsumerFinding(values=("0", "0", "8", "8"), why="RoiAlign boxes"), ("RoiAlign", 1))
+always(
+    ConsumerFinding(values=("0", "0", "0", "8", "8"), why="MaxRoiPool image and box"),
+    ("MaxRoiPool", 1),
+)
+always(
+    ConsumerFinding(values=("0", "0", "1", "1"), why="CropAndResize boxes: the whole image"),
+    ("com.microsoft::CropAndResize", 1),
+)
 
 
 @rule(("Slice", 1))

@@ -31,6 +31,11 @@ if TYPE_CHECKING:
 #: Weights with more elements than this are never looked at, and dropped before shape inference.
 _SMALL = 1024
 
+#: Element types whose values are whole numbers.
+_INTEGERS = frozenset(
+    {"int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "int4", "uint4"}
+)
+
 #: Inputs whose values come out again unchanged; ``None``: all of them.
 _KEEPS_VALUES: dict[str, tuple[int, ...] | None] = {
     **dict.fromkeys(
@@ -102,6 +107,11 @@ class Use:
     def op(self) -> str:
         """``OpType``, or ``domain::OpType`` outside the default domain."""
         return op_name(self.node)
+
+    @property
+    def reads_integers(self) -> bool:
+        """Whether its elements are known to be whole numbers."""
+        return self.element in _INTEGERS
 
 
 @dataclass(frozen=True, slots=True)

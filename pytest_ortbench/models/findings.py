@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pytest_ortbench.core.model import ValueHint
 from pytest_ortbench.models.symbols import quote
+
+#: Kinds of hints that say how values stand beside each other.
+ARRANGEMENTS = frozenset({"permutation", "coordinates", "ascending", "positive-definite"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +25,7 @@ class ConsumerFinding:
         values: Exactly these, in order, as numbers or expressions.
         choices: Any of these.
         kind: Otherwise, the kind of hint, with ``low`` and ``high``.
+        arrangement: Axis of a ``permutation``, sizes of the box of ``coordinates``.
         length: How many values the consumer needs along the first axis, ``None`` if any number.
         of_range: Whether a Range says it: how far it counts tells nothing of a sequence's length.
     """
@@ -33,6 +37,7 @@ class ConsumerFinding:
     values: tuple[str, ...] = ()
     choices: tuple[str, ...] = ()
     kind: str = ""
+    arrangement: tuple[str, ...] = ()
     length: int | None = None
     of_range: bool = False
 
@@ -56,9 +61,12 @@ def unshift(finding: ConsumerFinding, scale: float, offset: float) -> ConsumerFi
     """Turn what a consumer accepts into what may be fed, where it reads ``scale·fed + offset``."""
     if (scale, offset) == (1.0, 0.0):
         return finding
-    if not finding.is_bound or finding.high is None or scale == 0:
+    in_range = finding.is_bound or finding.kind == "uniform"
+    if not in_range or finding.high is None or scale == 0:
         return None
     ends = sorted(((finding.low - offset) / scale, (finding.high - offset) / scale))
+    if finding.kind:
+        return replace(finding, low=ends[0], high=ends[1])
     low, high = math.ceil(ends[0]), math.floor(ends[1])
     if high >= 0:
         low = max(low, 0)  # 0 … is what such inputs hold; below it only where nothing else fits
@@ -68,7 +76,11 @@ def unshift(finding: ConsumerFinding, scale: float, offset: float) -> ConsumerFi
 
 
 def combine(findings: Sequence[ConsumerFinding]) -> ValueHint | None:
-    """Join what all consumers of one input say; exact values win, then choices, then bounds."""
+    """Join what all consumers of one input say.
+
+    Exact values win, then choices, then an arrangement within all bounds, then bounds alone, then
+    the range that all share.
+    """
     for finding in findings:
         if finding.values:
             return ValueHint(kind="constant", choices=finding.values, why=finding.why)
@@ -76,12 +88,38 @@ def combine(findings: Sequence[ConsumerFinding]) -> ValueHint | None:
     if choices:
         return _shared_choices(choices)
     bounds = [finding for finding in findings if finding.is_bound]
+    arranged = next((finding for finding in findings if finding.kind in ARRANGEMENTS), None)
+    if arranged is not None:
+        return _arranged(arranged, bounds)
     if bounds:
         return _narrowest(bounds)
-    for finding in findings:
+    return _shared_range(findings) if findings else None
+
+
+def _arranged(finding: ConsumerFinding, bounds: Sequence[ConsumerFinding]) -> ValueHint:
+    """A permutation lies within what other consumers accept; what else is arranged stands alone."""
+    if finding.kind != "permutation":
         high = 1.0 if finding.high is None else finding.high
-        return ValueHint(kind=finding.kind, low=finding.low, high=high, why=finding.why)
-    return None
+        return ValueHint(
+            kind=finding.kind,
+            low=finding.low,
+            high=high,
+            choices=finding.arrangement,
+            why=finding.why,
+        )
+    within = _narrowest([replace(finding, kind="", arrangement=()), *bounds])
+    return replace(within, kind=finding.kind, choices=finding.arrangement, why=finding.why)
+
+
+def _shared_range(findings: Sequence[ConsumerFinding]) -> ValueHint:
+    """The range that all consumers accept; that of the first one if they share none."""
+    first = findings[0]
+    same = [finding for finding in findings if finding.kind == first.kind]
+    low = max(finding.low for finding in same)
+    high = min(1.0 if finding.high is None else finding.high for finding in same)
+    if low > high:
+        low, high = first.low, 1.0 if first.high is None else first.high
+    return ValueHint(kind=first.kind, low=low, high=high, why=first.why)
 
 
 def _shared_choices(findings: Sequence[ConsumerFinding]) -> ValueHint:

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import pytest_ortbench.models.arrangements
 import pytest_ortbench.models.categories
-import pytest_ortbench.models.shape_inputs  # noqa: F401  # both register their rules
+import pytest_ortbench.models.image_inputs
+import pytest_ortbench.models.numeric_ranges
+import pytest_ortbench.models.shape_inputs  # noqa: F401  # all of them register their rules
 from pytest_ortbench.core.model import TensorInfo, ValueHint
 from pytest_ortbench.models.categories import WORDS
-from pytest_ortbench.models.consumers import RULES
+from pytest_ortbench.models.consumers import finding_of
 from pytest_ortbench.models.dataflow import Dataflow, Use
 from pytest_ortbench.models.findings import ConsumerFinding, combine, unshift
 from pytest_ortbench.models.implied import AxisFact, axis_facts
@@ -81,8 +84,7 @@ def _element(type_name: str) -> str:
 def _findings(uses: Sequence[Use], flow: Dataflow) -> list[ConsumerFinding]:
     findings: list[ConsumerFinding] = []
     for use in uses:
-        rule = RULES.get((use.op, use.index))
-        finding = rule(use, flow) if rule is not None else None
+        finding = finding_of(use, flow)
         if finding is not None:
             shifted = unshift(finding, use.scale, use.offset)
             if shifted is not None:

@@ -10,26 +10,20 @@ from pytest_ortbench.models.symbols import quote
 
 #: Size of an axis that nothing else decides: enough to see, too little to hurt.
 _SMALL_SIZE = 4
-#: Spatial size where nothing else decides.
-_SMALL_IMAGE = 32
 
 
-def _length(use: Use, flow: Dataflow) -> int | None:
-    """Number of elements of the shape, if the model fixes it."""
+def length_of(use: Use, flow: Dataflow) -> int | None:
+    """Return the number of elements of the shape, if the model fixes it."""
     size = axis_size(input_shape(use, flow, use.index), 0)
     return size if isinstance(size, int) else None
 
 
-def _declared_output(use: Use, flow: Dataflow) -> Shape | None:
-    """Shape that the model declares for the result, if it is known in every axis."""
+def declared_output(use: Use, flow: Dataflow) -> Shape | None:
+    """Return the shape that the model declares for the result, if it is known in every axis."""
     shape = flow.shape(use.scope, use.node.output[0])
     if shape is None or any(size is None for size in shape):
         return None
     return shape
-
-
-def _texts(shape: Shape) -> tuple[str, ...]:
-    return tuple("1" if size is None else quote(size) for size in shape)
 
 
 @rule(("Reshape", 1))
@@ -38,8 +32,8 @@ def _reshape(use: Use, flow: Dataflow) -> ConsumerFinding | None:
     if not use.whole:
         return ConsumerFinding(values=("-1",), why=why)
     data = input_shape(use, flow, 0)
-    target = _known_sizes(_declared_output(use, flow))
-    length = _length(use, flow)
+    target = known_sizes(declared_output(use, flow))
+    length = length_of(use, flow)
     if target is not None and length in (None, len(target)):
         return ConsumerFinding(values=target, length=len(target), why=why)
     rank = length or (len(data) if data else 1)
@@ -48,8 +42,8 @@ def _reshape(use: Use, flow: Dataflow) -> ConsumerFinding | None:
     return ConsumerFinding(values=values, length=rank, why=why)
 
 
-def _known_sizes(shape: Shape | None) -> tuple[str, ...] | None:
-    """Only numbers: a symbol that inference made up has no size."""
+def known_sizes(shape: Shape | None) -> tuple[str, ...] | None:
+    """Return a shape that holds numbers only: a symbol that inference made up has no size."""
     if shape is None or not all(isinstance(size, int) for size in shape):
         return None
     return tuple(str(size) for size in shape)
@@ -61,10 +55,10 @@ def _expand(use: Use, flow: Dataflow) -> ConsumerFinding | None:
     data = input_shape(use, flow, 0)
     if not use.whole or data is None:
         return ConsumerFinding(values=("1",), why=why)
-    declared = _known_sizes(_declared_output(use, flow))
+    declared = known_sizes(declared_output(use, flow))
     if declared is not None:
         return ConsumerFinding(values=declared, length=len(declared), why=why)
-    length = _length(use, flow) or len(data)
+    length = length_of(use, flow) or len(data)
     # Ones broadcast against anything; leading axes are the new ones.
     sizes = ("2",) * max(length - len(data), 0) + ("1",) * min(length, len(data))
     return ConsumerFinding(values=sizes, length=length, why=why)
@@ -72,10 +66,10 @@ def _expand(use: Use, flow: Dataflow) -> ConsumerFinding | None:
 
 @rule(("ConstantOfShape", 0))
 def _constant_of_shape(use: Use, flow: Dataflow) -> ConsumerFinding | None:
-    declared = _known_sizes(_declared_output(use, flow)) if use.whole else None
+    declared = known_sizes(declared_output(use, flow)) if use.whole else None
     if declared is not None:
         return ConsumerFinding(values=declared, length=len(declared), why="ConstantOfShape")
-    length = _length(use, flow) or 2
+    length = length_of(use, flow) or 2
     return ConsumerFinding(values=(str(_SMALL_SIZE),), length=length, why="ConstantOfShape")
 
 
@@ -89,52 +83,29 @@ def _tile(use: Use, flow: Dataflow) -> ConsumerFinding | None:
 @rule(("Pad", 1))
 def _pad(use: Use, flow: Dataflow) -> ConsumerFinding | None:
     data = input_shape(use, flow, 0)
-    length = 2 * len(data) if data is not None and use.whole else None
+    axes = axis_size(input_shape(use, flow, 3), 0)
+    count = axes if isinstance(axes, int) else None if data is None else len(data)
+    length = 2 * count if count is not None and use.whole else None
     return ConsumerFinding(values=("0",), length=length, why="Pad amounts")
 
 
-@rule(("Resize", 3))
-def _resize_sizes(use: Use, flow: Dataflow) -> ConsumerFinding | None:
-    data = input_shape(use, flow, 0)
-    declared = _known_sizes(_declared_output(use, flow))
-    if not use.whole or data is None:
-        return ConsumerFinding(values=(str(_SMALL_IMAGE),), why="Resize sizes")
-    values = declared or (
-        *_texts(data[:2]),
-        *(f"2 * {quote(size)}" if size else str(_SMALL_IMAGE) for size in data[2:]),
-    )
-    return ConsumerFinding(values=values, length=len(values), why=f"Resize({use.node.input[0]})")
-
-
-@rule(("Resize", 2), ("Upsample", 1))
-def _resize_scales(use: Use, flow: Dataflow) -> ConsumerFinding | None:
-    data = input_shape(use, flow, 0)
-    if data is None or not use.whole:
-        return ConsumerFinding(values=("1",), why=f"{use.op} scales")
-    values = ("1",) * min(len(data), 2) + ("2",) * max(len(data) - 2, 0)
-    return ConsumerFinding(values=values, length=len(data), why=f"{use.op} scales")
-
-
-@rule(("Resize", 1))
-def _resize_region(use: Use, flow: Dataflow) -> ConsumerFinding | None:
-    data = input_shape(use, flow, 0)
-    if attribute(use.node, "axes", 0) or data is None or len(use.node.input) == 2:
-        return _resize_scales(use, flow) if len(use.node.input) == 2 else None
-    values = ("0",) * len(data) + ("1",) * len(data)
-    return ConsumerFinding(values=values, length=len(values), why="Resize region: all of it")
+@rule(("Pad", 3))
+def _padded_axes(use: Use, flow: Dataflow) -> ConsumerFinding | None:
+    length = length_of(use, flow) or 1
+    return ConsumerFinding(values=tuple(map(str, range(length))), length=length, why="Pad axes")
 
 
 @rule(("Squeeze", 1))
 def _squeeze_axes(use: Use, flow: Dataflow) -> ConsumerFinding | None:
     data = input_shape(use, flow, 0) or ()
     ones = tuple(str(axis) for axis, size in enumerate(data) if size == 1)
-    length = _length(use, flow)
+    length = length_of(use, flow)
     values = ones[:length] or ("0",)
     return ConsumerFinding(values=values, length=len(values), why="Squeeze axes of size 1")
 
 
 def _reduced_axes(use: Use, flow: Dataflow) -> ConsumerFinding | None:
-    length = _length(use, flow) or 1
+    length = length_of(use, flow) or 1
     values = tuple(str(-1 - axis) for axis in range(length))
     return ConsumerFinding(values=values, length=length, why=f"{use.op} axes")
 
@@ -146,10 +117,26 @@ rule(("ReduceSumSquare", 1))(_reduced_axes)
 
 @rule(("Split", 1))
 def _split_sizes(use: Use, flow: Dataflow) -> ConsumerFinding | None:
+    return _even_parts(use, flow, len(use.node.output))
+
+
+@rule(("SplitToSequence", 1))
+def _sizes_in_sequence(use: Use, flow: Dataflow) -> ConsumerFinding | None:
+    """One size for all parts, half of the axis, or a size for each of so many parts."""
+    if input_shape(use, flow, 1) != ():
+        return _even_parts(use, flow, length_of(use, flow) or 1)
+    size = axis_size(input_shape(use, flow, 0), attribute(use.node, "axis", 0))
+    if isinstance(size, int):
+        half = str(max(size // 2, 1))
+    else:
+        half = f"max(1, {quote(size)} // 2)" if size else "1"
+    return ConsumerFinding(values=(half,), why="SplitToSequence: parts of half the axis")
+
+
+def _even_parts(use: Use, flow: Dataflow, parts: int) -> ConsumerFinding:
     axis = attribute(use.node, "axis", 0)
     size = axis_size(input_shape(use, flow, 0), axis)
-    parts = len(use.node.output)
-    why = f"Split({use.node.input[0]}, axis {axis}) into {parts}"
+    why = f"{use.op}({use.node.input[0]}, axis {axis}) into {parts}"
     if isinstance(size, int):
         share, rest = divmod(size, parts)
         values = tuple(str(share + (1 if part < rest else 0)) for part in range(parts))
@@ -162,10 +149,10 @@ def _split_sizes(use: Use, flow: Dataflow) -> ConsumerFinding | None:
     return ConsumerFinding(values=values, length=parts, why=why)
 
 
-@rule(("CenterCropPad", 1), ("AffineGrid", 1), ("Col2Im", 1), ("Col2Im", 2))
+@rule(("CenterCropPad", 1))
 def _small_shape(use: Use, flow: Dataflow) -> ConsumerFinding | None:
     return ConsumerFinding(
-        values=(str(_SMALL_SIZE),), length=_length(use, flow), why=f"{use.op} size"
+        values=(str(_SMALL_SIZE),), length=length_of(use, flow), why=f"{use.op} size"
     )
 
 

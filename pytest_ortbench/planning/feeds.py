@@ -27,7 +27,7 @@ from pytest_ortbench.models.symbols import (
 )
 from pytest_ortbench.models.well_known import is_past
 from pytest_ortbench.planning.batch_axis import BatchAxis, Shapes, find_batch
-from pytest_ortbench.planning.default_sizes import PAST, SEQUENCE
+from pytest_ortbench.planning.default_sizes import OTHER, PAST, SEQUENCE
 from pytest_ortbench.planning.real_inputs import StoredInput, stored_inputs
 from pytest_ortbench.planning.sizes import (
     RefusedCombination,
@@ -160,9 +160,12 @@ def _check_work(model: Model, specs: Sequence[InputSpec]) -> None:
     """Refuse a model that is declared to give nothing, because of an input that holds nothing.
 
     An empty input is no reason by itself: it may only lend its type, or say "all axes". Where the
-    model does not declare what it gives, the first run tells.
+    model does not declare what it gives, the first run tells. What a file holds is fed as it is.
     """
-    empty = next((spec for spec in specs if 0 in spec.shape and not is_past(spec.name)), None)
+    empty = next(
+        (spec for spec in specs if 0 in spec.shape and not spec.path and not is_past(spec.name)),
+        None,
+    )
     if empty is None or not all(
         info.shape is not None and 0 in info.shape for info in model.outputs
     ):
@@ -226,6 +229,13 @@ def _spec(
     if shape is None:
         if "map(" in info.type:
             return InputSpec(name=info.name, type=info.type, shape=(), hint=hint)
+        if "seq(" in info.type:
+            # Its tensors may differ in shape, so most models declare none.
+            how = f"default: one axis of {OTHER} for the tensors of a sequence"
+            size = SymbolSize(symbol="", size=OTHER, origin="default", how=how)
+            return InputSpec(
+                name=info.name, type=info.type, shape=(OTHER,), hint=hint, resolved=(size,)
+            )
         raise refusal(
             f"the model does not say how many axes input {info.name!r} has",
             hint="Give real inputs with --ort-inputs",
@@ -336,11 +346,11 @@ def resolve_hint(
     """
     low = _size(hint.low_dim, sizes, hint.low)
     high = _size(hint.high_dim, sizes, hint.low if hint.high_dim else hint.high)
-    if hint.kind == "constant" and "string" not in info.type:
+    if hint.kind in ("constant", "coordinates") and "string" not in info.type:
         choices = tuple(_text(choice, sizes) for choice in hint.choices)
         return replace(hint, choices=choices, low_dim="", high_dim="")
     plain = replace(hint, low=low, high=high, low_dim="", high_dim="")
-    if hint.kind == "integers":
+    if hint.kind in ("integers", "permutation"):
         return replace(plain, high=max(low, high))
     if hint.kind == "arange":
         return _positions(info, plain, shape)

@@ -12,12 +12,11 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from pytest_ortbench.core.model import ValueHint
+from pytest_ortbench.worker.arranged import ARRANGED
+from pytest_ortbench.worker.bits import bell, share_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-#: Standard deviation of the sum of four uniform 16-bit integers: sqrt(4 · (65536² − 1) / 12).
-_FOUR_UNIFORM_DEVIATION = math.sqrt((65536**2 - 1) / 3)
 
 #: What a string input gets where nothing says which values the graph knows.
 _WORDS = ("a", "b", "c")
@@ -56,9 +55,12 @@ def draw(
     fixed = _fixed(hint, shape, dtype)
     if fixed is not None:
         return fixed
+    generator = np.random.PCG64(_entropy(seed, name, sample))
+    arranged = ARRANGED.get(hint.kind)
+    if arranged is not None and dtype not in ("object", "bool"):
+        return arranged(shape, hint, generator.random_raw).astype(dtype)
     count = math.prod(shape)
     values: NDArray[Any] = np.empty(count, dtype=dtype)
-    generator = np.random.PCG64(_entropy(seed, name, sample))
     for start in range(0, count, _CHUNK):
         raw = generator.random_raw(min(_CHUNK, count - start))
         values[start : start + raw.size] = _drawn(hint, raw, dtype, magnitude)
@@ -106,10 +108,9 @@ def _drawn(hint: ValueHint, raw: NDArray[Any], dtype: str, magnitude: float) -> 
     if hint.kind == "integers":
         values = _integers(hint.low, hint.high, raw, "int64").astype("float64")
     elif hint.kind == "uniform":
-        share = (raw >> np.uint64(11)).astype("float64") * 2.0**-53
-        values = hint.low + (hint.high - hint.low) * share
+        values = hint.low + (hint.high - hint.low) * share_of(raw)
     else:
-        values = _bell(raw) * magnitude
+        values = bell(raw) * magnitude
     return _without_subnormals(values, dtype)
 
 
@@ -120,15 +121,6 @@ def _not_all_zero(values: NDArray[Any], hint: ValueHint, shape: tuple[int, ...])
         values.reshape(shape)[..., 0] = True
     elif values.dtype.kind in "iu" and hint.high >= 1 and values.size > 1 and not values.any():
         values[-1] = 1
-
-
-def _bell(raw: NDArray[Any]) -> NDArray[Any]:
-    """Mean 0, deviation 1, within ±3.5: the sum of four uniform values, never exactly zero."""
-    quarters = raw.view("uint16").reshape(raw.size, 4)
-    total = quarters.sum(axis=1, dtype="int64")
-    # The mean of the sum is 131070; half a step more, so that no value is zero.
-    result: NDArray[Any] = (total.astype("float64") - 131069.5) / _FOUR_UNIFORM_DEVIATION
-    return result
 
 
 def _integers(low: float, high: float, raw: NDArray[Any], dtype: str) -> NDArray[Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pytest_ortbench.core.case import InputSpec
+from pytest_ortbench.worker.arranged import ARRANGED
 from pytest_ortbench.worker.draw import draw
 from pytest_ortbench.worker.element_types import (
     ValueType,
@@ -18,7 +19,7 @@ from pytest_ortbench.worker.input_files import read_input
 SEQUENCE_LENGTH = 2
 
 #: Kinds of hints whose values depend on seed and sample.
-_DRAWN = frozenset({"normal", "uniform", "integers", "choice"})
+_DRAWN = frozenset({"normal", "uniform", "integers", "choice"}) | ARRANGED.keys()
 _FLOATS = frozenset({"float", "double", "float16"})
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from pytest_ortbench.analysis.summary import summarise
+from pytest_ortbench.analysis.validity import flags_of
 from pytest_ortbench.core.case import Case, InputSpec, Sampling
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.model import ValueHint
@@ -211,11 +212,17 @@ def test_a_cut_profile_is_no_fallback(tmp_path: Path, monkeypatch: pytest.Monkey
     assert " 10 " in summarise(result).missing["placement"]
 
 
-@pytest.mark.parametrize(("size", "status"), [(0, "unsupported"), (3, "measured")])
+@pytest.mark.parametrize(
+    ("size", "path", "status"),
+    [(0, "", "unsupported"), (0, "/data/x.npy", "measured"), (3, "", "measured")],
+)
 def test_nothing_is_timed_where_empty_inputs_give_empty_outputs(
-    size: int, status: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    size: int, path: str, status: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Outputs alone do not tell: a detector that finds nothing has worked all the same."""
+    """Outputs alone do not tell: a detector that finds nothing has worked all the same.
+
+    Who names an empty input in a file gets the time of the call, with a flag.
+    """
     launcher = ClockedLauncher(monkeypatch, each_s=0.01, start_s=1.0)
     monkeypatch.setattr(
         ClockedWorker,
@@ -224,9 +231,12 @@ def test_nothing_is_timed_where_empty_inputs_give_empty_outputs(
             run=question.run, nonfinite=0, constant=False, digest="d", empty=True
         ),
     )
-    spec = InputSpec(name="x", type="tensor(float)", shape=(size, 4), hint=ValueHint(kind="normal"))
+    hint = ValueHint(kind="normal")
+    spec = InputSpec(name="x", type="tensor(float)", shape=(size, 4), hint=hint, path=path)
     result = measure(replace(make_case(), inputs=(spec,)), launcher, tmp_path)
     assert result.status == status
+    flagged = status == "measured"
+    assert ("EMPTY" in [flag.name for flag in flags_of(result)]) == flagged
 
 
 def test_what_was_measured_before_a_file_changed_is_not_kept(tmp_path: Path) -> None:

@@ -78,7 +78,7 @@ def hint_of(found: Model, name: str) -> ValueHint:
 def run(
     found: Model,
     *,
-    batch: int = 1,
+    batch: int | None = 1,
     dims: Mapping[str, int] | None = None,
     inputs_path: Path | None = None,
 ) -> tuple[dict[str, Any], list[Any]]:

@@ -243,7 +243,7 @@ def test_gather_elements_and_scatter(tmp_path: Path) -> None:
     )
     found = read(proto, tmp_path)
     assert bounds(found, "i") == ("integers", 0, 5)
-    assert bounds(found, "j") == ("integers", 0, 5)
+    assert bounds(found, "j") == ("permutation", 0, 5)
     assert hint_of(found, "u").kind == "normal"
     run(found)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from onnx import ModelProto
 
@@ -240,3 +241,11 @@ def test_outputs_that_are_declared_empty_are_not_timed(shape: list[int], tmp_pat
     with pytest.raises(RefusedCombination) as caught:
         resolve_inputs(read(proto, tmp_path), batch=None, dims={})
     assert caught.value.failure.kind == "unsupported"
+
+
+@pytest.mark.live
+def test_what_a_file_holds_is_fed_though_it_is_empty(tmp_path: Path) -> None:
+    proto = model([node("Relu", ["x"], ["y"])], [value("x", [0, 5])], [value("y", [0, 5])])
+    np.savez(tmp_path / "in.npz", x=np.zeros((0, 5), np.float32))
+    _, (output,) = run(read(proto, tmp_path), batch=None, inputs_path=tmp_path / "in.npz")
+    assert output.shape == (0, 5)
