@@ -76,9 +76,9 @@ class Names:
     constants: dict[str, ast.expr] = field(default_factory=dict)
     words: set[str] = field(default_factory=set)
 
-    def learn(self, tree: ast.Module) -> None:
-        """Take the names of one module."""
-        for node in ast.walk(tree):
+    def learn(self, statements: Iterable[ast.stmt], nodes: Iterable[ast.AST]) -> None:
+        """Take the names of one module, from the statements of its body and from all its nodes."""
+        for node in nodes:
             if isinstance(node, ast.ClassDef):
                 for part in node.body:
                     self._learn_field(part)
@@ -86,7 +86,7 @@ class Names:
                 self.returns[node.name].add(ast.unparse(node.returns))
             elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Attribute):
                 self.fields[node.target.attr].add(ast.unparse(node.annotation))
-        for statement in tree.body:
+        for statement in statements:
             for name, value in _assigned(statement):
                 self.constants.setdefault(name, value)
                 if name in VOCABULARIES:

@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -22,7 +22,7 @@ import rich
 from hypothesis import settings
 
 import pytest_ortbench
-from tests import environment, tiers, timed_last
+from tests import environment, garbage, tiers, timed_last
 
 if TYPE_CHECKING:
     from pytest_ortbench.launch.launcher import ProcessLauncher
@@ -109,6 +109,19 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
     """Return what spreads the tests, where nobody chose another way."""
     return timed_last.TimedLast(config, log) if config.getoption("dist") == "loadgroup" else None
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Leave the tests out of garbage collection."""
+    with garbage.left_out():
+        return (yield)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown() -> None:
+    """Leave out again what a test took back in."""
+    garbage.leave_out()
 
 
 @pytest.hookimpl(tryfirst=True)

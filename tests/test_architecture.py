@@ -9,15 +9,14 @@ import ast
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from functools import cache
 
 import pytest
 
 from pytest_ortbench.schema.question_table import QUESTIONS
 from tests.branches_on_texts import Branch, Names, branches_on_texts
 from tests.foreign_texts import FUNCTIONS, WHOLE_MODULES
-
-PACKAGE = Path(__file__).parents[1] / "pytest_ortbench"
+from tests.parsed import nodes_of, product, tree_of
 
 #: Layer of each room, by the start of a module's path; the longest one that fits counts. Rooms of
 #: one layer do not import each other. Modules in no room (the front ends) lie above them all.
@@ -123,7 +122,14 @@ class Source:
 
     path: str
     text: str
-    tree: ast.Module
+
+    @property
+    def tree(self) -> ast.Module:
+        return tree_of(self.text)
+
+    @property
+    def nodes(self) -> tuple[ast.AST, ...]:
+        return nodes_of(self.text)
 
     @property
     def room(self) -> str:
@@ -164,18 +170,18 @@ def room_of(path: str) -> str:
     return SAME_ROOM.get(room, room)
 
 
-def parse(path: str, text: str) -> Source:
-    return Source(path=path, text=text, tree=ast.parse(text, filename=path))
+def sources() -> list[Source]:
+    """Return every module of the package."""
+    return [Source(path, text) for path, text in product().items()]
 
 
-SOURCES = [
-    parse(path.relative_to(PACKAGE).as_posix(), path.read_text(encoding="utf-8"))
-    for path in sorted(PACKAGE.rglob("*.py"))
-]
+@cache
+def imports_of(source: Source) -> list[Import]:
+    """Return every import, relative ones resolved, those under ``TYPE_CHECKING`` among them."""
+    return list(_imports_of(source))
 
 
-def imports_of(source: Source) -> Iterator[Import]:
-    """Every import, relative ones resolved, those under ``TYPE_CHECKING`` among them."""
+def _imports_of(source: Source) -> Iterator[Import]:
     for node, at_import in _walk(source.tree, at_import=True):
         if isinstance(node, ast.Import):
             for alias in node.names:
@@ -210,6 +216,11 @@ def _walk(node: ast.AST, *, at_import: bool) -> Iterator[tuple[ast.AST, bool]]:
 def _is_type_checking(test: ast.expr) -> bool:
     name = test.attr if isinstance(test, ast.Attribute) else getattr(test, "id", "")
     return name == "TYPE_CHECKING"
+
+
+def _last_name(node: ast.AST) -> str:
+    """Return ``exit`` for ``sys.exit``, and nothing for what is no name."""
+    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
 
 
 def _room_of_import(name: str) -> str | None:
@@ -270,9 +281,9 @@ def is_no_python_3_10(source: Source) -> Iterator[str]:
 def measures_without_a_session(source: Source) -> Iterator[str]:
     if source.layer < FRONT:
         return
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.Call):
-            name = ast.unparse(node.func).rpartition(".")[2]
+            name = _last_name(node.func)
             if name in OF_A_SESSION:
                 yield f"{source.path}:{node.lineno} makes a {name}"
 
@@ -280,21 +291,20 @@ def measures_without_a_session(source: Source) -> Iterator[str]:
 def prints_or_exits(source: Source) -> Iterator[str]:
     if source.layer == FRONT:
         return
-    for node in ast.walk(source.tree):
-        if isinstance(node, ast.Call) and ast.unparse(node.func) in (
-            "print",
-            "exit",
-            "quit",
-            "sys.exit",
-        ):
-            yield f"{source.path}:{node.lineno} calls {ast.unparse(node.func)}"
+    for node in source.nodes:
+        if isinstance(node, ast.Call) and _last_name(node.func) in ("print", "exit", "quit"):
+            called = ast.unparse(node.func)
+            if called in ("print", "exit", "quit", "sys.exit"):
+                yield f"{source.path}:{node.lineno} calls {called}"
         if isinstance(node, ast.Raise) and node.exc and "SystemExit" in ast.unparse(node.exc):
             yield f"{source.path}:{node.lineno} raises SystemExit"
 
 
 def reads_the_environment_when_imported(source: Source) -> Iterator[str]:
     for node, at_import in _walk(source.tree, at_import=True):
-        if at_import and isinstance(node, ast.Attribute | ast.Name):
+        if isinstance(node, ast.Attribute | ast.Name) and at_import:
+            if _last_name(node) not in ("environ", "getenv"):
+                continue
             text = ast.unparse(node)
             if text in ("os.environ", "os.getenv", "environ", "getenv"):
                 yield f"{source.path}:{node.lineno} reads {text}"
@@ -337,14 +347,14 @@ RULES = (
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
 def test_no_module(rule: object) -> None:
     assert callable(rule)
-    violations = [violation for source in SOURCES for violation in rule(source)]
+    violations = [violation for source in sources() for violation in rule(source)]
     assert violations == []
 
 
 def test_all_modules_were_looked_at() -> None:
-    rooms = {source.room for source in SOURCES}
+    rooms = {source.room for source in sources()}
     assert set(LAYERS) <= rooms
-    assert {source.path for source in SOURCES} >= {
+    assert {source.path for source in sources()} >= {
         "plugin/__init__.py",
         "core/case.py",
         "suites/__init__.py",
@@ -405,7 +415,7 @@ def test_all_modules_were_looked_at() -> None:
 )
 def test_a_violation_is_found(rule: object, path: str, text: str, violation: str) -> None:
     assert callable(rule)
-    found = list(rule(parse(path, text)))
+    found = list(rule(Source(path, text)))
     assert len(found) == 1
     assert violation in found[0]
 
@@ -435,20 +445,25 @@ def test_a_violation_is_found(rule: object, path: str, text: str, violation: str
 )
 def test_what_is_allowed_is_not_a_violation(rule: object, path: str, text: str) -> None:
     assert callable(rule)
-    assert list(rule(parse(path, text))) == []
+    assert list(rule(Source(path, text))) == []
 
 
 # -- fields decide, sentences explain --------------------------------------------------------------
 
 
-def names_of(sources: list[Source]) -> Names:
-    names = Names()
-    for source in sources:
-        names.learn(source.tree)
-    return names
+@cache
+def names() -> Names:
+    """Return what the names of the package stand for."""
+    learned = Names()
+    for source in sources():
+        learned.learn(source.tree.body, source.nodes)
+    return learned
 
 
-NAMES = names_of(SOURCES)
+@cache
+def all_branches(source: Source) -> list[Branch]:
+    """Return the branches of a module that look at a text."""
+    return branches_on_texts(source.path, source.tree, names())
 
 
 def own_texts(source: Source) -> list[Branch]:
@@ -456,17 +471,16 @@ def own_texts(source: Source) -> list[Branch]:
     if source.path in WHOLE_MODULES or source.path.startswith("suites/"):
         return []
     _, functions = FUNCTIONS.get(source.path, ("", frozenset()))
-    branches = branches_on_texts(source.path, source.tree, NAMES)
-    return [branch for branch in branches if branch.function not in functions]
+    return [branch for branch in all_branches(source) if branch.function not in functions]
 
 
 def test_no_branch_looks_at_a_text_of_our_own() -> None:
     """A field or a declared word decides; a text of others is named in tests/foreign_texts.py."""
-    assert [branch for source in SOURCES for branch in own_texts(source)] == []
+    assert [branch for source in sources() for branch in own_texts(source)] == []
 
 
 def test_modules_that_are_allowed_to_look_at_texts_do() -> None:
-    looking = {s.path for s in SOURCES if branches_on_texts(s.path, s.tree, NAMES)}
+    looking = {source.path for source in sources() if all_branches(source)}
     assert sorted({*WHOLE_MODULES, *FUNCTIONS} - looking) == []
 
 
@@ -492,7 +506,7 @@ def test_modules_that_are_allowed_to_look_at_texts_do() -> None:
 )
 def test_a_branch_on_a_text_is_found(code: str) -> None:
     text = f'"""A."""\nGONE = "gone"\n\ndef decide(one, told, outcome, entry):\n    {code}'
-    [branch] = own_texts(parse("gate/numbers/stored.py", text))
+    [branch] = own_texts(Source("gate/numbers/stored.py", text))
     assert branch.function == "decide"
 
 
@@ -511,4 +525,4 @@ def test_a_branch_on_a_text_is_found(code: str) -> None:
 )
 def test_a_branch_on_a_field_or_a_word_is_none_on_a_text(code: str) -> None:
     text = f'"""A."""\n\ndef decide(one, wanted: list[str]):\n    {code}'
-    assert own_texts(parse("gate/numbers/stored.py", text)) == []
+    assert own_texts(Source("gate/numbers/stored.py", text)) == []

@@ -26,7 +26,6 @@ from typing import Any
 
 import pytest
 
-import pytest_ortbench
 from pytest_ortbench.analysis.judgements import judgements_of
 from pytest_ortbench.analysis.limits import LimitOutcome, check_limits
 from pytest_ortbench.analysis.summary import Summary, summarise
@@ -43,9 +42,8 @@ from pytest_ortbench.core.outcome import (
 from pytest_ortbench.core.precision import floor_of
 from pytest_ortbench.core.quantity import Quantity
 from pytest_ortbench.passes.task.facts import TaskAccuracy
+from tests.parsed import nodes_of, product
 from tests.results_factory import make_case, make_measurement, make_placement, make_result
-
-PACKAGE = Path(pytest_ortbench.__file__).parent
 
 #: What a judge may be given: evidence that is missing, not a number, cut short.
 KINDS = ("nothing", "nan", "cut")
@@ -215,18 +213,18 @@ class Judge:
 
 def _modules() -> Iterator[ModuleType]:
     """Every module of the package that names the type, or a type that holds one."""
-    sources = {path: path.read_text(encoding="utf-8") for path in sorted(PACKAGE.rglob("*.py"))}
+    sources = product()
     holders = {name for text in sources.values() for name in _classes_with_a_judgement(text)}
     for path, text in sources.items():
         if any(name in text for name in ("Judgement", *holders)):
-            parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+            parts = ("pytest_ortbench", *path.removesuffix(".py").split("/"))
             name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
             if name not in _OF_THE_TYPE:
                 yield importlib.import_module(name)
 
 
 def _classes_with_a_judgement(text: str) -> Iterator[str]:
-    for node in ast.walk(ast.parse(text)):
+    for node in nodes_of(text) if "Judgement" in text else ():
         if isinstance(node, ast.ClassDef) and any(
             isinstance(field, ast.AnnAssign) and "Judgement" in ast.unparse(field.annotation)
             for field in node.body
@@ -237,7 +235,7 @@ def _classes_with_a_judgement(text: str) -> Iterator[str]:
 def _names(module: ModuleType) -> dict[str, object]:
     """What annotations of a module may name: its own names, and those it imports for types only."""
     found = dict(vars(module))
-    for node in ast.walk(ast.parse(inspect.getsource(module))):
+    for node in nodes_of(inspect.getsource(module)):
         if isinstance(node, ast.ImportFrom) and node.module and not node.level:
             for alias in node.names:
                 try:
@@ -383,24 +381,32 @@ def _judgements(value: object) -> Iterator[Judgement]:
 
 # -- tests ------------------------------------------------------------------------------------
 
-FOUND = [judge for module in _modules() for judge in judges_in(module)]
-JUDGES = [judge for judge in FOUND if judge.name not in HANDED_ON]
+
+@pytest.fixture(scope="module")
+def every() -> list[Judge]:
+    """All judges of the package."""
+    return [judge for module in _modules() for judge in judges_in(module)]
 
 
-def test_what_is_not_fed_is_there() -> None:
+@pytest.fixture(scope="module")
+def judges(every: list[Judge]) -> list[Judge]:
+    """Those that are fed here."""
+    return [judge for judge in every if judge.name not in HANDED_ON]
+
+
+def test_what_is_not_fed_is_there(every: list[Judge]) -> None:
     """A name that nothing bears any more would excuse the next function that is called so."""
-    assert set(HANDED_ON) <= {judge.name for judge in FOUND}
+    assert set(HANDED_ON) <= {judge.name for judge in every}
 
 
-def test_the_judges_of_a_case_are_found() -> None:
-    names = {judge.name.rpartition(".")[2] for judge in JUDGES}
+def test_the_judges_of_a_case_are_found(judges: list[Judge]) -> None:
+    names = {judge.name.rpartition(".")[2] for judge in judges}
     assert {"judge_accuracy", "judge_placement", "judge_task", "judge_warm_up"} <= names
     assert "judgements_of" in names
 
 
-@pytest.mark.parametrize("judge", JUDGES, ids=lambda judge: judge.name)
-def test_no_judge_calls_missing_evidence_good(judge: Judge) -> None:
-    assert faults(judge) == []
+def test_no_judge_calls_missing_evidence_good(judges: list[Judge]) -> None:
+    assert [fault for judge in judges for fault in faults(judge)] == []
 
 
 def test_a_complete_case_is_good() -> None:

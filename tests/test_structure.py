@@ -11,12 +11,14 @@ import ast
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 
 import pytest
 import tomlkit
+
+from tests import parsed
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = "pytest_ortbench"
@@ -72,19 +74,26 @@ class Module:
     name: str
     path: PurePosixPath
     text: str
-    tree: ast.Module = field(repr=False)
+
+    @property
+    def tree(self) -> ast.Module:
+        return parsed.tree_of(self.text)
+
+    @property
+    def nodes(self) -> tuple[ast.AST, ...]:
+        return parsed.nodes_of(self.text)
 
     @property
     def is_package(self) -> bool:
         return self.path.name == "__init__.py"
 
-    @property
+    @cached_property
     def docstrings(self) -> list[ast.Constant]:
         """The nodes of all docstrings."""
         owners = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
         return [
             node.body[0].value
-            for node in ast.walk(self.tree)
+            for node in self.nodes
             if isinstance(node, owners)
             and node.body
             and isinstance(node.body[0], ast.Expr)
@@ -105,7 +114,7 @@ class Module:
     def _texts(self) -> Iterator[str]:
         docs = set(map(id, self.docstrings))
         yield from self.path.with_suffix("").parts[1:]
-        for node in ast.walk(self.tree):
+        for node in self.nodes:
             if isinstance(node, ast.Name):
                 yield node.id
             elif isinstance(node, ast.Attribute):
@@ -130,7 +139,7 @@ def parse(path: str, text: str) -> Module:
     """Return the module of a source at a path from the root."""
     parts = PurePosixPath(path).with_suffix("").parts
     name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-    return Module(name, PurePosixPath(path), text, ast.parse(text))
+    return Module(name, PurePosixPath(path), text)
 
 
 class Package(dict[str, Module]):
@@ -145,9 +154,9 @@ class Package(dict[str, Module]):
 def package() -> Package:
     """Return the product."""
     modules = [
-        parse(path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8"))
-        for path in sorted((ROOT / PACKAGE).rglob("*.py"))
-        if "suites" not in path.relative_to(ROOT).parts
+        parse(f"{PACKAGE}/{path}", text)
+        for path, text in parsed.product().items()
+        if "suites" not in path.split("/")
     ]
     return Package({module.name: module for module in modules})
 
@@ -316,8 +325,7 @@ def of_a_question(modules: Package) -> list[str]:
         and (
             "SoakFor" in module.identifiers
             or any(
-                isinstance(node, ast.FunctionDef) and node.name == "soak"
-                for node in ast.walk(module.tree)
+                isinstance(node, ast.FunctionDef) and node.name == "soak" for node in module.nodes
             )
         )
     ]
@@ -333,7 +341,7 @@ def lines_of_code(module: Module) -> int:
         for number, line in enumerate(module.text.splitlines(), 1)
         if line.strip() and not line.lstrip().startswith("#")
     }
-    for node in ast.walk(module.tree):
+    for node in module.nodes:
         if isinstance(node, ast.Constant | ast.JoinedStr) and node.end_lineno != node.lineno:
             held.update(range(node.lineno, (node.end_lineno or 0) + 1))
     for node in module.docstrings:
@@ -393,7 +401,7 @@ def test_every_dependency_is_imported(modules: Package) -> None:
     imported = {
         (name or "").partition(".")[0]
         for module in modules.values()
-        for node in ast.walk(module.tree)
+        for node in module.nodes
         for name in (
             [alias.name for alias in node.names]
             if isinstance(node, ast.Import)

@@ -9,15 +9,14 @@ import ast
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
 import pytest
 
-import pytest_ortbench
 from pytest_ortbench.passes.pass_object import Pass
 from pytest_ortbench.passes.registry import PASSES
+from tests import parsed
+from tests.parsed import nodes_of, tree_of
 
-PACKAGE = Path(pytest_ortbench.__file__).parent
 NAMES = {entry.name: {entry.name, entry.result_field} for entry in PASSES}
 
 #: Modules that may name a pass outside of its folder: registry, case result, settings, schema.
@@ -60,8 +59,7 @@ class Module:
 
 def module_of(text: str) -> Module:
     """Return what the source of a module names."""
-    tree = ast.parse(text)
-    nodes = list(ast.walk(tree))
+    nodes = nodes_of(text)
     docs = {
         id(node.body[0].value)
         for node in nodes
@@ -90,13 +88,13 @@ def module_of(text: str) -> Module:
         names=frozenset(node.id for node in nodes if isinstance(node, ast.Name)),
         classes=frozenset(
             node.name
-            for node in tree.body
+            for node in tree_of(text).body
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
         ),
         texts=texts(nodes),
         statements=tuple(
             texts(ast.walk(statement))
-            for statement in tree.body
+            for statement in tree_of(text).body
             if not isinstance(statement, ast.ClassDef)
         ),
     )
@@ -106,9 +104,9 @@ def module_of(text: str) -> Module:
 def product() -> dict[str, Module]:
     """The modules of the product by path; the shipped suites are user code."""
     return {
-        path.relative_to(PACKAGE).as_posix(): module_of(path.read_text(encoding="utf-8"))
-        for path in sorted(PACKAGE.rglob("*.py"))
-        if "suites" not in path.relative_to(PACKAGE).parts
+        path: module_of(text)
+        for path, text in parsed.product().items()
+        if "suites" not in path.split("/")
     }
 
 

@@ -5,9 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cache
 from html.parser import HTMLParser
+from unittest import mock
 
+from matplotlib.figure import Figure
+
+from pytest_ortbench.core.run import Run
 from pytest_ortbench.report.entries import shown_run
-from pytest_ortbench.report.html import render_html
+from pytest_ortbench.report.html import page, render_html
 from tests.report import sample_runs
 
 _VOID = {"meta", "link", "img", "input", "br", "hr"}
@@ -85,6 +89,12 @@ def html_of(name: str) -> str:
     return render_html(
         shown_run({"ten": sample_runs.ten_cases, "hostile": sample_runs.hostile}[name]())
     )
+
+
+def html_without_figures(run: Run) -> str:
+    """The page of a run with one empty figure, since drawing figures takes most of the time."""
+    with mock.patch.object(page, "figures", return_value=[("latency", Figure())]):
+        return render_html(shown_run(run))
 
 
 def read_page(html: str) -> Reader:

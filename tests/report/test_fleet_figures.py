@@ -25,12 +25,7 @@ from pytest_ortbench.fleet.report.view import build_view
 from pytest_ortbench.report.figures import style
 from tests.fleet.numbers.runs import case, latency, run
 from tests.report import fleet_views
-
-
-def drawn(figure: Figure | None) -> Figure:
-    assert figure is not None
-    figure.draw_without_rendering()
-    return figure
+from tests.report.test_figures import drawn
 
 
 def ticks(figure: Figure, panel: int = 0) -> list[str]:

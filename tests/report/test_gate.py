@@ -23,8 +23,7 @@ from pytest_ortbench.gate.report.lines import (
     gate_markdown,
     gate_properties,
 )
-from pytest_ortbench.report.entries import shown_run
-from pytest_ortbench.report.html import render_html
+from tests.report.page_reader import html_without_figures
 from tests.results_factory import make_case, make_result, make_run
 
 CASE = "mobilenet_v2/native/cpu/b1"
@@ -123,12 +122,12 @@ def test_an_accepted_finding_has_its_reason_and_is_counted_apart() -> None:
 
 
 def test_the_page_shows_the_gate_and_what_was_accepted() -> None:
-    page = render_html(shown_run(accepted_run("accepted", "expired")))
+    page = html_without_figures(accepted_run("accepted", "expired"))
     assert 'id="gate"' in page
     assert "*more* classes" in page
     assert '<td class="bad">same</td>' in page
     assert "<td>same, accepted</td>" in page
-    assert 'id="gate"' not in render_html(shown_run(make_run()))
+    assert 'id="gate"' not in html_without_figures(make_run())
 
 
 def test_a_reason_of_somebody_else_is_inert_on_the_page() -> None:
@@ -137,7 +136,7 @@ def test_a_reason_of_somebody_else_is_inert_on_the_page() -> None:
         acceptance=Acceptance(state="accepted", case=CASE, reason="<script>\u202eevil\x1b[31m"),
     )
     run = replace(make_run(), gate=(replace(judged(hostile), failures=()),))
-    page = render_html(shown_run(run))
+    page = html_without_figures(run)
     assert "<script>\u202e" not in page
     assert "\x1b" not in page
     assert "\x1b" not in "".join(gate_lines(run))
@@ -179,7 +178,7 @@ def test_identical_files_are_named_in_line_table_page_and_properties() -> None:
     assert rows(gate_markdown(run)) == [
         f"| {CASE} | old | same (identical files) | identical files |  |  |  |"
     ]
-    assert "same (identical files)" in render_html(shown_run(run))
+    assert "same (identical files)" in html_without_figures(run)
     assert ("gate_identical", "true") in gate_properties(result)
 
 
@@ -240,7 +239,7 @@ def test_what_could_not_be_judged_is_counted_in_every_output(
     assert [line.startswith(last) for line in gate_lines(run)[-2:]] == [False, True]
     assert counted in gate_markdown(run)
     assert last in gate_markdown(run)
-    assert last in render_html(shown_run(run))
+    assert last in html_without_figures(run)
     properties = [text for key, text in gate_properties(result) if key == "gate_unjudged"]
     assert [text.partition(":")[0] for text in properties] == subjects
 

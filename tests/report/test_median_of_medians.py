@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_ortbench.report.entries import entries, shown_run
+from pytest_ortbench.report.entries import entries
 from pytest_ortbench.report.figures.distribution import distribution, pooled
-from pytest_ortbench.report.html import render_html
 from tests import results_factory as factory
+from tests.report.page_reader import html_without_figures
 from tests.report.test_figures import drawn, note
 
 
 def test_the_page_does_not_call_it_a_median_of_all_inferences() -> None:
-    page = render_html(shown_run(factory.make_run([factory.make_result()])))
+    page = html_without_figures(factory.make_run([factory.make_result()]))
     assert "p50: the median of the worker processes' medians" in page
     assert "half of the inferences took at most this long" not in page
 

@@ -14,9 +14,9 @@ from pytest_ortbench.passes.stages.facts import Stages, StageWorker
 from pytest_ortbench.passes.startup.facts import ShapeStart, StartTrial, StartUps
 from pytest_ortbench.report.blocks import block_lines, pass_sentences, pass_tables
 from pytest_ortbench.report.entries import shown_run
-from pytest_ortbench.report.html import render_html
 from pytest_ortbench.schema.document import decode_run, encode_run
 from tests.passes.profile.profiled_runs import profile_of
+from tests.report.page_reader import html_without_figures
 from tests.results_factory import make_case, make_result, make_run, make_samples
 
 MS = 1_000_000
@@ -153,7 +153,7 @@ def test_a_pass_without_numbers_says_why() -> None:
 
 def test_terminal_and_page_show_the_same() -> None:
     lines = block_lines(shown_run(RUN))
-    page = render_html(shown_run(RUN))
+    page = html_without_figures(RUN)
     for table in pass_tables(shown_run(RUN)):
         assert table.title in lines
         assert table.title in page
@@ -165,12 +165,12 @@ def test_terminal_and_page_show_the_same() -> None:
     assert sentence in lines
     assert sentence in page
     assert '<a href="#passes">' in page
-    assert '<a href="#passes">' not in render_html(shown_run(make_run([make_result()])))
+    assert '<a href="#passes">' not in html_without_figures(make_run([make_result()]))
 
 
 def test_a_name_of_a_file_is_inert_on_the_page() -> None:
     result = replace(make_result(), stages=stages("<script>alert(1)</script>.py"))
-    page = render_html(shown_run(make_run([result])))
+    page = html_without_figures(make_run([result]))
     assert "<script>alert(1)" not in page
     assert "&lt;script&gt;alert(1)&lt;/script&gt;.py" in page
 

@@ -19,6 +19,7 @@ from pytest_ortbench.report.precisions import (
     precision_lines,
     precision_markdown,
 )
+from tests.report.page_reader import html_without_figures
 from tests.results_factory import make_accuracy, make_case, make_failure, make_result, make_run
 
 
@@ -168,14 +169,13 @@ def test_one_precision_needs_no_block() -> None:
 
 
 def test_the_page_and_the_job_summary_show_it_too(run: Run) -> None:
-    from pytest_ortbench.report.html import render_html
     from pytest_ortbench.report.markdown import job_summary
 
-    html = render_html(shown_run(run))
+    html = html_without_figures(run)
     assert "What each precision gains and costs" in html
     assert "<td>×5.00 slower [" in html
     assert "fp16: 1 value became 65504" in html
     assert precision_markdown(shown_run(run)) in job_summary(shown_run(run))
     one = make_run([made("fp32", 4.0)])
-    assert "What each precision gains" not in render_html(shown_run(one))
+    assert "What each precision gains" not in html_without_figures(one)
     assert "**mobilenet" not in job_summary(shown_run(one))

@@ -6,12 +6,10 @@ import ast
 import dataclasses
 import inspect
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-import pytest_ortbench
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.dataset import Dataset
 from pytest_ortbench.core.dotted_name import import_named
@@ -38,18 +36,18 @@ from pytest_ortbench.schema.question_table import QUESTIONS, dotted_name, handle
 from pytest_ortbench.schema.wire import WireError, decode_frame
 from pytest_ortbench.worker.main import Conversation
 from pytest_ortbench.worker.state import WorkerState
+from tests.parsed import product, tree_of
 from tests.results_factory import make_case
-
-PACKAGE = Path(pytest_ortbench.__file__).parent
 
 
 def questions_in_sources() -> set[str]:
     """The dotted names of all classes of the package that are derived from a question."""
     bases = {"Question", "CaseQuestion"}
     return {
-        f"pytest_ortbench.{'.'.join(path.relative_to(PACKAGE).with_suffix('').parts)}:{node.name}"
-        for path in PACKAGE.rglob("*.py")
-        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        f"pytest_ortbench.{path.removesuffix('.py').replace('/', '.')}:{node.name}"
+        for path, text in product().items()
+        if "Question[" in text
+        for node in tree_of(text).body
         if isinstance(node, ast.ClassDef) and node.name not in bases
         for base in node.bases
         if isinstance(base, ast.Subscript) and ast.unparse(base.value) in bases

@@ -12,10 +12,10 @@ from pytest_ortbench.passes.load.numbers.spec import parse_load
 from pytest_ortbench.passes.load.report import load_markdown, load_tables
 from pytest_ortbench.report.blocks import block_lines
 from pytest_ortbench.report.entries import shown_run
-from pytest_ortbench.report.html import render_html
 from pytest_ortbench.report.junit import properties
 from pytest_ortbench.report.markdown import job_summary
 from pytest_ortbench.report.pass_table import PassTable
+from tests.report.page_reader import html_without_figures
 from tests.results_factory import make_result, make_run
 
 GOOD = LoadTest(
@@ -141,7 +141,7 @@ def test_terminal_page_and_summary_have_the_table() -> None:
     summary = job_summary(shown_run(run))
     assert "### Under load" in summary
     assert "| server:50:20ms | VALID | 50.0/s | 49.5/s | 3.00 ms | 5.00 ms | 12.0 ms |" in summary
-    page = render_html(shown_run(run))
+    page = html_without_figures(run)
     assert "server:200:20ms" in page
     assert "Reduce target QPS to improve latency" in page
 

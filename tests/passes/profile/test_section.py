@@ -21,7 +21,7 @@ from pytest_ortbench.report.html import render_html
 from tests import results_factory as factory
 from tests.passes.profile import profiled_runs
 from tests.report import sample_runs
-from tests.report.page_reader import read_page
+from tests.report.page_reader import html_without_figures, read_page
 from tests.report.test_html_browser import act, browse
 
 
@@ -31,7 +31,7 @@ def one_space(text: str) -> str:
 
 def test_each_case_has_its_tables_hints_and_rates() -> None:
     run = profiled_runs.one_case()
-    html = render_html(shown_run(run))
+    html = html_without_figures(run)
     page = read_page(html)
     assert page.open_tags == []
     text = one_space(page.text)
@@ -66,9 +66,9 @@ def test_tables_are_cut_and_rows_fit_their_headings() -> None:
 
 def test_a_profile_that_failed_has_its_reason_and_one_that_was_not_asked_for_nothing() -> None:
     failed = replace(factory.make_result(), profile=OperatorProfile(reason="crash: it died"))
-    text = one_space(read_page(render_html(shown_run(factory.make_run([failed])))).text)
+    text = one_space(read_page(html_without_figures(factory.make_run([failed]))).text)
     assert "no operator profile: crash: it died" in text
-    assert 'id="profiles"' not in render_html(shown_run(sample_runs.one_case()))
+    assert 'id="profiles"' not in html_without_figures(sample_runs.one_case())
 
 
 def test_a_case_on_two_providers_says_what_each_took() -> None:
@@ -95,7 +95,7 @@ def test_hundreds_of_profiles_are_counted_and_stay_small() -> None:
 
 
 def test_hostile_names_are_text() -> None:
-    page = render_html(shown_run(profiled_runs.with_profiles(sample_runs.hostile())))
+    page = html_without_figures(profiled_runs.with_profiles(sample_runs.hostile()))
     assert "<script>alert" not in page
     assert read_page(page).open_tags == []
 
@@ -105,7 +105,7 @@ def test_hostile_names_are_text() -> None:
 def test_a_browser_shows_it_without_complaint_and_without_scrolling_sideways(
     tmp_path: Path,
 ) -> None:
-    page = render_html(shown_run(profiled_runs.ten_cases()))
+    page = html_without_figures(profiled_runs.ten_cases())
     document, console = browse(page, tmp_path)
     assert console == []
     assert document.count("<caption>By operator type</caption>") == 7
