@@ -57,7 +57,7 @@ FUNCTIONS: dict[str, tuple[str, frozenset[str]]] = {
     ),
     "cli/application.py": ("what users write", frozenset({"LazyCommands.resolve_command"})),
     "cli/models.py": ("types as ONNX Runtime spells them", frozenset({"_tensor"})),
-    "cli/profile.py": ("what users write", frozenset({"_is_case_id", "_stored"})),
+    "passes/profile/command.py": ("what users write", frozenset({"_is_case_id", "_stored"})),
     "cli/selection.py": ("what users write", frozenset({"parse_condition", "select"})),
     "core/acceptance.py": ("what users write", frozenset({"AcceptedEntry.is_about", "_fits"})),
     "core/ids.py": (

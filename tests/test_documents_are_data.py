@@ -166,7 +166,7 @@ def test_a_leak_of_profile_would_be_seen(
     document: dict[str, Any], sent: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "pytest_ortbench.cli.profile.choose_case",
+        "pytest_ortbench.passes.profile.command.choose_case",
         lambda stored, *_: PlannedAgain(planned=Planned(case=stored)),
     )
     leaks = "\n".join(_profile_each(document, sent))

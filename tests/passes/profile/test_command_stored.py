@@ -49,7 +49,7 @@ def profiled(monkeypatch: pytest.MonkeyPatch) -> list[Case]:
         found.append(case)
         return OperatorProfile(reason="a stand-in")
 
-    monkeypatch.setattr("pytest_ortbench.cli.profile.profile_case", note)
+    monkeypatch.setattr("pytest_ortbench.passes.profile.command.profile_case", note)
     return found
 
 
