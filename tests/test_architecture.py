@@ -61,6 +61,8 @@ PARTS_OF_PASSES = {
     "fleet": "fleet/numbers/",
     "run": "engine/",
     "fixture": "",
+    "command": "",
+    "bisect": "",
 }
 FRONT = 9
 

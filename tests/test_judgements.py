@@ -29,11 +29,12 @@ import pytest
 from pytest_ortbench.analysis.judgements import judgements_of
 from pytest_ortbench.analysis.limits import LimitOutcome, check_limits
 from pytest_ortbench.analysis.summary import Summary, summarise
-from pytest_ortbench.core.gate import Answers, ContrastVerdict, GateResult
+from pytest_ortbench.core.gate import ContrastVerdict, GateResult
 from pytest_ortbench.core.judgement import Judgement
 from pytest_ortbench.core.limits import Limit, parse_limit
 from pytest_ortbench.core.outcome import (
     Accuracy,
+    Answers,
     CaseResult,
     OutputAccuracy,
     OutputCheck,
@@ -194,6 +195,11 @@ EVIDENCE: dict[object, Mapping[str, Callable[[], object]]] = {
     Answers: {
         "nothing": lambda: Answers(floor=floor_of(make_case()), compared=Accuracy()),
         "nan": lambda: _answers(sqnr_db=math.nan, compared=80),
+        "cut": lambda: _answers(compared=0),
+    },
+    CaseResult | Answers: {
+        "nothing": lambda: Answers(floor=floor_of(make_case()), compared=Accuracy()),
+        "nan": _nan_result,
         "cut": lambda: _answers(compared=0),
     },
 }

@@ -13,6 +13,7 @@ import math
 from dataclasses import dataclass, replace
 
 from pytest_ortbench.analysis.floors import miss
+from pytest_ortbench.analysis.labels import judge_labels, nonfinite_answers
 from pytest_ortbench.analysis.reference_spread import (
     differs_when_repeated,
     is_as_near_as_itself,
@@ -24,7 +25,6 @@ from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.judgement import Judgement, bad, good, unjudged
 from pytest_ortbench.core.outcome import Accuracy, CaseResult, OutputAccuracy
 from pytest_ortbench.core.precision import FLOOR, Floor, floor_of
-from pytest_ortbench.passes.task.numbers import judge_task
 
 ACCURACY = "accuracy"
 
@@ -64,7 +64,7 @@ def judge_accuracy(result: CaseResult) -> Judgement:
 def evidence_of(result: CaseResult) -> AnswerEvidence:
     """Collect what is known of the answers of a case."""
     nonfinite = _nonfinite(result)
-    labels = judge_task(result.task)
+    labels = judge_labels(result)
     own_floor = FLOOR in result.case.variant.recipe
     missing = _why_not_compared(result)
     wrong: list[str] = []
@@ -90,7 +90,7 @@ def needs_spread(result: CaseResult) -> bool:
         return False
     if _nonfinite(result) or _why_not_compared(result):
         return False
-    floor = _floor(result.case, by_labels=judge_task(result.task).is_good)
+    floor = _floor(result.case, by_labels=judge_labels(result).is_good)
     return bool(_against_reference(result, accuracy, floor)[0])
 
 
@@ -130,7 +130,7 @@ def _against_reference(
 def _nonfinite(result: CaseResult) -> str:
     """How many values are NaN or infinite: in the measured loop, else in the compared outputs.
 
-    Else in those of the labelled samples.
+    Else in the answers that a pass saw.
     """
     checks = result.output_checks
     worst = max(checks, key=lambda check: check.nonfinite, default=None)
@@ -144,9 +144,8 @@ def _nonfinite(result: CaseResult) -> str:
             if output.nonfinite
         )
     fed = max((check.nonfinite_inputs for check in checks), default=0)
-    if not text and result.task is not None and result.task.nonfinite:
-        text = f"{result.task.nonfinite} values on the {result.task.samples} labelled samples"
-        fed = result.task.nonfinite_inputs
+    if not text:
+        text, fed = nonfinite_answers(result)
     if not text or not fed:
         return text
     return f"{text}; the inputs hold {fed} NaN or infinite values themselves"

@@ -16,17 +16,19 @@ import click
 from pytest_ortbench import __version__
 from pytest_ortbench.cli.terminal import ExitCode, ReaderGone, silence, warn
 from pytest_ortbench.core.errors import OrtbenchError, did_you_mean
+from pytest_ortbench.core.placing import placed
 from pytest_ortbench.core.stop_signals import stopped_by_signals
+from pytest_ortbench.passes.registry import PASSES
 
 
 class CommandEntry(NamedTuple):
-    """A command: where it lives and what its line in the help says."""
+    """A command: the module that it lives in, and what its line in the help says."""
 
     module: str
     help: str
 
 
-COMMANDS: dict[str, CommandEntry] = {
+_OWN: dict[str, CommandEntry] = {
     "doctor": CommandEntry(
         "doctor", "What is installed, which providers run, what makes this noisy."
     ),
@@ -45,11 +47,29 @@ COMMANDS: dict[str, CommandEntry] = {
     "gate": CommandEntry("gate", "Hold one run against another; test the gate itself."),
     "accept": CommandEntry("accept", "Accept a regression or a removal that is meant."),
     "accuracy": CommandEntry("accuracy", "Where a precision goes wrong, node by node."),
-    "profile": CommandEntry("profile", "Where the time of an inference goes, and what bounds it."),
     "schema": CommandEntry(
         "schema", "The JSON Schema of run documents; check documents against it."
     ),
 }
+
+#: Every command by name, in the order of the help; those of passes stand where these say.
+COMMANDS: dict[str, CommandEntry] = dict(
+    placed(
+        (
+            (name, entry._replace(module=f"{__package__}.{entry.module}"))
+            for name, entry in _OWN.items()
+        ),
+        (
+            (
+                owner.command.place,
+                (owner.name, CommandEntry(f"{owner.folder}.command", owner.command.help)),
+            )
+            for owner in PASSES
+            if owner.command is not None
+        ),
+        lambda command: command[0],
+    )
+)
 
 
 class LazyCommands(click.Group):
@@ -64,7 +84,7 @@ class LazyCommands(click.Group):
         entry = COMMANDS.get(cmd_name)
         if entry is None:
             return None
-        module = importlib.import_module(f"pytest_ortbench.cli.{entry.module}")
+        module = importlib.import_module(entry.module)
         command: click.Command = module.command
         return command
 

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from pytest_ortbench.cli.arguments import epilog
-from pytest_ortbench.cli.terminal import ExitCode, say, table, warn
-from pytest_ortbench.core.case import Runtime
-from pytest_ortbench.core.errors import UsageError, WorkerError
+from pytest_ortbench.cli.terminal import ExitCode, say, warn
+from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.own_folder import OwnFolder
 from pytest_ortbench.core.patterned import refuse_unfitting
 from pytest_ortbench.gate.measuring.bisect import bisect_runtimes, is_worse
@@ -19,11 +18,8 @@ from pytest_ortbench.gate.measuring.gate import Gate
 from pytest_ortbench.gate.measuring.resolution import check_margins
 from pytest_ortbench.gate.numbers.rules import parse_rules, rules_for
 from pytest_ortbench.gate.numbers.sentences import verdict_line
-from pytest_ortbench.launch.launcher import Launcher
 from pytest_ortbench.launch.machine import fingerprint
-from pytest_ortbench.passes.profile.numbers.changes import operator_changes
-from pytest_ortbench.passes.profile.report import CHANGE_HEADER, change_rows
-from pytest_ortbench.passes.profile.run import profile_sides
+from pytest_ortbench.passes.registry import PASSES
 from pytest_ortbench.planning.axes import split_list
 from pytest_ortbench.planning.request import PlanRequest
 from pytest_ortbench.runtimes.releases import expand_range
@@ -32,7 +28,6 @@ from pytest_ortbench.session import Session
 if TYPE_CHECKING:
     from pytest_ortbench.core.case import Case, Runtime
     from pytest_ortbench.gate.measuring.bisect import Bisected
-    from pytest_ortbench.launch.launcher import Launcher
 
 
 @click.command(
@@ -59,10 +54,7 @@ def command(model: str, runtimes: str, limits: tuple[str, ...], threads: int | N
     """
     rules = parse_rules(split_list(limits, place="--limits"), place="--limits")
     machine = fingerprint()
-    with (
-        OwnFolder("bisect") as folder,
-        Session(Path.cwd(), notify=warn) as session,
-    ):
+    with OwnFolder("bisect") as folder, Session(Path.cwd(), notify=warn) as session:
         chosen, launcher = _chosen(session, runtimes), session.launcher
         case = _case(session, model, threads)
         refuse_unfitting(rules, [case.case_id], place="--limits")
@@ -76,7 +68,11 @@ def command(model: str, runtimes: str, limits: tuple[str, ...], threads: int | N
         )
         _tell(bisected, chosen)
         if bisected.first_bad is not None:
-            _tell_operators(launcher, case, chosen[bisected.last_good], chosen[bisected.first_bad])
+            before, after = chosen[bisected.last_good], chosen[bisected.first_bad]
+            for entry in PASSES:
+                if entry.explain_change:
+                    explain_change = entry.load(entry.explain_change)
+                    say("\n".join(explain_change(case, before, after, launcher)))
     if bisected.first_bad is not None:
         return ExitCode.LIMIT_FAILED
     return ExitCode.NOTHING if _undecided(bisected) else ExitCode.FINE
@@ -109,38 +105,22 @@ def _case(session: Session, model: str, threads: int | None) -> Case:
     return entries[0].case
 
 
-def _undecided(found: Bisected) -> bool:
+def _undecided(bisected: Bisected) -> bool:
     """Whether it could not be told that the last runtime is as good as the first."""
-    return is_worse(found.results[max(found.results)]) is None
+    return is_worse(bisected.results[max(bisected.results)]) is None
 
 
-def _tell(found: Bisected, runtimes: Sequence[Runtime]) -> None:
-    for index, result in found.results.items():
+def _tell(bisected: Bisected, runtimes: Sequence[Runtime]) -> None:
+    for index, result in bisected.results.items():
         say(f"{runtimes[0].label} -> {runtimes[index].label}: {verdict_line(result)}")
-    if found.first_bad is None:
-        last = max(found.results)
-        word = "can't be told from" if _undecided(found) else "is as good as"
+    if bisected.first_bad is None:
+        last = max(bisected.results)
+        word = "can't be told from" if _undecided(bisected) else "is as good as"
         say(f"{runtimes[last].label} {word} {runtimes[0].label}")
         return
-    say(f"worse since {runtimes[found.first_bad].label}")
-    say(f"last as good as {runtimes[0].label}: {runtimes[found.last_good].label}")
-    for index in found.undecided:
+    say(f"worse since {runtimes[bisected.first_bad].label}")
+    say(f"last as good as {runtimes[0].label}: {runtimes[bisected.last_good].label}")
+    for index in bisected.undecided:
         say(f"could not be decided: {runtimes[index].label}")
-    for text in found.results[found.first_bad].failures:
+    for text in bisected.results[bisected.first_bad].failures:
         say(f"  {text}")
-
-
-def _tell_operators(launcher: Launcher, case: Case, before: Runtime, after: Runtime) -> None:
-    """Say which operators account for the change; a side that can't run has said so already."""
-    try:
-        one, other = profile_sides(case, before, after, launcher)
-    except WorkerError as error:
-        say(f"the operators can't be compared: {error.failure.message}")
-        return
-    missing = next((profile.reason for profile in (*one, *other) if profile.reason), "")
-    if missing:
-        say(f"the operators can't be compared: {missing}")
-        return
-    say("")
-    say(f"where the time of a run goes, {before.label} and {after.label} (with the profiler on):")
-    say(table(change_rows(operator_changes(one, other)), header=CHANGE_HEADER, indent=2))

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
-from pytest_ortbench.core.outcome import Accuracy, Flag
-from pytest_ortbench.core.precision import Floor
-from pytest_ortbench.passes.task.facts import TaskAccuracy
+from pytest_ortbench.core.outcome import Answers, Flag
 
 #: What a gate may say of a case: of its answers if these are not good, else of its latency.
 VERDICTS: dict[str, str] = {
@@ -214,38 +212,6 @@ class GateFinding:
     def is_accepted(self) -> bool:
         """Whether an acceptance covers it."""
         return self.acceptance is not None and self.acceptance.state == ACCEPTED
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answers:
-    """What both sides answered on the same inputs: raw facts.
-
-    Attributes:
-        floor: What the outputs must keep: the looser one of the two sides' precisions.
-        compared: The contender's outputs with the baseline's as the reference, or why there are
-            none.
-        baseline_outputs: Type by name of each output of the baseline, in order.
-        contender_outputs: Likewise of the contender.
-        baseline_accuracy: The baseline's outputs against its own reference; where the sides differ
-            by more than the floor, with how far that reference differs from itself.
-        contender_accuracy: Likewise of the contender.
-        task: The contender's scores on labelled data, with the baseline's as the reference;
-            ``None`` where no data was named.
-        random_ops: Operators that draw random numbers, so that no two answers are alike.
-        retyped: Whether the precisions of the sides differ, and so may the width of their floats.
-        plain: Whether both sides run an fp32 file on the CPU, in fp32.
-    """
-
-    floor: Floor
-    compared: Accuracy
-    baseline_outputs: dict[str, str] = field(default_factory=dict)
-    contender_outputs: dict[str, str] = field(default_factory=dict)
-    baseline_accuracy: Accuracy | None = None
-    contender_accuracy: Accuracy | None = None
-    task: TaskAccuracy | None = None
-    random_ops: tuple[str, ...] = ()
-    retyped: bool = False
-    plain: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -37,6 +37,19 @@ class PassFigure:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PassCommand:
+    """A command of ``ortbench`` that is called like its pass, and lies in its module ``command``.
+
+    Attributes:
+        help: Its line in the list of commands.
+        place: Where it stands among all commands.
+    """
+
+    help: str
+    place: Place
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Phase:
     """What a worker is doing, for messages.
 
@@ -121,6 +134,15 @@ class Pass:
             a pass that looks at none.
         report_rank: Order of lines and tables among those of other passes; the default comes last.
         facts_of_case: ``(result)`` to sentences about how one case was measured; empty for none.
+        command: Its command of ``ortbench``, ``None`` without one.
+        explain_change: ``(case, before, after, launcher)`` to lines that say what accounts for a
+            change between two runtimes; empty for none.
+        judge_labels: ``(facts)``, which may be ``None``, to a judgement of the answers by labels;
+            empty for a pass without labels.
+        nonfinite: ``(result)`` to how many values of its answers are NaN or infinite, in words,
+            and to how many such values it was fed; empty for a pass that counts none.
+        compare_sides: ``(baseline, contender, launcher, scratch)`` of two cases to the facts of the
+            contender with the baseline as the reference; empty for none.
     """
 
     name: str
@@ -169,6 +191,11 @@ class Pass:
     about_answers: str = ""
     report_rank: int = 1000
     facts_of_case: str = ""
+    command: PassCommand | None = None
+    explain_change: str = ""
+    judge_labels: str = ""
+    nonfinite: str = ""
+    compare_sides: str = ""
 
     @property
     def folder(self) -> str:

@@ -16,7 +16,7 @@ from onnx import TensorProto, helper, numpy_helper
 from pytest_ortbench.core.case import Case, Provider, Runtime, SessionConfig
 from pytest_ortbench.core.dataset import Dataset
 from pytest_ortbench.core.model import Variant
-from pytest_ortbench.gate.measuring.answers import Exchange, compare_scores
+from pytest_ortbench.gate.measuring.answers import Exchange
 from pytest_ortbench.gate.measuring.pair import Pair
 from pytest_ortbench.gate.measuring.paired import measure_launch
 from pytest_ortbench.gate.numbers.answers import judge_answers
@@ -24,6 +24,7 @@ from pytest_ortbench.gate.numbers.contrasts import contrasts_of
 from pytest_ortbench.launch.launcher import ProcessLauncher
 from pytest_ortbench.models.graph import read_model
 from pytest_ortbench.passes.task.numbers import judge_task
+from pytest_ortbench.passes.task.run import compare_sides
 from pytest_ortbench.planning.feeds import resolve_inputs
 
 pytestmark = [pytest.mark.live, pytest.mark.timed]
@@ -88,7 +89,7 @@ def test_work_that_is_really_added_shows_in_both_contrasts(tmp_path: Path):
         assert side.threads == 1
         assert side.placement.executed == {"CPUExecutionProvider": 1}
         assert side.accuracy.outputs[0].finite
-    answers = exchange.answers(launched.baseline.accuracy, launched.contender.accuracy, None)
+    answers = exchange.answers(launched.baseline.accuracy, launched.contender.accuracy, {})
     (output,) = answers.compared.outputs
     assert output.exact
     assert output.compared == 8 * 32 * 256
@@ -111,7 +112,7 @@ def test_answers_a_hundred_times_as_large_are_found_in_one_launch(tmp_path: Path
         )
     finally:
         launcher.close()
-    answers = exchange.answers(None, None, None)
+    answers = exchange.answers(None, None, {})
     assert answers.compared.outputs[0].sqnr_db == pytest.approx(-39.9, abs=0.1)
     assert judge_answers(answers).judgement.is_bad
 
@@ -126,9 +127,9 @@ def test_labelled_data_is_scored_on_both_sides(tmp_path: Path):
     sides = [dataclasses.replace(case, dataset=dataset, batch=32) for case in (plain, wrong)]
     launcher = ProcessLauncher()
     try:
-        same = compare_scores(Pair(baseline=sides[0], contender=sides[0]), launcher, tmp_path)
-        lost = compare_scores(Pair(baseline=sides[0], contender=sides[1]), launcher, tmp_path)
-        none = compare_scores(Pair(baseline=plain, contender=sides[0]), launcher, tmp_path)
+        same = compare_sides(sides[0], sides[0], launcher, tmp_path)
+        lost = compare_sides(sides[0], sides[1], launcher, tmp_path)
+        none = compare_sides(plain, sides[0], launcher, tmp_path)
     finally:
         launcher.close()
     assert (same.samples, same.score_sum, same.reference_sum) == (384, 384.0, 384.0)

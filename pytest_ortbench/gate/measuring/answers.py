@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import time
-from contextlib import closing
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from pytest_ortbench.analysis.reference_spread import is_plain
 from pytest_ortbench.core.accuracy import ReferenceSpread
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.errors import WorkerError
-from pytest_ortbench.core.gate import Answers
-from pytest_ortbench.core.outcome import Accuracy
+from pytest_ortbench.core.outcome import Accuracy, Answers
 from pytest_ortbench.core.precision import Floor, floor_of, has_fixed_ranges, precision_of
 from pytest_ortbench.gate.measuring.pair import BASELINE, Pair
 from pytest_ortbench.gate.numbers.answers import is_below_floor
 from pytest_ortbench.launch.launcher import Launcher, Worker
-from pytest_ortbench.passes.task.facts import TaskAccuracy
-from pytest_ortbench.passes.task.questions import ScoreTask, WriteOwnScores
+from pytest_ortbench.passes.registry import PASSES
 from pytest_ortbench.schema.side_questions import CompareSides, WriteOutputs
 from pytest_ortbench.worker.accuracy import MAGNITUDES
 
@@ -61,17 +59,14 @@ class Exchange:
             self._compared = Accuracy(reason=f"{side}: its outputs could not be stored: {error}")
 
     def answers(
-        self,
-        baseline: Accuracy | None,
-        contender: Accuracy | None,
-        task: TaskAccuracy | None,
+        self, baseline: Accuracy | None, contender: Accuracy | None, labels: Mapping[str, Any]
     ) -> Answers:
         """Return what is known of both sides.
 
         Args:
             baseline: The baseline's outputs against its own reference.
             contender: Likewise of the contender.
-            task: The contender's scores on labelled data against the baseline's.
+            labels: What :func:`compare_labels` found.
         """
         pair = self.pair
         return Answers(
@@ -83,10 +78,10 @@ class Exchange:
             ),
             baseline_accuracy=baseline,
             contender_accuracy=contender,
-            task=task,
             random_ops=self._random_ops,
             retyped=_precision(pair.baseline) != _precision(pair.contender),
             plain=is_plain(pair.baseline) and is_plain(pair.contender),
+            **labels,
         )
 
     @property
@@ -150,36 +145,21 @@ def looser_floor(pair: Pair) -> Floor:
     )
 
 
-def compare_scores(pair: Pair, launcher: Launcher, scratch: Path) -> TaskAccuracy | None:
-    """Score labelled data on both sides, each in a worker of its own.
+def compare_labels(pair: Pair, launcher: Launcher, scratch: Path) -> dict[str, Any]:
+    """Return what passes find on labelled data of both sides, by the field of ``Answers``.
 
     Args:
         pair: The two cases.
         launcher: Starts the workers.
-        scratch: Folder for the baseline's scores.
-
-    Returns:
-        The contender's scores with the baseline's as the reference; ``None`` where a side has no
-        labelled data.
+        scratch: Folder for what the baseline's worker writes.
     """
-    own, dataset = pair.baseline.dataset, pair.contender.dataset
-    if own is None or dataset is None:
-        return None
-    path = scratch / "side-scores.npz"
-    try:
-        with closing(_opened(pair.baseline, launcher)) as worker:
-            worker.ask(WriteOwnScores(dataset=own, path=str(path)))
-        with closing(_opened(pair.contender, launcher)) as worker:
-            return worker.ask(ScoreTask(dataset=dataset, reference=str(path)))
-    except WorkerError as error:
-        return TaskAccuracy(dataset=dataset.label, reason=error.failure.message)
-    finally:
-        path.unlink(missing_ok=True)
-
-
-def _opened(case: Case, launcher: Launcher) -> Worker:
-    deadline = time.monotonic() + case.sampling.timeout_s
-    return launcher.open(case, worker=0, deadline=deadline)
+    return {
+        entry.result_field: entry.load(entry.compare_sides)(
+            pair.baseline, pair.contender, launcher, scratch
+        )
+        for entry in PASSES
+        if entry.compare_sides
+    }
 
 
 def _precision(case: Case) -> tuple[str, str]:

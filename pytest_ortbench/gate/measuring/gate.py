@@ -4,27 +4,28 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
+from pytest_ortbench.analysis.labels import scores_of
 from pytest_ortbench.analysis.summary import summarise
 from pytest_ortbench.analysis.validity import flags_of as flags_of_case
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.gate import (
-    Answers,
     ContrastVerdict,
     GateResult,
     Hindrance,
     MetricVerdict,
     PairedLaunch,
 )
-from pytest_ortbench.core.outcome import Accuracy, CaseResult, Flag, Memory
+from pytest_ortbench.core.outcome import Accuracy, Answers, CaseResult, Flag, Memory
 from pytest_ortbench.core.placement import is_fallback
 from pytest_ortbench.core.run import Machine
 from pytest_ortbench.engine.own_spread import with_spread
-from pytest_ortbench.gate.measuring.answers import Exchange, compare_scores, with_spreads
+from pytest_ortbench.gate.measuring.answers import Exchange, compare_labels, with_spreads
 from pytest_ortbench.gate.measuring.identical import identical
 from pytest_ortbench.gate.measuring.pair import (
     BASELINE,
@@ -59,7 +60,6 @@ from pytest_ortbench.gate.numbers.verdict import (
     statistics,
 )
 from pytest_ortbench.launch.launcher import Launcher
-from pytest_ortbench.passes.task.facts import TaskAccuracy
 
 Key = tuple[str, str]
 
@@ -153,10 +153,9 @@ class Gate:
         except SideFailed as failed:
             return with_outcome(_failed(result, failed, measuring))
         # Only the contender's answers were held against labels.
-        task = None if standard is None else standard.task
         metrics = judge_metrics(
-            measuring.side(BASELINE),
-            measuring.side(CONTENDER, task),
+            measuring.side(BASELINE, {}),
+            measuring.side(CONTENDER, scores_of(standard)),
             rules,
             standard=None if standard is None else summarise(standard),
         )
@@ -338,7 +337,7 @@ class _Measuring:
         answers = self._exchange.answers(
             baseline=self._first.baseline.accuracy,
             contender=self._first.contender.accuracy,
-            task=compare_scores(self.pair, self.gate.launcher, self.gate.scratch),
+            labels=compare_labels(self.pair, self.gate.launcher, self.gate.scratch),
         )
         return with_spreads(answers, self.pair, self.gate.launcher, self.gate.scratch)
 
@@ -370,8 +369,13 @@ class _Measuring:
         detail = "workers of a runtime that is not a local process can't be suspended"
         return (*flags, Flag(name="SPIN", detail=detail))
 
-    def side(self, name: str, task: TaskAccuracy | None = None) -> MetricSide:
-        """What is known of one side beside its durations."""
+    def side(self, name: str, scores: Mapping[str, Any]) -> MetricSide:
+        """Return what is known of one side beside its durations.
+
+        Args:
+            name: The side.
+            scores: What it scored on labelled data, by the field of a result.
+        """
         assert self._first is not None
         facts: SideFacts = self._first.baseline if name == BASELINE else self._first.contender
         result = CaseResult(
@@ -379,7 +383,7 @@ class _Measuring:
             status="measured",
             placement=facts.placement,
             accuracy=facts.accuracy,
-            task=task,
+            **scores,
         )
         if facts.placement is not None and is_fallback(facts.placement):
             result = replace(result, status="fallback")

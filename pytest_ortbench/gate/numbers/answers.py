@@ -13,15 +13,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from pytest_ortbench.analysis.floors import miss
+from pytest_ortbench.analysis.labels import judge_labels
 from pytest_ortbench.analysis.reference_spread import is_within_spread, self_difference
 from pytest_ortbench.core.accuracy import ReferenceSpread
-from pytest_ortbench.core.gate import Answers, MetricVerdict
+from pytest_ortbench.core.gate import MetricVerdict
 from pytest_ortbench.core.judgement import Judgement, Outcome, bad, good, unjudged
 from pytest_ortbench.core.limits import Limit
-from pytest_ortbench.core.outcome import Accuracy, OutputAccuracy
+from pytest_ortbench.core.outcome import Accuracy, Answers, OutputAccuracy
 from pytest_ortbench.core.precision import Floor
 from pytest_ortbench.core.units import format_amount
-from pytest_ortbench.passes.task.numbers import judge_task
 
 SQNR, AGREEMENT = "sides_sqnr", "sides_agreement"
 
@@ -73,7 +73,7 @@ def judge_answers(
     held = _held(answers, limits or {})
     wrong, doubts = _other_values(answers, held)
     reasons = [*_other_outputs(answers, held), *wrong]
-    labels = judge_task(answers.task)
+    labels = judge_labels(answers)
     if labels.is_bad and not held.may_differ:
         reasons.append(labels.reason)
     excused = held.may_differ or bool(answers.random_ops)
@@ -136,7 +136,7 @@ def _held(answers: Answers, limits: Mapping[str, Limit]) -> _Held:
             by_labels=False,
             by_user=True,
         )
-    by_labels = judge_task(answers.task).is_good
+    by_labels = judge_labels(answers).is_good
     return _Held(
         sqnr_db=-math.inf if by_labels else floor.sqnr_db,
         agreement=0.0 if by_labels else floor.agreement,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pytest_ortbench.core.placing import Place
-from pytest_ortbench.passes.pass_object import Pass, PassFigure
+from pytest_ortbench.passes.pass_object import Pass, PassCommand, PassFigure
 
 PASS = Pass(
     name="profile",
@@ -29,4 +29,9 @@ PASS = Pass(
     details=".report:run_profile_lines",
     section=".report:profile_section",
     share=".numbers.peaks:with_shared_peaks",
+    command=PassCommand(
+        help="Where the time of an inference goes, and what bounds it.",
+        place=Place(after="accuracy"),
+    ),
+    explain_change=".bisect:explain_change",
 )

@@ -122,6 +122,14 @@ def judge_task(task: TaskAccuracy | None) -> Judgement:
     )
 
 
+def nonfinite(result: CaseResult) -> tuple[str, int]:
+    """Return how many answers to labelled samples are NaN or infinite, and how many were fed."""
+    task = result.task
+    if task is None or not task.nonfinite:
+        return "", 0
+    return f"{task.nonfinite} values on the {task.samples} labelled samples", task.nonfinite_inputs
+
+
 def _why_not(task: TaskAccuracy | None) -> str:
     """Why there are no two scores to compare; empty if there are."""
     if task is None:

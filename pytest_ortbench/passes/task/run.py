@@ -12,9 +12,9 @@ from pytest_ortbench.core.dataset import Dataset
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.engine.means import Means
-from pytest_ortbench.launch.launcher import Launcher
+from pytest_ortbench.launch.launcher import Launcher, Worker
 from pytest_ortbench.passes.task.facts import TaskAccuracy
-from pytest_ortbench.passes.task.questions import ScoreTask, WriteScores
+from pytest_ortbench.passes.task.questions import ScoreTask, WriteOwnScores, WriteScores
 
 
 def measure(result: CaseResult, means: Means) -> TaskAccuracy:
@@ -59,7 +59,41 @@ def _scored(case: Case, dataset: Dataset, launcher: Launcher) -> TaskAccuracy:
         reference = str(reference_scores(case, dataset, launcher))
     except WorkerError as error:
         why_none = error.failure.message
-    deadline = time.monotonic() + case.sampling.timeout_s
-    with closing(launcher.open(case, worker=0, deadline=deadline)) as worker:
+    with closing(_opened(case, launcher)) as worker:
         scored = worker.ask(ScoreTask(dataset=dataset, reference=reference))
         return replace(scored, reference_reason=why_none)
+
+
+def compare_sides(
+    baseline: Case, contender: Case, launcher: Launcher, scratch: Path
+) -> TaskAccuracy | None:
+    """Score labelled data on both sides, each in a worker of its own.
+
+    Args:
+        baseline: The case whose scores are the reference.
+        contender: The case that is scored against them.
+        launcher: Starts the workers.
+        scratch: Folder for the baseline's scores.
+
+    Returns:
+        The contender's scores with the baseline's as the reference; ``None`` where a side has no
+        labelled data.
+    """
+    own, dataset = baseline.dataset, contender.dataset
+    if own is None or dataset is None:
+        return None
+    path = scratch / "side-scores.npz"
+    try:
+        with closing(_opened(baseline, launcher)) as worker:
+            worker.ask(WriteOwnScores(dataset=own, path=str(path)))
+        with closing(_opened(contender, launcher)) as worker:
+            return worker.ask(ScoreTask(dataset=dataset, reference=str(path)))
+    except WorkerError as error:
+        return TaskAccuracy(dataset=dataset.label, reason=error.failure.message)
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def _opened(case: Case, launcher: Launcher) -> Worker:
+    deadline = time.monotonic() + case.sampling.timeout_s
+    return launcher.open(case, worker=0, deadline=deadline)

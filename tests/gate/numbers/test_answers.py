@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from pytest_ortbench.core.accuracy import ReferenceSpread, SpreadTrial
-from pytest_ortbench.core.gate import Answers
-from pytest_ortbench.core.outcome import Accuracy, OutputAccuracy
+from pytest_ortbench.core.outcome import Accuracy, Answers, OutputAccuracy
 from pytest_ortbench.core.precision import Floor
 from pytest_ortbench.gate.numbers.answers import AnswersJudged, judge_answers
 from pytest_ortbench.gate.numbers.rules import parse_rules, rules_for
