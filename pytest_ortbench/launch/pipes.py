@@ -63,10 +63,12 @@ class PolledPipes:
     Args:
         incoming: Descriptor to read from; owned from now on.
         outgoing: Descriptor to write to; owned from now on.
+        process: Descriptor that tells when the process ends (``pidfd_open``), owned from now on:
+            a child of it may hold the pipes open much longer. ``None``: the pipes have to tell.
     """
 
-    def __init__(self, incoming: int, outgoing: int) -> None:
-        self._incoming, self._outgoing = incoming, outgoing
+    def __init__(self, incoming: int, outgoing: int, process: int | None = None) -> None:
+        self._incoming, self._outgoing, self._process = incoming, outgoing, process
         os.set_blocking(incoming, False)
         os.set_blocking(outgoing, False)
         self._early: list[bytes] = []
@@ -76,9 +78,12 @@ class PolledPipes:
         poll = select.poll()
         poll.register(self._outgoing, select.POLLOUT)
         poll.register(self._incoming, select.POLLIN)
+        self._watch_process(poll)
         left = memoryview(data)
         while left:
             for descriptor, event in _wait(poll, deadline):
+                if descriptor == self._process:
+                    raise HungUp
                 if descriptor == self._incoming:
                     arrived = _read(self._incoming)
                     self._early.append(arrived)
@@ -97,13 +102,21 @@ class PolledPipes:
             return self._early.pop(0)
         poll = select.poll()
         poll.register(self._incoming, select.POLLIN)
-        _wait(poll, deadline)
-        return _read(self._incoming)
+        self._watch_process(poll)
+        ready = [descriptor for descriptor, _ in _wait(poll, deadline)]
+        # What a process said before it ended comes first.
+        return _read(self._incoming) if self._incoming in ready else b""
 
     def close(self) -> None:
-        """Give both descriptors back."""
+        """Give the descriptors back."""
         os.close(self._incoming)
         os.close(self._outgoing)
+        if self._process is not None:
+            os.close(self._process)
+
+    def _watch_process(self, poll: select.poll) -> None:
+        if self._process is not None:
+            poll.register(self._process, select.POLLIN)
 
 
 class ThreadedPipes:
@@ -160,10 +173,17 @@ class ThreadedPipes:
                 self._left.put(True)
 
 
-def open_pipes(incoming: int, outgoing: int) -> Pipes:
-    """Return the kind that works on this platform."""
-    kind = PolledPipes if hasattr(select, "poll") else ThreadedPipes
-    return kind(incoming, outgoing)
+def open_pipes(incoming: int, outgoing: int, process: int | None) -> Pipes:
+    """Return the kind that works on this platform.
+
+    Args:
+        incoming: Descriptor to read from; owned from now on.
+        outgoing: Descriptor to write to; owned from now on.
+        process: Descriptor that tells when the process ends; owned from now on.
+    """
+    if hasattr(select, "poll"):
+        return PolledPipes(incoming, outgoing, process)
+    return ThreadedPipes(incoming, outgoing)
 
 
 def _wait(poll: select.poll, deadline: float | None) -> list[tuple[int, int]]:

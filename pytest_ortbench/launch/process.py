@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from pytest_ortbench.core.case import Runtime
+from pytest_ortbench.core.descendants import MARK, end_marked
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.outcome import PHASES, Failure
 from pytest_ortbench.launch import bootstrap
@@ -78,7 +79,7 @@ class WorkerProcess:
         # It starts, and nobody has said anything to it.
         self._busy, self._unsent = True, bootstrap.modules_line(compiled=compiled)
         self._paused = False
-        token = new_token()
+        token, self._mark = new_token(), new_token()
         self._process = self._start(runtime, token)
         self._channel = Channel(_take_pipes(self._process), token)
         try:
@@ -181,7 +182,7 @@ class WorkerProcess:
 
     def _start(self, runtime: Runtime, token: str) -> subprocess.Popen[bytes]:
         command = bootstrap.command(runtime, token)
-        environment = {**os.environ, **runtime.environment}
+        environment = {**os.environ, **runtime.environment, MARK: self._mark}
         try:
             with self.log.open("ab") as log:
                 return subprocess.Popen(
@@ -323,6 +324,8 @@ class WorkerProcess:
         else:
             self._signal(signal.SIGKILL)
         code = self._process.wait()
+        # Those of them that made a session of their own, and hold the log and the pipes open.
+        end_marked(self._mark)
         self._channel.close()
         # Windows lets no file be removed that somebody has open still.
         with contextlib.suppress(OSError):
@@ -354,7 +357,7 @@ def _take_pipes(process: subprocess.Popen[bytes]) -> Pipes:
     incoming, outgoing = os.dup(process.stdout.fileno()), os.dup(process.stdin.fileno())
     process.stdin.close()
     process.stdout.close()
-    return open_pipes(incoming, outgoing)
+    return open_pipes(incoming, outgoing, _pidfd(process.pid))
 
 
 def _pidfd(pid: int) -> int | None:

@@ -16,6 +16,7 @@ import traceback
 from collections.abc import Callable, Mapping
 from typing import Any, BinaryIO
 
+from pytest_ortbench.core.descendants import MARK, end_marked
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.schema.protocol import (
     Close,
@@ -175,6 +176,7 @@ def end_with_host(incoming: BinaryIO, end: Callable[[], None]) -> None:
         _await_end(incoming)
         time.sleep(_GRACE_S)
         end()
+        end_marked(os.environ.get(MARK, ""))
         os.killpg(0, signal.SIGKILL)
         # Nobody kills the first process of a container from inside it.
         os._exit(128 + signal.SIGKILL)

@@ -1,0 +1,66 @@
+"""Processes that a worker started, known by a mark in their environment, and the end of them.
+
+A process group does not hold a process that made a session of its own, and one whose parent died
+has no parent that tells; its environment stays what it was (Linux only).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+#: The variable that holds the mark of a worker.
+MARK = "ORTBENCH_WORKER"
+#: A process may start another one while it is looked for; so it is looked again, this often.
+_ROUNDS = 5
+
+
+def end_marked(mark: str) -> int:
+    """Kill the processes with a mark, except this one, and return how many there were.
+
+    Args:
+        mark: The value of the variable; an empty one marks nothing.
+    """
+    ended = 0
+    for _ in range(_ROUNDS if mark else 0):
+        now = sum(1 for pid in _readable() if _kill_if_marked(pid, mark))
+        if not now:
+            break
+        ended += now
+    return ended
+
+
+def _readable() -> Iterator[int]:
+    with contextlib.suppress(OSError), os.scandir("/proc") as entries:
+        for entry in entries:
+            if entry.name.isdecimal() and int(entry.name) != os.getpid():
+                yield int(entry.name)
+
+
+def _kill_if_marked(pid: int, mark: str) -> bool:
+    """Kill a process if it has the mark; a later one with its id is not hit."""
+    if not hasattr(signal, "pidfd_send_signal"):
+        return False
+    try:
+        if not _is_marked(pid, mark):
+            return False
+        descriptor = os.pidfd_open(pid)
+    except OSError:  # gone, another user's, or a kernel without such descriptors
+        return False
+    try:
+        if not _is_marked(pid, mark):
+            return False
+        signal.pidfd_send_signal(descriptor, signal.SIGKILL)
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+    return True
+
+
+def _is_marked(pid: int, mark: str) -> bool:
+    """Whether a process has the mark; one that ended has no environment any more."""
+    return f"\0{MARK}={mark}\0".encode() in b"\0" + Path(f"/proc/{pid}/environ").read_bytes()
