@@ -19,6 +19,8 @@ from onnx import TensorProto, helper, numpy_helper, save
 
 #: Short enough for a test; the numbers that come out are real but not good.
 QUICK = ("--ort-time=0.3", "--ort-workers=1", "-p", "no:cacheprovider")
+#: The same with a document only: no canary, no plots.
+BARE = ("--ort-no-results", "--ort-json=results/r/run.json", *QUICK)
 #: A test that waits longer than that for what must come has failed.
 _PATIENCE_S = 60.0
 _STEP_S = 0.02

@@ -14,7 +14,7 @@ import pytest
 from pytest_ortbench.core.descendants import MARK, end_marked
 from pytest_ortbench.core.own_folder import start_of
 
-from .runs import QUICK, started, write_model
+from .runs import BARE, started, write_model
 
 pytestmark = [
     pytest.mark.live,
@@ -64,7 +64,7 @@ def _body(session: str, end: str) -> str:
 def test_a_crash_is_told_though_a_child_holds_the_pipe(tmp_path: Path, body: str, how: str) -> None:
     write_model(tmp_path / "m.onnx")
     (tmp_path / "stages.py").write_text(body)
-    with started(tmp_path, ["m.onnx", "-k", "latency", "--ort-stages=stages.py", *QUICK]) as run:
+    with started(tmp_path, ["m.onnx", "-k", "latency", "--ort-stages=stages.py", *BARE]) as run:
         printed = run.end()
     (case,) = run.results()
     assert case["status"] == "measured"
@@ -76,7 +76,7 @@ def test_what_a_worker_left_behind_ends_with_a_healthy_run(tmp_path: Path) -> No
     write_model(tmp_path / "m.onnx")
     once = 'if not pathlib.Path("pids").exists() and '
     (tmp_path / "stages.py").write_text(_body(_DAEMON, "").replace("if ", once, 1))
-    with started(tmp_path, ["m.onnx", "-k", "latency", "--ort-stages=stages.py", *QUICK]) as run:
+    with started(tmp_path, ["m.onnx", "-k", "latency", "--ort-stages=stages.py", *BARE]) as run:
         printed = run.end()
     (case,) = run.results()
     assert case["status"] == "measured", printed
@@ -86,7 +86,7 @@ def test_what_a_worker_left_behind_ends_with_a_healthy_run(tmp_path: Path) -> No
 def test_a_run_that_is_killed_takes_grandchildren_along(tmp_path: Path) -> None:
     write_model(tmp_path / "m.onnx")
     (tmp_path / "stages.py").write_text(_body("os.setsid()", "time.sleep(300)"))
-    with started(tmp_path, ["m.onnx", "-k", "latency", "--ort-stages=stages.py", *QUICK]) as run:
+    with started(tmp_path, ["m.onnx", "-k", "latency", "--ort-stages=stages.py", *BARE]) as run:
         run.until((tmp_path / "pids").exists)
         run.signal(signal.SIGKILL)
         run.end()
