@@ -370,9 +370,10 @@ def test_empty_logs_are_removed_and_others_kept(tmp_path: Path) -> None:
 @pytest.mark.skipif(not _DESCRIPTORS.is_dir(), reason="needs /proc")
 def test_nothing_is_left_behind(tmp_path: Path) -> None:
     path = relu(tmp_path / "m.onnx")
+    ProcessLauncher().close()
+    before = len(list(_DESCRIPTORS.iterdir()))
     launcher = ProcessLauncher()
     launcher.inspect(Runtime())
-    before = len(list(_DESCRIPTORS.iterdir()))
     for _ in range(2):
         launcher.open(case_of(path), worker=0, deadline=None).close()
         failure_of(launcher, tmp_path / "missing.onnx")
