@@ -44,7 +44,7 @@ from pytest_ortbench.core.precision import floor_of
 from pytest_ortbench.core.quantity import Quantity
 from pytest_ortbench.passes.task.facts import TaskAccuracy
 from tests.parsed import nodes_of, product
-from tests.results_factory import make_case, make_measurement, make_placement, make_result
+from tests.results_factory import make_case, make_measurement, make_result
 
 #: What a judge may be given: evidence that is missing, not a number, cut short.
 KINDS = ("nothing", "nan", "cut")
@@ -169,7 +169,7 @@ EVIDENCE: dict[object, Mapping[str, Callable[[], object]]] = {
     Placement: {
         "nothing": lambda: Placement(provider=_CPU, executed={}),
         "nan": lambda: Placement(provider=_CPU, executed={_CPU: math.nan}),
-        "cut": lambda: replace(make_placement(), cut_after=1_000_000),
+        "cut": lambda: Placement(provider=_CPU, executed={}, seen={_CPU: 3}, cut_after=1_000_000),
     },
     TaskAccuracy: {
         "nothing": lambda: TaskAccuracy(dataset="d.npz"),

@@ -33,7 +33,8 @@ def add_accuracy(collector: Collector, result: CaseResult, *, failed: str = "") 
     """
     evidence = evidence_of(result)
     accuracy = result.accuracy
-    if evidence.nonfinite or (accuracy and not all(output.finite for output in accuracy.outputs)):
+    outputs = accuracy.outputs if accuracy is not None else ()
+    if evidence.nonfinite or any(output.adds_nonfinite for output in outputs):
         collector.add("accuracy_finite", 0.0)
         where = evidence.nonfinite or "in the compared runs"
         collector.reject(_FIGURES, f"outputs hold NaN or infinity: {where}")
@@ -48,7 +49,9 @@ def add_accuracy(collector: Collector, result: CaseResult, *, failed: str = "") 
 
 
 def is_equal(output: OutputAccuracy) -> bool:
-    """Whether an output has the values of the reference, whatever their type."""
+    """Whether an output has the values of the reference, whatever their type; never with NaN."""
+    if not output.finite:
+        return False
     if output.kind in _FLOATS:
         return output.sqnr_db is None and (output.exact or output.max_abs == 0)
     return output.exact or (output.agree is not None and output.agree == output.rows)

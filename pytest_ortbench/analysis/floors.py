@@ -24,7 +24,7 @@ def miss(output: OutputAccuracy, type_name: str, floor: Floor) -> str:
     """
     if type_name in _QUANTISED_TYPES and _is_within_a_step(output):
         return ""
-    if not output.finite:
+    if output.adds_nonfinite:
         return f"{output.name}: {output.nan_count} NaN, {output.inf_count} infinite"
     if output.sqnr_db is not None:
         if output.sqnr_db >= floor.sqnr_db:
@@ -32,7 +32,7 @@ def miss(output: OutputAccuracy, type_name: str, floor: Floor) -> str:
         return (
             f"{output.name}: SQNR {output.sqnr_db:.1f} dB, floor of {floor.of} {floor.sqnr_db:g} dB"
         )
-    if output.exact or output.agree is None or not output.rows:
+    if not output.finite or output.exact or output.agree is None or not output.rows:
         return ""
     _, at_most = proportion_interval(output.agree, output.rows, tail=0.05)
     if at_most >= floor.agreement:

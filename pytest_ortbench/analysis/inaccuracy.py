@@ -185,8 +185,8 @@ def _is_compared(output: OutputAccuracy) -> bool:
         # A document of an earlier version, which did not count the values.
         return (
             output.exact
-            or not output.finite
+            or output.adds_nonfinite
             or bool(output.rows)
             or any(figure is not None for figure in figures)
         )
-    return output.compared > 0 or output.sqnr_db is not None or not output.finite
+    return output.compared > 0 or output.sqnr_db is not None or output.adds_nonfinite

@@ -171,6 +171,8 @@ def _ratio(node: NodeError) -> str:
         return f"{node.sqnr_db:.1f} dB"
     if node.nonfinite:
         return ""
+    if node.reference_nan:
+        return "NaN on both sides"
     return "exact" if node.compared else "not compared"
 
 

@@ -21,7 +21,9 @@ class OutputAccuracy:
     Attributes:
         name: Output name.
         kind: ``float``, ``class`` (last axis read as logits), ``integer``, ``string``.
-        finite: Whether no NaN or infinity appeared that the reference lacks.
+        finite: Whether there is no NaN or infinity, neither in the output nor in the reference, in
+            any sample that counts: those of the measured magnitude, those whose reference is
+            finite, and all others where the output adds some.
         nan_count: NaN values where the reference has none.
         inf_count: Infinite values where the reference has another value.
         max_abs: Largest absolute error over finite pairs.
@@ -30,7 +32,7 @@ class OutputAccuracy:
         sqnr_db: Smallest signal to quantisation noise ratio over the samples, 20·log10 of
             ‖reference‖ ÷ ‖reference − output‖, not below -200; ``None`` where there is no error at
             all (or no finite pair). An output of another shape or none counts as zeros: 0 dB.
-        exact: Whether all samples agree bit for bit.
+        exact: Whether all samples agree bit for bit, and the output is finite: NaN is never exact.
         agree: Rows whose class (or whole value, for integers and strings) agrees.
         rows: Rows compared.
         compared: Values that were compared: pairs that are finite on both sides, or whole values;
@@ -55,6 +57,11 @@ class OutputAccuracy:
     compared: int | None = None
     nonfinite: int = 0
     reference_nonfinite: int = 0
+
+    @property
+    def adds_nonfinite(self) -> bool:
+        """Whether the output has NaN or infinity where the reference has another value."""
+        return bool(self.nan_count or self.inf_count)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -203,8 +203,12 @@ class Placement:
         nodes_total: All nodes that the assignment interface names.
         witness: ``agrees``, or how assignment and profile differ, or why there is no witness.
         session_providers: What the session itself lists.
-        cut_after: Events after which the profile broke off before any of its runs was complete, so
-            that the counts lack the nodes behind and claim nothing; ``None`` for a whole profile.
+        cut_after: Events after which the profile broke off before any of its runs was complete;
+            ``None`` for a whole profile. Then nothing is kept that could be read as the placement
+            of the whole model: ``executed``, ``shape_only`` and ``time_ns`` are empty, and the
+            numbers of assigned nodes ``None``.
+        seen: Number of computing node events by provider before the profile broke off; empty for a
+            whole profile.
         reason: Why there is no profile at all; empty if there is one.
     """
 
@@ -221,6 +225,7 @@ class Placement:
     witness: str = ""
     session_providers: tuple[str, ...] = ()
     cut_after: int | None = None
+    seen: dict[str, int] = field(default_factory=dict)
     reason: str = ""
 
 

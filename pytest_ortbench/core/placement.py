@@ -76,10 +76,9 @@ def is_partial(placement: Placement) -> bool:
 
 
 def nodes_elsewhere(placement: Placement) -> int:
-    """Number of computing nodes that other providers executed."""
-    return sum(
-        count for provider, count in placement.executed.items() if provider != placement.provider
-    )
+    """Number of computing nodes that other providers executed, as far as the profile goes."""
+    seen = placement.executed if is_whole(placement) else placement.seen
+    return sum(count for provider, count in seen.items() if provider != placement.provider)
 
 
 def placement_ratio(placement: Placement) -> float | None:

@@ -206,6 +206,36 @@ def _tell_1(failure: PlainObject) -> None:
         failure["tells_signal"] = bool(signal) and signal in message.rstrip(". \n")
 
 
+def _from_2(document: PlainObject) -> PlainObject:
+    """Take back what version 2 claimed of outputs with NaN, and of profiles that broke off."""
+    for result in _objects(document.get("cases")):
+        for accuracy in _objects(result.get("accuracy")):
+            _claim_less_2(accuracy)
+        for placement in _objects(result.get("placement")):
+            if placement.get("cut_after") is not None:
+                placement["seen"] = placement.get("executed", {})
+                placement |= {"executed": {}, "shape_only": {}, "time_ns": {}}
+                placement |= {"nodes_on_provider": None, "nodes_total": None}
+    for verdict in _objects(document.get("gate")):
+        for answers in _objects(verdict.get("answers")):
+            for name in ("compared", "baseline_accuracy", "contender_accuracy"):
+                for accuracy in _objects(answers.get(name)):
+                    _claim_less_2(accuracy)
+    return document
+
+
+def _claim_less_2(accuracy: PlainObject) -> None:
+    """Outputs with NaN or infinity were called finite and exact if both sides had the same."""
+    for spread in _objects(accuracy.get("spread")):
+        for trial in _objects(spread.get("trials")):
+            _claim_less_2(trial)
+    for output in _objects(accuracy.get("outputs")):
+        if output.get("nonfinite") or output.get("reference_nonfinite"):
+            output["finite"] = False
+        if output.get("finite") is False:
+            output["exact"] = False
+
+
 def _objects(value: Plain) -> Iterator[PlainObject]:
     """The object that a plain value is, or the objects in it; what is neither is left as it is."""
     for entry in value if isinstance(value, list) else [value]:
@@ -213,4 +243,4 @@ def _objects(value: Plain) -> Iterator[PlainObject]:
             yield entry
 
 
-MIGRATIONS = Migrations(target=SCHEMA_VERSION, steps={1: _from_1})
+MIGRATIONS = Migrations(target=SCHEMA_VERSION, steps={1: _from_1, 2: _from_2})

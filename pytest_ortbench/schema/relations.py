@@ -129,11 +129,27 @@ def _placement(placement: Placement) -> Iterator[Broken]:
     ours, everything = placement.nodes_on_provider, placement.nodes_total
     if ours is not None and everything is not None and ours > everything:
         yield "nodes_on_provider", "must not be above nodes_total"
+    if placement.cut_after is None:
+        if placement.seen:
+            yield "seen", "must be empty: the profile is whole"
+        return
+    for name in ("executed", "shape_only", "time_ns"):
+        if getattr(placement, name):
+            yield name, "must be empty: the profile broke off"
+    for name in ("nodes_on_provider", "nodes_total"):
+        if getattr(placement, name) is not None:
+            yield name, "must be null: the profile broke off"
 
 
 def _output(output: OutputAccuracy) -> Iterator[Broken]:
     if output.agree is not None and output.rows is not None and output.agree > output.rows:
         yield "agree", "must not be above rows"
+    if output.nonfinite or output.reference_nonfinite:
+        for name in ("exact", "finite"):
+            if getattr(output, name):
+                yield name, "must be false: there are NaN or infinite values"
+    elif output.exact and not output.finite:
+        yield "exact", "must be false: the output is not finite"
 
 
 def _contrast(contrast: ContrastVerdict) -> Iterator[Broken]:

@@ -149,10 +149,13 @@ def worst_figures(
     inf = sum(sample.inf for sample in differences)
     counted = [sample for sample in kept if sample.rows is not None]
     floats = [sample for sample in kept if sample.pairs]
+    finite = not (nan or inf) and not any(
+        sample.nonfinite or sample.reference_nonfinite for sample in (*kept, *measured)
+    )
     return OutputAccuracy(
         name=name,
         kind=kind,
-        finite=not nan and not inf,
+        finite=finite,
         nan_count=nan,
         inf_count=inf,
         max_abs=_largest(sample.max_abs for sample in kept),
@@ -163,7 +166,7 @@ def worst_figures(
         ),
         cosine=_smallest(_cosine(sample) for sample in floats if sample.signal),
         sqnr_db=_smallest([*_sqnr_db(floats), *([] if kind in _COUNTED else _unfit_db(kept))]),
-        exact=all(sample.exact for sample in differences),
+        exact=finite and all(sample.exact for sample in differences),
         agree=sum(sample.agree or 0 for sample in counted) if counted else None,
         rows=sum(sample.rows or 0 for sample in counted) if counted else None,
         compared=sum((sample.rows or 0) if kind in _COUNTED else sample.pairs for sample in kept),

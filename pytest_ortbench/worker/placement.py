@@ -84,12 +84,12 @@ def read_profile(
         for node in kinds[COMPUTING] + kinds[SHAPE] + kinds[CONTROL]
         if node.provider != provider
     }
-    known = bool(assignment.nodes)
+    known = bool(assignment.nodes) and not cut
     return Placement(
         provider=provider,
-        executed=_per_provider(kinds[COMPUTING]),
-        shape_only=_per_provider(kinds[SHAPE]),
-        time_ns=_time_ns(timed, timed_runs),
+        executed={} if cut else _per_provider(kinds[COMPUTING]),
+        shape_only={} if cut else _per_provider(kinds[SHAPE]),
+        time_ns={} if cut else _time_ns(timed, timed_runs),
         partitions=sum(
             node.partition and node.provider == provider for node in kinds[COMPUTING] + kinds[SHAPE]
         ),
@@ -107,6 +107,7 @@ def read_profile(
         ),
         session_providers=_session_providers(session),
         cut_after=recorded.cut_after,
+        seen=_per_provider(kinds[COMPUTING]) if cut else {},
     )
 
 

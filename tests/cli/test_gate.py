@@ -8,7 +8,7 @@ import re
 from pytest_ortbench.cli.terminal import ExitCode
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.outcome import Failure
-from pytest_ortbench.core.run import Machine
+from pytest_ortbench.core.run import SCHEMA_VERSION, Machine
 from pytest_ortbench.gate.measuring.trial_log import TrialLog
 from pytest_ortbench.gate.numbers.self_test import Trial
 from tests.results_factory import make_case, make_measurement, make_memory, make_result, make_run
@@ -86,7 +86,7 @@ def test_a_document_that_can_not_be_read_is_one_line(tool, store, tmp_path):
     # G7
     path = store(BEFORE)
     good = path.read_bytes()
-    newer = good.replace(b'"schema_version": 2', b'"schema_version": 99')
+    newer = good.replace(b'"schema_version": %d' % SCHEMA_VERSION, b'"schema_version": 99')
     for name, content in {"cut": good[:900], "new": newer, "no": b"hi", "empty": b""}.items():
         bad = tmp_path / f"{name}.json"
         bad.write_bytes(content)

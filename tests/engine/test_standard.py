@@ -205,7 +205,10 @@ def test_a_profile_that_shows_another_work_than_asked_leaves_nothing(
 def test_a_cut_profile_is_no_fallback(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     launcher = ClockedLauncher(monkeypatch, each_s=0.01, start_s=1.0)
     launcher.placement_of = lambda case: Placement(  # noqa: ARG005
-        provider="CUDAExecutionProvider", executed={"CPUExecutionProvider": 3}, cut_after=10
+        provider="CUDAExecutionProvider",
+        executed={},
+        seen={"CPUExecutionProvider": 3},
+        cut_after=10,
     )
     result = measure(make_case(), launcher, tmp_path)
     assert result.status == "measured"

@@ -13,7 +13,7 @@ import pytest
 
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.outcome import Accuracy, OutputAccuracy
-from pytest_ortbench.core.run import Machine
+from pytest_ortbench.core.run import SCHEMA_VERSION, Machine
 from pytest_ortbench.gate.measuring import gate as engine_gate
 from pytest_ortbench.gate.measuring.pair import Pair
 from pytest_ortbench.gate.measuring.paired import Launched, measure_launch
@@ -489,7 +489,7 @@ def test_a_baseline_that_can_not_be_read_is_one_line_and_stays_as_it_is(
     # G7
     pytester.runpytest(*KEPT, "--ort-json=good.json", "--ort-no-results")
     good = (pytester.path / "good.json").read_bytes()
-    newer = good.replace(b'"schema_version": 2', b'"schema_version": 99')
+    newer = good.replace(b'"schema_version": %d' % SCHEMA_VERSION, b'"schema_version": 99')
     bad = {"truncated": good[: len(good) // 2], "newer": newer, "text": b"hello", "empty": b""}
     for name, content in bad.items():
         path = pytester.path / f"{name}.json"

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from pytest_ortbench.core.run import SCHEMA_VERSION
+
 from .conftest import QUICK, told
 
 ModelFile = Callable[..., Path]
@@ -87,7 +89,9 @@ def test_files_of_all_kinds_are_written_where_asked_and_nowhere_else(
         *QUICK,
     )
     assert result.ret == 0
-    assert json.loads((pytester.path / "out/run.json").read_text())["schema_version"] == 2
+    assert (
+        json.loads((pytester.path / "out/run.json").read_text())["schema_version"] == SCHEMA_VERSION
+    )
     assert "mlp" in (pytester.path / "out/report.html").read_text()
     assert list((pytester.path / "out/plots").glob("*.png"))
     assert not (pytester.path / "results").exists()

@@ -11,6 +11,7 @@ import pytest
 
 from pytest_ortbench.core.case import SymbolSize
 from pytest_ortbench.core.gate import GateResult
+from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.run import Run
 from pytest_ortbench.engine.passes import due
 from pytest_ortbench.passes.registry import PASSES
@@ -246,3 +247,50 @@ def test_nonsense_of_version_1_is_told_as_such(name: str, value: object) -> None
     target = document if name == "cases" else document["cases"][0]
     target[name] = value
     faults_in(json.dumps(document).encode(), "run.json")
+
+
+VERSION_2 = VERSION_1.with_name("v2.json")
+
+
+def version_2(**facts: Any) -> CaseResult:
+    """A case of a document of version 2 with these facts, read."""
+    document = json.loads(VERSION_2.read_bytes())
+    document["cases"][0] |= facts
+    return read(document).cases[0]
+
+
+@pytest.mark.parametrize(
+    ("own", "reference", "stays"), [(0, 0, True), (3, 3, False), (0, 3, False), (3, 0, False)]
+)
+def test_outputs_with_nan_are_neither_exact_nor_finite(
+    own: int, reference: int, stays: bool
+) -> None:
+    output = {
+        "name": "y", "kind": "float", "finite": True, "exact": True, "compared": 8,
+        "nonfinite": own, "reference_nonfinite": reference,
+    }  # fmt: skip
+    trial = {"name": "again", "samples": 1, "outputs": [output]}
+    accuracy = {"samples": 8, "outputs": [output], "spread": {"trials": [trial]}}
+    found = version_2(accuracy=accuracy).accuracy
+    assert found is not None
+    assert found.spread is not None
+    for read_output in (*found.outputs, *found.spread.trials[0].outputs):
+        assert (read_output.finite, read_output.exact) == (stays, stays)
+        assert (read_output.nonfinite, read_output.reference_nonfinite) == (own, reference)
+
+
+@pytest.mark.parametrize("cut_after", [None, 1_000_000])
+def test_a_profile_that_broke_off_keeps_no_ratio(cut_after: int | None) -> None:
+    counts = {"CPUExecutionProvider": 7}
+    placement = {
+        "provider": "CPUExecutionProvider", "executed": counts, "shape_only": counts,
+        "time_ns": counts, "nodes_on_provider": 7, "nodes_total": 7, "cut_after": cut_after,
+    }  # fmt: skip
+    found = version_2(placement=placement).placement
+    assert found is not None
+    if cut_after is None:
+        assert (found.executed, found.seen, found.nodes_total) == (counts, {}, 7)
+    else:
+        assert found.seen == counts
+        assert found.executed == found.shape_only == found.time_ns == {}
+        assert found.nodes_on_provider is found.nodes_total is None

@@ -8,6 +8,7 @@ import pytest
 
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.gate import Acceptance, GateFinding, GateResult
+from pytest_ortbench.core.run import SCHEMA_VERSION
 from pytest_ortbench.store.baseline import Found, find_baseline
 from tests.refused import refused
 from tests.store.test_documents import stored
@@ -91,7 +92,10 @@ def test_a_newest_run_that_can_not_be_read_is_neither_a_first_run_nor_passed_ove
     newest = stored(root, 2)
     path = root / newest.run_id / "run.json"
     whole = path.read_bytes()
-    for content in (whole[:300], whole.replace(b'"schema_version": 2', b'"schema_version": 99')):
+    for content in (
+        whole[:300],
+        whole.replace(b'"schema_version": %d' % SCHEMA_VERSION, b'"schema_version": 99'),
+    ):
         path.write_bytes(content)
         with refused(UsageError, "run.json") as told:
             found("latest", root)

@@ -275,8 +275,10 @@ class TestSamples:
         wrong = Leaf(label="logits", values=np.array([[1.0, -np.inf, 3.5]], np.float32))
         same = worst_figures("logits", "class", [difference("class", right, right)])
         other = worst_figures("logits", "class", [difference("class", right, wrong)])
-        assert (same.finite, same.max_abs, same.exact) == (True, 0.0, True)
-        assert (other.finite, other.max_abs, other.agree) == (True, 0.5, 1)
+        assert (same.finite, same.max_abs, same.exact) == (False, 0.0, False)
+        assert (other.finite, other.max_abs, other.agree) == (False, 0.5, 1)
+        assert not same.adds_nonfinite
+        assert not other.adds_nonfinite
 
     def test_reference_that_fails_at_another_magnitude(self, tmp_path: Path) -> None:
         def fail(call: int, outputs: list[Any]) -> list[Any]:
@@ -496,15 +498,17 @@ class TestFigures:
         assert result.cosine is None or -1 <= result.cosine <= 1
         new = ~np.isfinite(got) & ~((got == expected) | (np.isnan(got) & np.isnan(expected)))
         assert result.nan_count + result.inf_count == new.sum()
-        assert result.finite is not bool(new.any())
+        assert result.adds_nonfinite is bool(new.any())
+        assert result.finite is bool(np.isfinite(got).all() and np.isfinite(expected).all())
+        assert result.finite or not result.exact
 
     @settings(max_examples=40)
     @given(values=st.lists(st.floats(width=32, allow_nan=False), min_size=1, max_size=20))
     def test_an_output_agrees_with_itself(self, values: list[float]) -> None:
         leaf = Leaf(label="y", values=np.array([values], np.float32))
         result = worst_figures("y", kind_of(leaf), [difference(kind_of(leaf), leaf, leaf)])
-        assert result.exact
-        assert result.finite
+        assert result.exact is result.finite is bool(np.isfinite(values).all())
+        assert not result.adds_nonfinite
         assert result.sqnr_db is None
         assert result.agree == result.rows
 
@@ -580,7 +584,7 @@ class TestNotFinite:
         # Four rows in each of the three sets at the measured magnitude.
         assert output.nonfinite == output.reference_nonfinite == 12
         assert output.compared == 8 * 8
-        assert output.finite  # none that the reference lacks
+        assert (output.finite, output.exact, output.adds_nonfinite) == (False, False, False)
 
     def test_every_value(self, tmp_path: Path) -> None:
         def nothing(_: int, outputs: list[Any]) -> list[Any]:
@@ -592,7 +596,7 @@ class TestNotFinite:
         output = only(compare(Spoiled(cpu_session(graphs.mlp()), nothing), path))
         assert output.compared == 0
         assert output.nonfinite == output.reference_nonfinite > 0
-        assert output.sqnr_db is None
+        assert (output.finite, output.exact, output.sqnr_db) == (False, False, None)
 
     def test_one_set_of_several(self, tmp_path: Path) -> None:
         def later(call: int, outputs: list[Any]) -> list[Any]:
@@ -613,7 +617,7 @@ class TestNotFinite:
         write_reference(path, session=Spoiled(session, overflow), specs=drawn(session), seed=0)
         result = compare(Spoiled(cpu_session(graphs.mlp()), overflow), path)
         output = only(result)
-        assert (output.nonfinite, output.reference_nonfinite) == (0, 0)
+        assert (output.nonfinite, output.reference_nonfinite, output.finite) == (0, 0, True)
         assert " 2 of 8 samples" in result.note
 
     def test_one_of_several_outputs(self, tmp_path: Path) -> None:

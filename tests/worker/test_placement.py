@@ -13,6 +13,7 @@ from pytest_ortbench.core.outcome import Placement
 from pytest_ortbench.core.placement import (
     is_fallback,
     judge_placement,
+    nodes_elsewhere,
     placement_ratio,
     time_ratio,
 )
@@ -304,7 +305,7 @@ class TestReduction:
     def test_shape_only_is_a_matter_of_all_values(
         self, values: list[dict[str, list[int]]], shape_only: bool, tmp_path: Path
     ) -> None:
-        file = written(tmp_path, node("a", "Concat", reads=values, writes=[]))
+        file = written(tmp_path, node("a", "Concat", reads=values, writes=[]), END_OF_RUN)
         placement = read_profile(file, CPU)
         assert bool(placement.shape_only) is shape_only
         assert bool(placement.executed) is not shape_only
@@ -343,7 +344,7 @@ class TestDamagedProfiles:
         file = tmp_path / "cut.json"
         file.write_text("\n".join(lines[:4]) + "\n" + lines[4][:40])
         placement = read_profile(file, OPENVINO)
-        assert placement.executed == {OPENVINO: 1}
+        assert placement.seen == {OPENVINO: 1}
         assert placement.cut_after == 3
         assert judge_placement(placement).is_unjudged
 
@@ -372,7 +373,9 @@ class TestDamagedProfiles:
         )
         placement = read_profile(file, CPU, assignment=assigned(cpu="MatMul Relu Softmax"))
         assert placement.cut_after == 3
-        assert placement.executed == {CPU: 2}
+        assert placement.seen == {CPU: 2}
+        assert placement.executed == placement.shape_only == placement.time_ns == {}
+        assert (placement.nodes_on_provider, placement.nodes_total) == (None, None)
         assert placement.precision_executed is None
         assert placement.witness.startswith("no witness: ")
         assert placement_ratio(placement) is None
@@ -383,7 +386,8 @@ class TestDamagedProfiles:
         self, tmp_path: Path
     ) -> None:
         placement = read_profile(written(tmp_path, node("a", "MatMul")), OPENVINO)
-        assert placement.executed == {CPU: 1}
+        assert placement.seen == {CPU: 1}
+        assert nodes_elsewhere(placement) == 1
         assert not is_fallback(placement)
 
     def test_a_profiler_that_stopped_behind_a_whole_run(self, tmp_path: Path) -> None:

@@ -171,7 +171,8 @@ def _other_outputs(answers: Answers, held: _Held) -> Iterator[str]:
 def is_below_floor(answers: Answers) -> bool:
     """Whether an output of the sides is further apart than their floor, but for NaN."""
     return any(
-        output.finite and miss(output, answers.baseline_outputs.get(output.name, ""), answers.floor)
+        not output.adds_nonfinite
+        and miss(output, answers.baseline_outputs.get(output.name, ""), answers.floor)
         for output in answers.compared.outputs
     )
 
@@ -183,7 +184,7 @@ def _other_values(answers: Answers, held: _Held) -> tuple[list[str], list[str]]:
     floor = Floor(sqnr_db=held.sqnr_db, agreement=held.agreement, of=held.of)
     for output in answers.compared.outputs:
         missed = miss(output, answers.baseline_outputs.get(output.name, ""), floor)
-        unknown = _is_no_number(output) or (output.finite and _is_nonfinite(output))
+        unknown = _is_no_number(output) or (not output.adds_nonfinite and _is_nonfinite(output))
         if missed and not unknown:
             missed = f"the sides differ in {missed}"
             within = not held.by_user and _is_within_spread(answers, output)

@@ -12,7 +12,8 @@ _METRICS = (
         "load_valid",
         "1",
         "higher",
-        "1 if MLPerf's load generator calls every load of the case VALID, else 0.",
+        "1 if MLPerf's load generator calls every load of the case VALID, and no output is NaN or "
+        "infinite, else 0.",
         is_yes_or_no=True,
     ),
     metric(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pytest_ortbench.analysis.judgements import flag_names
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.units import format_amount, significant
 from pytest_ortbench.passes.load.facts import Load, LoadTest
@@ -44,6 +45,9 @@ def _table(result: CaseResult, case: str) -> PassTable:
     loads = result.loads
     name = f"load of {case}"
     remarks = tuple(one_line(text) for load in loads for text in _remarks(load))
+    wrong = ", ".join(flag_names(result.flags, "bars"))
+    if wrong and any(load.valid for load in loads):
+        remarks += (f"what was answered is {wrong}: only the times of these loads are VALID",)
     tested = [load for load in loads if load.tests]
     if not tested:
         return PassTable(title=one_line(name), remarks=remarks)
@@ -65,11 +69,11 @@ def _table(result: CaseResult, case: str) -> PassTable:
     rows: list[tuple[str, ...]] = []
     for load in tested:
         if load.spec.scenario != "peak":
-            rows.append(_row(load, load.tests[0], load.spec.text, percents))
+            rows.append(_row(load, load.tests[0], load.spec.text, percents, wrong))
             continue
         for number, test in enumerate(load.tests):
             text = f"{load.spec.text}, test {number + 1}{' *' if number == load.answer else ''}"
-            rows.append(_row(load, test, text, percents))
+            rows.append(_row(load, test, text, percents, wrong))
     return PassTable(
         title=one_line(f"{name} ({_how(most)})"),
         headings=headings,
@@ -90,7 +94,10 @@ def _callers(load: Load) -> str:
     return f"{callers}, {load.total_threads} thread{'s' * (load.total_threads > 1)} in all"
 
 
-def _row(load: Load, test: LoadTest, text: str, percents: list[float]) -> tuple[str, ...]:
+def _row(
+    load: Load, test: LoadTest, text: str, percents: list[float], wrong: str
+) -> tuple[str, ...]:
+    """Return the cells of one test; ``wrong`` are the flags under which its answers are no good."""
     waiting = load.spec.scenario == "offline"
     known = {} if waiting else test.percentiles_ns
     latencies = [
@@ -99,7 +106,7 @@ def _row(load: Load, test: LoadTest, text: str, percents: list[float]) -> tuple[
     ]
     return (
         text,
-        "VALID" if test.valid else "INVALID",
+        _verdict(test.valid, wrong),
         _rate(test.rate_per_s),
         _rate(test.completed_per_s),
         *latencies,
@@ -107,6 +114,12 @@ def _row(load: Load, test: LoadTest, text: str, percents: list[float]) -> tuple[
         str(test.requests),
         format_amount(test.duration_s, "s"),
     )
+
+
+def _verdict(is_valid: bool | None, wrong: str) -> str:
+    """The generator judges times alone, which are worth nothing where the answers are wrong."""
+    word = "VALID" if is_valid else "INVALID"
+    return f"{wrong}, times {word}" if wrong else word
 
 
 def _remarks(load: Load) -> list[str]:

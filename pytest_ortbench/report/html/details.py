@@ -81,12 +81,13 @@ def _variant(case: Case) -> list[str]:
 def _placement(placement: Placement) -> list[str]:
     if placement.reason:
         return [f"placement: not judged, {missing_evidence(placement)}"]
-    nodes = ", ".join(f"{count} by {name}" for name, count in placement.executed.items())
     if not is_whole(placement):
+        seen = ", ".join(f"{count} by {name}" for name, count in placement.seen.items())
         return [
             f"placement: not judged, {missing_evidence(placement)}",
-            f"computing nodes seen until then: {nodes or 'none'}",
+            f"computing nodes seen until then: {seen or 'none'}",
         ]
+    nodes = ", ".join(f"{count} by {name}" for name, count in placement.executed.items())
     facts = [f"computing nodes executed: {nodes or 'none'}"]
     if placement.partitions:
         facts.append(f"{placement.partitions} fused partitions")

@@ -13,6 +13,7 @@ from pytest_ortbench.analysis.summary import Summary, summarise
 from pytest_ortbench.core.judgement import Outcome
 from pytest_ortbench.core.limits import parse_limit
 from pytest_ortbench.core.metrics import METRICS
+from pytest_ortbench.core.outcome import OutputCheck
 from pytest_ortbench.passes.load.declaration import PASS
 from pytest_ortbench.passes.load.facts import Load, LoadTest
 from pytest_ortbench.passes.load.numbers.loads import main_reason
@@ -176,3 +177,18 @@ def test_a_broken_limit_on_the_verdict_names_the_loads_and_their_main_reasons() 
     )
     assert main_reason(loads[0]) == ""
     assert summary(load("server:50:20ms", GOOD)).notes == {}
+
+
+@pytest.mark.parametrize("tests", [[GOOD], [GOOD, BAD]])
+def test_no_load_of_a_case_that_gives_nan_is_valid(tests: list[LoadTest]) -> None:
+    loads = tuple(load("server:50:20ms", test) for test in tests)
+    nan = OutputCheck(run="first", nonfinite=3, constant=False, digest="d")
+    measured = replace(make_result().measurements[0], output_checks=(nan,))
+    result = replace(make_result(), loads=loads, measurements=(measured,))
+    found = summarise(result)
+    assert found.quantities["load_valid"].value == 0.0
+    assert found.quantities["load_rate"].value == 49.5
+    cells = row(result, make_run())
+    assert [one["valid"] for one in json.loads(str(cells["loads"]))] == [False] * len(tests)
+    (outcome,) = check_limits([parse_limit("load_valid >= 1", place="")], found)
+    assert outcome.judgement.is_bad

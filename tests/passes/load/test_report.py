@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_ortbench.core.outcome import CaseResult
+from pytest_ortbench.core.outcome import CaseResult, Flag
 from pytest_ortbench.passes.load.facts import Load, LoadTest
 from pytest_ortbench.passes.load.numbers.spec import parse_load
 from pytest_ortbench.passes.load.report import load_markdown, load_tables
@@ -154,3 +154,11 @@ def test_ci_gets_the_numbers_as_properties() -> None:
     invalid = dict(properties(under(load("server:200:20ms", BAD))))
     assert invalid["ortbench.load_valid"] == "0"
     assert "ortbench.load_rate_per_s" not in invalid
+
+
+@pytest.mark.parametrize("name", ["NONFINITE", "INACCURATE"])
+def test_a_flag_that_bars_a_case_stands_beside_the_verdict(name: str) -> None:
+    result = replace(under(load("offline", GOOD)), flags=(Flag(name=name), Flag(name="NOISY")))
+    (found,) = load_tables(shown_run(make_run([result])))
+    assert found.rows[0][1] == f"{name}, times VALID"
+    assert name in found.remarks[-1]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from pytest_ortbench.analysis.collector import Collector
+from pytest_ortbench.analysis.inaccuracy import evidence_of
 from pytest_ortbench.core.metrics import METRICS
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.units import format_amount
@@ -15,16 +16,20 @@ _PERCENTILES = {"load_p50": "50", "load_p90": "90", "load_p99": "99"}
 
 
 def add_load(collector: Collector, result: CaseResult) -> None:
-    """Add the numbers of the case's first load; the case is VALID only if all of its loads are."""
+    """Add the numbers of the case's first load; the case is VALID only if all of its loads are.
+
+    Answers with NaN are no service, however fast they come: no load of such a case counts as VALID.
+    """
     if not result.loads:
         collector.reject(PASS.metric_names, "no load was asked for")
         return
     add_one_load(collector, result.loads[0])
     verdicts = [load.valid for load in result.loads]
     untested = next((load for load in result.loads if load.valid is None), None)
+    wrong = _why_no_answers(result)
     collector.add(
         "load_valid",
-        None if untested is not None else float(all(verdicts)),
+        None if untested is not None else float(all(verdicts) and not wrong),
         reason=f"{untested.spec.text}: {untested.reason}" if untested else "",
         samples=len(verdicts),
     )
@@ -33,6 +38,8 @@ def add_load(collector: Collector, result: CaseResult) -> None:
         collector.notes["load_valid"] = "; ".join(
             f"{load.spec.text} is INVALID: {main_reason(load)}" for load in invalid
         )
+    elif wrong:
+        collector.notes["load_valid"] = wrong
     peak = next((load for load in result.loads if load.spec.scenario == "peak"), None)
     if peak is not None and peak is not result.loads[0]:
         _add_peak(collector, peak)
@@ -64,20 +71,31 @@ def add_one_load(collector: Collector, load: Load) -> None:
             )
 
 
-def one_load(load: Load) -> dict[str, str | float | bool | None]:
+def _why_no_answers(result: CaseResult) -> str:
+    """Why what a case answers is no answer; empty if nothing is known against it."""
+    nonfinite = evidence_of(result).nonfinite
+    return f"outputs hold NaN or infinity: {nonfinite}" if nonfinite else ""
+
+
+def one_load(load: Load, wrong: str = "") -> dict[str, str | float | bool | None]:
     """Return what a load is, its verdict and its numbers in SI units; ``None`` where there is none.
 
     The names are those of the columns without ``load_``: ``rate_per_s``, ``p99_s``.
+
+    Args:
+        load: The load.
+        wrong: Why what the case answers is no answer; then no load of it is VALID.
     """
     collector = Collector()
     add_one_load(collector, load)
-    values: dict[str, str | float | bool | None] = {"load": load.spec.text, "valid": load.valid}
+    valid = False if wrong and load.valid else load.valid
+    values: dict[str, str | float | bool | None] = {"load": load.spec.text, "valid": valid}
     for name in PASS.metric_names:
         if name != "load_valid":
             quantity = collector.quantities.get(name)
             column = METRICS[name].column.removeprefix("load_")
             values[column] = None if quantity is None else quantity.value
-    values["reason"] = main_reason(load) or None
+    values["reason"] = main_reason(load) or wrong or None
     return values
 
 
@@ -138,9 +156,10 @@ def cells(result: CaseResult) -> dict[str, str | None]:
     """
     if not result.loads:
         return {}
+    wrong = _why_no_answers(result)
     blank: dict[str, str | None] = dict.fromkeys(_OF_ONE_LOAD) if len(result.loads) > 1 else {}
     return {
         **blank,
         "load": " ".join(load.spec.text for load in result.loads) or None,
-        "loads": json.dumps([one_load(load) for load in result.loads], ensure_ascii=False),
+        "loads": json.dumps([one_load(load, wrong) for load in result.loads], ensure_ascii=False),
     }
