@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pytest_ortbench.core.errors import DocumentError
-from pytest_ortbench.store.journal import replace_file
+from pytest_ortbench.core.whole_file import replace_file
 
 
 @contextmanager

@@ -14,9 +14,9 @@ from pytest_ortbench.cli.files import writing
 from pytest_ortbench.cli.terminal import ExitCode, say, warn
 from pytest_ortbench.core.errors import OrtbenchError
 from pytest_ortbench.core.units import counted
+from pytest_ortbench.core.whole_file import replace_file
 from pytest_ortbench.gate.numbers.same_models import models_of, named_alike
 from pytest_ortbench.store.documents import list_runs, load
-from pytest_ortbench.store.journal import replace_file
 
 if TYPE_CHECKING:
     from pytest_ortbench.analysis.history import Series

@@ -102,7 +102,11 @@ def _write(
             # own warnings.
             warnings.simplefilter("default")
             output.write()
-    except (OrtbenchError, OSError) as error:
+    except OSError as error:
+        place = f"{error.filename}: " if error.filename else ""
+        bench.errors.append(f"{output.what}: {place}can't be written: {error.strerror or error}")
+        return "failed"
+    except OrtbenchError as error:
         bench.errors.append(f"{output.what}: {error}")
         return "failed"
     except KeyboardInterrupt:
@@ -180,7 +184,6 @@ def _write_plots(bench: Bench, run: Run, folder: Path) -> None:
     from pytest_ortbench.report.figures import write_figures
     from pytest_ortbench.report.figures.slo import slo_of_limits
 
-    folder.mkdir(parents=True, exist_ok=True)
     if write_figures(run, folder, slo=slo_of_limits(bench.limits), shown=bench.shown.entries):
         _note(bench, "plots", folder)
 
@@ -189,22 +192,21 @@ def _write_html(bench: Bench, path: Path) -> None:
     from pytest_ortbench.report.figures.slo import slo_of_limits
     from pytest_ortbench.report.html import write_html
 
-    path.parent.mkdir(parents=True, exist_ok=True)
     write_html(bench.shown, path, slo=slo_of_limits(bench.limits))
     _note(bench, "report", path)
 
 
 def _write_job_summary(bench: Bench, run: Run, path: Path) -> None:
+    from pytest_ortbench.core.whole_file import append_whole
     from pytest_ortbench.gate.report.lines import gate_markdown
     from pytest_ortbench.report.markdown import job_summary
 
-    with path.open("a", encoding="utf-8") as file:
-        file.write(job_summary(bench.shown) + gate_markdown(run))
+    append_whole(path, (job_summary(bench.shown) + gate_markdown(run)).encode())
 
 
 def _write_prometheus(bench: Bench, run: Run, path: Path) -> None:
+    from pytest_ortbench.core.whole_file import replace_file
     from pytest_ortbench.report.prometheus import render_prometheus
-    from pytest_ortbench.store.journal import replace_file
 
     replace_file(path, render_prometheus(run, bench.shown.entries).encode())
     _note(bench, "metrics", path)

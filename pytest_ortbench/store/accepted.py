@@ -373,7 +373,7 @@ def _values(entry: AcceptedEntry) -> dict[str, str | date]:
 
 
 def _write(path: Path, text: str) -> None:
-    from pytest_ortbench.store.journal import replace_file
+    from pytest_ortbench.core.whole_file import replace_file
 
     try:
         if path.exists() and not path.stat().st_mode & stat.S_IWUSR:

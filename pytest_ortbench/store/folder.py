@@ -18,8 +18,9 @@ from pathlib import Path
 from pytest_ortbench.core.errors import DocumentError
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.run import Run
+from pytest_ortbench.core.whole_file import replace_file
 from pytest_ortbench.schema.document import encode_header, encode_result, encode_run
-from pytest_ortbench.store.journal import Journal, replace_file
+from pytest_ortbench.store.journal import Journal
 
 DOCUMENT = "run.json"
 JOURNAL = "journal.jsonl"
@@ -180,14 +181,27 @@ def check_writable(root: Path) -> None:
         DocumentError: with the folder that refuses and its reason.
     """
     folders = (root, *root.absolute().parents)
-    # Unlike Path.exists, this does not raise where a folder above may not be entered.
-    nearest = next((folder for folder in folders if os.access(folder, os.F_OK)), root)
+    # Unlike Path.exists, this does not raise where a folder above may not be entered. A link is
+    # there, also one that leads nowhere, and no folder can be made in its place.
+    nearest = next(
+        (folder for folder in folders if os.access(folder, os.F_OK) or _is_link(folder)), root
+    )
+    if not os.access(nearest, os.F_OK) and _is_link(nearest):
+        leads = f"{nearest} is a link to {nearest.readlink()}, which is not there"
+        raise DocumentError(leads, place=str(root), hint=_ELSEWHERE)
     if not nearest.is_dir():
         raise DocumentError(f"{nearest} is not a folder", place=str(root), hint=_ELSEWHERE)
     try:
         Path(tempfile.mkdtemp(prefix=".ortbench-", dir=nearest)).rmdir()
     except OSError as error:
         raise _refused(root, f"{nearest} can't be written to", error, _ELSEWHERE) from error
+
+
+def _is_link(path: Path) -> bool:
+    try:
+        return path.is_symlink()
+    except OSError:  # it may not be looked at
+        return False
 
 
 def _refused(path: Path, what: str, error: OSError, hint: str) -> DocumentError:

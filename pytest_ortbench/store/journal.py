@@ -1,18 +1,12 @@
-"""Bytes that reach the disk: lines of a journal one by one, a document all at once."""
+"""The lines of a journal, each of which is on the disk before the next thing happens."""
 
 from __future__ import annotations
 
-import errno
 import os
-import secrets
 from contextlib import suppress
 from pathlib import Path
 
-#: Files of ours are as readable as the user's umask lets them be.
-_MODE = 0o666
-
-#: Without it, Windows would write every newline as two characters.
-_BINARY: int = getattr(os, "O_BINARY", 0)
+from pytest_ortbench.core.whole_file import BINARY, MODE, make_folder, sync, sync_folder, write_all
 
 
 class Journal:
@@ -63,7 +57,7 @@ class Journal:
         make_folder(self.path.parent)
         exclusive = 0 if self._made else os.O_EXCL
         descriptor = os.open(
-            self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | exclusive | _BINARY, _MODE
+            self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | exclusive | BINARY, MODE
         )
         try:
             if not self._made:
@@ -86,84 +80,14 @@ class Journal:
             # An earlier attempt tore a line and could not take it back.
             data = b"\n" + data
         try:
-            _write_all(descriptor, data)
-            _sync(descriptor)
+            write_all(descriptor, data)
+            sync(descriptor)
         except BaseException:  # also an interrupt must not leave half a line
             with suppress(OSError):
                 os.ftruncate(descriptor, size)
             raise
 
 
-def replace_file(path: Path, data: bytes) -> None:
-    """Write ``data`` to ``path`` so that a reader sees the old content or the new, never a part.
-
-    Links are followed. What is no regular file (``/dev/stdout``, a pipe) is written to directly.
-
-    Raises:
-        OSError: if it can't be written; ``path`` is untouched then.
-    """
-    if path.exists() and not path.is_file():
-        with path.open("wb") as stream:
-            stream.write(data)
-        return
-    target = path.resolve()
-    make_folder(target.parent)
-    temporary = target.with_name(f".{target.name[:40]}.{secrets.token_hex(4)}.tmp")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY, _MODE)
-    try:
-        try:
-            _write_all(descriptor, data)
-            _sync(descriptor)
-        finally:
-            os.close(descriptor)
-        temporary.replace(target)
-    except BaseException:  # whatever happened, no temporary file may stay
-        with suppress(OSError):
-            temporary.unlink()
-        raise
-    sync_folder(target.parent)
-
-
-def make_folder(folder: Path) -> None:
-    """Make a folder and those above it.
-
-    Raises:
-        OSError: if that fails; a file in its place is called that, not "exists already".
-    """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except FileExistsError as error:
-        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder)) from error
-
-
-def sync_folder(folder: Path) -> None:
-    """Make the names in a folder durable, where the platform can do that."""
-    if not hasattr(os, "O_DIRECTORY"):
-        return
-    # Some network file systems refuse it; the file's own content is safe without.
-    with suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-
-
 def _ends_with_newline(descriptor: int, size: int) -> bool:
     os.lseek(descriptor, size - 1, os.SEEK_SET)
     return os.read(descriptor, 1) == b"\n"
-
-
-def _write_all(descriptor: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(descriptor, view) :]
-
-
-def _sync(descriptor: int) -> None:
-    try:
-        os.fsync(descriptor)
-    except OSError as error:
-        # A file system without fsync took the data all the same.
-        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
-            raise

@@ -123,6 +123,17 @@ def test_a_results_folder_that_is_none_is_told_before_anything_is_measured(tmp_p
     )
 
 
+@pytest.mark.parametrize("below", [".", "runs/of/today"])
+def test_a_link_that_leads_nowhere_is_told_before_anything_is_measured(tmp_path, below):
+    link = tmp_path / "results"
+    link.symlink_to(tmp_path / "gone")
+    with pytest.raises(DocumentError) as error:
+        RunFolder.create(link / below, EMPTY)
+    assert str(tmp_path / "gone") in error.value.message
+    (tmp_path / "gone").mkdir()
+    assert RunFolder.create(link / below, EMPTY).path.parent == link / below
+
+
 def test_a_folder_that_takes_no_file_is_told_before_anything_is_measured(tmp_path, monkeypatch):
     import tempfile
 

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from pytest_ortbench.store.journal import Journal, replace_file
+from pytest_ortbench.store.journal import Journal
 from tests.store.disk import files_end_at
 
 
@@ -100,62 +100,3 @@ def test_only_a_missing_fsync_is_forgiven(tmp_path, monkeypatch, code, stored):
         with pytest.raises(OSError, match="Input/output"):
             journal.write(b"one\n")
     assert journal.pending is not stored
-
-
-# Whole files.
-
-
-def test_a_file_is_replaced_as_a_whole(tmp_path):
-    path = tmp_path / "new" / "run.json"
-    replace_file(path, b"first")
-    replace_file(path, b"second")
-    assert path.read_bytes() == b"second"
-    assert [entry.name for entry in path.parent.iterdir()] == ["run.json"]
-
-
-def test_the_users_umask_decides_who_may_read(tmp_path):
-    old = os.umask(0o027)
-    try:
-        replace_file(tmp_path / "run.json", b"x")
-        Journal(tmp_path / "journal.jsonl").write(b"x\n")
-    finally:
-        os.umask(old)
-    assert (tmp_path / "run.json").stat().st_mode & 0o777 == 0o640
-    assert (tmp_path / "journal.jsonl").stat().st_mode & 0o777 == 0o640
-
-
-def test_a_full_disk_leaves_the_old_file_and_nothing_else(tmp_path):
-    path = tmp_path / "run.json"
-    replace_file(path, b"old")
-    with files_end_at(10), pytest.raises(OSError, match="too large"):
-        replace_file(path, b"n" * 100)
-    assert path.read_bytes() == b"old"
-    assert [entry.name for entry in tmp_path.iterdir()] == ["run.json"]
-
-
-def test_links_stay_links(tmp_path):
-    target = tmp_path / "target.json"
-    target.write_bytes(b"old")
-    link = tmp_path / "link.json"
-    link.symlink_to(target)
-    replace_file(link, b"new")
-    assert link.is_symlink()
-    assert target.read_bytes() == b"new"
-
-
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
-def test_what_is_no_file_is_written_to_and_not_replaced(tmp_path):
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
-    try:
-        replace_file(pipe, b"data")
-        assert os.read(reader, 10) == b"data"
-    finally:
-        os.close(reader)
-    assert pipe.is_fifo()
-
-
-def test_a_folder_in_the_way_is_an_error(tmp_path):
-    with pytest.raises(IsADirectoryError):
-        replace_file(tmp_path, b"x")

@@ -10,6 +10,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLo
 
 from pytest_ortbench.core.metrics import METRICS
 from pytest_ortbench.core.units import significant
+from pytest_ortbench.core.whole_file import replace_file
 from pytest_ortbench.fleet.numbers.matrix import Matrix, Row
 from pytest_ortbench.fleet.numbers.words import metric_words
 from pytest_ortbench.fleet.report.procurement import Procurement
@@ -335,10 +336,9 @@ def write_comparison_figures(
 
     written: list[Path] = []
     for name, _, made in _all(view, costs):
-        folder.mkdir(parents=True, exist_ok=True)
         for ending in formats:
             path = folder / f"{name}.{ending}"
-            path.write_bytes(render(made, ending))
+            replace_file(path, render(made, ending))
             written.append(path)
     return written
 

@@ -16,6 +16,7 @@ from matplotlib.figure import Figure
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.placing import placed
 from pytest_ortbench.core.run import Run
+from pytest_ortbench.core.whole_file import replace_file
 from pytest_ortbench.passes.pass_object import Pass, PassFigure
 from pytest_ortbench.passes.registry import PASSES
 from pytest_ortbench.report.entries import Entry, entries
@@ -115,10 +116,9 @@ def write_figures(
     """
     written: list[Path] = []
     for name, made in figures(entries(run) if shown is None else shown, slo=slo):
-        folder.mkdir(parents=True, exist_ok=True)
         for ending in formats:
             path = folder / f"{name}.{ending}"
-            path.write_bytes(render(made, ending))
+            replace_file(path, render(made, ending))
             written.append(path)
     return written
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from importlib import resources
 from pathlib import Path
 
+from pytest_ortbench.core.whole_file import replace_file
 from pytest_ortbench.report.entries import ShownRun
 from pytest_ortbench.report.figures.slo import Slo
 from pytest_ortbench.report.html.page import build_page
@@ -16,7 +17,7 @@ from pytest_ortbench.report.one_page import render_page
 
 def write_html(shown: ShownRun, path: Path, *, slo: Slo | None = None) -> None:
     """Write the report of a run as one HTML file in UTF-8; arguments as of :func:`render_html`."""
-    path.write_text(render_html(shown, slo=slo), encoding="utf-8")
+    replace_file(path, render_html(shown, slo=slo).encode())
 
 
 def render_html(shown: ShownRun, *, slo: Slo | None = None) -> str:
