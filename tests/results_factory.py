@@ -11,6 +11,7 @@ import hashlib
 import itertools
 import random
 from collections.abc import Mapping, Sequence
+from functools import cache, lru_cache
 
 from pytest_ortbench.analysis.samples import reduce_blocks
 from pytest_ortbench.core.case import (
@@ -51,6 +52,7 @@ PROVIDER_NAMES = {
 }
 
 
+@cache
 def draw_durations(
     count: int = 400,
     *,
@@ -96,6 +98,13 @@ def make_samples(
 ) -> Samples:
     """Samples of one worker, reduced from equal blocks as the product does it."""
     durations = draw_durations() if durations_ns is None else tuple(durations_ns)
+    return _reduced(durations, blocks, keep, clock_pair_ns, cpu_share)
+
+
+@lru_cache(maxsize=256)
+def _reduced(
+    durations: tuple[int, ...], blocks: int, keep: int, clock_pair_ns: int, cpu_share: float
+) -> Samples:
     blocks = min(blocks, len(durations))
     bounds = [len(durations) * index // blocks for index in range(blocks + 1)]
     return reduce_blocks(

@@ -75,8 +75,19 @@ def draw_ns(rng: random.Random, median_s: float, count: int, *, tail: float = 0.
     ]
 
 
+@cache
+def _measurements(
+    key: tuple[str, ...], size_bytes: int, workers: int, median_s: float, count: int
+) -> tuple[Measurement, ...]:
+    """Measurements of a case by its key, drawn once for all tests."""
+    rng = random.Random("/".join(key))
+    return tuple(
+        _measurement(size_bytes, worker, rng, median_s, count) for worker in range(workers)
+    )
+
+
 def _measurement(
-    of: Case, worker: int, rng: random.Random, median_s: float, count: int
+    size_bytes: int, worker: int, rng: random.Random, median_s: float, count: int
 ) -> Measurement:
     warm = [
         int(duration * (1 + 1.5 * math.exp(-index / 3)))
@@ -86,13 +97,11 @@ def _measurement(
     made = factory.make_measurement(
         draw_ns(rng, median_s, count),
         worker=worker,
-        memory=factory.make_memory(
-            peak_bytes=int(of.variant.size_bytes * 2.5) + 25_000_000, worker=worker
-        ),
+        memory=factory.make_memory(peak_bytes=int(size_bytes * 2.5) + 25_000_000, worker=worker),
     )
     startup = dataclasses.replace(
         made.startup,
-        session_create_ns=40_000_000 + of.variant.size_bytes * 2 + rng.randrange(2_000_000),
+        session_create_ns=40_000_000 + size_bytes * 2 + rng.randrange(2_000_000),
         first_inference_ns=int(median_s * 2.2e9),
     )
     warm_up = WarmUp(
@@ -115,12 +124,10 @@ def measured(
     elsewhere: dict[str, int] | None = None,
 ) -> CaseResult:
     """A measured case, its workers' medians within about a percent of each other."""
-    rng = random.Random("/".join(of.key))
+    workers, size_bytes = of.sampling.workers, of.variant.size_bytes
     return factory.make_result(
         case=of,
-        measurements=[
-            _measurement(of, worker, rng, median_s, count) for worker in range(of.sampling.workers)
-        ],
+        measurements=_measurements(of.key, size_bytes, workers, median_s, count),
         placement=factory.make_placement(of.provider.name, elsewhere=elsewhere),
         accuracy=factory.make_accuracy(sqnr_db=sqnr_db),
         flags=flags,

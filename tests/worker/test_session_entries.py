@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +38,15 @@ def case_of(
 def with_entry(key: str, value: str = "1", **more: Any) -> Case:
     case = case_of(**more)
     return replace(case, session=replace(case.session, entries={key: value}))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _keys_are_read_once() -> Iterator[None]:
+    """Look for the keys in the libraries, which are large, once for all tests."""
+    read = cache(session_entries._known_keys)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(session_entries, "_known_keys", lambda libraries: read(tuple(libraries)))
+        yield
 
 
 @pytest.mark.parametrize(
