@@ -138,6 +138,7 @@ NONSENSE: list[tuple[str, object]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.parametrize(("path", "value"), NONSENSE)
 def test_what_can_not_be_is_refused_with_its_place(path: str, value: object) -> None:
     data = _changed({path: value})
     with pytest.raises(NonsenseError) as caught:
