@@ -39,6 +39,7 @@ WHOLE_MODULES: dict[str, str] = {
     "worker/gpus.py": "what CUDA_VISIBLE_DEVICES holds",
     "passes/task/worker/labelled.py": "names of arrays in the user's file",
     "passes/load/worker/log.py": "logs of the load generator",
+    "worker/ort_values.py": "types as ONNX Runtime spells them",
     "worker/placement.py": "types of operators",
     "worker/plugins.py": "names of packages, what ONNX Runtime says of its build",
     "worker/profile_events.py": "the profile of ONNX Runtime",
@@ -198,7 +199,7 @@ FUNCTIONS: dict[str, tuple[str, frozenset[str]]] = {
     ),
     "store/baseline.py": ("names of files", frozenset({"_in_folder", "find_baseline"})),
     "worker/accuracy.py": ("types as ONNX Runtime spells them", frozenset({"fitting"})),
-    "worker/binding.py": ("types as ONNX Runtime spells them", frozenset({"_is_numeric"})),
+    "worker/binding.py": ("types as ONNX Runtime spells them", frozenset({"bind"})),
     "worker/draw.py": ("types as ONNX Runtime spells them", frozenset({"_number"})),
     "worker/interface.py": ("types as ONNX Runtime spells them", frozenset({"_info"})),
     "worker/main.py": (

@@ -19,7 +19,14 @@ from pytest_ortbench.models.implied import AxisFact, axis_facts
 from pytest_ortbench.models.symbols import named_shapes
 from pytest_ortbench.models.well_known import Surroundings, by_name, is_past, past_symbol
 
-_RANGES = {"uint8": (0, 255), "int8": (-128, 127)}
+_RANGES = {
+    "uint8": (0, 255),
+    "int8": (-128, 127),
+    "uint4": (0, 15),
+    "int4": (-8, 7),
+    "uint2": (0, 3),
+    "int2": (-2, 1),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +80,8 @@ def default_hint(type_name: str) -> ValueHint:
         return ValueHint(kind="integers", low=low, high=high, why=f"the range of {element}")
     if "int" in element:
         return ValueHint(kind="integers", low=0, high=9, why="no consumer bounds it: small numbers")
+    if element == "float8e8m0":
+        return ValueHint(kind="uniform", low=0.5, high=2.0, why="a type of powers of two")
     return ValueHint(kind="normal", why="mean 0, deviation 1")
 
 

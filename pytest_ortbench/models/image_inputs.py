@@ -10,7 +10,7 @@ from pytest_ortbench.models.consumers import axis_size, input_shape, rule
 from pytest_ortbench.models.dataflow import Dataflow, Use
 from pytest_ortbench.models.findings import ConsumerFinding
 from pytest_ortbench.models.shape_inference import Shape
-from pytest_ortbench.models.shape_inputs import declared_output, known_sizes, length_of
+from pytest_ortbench.models.shape_inputs import declared_length, declared_output, known_sizes
 from pytest_ortbench.models.symbols import quote
 
 #: Spatial size where nothing else decides.
@@ -98,7 +98,7 @@ def _sampled_size(use: Use, flow: Dataflow) -> ConsumerFinding | None:
     """As many images as there are transforms; two or three spatial axes."""
     transforms = input_shape(use, flow, 0)
     rows = axis_size(transforms, -2)
-    spatial = rows if isinstance(rows, int) else (length_of(use, flow) or 4) - 2
+    spatial = rows if isinstance(rows, int) else (declared_length(use, flow) or 4) - 2
     images = axis_size(transforms, 0)
     grid = known_sizes(declared_output(use, flow))
     sizes = grid[1:-1] if grid and len(grid) == spatial + 2 else (str(_SMALL_IMAGE),) * spatial
@@ -124,7 +124,7 @@ def _unfolded(use: Use, flow: Dataflow) -> ConsumerFinding | None:
             if blocks is not None:
                 image, block = [str(size) for size in numbers[1:]], [str(size) for size in blocks]
     if image is None or block is None:
-        rank = len(integers(use, "strides")) or length_of(use, flow) or 2
+        rank = len(integers(use, "strides")) or declared_length(use, flow) or 2
         last = axis_size(columns, 2)
         positions = "1" if last is None else quote(last)
         pads, strides = _windows(use, rank)[:2]

@@ -12,7 +12,7 @@ from pytest_ortbench.models.symbols import quote
 _SMALL_SIZE = 4
 
 
-def length_of(use: Use, flow: Dataflow) -> int | None:
+def declared_length(use: Use, flow: Dataflow) -> int | None:
     """Return the number of elements of the shape, if the model fixes it."""
     size = axis_size(input_shape(use, flow, use.index), 0)
     return size if isinstance(size, int) else None
@@ -33,7 +33,7 @@ def _reshape(use: Use, flow: Dataflow) -> ConsumerFinding | None:
         return ConsumerFinding(values=("-1",), why=why)
     data = input_shape(use, flow, 0)
     target = known_sizes(declared_output(use, flow))
-    length = length_of(use, flow)
+    length = declared_length(use, flow)
     if target is not None and length in (None, len(target)):
         return ConsumerFinding(values=target, length=len(target), why=why)
     rank = length or (len(data) if data else 1)
@@ -58,7 +58,7 @@ def _expand(use: Use, flow: Dataflow) -> ConsumerFinding | None:
     declared = known_sizes(declared_output(use, flow))
     if declared is not None:
         return ConsumerFinding(values=declared, length=len(declared), why=why)
-    length = length_of(use, flow) or len(data)
+    length = declared_length(use, flow) or len(data)
     # Ones broadcast against anything; leading axes are the new ones.
     sizes = ("2",) * max(length - len(data), 0) + ("1",) * min(length, len(data))
     return ConsumerFinding(values=sizes, length=length, why=why)
@@ -69,7 +69,7 @@ def _constant_of_shape(use: Use, flow: Dataflow) -> ConsumerFinding | None:
     declared = known_sizes(declared_output(use, flow)) if use.whole else None
     if declared is not None:
         return ConsumerFinding(values=declared, length=len(declared), why="ConstantOfShape")
-    length = length_of(use, flow) or 2
+    length = declared_length(use, flow) or 2
     return ConsumerFinding(values=(str(_SMALL_SIZE),), length=length, why="ConstantOfShape")
 
 
@@ -91,7 +91,7 @@ def _pad(use: Use, flow: Dataflow) -> ConsumerFinding | None:
 
 @rule(("Pad", 3))
 def _padded_axes(use: Use, flow: Dataflow) -> ConsumerFinding | None:
-    length = length_of(use, flow) or 1
+    length = declared_length(use, flow) or 1
     return ConsumerFinding(values=tuple(map(str, range(length))), length=length, why="Pad axes")
 
 
@@ -99,13 +99,13 @@ def _padded_axes(use: Use, flow: Dataflow) -> ConsumerFinding | None:
 def _squeeze_axes(use: Use, flow: Dataflow) -> ConsumerFinding | None:
     data = input_shape(use, flow, 0) or ()
     ones = tuple(str(axis) for axis, size in enumerate(data) if size == 1)
-    length = length_of(use, flow)
+    length = declared_length(use, flow)
     values = ones[:length] or ("0",)
     return ConsumerFinding(values=values, length=len(values), why="Squeeze axes of size 1")
 
 
 def _reduced_axes(use: Use, flow: Dataflow) -> ConsumerFinding | None:
-    length = length_of(use, flow) or 1
+    length = declared_length(use, flow) or 1
     values = tuple(str(-1 - axis) for axis in range(length))
     return ConsumerFinding(values=values, length=length, why=f"{use.op} axes")
 
@@ -124,7 +124,7 @@ def _split_sizes(use: Use, flow: Dataflow) -> ConsumerFinding | None:
 def _sizes_in_sequence(use: Use, flow: Dataflow) -> ConsumerFinding | None:
     """One size for all parts, half of the axis, or a size for each of so many parts."""
     if input_shape(use, flow, 1) != ():
-        return _even_parts(use, flow, length_of(use, flow) or 1)
+        return _even_parts(use, flow, declared_length(use, flow) or 1)
     size = axis_size(input_shape(use, flow, 0), attribute(use.node, "axis", 0))
     if isinstance(size, int):
         half = str(max(size // 2, 1))
@@ -152,7 +152,7 @@ def _even_parts(use: Use, flow: Dataflow, parts: int) -> ConsumerFinding:
 @rule(("CenterCropPad", 1))
 def _small_shape(use: Use, flow: Dataflow) -> ConsumerFinding | None:
     return ConsumerFinding(
-        values=(str(_SMALL_SIZE),), length=length_of(use, flow), why=f"{use.op} size"
+        values=(str(_SMALL_SIZE),), length=declared_length(use, flow), why=f"{use.op} size"
     )
 
 

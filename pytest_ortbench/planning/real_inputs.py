@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from pytest_ortbench.core.case import InputSpec
+from pytest_ortbench.core.element_types import ELEMENT_TYPES
 from pytest_ortbench.core.errors import UsageError, did_you_mean
 from pytest_ortbench.core.model import Model, TensorInfo, ValueHint
 
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
     import numpy as np
 
 _PLACE = "--ort-inputs"
+#: ONNX Runtime's spelling of types that numpy calls otherwise.
+_NAMES = {"float32": "float", "float64": "double"}
+#: Type of an array of single bytes that numpy gives no meaning, as ml_dtypes stores small types.
+_BYTES = "tensor(void8)"
 _PB_NAME = re.compile(r"input_(\d+)\.pb\Z")
 
 #: What reading a damaged archive raises; of an encrypted one, or one that is compressed in a way
@@ -149,13 +154,12 @@ def _header(stream: IO[bytes]) -> tuple[str, tuple[int, ...]]:
 
 
 def _type_name(dtype: np.dtype[np.generic]) -> str:
-    names = {"float32": "float", "float64": "double"}
     if dtype.kind in "US":
         return "tensor(string)"
     if dtype.kind == "V":
-        return "tensor(bfloat16)" if dtype.itemsize == 2 else f"tensor({dtype})"
+        return "tensor(bfloat16)" if dtype.itemsize == 2 else f"tensor({dtype.name})"
     plain = dtype.newbyteorder("=").name
-    return f"tensor({names.get(plain, plain)})"
+    return f"tensor({_NAMES.get(plain, plain)})"
 
 
 def _from_pb(model: Model, files: dict[int, Path]) -> dict[str, StoredInput]:
@@ -208,12 +212,23 @@ def _missing(inputs: Sequence[TensorInfo], found: dict[str, StoredInput]) -> Ite
 
 def _check_type(info: TensorInfo, stored: StoredInput) -> None:
     wanted = info.type.removeprefix("optional(").removesuffix(")" if info.optional else "")
-    if stored.type != wanted and stored.shape is not None:
+    if not _holds(stored.type, wanted) and stored.shape is not None:
         raise UsageError(
             f"input {info.name!r} is {wanted}, and {str(stored.path)!r} holds {stored.type}",
             place=_PLACE,
             hint="Convert the array; values are never cast silently",
         )
+
+
+def _holds(stored: str, wanted: str) -> bool:
+    """Whether an array of one type holds values of another: itself, its bytes or its stand-in."""
+    if stored == wanted:
+        return True
+    element = ELEMENT_TYPES.get(wanted.removeprefix("tensor(").removesuffix(")"))
+    if element is None or not element.stand_in:
+        return False
+    stand_in = f"tensor({_NAMES.get(element.stand_in, element.stand_in)})"
+    return stored == stand_in or (stored == _BYTES and element.bits <= 8)
 
 
 def _unreadable(path: Path, error: Exception) -> UsageError:

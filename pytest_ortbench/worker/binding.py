@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from pytest_ortbench.core.case import Provider
+from pytest_ortbench.core.element_types import STAND_INS
+from pytest_ortbench.worker.ort_values import element_of, numpy_has_it, value_of
 from pytest_ortbench.worker.runtime import load
 from pytest_ortbench.worker.session import options_for
 
@@ -46,11 +48,17 @@ def bind(session: InferenceSession, feeds: Mapping[str, object], provider: Provi
 
     device, index = device_of(provider)
     binding = session.io_binding()
+    types = {declared.name: declared.type for declared in session.get_inputs()}
     for name, value in feeds.items():
         if not isinstance(value, np.ndarray) or value.dtype.kind in "OSU":
             raise NotBindable(
                 f"input {name!r} is not a numeric tensor, so it can't be bound on a device"
             )
+        element = element_of(types[name])
+        if element in STAND_INS:
+            # Bound once, which brings it to the provider's memory.
+            binding.bind_ortvalue_input(name, value_of(ort, value, element, name=name))
+            continue
         # It makes one dimension of none.
         contiguous = np.ascontiguousarray(value).reshape(value.shape)
         binding.bind_ortvalue_input(
@@ -59,7 +67,7 @@ def bind(session: InferenceSession, feeds: Mapping[str, object], provider: Provi
     for output in session.get_outputs():
         # Allocated by ONNX Runtime, since output shapes may depend on the values. Text, sequences
         # and maps are made on the host, and a device has no memory for them.
-        if _is_numeric(output.type):
+        if output.type.startswith("tensor(") and output.type != "tensor(string)":
             binding.bind_output(output.name, device, index)
         else:
             binding.bind_output(output.name, "cpu", 0)
@@ -67,9 +75,5 @@ def bind(session: InferenceSession, feeds: Mapping[str, object], provider: Provi
 
 
 def has_numeric_outputs(session: InferenceSession) -> bool:
-    """Whether all outputs are tensors of numbers."""
-    return all(_is_numeric(output.type) for output in session.get_outputs())
-
-
-def _is_numeric(type_name: str) -> bool:
-    return type_name.startswith("tensor(") and type_name != "tensor(string)"
+    """Whether all outputs are tensors of numbers that numpy has."""
+    return all(numpy_has_it(output.type) for output in session.get_outputs())

@@ -13,6 +13,7 @@ from pytest_ortbench.worker.added_work import with_added_work
 from pytest_ortbench.worker.async_calls import AsyncCalls
 from pytest_ortbench.worker.binding import bind
 from pytest_ortbench.worker.callers import Callers
+from pytest_ortbench.worker.ort_values import plain_call
 from pytest_ortbench.worker.timing import time_bound_runs, time_runs
 
 if TYPE_CHECKING:
@@ -78,7 +79,8 @@ def single_loop(
         return functools.partial(
             time_bound_runs, session.run_with_iobinding, binding, binding.synchronize_outputs
         )
-    return functools.partial(time_runs, with_added_work(session.run, case.added_work), feeds)
+    run, given = plain_call(session, feeds)
+    return functools.partial(time_runs, with_added_work(run, case.added_work), given)
 
 
 def until_of(loop: Loop) -> Until:
@@ -109,7 +111,8 @@ def call_of(
     """One caller's inference, its inputs and outputs being its own."""
     binding = binding or binding_of(case, session, feeds)
     if binding is None:
-        return functools.partial(session.run, None, feeds)
+        run, given = plain_call(session, feeds)
+        return functools.partial(run, None, given)
     if case.callers > 1 and case.provider.name in _WAITS_IN_RUN:
         return functools.partial(session.run_with_iobinding, binding)
     return functools.partial(_run_bound, session, binding)

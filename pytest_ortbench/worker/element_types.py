@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from pytest_ortbench.core.element_types import NUMPY_NAMES
+from pytest_ortbench.core.element_types import NUMPY_NAMES, STAND_INS
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.outcome import Failure
 
@@ -48,12 +48,12 @@ def parse_type(text: str, *, name: str) -> ValueType:
 
 
 def numpy_name(element: str, *, name: str) -> str:
-    """numpy's name of an element type.
+    """numpy's name of an element type, or of the type that stands for it.
 
     Raises:
-        WorkerError: ``unsupported`` if numpy has no such type.
+        WorkerError: ``unsupported`` if there is neither.
     """
-    found = NUMPY_NAMES.get(element)
+    found = NUMPY_NAMES.get(element) or STAND_INS.get(element)
     if found is None:
         raise unsupported(
             f"input {name!r} has elements of type {element!r}, which numpy can't hold",

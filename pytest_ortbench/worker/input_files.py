@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from pytest_ortbench.core.case import InputSpec
+from pytest_ortbench.core.element_types import STAND_INS
+from pytest_ortbench.worker.element_bits import from_bits, from_codes, represented
 from pytest_ortbench.worker.element_types import (
     ValueType,
     input_error,
@@ -105,6 +107,8 @@ def _fitting(
     elif found.kind not in "OV":
         array = array.astype(found.newbyteorder("="), copy=False)
     place = f"{spec.path}:{spec.member}" if spec.member else spec.path
+    if wanted.element in STAND_INS:
+        array = _stand_in(array, wanted.element, spec, place)
     if spec.stored_type and array.dtype != np.dtype(name):
         array = _rounded(array, name, spec, place)
     if array.dtype != np.dtype(name):
@@ -119,6 +123,27 @@ def _fitting(
             hint="Set --ort-batch-sizes and --ort-dims to what the file holds",
         )
     return np.ascontiguousarray(array).reshape(array.shape)
+
+
+def _stand_in(array: NDArray[Any], element: str, spec: InputSpec, place: str) -> NDArray[Any]:
+    """Numbers of a type that numpy lacks: from the bytes of ml_dtypes, or as they are."""
+    import numpy as np
+
+    if array.dtype.kind == "V":
+        flat = np.ascontiguousarray(array).reshape(-1)
+        if element == "bfloat16":
+            return from_bits(flat.view(np.uint8), element, array.shape)
+        return from_codes(flat.view(np.uint8), element).reshape(array.shape)
+    if array.dtype != np.dtype(STAND_INS[element]):
+        return array
+    held = represented(array, element)
+    if not np.array_equal(held, array, equal_nan=array.dtype.kind == "f"):
+        raise input_error(
+            f"input {spec.name!r} wants {spec.type}, and {place} holds numbers that {element} "
+            "does not have",
+            hint=f"Round them to {element} first; values are never rounded silently",
+        )
+    return held
 
 
 def _rounded(array: NDArray[Any], name: str, spec: InputSpec, place: str) -> NDArray[Any]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pytest_ortbench.core.case import InputSpec
 from pytest_ortbench.worker.arranged import ARRANGED
 from pytest_ortbench.worker.draw import draw
+from pytest_ortbench.worker.element_bits import represented
 from pytest_ortbench.worker.element_types import (
     ValueType,
     numpy_name,
@@ -20,7 +21,7 @@ SEQUENCE_LENGTH = 2
 
 #: Kinds of hints whose values depend on seed and sample.
 _DRAWN = frozenset({"normal", "uniform", "integers", "choice"}) | ARRANGED.keys()
-_FLOATS = frozenset({"float", "double", "float16"})
+_FLOATS = frozenset({"float", "double", "float16", "bfloat16"})
 
 
 def make_feeds(
@@ -90,7 +91,7 @@ def _value(
 
     if kind.kind == "tensor":
         dtype = numpy_name(kind.element, name=spec.name)
-        return draw(
+        values = draw(
             spec.shape,
             dtype,
             spec.hint,
@@ -99,6 +100,7 @@ def _value(
             sample=sample,
             magnitude=magnitude,
         )
+        return represented(values, kind.element)
     if kind.kind == "optional" and kind.inner is not None:
         # The value itself stands for an optional that is there.
         return _value(spec, kind.inner, label=label, seed=seed, magnitude=magnitude, sample=sample)

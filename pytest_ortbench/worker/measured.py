@@ -19,6 +19,7 @@ from pytest_ortbench.worker.device_memory import DeviceMemory
 from pytest_ortbench.worker.engine_cache import with_cache
 from pytest_ortbench.worker.inputs import make_feeds
 from pytest_ortbench.worker.memory import MemoryWatch, best_source
+from pytest_ortbench.worker.ort_values import is_bound
 from pytest_ortbench.worker.probe import initialise
 from pytest_ortbench.worker.provider_options import OptionEvidence
 from pytest_ortbench.worker.runtime import allowed, load
@@ -164,6 +165,8 @@ class MeasuredCase:
         if self.case.io == "device":
             device, index = device_of(self.case.provider)
             options["io_binding"] = f"{device}:{index}"
+        elif is_bound(self.live()):
+            options["io_binding"] = "cpu:0"
         return options
 
     def run_timed(self, iterations: int) -> array[int]:

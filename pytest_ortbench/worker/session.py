@@ -11,6 +11,7 @@ from pytest_ortbench.core.case import Provider, SessionConfig
 from pytest_ortbench.worker.assignment import ENTRY as ASSIGNMENT_ENTRY
 from pytest_ortbench.worker.gpu_choice import number_of
 from pytest_ortbench.worker.gpus import NoSuchGpu, visible_gpus
+from pytest_ortbench.worker.ort_values import take_stand_ins
 from pytest_ortbench.worker.plugins import (
     Plugin,
     ProviderMissing,
@@ -109,6 +110,7 @@ def create(
     if provider.name not in got:
         raise FellBack(provider.name, got)
     _require_options(session, provider)
+    take_stand_ins(ort, session)
     return session, elapsed
 
 

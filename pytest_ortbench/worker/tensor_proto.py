@@ -10,8 +10,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_ortbench.core.element_types import ELEMENT_NAMES, NUMPY_NAMES
+from pytest_ortbench.core.element_types import ELEMENT_NAMES, NUMPY_NAMES, STAND_INS
 from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.worker.element_bits import from_bits
 from pytest_ortbench.worker.element_types import input_error
 from pytest_ortbench.worker.protobuf import Malformed, fields, varint
 
@@ -80,9 +81,11 @@ def parse_tensor(content: bytes) -> NDArray[Any]:
         else:
             blocks.setdefault(number, []).append((wire, value))
     name = ELEMENT_NAMES.get(element, f"number {element}")
+    shape = tuple(_signed(size) for size in dims)
+    if name in STAND_INS and min(shape, default=0) >= 0:
+        return from_bits(_bits(name, blocks), name, shape)
     if name not in NUMPY_NAMES:
         raise Malformed(f"its elements are of type {name}, which numpy can't hold")
-    shape = tuple(_signed(size) for size in dims)
     values = _values(name, blocks)
     count = 1
     for size in shape:
@@ -90,6 +93,18 @@ def parse_tensor(content: bytes) -> NDArray[Any]:
     if min(shape, default=0) < 0 or values.size != count:
         raise Malformed(f"it holds {values.size} values for the shape {list(shape)}")
     return values.reshape(shape)
+
+
+def _bits(name: str, blocks: dict[int, list[tuple[int, int | bytes]]]) -> NDArray[Any]:
+    """The bytes of a type that numpy lacks; as integers they lie two bytes or one in each."""
+    import numpy as np
+
+    if _RAW in blocks:
+        raw = b"".join(value for _, value in blocks[_RAW] if isinstance(value, bytes))
+        return np.frombuffer(raw, dtype=np.uint8)
+    numbers = [n for wire, value in blocks.get(_INT32S, []) for n in _integers(wire, value)]
+    width = "<u2" if name == "bfloat16" else "u1"
+    return np.array(numbers, dtype=np.uint64).astype(width).view(np.uint8)
 
 
 def _values(name: str, blocks: dict[int, list[tuple[int, int | bytes]]]) -> NDArray[Any]:

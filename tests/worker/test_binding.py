@@ -134,6 +134,9 @@ class WithTexts:
     def io_binding(self) -> Binding:
         return self.bound
 
+    def get_inputs(self) -> list[SimpleNamespace]:
+        return []
+
     def get_outputs(self) -> list[SimpleNamespace]:
         types = {"y": "tensor(float)", "label": "tensor(string)", "all": "seq(map(int64,float))"}
         return [SimpleNamespace(name=name, type=kind) for name, kind in types.items()]
