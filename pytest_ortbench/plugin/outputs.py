@@ -54,6 +54,8 @@ def finish(bench: Bench, judges: Judges, *, interrupted: bool) -> bool:
         outcome = _write(bench, output, stopped=stopped or bench.shield.taken)
         stopped = stopped or outcome == "skipped"
         failed = failed or (outcome == "failed" and output.asked_for)
+    if bench.folder is not None:
+        bench.folder.settle()
     return failed
 
 

@@ -63,6 +63,7 @@ class StoredRun:
         plan: Fingerprint of the plan.
         problem: Why it can't be read; empty otherwise.
         gate_failed: Whether it failed against a baseline.
+        settled: Whether all that is made of its document was written, or left out on purpose.
     """
 
     run_id: str
@@ -74,6 +75,7 @@ class StoredRun:
     plan: str = ""
     problem: str = ""
     gate_failed: bool = False
+    settled: bool = True
 
     @property
     def complete(self) -> bool:
@@ -229,6 +231,7 @@ def _stored(run_id: str, path: Path) -> StoredRun:
         cases=len(head.cases),
         expected=head.expected,
         plan=head.plan,
+        settled=path.name != DOCUMENT or not path.with_name(JOURNAL).exists(),
         gate_failed=any(verdict.failures and verdict.has_baseline for verdict in head.gate),
     )
 

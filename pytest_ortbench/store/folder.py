@@ -1,5 +1,7 @@
 """The folder of one run: ``journal.jsonl`` while it runs, ``run.json`` once it is over.
 
+Both stand there while plots and pages are made of the document.
+
 Nothing is made on disk before there is something to keep: a run in which no case was finished
 leaves no folder, unless its document is asked for with :meth:`RunFolder.finish` (it then holds the
 reasons why nothing was measured).
@@ -60,6 +62,7 @@ class RunFolder:
         self._journal = Journal(path / JOURNAL)
         self._results = 0
         self._safe = 0
+        self._written = False
 
     @classmethod
     def create(cls, root: Path, run: Run) -> RunFolder:
@@ -113,7 +116,7 @@ class RunFolder:
             self._write("can't store the facts of the run", encode_header(run))
 
     def finish(self, run: Run) -> Path:
-        """Write the document in place of the journal.
+        """Write the document; the journal stays until :meth:`settle`.
 
         Args:
             run: The run with all its cases.
@@ -134,8 +137,16 @@ class RunFolder:
             if self._safe:
                 hint = f"{self._journal.path} holds {self._safe} of its {len(run.cases)} results"
             raise _refused(self.document, _CANT_WRITE, error, hint) from error
-        self._journal.remove()
+        self._written = True
         return self.document
+
+    def settle(self) -> None:
+        """Remove the journal: the document is written, and all that is made of it.
+
+        A journal beside a finished document tells that the run died before that.
+        """
+        if self._written:
+            self._journal.remove()
 
     def keep(self, run: Run) -> None:
         """Write the document as far as it is known; the journal stays until :meth:`finish`.

@@ -66,8 +66,9 @@ def resumable(root: Path, plan: str, cases: Iterable[Case]) -> Resumable:
     """Return the measured cases of the interrupted runs of a plan, and whose they are.
 
     Runs count from the newest back to the last one that was complete (a resumed run may have been
-    interrupted again); where two have the same case, the newer one does. A case that failed is
-    not among them: it is worth another try. Nor is one that is not as it is planned now.
+    interrupted again), which counts itself if it died while plots were made of it; where two have
+    the same case, the newer one does. A case that failed is not among them: it is worth another
+    try. Nor is one that is not as it is planned now.
 
     Args:
         root: The results folder.
@@ -80,7 +81,7 @@ def resumable(root: Path, plan: str, cases: Iterable[Case]) -> Resumable:
     for stored in list_runs(root):
         if not plan or stored.plan != plan:
             continue
-        if stored.complete:
+        if stored.complete and stored.settled:
             break
         try:
             run = load(stored.path)
@@ -98,6 +99,8 @@ def resumable(root: Path, plan: str, cases: Iterable[Case]) -> Resumable:
         found.update((result.case.key, result) for result in fresh)
         if fresh:
             runs.append(run.run_id)
+        if stored.complete:
+            break
     return Resumable(results=found, runs=tuple(runs))
 
 

@@ -80,7 +80,16 @@ def test_at_the_end_the_document_stands_in_place_of_the_journal(tmp_path):
     path = folder.finish(RUN)
     assert path == folder.document == tmp_path / RUN.run_id / "run.json"
     assert load(path) == RUN
+    assert (folder.path / "journal.jsonl").exists()
+    folder.settle()
     assert [entry.name for entry in folder.path.iterdir()] == ["run.json"]
+
+
+def test_without_a_document_the_journal_stays(tmp_path):
+    folder = RunFolder.create(tmp_path, EMPTY)
+    folder.append(MEASURED)
+    folder.settle()
+    assert (folder.path / "journal.jsonl").exists()
 
 
 def test_a_run_without_any_result_leaves_its_document_when_asked(tmp_path):

@@ -18,7 +18,7 @@ def result(batch: int, *, wall_s: float = 1.0):
     return dataclasses.replace(MEASURED, case=dataclasses.replace(CASE, batch=batch), wall_s=wall_s)
 
 
-def stored(root, day, *results, plan=PLAN, finished=False, expected=4):
+def stored(root, day, *results, plan=PLAN, finished=False, expected=4, settled=True):
     run = dataclasses.replace(
         RUN,
         run_id=f"202603{day:02}T050600Z-lab-0000",
@@ -34,6 +34,8 @@ def stored(root, day, *results, plan=PLAN, finished=False, expected=4):
     if finished:
         end = "2026-03-31T00:00:00+00:00"
         folder.finish(dataclasses.replace(run, cases=results, finished_at=end))
+        if settled:
+            folder.settle()
     return folder
 
 
@@ -92,6 +94,12 @@ def test_a_complete_run_leaves_nothing_to_go_on_with(tmp_path):
     stored(tmp_path, 3, result(1))
     stored(tmp_path, 4, result(1), finished=True, expected=1)
     assert taken(tmp_path).results == {}
+
+
+def test_a_complete_run_that_died_during_its_plots_is_taken_and_nothing_older(tmp_path):
+    stored(tmp_path, 3, result(1, wall_s=7.0), result(4))
+    stored(tmp_path, 4, result(1), result(2), finished=True, expected=2, settled=False)
+    assert batches(taken(tmp_path).results) == {1: 1.0, 2: 1.0}
 
 
 def test_unreadable_runs_are_passed_over(tmp_path):
