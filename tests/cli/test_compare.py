@@ -51,7 +51,7 @@ def test_the_answer_is_in_the_last_lines(tool, store):
     assert "\x1b" not in ended.out
 
 
-def test_every_command_wraps_its_answer_by_the_same_rule(tool, store, monkeypatch):
+def test_every_command_wraps_its_answer_by_the_same_rule(tool, store, monkeypatch, empty_figures):
     paths = store(of("desk", 1.0)), store(of("rack", 0.5))
     calls = (("show", paths[0]), ("report", paths[0]), ("compare", *paths))
     for call in calls:
@@ -195,7 +195,9 @@ def machine_of(page: Path) -> str:
     return heading[1] if heading else ""
 
 
-def test_report_of_several_is_their_comparison_and_the_page_of_each(tool, store, tmp_path):
+def test_report_of_several_is_their_comparison_and_the_page_of_each(
+    tool, store, tmp_path, empty_figures
+):
     desk = store(of("desk", 1.0))
     rack = (tmp_path / "rack.json").write_text(store(of("rack", 0.5)).read_text()) and "rack.json"
     ended = tool("report", desk, f"lab={rack}")
@@ -215,7 +217,7 @@ def test_report_of_several_is_their_comparison_and_the_page_of_each(tool, store,
     assert [path.name for path in desk.parent.iterdir()] == ["run.json"]
 
 
-def test_pages_go_beside_the_output_under_names_of_their_own(tool, store, tmp_path):
+def test_pages_go_beside_the_output_under_names_of_their_own(tool, store, tmp_path, empty_figures):
     inputs = []
     for folder, run in (("one", of("desk", 1.0)), ("two", of("rack", 0.5))):
         (tmp_path / folder).mkdir()
@@ -234,7 +236,7 @@ def test_pages_go_beside_the_output_under_names_of_their_own(tool, store, tmp_pa
     }
 
 
-def test_the_answer_of_many_models_is_capped_in_the_terminal(tool, store):
+def test_the_answer_of_many_models_is_capped_in_the_terminal(tool, store, empty_figures):
     results = [measured(case(f"m{number}"), 0.004) for number in range(11)]
     store(make_run(results))
     lines = tool("report").out.splitlines()
@@ -242,7 +244,7 @@ def test_the_answer_of_many_models_is_capped_in_the_terminal(tool, store):
     assert {line.partition(":")[0] for line in lines[:-2]} == {f"m{i}" for i in range(8)}
 
 
-def test_many_runs_get_no_pages_of_their_own(tool, store, tmp_path):
+def test_many_runs_get_no_pages_of_their_own(tool, store, tmp_path, empty_figures):
     runs = [store(of(f"desk-{day}", 1.0, day=day)) for day in range(1, 12)]
     ended = tool("report", *runs)
     assert re.findall(r"\d+", ended.err)[:2] == ["11", "10"]

@@ -6,6 +6,7 @@ import dataclasses
 import json
 import re
 
+from pytest_ortbench.core.run import SCHEMA_VERSION
 from pytest_ortbench.schema.document import json_schema
 from pytest_ortbench.store.documents import load
 from pytest_ortbench.store.folder import RunFolder
@@ -40,8 +41,8 @@ def test_documents_and_journals_are_checked(tool, store, tmp_path):
     ended = tool("schema", "latest", folder.path)
     assert ended.code == 0
     assert checked_in(ended.out) == {
-        str(path.relative_to(tmp_path)): (2, 3),
-        str(folder.path / "journal.jsonl"): (2, 1),
+        str(path.relative_to(tmp_path)): (SCHEMA_VERSION, 3),
+        str(folder.path / "journal.jsonl"): (SCHEMA_VERSION, 1),
     }
 
 
@@ -55,7 +56,7 @@ def test_each_bad_document_gets_its_line_and_the_others_are_checked_too(tool, st
     (tmp_path / "empty.json").write_text("")
     ended = tool("schema", "changed.json", "newer.json", "empty.json", good)
     assert ended.code == 2
-    assert checked_in(ended.out) == {str(good): (2, 3)}
+    assert checked_in(ended.out) == {str(good): (SCHEMA_VERSION, 3)}
     changed, newer, empty = ended.err.splitlines()
     assert "`$.cases[1].wall_s`" in changed
     assert "schema version 99" in newer

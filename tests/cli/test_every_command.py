@@ -95,8 +95,11 @@ def test_there_is_a_document_of_every_version() -> None:
     ids=lambda arguments: arguments[0],
 )
 def test_every_version_is_read_by_every_command(
-    tool, tmp_path: Path, golden: Path, arguments: tuple[str, ...]
+    tool, tmp_path: Path, golden: Path, arguments: tuple[str, ...], request: pytest.FixtureRequest
 ) -> None:
+    if golden != GOLDEN[-1]:
+        # What is read of it is the same, and drawn for the newest version.
+        request.getfixturevalue("empty_figures")
     shutil.copy(golden, tmp_path / "run.json")
     for number in range(2, 6):  # a trend needs several runs
         folder = tmp_path / str(number)
