@@ -30,6 +30,7 @@ from typing import IO, Any
 from unittest import mock
 
 from tests import environment
+from tests.summarised import properties_of
 
 TESTS = Path(__file__).parent
 OUTPUTS = TESTS / "outputs"
@@ -247,14 +248,13 @@ def _load(name: str) -> Any:
 def junit() -> str:
     """Properties of every case and of every verdict."""
     from pytest_ortbench.gate.report.lines import gate_properties
-    from pytest_ortbench.report.junit import properties
 
     lines = []
     for name in ("passes.json", "failures.json", "hostile.json", "gated.json", "golden.json"):
         run = _load(name)
         lines.append(f"# {name}")
         for result in run.cases:
-            lines += [f"{key}={value}" for key, value in properties(result)]
+            lines += [f"{key}={value}" for key, value in properties_of(result)]
         for verdict in run.gate:
             lines += [f"{key}={value}" for key, value in gate_properties(verdict)]
     return "\n".join(lines) + "\n"
@@ -262,10 +262,11 @@ def junit() -> str:
 
 def prometheus() -> str:
     """Metrics for Prometheus of three runs."""
+    from pytest_ortbench.report.entries import shown_run
     from pytest_ortbench.report.prometheus import render_prometheus
 
     names = ("passes.json", "failures.json", "hostile.json", "golden.json")
-    return "".join(f"# {name}\n{render_prometheus(_load(name))}" for name in names)
+    return "".join(f"# {name}\n{render_prometheus(shown_run(_load(name)))}" for name in names)
 
 
 def job_summary() -> str:

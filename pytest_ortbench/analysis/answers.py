@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from pytest_ortbench.analysis.judgements import barring_words, flag_names
 from pytest_ortbench.analysis.recommendation import Advice, Contender, advise
-from pytest_ortbench.analysis.summary import Summary, summarise
+from pytest_ortbench.analysis.summary import Summary
 from pytest_ortbench.core.case import WORKLOAD_KNOBS
 from pytest_ortbench.core.metrics import METRICS
 from pytest_ortbench.core.outcome import CaseResult
@@ -142,15 +142,13 @@ class _Candidate:
         return low * (1 - wider), high * (1 + wider)
 
 
-def answers(run: Run, summaries: Sequence[Summary] | None = None) -> list[ModelAnswer]:
+def answers(run: Run, summaries: Sequence[Summary]) -> list[ModelAnswer]:
     """Answer for every model and set of sizes of a run, in the order of measuring.
 
     Args:
         run: Any run.
-        summaries: One for each of its cases, in their order, where the caller has them already.
+        summaries: One for each of its cases, in their order.
     """
-    if summaries is None:
-        summaries = [summarise(result) for result in run.cases]
     several = len({result.case.runtime.label for result in run.cases}) > 1
     groups: dict[tuple[object, ...], list[tuple[CaseResult, Summary]]] = {}
     for result, summary in zip(run.cases, summaries, strict=True):

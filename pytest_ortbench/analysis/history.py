@@ -98,7 +98,7 @@ def histories(runs: Iterable[Run]) -> list[Series]:
         machine = (*sorted(run.machine.stable.items()), ("canary", run.canary.model))
         hosts[machine] = run.machine.host
         for result in run.cases:
-            latency = summarise(result).quantities.get("latency_p50")
+            latency = summarise(result, percentiles=False).quantities.get("latency_p50")
             if latency is not None:
                 found.setdefault((result.case.key, machine), []).append(
                     Point(

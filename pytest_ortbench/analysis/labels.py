@@ -22,10 +22,8 @@ def judge_labels(answers: CaseResult | Answers) -> Judgement:
     return min(judgements, key=lambda judgement: _ORDER.index(judgement.outcome))
 
 
-def scores_of(result: CaseResult | None) -> dict[str, Any]:
+def scores_of(result: CaseResult) -> dict[str, Any]:
     """Return what a case scored on labelled data, by the field of a result that holds it."""
-    if result is None:
-        return {}
     return {
         entry.result_field: getattr(result, entry.result_field)
         for entry in PASSES

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from pytest_ortbench.analysis.answers import is_tie
 from pytest_ortbench.analysis.inaccuracy import ACCURACY
-from pytest_ortbench.analysis.summary import Summary, summarise
+from pytest_ortbench.analysis.summary import Summary
 from pytest_ortbench.core.model import Variant
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.quantity import Quantity
@@ -114,15 +114,13 @@ class PrecisionBlock:
     rows: tuple[PrecisionRow, ...]
 
 
-def precision_blocks(run: Run, summaries: Sequence[Summary] | None = None) -> list[PrecisionBlock]:
+def precision_blocks(run: Run, summaries: Sequence[Summary]) -> list[PrecisionBlock]:
     """Return a block for each model that was asked for in more than one precision.
 
     Args:
         run: Any run.
-        summaries: One for each of its cases, in their order, where the caller has them already.
+        summaries: One for each of its cases, in their order.
     """
-    if summaries is None:
-        summaries = [summarise(result) for result in run.cases]
     groups: dict[tuple[object, ...], list[tuple[CaseResult, Summary]]] = {}
     for result, summary in zip(run.cases, summaries, strict=True):
         groups.setdefault(_workload(result), []).append((result, summary))

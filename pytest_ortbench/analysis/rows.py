@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from pytest_ortbench.analysis.input_sizes import resolved_sizes
 from pytest_ortbench.analysis.judgements import unjudged_words
-from pytest_ortbench.analysis.summary import Summary, summarise
+from pytest_ortbench.analysis.summary import Summary
 from pytest_ortbench.core.metrics import METRICS
 from pytest_ortbench.core.outcome import CaseResult, Placement
 from pytest_ortbench.core.placement import is_whole
@@ -96,7 +96,7 @@ COLUMNS: tuple[str, ...] = placed(
 _WHOLE_UNITS = ("bytes",)
 
 
-def row(result: CaseResult, run: Run, summary: Summary | None = None) -> dict[str, Cell]:
+def row(result: CaseResult, run: Run, summary: Summary) -> dict[str, Cell]:
     """One case as a flat row with exactly :data:`COLUMNS`, in that order, in SI units.
 
     ``dims`` and ``ops_elsewhere`` are written ``name:value`` with blanks between, ``flags`` as
@@ -108,9 +108,8 @@ def row(result: CaseResult, run: Run, summary: Summary | None = None) -> dict[st
     Args:
         result: The case.
         run: The run that it belongs to.
-        summary: Its summary, where the caller has it already.
+        summary: Its numbers.
     """
-    summary = summarise(result) if summary is None else summary
     case = result.case
     first = result.measurements[0] if result.measurements else None
     cells: dict[str, Cell] = dict.fromkeys(COLUMNS)
@@ -148,11 +147,6 @@ def row(result: CaseResult, run: Run, summary: Summary | None = None) -> dict[st
     if result.placement is not None:
         cells.update(_placement_cells(result.placement))
     return cells
-
-
-def rows(run: Run) -> list[dict[str, Cell]]:
-    """A row for every combination of a run that was asked for, whatever became of it."""
-    return [row(result, run) for result in run.cases]
 
 
 def numbers(summary: Summary) -> dict[str, Cell]:

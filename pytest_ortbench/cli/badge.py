@@ -11,6 +11,7 @@ from pytest_ortbench.cli.files import save
 from pytest_ortbench.cli.terminal import ExitCode, say
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.report.badge import case_badge, model_badge, render_json, render_svg
+from pytest_ortbench.report.entries import shown_run
 
 
 @click.command(
@@ -49,7 +50,7 @@ def command(
     if is_case or (name not in models and "/" in name):
         badge = case_badge(loaded, name, metric)
     else:
-        badge = model_badge(loaded, name)
+        badge = model_badge(shown_run(loaded), name)
     text = (render_svg(badge) if form == "svg" else render_json(badge)).rstrip("\n")
     if output is None:
         say(text)

@@ -251,7 +251,7 @@ def load_facts(
         name, spec = machine_and_run(named)
         run = load_run(spec, results)
         if conditions:
-            run = select(run, conditions)
+            run = select(run, conditions).run
         if run.run_id in found:
             warn(f"note: {run.run_id} is named twice and counts once")
             continue

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import click
 
-from pytest_ortbench.analysis.rows import COLUMNS, rows
+from pytest_ortbench.analysis.rows import COLUMNS
 from pytest_ortbench.cli.arguments import epilog, load_run, output_option, results_option
 from pytest_ortbench.cli.files import save
 from pytest_ortbench.cli.selection import parse_condition, select
@@ -55,7 +55,7 @@ def command(
     """
     conditions = [parse_condition(text) for text in filters]
     chosen = [select(load_run(spec, results), conditions) for spec in runs]
-    every = [row for run in chosen for row in rows(run)]
+    every = [entry.row for shown in chosen for entry in shown.entries]
     text = _FORMATS[form](every)
     if output is None:
         write(text)

@@ -15,6 +15,7 @@ from pytest_ortbench.core.units import parse_duration
 from pytest_ortbench.fleet.report import figures as fleet
 from pytest_ortbench.fleet.report.view import build_view
 from pytest_ortbench.report import figures
+from pytest_ortbench.report.entries import shown_run
 from pytest_ortbench.store.documents import resolve_run
 
 #: Folder of the figures beside a run document, and of a comparison in the current folder.
@@ -102,4 +103,4 @@ def _draw(
     run = load_run(spec, results)
     folder = output or resolve_run(spec, results).parent / PLOTS
     slo = None if limit is None else Slo(metric=limit[0], latency_s=limit[1])
-    return figures.write_figures(run, folder, formats=formats, slo=slo)
+    return figures.write_figures(shown_run(run).entries, folder, formats=formats, slo=slo)

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
-from pytest_ortbench.analysis.rows import COLUMNS, Cell, row
+from pytest_ortbench.analysis.rows import COLUMNS, Cell
 from pytest_ortbench.core.errors import UsageError, did_you_mean
 from pytest_ortbench.core.metrics import METRICS
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.run import Run
 from pytest_ortbench.report.cells import ALL_COLUMNS
+from pytest_ortbench.report.entries import Entry, ShownRun, shown_run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,8 +95,8 @@ def table_columns(text: str) -> list[str]:
     return chosen
 
 
-def select(run: Run, conditions: Sequence[Condition], sort: str = "") -> Run:
-    """Return ``run`` with the cases that fulfil every condition, sorted if asked.
+def select(run: Run, conditions: Sequence[Condition], sort: str = "") -> ShownRun:
+    """Return what is shown of the cases of a run that fulfil every condition, sorted if asked.
 
     Args:
         run: The run.
@@ -105,20 +106,27 @@ def select(run: Run, conditions: Sequence[Condition], sort: str = "") -> Run:
     Raises:
         UsageError: if there is no such column.
     """
-    pairs = [(result, row(result, run)) for result in run.cases]
-    kept = [pair for pair in pairs if all(condition.holds(pair[1]) for condition in conditions)]
+    shown = shown_run(run)
+    kept = [
+        (result, entry)
+        for result, entry in zip(run.cases, shown.entries, strict=True)
+        if all(condition.holds(entry.row) for condition in conditions)
+    ]
     if sort:
         column = column_of(sort.removeprefix("-"), place="--sort")
         kept = _sorted(kept, column, descending=sort.startswith("-"))
-    return replace(run, cases=tuple(result for result, _ in kept))
+    elif not conditions:
+        return shown
+    chosen = replace(run, cases=tuple(result for result, _ in kept))
+    return shown_run(chosen, [entry.summary for _, entry in kept])
 
 
 def _sorted(
-    pairs: list[tuple[CaseResult, dict[str, Cell]]], column: str, *, descending: bool
-) -> list[tuple[CaseResult, dict[str, Cell]]]:
-    known = [pair for pair in pairs if pair[1][column] is not None]
-    empty = [pair for pair in pairs if pair[1][column] is None]
-    known.sort(key=lambda pair: _order(pair[1][column]), reverse=descending)
+    pairs: list[tuple[CaseResult, Entry]], column: str, *, descending: bool
+) -> list[tuple[CaseResult, Entry]]:
+    known = [pair for pair in pairs if pair[1].row[column] is not None]
+    empty = [pair for pair in pairs if pair[1].row[column] is None]
+    known.sort(key=lambda pair: _order(pair[1].row[column]), reverse=descending)
     return known + empty
 
 

@@ -14,7 +14,6 @@ from pytest_ortbench.cli.terminal import ExitCode, colour, encoding, say, tell, 
 from pytest_ortbench.gate.report.lines import gate_lines
 from pytest_ortbench.report.answers import answer_lines, unjudged_lines
 from pytest_ortbench.report.blocks import block_lines, detail_lines
-from pytest_ortbench.report.entries import shown_run
 from pytest_ortbench.report.precisions import precision_lines
 from pytest_ortbench.report.table import render_table
 
@@ -49,14 +48,14 @@ def command(run: str, sort: str, filters: tuple[str, ...], columns: str, results
     """
     conditions = [parse_condition(text) for text in filters]
     named = table_columns(columns)
-    chosen = select(load_run(run, results), conditions, sort)
+    shown = select(load_run(run, results), conditions, sort)
+    chosen = shown.run
     if not chosen.cases:
         warn("ortbench: there is no such case" if filters else "ortbench: the run holds no case")
         for skip in chosen.skips:
             warn(f"left out: {skip.what}: {skip.reason}")
         return ExitCode.NOTHING
     coloured = colour()
-    shown = shown_run(chosen)
     text = render_table(shown, width=width(), color=coloured, encoding=encoding(), columns=named)
     say(text.rstrip("\n"), styled=coloured)
     for line in precision_lines(shown, width=width(), encoding=encoding()):

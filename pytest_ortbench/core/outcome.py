@@ -343,7 +343,7 @@ class Flag:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answers:
-    """What the two sides of a case in a gate answered on the same inputs: raw facts.
+    """What both sides answered on the same inputs: raw facts.
 
     Attributes:
         floor: What the outputs must keep: the looser one of the two sides' precisions.

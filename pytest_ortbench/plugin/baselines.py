@@ -17,6 +17,7 @@ from pytest_ortbench.core.gate import GateFinding, GateResult
 from pytest_ortbench.core.run import LATEST
 from pytest_ortbench.engine.canary import measure_canary
 from pytest_ortbench.gate.measuring.pair import Pair
+from pytest_ortbench.gate.numbers.metrics import MetricSide
 from pytest_ortbench.gate.numbers.same_models import models_of, twins
 from pytest_ortbench.gate.numbers.sentences import listed
 from pytest_ortbench.gate.numbers.stored import canary_ratio, gate_case, vanished
@@ -151,8 +152,11 @@ class OtherSide:
         if known is None and rules.limits:
             # Absolute limits are held against the standard pass, whoever asked for it.
             known = self._bench.result(pair.contender)
+        standard = None if known is None else self._bench.side_of(known)
         with TURN, self._bench.progress.within(prepared.contender):
-            return self._gate.judge(prepared, rules, baseline=self._options.against, standard=known)
+            return self._gate.judge(
+                prepared, rules, baseline=self._options.against, standard=standard
+            )
 
     @cached_property
     def _gate(self) -> Gate:
@@ -381,8 +385,8 @@ class StoredBaseline:
         if found is None:
             return None
         return gate_case(
-            found.result,
-            self._bench.result(planned),
+            MetricSide.of(found.result),
+            self._bench.side_of(self._bench.result(planned)),
             rules,
             baseline=found.run,
             machine=self._bench.engine.header.machine,

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pytest_ortbench.core.outcome import CaseResult
     from pytest_ortbench.core.run import Canary, Run
     from pytest_ortbench.engine.engine import Engine
+    from pytest_ortbench.gate.numbers.metrics import MetricSide
     from pytest_ortbench.planning.matrix import Plan, Planned
     from pytest_ortbench.planning.request import PlanRequest
     from pytest_ortbench.plugin.collection import Collection
@@ -206,6 +207,12 @@ class Bench:
             # Whatever ends it, Ctrl-C above all: the status must not stay on the screen.
             self.progress.rest()
             raise
+
+    def side_of(self, result: CaseResult) -> MetricSide:
+        """Return a result with its numbers, for a gate."""
+        from pytest_ortbench.gate.numbers.metrics import MetricSide
+
+        return MetricSide(result=result, summary=self.session.summary_of(result))
 
     def refuse_xdist(self) -> None:
         """Fail a test that would measure in one of several processes at a time."""

@@ -246,7 +246,7 @@ class Gating:
         judged = [source.judge(planned, rules) for source in sources]
         results = [result for result in judged if result is not None]
         if not results and rules.limits:
-            results = [limits_alone(self._bench.result(planned), rules)]
+            results = [limits_alone(self._bench.side_of(self._bench.result(planned)), rules)]
         return [self._with_acceptances(result) for result in results]
 
     def _unable(self, planned: Planned, reason: str, failure: str) -> GateResult:

@@ -143,7 +143,7 @@ def _outputs(bench: Bench, run: Run) -> list[_Output]:
     prometheus_path = options.prometheus
     if prometheus_path is not None:
         outputs.append(
-            _Output("--ort-prometheus", lambda: _write_prometheus(bench, run, prometheus_path))
+            _Output("--ort-prometheus", lambda: _write_prometheus(bench, prometheus_path))
         )
     job_summary = os.environ.get("GITHUB_STEP_SUMMARY")
     if job_summary:
@@ -159,7 +159,7 @@ def _outputs(bench: Bench, run: Run) -> list[_Output]:
         outputs.append(
             _Output(
                 "plots",
-                lambda: _write_plots(bench, run, plots),
+                lambda: _write_plots(bench, plots),
                 later="ortbench plot",
                 asked_for=options.plots is not None,
             )
@@ -182,11 +182,11 @@ def _write_json(bench: Bench, run: Run, path: Path) -> None:
     _note(bench, "run", path)
 
 
-def _write_plots(bench: Bench, run: Run, folder: Path) -> None:
+def _write_plots(bench: Bench, folder: Path) -> None:
     from pytest_ortbench.report.figures import write_figures
     from pytest_ortbench.report.figures.slo import slo_of_limits
 
-    if write_figures(run, folder, slo=slo_of_limits(bench.limits), shown=bench.shown.entries):
+    if write_figures(bench.shown.entries, folder, slo=slo_of_limits(bench.limits)):
         _note(bench, "plots", folder)
 
 
@@ -206,11 +206,11 @@ def _write_job_summary(bench: Bench, run: Run, path: Path) -> None:
     append_whole(path, (job_summary(bench.shown) + gate_markdown(run)).encode())
 
 
-def _write_prometheus(bench: Bench, run: Run, path: Path) -> None:
+def _write_prometheus(bench: Bench, path: Path) -> None:
     from pytest_ortbench.core.whole_file import replace_file
     from pytest_ortbench.report.prometheus import render_prometheus
 
-    replace_file(path, render_prometheus(run, bench.shown.entries).encode())
+    replace_file(path, render_prometheus(bench.shown).encode())
     _note(bench, "metrics", path)
 
 

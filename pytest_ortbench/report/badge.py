@@ -18,6 +18,7 @@ from pytest_ortbench.core.errors import UsageError, did_you_mean
 from pytest_ortbench.core.flags import FLAGS
 from pytest_ortbench.core.metrics import METRICS
 from pytest_ortbench.core.run import Run
+from pytest_ortbench.report.entries import ShownRun
 from pytest_ortbench.report.escape import one_line
 
 #: Shields' colour words: a plain fact, one that a flag blurs, and none at all.
@@ -108,28 +109,28 @@ def _width(text: str) -> int:
     )
 
 
-def model_badge(run: Run, model: str) -> Badge:
+def model_badge(shown: ShownRun, model: str) -> Badge:
     """Return the badge of one model.
 
     The message is the fastest variant at the smallest batch size with its p50 and interval, as in
     the answer; a tie or a blurring flag is said.
 
     Args:
-        run: Any run.
+        shown: Any run with the numbers of its cases.
         model: Name of one of its models.
 
     Raises:
         UsageError: if the run has no such model.
     """
-    found = [answer for answer in answers(run) if answer.model == model]
-    if not found:
-        known = {result.case.model.name for result in run.cases}
+    of_model = [answer for answer in answers(shown.run, shown.summaries) if answer.model == model]
+    if not of_model:
+        known = {result.case.model.name for result in shown.run.cases}
         raise UsageError(
             f"{model!r} is not a model of this run",
             place="badge",
             hint=did_you_mean(model, map(one_line, known)),
         )
-    fastest = next((answer.fastest[0] for answer in found if answer.fastest), None)
+    fastest = next((answer.fastest[0] for answer in of_model if answer.fastest), None)
     message, colour = "not ranked", _NONE
     if fastest is not None:
         tie = ", a tie" if fastest.ties else ""
@@ -155,20 +156,20 @@ def case_badge(run: Run, case_id: str, metric: str) -> Badge:
         raise UsageError(
             f"{metric!r} is not a metric", place="--metric", hint=did_you_mean(metric, METRICS)
         )
-    found = [result for result in run.cases if result.case.case_id == case_id]
-    if not found:
+    results = [result for result in run.cases if result.case.case_id == case_id]
+    if not results:
         known = {result.case.case_id for result in run.cases}
         raise UsageError(
             f"{case_id!r} is not a case of this run",
             place="badge",
             hint=did_you_mean(case_id, map(one_line, known)),
         )
-    summary = summarise(found[0])
+    summary = summarise(results[0])
     severities = {FLAGS[flag.name].severity for flag in summary.flags if flag.name in FLAGS}
     quantity = summary.quantities.get(metric)
     message, colour = summary.missing.get(metric, "not measured"), _NONE
-    if found[0].failure is not None:
-        message = found[0].failure.kind
+    if results[0].failure is not None:
+        message = results[0].failure.kind
     if quantity is not None and "bars" in severities:
         message = "not ranked"
     elif quantity is not None:

@@ -74,25 +74,6 @@ class ModelGroup:
     entries: tuple[Entry, ...]
 
 
-def entries(run: Run, summaries: Sequence[Summary] | None = None) -> tuple[Entry, ...]:
-    """Return every case of a run with its numbers, and with what the cases of a run share.
-
-    Args:
-        run: Any run.
-        summaries: One for each of its cases, in their order, where the caller has them already.
-    """
-    if summaries is None:
-        summaries = [summarise(result) for result in run.cases]
-    for entry in PASSES:
-        if entry.share:
-            run = entry.load(entry.share)(run)
-    several = _several_runtimes(run)
-    return tuple(
-        _entry(result, summary, run, runtime=several)
-        for result, summary in zip(run.cases, summaries, strict=True)
-    )
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownRun:
     """A run as reports show it: its cases are summarised once, for all of them.
@@ -120,7 +101,18 @@ def shown_run(run: Run, summaries: Sequence[Summary] | None = None) -> ShownRun:
         run: Any run.
         summaries: One for each of its cases, in their order, where the caller has them already.
     """
-    return ShownRun(run=run, entries=entries(run, summaries), name_of=naming(run))
+    if summaries is None:
+        summaries = [summarise(result) for result in run.cases]
+    shared = run
+    for entry in PASSES:
+        if entry.share:
+            shared = entry.load(entry.share)(shared)
+    several = _several_runtimes(run)
+    entries = tuple(
+        _entry(result, summary, shared, runtime=several)
+        for result, summary in zip(shared.cases, summaries, strict=True)
+    )
+    return ShownRun(run=run, entries=entries, name_of=naming(run))
 
 
 def _entry(result: CaseResult, summary: Summary, run: Run, *, runtime: bool) -> Entry:

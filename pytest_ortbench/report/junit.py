@@ -6,7 +6,7 @@ import math
 
 from pytest_ortbench.analysis.judgements import unjudged_words
 from pytest_ortbench.analysis.rows import numbers
-from pytest_ortbench.analysis.summary import Summary, summarise
+from pytest_ortbench.analysis.summary import Summary
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.report.escape import one_line
 
@@ -14,7 +14,7 @@ from pytest_ortbench.report.escape import one_line
 PREFIX = "ortbench."
 
 
-def properties(result: CaseResult, summary: Summary | None = None) -> list[tuple[str, str]]:
+def properties(result: CaseResult, summary: Summary) -> list[tuple[str, str]]:
     """Return names and values of what was measured, in SI units under the names of the row.
 
     A number that was not measured has no property; every number is finite and reads back equal.
@@ -22,9 +22,8 @@ def properties(result: CaseResult, summary: Summary | None = None) -> list[tuple
 
     Args:
         result: The case.
-        summary: Its numbers, where the caller has them already.
+        summary: Its numbers.
     """
-    summary = summarise(result) if summary is None else summary
     found = [("case_id", one_line(result.case.case_id)), ("status", result.status)]
     found += [
         (column, repr(value))

@@ -9,7 +9,7 @@ from pytest_ortbench.core.errors import OrtbenchError
 from pytest_ortbench.core.metric import Metric
 from pytest_ortbench.core.metrics import METRICS
 from pytest_ortbench.core.run import Run
-from pytest_ortbench.report.entries import Entry, entries
+from pytest_ortbench.report.entries import Entry, ShownRun
 from pytest_ortbench.report.escape import one_line
 
 if TYPE_CHECKING:
@@ -30,15 +30,14 @@ _ENDINGS = {
 LABELS = ("case", "model", "precision", "provider", "batch", "runtime", "host")
 
 
-def render_prometheus(run: Run, shown: Sequence[Entry] | None = None) -> str:
+def render_prometheus(shown: ShownRun) -> str:
     """Write every number of every case as a gauge, with what the case is as labels.
 
     Besides: ``ortbench_case_measured`` (1, or 0 with the kind of the failure), ``ortbench_flag``
     for each validity flag, and ``ortbench_run_info``. A number that was not measured has no line.
 
     Args:
-        run: Any run.
-        shown: Its cases with their numbers, where the caller has them already.
+        shown: Any run with the numbers of its cases.
 
     Raises:
         OrtbenchError: if prometheus-client is not installed.
@@ -53,13 +52,11 @@ def render_prometheus(run: Run, shown: Sequence[Entry] | None = None) -> str:
             hint="pip install 'pytest-ortbench[prometheus]'",
         ) from error
 
-    cases = entries(run) if shown is None else shown
-
     class OfRun(Collector):
         """The families of this run, made when they are asked for."""
 
         def collect(self) -> Iterator[GaugeMetricFamily]:
-            return _families(run, cases)
+            return _families(shown.run, shown.entries)
 
     registry = CollectorRegistry(auto_describe=False)
     registry.register(OfRun())

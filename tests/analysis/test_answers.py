@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_ortbench.analysis.answers import ModelAnswer, answers
+from pytest_ortbench.analysis.answers import ModelAnswer
 from pytest_ortbench.analysis.sentences import sentences, with_interval
 from pytest_ortbench.core.outcome import CaseResult, Flag
 from pytest_ortbench.core.quantity import Quantity
 from tests.results_factory import make_case, make_failure, make_result, make_run
+from tests.summarised import answers_of
 
 
 def only(*results: CaseResult) -> ModelAnswer:
-    found = answers(make_run(list(results)))
+    found = answers_of(make_run(list(results)))
     assert len(found) == 1
     return found[0]
 
@@ -130,7 +131,7 @@ def test_smallest_counts_each_variant_once():
 
 
 def test_presets_of_a_model_are_never_ranked_with_each_other_and_threads_are():
-    found = answers(
+    found = answers_of(
         make_run(
             [
                 at("cpu", 90.0, knobs={"workload": "prefill", "threads": "1"}),
@@ -155,7 +156,7 @@ def test_presets_of_a_model_are_never_ranked_with_each_other_and_threads_are():
 
 
 def test_sizes_io_and_callers_are_never_mixed():
-    found = answers(
+    found = answers_of(
         make_run(
             [
                 at("cpu", 3.0, dims={"seq": 128}),
@@ -283,7 +284,7 @@ def test_left_out_cases_are_named_beside_the_ranked():
 
 
 def test_no_run_has_no_answer():
-    assert answers(make_run([])) == []
+    assert answers_of(make_run([])) == []
 
 
 def test_intervals_share_the_unit_of_the_value():

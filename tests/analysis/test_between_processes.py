@@ -10,12 +10,12 @@ from statistics import fmean
 import pytest
 from scipy import special
 
-from pytest_ortbench.analysis.answers import answers
 from pytest_ortbench.analysis.between_processes import STUDENT, OfProcess, over_processes
 from pytest_ortbench.analysis.samples import pooled_percentile
 from pytest_ortbench.analysis.summary import summarise
 from pytest_ortbench.core.outcome import CaseResult
 from tests.results_factory import make_case, make_measurement, make_result, make_run, make_samples
+from tests.summarised import answers_of
 
 #: Simulated cases whose interval is held against the truth.
 TRIALS = 4000
@@ -112,14 +112,14 @@ def test_of_equal_variants_hardly_ever_one_is_called_faster():
             of([draw.lognormvariate(0, 0.1) for _ in range(3)], provider)
             for provider in ("cpu", "openvino")
         ]
-        [answer] = answers(make_run(cases))
+        [answer] = answers_of(make_run(cases))
         named += not answer.fastest[0].ties
     assert named < 0.02 * 400
 
 
 def test_a_variant_that_is_clearly_faster_is_still_called_so():
     cases = [of([1.0, 1.06, 1.03], "cpu"), of([2.0, 2.1, 2.2], "openvino")]
-    [answer] = answers(make_run(cases))
+    [answer] = answers_of(make_run(cases))
     assert answer.fastest[0].ties == ()
 
 

@@ -8,9 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_ortbench.analysis.answers import answers
 from pytest_ortbench.analysis.limits import check_limits
-from pytest_ortbench.analysis.rows import rows
 from pytest_ortbench.analysis.sentences import with_interval
 from pytest_ortbench.analysis.summary import summarise
 from pytest_ortbench.analysis.validity import flags_of
@@ -19,6 +17,7 @@ from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.report.badge import case_badge
 from pytest_ortbench.report.csv import render_csv
 from tests.results_factory import make_case, make_measurement, make_result, make_run
+from tests.summarised import answers_of, rows_of
 
 #: 100 samples of 1.000 to 1.099 ms; ranks 40 and 61 bracket the median.
 SAMPLES = [1_000_000 + 1_000 * step for step in range(100)]
@@ -78,7 +77,7 @@ def test_the_rate_of_callers_in_one_process_has_an_interval_too():
 
 @pytest.mark.parametrize(("factor", "tie"), [(1.04, True), (1.07, True), (1.2, False)])
 def test_a_small_gap_between_two_processes_is_no_win(factor: float, tie: bool):
-    [answer] = answers(make_run([of(1.0), of(factor, provider="openvino")]))
+    [answer] = answers_of(make_run([of(1.0), of(factor, provider="openvino")]))
     assert answer.fastest[0].label == "native/cpu/b1"
     assert answer.fastest[0].ties == (("native/openvino/b1",) if tie else ())
 
@@ -99,9 +98,9 @@ def test_a_limit_is_judged_by_the_value_as_ever():
 def test_rows_csv_and_badge_have_the_same_ends():
     run = make_run([of(1.0)])
     p50 = summarise(run.cases[0]).quantities["latency_p50"]
-    [row] = rows(run)
+    [row] = rows_of(run)
     assert (row["latency_p50_low_s"], row["latency_p50_high_s"]) == (p50.low, p50.high)
-    [line] = csv.DictReader(io.StringIO(render_csv(rows(run))))
+    [line] = csv.DictReader(io.StringIO(render_csv(rows_of(run))))
     assert float(line["latency_p50_low_s"]) == p50.low
     assert float(line["latency_p50_high_s"]) == p50.high
     case_id = run.cases[0].case.case_id

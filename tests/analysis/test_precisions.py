@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_ortbench.analysis.answers import answers
-from pytest_ortbench.analysis.precisions import PrecisionRow, precision_blocks
+from pytest_ortbench.analysis.precisions import PrecisionRow
 from pytest_ortbench.core.outcome import CaseResult, Flag
 from tests.results_factory import make_accuracy, make_case, make_result, make_run
+from tests.summarised import answers_of, blocks_of
 
 
 def at(
@@ -35,7 +35,7 @@ def at(
 
 
 def rows(*results: CaseResult) -> dict[str, PrecisionRow]:
-    (block,) = precision_blocks(make_run(list(results)))
+    (block,) = blocks_of(make_run(list(results)))
     return {f"{row.precision}@{row.provider}": row for row in block.rows}
 
 
@@ -107,7 +107,7 @@ def test_a_failed_one_keeps_its_reason() -> None:
 
 
 def test_other_sizes_knobs_and_runtimes_are_blocks_of_their_own() -> None:
-    blocks = precision_blocks(
+    blocks = blocks_of(
         make_run(
             [
                 at(precision, ms, batch=batch, knobs=knobs)
@@ -122,7 +122,7 @@ def test_other_sizes_knobs_and_runtimes_are_blocks_of_their_own() -> None:
 
 def test_a_model_in_one_precision_has_no_block() -> None:
     run = make_run([at("fp32", 4.0), at("fp32", 2.0, provider="cuda")])
-    assert precision_blocks(run) == []
+    assert blocks_of(run) == []
 
 
 def test_how_it_was_made_comes_along() -> None:
@@ -156,11 +156,11 @@ def test_the_same_file_is_no_faster_and_no_slower_than_itself() -> None:
 def test_a_tie_is_what_ranking_calls_one(ms: float, flag: str, tie: bool) -> None:
     """Intervals are apart in each of these; a process, or a blurred number, proves less."""
     run = make_run([at("fp32", 4.0), at("fp16", ms, *([flag] if flag else []))])
-    [block] = precision_blocks(run)
+    [block] = blocks_of(run)
     ratio = block.rows[1].latency_ratio
     assert ratio is not None
     assert ratio.low is not None
     assert ratio.low > 1
     assert (ratio.tie, ratio.certain) == (tie, not tie)
-    [answer] = answers(run)
+    [answer] = answers_of(run)
     assert (answer.fastest[0].ties == ("fp16/cpu/b1",)) is tie

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_ortbench.analysis.answers import answers
 from pytest_ortbench.analysis.recommendation import Advice
 from pytest_ortbench.analysis.sentences import sentences
 from pytest_ortbench.core.outcome import CaseResult, Flag
 from tests.results_factory import make_accuracy, make_case, make_result, make_run
+from tests.summarised import answers_of
 
 
 def at(
@@ -28,13 +28,13 @@ def at(
 
 
 def advice(*results: CaseResult) -> Advice:
-    (answer,) = answers(make_run(list(results)))
+    (answer,) = answers_of(make_run(list(results)))
     assert answer.advice is not None
     return answer.advice
 
 
 def first_sentence(*results: CaseResult) -> str:
-    (answer,) = answers(make_run(list(results)))
+    (answer,) = answers_of(make_run(list(results)))
     return sentences(answer)[0].removeprefix("mobilenet_v2: ")
 
 
@@ -111,5 +111,5 @@ def test_what_was_not_ranked_is_never_shipped() -> None:
 
 def test_without_rivals_there_is_nothing_to_choose() -> None:
     assert advice(at("fp32", 2.0), at("fp16", 1.0, "EMULATED")).rivals == 1
-    (answer,) = answers(make_run([at("fp32", 2.0, "NONFINITE")]))
+    (answer,) = answers_of(make_run([at("fp32", 2.0, "NONFINITE")]))
     assert answer.advice is None

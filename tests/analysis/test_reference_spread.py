@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_ortbench.analysis.answers import answers
 from pytest_ortbench.analysis.inaccuracy import judge_accuracy, needs_spread
 from pytest_ortbench.analysis.limits import check_limits
 from pytest_ortbench.analysis.summary import summarise
@@ -19,8 +18,9 @@ from pytest_ortbench.core.limits import parse_limit
 from pytest_ortbench.core.outcome import Accuracy, CaseResult, OutputAccuracy
 from pytest_ortbench.passes.task.facts import TaskAccuracy
 from pytest_ortbench.report.cells import ALL_COLUMNS, texts
-from pytest_ortbench.report.entries import by_model, entries
+from pytest_ortbench.report.entries import by_model, shown_run
 from tests.results_factory import make_case, make_model, make_result, make_run
+from tests.summarised import answers_of
 
 
 def noisy(sqnr_db: float | None, name: str = "y") -> OutputAccuracy:
@@ -137,7 +137,7 @@ def test_a_reference_that_can_t_judge_leaves_one_verdict_in_the_row() -> None:
         "agree, floor of native 99 %"
     )
     run = make_run([result])
-    (group,) = by_model(entries(run))
+    (group,) = by_model(shown_run(run).entries)
     (cells,) = texts(group, [ALL_COLUMNS["accuracy"], ALL_COLUMNS["status"]])
     assert cells == {"accuracy": "not judged", "status": "UNJUDGED"}
     summary = summarise(result)
@@ -145,7 +145,7 @@ def test_a_reference_that_can_t_judge_leaves_one_verdict_in_the_row() -> None:
     assert "accuracy_sqnr" not in summary.quantities
     (outcome,) = check_limits([parse_limit("accuracy_sqnr >= 30 dB", place="here")], summary)
     assert outcome.judgement.is_unjudged
-    (answer,) = answers(run)
+    (answer,) = answers_of(run)
     assert answer.left_out == (("native/cpu/b1", "UNJUDGED"),)
 
 
@@ -153,7 +153,7 @@ def test_exact_floats_beside_integers_that_differ_are_not_exact() -> None:
     result = result_of(noisy(None, "ims"), counted(900), known=spread(counted(1000)))
     assert [flag.name for flag in result.flags] == ["INACCURATE"]
     run = make_run([result])
-    (group,) = by_model(entries(run))
+    (group,) = by_model(shown_run(run).entries)
     (cells,) = texts(group, [ALL_COLUMNS["accuracy"]])
     assert cells == {"accuracy": "100/1000 differ"}
     summary = summarise(result)
@@ -219,6 +219,6 @@ def test_labels_that_are_lost_are_the_only_verdict_beside_a_doubtful_reference()
     result = replace(result, task=lost)
     result = replace(result, flags=flags_of(result))
     assert [flag.name for flag in result.flags] == ["INACCURATE"]
-    (group,) = by_model(entries(make_run([result])))
+    (group,) = by_model(shown_run(make_run([result])).entries)
     (cells,) = texts(group, [ALL_COLUMNS["accuracy"]])
     assert cells == {"accuracy": "task 0.600"}

@@ -5,11 +5,12 @@ from __future__ import annotations
 import dataclasses
 import json
 
-from pytest_ortbench.analysis.rows import COLUMNS, row, rows
+from pytest_ortbench.analysis.rows import COLUMNS
 from pytest_ortbench.core.case import SymbolSize
 from pytest_ortbench.core.metrics import METRICS
 from pytest_ortbench.core.outcome import Flag
 from tests.results_factory import make_case, make_placement, make_result, make_run
+from tests.summarised import row_of, rows_of
 
 PROMISED = """case_id, model, precision, provider, device, runtime, batch, dims, threads,
 concurrency, status, workers, samples, latency_p50_s, latency_p50_low_s, latency_p50_high_s,
@@ -34,7 +35,7 @@ def test_a_measured_case():
     result = make_result(
         case=case, placement=placement, flags=[Flag(name="PARTIAL"), Flag(name="STEAL")]
     )
-    cells = row(result, make_run([result]))
+    cells = row_of(result, make_run([result]))
     assert tuple(cells) == COLUMNS
     assert cells["case_id"] == "mobilenet_v2/native/openvino:GPU/b4/seq:128/width:32"
     assert (cells["provider"], cells["device"]) == ("openvino", "GPU")
@@ -58,7 +59,7 @@ def test_a_measured_case():
 
 def test_a_failed_case_is_a_row_with_its_message():
     result = make_result(case=make_case(provider="cuda"), status="unavailable")
-    cells = row(result, make_run([result]))
+    cells = row_of(result, make_run([result]))
     assert (cells["status"], cells["message"]) == ("unavailable", "the worker died")
     assert cells["device"] is None
     assert cells["flags"] is None
@@ -70,13 +71,13 @@ def test_a_failed_case_is_a_row_with_its_message():
 
 def test_every_case_of_a_run_is_a_row():
     run = make_run()
-    assert [cells["case_id"] for cells in rows(run)] == [
+    assert [cells["case_id"] for cells in rows_of(run)] == [
         result.case.case_id for result in run.cases
     ]
 
 
 def test_rows_are_plain_json_without_nan():
-    json.dumps(rows(make_run()), allow_nan=False)
+    json.dumps(rows_of(make_run()), allow_nan=False)
 
 
 def test_dims_hold_the_sizes_that_nobody_set() -> None:
@@ -90,4 +91,4 @@ def test_dims_hold_the_sizes_that_nobody_set() -> None:
         ),
     )
     case = dataclasses.replace(case, inputs=(spec,))
-    assert row(make_result(case=case), make_run([]))["dims"] == "seq:128 H:224"
+    assert row_of(make_result(case=case), make_run([]))["dims"] == "seq:128 H:224"

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_ortbench.analysis.rows import row
 from pytest_ortbench.analysis.scaling import Scaling, scalings, total_threads
 from pytest_ortbench.analysis.summary import summarise
 from pytest_ortbench.core.outcome import CaseResult, Flag
@@ -14,6 +13,7 @@ from pytest_ortbench.core.run import Run
 from pytest_ortbench.report.entries import shown_run
 from pytest_ortbench.report.scaling import scaling_lines
 from tests.results_factory import make_case, make_result, make_run
+from tests.summarised import row_of
 
 
 def scalings_of(run: Run) -> list[Scaling]:
@@ -126,5 +126,5 @@ def test_a_column_of_rates_has_one_unit() -> None:
 
 
 def test_rows_have_both_axes() -> None:
-    cells = row(at(2, 4, per_s=10), make_run())
+    cells = row_of(at(2, 4, per_s=10), make_run())
     assert (cells["concurrency"], cells["sessions"]) == (2, 4)

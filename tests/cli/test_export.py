@@ -6,8 +6,9 @@ import json
 
 import pytest
 
-from pytest_ortbench.analysis.rows import COLUMNS, rows
+from pytest_ortbench.analysis.rows import COLUMNS
 from tests.results_factory import make_case, make_model, make_result, make_run
+from tests.summarised import rows_of
 
 RUN = make_run()
 #: The first columns, whose order and meaning are fixed.
@@ -29,7 +30,7 @@ def test_csv_holds_the_columns_and_every_number_exactly(tool, store):
     assert ended.out.startswith(FIXED)
     read = list(csv.DictReader(io.StringIO(ended.out)))
     assert len(read) == 3
-    for got, wanted in zip(read, rows(RUN), strict=True):
+    for got, wanted in zip(read, rows_of(RUN), strict=True):
         assert list(got) == list(COLUMNS)
         for name, value in wanted.items():
             assert got[name] == ("" if value is None else str(value))
@@ -38,7 +39,7 @@ def test_csv_holds_the_columns_and_every_number_exactly(tool, store):
 def test_json_is_a_list_of_rows_with_null_for_what_is_not_known(tool, store):
     ended = tool("export", store(RUN), "--format=json")
     read = json.loads(ended.out)
-    assert read == rows(RUN)
+    assert read == rows_of(RUN)
     assert list(read[0]) == list(COLUMNS)
     assert read[0]["power_w"] is None
     assert read[2]["status"] == "unavailable"
@@ -50,7 +51,7 @@ def test_markdown_is_a_table_of_the_same_rows(tool, store):
     assert [cell.strip() for cell in lines[0].strip("|").split("|")] == list(COLUMNS)
     first = [cell.strip() for cell in lines[2].strip("|").split("|")]
     assert first[COLUMNS.index("case_id")] == "mobilenet_v2/native/cpu/b1"
-    assert float(first[COLUMNS.index("latency_p50_s")]) == rows(RUN)[0]["latency_p50_s"]
+    assert float(first[COLUMNS.index("latency_p50_s")]) == rows_of(RUN)[0]["latency_p50_s"]
     assert first[COLUMNS.index("power_w")] == ""
 
 

@@ -152,7 +152,7 @@ def test_names_of_others_never_control_the_terminal(tool, store):
 
 
 def test_a_bare_text_is_a_part_of_the_case_id():
-    assert case_ids(select(RUN, [parse_condition("CUDA")])) == ["mobilenet_v2/native/cuda/b1"]
+    assert case_ids(select(RUN, [parse_condition("CUDA")]).run) == ["mobilenet_v2/native/cuda/b1"]
 
 
 @pytest.mark.parametrize(
@@ -169,13 +169,13 @@ def test_a_bare_text_is_a_part_of_the_case_id():
     ],
 )
 def test_conditions_look_at_columns(text, providers):
-    chosen = select(RUN, [parse_condition(text)])
+    chosen = select(RUN, [parse_condition(text)]).run
     assert [result.case.provider.alias for result in chosen.cases] == providers
 
 
 def test_all_conditions_must_hold():
     conditions = [parse_condition("provider=c*"), parse_condition("status=measured")]
-    assert case_ids(select(RUN, conditions)) == ["mobilenet_v2/native/cpu/b1"]
+    assert case_ids(select(RUN, conditions).run) == ["mobilenet_v2/native/cpu/b1"]
 
 
 @pytest.mark.parametrize(
@@ -190,7 +190,7 @@ def test_all_conditions_must_hold():
     ],
 )
 def test_cases_are_sorted_with_empty_cells_last(sort, providers):
-    chosen = select(RUN, [], sort)
+    chosen = select(RUN, [], sort).run
     assert [result.case.provider.alias for result in chosen.cases] == providers
 
 

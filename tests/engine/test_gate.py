@@ -18,6 +18,7 @@ from pytest_ortbench.core.run import Machine
 from pytest_ortbench.gate.measuring.gate import Gate
 from pytest_ortbench.gate.measuring.pair import Pair, input_difference
 from pytest_ortbench.gate.measuring.paired import measure_launch
+from pytest_ortbench.gate.numbers.metrics import MetricSide
 from pytest_ortbench.gate.numbers.rules import parse_rules, rules_for
 from tests.engine.fakes import FakeLauncher, FakeWorker
 from tests.passes.task.test_numbers import counted
@@ -395,7 +396,10 @@ def test_labels_judge_the_contender_before_the_floor_of_its_precision():
     for task in (None, counted(1000, 900, 900), counted(1000, 600, 900)):
         standard = dataclasses.replace(make_result(case=int8), task=task)
         result = gate(launcher).judge(
-            Pair(baseline=fp32, contender=int8), RULES, baseline="b", standard=standard
+            Pair(baseline=fp32, contender=int8),
+            RULES,
+            baseline="b",
+            standard=MetricSide.of(standard),
         )
         verdicts.append({one.metric: one.verdict for one in result.metrics}["accuracy"])
     assert verdicts == ["worse", "same", "worse"]

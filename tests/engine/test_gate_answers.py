@@ -16,6 +16,7 @@ from pytest_ortbench.core.run import Machine
 from pytest_ortbench.gate.measuring.answers import looser_floor
 from pytest_ortbench.gate.measuring.gate import Gate
 from pytest_ortbench.gate.measuring.pair import Pair
+from pytest_ortbench.gate.numbers.metrics import MetricSide
 from pytest_ortbench.gate.numbers.rules import parse_rules, rules_for
 from pytest_ortbench.gate.numbers.sentences import verdict_line
 from pytest_ortbench.schema.side_questions import CompareSides, WriteOutputs
@@ -152,7 +153,11 @@ def test_identical_sides_are_measured_unless_they_may_be_spared():
 def test_absolute_limits_hold_for_identical_sides():
     standard = make_result(case=SAME_FILES.contender)
     result = judged(
-        launcher(), "latency:<=1ns", pair=SAME_FILES, spares_identical=True, standard=standard
+        launcher(),
+        "latency:<=1ns",
+        pair=SAME_FILES,
+        spares_identical=True,
+        standard=MetricSide.of(standard),
     )
     assert result.identical
     assert [finding.about for finding in result.findings] == ["latency_p50"]
@@ -172,7 +177,7 @@ def test_nan_on_both_sides_is_no_sameness_though_the_files_are_identical():
         launcher(difference_of=both_nan),
         pair=SAME_FILES,
         spares_identical=True,
-        standard=standard,
+        standard=MetricSide.of(standard),
     )
     assert (result.verdict, result.identical) == ("unjudged", False)
     assert result.failures

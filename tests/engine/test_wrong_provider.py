@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from pytest_ortbench.analysis.answers import answers
 from pytest_ortbench.convert.double import to_float64
 from pytest_ortbench.core.accuracy import ReferenceSpread
 from pytest_ortbench.core.case import Case, InputSpec, Provider, Sampling, SessionConfig
@@ -36,6 +35,7 @@ from pytest_ortbench.worker.spread import spread_of
 from pytest_ortbench.worker.standard import open_case
 from pytest_ortbench.worker.state import WorkerState
 from tests.results_factory import make_run
+from tests.summarised import answers_of
 from tests.worker.asking import ask
 from tests.worker.graphs import serialised, value, weights
 from tests.worker.sessions import CPU, Spoiled, cpu_session
@@ -252,7 +252,7 @@ def test_a_wrong_one_is_flagged_and_never_ranked(
     assert result.status == "measured"
     (found,) = [found for found in result.flags if found.name == flag]
     assert says in found.detail
-    (answer,) = answers(make_run([result]))
+    (answer,) = answers_of(make_run([result]))
     assert answer.ranked == 0
     assert answer.fastest == ()
 
@@ -323,7 +323,7 @@ def test_it_is_caught_against_whatever_is_right(
     result = run(classifier(), spoil, change=against(0))
     assert result.status == "measured"
     assert flag in flags(result)
-    (answer,) = answers(make_run([result]))
+    (answer,) = answers_of(make_run([result]))
     assert answer.ranked == 0
 
 

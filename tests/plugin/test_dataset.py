@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper, numpy_helper, save
 
-from pytest_ortbench.analysis.rows import rows as exported_rows
 from pytest_ortbench.store.documents import load
+from tests.summarised import rows_of
 
 from .conftest import QUICK as FAST
 
@@ -166,7 +166,7 @@ def test_a_variant_that_answers_worse_fails_whatever_its_signal_to_noise_ratio(
     page = (pytester.path / "page.html").read_text(encoding="utf-8")
     assert re.search(r"data\.npz: top-1 of &#39;logits&#39; 1\.00 .*600", page)
 
-    rows = {row["precision"]: row for row in exported_rows(load(pytester.path / "run.json"))}
+    rows = {row["precision"]: row for row in rows_of(load(pytester.path / "run.json"))}
     assert rows["near"]["task_metric"] == task["score_sum"] / 600
     assert rows["large"]["task_ratio"] == 1
     assert rows["large"]["task_kept"] == pytest.approx(0.025 ** (1 / 600))

@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from pytest_ortbench.analysis.rows import rows
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.outcome import Failure, Placement
 from pytest_ortbench.launch.launcher import ProcessWorker
-from pytest_ortbench.report.entries import entries
+from pytest_ortbench.report.entries import shown_run
 from pytest_ortbench.report.html.details import origin
 from pytest_ortbench.schema.case_questions import ProfilePlacement
 from pytest_ortbench.schema.question import CaseQuestion
 from pytest_ortbench.store.documents import load
+from tests.summarised import rows_of
 
 from .conftest import QUICK
 
@@ -74,10 +74,10 @@ def test_no_share_is_claimed_anywhere(
     assert case["status"] == "measured"
     assert case["placement"]["cut_after"] == (None if "3 s" in unproven else 1_000_000)
     run = load(pytester.path / "run.json")
-    (row,) = rows(run)
+    (row,) = rows_of(run)
     for column in ("placement_ratio", "time_on_provider", "nodes_on_provider", "nodes_total"):
         assert row.get(column) is None
-    (entry,) = entries(run)
+    (entry,) = shown_run(run).entries
     assert any(unproven in fact for fact in origin(entry))
 
 

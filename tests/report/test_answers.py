@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 
-from pytest_ortbench.analysis.answers import answers
 from pytest_ortbench.core.outcome import Accuracy
 from pytest_ortbench.report.answers import answer_lines
 from pytest_ortbench.report.entries import shown_run
 from tests import results_factory as factory
 from tests.report import sample_runs
+from tests.summarised import answers_of
 
 
 def test_every_sentence_starts_with_its_model() -> None:
@@ -60,7 +60,7 @@ def test_what_could_not_be_judged_is_counted_with_its_reasons() -> None:
 def test_what_could_not_be_judged_is_never_ranked_even_without_its_flag() -> None:
     """A document of an earlier version has no such flag."""
     unknown = dataclasses.replace(factory.make_result(), accuracy=None, flags=())
-    (answer,) = answers(factory.make_run([unknown]))
+    (answer,) = answers_of(factory.make_run([unknown]))
     assert answer.ranked == 0
     assert answer.left_out == (
         ("native/cpu/b1", "accuracy: outputs were not compared with a reference"),

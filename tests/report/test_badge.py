@@ -17,7 +17,7 @@ from tests.report import sample_runs
 
 def test_the_fastest_variant_with_its_interval() -> None:
     run = sample_runs.ten_cases()
-    badge = json.loads(render_json(model_badge(run, "mobilenet_v2")))
+    badge = json.loads(render_json(model_badge(shown_run(run), "mobilenet_v2")))
     assert badge["schemaVersion"] == 1
     assert badge["label"] == "mobilenet_v2"
     assert badge["color"] == "blue"
@@ -28,13 +28,13 @@ def test_the_fastest_variant_with_its_interval() -> None:
 
 def test_nothing_to_rank() -> None:
     run = factory.make_run([sample_runs.failed(sample_runs.case())])
-    badge = json.loads(render_json(model_badge(run, "mobilenet_v2")))
+    badge = json.loads(render_json(model_badge(shown_run(run), "mobilenet_v2")))
     assert (badge["message"], badge["color"]) == ("not ranked", "lightgrey")
 
 
 def test_an_unknown_model_is_named() -> None:
     with pytest.raises(UsageError, match="'mobilenet_v3' is not a model of this run"):
-        model_badge(sample_runs.one_case(), "mobilenet_v3")
+        model_badge(shown_run(sample_runs.one_case()), "mobilenet_v3")
 
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -47,7 +47,7 @@ def read(svg: str) -> tuple[ElementTree.Element, list[str]]:
 
 
 def test_the_picture_says_the_same_as_the_json() -> None:
-    badge = model_badge(sample_runs.ten_cases(), "mobilenet_v2")
+    badge = model_badge(shown_run(sample_runs.ten_cases()), "mobilenet_v2")
     root, texts = read(render_svg(badge))
     assert texts == [badge.label, badge.message]
     assert root.get("role") == "img"
@@ -62,7 +62,7 @@ def test_hostile_names_are_text_and_nothing_else() -> None:
     names = {result.case.model.name for result in run.cases}
     assert sample_runs.HOSTILE in names
     for name in names:
-        badge = model_badge(run, name)
+        badge = model_badge(shown_run(run), name)
         svg = render_svg(badge)
         root, texts = read(svg)
         assert {element.tag.removeprefix(SVG) for element in root.iter()} == {

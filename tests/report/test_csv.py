@@ -5,9 +5,10 @@ from __future__ import annotations
 import csv
 import io
 
-from pytest_ortbench.analysis.rows import COLUMNS, rows
+from pytest_ortbench.analysis.rows import COLUMNS
 from pytest_ortbench.report.csv import render_csv
 from tests.report import sample_runs
+from tests.summarised import rows_of
 
 
 def read(text: str) -> list[dict[str, str]]:
@@ -15,7 +16,7 @@ def read(text: str) -> list[dict[str, str]]:
 
 
 def test_every_cell_reads_back_equal() -> None:
-    wanted = rows(sample_runs.ten_cases())
+    wanted = rows_of(sample_runs.ten_cases())
     found = read(render_csv(wanted))
     assert len(found) == 10
     for row, line in zip(wanted, found, strict=True):
@@ -34,7 +35,7 @@ def test_the_heading_stands_even_without_rows() -> None:
 
 
 def test_hostile_text_is_neither_formula_nor_control_character() -> None:
-    text = render_csv(rows(sample_runs.hostile()))
+    text = render_csv(rows_of(sample_runs.hostile()))
     assert len(text.splitlines()) == 3
     assert "\x1b" not in text
     for line in read(text):
@@ -45,6 +46,6 @@ def test_hostile_text_is_neither_formula_nor_control_character() -> None:
 
 
 def test_negative_numbers_stay_numbers() -> None:
-    row = dict(rows(sample_runs.one_case())[0])
+    row = dict(rows_of(sample_runs.one_case())[0])
     row["accuracy_sqnr_db"] = -3.5
     assert read(render_csv([row]))[0]["accuracy_sqnr_db"] == "-3.5"

@@ -8,19 +8,19 @@ import re
 
 import pytest
 
-from pytest_ortbench.analysis.rows import rows
 from pytest_ortbench.core.metrics import METRICS
 from pytest_ortbench.core.units import parse_amount
 from pytest_ortbench.report.cells import COLUMNS, NOTHING
 from pytest_ortbench.report.column import Column
 from pytest_ortbench.report.csv import render_csv
 from pytest_ortbench.report.entries import shown_run
-from pytest_ortbench.report.junit import PREFIX, properties
+from pytest_ortbench.report.junit import PREFIX
 from pytest_ortbench.report.markdown import render_markdown
 from pytest_ortbench.report.table import render_table
 from tests.report import sample_runs
 from tests.report.page_reader import html_without_figures, read_page
 from tests.report.test_markdown import cells_of
+from tests.summarised import properties_of, rows_of
 
 RUN = sample_runs.ten_cases()
 NUMBERS = [column for column in COLUMNS if column.metric]
@@ -29,7 +29,7 @@ NUMBERS = [column for column in COLUMNS if column.metric]
 @pytest.fixture(scope="module")
 def from_csv() -> dict[str, dict[str, str]]:
     """Rows of the CSV by case id: what all others must agree with."""
-    lines = csv.DictReader(io.StringIO(render_csv(rows(RUN))))
+    lines = csv.DictReader(io.StringIO(render_csv(rows_of(RUN))))
     return {line["case_id"]: line for line in lines}
 
 
@@ -59,7 +59,7 @@ def test_csv_holds_the_rows(from_csv: dict[str, dict[str, str]]) -> None:
 def test_junit_is_exact(from_csv: dict[str, dict[str, str]]) -> None:
     for result in RUN.cases:
         line = from_csv[result.case.case_id]
-        found = {name.removeprefix(PREFIX): value for name, value in properties(result)}
+        found = {name.removeprefix(PREFIX): value for name, value in properties_of(result)}
         for column in NUMBERS:
             assert found.get(column.row, "") == line[column.row]
         for column in ("latency_p50_low_s", "latency_p50_high_s"):

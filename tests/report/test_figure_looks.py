@@ -12,7 +12,7 @@ from pytest_ortbench.fleet.numbers.matrix import Matrix
 from pytest_ortbench.fleet.report.figures import draw_workloads
 from pytest_ortbench.fleet.report.view import build_view
 from pytest_ortbench.report.cells import ALL_COLUMNS
-from pytest_ortbench.report.entries import Entry, entries
+from pytest_ortbench.report.entries import Entry, shown_run
 from pytest_ortbench.report.figures import style
 from pytest_ortbench.report.figures.accuracy import accuracy
 from pytest_ortbench.report.figures.batches import batches
@@ -34,7 +34,7 @@ def shown_of(
     models: tuple[str, ...], precisions: tuple[str, ...] = ("fp32",), *names: str
 ) -> list[Entry]:
     flags = tuple(Flag(name=name) for name in names)
-    return entries(
+    return shown_run(
         factory.make_run(
             [
                 sample_runs.measured(sample_runs.case(model, precision), 0.004, flags=flags)
@@ -42,7 +42,7 @@ def shown_of(
                 for precision in precisions
             ]
         )
-    )
+    ).entries
 
 
 def two_batches(providers: tuple[str, ...] = ("cpu",)) -> list[Entry]:
@@ -56,7 +56,7 @@ def two_batches(providers: tuple[str, ...] = ("cpu",)) -> list[Entry]:
         for precision in ("fp32", "fp16", "int8-dynamic")
         for batch in (1, 8)
     ]
-    return entries(factory.make_run(results))
+    return shown_run(factory.make_run(results)).entries
 
 
 def joined(axes: Axes) -> list[Line2D]:
@@ -156,7 +156,7 @@ def test_a_heading_is_made_drawable_once() -> None:
     series = [Series(key=("a$b/fp32/cpu/b1", "current"), machine="$x", points=(POINT,))]
     assert drawn(trend(series)).axes[0].get_title(loc="left") == r"a\$b/fp32/cpu/b1 on \$x"
     results = [sample_runs.measured(sample_runs.case("a$b", batch=b), 0.002 * b) for b in (1, 8)]
-    left, _ = drawn(batches(entries(factory.make_run(results)))).axes
+    left, _ = drawn(batches(shown_run(factory.make_run(results)).entries)).axes
     assert left.get_title(loc="left") == r"a\$b"
 
 
@@ -203,7 +203,7 @@ def test_the_legend_of_batches_shows_the_lines() -> None:
 
 
 def test_the_front_of_accuracy_lies_over_unranked_and_under_ranked_marks() -> None:
-    axes = drawn(accuracy(entries(sample_runs.ten_cases()))).axes[0]
+    axes = drawn(accuracy(shown_run(sample_runs.ten_cases()).entries)).axes[0]
     front = next(line for line in axes.lines if line.get_drawstyle() == "steps-post")
     marks = [line for line in axes.lines if line.get_linestyle() == "None"]
     below = {mark.get_zorder() for mark in marks if mark.get_markerfacecolor() == "white"}

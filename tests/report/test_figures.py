@@ -23,7 +23,7 @@ from matplotlib.transforms import Bbox
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.outcome import Flag
 from pytest_ortbench.core.run import Run
-from pytest_ortbench.report.entries import Entry, by_model, entries
+from pytest_ortbench.report.entries import Entry, by_model, shown_run
 from pytest_ortbench.report.figures import DESCRIPTIONS, FIGURES, render, style, write_figures
 from pytest_ortbench.report.figures.batches import batches, lines_of
 from pytest_ortbench.report.figures.choice import choose_cases
@@ -49,7 +49,7 @@ def note(figure: Figure) -> str:
 
 
 def test_latency_has_a_panel_a_model_and_a_row_a_measured_case() -> None:
-    figure = drawn(draw_by_case(entries(sample_runs.ten_cases()), LATENCY))
+    figure = drawn(draw_by_case(shown_run(sample_runs.ten_cases()).entries, LATENCY))
     first, second = figure.axes
     assert first.get_title(loc="left") == "mobilenet_v2"
     assert labels(first) == [
@@ -66,7 +66,7 @@ def test_latency_has_a_panel_a_model_and_a_row_a_measured_case() -> None:
 
 
 def test_a_row_is_drawn_where_its_numbers_are() -> None:
-    shown = entries(sample_runs.one_case())
+    shown = shown_run(sample_runs.one_case()).entries
     (axes,) = drawn(draw_by_case(shown, LATENCY)).axes
     median = shown[0].quantity("latency_p50")
     p99 = shown[0].quantity("latency_p99")
@@ -81,7 +81,7 @@ def test_a_row_is_drawn_where_its_numbers_are() -> None:
 
 
 def test_cases_that_are_not_ranked_are_hollow() -> None:
-    shown = entries(sample_runs.ten_cases())
+    shown = shown_run(sample_runs.ten_cases()).entries
     axes = drawn(draw_by_case(shown, LATENCY)).axes[0]
     marks = {
         round(float(line.get_ydata()[0])): line.get_markerfacecolor()  # type: ignore[index, arg-type]
@@ -93,7 +93,7 @@ def test_cases_that_are_not_ranked_are_hollow() -> None:
 
 
 def test_memory_and_throughput_name_their_units() -> None:
-    shown = entries(sample_runs.one_case())
+    shown = shown_run(sample_runs.one_case()).entries
     assert drawn(draw_by_case(shown, MEMORY)).axes[0].get_xlabel() == "rise of resident memory (MB)"
     throughput = drawn(draw_by_case(shown, THROUGHPUT)).axes[0]
     assert throughput.get_xlabel() == "throughput (items/s)"
@@ -102,7 +102,7 @@ def test_memory_and_throughput_name_their_units() -> None:
 
 def test_the_bar_of_energy_is_the_interval_over_the_trials_and_said_to_be() -> None:
     (measured,) = sample_runs.one_case().cases
-    shown = entries(factory.make_run([fleet_views.with_energy(measured, 60.0)]))
+    shown = shown_run(factory.make_run([fleet_views.with_energy(measured, 60.0)])).entries
     figure = drawn(FIGURES["energy"](shown))
     assert note(figure).endswith("; bar: its 95 % interval over the trials.")
     quantity = shown[0].quantity("energy_per_inference")
@@ -135,7 +135,7 @@ def test_many_models_are_counted() -> None:
         factory.make_result(case=factory.make_case(model=f"net_{index}"), count=40)
         for index in range(9)
     ]
-    figure = drawn(draw_by_case(entries(factory.make_run(results)), LATENCY))
+    figure = drawn(draw_by_case(shown_run(factory.make_run(results)).entries, LATENCY))
     assert len(figure.axes) == 6
     assert "Not shown: 3 further models with 3 cases; the table has them." in note(figure)
 
@@ -152,7 +152,9 @@ def test_choice_takes_the_best_of_each_batch_in_turn() -> None:
         label = entry.label.removeprefix("native/cpu/")
         return order.get(label, 10 + len(label))
 
-    (panel,) = choose_cases(entries(factory.make_run(results)), key, which="best", rows=4).panels
+    (panel,) = choose_cases(
+        shown_run(factory.make_run(results)).entries, key, which="best", rows=4
+    ).panels
     assert [entry.label.removeprefix("native/cpu/") for entry in panel.shown] == [
         "b1/threads:4",
         "b1/threads:2",
@@ -163,7 +165,7 @@ def test_choice_takes_the_best_of_each_batch_in_turn() -> None:
 
 
 def test_distribution_draws_curve_strip_and_percentiles() -> None:
-    figure = drawn(distribution(entries(sample_runs.one_case())))
+    figure = drawn(distribution(shown_run(sample_runs.one_case()).entries))
     curve, strip = figure.axes
     assert curve.get_ylabel() == "share (%)"
     assert strip.get_xlabel() == "latency of one inference (ms)"
@@ -176,21 +178,21 @@ def test_distribution_draws_curve_strip_and_percentiles() -> None:
 
 def test_percentiles_without_enough_samples_have_no_ring() -> None:
     run = factory.make_run([factory.make_result(count=20)])
-    curve, _ = drawn(distribution(entries(run))).axes
+    curve, _ = drawn(distribution(shown_run(run).entries)).axes
     assert len(curve.lines) == 4  # the curve, p90 of 60 samples, p50 and its interval
 
 
 def test_a_thinned_worker_weighs_what_it_measured() -> None:
     fast = factory.make_measurement([1000] * 4000, worker=0, samples=None)
     slow = factory.make_measurement([3000] * 1000, worker=1, samples=None)
-    (entry,) = entries(factory.make_run([factory.make_result(measurements=[fast, slow])]))
+    (entry,) = shown_run(factory.make_run([factory.make_result(measurements=[fast, slow])])).entries
     durations, share = pooled(entry)
     assert durations[0] == 1e-6
     assert share[durations <= 1e-6].max() == pytest.approx(0.8)
 
 
 def test_timeline_shades_warm_ups_and_shows_flagged_cases_first() -> None:
-    figure = drawn(timeline(entries(sample_runs.ten_cases())))
+    figure = drawn(timeline(shown_run(sample_runs.ten_cases()).entries))
     assert len(figure.axes) == 6
     assert figure.axes[0].get_ylabel() == "latency (ms)"
     assert figure.axes[-1].get_xlabel() == "time in inferences, worker after worker (s)"
@@ -198,7 +200,7 @@ def test_timeline_shades_warm_ups_and_shows_flagged_cases_first() -> None:
     assert "1 case is not shown" in note(figure)
     unsteady = sample_runs.measured(sample_runs.case(batch=2), 0.01, flags=(Flag(name="UNSTEADY"),))
     run = factory.make_run([*sample_runs.ten_cases().cases, unsteady])
-    first = drawn(timeline(entries(run))).axes[0]
+    first = drawn(timeline(shown_run(run).entries)).axes[0]
     assert first.get_title(loc="left") == "mobilenet_v2 native/cpu/b2 [UNSTEADY]"
 
 
@@ -217,7 +219,7 @@ def test_callers_side_by_side_end_in_the_timeline_when_they_did() -> None:
         ),
     )
     ends = [
-        drawn(timeline(entries(factory.make_run([result])))).axes[0].get_xlim()[1]
+        drawn(timeline(shown_run(factory.make_run([result])).entries)).axes[0].get_xlim()[1]
         for result in (alone, together)
     ]
     warm = sum(each.warm_up.total_ns for each in alone.measurements) / 1e9
@@ -225,7 +227,7 @@ def test_callers_side_by_side_end_in_the_timeline_when_they_did() -> None:
 
 
 def test_batches_joins_cases_that_differ_in_nothing_else() -> None:
-    shown = entries(sample_runs.ten_cases())
+    shown = shown_run(sample_runs.ten_cases()).entries
     lines = [line for group in by_model(shown) for line in lines_of(group.entries)]
     assert [[entry.label for entry in line.entries] for line in lines] == [
         ["native/cpu/b1", "native/cpu/b8"]
@@ -238,7 +240,7 @@ def test_batches_joins_cases_that_differ_in_nothing_else() -> None:
 
 
 def test_one_batch_size_makes_no_figure_of_batches() -> None:
-    assert batches(entries(sample_runs.one_case())) is None
+    assert batches(shown_run(sample_runs.one_case()).entries) is None
 
 
 def test_a_worker_that_kept_no_durations_is_left_out_of_the_samples() -> None:
@@ -246,7 +248,7 @@ def test_a_worker_that_kept_no_durations_is_left_out_of_the_samples() -> None:
     first, *others = result.measurements
     bare = dataclasses.replace(first, samples=dataclasses.replace(first.samples, durations_ns=()))
     partly = dataclasses.replace(result, measurements=(bare, *others))
-    shown = entries(factory.make_run([partly]))
+    shown = shown_run(factory.make_run([partly])).entries
     assert len(drawn(timeline(shown)).axes) == 1
     durations, _ = pooled(shown[0])
     assert len(durations) == 800
@@ -255,7 +257,7 @@ def test_a_worker_that_kept_no_durations_is_left_out_of_the_samples() -> None:
 @pytest.mark.parametrize("name", FIGURES)
 def test_a_run_without_numbers_makes_no_figure(name: str) -> None:
     run = factory.make_run([sample_runs.failed(sample_runs.case())])
-    assert FIGURES[name](entries(run)) is None
+    assert FIGURES[name](shown_run(run).entries) is None
     assert FIGURES[name](()) is None
     assert name in DESCRIPTIONS
 
@@ -322,7 +324,7 @@ def assert_legible(figure: Figure) -> None:
 
 
 def test_hostile_names_are_drawn_as_text() -> None:
-    figure = drawn(draw_by_case(entries(sample_runs.hostile()), LATENCY))
+    figure = drawn(draw_by_case(shown_run(sample_runs.hostile()).entries, LATENCY))
     title = figure.axes[0].get_title(loc="left")
     assert title.startswith("=<script>alert(1)</script>|`[b")
     assert title.endswith(r"\$x\$")
@@ -360,7 +362,7 @@ def test_names_in_other_scripts_are_drawn_or_spelt_without_a_warning(
             for of in ("cpu", "openvino")
         ]
     )
-    shown = entries(run)
+    shown = shown_run(run).entries
     headings: set[str] = set()
     with warnings.catch_warnings():
         # matplotlib warns of each glyph that it has to replace by a box.
@@ -376,7 +378,7 @@ def test_names_in_other_scripts_are_drawn_or_spelt_without_a_warning(
 
 
 def test_legends_that_fit_stand_on_one_line() -> None:
-    figure = drawn(draw_by_case(entries(sample_runs.ten_cases()), LATENCY))
+    figure = drawn(draw_by_case(shown_run(sample_runs.ten_cases()).entries, LATENCY))
     (legend,) = figure.legends
     assert legend._ncols == len(legend.get_texts()) == 6
 
@@ -387,7 +389,9 @@ def test_what_is_left_out_is_counted_in_good_english() -> None:
 
 
 def test_files_are_pictures(tmp_path: Path) -> None:
-    written = write_figures(sample_runs.one_case(), tmp_path / "new", formats=("png", "svg"))
+    written = write_figures(
+        shown_run(sample_runs.one_case()).entries, tmp_path / "new", formats=("png", "svg")
+    )
     names = ["latency", "distribution", "timeline", "throughput", "memory"]
     assert [path.name for path in written] == [
         f"{name}.{ending}" for name in names for ending in ("png", "svg")
@@ -400,7 +404,7 @@ def test_files_are_pictures(tmp_path: Path) -> None:
 
 
 def test_an_unknown_kind_of_file_is_refused(tmp_path: Path) -> None:
-    figure = draw_by_case(entries(sample_runs.one_case()), LATENCY)
+    figure = draw_by_case(shown_run(sample_runs.one_case()).entries, LATENCY)
     assert figure is not None
     with pytest.raises(UsageError, match="'gif' is no kind of figure"):
         render(figure, "gif")
@@ -408,13 +412,13 @@ def test_an_unknown_kind_of_file_is_refused(tmp_path: Path) -> None:
 
 def test_nothing_measured_writes_nothing(tmp_path: Path) -> None:
     run = factory.make_run([sample_runs.failed(sample_runs.case())])
-    assert write_figures(run, tmp_path / "plots") == []
+    assert write_figures(shown_run(run).entries, tmp_path / "plots") == []
     assert not (tmp_path / "plots").exists()
 
 
 def test_global_settings_of_matplotlib_stay_as_they_are() -> None:
     before = dict(mpl.rcParams)
-    figure = draw_by_case(entries(sample_runs.one_case()), LATENCY)
+    figure = draw_by_case(shown_run(sample_runs.one_case()).entries, LATENCY)
     assert figure is not None
     render(figure, "svg")
     assert dict(mpl.rcParams) == before

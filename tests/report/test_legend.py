@@ -11,7 +11,7 @@ from pytest_ortbench.core.model import TensorInfo
 from pytest_ortbench.core.outcome import CaseResult, Failure
 from pytest_ortbench.core.run import Machine, Skip
 from pytest_ortbench.report import legend
-from pytest_ortbench.report.entries import entries
+from pytest_ortbench.report.entries import shown_run
 from tests import results_factory as factory
 from tests.report import sample_runs
 
@@ -93,7 +93,7 @@ def test_failures_that_share_a_reason_are_one_group_with_the_first_log() -> None
         )
         for batch, log in ((1, ""), (2, "the log\n"), (4, "another log\n"))
     ]
-    (group,) = legend.failure_groups(entries(factory.make_run(results)))
+    (group,) = legend.failure_groups(shown_run(factory.make_run(results)).entries)
     assert [entry.label for entry in group.entries] == [
         "native/cpu/b1",
         "native/cpu/b2",
@@ -104,7 +104,7 @@ def test_failures_that_share_a_reason_are_one_group_with_the_first_log() -> None
 
 def test_a_failure_without_a_record_still_has_a_reason() -> None:
     result = dataclasses.replace(sample_runs.failed(sample_runs.case()), failure=None)
-    (group,) = legend.failure_groups(entries(factory.make_run([result])))
+    (group,) = legend.failure_groups(shown_run(factory.make_run([result])).entries)
     assert group.sentence == "no such provider, device or library here."
 
 
@@ -135,7 +135,7 @@ def test_the_only_runtime_is_not_named_where_something_was_left_out() -> None:
 def test_what_numbers_include_follows_the_cases() -> None:
     device = dataclasses.replace(sample_runs.case(), io="device", sampling=Sampling(workers=1))
     (latency, workers, threads) = legend.includes(
-        entries(factory.make_run([factory.make_result(case=device)]))
+        shown_run(factory.make_run([factory.make_result(case=device)])).entries
     )
     assert latency.startswith(
         "Latency: one inference, device-resident arrays, outputs synchronised"
@@ -149,7 +149,9 @@ def test_what_numbers_include_follows_the_cases() -> None:
 def test_two_workers_and_their_interval_are_said() -> None:
     def line(workers: int) -> str:
         case = dataclasses.replace(sample_runs.case(), sampling=Sampling(workers=workers))
-        return legend.includes(entries(factory.make_run([factory.make_result(case=case)])))[1]
+        return legend.includes(
+            shown_run(factory.make_run([factory.make_result(case=case)])).entries
+        )[1]
 
     assert line(2).startswith(
         "2 fresh worker processes a case; p50 is the median of their medians, with its 95 % "
@@ -174,7 +176,7 @@ def test_two_workers_and_their_interval_are_said() -> None:
 def test_parameters_are_counted_for_people(parameters: int, text: str) -> None:
     model = dataclasses.replace(factory.make_model(), parameters=parameters)
     run = factory.make_run([factory.make_result(case=factory.make_case(model=model))])
-    assert f", {text} parameters, " in legend.model_line(entries(run))
+    assert f", {text} parameters, " in legend.model_line(shown_run(run).entries)
 
 
 def _fed(batch: int, *sizes: SymbolSize) -> CaseResult:
@@ -192,7 +194,7 @@ def test_the_line_of_a_model_shows_the_shapes_it_was_fed_and_where_sizes_came_fr
         SymbolSize(symbol="T", size=7, origin="catalogue", how="catalogue"),
     )
     run = factory.make_run([_fed(1, *sizes), _fed(8, *sizes)])
-    assert legend.model_line(entries(run)) == (
+    assert legend.model_line(shown_run(run).entries) == (
         "14.0 MB, 3.50 M parameters, builtin:mobilenet_v2, input [1|8, 3, 224, 224], mask [1|8, 7] "
         "(H, W: default; T: catalogue)"
     )
@@ -203,13 +205,13 @@ def test_a_model_that_could_not_be_read_has_no_size() -> None:
     model = dataclasses.replace(case.model, source="file", size_bytes=0, parameters=0)
     case = dataclasses.replace(case, model=model, inputs=())
     run = factory.make_run([factory.make_result(case=case)])
-    assert legend.model_line(entries(run)) == ""
+    assert legend.model_line(shown_run(run).entries) == ""
 
 
 def test_what_is_in_flight_and_how_it_was_started_is_said() -> None:
     def includes_of(*cases: Case) -> str:
         results = [factory.make_result(case=case) for case in cases]
-        return legend.includes(entries(factory.make_run(results)))[0]
+        return legend.includes(shown_run(factory.make_run(results)).entries)[0]
 
     plain = factory.make_case()
     assert "closed loop, one caller;" in includes_of(plain)
@@ -224,7 +226,7 @@ def test_outputs_that_are_dictionaries_cost_their_making() -> None:
     case = factory.make_case()
     model = dataclasses.replace(case.model, name="forest", outputs=(table,))
     result = factory.make_result(case=dataclasses.replace(case, model=model))
-    assert legend.includes(entries(factory.make_run([result])))[-1] == (
+    assert legend.includes(shown_run(factory.make_run([result])).entries)[-1] == (
         "Outputs of forest are dictionaries, one a row (ZipMap): making them from arrays is part "
         "of the latency."
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_ortbench.report.entries import entries
+from pytest_ortbench.report.entries import shown_run
 from pytest_ortbench.report.figures.distribution import distribution, pooled
 from tests import results_factory as factory
 from tests.report.page_reader import html_without_figures
@@ -24,7 +24,7 @@ def test_rings_lie_on_the_pooled_curve_and_the_median_of_medians_is_a_mark_of_it
         factory.make_measurement([ms * 1_000_000 + step for step in range(count)], worker=index)
         for index, (ms, count) in enumerate(counts.items())
     ]
-    (entry,) = entries(factory.make_run([factory.make_result(measurements=workers)]))
+    (entry,) = shown_run(factory.make_run([factory.make_result(measurements=workers)])).entries
     curve, _ = drawn(distribution((entry,))).axes
     _, p90, _, interval, p50 = curve.lines
     durations, share = pooled(entry)

@@ -8,12 +8,13 @@ import sys
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from pytest_ortbench.analysis.rows import rows
 from pytest_ortbench.core.errors import OrtbenchError
 from pytest_ortbench.core.metrics import METRICS
+from pytest_ortbench.report.entries import shown_run
 from pytest_ortbench.report.escape import one_line
 from pytest_ortbench.report.prometheus import prometheus_name, render_prometheus
 from tests.report import sample_runs
+from tests.summarised import rows_of
 
 
 def read(text: str) -> dict[str, dict[tuple[str, ...], float]]:
@@ -29,15 +30,15 @@ def read(text: str) -> dict[str, dict[tuple[str, ...], float]]:
 
 def test_values_are_those_of_the_rows() -> None:
     run = sample_runs.ten_cases()
-    found = read(render_prometheus(run))
-    for row in rows(run):
+    found = read(render_prometheus(shown_run(run)))
+    for row in rows_of(run):
         for metric in METRICS.values():
             cell = row[metric.column]
             assert found.get(prometheus_name(metric), {}).get((str(row["case_id"]),)) == cell
 
 
 def test_failures_and_flags_have_lines_of_their_own() -> None:
-    found = read(render_prometheus(sample_runs.ten_cases()))
+    found = read(render_prometheus(shown_run(sample_runs.ten_cases())))
     measured = found["ortbench_case_measured"]
     assert measured["mobilenet_v2/native/cpu/b1", "measured"] == 1.0
     assert measured["mobilenet_v2/native/cuda/b1", "unavailable"] == 0.0
@@ -55,7 +56,7 @@ def test_names_follow_the_conventions() -> None:
 
 
 def test_hostile_names_are_label_values() -> None:
-    text = render_prometheus(sample_runs.hostile())
+    text = render_prometheus(shown_run(sample_runs.hostile()))
     read(text)
     assert "\x1b" not in text
     families = list(text_string_to_metric_families(text))
@@ -68,4 +69,4 @@ def test_without_the_library_the_message_names_the_install_command(
 ) -> None:
     monkeypatch.setitem(sys.modules, "prometheus_client", None)
     with pytest.raises(OrtbenchError, match=r"pip install 'pytest-ortbench\[prometheus\]'"):
-        render_prometheus(sample_runs.one_case())
+        render_prometheus(shown_run(sample_runs.one_case()))

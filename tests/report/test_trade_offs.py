@@ -12,7 +12,7 @@ from pytest_ortbench.core.limits import parse_limit
 from pytest_ortbench.core.outcome import CaseResult, Flag
 from pytest_ortbench.passes.load.facts import Load, LoadTest
 from pytest_ortbench.passes.load.numbers.spec import parse_load
-from pytest_ortbench.report.entries import entries
+from pytest_ortbench.report.entries import shown_run
 from pytest_ortbench.report.figures import FIGURES, figures
 from pytest_ortbench.report.figures.accuracy import accuracy, decibels, front_of
 from pytest_ortbench.report.figures.batches import batches
@@ -49,7 +49,7 @@ def front(figure: Figure, panel: int) -> list[float]:
 
 
 def test_accuracy_stands_against_latency_and_size_with_the_front() -> None:
-    figure = drawn(accuracy(entries(factory.make_run(variants()))))
+    figure = drawn(accuracy(shown_run(factory.make_run(variants())).entries))
     left, right = figure.axes
     assert left.get_title(loc="left") == "mobilenet_v2 b1"
     assert left.get_xlabel() == "latency p50 (ms)"
@@ -67,10 +67,10 @@ def test_accuracy_stands_against_latency_and_size_with_the_front() -> None:
 
 def test_batch_sizes_are_not_mixed_and_equal_accuracy_needs_no_figure() -> None:
     both = [*variants(), *variants(batch=8)[:2]]
-    figure = drawn(accuracy(entries(factory.make_run(both))))
+    figure = drawn(accuracy(shown_run(factory.make_run(both)).entries))
     marks = [line for line in figure.axes[0].lines if line.get_linestyle() == "None"]
     assert len(marks) == 4
-    assert accuracy(entries(factory.make_run(variants()[:1]))) is None
+    assert accuracy(shown_run(factory.make_run(variants()[:1])).entries) is None
 
 
 def sized(precision: str, median_s: float, sqnr_db: float | None, size_bytes: int) -> CaseResult:
@@ -88,14 +88,14 @@ def heights(figure: Figure, panel: int) -> list[float]:
 
 def test_cases_without_a_size_leave_the_panel_of_sizes_to_the_others() -> None:
     results = [sized("fp32", 0.004, None, 14_000_000), sized("fp16", 0.003, 60.0, 0)]
-    figure = drawn(accuracy(entries(factory.make_run(results))))
+    figure = drawn(accuracy(shown_run(factory.make_run(results)).entries))
     # One span for both panels: exact stands 6 dB above the 60 dB.
     assert heights(figure, 0) == [60.0, 66.0]
     assert heights(figure, 1) == [66.0]
     assert figure.axes[1].get_xlabel() == "model size (MB)"
     assert figure.axes[0].get_ylim() == pytest.approx((59.52, 66.48))
     neither = [sized("fp32", 0.004, None, 0), sized("fp16", 0.003, 60.0, 0)]
-    figure = drawn(accuracy(entries(factory.make_run(neither))))
+    figure = drawn(accuracy(shown_run(factory.make_run(neither)).entries))
     assert [axes.get_visible() for axes in figure.axes] == [True, False]
 
 
@@ -104,18 +104,18 @@ def test_cases_that_differ_only_beyond_those_that_are_drawn_need_no_figure(
 ) -> None:
     monkeypatch.setattr(import_module("pytest_ortbench.report.figures.accuracy"), "POINTS", 2)
     exact = [sized(name, time, None, 14) for name, time in (("a", 0.001), ("b", 0.002))]
-    shown = entries(factory.make_run([*exact, sized("c", 0.003, 60.0, 14)]))
+    shown = shown_run(factory.make_run([*exact, sized("c", 0.003, 60.0, 14)])).entries
     assert accuracy(shown) is None
-    faster = entries(factory.make_run([*exact, sized("c", 0.0005, 60.0, 14)]))
+    faster = shown_run(factory.make_run([*exact, sized("c", 0.0005, 60.0, 14)])).entries
     figure = drawn(accuracy(faster))
     assert heights(figure, 0) == [60.0, 66.0]
     assert "1 case is not shown" in figure.get_supxlabel()
 
 
 def test_exact_is_infinite_and_not_compared_is_none() -> None:
-    exact, half, *_ = entries(factory.make_run(variants()))
+    exact, half, *_ = shown_run(factory.make_run(variants())).entries
     assert (decibels(exact), decibels(half)) == (float("inf"), 62.0)
-    (failed,) = entries(factory.make_run([sample_runs.failed(sample_runs.case())]))
+    (failed,) = shown_run(factory.make_run([sample_runs.failed(sample_runs.case())])).entries
     assert decibels(failed) is None
 
 
@@ -137,7 +137,7 @@ def threads() -> list[CaseResult]:
 
 
 def test_scaling_against_the_first_point() -> None:
-    shown = entries(factory.make_run(threads()))
+    shown = shown_run(factory.make_run(threads())).entries
     (course,) = courses(shown)
     assert (course.knob, course.label) == ("threads", "native/cpu/b1")
     assert [count for count, _ in course.points] == [1, 2, 4]
@@ -150,14 +150,14 @@ def test_scaling_against_the_first_point() -> None:
 
 
 def test_one_value_of_a_knob_is_no_course() -> None:
-    assert scaling(entries(factory.make_run(threads()[:1]))) is None
+    assert scaling(shown_run(factory.make_run(threads()[:1])).entries) is None
 
 
 def test_the_latency_to_keep_is_a_line_in_both_panels() -> None:
     run = factory.make_run(
         [sample_runs.measured(sample_runs.case(batch=b), 0.004 * b) for b in (1, 8)]
     )
-    figure = drawn(batches(entries(run), slo=Slo(latency_s=0.02)))
+    figure = drawn(batches(shown_run(run).entries, slo=Slo(latency_s=0.02)))
     left, right = figure.axes
     assert any(list(line.get_ydata()) == [20.0, 20.0] for line in left.lines)
     assert any(list(line.get_xdata()) == [20.0, 20.0] for line in right.lines)
@@ -172,7 +172,7 @@ def test_a_bound_on_p99_is_drawn_against_p99() -> None:
         [sample_runs.measured(sample_runs.case(batch=b), 0.004 * b, count=400) for b in (1, 8)]
         + [sample_runs.measured(sample_runs.case(precision="fp16"), 0.002, count=20)]
     )
-    shown = entries(run)
+    shown = shown_run(run).entries
     figure = drawn(batches(shown, slo=Slo(latency_s=0.02, metric="latency_p99")))
     left, right = figure.axes
     assert (left.get_ylabel(), right.get_xlabel()) == ("latency p99 (ms)", "latency p99 (ms)")
@@ -193,7 +193,7 @@ def test_without_samples_for_p99_the_figure_falls_back_to_p50_without_a_line() -
     run = factory.make_run(
         [sample_runs.measured(sample_runs.case(batch=b), 0.004 * b, count=20) for b in (1, 8)]
     )
-    figure = drawn(batches(entries(run), slo=Slo(latency_s=0.02, metric="latency_p99")))
+    figure = drawn(batches(shown_run(run).entries, slo=Slo(latency_s=0.02, metric="latency_p99")))
     assert figure.axes[0].get_ylabel() == "latency p50 (ms)"
     assert "to keep" not in figure.get_supxlabel()
 
@@ -228,7 +228,7 @@ def test_the_bound_of_a_load_is_not_drawn_over_latencies_without_waiting() -> No
         )
         for b in (1, 2)
     ]
-    made = dict(figures(entries(factory.make_run(results))))["batch"]
+    made = dict(figures(shown_run(factory.make_run(results)).entries))["batch"]
     left, right = made.axes
     assert left.get_ylabel() == "latency p50 (ms)"
     assert "to keep" not in made.get_supxlabel()
@@ -238,7 +238,7 @@ def test_the_bound_of_a_load_is_not_drawn_over_latencies_without_waiting() -> No
 
 def test_energy_by_case() -> None:
     with_energy = [fleet_views.with_energy(result, 60.0) for result in variants()]
-    figure = drawn(FIGURES["energy"](entries(factory.make_run(with_energy))))
+    figure = drawn(FIGURES["energy"](shown_run(factory.make_run(with_energy)).entries))
     assert figure.axes[0].get_xlabel() == "energy of one inference (mJ)"
     labels = [label.get_text() for label in figure.axes[0].get_yticklabels()]
     assert labels[0] == "int8-static/cpu/b1"

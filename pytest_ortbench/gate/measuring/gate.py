@@ -104,7 +104,7 @@ class Gate:
         rules: CaseRules,
         *,
         baseline: str,
-        standard: CaseResult | None = None,
+        standard: MetricSide | None = None,
     ) -> GateResult:
         """Measure a pair until there is a verdict.
 
@@ -122,7 +122,7 @@ class Gate:
         return self.results[key]
 
     def _judge(
-        self, pair: Pair, rules: CaseRules, baseline: str, standard: CaseResult | None
+        self, pair: Pair, rules: CaseRules, baseline: str, standard: MetricSide | None
     ) -> GateResult:
         profile = machine_class(self.machine, rules.margin)
         profile = among_callers(profile, pair.contender.callers, rules.margin)
@@ -155,9 +155,9 @@ class Gate:
         # Only the contender's answers were held against labels.
         metrics = judge_metrics(
             measuring.side(BASELINE, {}),
-            measuring.side(CONTENDER, scores_of(standard)),
+            measuring.side(CONTENDER, {} if standard is None else scores_of(standard.result)),
             rules,
-            standard=None if standard is None else summarise(standard),
+            standard=None if standard is None else standard.summary,
         )
         answers = measuring.answers()
         judged = judge_answers(answers, rules.answers)

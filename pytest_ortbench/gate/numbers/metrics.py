@@ -61,7 +61,7 @@ class MetricSide:
 
     @classmethod
     def of(cls, result: CaseResult) -> MetricSide:
-        """Return the side of a result that holds all its numbers."""
+        """Return the side of a result that holds all its numbers, which nobody has computed yet."""
         return cls(result=result, summary=summarise(result))
 
     def values(self, metric: str) -> tuple[float, ...]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pytest_ortbench.core.gate import GateFinding, GateResult, MetricVerdict
-from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.gate.numbers.answers import AnswersJudged
 from pytest_ortbench.gate.numbers.metrics import MetricSide, findings_of, judge_metrics
 from pytest_ortbench.gate.numbers.rules import CaseRules
@@ -37,17 +36,16 @@ def with_outcome(result: GateResult, judged: AnswersJudged | None = None) -> Gat
     return result.with_findings([*findings, *worse])
 
 
-def is_nonfinite(standard: CaseResult | None) -> bool:
+def is_nonfinite(standard: MetricSide | None) -> bool:
     """Whether the contender gives NaN or infinity: not even identical sides are the same then."""
-    return standard is not None and any(flag.name == "NONFINITE" for flag in standard.flags)
+    return standard is not None and any(flag.name == "NONFINITE" for flag in standard.result.flags)
 
 
-def spared(result: GateResult, rules: CaseRules, standard: CaseResult | None) -> GateResult:
+def spared(result: GateResult, rules: CaseRules, standard: MetricSide | None) -> GateResult:
     """Sides that are one and the same; absolute limits hold for them as for all others."""
     metrics: tuple[MetricVerdict, ...] = ()
     if standard is not None:
-        side = MetricSide.of(standard)
-        metrics = judge_metrics(side, side, rules)
+        metrics = judge_metrics(standard, standard, rules)
     return with_outcome(
         replace(result, verdict="same", decided_by="", identical=True, metrics=metrics)
     )

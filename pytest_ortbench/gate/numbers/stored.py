@@ -13,7 +13,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from statistics import median
 
-from pytest_ortbench.analysis.summary import summarise
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.flags import FLAGS
 from pytest_ortbench.core.gate import (
@@ -63,32 +62,34 @@ def gate_runs(baseline: Run, contender: Run, rules: Sequence[Rule]) -> tuple[Gat
     case_ids = {result.case.case_id for result in (*baseline.cases, *contender.cases)}
     results = []
     for key, result in before.items():
+        if key not in later:
+            name = result.case.model.name
+            results.append(vanished(key, baseline.run_id, name, moved_to=same.moved_to(name)))
+            continue
+        side = MetricSide.of(result)
         results += [
             gate_case(
-                result,
-                after,
+                side,
+                MetricSide.of(after),
                 rules_for(after.case.case_id, rules, case_ids),
                 baseline=baseline,
                 machine=contender.machine,
                 canary=canary_ratio(baseline, contender),
                 twin=same.earlier[after.case.model.name],
             )
-            for after in later.get(key, ())
+            for after in later[key]
         ]
-        if key not in later:
-            name = result.case.model.name
-            results.append(vanished(key, baseline.run_id, name, moved_to=same.moved_to(name)))
     for result in contender.cases:
         case_rules = rules_for(result.case.case_id, rules, case_ids)
         is_new = same.key_of(result.case) not in before
         if is_new and case_rules.limits and result.status == "measured":
-            results.append(limits_alone(result, case_rules))
+            results.append(limits_alone(MetricSide.of(result), case_rules))
     return tuple(results)
 
 
 def gate_case(
-    before: CaseResult,
-    after: CaseResult,
+    before: MetricSide,
+    after: MetricSide,
     rules: CaseRules,
     *,
     baseline: Run,
@@ -99,8 +100,8 @@ def gate_case(
     """Judge one case against what a run stored of it.
 
     Args:
-        before: The stored result.
-        after: The new one.
+        before: What is stored of it.
+        after: What is new.
         rules: What holds for the case.
         baseline: The run of ``before``.
         machine: Where ``after`` was measured.
@@ -108,24 +109,24 @@ def gate_case(
         canary: Canary of the new run ÷ that of the baseline; ``None`` unless both measured it,
             and then latency decides nothing.
     """
-    case_id, runtime = after.case.key
-    sides = MetricSide.of(before), MetricSide.of(after)
-    metrics = judge_metrics(*sides, rules)
+    old, new = before.result.case, after.result.case
+    case_id, runtime = new.key
+    metrics = judge_metrics(before, after, rules)
     result = GateResult(
         case_id=case_id,
         runtime=runtime,
         baseline=baseline.run_id,
         verdict="incomparable",
         metrics=metrics,
-        flags=after.flags,
-        model_digest=after.case.model.digest,
-        baseline_case_id=before.case.case_id if before.case.case_id != case_id else "",
+        flags=after.result.flags,
+        model_digest=new.model.digest,
+        baseline_case_id=old.case_id if old.case_id != case_id else "",
         model_relation=twin.relation,
         baseline_digest="" if twin.relation == MODEL_SAME else twin.model.digest,
     )
-    hindrance = _hindrance(*sides, rules, baseline.machine, machine, canary)
+    hindrance = _hindrance(before, after, rules, baseline.machine, machine, canary)
     if hindrance is None:
-        result = _judge_latency(result, *sides, rules)
+        result = _judge_latency(result, before, after, rules)
     else:
         result = replace(result, cause=hindrance.cause, reason=hindrance.reason)
     findings = findings_of(metrics)
@@ -134,10 +135,11 @@ def gate_case(
     return result.with_findings(findings)
 
 
-def limits_alone(result: CaseResult, rules: CaseRules) -> GateResult:
+def limits_alone(side: MetricSide, rules: CaseRules) -> GateResult:
     """Judge a case that has no baseline by what it must keep whatever a baseline has."""
-    case_id, runtime = result.case.key
-    metrics = tuple(limit_verdicts(rules, summarise(result)))
+    case = side.result.case
+    case_id, runtime = case.key
+    metrics = tuple(limit_verdicts(rules, side.summary))
     judged = GateResult(
         case_id=case_id,
         runtime=runtime,
@@ -147,7 +149,7 @@ def limits_alone(result: CaseResult, rules: CaseRules) -> GateResult:
         cause="limits",
         reason="only its absolute limits were held",
         metrics=metrics,
-        model_digest=result.case.model.digest,
+        model_digest=case.model.digest,
     )
     return judged.with_findings(findings_of(metrics))
 

@@ -15,11 +15,10 @@ from matplotlib.figure import Figure
 
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.placing import placed
-from pytest_ortbench.core.run import Run
 from pytest_ortbench.core.whole_file import replace_file
 from pytest_ortbench.passes.pass_object import Pass, PassFigure
 from pytest_ortbench.passes.registry import PASSES
-from pytest_ortbench.report.entries import Entry, entries
+from pytest_ortbench.report.entries import Entry
 from pytest_ortbench.report.figures.accuracy import accuracy
 from pytest_ortbench.report.figures.batches import batches
 from pytest_ortbench.report.figures.distribution import distribution
@@ -95,27 +94,25 @@ def figures(shown: Sequence[Entry], *, slo: Slo | None = None) -> Iterator[tuple
 
 
 def write_figures(
-    run: Run,
+    shown: Sequence[Entry],
     folder: Path,
     *,
     formats: Sequence[str] = ("png",),
     slo: Slo | None = None,
-    shown: Sequence[Entry] | None = None,
 ) -> list[Path]:
     """Write all figures of a run into a folder, which is made if it is missing.
 
     Args:
-        run: A run with any number of cases, also none.
+        shown: The cases of the run, also none.
         folder: Where the files go: ``latency.png``, ``distribution.png``, ….
         formats: ``png``, ``svg`` or both.
         slo: Latency that must be kept, drawn as a line.
-        shown: Its cases with their numbers, where the caller has them already.
 
     Returns:
         The files written, in reading order; empty where nothing was measured.
     """
     written: list[Path] = []
-    for name, made in figures(entries(run) if shown is None else shown, slo=slo):
+    for name, made in figures(shown, slo=slo):
         for ending in formats:
             path = folder / f"{name}.{ending}"
             replace_file(path, render(made, ending))

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from pytest_ortbench.analysis.limits import check_limits
-from pytest_ortbench.analysis.rows import COLUMNS, row
+from pytest_ortbench.analysis.rows import COLUMNS
 from pytest_ortbench.analysis.summary import Summary, summarise
 from pytest_ortbench.core.judgement import Outcome
 from pytest_ortbench.core.limits import parse_limit
@@ -19,6 +19,7 @@ from pytest_ortbench.passes.load.facts import Load, LoadTest
 from pytest_ortbench.passes.load.numbers.loads import main_reason
 from pytest_ortbench.passes.load.numbers.spec import parse_load
 from tests.results_factory import make_result, make_run
+from tests.summarised import row_of
 
 GOOD = LoadTest(
     rate_per_s=50.0,
@@ -128,7 +129,7 @@ def test_limits_work_on_them(text: str, outcome: Outcome) -> None:
 
 def test_a_row_has_the_numbers_of_an_only_load() -> None:
     result = replace(make_result(), loads=(load("server:50:20ms", GOOD),))
-    cells = row(result, make_run([result]))
+    cells = row_of(result, make_run([result]))
     assert cells["load"] == "server:50:20ms"
     assert cells["load_valid"] == 1
     assert isinstance(cells["load_valid"], int)
@@ -143,7 +144,7 @@ def test_numbers_of_several_loads_are_not_mixed_in_a_row() -> None:
     result = replace(
         make_result(), loads=(load("server:50:20ms", GOOD), load("offline", BAD), peak)
     )
-    cells = row(result, make_run([result]))
+    cells = row_of(result, make_run([result]))
     assert cells["load"] == "server:50:20ms offline peak:p99:20ms"
     assert cells["load_valid"] == 0
     columns = {METRICS[name].column for name in PASS.metric_names} - {"load_valid"}
@@ -162,7 +163,7 @@ def test_numbers_of_several_loads_are_not_mixed_in_a_row() -> None:
     assert (second["load"], second["valid"], second["rate_per_s"]) == ("offline", False, None)
     assert second["reason"] == "Performance constraints satisfied: NO"
     assert third["peak_per_s"] == 50.0
-    assert row(make_result(), make_run())["loads"] is None
+    assert row_of(make_result(), make_run())["loads"] is None
 
 
 def test_a_broken_limit_on_the_verdict_names_the_loads_and_their_main_reasons() -> None:

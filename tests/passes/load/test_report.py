@@ -12,11 +12,11 @@ from pytest_ortbench.passes.load.numbers.spec import parse_load
 from pytest_ortbench.passes.load.report import load_markdown, load_tables
 from pytest_ortbench.report.blocks import block_lines
 from pytest_ortbench.report.entries import shown_run
-from pytest_ortbench.report.junit import properties
 from pytest_ortbench.report.markdown import job_summary
 from pytest_ortbench.report.pass_table import PassTable
 from tests.report.page_reader import html_without_figures
 from tests.results_factory import make_result, make_run
+from tests.summarised import properties_of
 
 GOOD = LoadTest(
     rate_per_s=50.0,
@@ -147,11 +147,11 @@ def test_terminal_page_and_summary_have_the_table() -> None:
 
 
 def test_ci_gets_the_numbers_as_properties() -> None:
-    found = dict(properties(under(load("server:50:20ms", GOOD))))
+    found = dict(properties_of(under(load("server:50:20ms", GOOD))))
     assert found["ortbench.load_valid"] == "1"
     assert float(found["ortbench.load_p99_s"]) == pytest.approx(0.012)
     assert found["ortbench.load_rate_per_s"] == "49.5"
-    invalid = dict(properties(under(load("server:200:20ms", BAD))))
+    invalid = dict(properties_of(under(load("server:200:20ms", BAD))))
     assert invalid["ortbench.load_valid"] == "0"
     assert "ortbench.load_rate_per_s" not in invalid
 

@@ -15,7 +15,7 @@ from pytest_ortbench.core.run import Run
 from pytest_ortbench.passes.profile.facts import OperatorProfile, OperatorTime, Peak
 from pytest_ortbench.passes.profile.figures.operators import operators, shares
 from pytest_ortbench.passes.profile.figures.roofline import points, roofline
-from pytest_ortbench.report.entries import entries
+from pytest_ortbench.report.entries import shown_run
 from pytest_ortbench.report.figures import style, write_figures
 from tests import results_factory as factory
 from tests.passes.profile import profiled_runs
@@ -73,7 +73,7 @@ def marks(axes: Axes) -> dict[float, int]:
 
 
 def test_one_case_has_a_bar_a_type_and_one_between_nodes() -> None:
-    figure = drawn(operators(entries(run_of(PROFILE))))
+    figure = drawn(operators(shown_run(run_of(PROFILE)).entries))
     (axes,) = figure.axes
     assert labels(axes) == ["Conv", "Add", "Odd", "between nodes"]
     assert [bar.get_width() for bar in axes.patches] == pytest.approx([50.0, 30.0, 10.0, 10.0])
@@ -89,14 +89,14 @@ def test_one_case_has_a_bar_a_type_and_one_between_nodes() -> None:
 
 def test_many_types_of_one_case_are_counted() -> None:
     many = profile_of(*((f"Op{index:02}", 40 - index, 0, 1) for index in range(20)))
-    (axes,) = drawn(operators(entries(run_of(many)))).axes
+    (axes,) = drawn(operators(shown_run(run_of(many)).entries)).axes
     assert labels(axes)[:2] == ["Op00", "Op01"]
     assert labels(axes)[-2:] == ["6 further types", "between nodes"]
     assert sum(bar.get_width() for bar in axes.patches) == pytest.approx(100.0)
 
 
 def test_several_cases_have_a_stacked_bar_each_that_is_the_whole_run() -> None:
-    figure = drawn(operators(entries(profiled_runs.ten_cases())))
+    figure = drawn(operators(shown_run(profiled_runs.ten_cases()).entries))
     first, second = figure.axes
     assert len(labels(first)) == 5
     assert labels(second) == ["native/openvino/b1/seq:128", "native/cpu/b1/seq:128"]
@@ -115,7 +115,7 @@ def test_several_cases_have_a_stacked_bar_each_that_is_the_whole_run() -> None:
 def test_parallel_nodes_fill_the_bar_and_no_more() -> None:
     both = profile_of(("Conv", 900, 0, 1), ("Add", 900, 0, 1))
     assert both.between_ns < 0
-    axes = drawn(operators(entries(run_of(both, both)))).axes[0]
+    axes = drawn(operators(shown_run(run_of(both, both)).entries)).axes[0]
     assert [bar.get_width() for bar in axes.patches] == pytest.approx([50.0, 50.0])
 
 
@@ -127,7 +127,7 @@ def test_a_type_on_two_providers_is_one_part() -> None:
 
 def test_roofline_has_its_roof_its_points_and_the_model() -> None:
     """Conv: 25 M in 0.5 ms over 1 MB: 50 G a second at 25; the run 25 G a second at 25."""
-    figure = drawn(roofline(entries(run_of(PROFILE))))
+    figure = drawn(roofline(shown_run(run_of(PROFILE)).entries))
     (axes,) = figure.axes
     assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
     assert axes.get_xlabel() == "arithmetic intensity (MAC/B)"
@@ -141,7 +141,7 @@ def test_roofline_has_its_roof_its_points_and_the_model() -> None:
     assert (whole.get_xdata()[0], whole.get_ydata()[0]) == pytest.approx((25.0, 25.0))
     assert [text.get_text() for text in axes.texts] == ["peaks: 100 GMAC/s (float16), 20.0 GB/s"]
     on_cpu = replace(PROFILE, peak=replace(PEAK, provider="CPUExecutionProvider", threads=2))
-    (axes_on_cpu,) = drawn(roofline(entries(run_of(on_cpu)))).axes
+    (axes_on_cpu,) = drawn(roofline(shown_run(run_of(on_cpu)).entries)).axes
     assert axes_on_cpu.texts[0].get_text().endswith(", 20.0 GB/s, 2 threads")
     # Neither Add, which multiplies nothing, nor Odd, of which nothing is known.
     assert marks(axes) == {TYPE: 1, WHOLE: 1}
@@ -149,8 +149,8 @@ def test_roofline_has_its_roof_its_points_and_the_model() -> None:
 
 
 def test_nodes_are_small_marks_in_the_colour_of_their_type() -> None:
-    (axes,) = drawn(roofline(entries(profiled_runs.one_case()))).axes
-    (entry,) = entries(profiled_runs.one_case())
+    (axes,) = drawn(roofline(shown_run(profiled_runs.one_case()).entries)).axes
+    (entry,) = shown_run(profiled_runs.one_case()).entries
     assert entry.result.profile is not None
     by_type, by_node = points(entry.result.profile)
     assert {point.op for point in by_type} == {"Conv", "Gemm", "MatMul"}
@@ -168,7 +168,7 @@ def test_nodes_are_small_marks_in_the_colour_of_their_type() -> None:
 
 
 def test_kernels_that_run_on_have_no_rate_of_their_own() -> None:
-    figure = drawn(roofline(entries(run_of(replace(PROFILE, asynchronous=True)))))
+    figure = drawn(roofline(shown_run(run_of(replace(PROFILE, asynchronous=True))).entries))
     assert marks(figure.axes[0]) == {WHOLE: 1}
     assert "only the whole run has a rate" in note(figure)
 
@@ -184,11 +184,11 @@ def test_kernels_that_run_on_have_no_rate_of_their_own() -> None:
     ],
 )
 def test_no_roof_or_nothing_under_it_makes_no_figure(profile: OperatorProfile | None) -> None:
-    assert roofline(entries(run_of(profile))) is None
+    assert roofline(shown_run(run_of(profile)).entries) is None
 
 
 def test_the_fastest_case_of_each_model_comes_first_and_the_rest_is_counted() -> None:
-    figure = drawn(roofline(entries(profiled_runs.ten_cases())))
+    figure = drawn(roofline(shown_run(profiled_runs.ten_cases()).entries))
     titles = [axes.get_title(loc="left") for axes in figure.axes]
     assert titles[:2] == [
         "mobilenet_v2 int8-static/cpu/b1",
@@ -199,7 +199,7 @@ def test_the_fastest_case_of_each_model_comes_first_and_the_rest_is_counted() ->
 
 
 def test_an_odd_panel_leaves_its_neighbour_empty() -> None:
-    figure = drawn(roofline(entries(run_of(PROFILE, PROFILE, PROFILE))))
+    figure = drawn(roofline(shown_run(run_of(PROFILE, PROFILE, PROFILE)).entries))
     assert [axes.axison for axes in figure.axes] == [True, True, True, False]
 
 
@@ -216,17 +216,17 @@ def test_an_odd_panel_leaves_its_neighbour_empty() -> None:
 )
 @pytest.mark.parametrize("draw", [operators, roofline])
 def test_every_text_can_be_read(draw: Callable[..., Figure | None], run: Callable[[], Run]) -> None:
-    assert_legible(drawn(draw(entries(run()))))
+    assert_legible(drawn(draw(shown_run(run()).entries)))
 
 
 def test_both_are_written_with_the_others(tmp_path: Path) -> None:
-    written = write_figures(profiled_runs.one_case(), tmp_path)
+    written = write_figures(shown_run(profiled_runs.one_case()).entries, tmp_path)
     assert [path.name for path in written[-2:]] == ["operators.png", "roofline.png"]
 
 
 @pytest.mark.live
 def test_hundreds_of_cases_are_cut_and_counted() -> None:
-    shown = entries(profiled_runs.three_hundred_cases())
+    shown = shown_run(profiled_runs.three_hundred_cases()).entries
     assert sum(len(labels(axes)) for axes in drawn(operators(shown)).axes) == 36
     figure = drawn(roofline(shown))
     assert len(figure.axes) == 6

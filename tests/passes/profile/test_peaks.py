@@ -11,7 +11,7 @@ from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.run import Run
 from pytest_ortbench.passes.profile.facts import OperatorProfile, Peak
 from pytest_ortbench.passes.profile.numbers.peaks import disagreement, with_shared_peaks
-from pytest_ortbench.report.entries import entries
+from pytest_ortbench.report.entries import shown_run
 from pytest_ortbench.schema.document import decode_run, encode_run
 from tests.results_factory import make_case, make_result, make_run
 
@@ -65,7 +65,7 @@ def test_the_best_of_a_run_holds_for_all_that_share_it() -> None:
     assert found[0].macs_trials_per_s == (42e9, 21e9, 87e9, 43.5e9)
     assert found[0].bytes_trials_per_s == (14e9, 12e9, 15e9)
     # What the reports show, also of a stored run.
-    shown = entries(decode_run(encode_run(run), "here"))
+    shown = shown_run(decode_run(encode_run(run), "here")).entries
     assert [
         each.result.profile.peak.macs_per_s
         for each in shown

@@ -16,7 +16,7 @@ from pytest_ortbench.passes.profile.report import (
     profile_lines,
     profile_section,
 )
-from pytest_ortbench.report.entries import entries, shown_run
+from pytest_ortbench.report.entries import shown_run
 from pytest_ortbench.report.html import render_html
 from tests import results_factory as factory
 from tests.passes.profile import profiled_runs
@@ -55,7 +55,7 @@ def test_each_case_has_its_tables_hints_and_rates() -> None:
 
 
 def test_tables_are_cut_and_rows_fit_their_headings() -> None:
-    (entry,) = entries(profiled_runs.one_case())
+    (entry,) = shown_run(profiled_runs.one_case()).entries
     block = profile_block(entry)
     (_, types), (_, nodes) = block.tables
     assert len(types.rows) == TYPES + 2  # further types, and the time between nodes
@@ -77,7 +77,7 @@ def test_a_case_on_two_providers_says_what_each_took() -> None:
     first, *others = result.profile.operators
     half = replace(first, provider=profiled_runs.CUDA, time_ns=result.profile.run_ns // 2)
     profile = replace(result.profile, operators=(half, *others))
-    (entry,) = entries(factory.make_run([replace(result, profile=profile)]))
+    (entry,) = shown_run(factory.make_run([replace(result, profile=profile)])).entries
     block = profile_block(entry)
     assert block.facts[0].startswith("by provider: cuda 50.0 %, cpu ")
 
@@ -85,7 +85,7 @@ def test_a_case_on_two_providers_says_what_each_took() -> None:
 @pytest.mark.live
 def test_hundreds_of_profiles_are_counted_and_stay_small() -> None:
     run = profiled_runs.three_hundred_cases()
-    section = profile_section(entries(run))
+    section = profile_section(shown_run(run).entries)
     assert section is not None
     assert (len(section.blocks), section.left_out) == (PROFILES, 282 - PROFILES)
     page = render_html(shown_run(run))
