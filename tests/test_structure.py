@@ -28,7 +28,7 @@ LIMITS: dict[str, tuple[int, int]] = {
     "circles of imports": (0, 0),
     "small modules that serve one neighbour": (8, 10),
     "class names used twice": (3, 5),
-    "function names used twice": (11, 15),
+    "function names used twice": (10, 15),
     "imports inside functions": (111, 170),
     "lines of code and imports": (51_500, 40_500),
     "modules that name a question": (2, 1),

@@ -112,7 +112,7 @@ def shown_run(run: Run, summaries: Sequence[Summary] | None = None) -> ShownRun:
         _entry(result, summary, shared, runtime=several)
         for result, summary in zip(shared.cases, summaries, strict=True)
     )
-    return ShownRun(run=run, entries=entries, name_of=naming(run))
+    return ShownRun(run=run, entries=entries, name_of=_naming(run))
 
 
 def _entry(result: CaseResult, summary: Summary, run: Run, *, runtime: bool) -> Entry:
@@ -135,7 +135,7 @@ def by_model(shown: Sequence[Entry]) -> tuple[ModelGroup, ...]:
     )
 
 
-def naming(run: Run) -> Callable[[Case], str]:
+def _naming(run: Run) -> Callable[[Case], str]:
     """Return what names a case of a run by its id, and by its runtime where there are several."""
     several = _several_runtimes(run)
     return lambda case: f"{case.case_id}+{case.runtime.label}" if several else case.case_id

@@ -24,7 +24,7 @@ from pytest_ortbench.gate.numbers.contrasts import contrasts_of
 from pytest_ortbench.launch.launcher import ProcessLauncher
 from pytest_ortbench.models.graph import read_model
 from pytest_ortbench.passes.task.numbers import judge_task
-from pytest_ortbench.passes.task.run import compare_sides
+from pytest_ortbench.passes.task.run import score_sides
 from pytest_ortbench.planning.feeds import resolve_inputs
 
 pytestmark = [pytest.mark.live, pytest.mark.timed]
@@ -127,9 +127,9 @@ def test_labelled_data_is_scored_on_both_sides(tmp_path: Path):
     sides = [dataclasses.replace(case, dataset=dataset, batch=32) for case in (plain, wrong)]
     launcher = ProcessLauncher()
     try:
-        same = compare_sides(sides[0], sides[0], launcher, tmp_path)
-        lost = compare_sides(sides[0], sides[1], launcher, tmp_path)
-        none = compare_sides(plain, sides[0], launcher, tmp_path)
+        same = score_sides(sides[0], sides[0], launcher, tmp_path)
+        lost = score_sides(sides[0], sides[1], launcher, tmp_path)
+        none = score_sides(plain, sides[0], launcher, tmp_path)
     finally:
         launcher.close()
     assert (same.samples, same.score_sum, same.reference_sum) == (384, 384.0, 384.0)

@@ -64,7 +64,7 @@ def _scored(case: Case, dataset: Dataset, launcher: Launcher) -> TaskAccuracy:
         return replace(scored, reference_reason=why_none)
 
 
-def compare_sides(
+def score_sides(
     baseline: Case, contender: Case, launcher: Launcher, scratch: Path
 ) -> TaskAccuracy | None:
     """Score labelled data on both sides, each in a worker of its own.

@@ -189,7 +189,7 @@ def test_no_load_of_a_case_that_gives_nan_is_valid(tests: list[LoadTest]) -> Non
     found = summarise(result)
     assert found.quantities["load_valid"].value == 0.0
     assert found.quantities["load_rate"].value == 49.5
-    cells = row(result, make_run())
+    cells = row_of(result, make_run())
     assert [one["valid"] for one in json.loads(str(cells["loads"]))] == [False] * len(tests)
     (outcome,) = check_limits([parse_limit("load_valid >= 1", place="")], found)
     assert outcome.judgement.is_bad
