@@ -9,9 +9,9 @@ from pytest_ortbench.core.case import Case
 
 #: The batch is said apart from all other sizes, and an expression is not a size of its own.
 _NOT_OWN = ("batch", "computed", "shape")
-#: Origins that are told shorter than where all of it is shown.
+#: Origins that are told shorter than where all of it is shown. Not a default: it is a guess, so its
+#: reason stands beside it.
 _SHORT = {
-    "default": "default",
     "graph": "fixed by the graph",
     "builder": "default of the model",
 }
@@ -25,7 +25,7 @@ class ResolvedSize:
 
     Attributes:
         size: The size.
-        origin: ``default``, ``catalogue``, ``--ort-dims``, ``in x.npz``, ….
+        origin: ``default: image size``, ``catalogue``, ``--ort-dims``, ``in x.npz``, ….
     """
 
     size: int

@@ -223,7 +223,8 @@ class Case:
         provider: Where it should run.
         runtime: In which interpreter.
         session: Session options.
-        batch: Size of the batch axis; ``None`` where the model has none and 1 was asked.
+        batch: Size of the batch axis, which is the number of items of one inference; 1 where the
+            model has none.
         dims: Sizes of symbolic dimensions that the user set. They stand in the id even when there
             is one value only, so that a second value later does not rename the first case.
         knobs: Further axes that the user set, by their id name (``threads``: ``4``); likewise.
@@ -240,6 +241,8 @@ class Case:
         dataset: Labelled data that it is scored on; ``None`` for none.
         file_contents: What further files held when it was planned, by path: SHA-256, or size and
             time of large ones. Inputs, libraries, stages, labelled data, as far as they are here.
+        no_batch: Why one inference is one item, for people: what looks like a batch and is none.
+            Empty where the inputs have a batch axis.
     """
 
     model: Model
@@ -261,6 +264,7 @@ class Case:
     added_work: int = 0
     dataset: Dataset | None = None
     file_contents: dict[str, str] = field(default_factory=dict)
+    no_batch: str = ""
 
     def further_files(self) -> Iterator[str]:
         """Paths of what it reads besides models; those of libraries may be of another machine."""

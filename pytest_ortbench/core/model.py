@@ -39,6 +39,43 @@ class ValueHint:
     high_dim: str = ""
 
 
+#: What a graph does with an axis of an input.
+AXIS_ROLES: dict[str, str] = {
+    "batch": "every output has it, and no operator mixes along it",
+    "mixed": "an operator mixes along it",
+    "partial": "no operator mixes along it, and some output does not have it",
+    "unknown": "its way through the graph can't be told",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AxisRole:
+    """What the graph says about one axis of an input.
+
+    Attributes:
+        axis: Which axis.
+        role: A key of :data:`AXIS_ROLES`.
+        why: What says so, for people: ``ReduceMean 'pooled'``.
+        tied_to: Symbol that has the same size, since the graph adds or multiplies the two; empty if
+            none has to.
+        tied_size: Size that another input fixes for it in the same way, 0 if none does.
+        least: Smallest size that an operator accepts, 0 if none says so.
+        most: Largest size, of a table that is read along the axis; 0 if none says so.
+        samples: Whether an operator reads the axis as samples of a sound.
+        limit_why: The operator that says ``least``, ``most`` or ``samples``, for people.
+    """
+
+    axis: int
+    role: str
+    why: str = ""
+    tied_to: str = ""
+    tied_size: int = 0
+    least: int = 0
+    most: int = 0
+    samples: bool = False
+    limit_why: str = ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TensorInfo:
     """One declared input or output.
@@ -53,6 +90,7 @@ class TensorInfo:
         optional: Whether the model runs without it.
         batch_axis: Axis that a consumer reads as the batch (``X`` of an LSTM: 1), ``None`` where
             none says so.
+        roles: What the graph says about its axes; empty where nobody asked the graph.
     """
 
     name: str
@@ -61,6 +99,11 @@ class TensorInfo:
     hint: ValueHint | None = None
     optional: bool = False
     batch_axis: int | None = None
+    roles: tuple[AxisRole, ...] = ()
+
+    def role_of(self, axis: int) -> AxisRole | None:
+        """Return what the graph says about an axis, ``None`` if it was not asked."""
+        return next((role for role in self.roles if role.axis == axis), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,6 +13,7 @@ from pytest_ortbench.core.element_types import ELEMENT_NAMES
 from pytest_ortbench.core.errors import ModelError, did_you_mean
 from pytest_ortbench.core.model import Model, TensorInfo, ValueHint
 from pytest_ortbench.models import inspection
+from pytest_ortbench.models.axes.tracking import axis_roles
 from pytest_ortbench.models.dataflow import Dataflow
 from pytest_ortbench.models.hints import hint_inputs
 from pytest_ortbench.models.inspection import all_tensors
@@ -72,9 +73,11 @@ def read_model(
     )
     # From here on the parsed model is changed: large weights are dropped from memory.
     hinted = hint_inputs(inputs, Dataflow(proto, inputs))
+    roles = axis_roles(proto, inputs)
+    told = tuple(replace(info, roles=roles.get(info.name, ())) for info in hinted.inputs)
     model = replace(
         facts,
-        inputs=_with_hints(hinted.inputs, hints or {}, path),
+        inputs=_with_hints(told, hints or {}, path),
         implied_dims=hinted.implied_dims,
     )
     fault = next(faults_of(model, name), None)

@@ -92,7 +92,12 @@ def hinted_by(model: Model, reference: Model) -> Model:
     if not reference.op_types or any(info.name not in known for info in model.inputs):
         return model
     inputs = tuple(
-        replace(info, hint=known[info.name].hint, batch_axis=known[info.name].batch_axis)
+        replace(
+            info,
+            hint=known[info.name].hint,
+            batch_axis=known[info.name].batch_axis,
+            roles=known[info.name].roles,
+        )
         for info in model.inputs
     )
     return replace(model, inputs=inputs, implied_dims=reference.implied_dims)

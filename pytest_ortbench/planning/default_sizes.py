@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pytest_ortbench.core.model import TensorInfo
+from pytest_ortbench.core.model import AxisRole, TensorInfo
 
 SEQUENCE = 128
 PAST = 128
@@ -21,6 +21,8 @@ SAMPLES = 16_000
 OTHER = 16
 
 _PAST_NAME = r"past.*|.*past.*|.*cache.*|kv_len(gth)?"
+#: In front of what is counted.
+_COUNT = r"(num_?|n_|number_of_|total_|max_)?(of_)?"
 _FRAMES_NAME = r"frames?|num_frames|.*_frames"
 _SEQUENCE_NAME = (
     r"s|t|l|seq|seq_?len(gth)?|sequence|time|times|tokens?|num_tokens|text_len(gth)?|"
@@ -37,13 +39,33 @@ BY_NAME: tuple[tuple[str, int, str], ...] = (
     (_SEQUENCE_NAME, SEQUENCE, "sequence length"),
     (r"(num_?)?(mel|mels|mel_bins|bins|n_mels)", 80, "mel bands"),
     (_FRAMES_NAME, 100, "frames"),
-    (r"(num_?)?(boxes|rois|proposals|objects|detections)", 100, "boxes"),
-    (r"(num_?)?(points|nodes|edges)", 1024, "points"),
+    (rf"{_COUNT}(box(es)?|rois?|proposals?|objects?|detections?|anchors?|spans?)", 100, "boxes"),
+    (rf"{_COUNT}(points?|nodes?|vertices|faces|pts)", 1024, "points"),
+    (rf"{_COUNT}edges?", 4096, "edges, four a node"),
+    (rf"{_COUNT}(atoms?|residues?|bonds?)", 64, "atoms of a molecule"),
+    (rf"{_COUNT}(voxels?|pillars?)", 4096, "voxels"),
+    (rf"{_COUNT}(patch(es)?|crops?_patches|image_tokens)", 256, "patches, 16 a side"),
+    (rf"{_COUNT}(mem(ory|ories|s)?|slots?|mem(ory)?_slots?|banks?)", 8, "memory slots"),
+    (rf"{_COUNT}(keypoints?|joints?|landmarks?)", 17, "keypoints"),
+    (rf"{_COUNT}(quer(y|ies)|prompts?|class(es)?|labels?|entities|mentions)", 16, "a count"),
+    (rf"{_COUNT}(graphs|images)", 1, "one at a time"),
     (r"features?|num_features|dim|d|hidden(_size|_dim)?|embed.*", FEATURES, "features"),
 )
 _PATTERNS = tuple(re.compile(rf"(?:{name})\Z") for name, _, _ in BY_NAME)
 #: Names of sequence lengths, which are no batch axis.
 _OF_SEQUENCES = (_PAST_NAME, _FRAMES_NAME, _SEQUENCE_NAME)
+#: What counts say that they count, where it is no batch even if each is treated by itself.
+_COUNTED = frozenset(
+    {
+        *("boxes", "points", "edges, four a node", "atoms of a molecule", "voxels"),
+        *("patches, 16 a side", "memory slots", "keypoints", "a count", "frames"),
+    }
+)
+#: Names that exporters make up, which say nothing.
+_MADE_UP = re.compile(
+    r"(unk__\d+|(p2o\.)?DynamicDimension\.\d+|s\d+|d\d+|dim_?\d+|axis_?\d+|dynamic_axes_\d+(_\d+)?"
+    r"|.+_dim_\d+_*)\Z"
+)
 
 _CHANNEL_SIZES = (1, 3, 4)
 
@@ -66,10 +88,32 @@ class Place:
 def default_size(symbol: str, places: Sequence[Place]) -> tuple[int, str]:
     """Return the documented size of ``symbol`` and what it was taken for.
 
+    Operators say more than a name: what an STFT reads are samples, and a table that is read along
+    an axis can't be shorter than it.
+
     Args:
         symbol: Name of the dimension, possibly a generated one.
         places: Where it stands; empty if only inside expressions.
     """
+    roles = [role for role in (place.info.role_of(place.axis) for place in places) if role]
+    size, what = _unlimited(symbol, places, roles)
+    why = next((role.limit_why for role in roles if role.limit_why), "")
+    least = max((role.least for role in roles), default=0)
+    most = min((role.most for role in roles if role.most), default=0)
+    if most and size > most:
+        return most, f"{what}, all that {why} takes"
+    if size < least:
+        return 2 * least, f"{what}, {why} needs {least}"
+    return size, what
+
+
+def _unlimited(symbol: str, places: Sequence[Place], roles: Sequence[AxisRole]) -> tuple[int, str]:
+    sounds = next((role.limit_why for role in roles if role.samples), "")
+    if sounds:
+        return SAMPLES, f"audio samples, 1 s at 16 kHz, read by {sounds}"
+    rows = _rows(symbol, places)
+    if rows is not None:
+        return rows
     by_name = size_by_name(symbol)
     if by_name is not None:
         return by_name
@@ -78,6 +122,14 @@ def default_size(symbol: str, places: Sequence[Place]) -> tuple[int, str]:
         if found is not None:
             return found
     return OTHER, "nothing says what it is"
+
+
+def _rows(symbol: str, places: Sequence[Place]) -> tuple[int, str] | None:
+    """Rows of a table: ``samples`` on the first axis are no samples of a sound."""
+    leading = places and all(place.axis == 0 and len(place.shape) > 1 for place in places)
+    if leading and re.fullmatch(r"(num_|n_)?(samples|rows|examples|instances)", symbol.lower()):
+        return 1, "rows of a table"
+    return None
 
 
 def size_by_name(symbol: str) -> tuple[int, str] | None:
@@ -92,6 +144,17 @@ def is_sequence_name(symbol: str) -> bool:
     return row is not None and row[0] in _OF_SEQUENCES
 
 
+def is_count_name(symbol: str) -> bool:
+    """Whether a symbol is named like a count of things that make one input together."""
+    row = _row_of(symbol)
+    return row is not None and row[2] in _COUNTED
+
+
+def is_made_up(symbol: str) -> bool:
+    """Whether an exporter made a symbol up, so that its name says nothing."""
+    return _MADE_UP.match(symbol) is not None
+
+
 def _row_of(symbol: str) -> tuple[str, int, str] | None:
     lowered = symbol.lower()
     rows = zip(_PATTERNS, BY_NAME, strict=True)
@@ -101,6 +164,8 @@ def _row_of(symbol: str) -> tuple[str, int, str] | None:
 def _by_place(place: Place) -> tuple[int, str] | None:
     rank, axis = len(place.shape), place.axis
     integer = "int" in place.info.type and "uint8" not in place.info.type
+    if axis == 0 and rank > 1 and place.info.batch_axis != 1:
+        return _on_first_axis(place, rank)
     if rank in (4, 5) and not integer:
         return _in_image(place.shape, axis)
     if rank == 3 and axis == 2:
@@ -111,6 +176,14 @@ def _by_place(place: Place) -> tuple[int, str] | None:
     if rank == 1:
         return SEQUENCE, "sequence length"
     return None
+
+
+def _on_first_axis(place: Place, rank: int) -> tuple[int, str]:
+    """A count of rows that is no batch, or may be none."""
+    role = place.info.role_of(0)
+    if role is None or role.role != "mixed":
+        return (OTHER, "nothing says what it is") if rank > 3 else (SEQUENCE, "sequence length")
+    return (OTHER if rank > 3 else SEQUENCE), f"a count, mixed by {role.why}"
 
 
 def _in_image(shape: tuple[int | str, ...], axis: int) -> tuple[int, str]:

@@ -42,6 +42,7 @@ __all__ = [
     "Workload",
     "batch_of",
     "batch_symbols",
+    "no_batch",
     "resolve_inputs",
     "symbols_of",
     "workloads",
@@ -95,6 +96,12 @@ def batch_of(model: Model, *, batch: int | None, dims: Mapping[str, int]) -> int
     if named is not None:
         return named
     return axis.unasked if batch is None else batch
+
+
+def no_batch(model: Model, *, batch: int) -> str:
+    """Return why one inference is one item; empty where ``batch`` counts items."""
+    axis = find_batch(model.inputs, named_shapes(model.inputs))
+    return axis.no_batch if batch == 1 else ""
 
 
 def workloads(model: Model) -> tuple[Workload, ...]:
@@ -191,9 +198,14 @@ def _check_names(model: Model, dims: Mapping[str, int], shapes: Shapes) -> None:
 def _check_fixed_batch(model: Model, axis: BatchAxis, batch: int, shapes: Shapes) -> None:
     if axis.fixed is None:
         if batch != 1:
+            told = "; ".join(f"{name} is no batch ({why})" for name, why in axis.refused)
+            name = axis.refused[0][0] if axis.refused else ""
             raise refusal(
-                f"batch {batch} was asked, and model {model.name!r} has no batch axis",
-                hint="Measure it at batch 1",
+                f"batch {batch} was asked, and model {model.name!r} has no batch axis"
+                + (f": {told}" if told else ""),
+                hint=f"Measure it at batch 1; --ort-dims={name}:{batch} sets that size"
+                if name
+                else "Measure it at batch 1",
             )
         return
     if batch == axis.fixed:

@@ -24,6 +24,7 @@ from pytest_ortbench.planning.feeds import (
     batch_of,
     batch_symbols,
     check_dims,
+    no_batch,
     symbols_of,
     workloads,
 )
@@ -262,6 +263,7 @@ def _cases_of(
                 sampling=request.sampling,
                 seed=request.seed,
                 dataset=request.dataset,
+                no_batch=no_batch(model, batch=batch),
             )
             for entry in PASSES:
                 if entry.place_in_case:

@@ -5,12 +5,12 @@ Sizes that don't fit each other make a refusal: that combination becomes a row, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from pytest_ortbench.core.case import SymbolSize
 from pytest_ortbench.core.errors import OrtbenchError, UsageError
-from pytest_ortbench.core.model import Model, TensorInfo
+from pytest_ortbench.core.model import AxisRole, Model, TensorInfo
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.models.symbols import free_symbols, named_shapes
 from pytest_ortbench.models.well_known import is_past, past_symbol
@@ -65,6 +65,13 @@ class Sizes:
             self.values[symbol] = value
             self.known[symbol] = _size(symbol, value, origin, how)
 
+    def tie(self, ties: Mapping[str, str]) -> None:
+        """Give symbols that the graph ties together one size, where one of them has a size."""
+        for symbol, leader in ties.items():
+            for one, other in ((symbol, leader), (leader, symbol)):
+                if one in self.values:
+                    self.put(other, self.values[one], "graph", f"the graph ties it to {one}")
+
     def of(self, symbol: str, value: int) -> SymbolSize:
         """Return a size with its origin; an expression that nobody set was computed."""
         known = self.known.get(symbol)
@@ -109,6 +116,11 @@ def find_sizes(
             sizes.put(name, model.default_dims[name], origin)
         if name in model.implied_dims:
             sizes.put(name, model.implied_dims[name], "graph")
+    ties = _ties(model.inputs, shapes)
+    sizes.tie(ties)
+    for symbol, role in _roles(model.inputs, shapes):
+        if role.tied_size:
+            sizes.put(symbol, role.tied_size, "graph")
     past, tokens = cache_symbols(model)
     if past and tokens:
         sizes.put(tokens, 1, "default", "default: one token")
@@ -117,8 +129,10 @@ def find_sizes(
     totals = [name for name in symbols if "total" in name.lower() and name not in sizes.values]
     for name in symbols:
         if name not in totals:
+            sizes.tie(ties)
             size, what = default_size(name, places.get(name, ()))
             sizes.put(name, size, "default", f"default: {what}")
+    sizes.tie(ties)
     for name in totals:
         if past and tokens:
             total = sizes.values[past] + sizes.values[tokens]
@@ -126,6 +140,19 @@ def find_sizes(
         size, what = default_size(name, places.get(name, ()))
         sizes.put(name, size, "default", f"default: {what}")
     return sizes
+
+
+def _ties(inputs: Sequence[TensorInfo], shapes: Shapes) -> dict[str, str]:
+    """Symbols that the graph adds or multiplies, each with the one that stands for all."""
+    return {symbol: role.tied_to for symbol, role in _roles(inputs, shapes) if role.tied_to}
+
+
+def _roles(inputs: Sequence[TensorInfo], shapes: Shapes) -> Iterator[tuple[str, AxisRole]]:
+    for info, shape in zip(inputs, shapes, strict=True):
+        for role in info.roles:
+            symbol = None if shape is None else shape[role.axis]
+            if isinstance(symbol, str):
+                yield symbol, role
 
 
 def _places(inputs: Sequence[TensorInfo], shapes: Shapes) -> dict[str, list[Place]]:

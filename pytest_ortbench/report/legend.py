@@ -236,6 +236,9 @@ def _fed(cases: Sequence[Case]) -> list[str]:
     if texts and origins:
         said = "; ".join(f"{named(list(names))}: {origin}" for origin, names in origins.items())
         texts[-1] += f" ({said})"
+    reason = cases[0].no_batch
+    if reason and all(case.no_batch for case in cases):
+        texts.append(f"items = 1 inference: {reason}")
     return texts
 
 

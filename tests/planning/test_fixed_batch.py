@@ -15,7 +15,7 @@ from pytest_ortbench.planning.feeds import batch_of, resolve_inputs
 from pytest_ortbench.planning.matrix import Plan, Target, build_plan
 from pytest_ortbench.planning.request import PlanRequest
 from pytest_ortbench.planning.sizes import RefusedCombination
-from tests.models.graphs import INT64, model, node, read, relu, run, value, weight
+from tests.models.graphs import INT64, constant, model, node, read, relu, run, value, weight
 from tests.refused import refused
 
 CURRENT = Target(runtime=Runtime(), providers=(Provider(alias="cpu", name="CPUExecutionProvider"),))
@@ -158,12 +158,45 @@ def test_where_first_sizes_differ_one_inference_is_one_item(tmp_path: Path) -> N
     assert _only_case(found, batch_sizes=(4,)).case_id == "m/native/cpu/b4"
 
 
-def test_scalars_and_vectors_have_no_say(tmp_path: Path) -> None:
-    assert _only_case(_convolved(tmp_path, 4, ("scale", []), ("bias", [100]))).batch == 4
+def test_an_output_without_the_batch_leaves_one_item(tmp_path: Path) -> None:
+    found = _convolved(tmp_path, 4, ("bias", [100]))
+    assert _only_case(found).batch == 1
+    assert _only_case(found, batch_sizes=(4,)).batch == 4
+
+
+def _with_summed(tmp_path: Path, *more: tuple[str, list[int | str]]) -> Model:
+    """A convolution over four images, to which the sum of each further input is added."""
+    nodes = [node("Conv", ["x", "w"], ["y0"])]
+    for index, (name, _) in enumerate(more):
+        nodes.append(node("ReduceSum", [name], [f"{name}_sum"], keepdims=0))
+        nodes.append(node("Add", [f"y{index}", f"{name}_sum"], [f"y{index + 1}"]))
+    proto = model(
+        nodes,
+        [value("x", [4, 3, 8, 8]), *(value(name, shape) for name, shape in more)],
+        [value(f"y{len(more)}", None)],
+        [weight("w", 4, 3, 1, 1)],
+    )
+    return read(proto, tmp_path)
+
+
+def test_what_the_graph_sums_up_has_no_say(tmp_path: Path) -> None:
+    found = _with_summed(tmp_path, ("scale", []), ("bias", [100]), ("anchors", [100, 2]))
+    assert _only_case(found).batch == 4
 
 
 def test_an_open_batch_beside_a_fixed_one_is_as_large(tmp_path: Path) -> None:
-    found = _convolved(tmp_path, 4, ("ids", ["batch", 5]))
+    proto = model(
+        [
+            node("Conv", ["x", "w"], ["c"]),
+            node("ReduceSum", ["ids", "one"], ["s"], keepdims=0),
+            node("Unsqueeze", ["s", "axes"], ["u"]),
+            node("Add", ["c", "u"], ["y"]),
+        ],
+        [value("x", [4, 3, 8, 8]), value("ids", ["batch", 5])],
+        [value("y", None)],
+        [weight("w", 4, 3, 1, 1), constant("one", [1]), constant("axes", [1, 2, 3])],
+    )
+    found = read(proto, tmp_path)
     case = _only_case(found)
     assert [spec.shape for spec in case.inputs] == [(4, 3, 8, 8), (4, 5)]
     assert case.case_id == "m/native/cpu/b4"
@@ -171,7 +204,7 @@ def test_an_open_batch_beside_a_fixed_one_is_as_large(tmp_path: Path) -> None:
 
 
 def test_other_sizes_are_set_as_ever(tmp_path: Path) -> None:
-    case = _only_case(_convolved(tmp_path, 4, ("tokens", [4, "seq"])), dims={"seq": (9,)})
+    case = _only_case(_with_summed(tmp_path, ("tokens", [4, "seq"])), dims={"seq": (9,)})
     assert case.case_id == "m/native/cpu/b4/seq:9"
     assert [spec.shape for spec in case.inputs] == [(4, 3, 8, 8), (4, 9)]
 

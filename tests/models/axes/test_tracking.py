@@ -1,0 +1,284 @@
+"""What a graph says about the axes of its inputs, operator by operator."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+import pytest
+
+from pytest_ortbench.core.model import AxisRole, Model
+from pytest_ortbench.models.axes.tracking import axis_roles
+from pytest_ortbench.models.axes.values import AxisPart, reshaped
+from pytest_ortbench.models.inspection import declared_inputs
+from tests.models.graphs import FLOAT, INT64, constant, model, node, read, value, weight
+
+
+def _role(proto: onnx.ModelProto, name: str = "x", axis: int = 0) -> AxisRole:
+    roles = axis_roles(proto, declared_inputs(proto.graph))[name]
+    return next(role for role in roles if role.axis == axis)
+
+
+def _graph(nodes: list[onnx.NodeProto], shape: list[Any], *weights: onnx.TensorProto) -> Any:
+    kind = INT64 if nodes[-1].op_type == "ArgMax" else FLOAT
+    return model(nodes, [value("x", shape)], [value("y", None, kind)], weights)
+
+
+#: Graphs over ``x`` whose first axis is a batch.
+APART = {
+    "product": _graph([node("MatMul", ["x", "w"], ["y"])], ["N", 4], weight("w", 4, 3)),
+    "layer": _graph([node("Gemm", ["x", "w"], ["y"], transB=1)], ["N", 4], weight("w", 3, 4)),
+    "images": _graph(
+        [
+            node("Conv", ["x", "w"], ["c"], pads=[1, 1, 1, 1]),
+            node("GlobalAveragePool", ["c"], ["g"]),
+            node("Flatten", ["g"], ["y"]),
+        ],
+        ["N", 3, "H", "W"],
+        weight("w", 4, 3, 3, 3),
+    ),
+    "heads": _graph(
+        [
+            node("Shape", ["x"], ["s"]),
+            node("Gather", ["s", "i0"], ["n"], axis=0),
+            node("Gather", ["s", "i1"], ["t"], axis=0),
+            node("Unsqueeze", ["n", "zero"], ["nu"]),
+            node("Unsqueeze", ["t", "zero"], ["tu"]),
+            node("Concat", ["nu", "tu", "split"], ["to"], axis=0),
+            node("Reshape", ["x", "to"], ["r"]),
+            node("Transpose", ["r"], ["q"], perm=[0, 2, 1, 3]),
+            node("Transpose", ["r"], ["k"], perm=[0, 2, 3, 1]),
+            node("MatMul", ["q", "k"], ["a"]),
+            node("Softmax", ["a"], ["p"], axis=-1),
+            node("MatMul", ["p", "q"], ["m"]),
+            node("Transpose", ["m"], ["b"], perm=[0, 2, 1, 3]),
+            node("Reshape", ["b", "back"], ["y"]),
+        ],
+        ["N", "T", 8],
+        *(constant("i0", 0), constant("i1", 1), constant("zero", [0])),
+        *(constant("split", [2, 4]), constant("back", [0, 0, 8])),
+    ),
+    "joined and apart again": _graph(
+        [
+            node("Reshape", ["x", "flat"], ["f"]),
+            node("MatMul", ["f", "w"], ["m"]),
+            node("Shape", ["x"], ["s"]),
+            node("Slice", ["s", "zero", "two"], ["lead"]),
+            node("Concat", ["lead", "minus"], ["to"], axis=0),
+            node("Reshape", ["m", "to"], ["y"]),
+        ],
+        ["N", "T", 4],
+        *(constant("flat", [-1, 4]), weight("w", 4, 3), constant("zero", [0])),
+        *(constant("two", [2]), constant("minus", [-1])),
+    ),
+    "a class token in front": _graph(
+        [
+            node("Shape", ["x"], ["s"]),
+            node("Gather", ["s", "i"], ["n"], axis=0),
+            node("Concat", ["n", "rest"], ["to"], axis=0),
+            node("Expand", ["token", "to"], ["t"]),
+            node("Concat", ["t", "x"], ["y"], axis=1),
+        ],
+        ["N", 6, 4],
+        *(constant("i", [0]), constant("rest", [1, 4]), weight("token", 1, 1, 4)),
+    ),
+    "norm": _graph([node("LayerNormalization", ["x", "w"], ["y"])], ["N", "T", 4], weight("w", 4)),
+    "largest": _graph([node("ArgMax", ["x"], ["y"], axis=1)], ["N", 5]),
+}
+
+#: Graphs over ``x`` that mix along its first axis, and the operator that does.
+MIXED = {
+    "sum over rows": (_graph([node("ReduceMean", ["x"], ["y"], axes=[0])], ["N", 4]), "ReduceMean"),
+    "sum over all": (_graph([node("ReduceSum", ["x"], ["y"])], ["N", 4]), "ReduceSum"),
+    "share of rows": (_graph([node("Softmax", ["x"], ["y"], axis=0)], ["N", 4]), "Softmax"),
+    "rows by rows": (
+        _graph([node("Transpose", ["x"], ["t"]), node("MatMul", ["x", "t"], ["y"])], ["N", 4]),
+        "MatMul",
+    ),
+    "attention over rows": (
+        _graph(
+            [
+                node("Transpose", ["x"], ["t"]),
+                node("MatMul", ["x", "t"], ["a"]),
+                node("Softmax", ["a"], ["p"], axis=-1),
+                node("MatMul", ["p", "x"], ["y"]),
+            ],
+            ["N", 4],
+        ),
+        "MatMul",
+    ),
+    "neighbours": (
+        _graph([node("Gather", ["x", "i"], ["y"], axis=0)], ["N", 4], constant("i", [1, 0])),
+        "Gather",
+    ),
+    "the first of them": (
+        _graph(
+            [node("Slice", ["x", "z", "o", "z"], ["y"])],
+            ["N", 4],
+            *(constant("z", [0]), constant("o", [1])),
+        ),
+        "Slice",
+    ),
+    "running sum": (
+        _graph([node("CumSum", ["x", "z"], ["y"])], ["N", 4], constant("z", 0)),
+        "CumSum",
+    ),
+    "largest of all": (_graph([node("ArgMax", ["x"], ["y"], axis=0)], ["N", 4]), "ArgMax"),
+    "as the steps of a recurrence": (
+        _graph(
+            [
+                node("Unsqueeze", ["x", "one"], ["u"]),
+                node("GRU", ["u", "w", "r"], ["y"], hidden_size=4),
+            ],
+            ["N", 3],
+            *(constant("one", [1]), weight("w", 1, 12, 3), weight("r", 1, 12, 4)),
+        ),
+        "GRU",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", APART)
+def test_what_treats_rows_apart_has_a_batch(name: str) -> None:
+    assert _role(APART[name]).role == "batch"
+
+
+@pytest.mark.parametrize("name", MIXED)
+def test_what_mixes_rows_has_none(name: str) -> None:
+    proto, operator = MIXED[name]
+    role = _role(proto)
+    assert role.role == "mixed"
+    assert role.why.startswith(operator)
+
+
+def _ran(found: Model, rows: np.ndarray) -> np.ndarray:
+    options = ort.SessionOptions()
+    options.log_severity_level = 3
+    session = ort.InferenceSession(found.path, options, providers=["CPUExecutionProvider"])
+    output: np.ndarray = session.run(None, {"x": rows})[0]
+    return output
+
+
+@pytest.mark.live
+@pytest.mark.parametrize("name", [*APART, *MIXED])
+def test_what_is_said_is_what_runs_show(name: str, tmp_path: Path) -> None:
+    """Of a batch of two the first comes out as alone; of what is mixed it does not."""
+    proto = APART[name] if name in APART else MIXED[name][0]
+    found = read(proto, tmp_path)
+    sizes = {"T": 5, "H": 8, "W": 8, "N": 3}
+    shape = [size if isinstance(size, int) else sizes[str(size)] for size in found.inputs[0].shape]
+    rows = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+    together, alone = _ran(found, rows), None
+    if name not in MIXED or MIXED[name][1] != "Gather":
+        alone = _ran(found, rows[:1])
+    same = alone is not None and (
+        together.ndim > 0
+        and together.shape[0] == 3
+        and alone.shape == (1, *together.shape[1:])
+        and np.allclose(together[:1], alone, rtol=1e-4, atol=1e-5)
+        and np.allclose(_ran(found, rows[::-1].copy())[::-1], together, rtol=1e-4, atol=1e-5)
+    )
+    assert same == (_role(proto).role == "batch")
+
+
+def test_an_output_without_the_axis_is_said() -> None:
+    proto = model(
+        [node("Relu", ["a"], ["c"]), node("Relu", ["b"], ["d"])],
+        [value("a", ["A", 5]), value("b", ["B", 5])],
+        [value("c", None), value("d", None)],
+    )
+    assert [_role(proto, name).role for name in "ab"] == ["partial", "partial"]
+    assert _role(proto, "a").why == "output 'd' does not have it"
+
+
+def test_an_unknown_operator_is_no_evidence() -> None:
+    proto = model(
+        [node("Mystery", ["x"], ["m"], domain="my.ops"), node("Relu", ["m"], ["y"])],
+        [value("x", ["N", 5])],
+        [value("y", None)],
+        opsets={"": 17, "my.ops": 1},
+    )
+    assert _role(proto).role == "unknown"
+
+
+def test_a_length_taken_over_all_rows_is_no_evidence() -> None:
+    """A mask is as wide as the longest row, which says nothing about the values."""
+    proto = model(
+        [
+            node("ReduceMax", ["lengths"], ["longest"], keepdims=1),
+            node("Cast", ["longest"], ["f"], to=1),
+            node("Add", ["x", "f"], ["y"]),
+        ],
+        [value("x", ["N", 4]), value("lengths", ["N"], INT64)],
+        [value("y", None)],
+    )
+    assert _role(proto).role == "batch"
+
+
+def test_what_is_added_has_one_size() -> None:
+    proto = model(
+        [node("Add", ["a", "b"], ["y"])],
+        [value("a", ["A", "S"]), value("b", ["B", "T"])],
+        [value("y", None)],
+    )
+    assert [(_role(proto, "b", axis).tied_to) for axis in (0, 1)] == ["A", "S"]
+    assert _role(proto, "b").role == "batch"
+
+
+def test_both_branches_of_a_condition_have_a_say() -> None:
+    def branch(operator: str, **attributes: int) -> onnx.GraphProto:
+        nodes = [node(operator, ["x"], ["out"], **attributes)]
+        return onnx.helper.make_graph(nodes, operator, [], [value("out", None)])
+
+    for second, role in (
+        (branch("Sigmoid"), "batch"),
+        (branch("Softmax", axis=0), "mixed"),
+    ):
+        nodes = [node("If", ["c"], ["y"], then_branch=branch("Relu"), else_branch=second)]
+        proto = model(
+            nodes,
+            [value("x", ["N", 4]), value("c", [], onnx.TensorProto.BOOL)],
+            [value("y", None)],
+        )
+        assert _role(proto).role == role
+
+
+def test_a_spectrum_says_how_long_a_sound_is_at_least() -> None:
+    proto = model(
+        [node("STFT", ["x", "hop", "", "frame"], ["y"], onesided=1)],
+        [value("x", ["B", "L", 1])],
+        [value("y", None)],
+        [constant("hop", 160), constant("frame", 400)],
+    )
+    role = _role(proto, axis=1)
+    assert (role.least, role.samples, role.limit_why) == (400, True, "STFT 'y'")
+
+
+def test_a_table_says_how_long_a_text_is_at_most() -> None:
+    proto = model(
+        [
+            node("Shape", ["x"], ["s"]),
+            node("Gather", ["s", "i"], ["n"], axis=0),
+            node("Slice", ["table", "zero", "n", "zero"], ["p"]),
+            node("Add", ["x", "p"], ["y"]),
+        ],
+        [value("x", ["N", "T", 4])],
+        [value("y", None)],
+        [constant("i", [1]), constant("zero", [0]), weight("table", 77, 4)],
+    )
+    assert _role(proto, axis=1).most == 77
+
+
+def test_factors_are_followed_through_a_reshape() -> None:
+    batch, steps = AxisPart(1009, 0), AxisPart(1013, 1)
+    axes = ((batch,), (steps,), (AxisPart(8),))
+    assert reshaped(axes, [-1, 8]) == ((batch, steps), (AxisPart(8),))
+    assert reshaped(((batch, steps), (AxisPart(8),)), [1009, 1013, 2, 4]) == (
+        *((batch,), (steps,)),
+        *((AxisPart(2),), (AxisPart(4),)),
+    )
+    assert reshaped(axes, [1009, 8 * 1013]) == ((batch,), (steps, AxisPart(8)))
+    assert reshaped(axes, [7, -1]) is None
