@@ -18,6 +18,8 @@ WHOLE_MODULES: dict[str, str] = {
     "launch/missing_library.py": "messages of loaders of libraries",
     "launch/native_text.py": "messages and logs of native code",
     "launch/noise.py": "files of the system",
+    "models/axes/layout_rules.py": "types of operators",
+    "models/axes/mixing_rules.py": "types of operators, their attributes",
     "models/external_data.py": "places in a model file",
     "models/implied.py": "types of operators",
     "models/installer.py": "output of an installer",
@@ -27,6 +29,7 @@ WHOLE_MODULES: dict[str, str] = {
     "models/stand_ins.py": "names of attributes of operators",
     "models/symbols.py": "expressions over sizes of a graph",
     "models/well_known.py": "names of inputs, types as ONNX Runtime spells them",
+    "planning/default_sizes.py": "names of inputs and sizes in a graph",
     "runtimes/auto.py": "names of the system",
     "runtimes/installed.py": "names of packages and files",
     "runtimes/installer.py": "output of pip and uv",
@@ -98,10 +101,6 @@ FUNCTIONS: dict[str, tuple[str, frozenset[str]]] = {
     "passes/task/planning.py": (
         "names of files and of arrays in them",
         frozenset({"_check_npz", "_split"}),
-    ),
-    "planning/default_sizes.py": (
-        "names of dimensions, types",
-        frozenset({"_by_place", "_row_of"}),
     ),
     "planning/devices.py": (
         "what users write",

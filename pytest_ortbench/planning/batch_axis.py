@@ -150,7 +150,10 @@ class _Roles:
             )
         leader = self._leader(proven[0])
         return [
-            name for name in symbols if not self._is(name, "batch") or self._leader(name) == leader
+            name
+            for name in symbols
+            if self._leader(name) == leader
+            or not (self._is(name, "batch") or self._is(name, "partial"))
         ]
 
     def tied_to(self, symbols: Sequence[str]) -> list[str]:

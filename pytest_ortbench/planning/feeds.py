@@ -196,7 +196,7 @@ def _check_names(model: Model, dims: Mapping[str, int], shapes: Shapes) -> None:
 
 
 def _check_fixed_batch(model: Model, axis: BatchAxis, batch: int, shapes: Shapes) -> None:
-    if axis.fixed is None:
+    if axis.fixed is None or (axis.refused and not axis.certain):
         if batch != 1:
             told = "; ".join(f"{name} is no batch ({why})" for name, why in axis.refused)
             name = axis.refused[0][0] if axis.refused else ""

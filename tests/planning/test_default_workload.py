@@ -142,10 +142,11 @@ def _two_towers(first: str, second: str) -> ModelProto:
             node("MatMul", ["text", "wt"], ["t"]),
             node("Transpose", ["t"], ["tt"]),
             node("MatMul", ["i", "tt"], ["per_image"]),
-            node("Identity", ["t"], ["embedding"]),
+            node("Identity", ["t"], ["of_texts"]),
+            node("Identity", ["i"], ["of_images"]),
         ],
         [value("image", [first, 8]), value("text", [second, 6])],
-        [value("per_image", None), value("embedding", None)],
+        [value(name, None) for name in ("per_image", "of_texts", "of_images")],
         [weight("wi", 8, 4), weight("wt", 6, 4)],
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_ortbench.models.axes.step import OperatorStep, rule
+from pytest_ortbench.models.axes.step import OperatorStep, axis_rule
 from pytest_ortbench.models.axes.values import (
     Axes,
     Axis,
@@ -38,12 +38,12 @@ _ELEMENTWISE = (
 )
 
 
-@rule(*_UNARY)
+@axis_rule(*_UNARY)
 def _unary(step: OperatorStep) -> list[Axes | None] | None:
     return [step.axes(0)]
 
 
-@rule(*_ELEMENTWISE)
+@axis_rule(*_ELEMENTWISE)
 def _elementwise(step: OperatorStep) -> list[Axes | None] | None:
     values = [value for value in step.inputs if value is not None]
     result = broadcast(values, step.labels)
@@ -61,13 +61,13 @@ def _own_constants(step: OperatorStep, weight: Axes, result: Axes) -> None:
             step.mix([result[-place]])
 
 
-@rule("com.microsoft::QLinearAdd", "com.microsoft::QLinearMul")
+@axis_rule("com.microsoft::QLinearAdd", "com.microsoft::QLinearMul")
 def _quantised(step: OperatorStep) -> list[Axes | None] | None:
     values = [value for value in (step.value(0), step.value(3)) if value is not None]
     return [broadcast(values, step.labels)]
 
 
-@rule("Transpose")
+@axis_rule("Transpose")
 def _transpose(step: OperatorStep) -> list[Axes | None] | None:
     axes = step.axes(0)
     if axes is None:
@@ -76,7 +76,7 @@ def _transpose(step: OperatorStep) -> list[Axes | None] | None:
     return [tuple(axes[place] for place in order)]
 
 
-@rule("Reshape")
+@axis_rule("Reshape")
 def _reshape(step: OperatorStep) -> list[Axes | None] | None:
     axes = step.axes(0)
     target = step.attributes.get("shape")
@@ -97,7 +97,7 @@ def _as_reshaped(step: OperatorStep, axes: Axes, sizes: list[int]) -> list[Axes 
     return [result]
 
 
-@rule("Flatten")
+@axis_rule("Flatten")
 def _flatten(step: OperatorStep) -> list[Axes | None] | None:
     axes = step.axes(0)
     if axes is None:
@@ -107,7 +107,7 @@ def _flatten(step: OperatorStep) -> list[Axes | None] | None:
     return [tuple(tuple(f for axis in part for f in axis) for part in (axes[:cut], axes[cut:]))]
 
 
-@rule("Unsqueeze")
+@axis_rule("Unsqueeze")
 def _unsqueeze(step: OperatorStep) -> list[Axes | None] | None:
     axes, places = step.axes(0), step.attribute_axes(1)
     if axes is None or places is None:
@@ -118,7 +118,7 @@ def _unsqueeze(step: OperatorStep) -> list[Axes | None] | None:
     return [tuple(() if place in new else next(rest) for place in range(rank))]
 
 
-@rule("Squeeze")
+@axis_rule("Squeeze")
 def _squeeze(step: OperatorStep) -> list[Axes | None] | None:
     axes, places = step.axes(0), step.attribute_axes(1)
     if axes is None or (places is None and step.value(1) is not None):
@@ -129,7 +129,7 @@ def _squeeze(step: OperatorStep) -> list[Axes | None] | None:
     return [tuple(axis for place, axis in enumerate(axes) if place not in gone)]
 
 
-@rule("Expand")
+@axis_rule("Expand")
 def _expand(step: OperatorStep) -> list[Axes | None] | None:
     axes, sizes = step.axes(0), step.numbers(1)
     if axes is None or sizes is None:
@@ -140,7 +140,7 @@ def _expand(step: OperatorStep) -> list[Axes | None] | None:
     return [tuple(axis or plain(abs(size)) for axis, size in zip(padded, wanted, strict=True))]
 
 
-@rule("Tile")
+@axis_rule("Tile")
 def _tile(step: OperatorStep) -> list[Axes | None] | None:
     axes, repeats = step.axes(0), step.numbers(1)
     if axes is None or repeats is None or len(axes) != len(repeats):
@@ -148,7 +148,7 @@ def _tile(step: OperatorStep) -> list[Axes | None] | None:
     return [tuple(plain(count) + axis for axis, count in zip(axes, repeats, strict=True))]
 
 
-@rule("Concat")
+@axis_rule("Concat")
 def _concat(step: OperatorStep) -> list[Axes | None] | None:
     parts = [value.axes for value in step.inputs if value is not None]
     known = [axes for axes in parts if axes is not None]
@@ -171,7 +171,7 @@ def _concat(step: OperatorStep) -> list[Axes | None] | None:
     return [tuple(columns)]
 
 
-@rule("Split", "SplitToSequence")
+@axis_rule("Split", "SplitToSequence")
 def _split(step: OperatorStep) -> list[Axes | None] | None:
     axes = step.axes(0)
     if axes is None or step.op != "Split":
@@ -190,7 +190,7 @@ def _with(axes: Axes, place: int, axis: Axis) -> Axes:
     return (*axes[:place], axis, *axes[place + 1 :])
 
 
-@rule("Slice")
+@axis_rule("Slice")
 def _slice(step: OperatorStep) -> list[Axes | None] | None:
     axes = step.axes(0)
     if axes is None:
@@ -236,7 +236,7 @@ def _cut(step: OperatorStep, axis: Axis, start: int | None, end: int | None, str
     return plain(max(len(range(size)[start:end:stride]), 1))
 
 
-@rule("Pad")
+@axis_rule("Pad")
 def _pad(step: OperatorStep) -> list[Axes | None] | None:
     axes = step.axes(0)
     pads = step.numbers(1) if "pads" not in step.attributes else list(step.attributes["pads"])
@@ -254,7 +254,7 @@ def _pad(step: OperatorStep) -> list[Axes | None] | None:
     return [tuple(result)]
 
 
-@rule("Shape", "Size")
+@axis_rule("Shape", "Size")
 def _shape(step: OperatorStep) -> list[Axes | None] | None:
     axes = step.axes(0)
     if step.op == "Size":
@@ -262,13 +262,13 @@ def _shape(step: OperatorStep) -> list[Axes | None] | None:
     return [(step.fresh() if axes is None else plain(len(axes)),)]
 
 
-@rule("ConstantOfShape")
+@axis_rule("ConstantOfShape")
 def _constant_of_shape(step: OperatorStep) -> list[Axes | None] | None:
     sizes = step.numbers(0)
     return None if sizes is None else [tuple(plain(max(size, 1)) for size in sizes)]
 
 
-@rule("Range")
+@axis_rule("Range")
 def _range(step: OperatorStep) -> list[Axes | None] | None:
     ends = [step.numbers(index) for index in range(3)]
     numbers = [end[0] for end in ends if end]
@@ -277,7 +277,7 @@ def _range(step: OperatorStep) -> list[Axes | None] | None:
     return [(plain(max(len(range(numbers[0], numbers[1], numbers[2])), 1)),)]
 
 
-@rule("NonZero")
+@axis_rule("NonZero")
 def _non_zero(step: OperatorStep) -> list[Axes | None] | None:
     axes = step.axes(0)
     if axes is None:
@@ -286,7 +286,7 @@ def _non_zero(step: OperatorStep) -> list[Axes | None] | None:
     return [(plain(len(axes)), step.fresh())]
 
 
-@rule("OneHot")
+@axis_rule("OneHot")
 def _one_hot(step: OperatorStep) -> list[Axes | None] | None:
     axes, depth = step.axes(0), step.numbers(1)
     if axes is None:
@@ -296,7 +296,7 @@ def _one_hot(step: OperatorStep) -> list[Axes | None] | None:
     return [(*axes[:place], new, *axes[place:])]
 
 
-@rule("Gather", "com.microsoft::GatherBlockQuantized", "ai.onnx.ml::ArrayFeatureExtractor")
+@axis_rule("Gather", "com.microsoft::GatherBlockQuantized", "ai.onnx.ml::ArrayFeatureExtractor")
 def _gather(step: OperatorStep) -> list[Axes | None] | None:
     axes, chosen = step.axes(0), step.axes(1)
     if not axes or chosen is None:
@@ -322,7 +322,7 @@ def _choose(step: OperatorStep, axis: Axis, chosen: Axes) -> None:
         step.mix([axis])
 
 
-@rule("GatherElements")
+@axis_rule("GatherElements")
 def _gather_elements(step: OperatorStep) -> list[Axes | None] | None:
     axes, chosen = step.axes(0), step.axes(1)
     if axes is None or chosen is None or len(axes) != len(chosen):
@@ -336,7 +336,7 @@ def _gather_elements(step: OperatorStep) -> list[Axes | None] | None:
     return [tuple(result)]
 
 
-@rule("GatherND", "com.microsoft::GatherND")
+@axis_rule("GatherND", "com.microsoft::GatherND")
 def _gather_nd(step: OperatorStep) -> list[Axes | None] | None:
     axes, chosen = step.axes(0), step.axes(1)
     if axes is None or not chosen:
@@ -353,7 +353,7 @@ def _gather_nd(step: OperatorStep) -> list[Axes | None] | None:
     return [tuple(lead) + chosen[shared:-1] + axes[shared + depth :]]
 
 
-@rule("ScatterElements", "Scatter")
+@axis_rule("ScatterElements", "Scatter")
 def _scatter_elements(step: OperatorStep) -> list[Axes | None] | None:
     axes, chosen = step.axes(0), step.axes(1)
     if axes is None or chosen is None or len(axes) != len(chosen):
@@ -364,7 +364,7 @@ def _scatter_elements(step: OperatorStep) -> list[Axes | None] | None:
     return [axes]
 
 
-@rule("ScatterND")
+@axis_rule("ScatterND")
 def _scatter_nd(step: OperatorStep) -> list[Axes | None] | None:
     axes, chosen = step.axes(0), step.axes(1)
     if axes is None or not chosen:
@@ -382,7 +382,7 @@ def _scattered(step: OperatorStep) -> None:
         step.lose(updates)
 
 
-@rule("DepthToSpace", "SpaceToDepth")
+@axis_rule("DepthToSpace", "SpaceToDepth")
 def _blocks(step: OperatorStep) -> list[Axes | None] | None:
     axes = step.axes(0)
     if axes is None or len(axes) != 4:
@@ -397,7 +397,7 @@ def _blocks(step: OperatorStep) -> list[Axes | None] | None:
     return [(axes[0], *(plain(max(size, 1)) for size in sizes))]
 
 
-@rule("Resize", "Upsample")
+@axis_rule("Resize", "Upsample")
 def _resize(step: OperatorStep) -> list[Axes | None] | None:
     axes = step.axes(0)
     if axes is None:
@@ -423,13 +423,13 @@ def _resize(step: OperatorStep) -> list[Axes | None] | None:
     return [tuple(result)]
 
 
-@rule("ai.onnx.ml::OneHotEncoder")
+@axis_rule("ai.onnx.ml::OneHotEncoder")
 def _categories(step: OperatorStep) -> list[Axes | None] | None:
     axes = step.axes(0)
     return None if axes is None else [(*axes, (AxisPart(step.labels.fresh()),))]
 
 
-@rule("ai.onnx.ml::ZipMap")
+@axis_rule("ai.onnx.ml::ZipMap")
 def _maps(step: OperatorStep) -> list[Axes | None] | None:
     axes = step.axes(0)
     return [None if axes is None else axes[:1]]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_ortbench.models.axes.step import OperatorStep, rule
+from pytest_ortbench.models.axes.step import OperatorStep, axis_rule
 from pytest_ortbench.models.axes.values import (
     Axes,
     Axis,
@@ -17,7 +17,7 @@ from pytest_ortbench.models.axes.values import (
 _SOUND_WINDOW = 8
 
 
-@rule(
+@axis_rule(
     "MatMul", "MatMulInteger", "com.microsoft::FusedMatMul", "com.microsoft::MatMulIntegerToFloat"
 )
 def _product(step: OperatorStep) -> list[Axes | None] | None:
@@ -43,13 +43,13 @@ def _multiplied(step: OperatorStep, first: Axes, second: Axes) -> Axes | None:
     return outer + rows + columns
 
 
-@rule("com.microsoft::QLinearMatMul", "QLinearMatMul")
+@axis_rule("com.microsoft::QLinearMatMul", "QLinearMatMul")
 def _quantised_product(step: OperatorStep) -> list[Axes | None] | None:
     first, second = step.axes(0), step.axes(3)
     return [_multiplied(step, first, second)] if first and second else None
 
 
-@rule("Gemm", "com.microsoft::FusedGemm", "com.microsoft::GemmFastGelu")
+@axis_rule("Gemm", "com.microsoft::FusedGemm", "com.microsoft::GemmFastGelu")
 def _general_product(step: OperatorStep) -> list[Axes | None] | None:
     first, second = step.axes(0), step.axes(1)
     if first is None or second is None or len(first) != 2 or len(second) != 2:
@@ -61,7 +61,7 @@ def _general_product(step: OperatorStep) -> list[Axes | None] | None:
     return [_multiplied(step, first, second)]
 
 
-@rule("com.microsoft::MatMulNBits")
+@axis_rule("com.microsoft::MatMulNBits")
 def _packed_product(step: OperatorStep) -> list[Axes | None] | None:
     axes = step.axes(0)
     if not axes:
@@ -70,7 +70,7 @@ def _packed_product(step: OperatorStep) -> list[Axes | None] | None:
     return [(*axes[:-1], plain(step.attributes.get("N", 1)))]
 
 
-@rule("Einsum")
+@axis_rule("Einsum")
 def _einsum(step: OperatorStep) -> list[Axes | None] | None:
     equation = str(step.attributes.get("equation", "")).replace(" ", "")
     left, arrow, right = equation.partition("->")
@@ -94,7 +94,7 @@ def _einsum(step: OperatorStep) -> list[Axes | None] | None:
     return [tuple(axis or () for axis in result)] if None not in result else None
 
 
-@rule(
+@axis_rule(
     *("Conv", "ConvInteger", "QLinearConv", "com.microsoft::FusedConv", "ConvTranspose"),
     *("DeformConv", "com.microsoft::NhwcConv"),
 )
@@ -125,7 +125,7 @@ def _moves(step: OperatorStep, axis: Axis, size: int) -> bool:
     return True
 
 
-@rule("MaxPool", "AveragePool", "LpPool")
+@axis_rule("MaxPool", "AveragePool", "LpPool")
 def _pool(step: OperatorStep) -> list[Axes | None] | None:
     axes = step.axes(0)
     kernel = list(step.attributes.get("kernel_shape", ()))
@@ -159,7 +159,7 @@ def _windows(step: OperatorStep, axes: Axes, kernel: list[int]) -> tuple[Axis, .
     return tuple(result)
 
 
-@rule("GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool")
+@axis_rule("GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool")
 def _global_pool(step: OperatorStep) -> list[Axes | None] | None:
     axes = step.axes(0)
     if axes is None:
@@ -168,7 +168,7 @@ def _global_pool(step: OperatorStep) -> list[Axes | None] | None:
     return [axes[:2] + ((),) * (len(axes) - 2)]
 
 
-@rule("InstanceNormalization", "GroupNormalization", "LRN", "com.microsoft::GroupNorm")
+@axis_rule("InstanceNormalization", "GroupNormalization", "LRN", "com.microsoft::GroupNorm")
 def _norm_of_images(step: OperatorStep) -> list[Axes | None] | None:
     axes = step.axes(0)
     if axes is not None:
@@ -176,7 +176,7 @@ def _norm_of_images(step: OperatorStep) -> list[Axes | None] | None:
     return [axes]
 
 
-@rule(
+@axis_rule(
     *("LayerNormalization", "RMSNormalization", "SimplifiedLayerNormalization"),
     *("com.microsoft::SkipLayerNormalization", "com.microsoft::SimplifiedLayerNormalization"),
     "com.microsoft::SkipSimplifiedLayerNormalization",
@@ -196,7 +196,9 @@ def _norm(step: OperatorStep) -> list[Axes | None] | None:
     return outputs[: len(step.node.output)]
 
 
-@rule("Softmax", "LogSoftmax", "Hardmax", "LpNormalization", "CumSum", "MeanVarianceNormalization")
+@axis_rule(
+    "Softmax", "LogSoftmax", "Hardmax", "LpNormalization", "CumSum", "MeanVarianceNormalization"
+)
 def _along(step: OperatorStep) -> list[Axes | None] | None:
     axes = step.axes(0)
     if not axes:
@@ -214,7 +216,7 @@ def _along(step: OperatorStep) -> list[Axes | None] | None:
     return [axes]
 
 
-@rule("ArgMax", "ArgMin")
+@axis_rule("ArgMax", "ArgMin")
 def _position(step: OperatorStep) -> list[Axes | None] | None:
     axes = step.axes(0)
     if not axes:
@@ -230,7 +232,7 @@ def _without(axes: Axes, places: set[int], *, keep: bool) -> Axes:
     return tuple(axis for place, axis in enumerate(axes) if place not in places)
 
 
-@rule(
+@axis_rule(
     *("ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean"),
     *("ReduceMin", "ReduceProd", "ReduceSum", "ReduceSumSquare"),
 )
@@ -247,7 +249,7 @@ def _reduce(step: OperatorStep) -> list[Axes | None] | None:
     return [_without(axes, places, keep=bool(step.attributes.get("keepdims", 1)))]
 
 
-@rule("TopK")
+@axis_rule("TopK")
 def _top(step: OperatorStep) -> list[Axes | None] | None:
     axes, count = step.axes(0), step.numbers(1)
     if not axes:
@@ -260,7 +262,7 @@ def _top(step: OperatorStep) -> list[Axes | None] | None:
     return [result, result]
 
 
-@rule("LSTM", "GRU", "RNN", "com.microsoft::DynamicQuantizeLSTM")
+@axis_rule("LSTM", "GRU", "RNN", "com.microsoft::DynamicQuantizeLSTM")
 def _recurrent(step: OperatorStep) -> list[Axes | None] | None:
     axes = step.axes(0)
     if axes is None or len(axes) != 3:
@@ -281,7 +283,7 @@ def _recurrent(step: OperatorStep) -> list[Axes | None] | None:
     return outputs[: len(step.node.output)]
 
 
-@rule("com.microsoft::Attention", "com.microsoft::QAttention")
+@axis_rule("com.microsoft::Attention", "com.microsoft::QAttention")
 def _attention(step: OperatorStep) -> list[Axes | None] | None:
     axes = step.axes(0)
     weight = step.axes(1)
@@ -291,7 +293,7 @@ def _attention(step: OperatorStep) -> list[Axes | None] | None:
     return [(axes[0], axes[1], plain(max(size_of(weight[-1]) // 3, 1)))]
 
 
-@rule("com.microsoft::MultiHeadAttention", "com.microsoft::GroupQueryAttention", "Attention")
+@axis_rule("com.microsoft::MultiHeadAttention", "com.microsoft::GroupQueryAttention", "Attention")
 def _attention_of_parts(step: OperatorStep) -> list[Axes | None] | None:
     """Rows of query, key, value and cache belong together; all other axes are mixed."""
     parts = [axes for axes in (step.axes(index) for index in (0, 1, 2)) if axes]
@@ -319,7 +321,7 @@ _CACHE_INPUTS = {
 }
 
 
-@rule("com.microsoft::EmbedLayerNormalization", "com.microsoft::QEmbedLayerNormalization")
+@axis_rule("com.microsoft::EmbedLayerNormalization", "com.microsoft::QEmbedLayerNormalization")
 def _embedding(step: OperatorStep) -> list[Axes | None] | None:
     axes, table = step.axes(0), step.axes(2)
     if axes is None or len(axes) != 2 or table is None:
@@ -331,7 +333,7 @@ def _embedding(step: OperatorStep) -> list[Axes | None] | None:
     return outputs[: len(step.node.output)]
 
 
-@rule("STFT")
+@axis_rule("STFT")
 def _spectrum(step: OperatorStep) -> list[Axes | None] | None:
     axes = step.axes(0)
     if axes is None or len(axes) < 2:
@@ -347,7 +349,7 @@ def _spectrum(step: OperatorStep) -> list[Axes | None] | None:
     return [(axes[0], frames, plain(bins) if bins else step.fresh(), plain(2))]
 
 
-@rule("GridSample", "com.microsoft::GridSample")
+@axis_rule("GridSample", "com.microsoft::GridSample")
 def _sampled(step: OperatorStep) -> list[Axes | None] | None:
     axes, grid = step.axes(0), step.axes(1)
     if axes is None or grid is None or len(axes) != len(grid):
@@ -357,7 +359,7 @@ def _sampled(step: OperatorStep) -> list[Axes | None] | None:
     return [(batch, axes[1], *grid[1:-1])]
 
 
-@rule(
+@axis_rule(
     *("ai.onnx.ml::LinearClassifier", "ai.onnx.ml::SVMClassifier"),
     *("ai.onnx.ml::TreeEnsembleClassifier", "ai.onnx.ml::LinearRegressor"),
     *("ai.onnx.ml::SVMRegressor", "ai.onnx.ml::TreeEnsembleRegressor", "ai.onnx.ml::TreeEnsemble"),
@@ -371,7 +373,7 @@ def _rows(step: OperatorStep) -> list[Axes | None] | None:
     return [(axes[0],), scores] if step.op.endswith("Classifier") else [scores]
 
 
-@rule("ai.onnx.ml::FeatureVectorizer")
+@axis_rule("ai.onnx.ml::FeatureVectorizer")
 def _columns(step: OperatorStep) -> list[Axes | None] | None:
     parts = [axes for axes in (value.axes for value in step.inputs if value) if axes]
     if len(parts) < len(step.inputs):

@@ -133,7 +133,7 @@ Rule = Callable[[OperatorStep], "list[Axes | None] | None"]
 RULES: dict[str, Rule] = {}
 
 
-def rule(*names: str) -> Callable[[Rule], Rule]:
+def axis_rule(*names: str) -> Callable[[Rule], Rule]:
     """Register the rule of some operators."""
 
     def register(function: Rule) -> Rule:

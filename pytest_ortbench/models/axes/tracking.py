@@ -15,8 +15,16 @@ import pytest_ortbench.models.axes.layout_rules
 import pytest_ortbench.models.axes.mixing_rules  # noqa: F401  # both register their rules
 from pytest_ortbench.core.model import AxisRole, TensorInfo
 from pytest_ortbench.models.axes.numbers import MOST, attributes_of, computed
-from pytest_ortbench.models.axes.step import RULES, SizeLimit, OperatorStep
-from pytest_ortbench.models.axes.values import Axes, Axis, AxisPart, Labels, TracedValue, labels_of, plain
+from pytest_ortbench.models.axes.step import RULES, OperatorStep, SizeLimit
+from pytest_ortbench.models.axes.values import (
+    Axes,
+    Axis,
+    AxisPart,
+    Labels,
+    TracedValue,
+    labels_of,
+    plain,
+)
 from pytest_ortbench.models.inspection import op_name
 from pytest_ortbench.models.symbols import UnknownSymbolError, evaluate, named_shapes
 
@@ -215,7 +223,10 @@ class _Walk:
         return present[0].floating if present else True
 
     def _branch(
-        self, node: onnx.NodeProto, inputs: Sequence[TracedValue | None], values: dict[str, TracedValue]
+        self,
+        node: onnx.NodeProto,
+        inputs: Sequence[TracedValue | None],
+        values: dict[str, TracedValue],
     ) -> None:
         """An If gives what both of its branches agree about."""
         results: list[list[TracedValue]] = []
