@@ -8,12 +8,14 @@ from statistics import median
 from typing import Any
 
 from pytest_ortbench.analysis.judgements import barring_words, flag_names
+from pytest_ortbench.analysis.scaling import total_threads
 from pytest_ortbench.analysis.summary import Summary, summarise
 from pytest_ortbench.core.case import WORKLOAD_KNOBS
 from pytest_ortbench.core.ids import model_part
 from pytest_ortbench.core.outcome import CaseResult, RuntimeInfo
 from pytest_ortbench.core.quantity import Quantity
 from pytest_ortbench.core.run import Run
+from pytest_ortbench.core.samples import Samples
 from pytest_ortbench.passes.registry import PASSES
 
 #: Points that stand for the distribution of a case's durations.
@@ -37,6 +39,23 @@ class ServedRate:
     percent: float
     latency_s: float
     searched: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParallelPoint:
+    """A case in several processes at a time.
+
+    Attributes:
+        processes: How many ran at a time.
+        threads: Threads that compute, in all of them.
+        rate_per_s: Items a second of all together.
+        service_s: Equally likely durations of one call while all ran, in seconds, ascending.
+    """
+
+    processes: int
+    threads: int
+    rate_per_s: float
+    service_s: tuple[float, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +83,11 @@ class CaseFacts:
         service_s: Equally likely durations of one call in seconds, ascending; empty if not asked.
         idle_w: Idle power of the device before the load; ``None`` if not measured.
         served: Rates of arrival that it was seen to serve.
-        callers: Inferences in flight at a time, over all sessions.
+        callers: Inferences in flight at a time, over all sessions of a process.
+        processes: Processes at a time that its numbers are of.
+        threads: Threads that compute at a time, over all processes; 0 if unknown.
+        cpus: CPUs that a process may use on its machine; 0 if unknown.
+        parallel: Numbers of processes at a time that were measured beside.
     """
 
     case_id: str
@@ -88,6 +111,10 @@ class CaseFacts:
     idle_w: float | None = None
     served: tuple[ServedRate, ...] = ()
     callers: int = 1
+    processes: int = 1
+    threads: int = 0
+    cpus: int = 0
+    parallel: tuple[ParallelPoint, ...] = ()
 
     @property
     def request(self) -> tuple[object, ...]:
@@ -149,6 +176,7 @@ def reduce_run(run: Run, *, percentiles: bool = False, service: bool = False) ->
         service: Whether the distribution of durations is wanted (for queueing).
     """
     canary = run.canary.durations_ns if run.canary else ()
+    cpus = _cpus(run.machine.stable)
     return RunFacts(
         run_id=run.run_id,
         host=run.machine.host,
@@ -165,7 +193,8 @@ def reduce_run(run: Run, *, percentiles: bool = False, service: bool = False) ->
         commit=run.commit.revision[:12] if run.commit else "",
         canary_s=median(canary) * 1e-9 if canary else None,
         cases=tuple(
-            _case_facts(result, percentiles=percentiles, service=service) for result in run.cases
+            _case_facts(result, percentiles=percentiles, service=service, cpus=cpus)
+            for result in run.cases
         ),
     )
 
@@ -195,7 +224,13 @@ def runtime_name(info: RuntimeInfo) -> str:
     return named or f"onnxruntime {info.version}"
 
 
-def _case_facts(result: CaseResult, *, percentiles: bool, service: bool) -> CaseFacts:
+def _cpus(stable: Mapping[str, str]) -> int:
+    """CPUs that a process may use on a machine; 0 where its facts do not say."""
+    written = stable.get("cpus_usable") or stable.get("cpus") or ""
+    return int(written) if written.isdecimal() else 0
+
+
+def _case_facts(result: CaseResult, *, percentiles: bool, service: bool, cpus: int) -> CaseFacts:
     case = result.case
     summary = summarise(result, percentiles=percentiles)
     of_passes: dict[str, Any] = {}
@@ -219,8 +254,14 @@ def _case_facts(result: CaseResult, *, percentiles: bool, service: bool) -> Case
         reason=_why_not(summary),
         blurred_by=flag_names(summary.flags, "blurs"),
         one_worker="ONE-WORKER" in flag_names(summary.flags, "notes"),
-        service_s=_service(result) if service else (),
+        service_s=(
+            service_times([measurement.samples for measurement in result.measurements])
+            if service
+            else ()
+        ),
         callers=case.callers,
+        threads=total_threads(result) if result.measurements else 0,
+        cpus=max((measurement.cpus for measurement in result.measurements), default=0) or cpus,
         **of_passes,
     )
 
@@ -232,12 +273,12 @@ def _why_not(summary: Summary) -> str:
     return " ".join(flag_names(summary.flags, "bars")) or barring_words(summary.judgements)
 
 
-def _service(result: CaseResult) -> tuple[float, ...]:
-    """Equally likely durations of one call, every worker weighing as much as it measured."""
+def service_times(workers: Sequence[Samples]) -> tuple[float, ...]:
+    """Return equally likely durations of one call in seconds, each worker by what it measured."""
     weighted = [
-        (duration, measurement.samples.count / len(measurement.samples.durations_ns))
-        for measurement in result.measurements
-        for duration in measurement.samples.durations_ns
+        (duration, samples.count / len(samples.durations_ns))
+        for samples in workers
+        for duration in samples.durations_ns
     ]
     return quantiles([value * 1e-9 for value, _ in weighted], [weight for _, weight in weighted])
 

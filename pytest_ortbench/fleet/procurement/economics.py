@@ -7,13 +7,15 @@ of their intervals: the best case of all at once, and the worst. Prices are take
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
 
 from pytest_ortbench.core.quantity import Quantity
 from pytest_ortbench.fleet.numbers.facts import CaseFacts
 from pytest_ortbench.fleet.numbers.ratios import interval
 from pytest_ortbench.fleet.procurement.machines import HOURS_A_YEAR, PricedMachine, Terms
+from pytest_ortbench.fleet.procurement.parallel import Queues, at_a_time, family, queues, ways
 from pytest_ortbench.fleet.procurement.queueing import capacity
 
 #: Absolute power readings of different boards agree no better than this.
@@ -39,16 +41,32 @@ class Figure:
         low: Lower bound.
         high: Upper bound; infinite where the worst case can't be served at all, and where a
             machine may draw nothing.
+        is_open: Whether only the bounds are known: how much the machine serves at a time was not
+            measured. The value is then that of the measured case, and no estimate.
     """
 
     value: float
     low: float
     high: float
+    is_open: bool = False
 
     def of(self, function: Callable[[float], float]) -> Figure:
         """Apply a monotone function to value and bounds."""
         ends = sorted((function(self.low), function(self.high)))
-        return Figure(value=function(self.value), low=ends[0], high=ends[1])
+        return replace(self, value=function(self.value), low=ends[0], high=ends[1])
+
+    def grown(self, factor: float) -> Figure:
+        """Multiply value and bounds."""
+        return self.of(lambda end: end * factor)
+
+    def opened_to(self, other: Figure) -> Figure:
+        """Return the bounds of this figure and another one, with this one's value."""
+        return Figure(
+            value=self.value,
+            low=min(self.low, other.low),
+            high=max(self.high, other.high),
+            is_open=True,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +105,7 @@ class Economics:
         units: Machines needed for the rate.
         cost: Money over the years for the rate.
         missing: Why a figure is not known, by its name.
+        queues: Requests that are served at a time.
     """
 
     machine: PricedMachine
@@ -103,6 +122,7 @@ class Economics:
     units: Figure | None = None
     cost: Figure | None = None
     missing: dict[str, str]
+    queues: Queues = field(default_factory=Queues)
 
     @property
     def capacity_source_text(self) -> str:
@@ -110,25 +130,110 @@ class Economics:
         return CAPACITY_SOURCES.get(self.capacity_source, "")
 
 
-def work_out(case: CaseFacts, machine: PricedMachine, terms: Terms) -> Economics | None:
+def variants_of(
+    cases: Sequence[CaseFacts], machine: PricedMachine, terms: Terms
+) -> list[Economics]:
+    """Work out what every variant of a workload costs on a machine, in each way of serving it.
+
+    Args:
+        cases: Cases of one machine that may be ranked.
+        machine: The machine.
+        terms: Years and target.
+    """
+    families: dict[tuple[object, ...], list[tuple[CaseFacts, CaseFacts]]] = {}
+    for case in cases:
+        families.setdefault(family(case), []).extend((case, way) for way in ways(case))
+    made = []
+    for pairs in families.values():
+        members = [way for _, way in pairs]
+        for case, way in pairs:
+            variant = work_out(way, machine, terms, served=queues(way, members), alone=case)
+            if variant is not None:
+                made.append(variant)
+    return made
+
+
+def work_out(
+    case: CaseFacts,
+    machine: PricedMachine,
+    terms: Terms,
+    *,
+    served: Queues | None = None,
+    alone: CaseFacts | None = None,
+) -> Economics | None:
     """Work out what a variant costs on a machine; ``None`` where its throughput is not known.
 
     Args:
         case: A case that may be ranked.
         machine: The machine that it was measured on.
         terms: Years and target.
+        served: Requests that are served at a time; by default what was measured settles it.
+        alone: The same case in one process, whose power was measured; by default the case.
     """
     throughput = case.quantities.get("throughput")
     if throughput is None or throughput.value <= 0:
         return None
+    one = (alone or case).quantities["throughput"].value
+    served = served or Queues(measured=at_a_time(case), most=at_a_time(case))
+    least = _worked_out(case, machine, terms, share=throughput.value / one, factor=1.0)
+    least = replace(least, queues=served)
+    if not served.is_open:
+        return least
+    # Without the number of CPUs there is no upper end: as many queues as make no difference.
+    factor = served.most / served.measured if served.most else math.inf
+    if math.isinf(factor):
+        return _without_end(least)
+    most = _worked_out(case, machine, terms, share=factor * throughput.value / one, factor=factor)
+    return replace(least, **_merged(least, most))
+
+
+def _merged(least: Economics, most: Economics) -> dict[str, Any]:
+    """The figures between one end and the other; one that an end does not have is not known."""
+    merged: dict[str, Any] = {}
+    for entry in fields(Economics):
+        low, high = getattr(least, entry.name), getattr(most, entry.name)
+        if isinstance(low, Figure) and isinstance(high, Figure):
+            merged[entry.name] = low.opened_to(high)
+    if least.power is not None and most.power is not None:
+        load = least.power.load_w.opened_to(most.power.load_w)
+        merged["power"] = replace(least.power, load_w=load)
+    return merged
+
+
+def _without_end(least: Economics) -> Economics:
+    """Bounds where nothing says how much a machine serves at a time."""
+    better = ("rate", "per_joule", "per_price", "per_money_hour", "capacity")
+    ends = {"units": 1.0}
+    opened: dict[str, Any] = {}
+    for entry in fields(Economics):
+        figure = getattr(least, entry.name)
+        if isinstance(figure, Figure):
+            end = math.inf if entry.name in better else ends.get(entry.name, 0.0)
+            opened[entry.name] = figure.opened_to(Figure(value=end, low=end, high=end))
+    return replace(least, **opened)
+
+
+def _worked_out(
+    case: CaseFacts, machine: PricedMachine, terms: Terms, *, share: float, factor: float
+) -> Economics:
+    """What a variant costs with so many times the queues.
+
+    Args:
+        case: A case with a throughput.
+        machine: The machine.
+        terms: Years and target.
+        share: Throughput ÷ that at which the power was measured.
+        factor: Queues ÷ those of the case.
+    """
     missing: dict[str, str] = {}
-    rate = _figure(throughput, case)
-    power = _power(case, machine, missing)
+    rate = _figure(case.quantities["throughput"], case).grown(factor)
+    power = _power(case, machine, missing, share=share)
     cost_million = _cost_million(rate, power, machine, terms, missing)
     able = source = None
     units = cost = None
     if terms.rate_per_s is not None and terms.p99_s is not None:
         able, source = _capacity(case, terms.p99_s, terms.rate_per_s, missing)
+        able = able.grown(factor) if able is not None else None
         units = _units(able, terms.rate_per_s, missing)
         cost = _cost(units, rate, power, case, machine, terms, missing)
     return Economics(
@@ -169,8 +274,14 @@ def _over(one: Figure, other: Figure) -> Figure | None:
     )
 
 
-def _power(case: CaseFacts, machine: PricedMachine, missing: dict[str, str]) -> Power | None:
-    """The whole machine where its idle power is stated, else the device alone, and so labelled."""
+def _power(
+    case: CaseFacts, machine: PricedMachine, missing: dict[str, str], *, share: float
+) -> Power | None:
+    """The whole machine where its idle power is stated, else the device alone, and so labelled.
+
+    Power is measured in one process. More of them rise as much higher as they do more, since an
+    inference takes the same energy beside what the machine draws anyway.
+    """
     idle = machine.idle_power_w
     if machine.load_power_w is not None:
         stated = machine.load_power_w
@@ -198,11 +309,14 @@ def _power(case: CaseFacts, machine: PricedMachine, missing: dict[str, str]) -> 
         low=gross.low * (1 - POWER_ERROR),
         high=gross.high * (1 + POWER_ERROR),
     )
+    scaled = "" if math.isclose(share, 1.0) else ", grown with the throughput of all at a time"
+    own_idle = case.idle_w or 0.0
+    gross = gross.of(lambda watts: own_idle + max(0.0, watts - own_idle) * share)
     if idle is None:
         return Power(
-            idle_w=case.idle_w or 0.0,
+            idle_w=own_idle,
             load_w=gross,
-            source="measured: the device alone, without the rest of the machine",
+            source=f"measured: the device alone, without the rest of the machine{scaled}",
             whole=False,
         )
     # The machine's idle power holds the device's; where that was not measured, it is counted twice
@@ -211,10 +325,12 @@ def _power(case: CaseFacts, machine: PricedMachine, missing: dict[str, str]) -> 
         load = Figure(value=idle + gross.value, low=max(idle, gross.low), high=idle + gross.high)
         note = ", the device's own idle power counted twice"
     else:
-        load = gross.of(lambda watts: idle + max(0.0, watts - (case.idle_w or 0.0)))
+        load = gross.of(lambda watts: idle + max(0.0, watts - own_idle))
         note = ""
     return Power(
-        idle_w=idle, load_w=load, source=f"stated idle power + measured rise of the device{note}"
+        idle_w=idle,
+        load_w=load,
+        source=f"stated idle power + measured rise of the device{scaled}{note}",
     )
 
 
@@ -273,14 +389,6 @@ def _capacity(
     seen = _capacity_seen(case, limit_s, wanted_per_s)
     if seen is not None:
         return seen, "arrivals"
-    if case.callers > 1:
-        # In their closed loop nothing waits for a caller, and its rate is where a queue of random
-        # arrivals has no end; a queue with several servers would need that none slows the others.
-        missing["capacity"] = (
-            f"with {case.callers} callers random arrivals have to be measured: "
-            f"--ort-load=peak:p99:{limit_s * 1e3:g}ms"
-        )
-        return None, ""
     if not case.service_s:
         missing["capacity"] = "no service times were kept"
         return None, ""
@@ -294,7 +402,9 @@ def _capacity(
             "even without waiting"
         )
         return None, ""
-    return Figure(value=value, low=worst, high=best), "queue"
+    # Each caller of each process is a queue whose service times were measured while all others were
+    # busy, too; beside fewer it is no slower.
+    return Figure(value=value, low=worst, high=best).grown(at_a_time(case)), "queue"
 
 
 def _units(able: Figure | None, rate: float, missing: dict[str, str]) -> Figure | None:

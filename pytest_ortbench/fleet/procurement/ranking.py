@@ -11,7 +11,7 @@ from pytest_ortbench.fleet.numbers.facts import CaseFacts, RunFacts
 from pytest_ortbench.fleet.numbers.matrix import rank
 from pytest_ortbench.fleet.numbers.ratios import interval
 from pytest_ortbench.fleet.numbers.sides import machine_names, workload_parts
-from pytest_ortbench.fleet.procurement.economics import Economics, Figure, work_out
+from pytest_ortbench.fleet.procurement.economics import Economics, Figure, variants_of
 from pytest_ortbench.fleet.procurement.machines import PricedMachine, Terms
 
 #: What decides: the cost of a target, else the first of the others that any machine has.
@@ -24,7 +24,8 @@ class Offer:
 
     Attributes:
         economics: The variant that decides.
-        mark: ``best``, ``tie`` (can't be told from it) or empty.
+        mark: ``best``, ``tie`` (can't be told from it), ``open`` (whether it is the best is not
+            known, since what it or another one serves at a time was not measured) or empty.
         reason: Why it has no deciding figure; empty otherwise.
     """
 
@@ -95,11 +96,15 @@ def tenders(runs: Sequence[RunFacts], terms: Terms) -> tuple[Tender, ...]:
 
 def _tender(members: Sequence[tuple[PricedMachine, CaseFacts]], terms: Terms) -> Tender:
     reference = next((case for _, case in members if not case.reason), members[0][1])
+    usable: dict[PricedMachine, list[CaseFacts]] = {}
+    for machine, case in members:
+        alike = case.inputs == reference.inputs and case.digest == reference.digest
+        if not case.reason and alike:
+            usable.setdefault(machine, []).append(case)
     variants = [
-        found
-        for machine, case in members
-        if not case.reason and case.inputs == reference.inputs and case.digest == reference.digest
-        if (found := work_out(case, machine, terms)) is not None
+        variant
+        for machine, cases in usable.items()
+        for variant in variants_of(cases, machine, terms)
     ]
     # A target that no machine keeps is an answer; another question's answer would hide it.
     asked = DECIDING[:1] if terms.has_target else DECIDING[1:]
@@ -117,7 +122,7 @@ def _tender(members: Sequence[tuple[PricedMachine, CaseFacts]], terms: Terms) ->
         label="/".join(parts),
         batch=reference.batch,
         deciding=deciding,
-        offers=_ranked(list(best.values()), deciding),
+        offers=_ranked(list(best.values()), variants, deciding),
         variants=tuple(variants),
         front=_front(variants, deciding),
         absent=tuple(machine.name for machine in terms.machines if machine.name not in best),
@@ -136,15 +141,24 @@ def _key(variant: Economics, deciding: str) -> tuple[bool, float]:
     return (False, -found.value if deciding == "rate" else found.value)
 
 
-def _ranked(offers: Sequence[Economics], deciding: str) -> tuple[Offer, ...]:
+def _ranked(
+    offers: Sequence[Economics], variants: Sequence[Economics], deciding: str
+) -> tuple[Offer, ...]:
     ordered = sorted(offers, key=lambda variant: _key(variant, deciding))
     figures = [figure_of(variant, deciding) for variant in ordered]
+    spans = [_span(variant, variants, deciding) for variant in ordered]
     marks = rank(
         [figure.value if figure else 0.0 for figure in figures],
-        [(figure.low, figure.high) if figure else None for figure in figures],
+        [(span.low, span.high) if span else None for span in spans],
         [variant.machine.name for variant in ordered],
         higher=deciding == "rate",
     )
+    # Where a bound is all that is known, to meet is no tie: either may be far better.
+    known = [index for index, span in enumerate(spans) if span is not None]
+    level = [index for index in known if marks[index]] or known
+    is_decided = any(marks) and len(level) == 1
+    if not is_decided and any((span := spans[index]) and span.is_open for index in level):
+        marks = ["open" if index in level else "" for index in range(len(marks))]
     return tuple(
         Offer(
             economics=variant,
@@ -153,6 +167,19 @@ def _ranked(offers: Sequence[Economics], deciding: str) -> tuple[Offer, ...]:
         )
         for variant, mark, figure in zip(ordered, marks, figures, strict=True)
     )
+
+
+def _span(offer: Economics, variants: Sequence[Economics], deciding: str) -> Figure | None:
+    """The figure of an offer, as far as another variant of its machine may better it."""
+    span = figure_of(offer, deciding)
+    for variant in variants:
+        other = figure_of(variant, deciding)
+        if span is None or other is None or variant.machine != offer.machine or not other.is_open:
+            continue
+        end = other.high if deciding == "rate" else other.low
+        if end > span.high if deciding == "rate" else end < span.low:
+            span = span.opened_to(Figure(value=end, low=end, high=end))
+    return span
 
 
 def latency_span(case: CaseFacts) -> tuple[float, float]:

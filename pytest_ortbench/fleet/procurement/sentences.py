@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from pytest_ortbench.analysis.sentences import first_names, tie_text
 from pytest_ortbench.analysis.told import Told
@@ -12,6 +13,7 @@ from pytest_ortbench.fleet.numbers.matrix import variant_label
 from pytest_ortbench.fleet.numbers.sentences import ONE_UNIT, UNIT_SPREAD
 from pytest_ortbench.fleet.procurement.economics import Economics, Figure
 from pytest_ortbench.fleet.procurement.machines import Terms
+from pytest_ortbench.fleet.procurement.parallel import counts_to_measure
 from pytest_ortbench.fleet.procurement.ranking import Offer, Tender, figure_of
 
 
@@ -31,15 +33,57 @@ def _tender(tender: Tender, terms: Terms) -> Told:
         return Told(f"no machine can be chosen: {reasons}", about=head)
     figure = figure_of(best.economics, tender.deciding)
     assert figure is not None
+    undecided = [offer for offer in tender.offers if offer.mark == "open"]
+    if undecided:
+        return _undecided(undecided, tender, terms, head)
     word = {"cost": "cheapest", "cost_million": "cheapest per item", "rate": "fastest"}
     winner = f"{best.economics.machine.name} with {variant_label(best.economics.case)}"
     text = f", {amounts(best.economics, tender.deciding, terms)}"
     ties = [offer.economics.machine.name for offer in tender.offers if offer.mark == "tie"]
     text += tie_text(ties) + _lead(tender, best)
+    text += _not_ranked(tender)
+    sure = "at either bound " if figure.is_open else ""
+    return Told(f"{word[tender.deciding]} {sure}", winner, text, about=head, lead=True)
+
+
+def _not_ranked(tender: Tender) -> str:
     without = [offer.economics.machine.name for offer in tender.offers if offer.reason]
-    if without:
-        text += f"; not ranked: {first_names(without)}"
-    return Told(f"{word[tender.deciding]} ", winner, text, about=head, lead=True)
+    return f"; not ranked: {first_names(without)}" if without else ""
+
+
+def _undecided(offers: Sequence[Offer], tender: Tender, terms: Terms, head: str) -> Told:
+    """Give the bounds where they decide nothing, and say what would."""
+    bounds = "; ".join(
+        f"{offer.economics.machine.name} {amounts(offer.economics, tender.deciding, terms)}"
+        for offer in offers[:3]
+    )
+    more = f"; and {len(offers) - 3} more" if len(offers) > 3 else ""
+    text = f"no recommendation, since only bounds are known: {bounds}{more}"
+    return Told(text + _not_ranked(tender), about=head)
+
+
+def open_machines(tender: Tender) -> dict[str, Economics]:
+    """Return a variant of each machine of which it is not known what it serves at a time."""
+    found: dict[str, Economics] = {}
+    for variant in tender.variants:
+        if variant.queues.is_open:
+            found.setdefault(variant.machine.name, variant)
+    return found
+
+
+def served_text(variant: Economics) -> str:
+    """Write how many requests are served at a time: ``4``, ``1 to 16 (bounds)``."""
+    served = variant.queues
+    if not served.is_open:
+        return str(served.measured)
+    return f"{served.measured} {f'to {served.most}' if served.most else 'or more'} (bounds)"
+
+
+def how_to_settle(variant: Economics, terms: Terms) -> str:
+    """Say which measurement would tell what a machine serves at a time."""
+    counts = counts_to_measure(variant.case.cpus)
+    load = f" (or --ort-load=peak:p99:{terms.p99_s * 1e3:g}ms)" if terms.p99_s else ""
+    return f"--ort-processes={counts}{load}"
 
 
 def target(one: Tender, terms: Terms) -> str:
@@ -65,6 +109,14 @@ def amounts(one: Economics, deciding: str, terms: Terms) -> str:
 def count(units: Figure) -> str:
     """``2 machines``, or ``2 machines (2 to 3)`` where the uncertainty spans both."""
     low, high = units.low, units.high
+    if units.is_open:
+        if math.isinf(high):
+            return f"{low:.0f} machine{'s' if low != 1 else ''} or more"
+        return (
+            count(replace(units, is_open=False))
+            if low == high
+            else f"{low:.0f} to {high:.0f} machines"
+        )
     if math.isinf(high):
         # At the slow end of the intervals no number keeps the limit.
         return f"{units.value:.0f} machines or more"
@@ -83,6 +135,8 @@ def money(figure: Figure) -> str:
         return f"{value:.0f}" if value >= 1000 else significant(value, 3)
 
     value, low, high = (amount(end) for end in (figure.value, figure.low, figure.high))
+    if figure.is_open and low != high:
+        return f"{low} to {high}"
     # Bounds that differ beyond the digits shown say nothing.
     return value if value == low == high else f"{value} [{low}, {high}]"
 
@@ -93,6 +147,8 @@ def span(figure: Figure, digits: int = 3) -> str:
     if figure.low == figure.high:
         return text
     high = "∞" if math.isinf(figure.high) else significant(figure.high, digits)
+    if figure.is_open:
+        return f"{significant(figure.low, digits)} to {high}"
     return f"{text} [{significant(figure.low, digits)}, {high}]"
 
 
@@ -131,17 +187,15 @@ def assumptions(
     if queued:
         said.append(
             "Machines needed: no load was measured, so they come from queueing (M/G/1) with the "
-            "measured service times: random arrivals, each sent to one machine at random, served "
-            "one at a time in order. Measure a load before you buy."
+            "measured service times: random arrivals, each sent at random to one machine and there "
+            "to one of the processes or callers that were measured at a time, which serves in "
+            "order. Measure a load before you buy."
         )
-    if any(
-        variant.case.callers > 1 and terms.has_target and variant.capacity is None
-        for variant in _all(found)
-    ):
+    if any(variant.queues.is_open for variant in _all(found)):
         said.append(
-            "Cases of several callers without a search for the peak (--ort-load=peak:…) have no "
-            "number of machines: their own latencies hold no waiting for a caller, and at their "
-            "own throughput a queue of random arrivals has no end."
+            "Bounds (… to …): the machine as one queue, and as one for each of its CPUs, none of "
+            "which slows another; what lies between was not measured, and nothing is recommended "
+            "where it would matter."
         )
     said.append(
         f"Cost per million items: a machine that is never idle, its price spread over "

@@ -20,7 +20,10 @@ from pytest_ortbench.fleet.procurement.sentences import (
     assumptions,
     cheapest_machines,
     count,
+    how_to_settle,
     money,
+    open_machines,
+    served_text,
     span,
     target,
 )
@@ -130,6 +133,7 @@ def _columns(terms: Terms, *, all_columns: bool) -> list[_Column]:
     columns = [
         _Column(heading="machine", text=lambda variant: variant.machine.name),
         _Column(heading="variant", text=lambda variant: variant_label(variant.case)),
+        _Column(heading="at a time", text=served_text),
     ]
     if terms.has_target:
         columns += [
@@ -178,7 +182,7 @@ def _millions(figure: Figure) -> str:
 
 
 def _value(figure: Figure) -> str:
-    return significant(figure.value)
+    return span(figure) if figure.is_open else significant(figure.value)
 
 
 def _energy(variant: Economics, figure: Figure | None, write: Callable[[Figure], str]) -> str:
@@ -232,7 +236,7 @@ def blocks(shown: Procurement, *, all_columns: bool = True) -> list[Insert]:
                 for offer in tender.offers
             ),
             right=frozenset(range(3, len(columns) + 1)),
-            sentences=tuple(map(one_line, _notes(tender, shown.without_run))),
+            sentences=tuple(map(one_line, _notes(tender, terms, shown.without_run))),
         )
         for number, tender in enumerate(shown.tenders[:WORKLOADS], start=1)
     ]
@@ -248,13 +252,24 @@ def shown_mark(offer: Offer, tender: Tender) -> str:
     return "tie" if tied and offer.mark == "best" else offer.mark
 
 
-def _notes(tender: Tender, without_run: Sequence[str]) -> list[str]:
+def _notes(tender: Tender, terms: Terms, without_run: Sequence[str]) -> list[str]:
     said = [f"{offer.economics.machine.name}: {offer.reason}" for offer in _unranked(tender)]
     absent = [name for name in tender.absent if name not in without_run]
     if absent:
         said.append(f"No case that may be ranked: {', '.join(absent)}")
     sources = {offer.economics.capacity_source_text for offer in tender.offers} - {""}
     said += [f"Machines needed by {source}" for source in sorted(sources)]
+    settled = {
+        how: ", ".join(
+            name for name, variant in machines.items() if how_to_settle(variant, terms) == how
+        )
+        for machines in (open_machines(tender),)
+        for how in dict.fromkeys(how_to_settle(variant, terms) for variant in machines.values())
+    }
+    said += [
+        f"{names}: bounds, since what is served at a time was not measured; {how} does"
+        for how, names in settled.items()
+    ]
     return [f"{text}." for text in said]
 
 
@@ -294,6 +309,9 @@ CSV_COLUMNS = (
     "power_source",
     "capacity_source",
     "missing",
+    "served_at_a_time",
+    "served_at_a_time_most",
+    "bounds_only",
 )
 
 
@@ -340,6 +358,9 @@ def _csv_rows(shown: Procurement) -> Iterator[list[object]]:
                 variant.power.source if variant.power else "",
                 variant.capacity_source_text,
                 csv_text("; ".join(dict.fromkeys(variant.missing.values()))),
+                variant.queues.measured,
+                "" if variant.queues.most is None else variant.queues.most,
+                int(variant.queues.is_open),
             ]
 
 

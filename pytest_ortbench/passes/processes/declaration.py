@@ -12,5 +12,6 @@ PASS = Pass(
     lacking_takes_result=True,
     relations=".checks:RELATIONS",
     tables=".report:process_tables",
+    for_fleet=".fleet:parallel",
     report_rank=10,
 )

@@ -39,8 +39,9 @@ def case(
     service_s: Sequence[float] = (),
     idle_w: float | None = None,
     callers: int = 1,
+    cpus: int = 1,
 ) -> CaseFacts:
-    """One case; without ``spans`` it has no number."""
+    """One case, of a machine with one CPU; without ``spans`` it has no number."""
     parts = [model, precision, provider, f"b{batch}"]
     parts += [f"{name}:{value}" for name, value in (knobs or {}).items()]
     quantities = {name: quantity(name, span) for name, span in (spans or {}).items()}
@@ -61,6 +62,8 @@ def case(
         service_s=tuple(service_s),
         idle_w=idle_w,
         callers=callers,
+        threads=callers,
+        cpus=cpus,
     )
 
 
