@@ -15,6 +15,7 @@ from pytest_ortbench.analysis.summary import Summary, summarise
 from pytest_ortbench.convert.variants import VARIANTS_FOLDER, Variants
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.core.file_digest import long_reads_told
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.own_folder import sweep
 from pytest_ortbench.core.run import Run
@@ -43,6 +44,7 @@ class Session:
         named_from: Folder that names of models start from; by default pytest's root directory.
         announce: Told of environments that are made, which takes long; by default ``notify``.
         on_phase: Told each phase that a worker enters; it must be quick.
+        memory_bytes: What memory a worker may take; ``None``: nearly all that is free.
     """
 
     def __init__(
@@ -55,14 +57,15 @@ class Session:
         named_from: Path | None = None,
         announce: Callable[[str], None] | None = None,
         on_phase: Callable[[str], None] | None = None,
+        memory_bytes: int | None = None,
     ) -> None:
         self.root = root
         self.named_from = root_directory(root) if named_from is None else named_from
-        self.launcher = ProcessLauncher(on_phase=on_phase)
+        self.launcher = ProcessLauncher(on_phase=on_phase, memory_bytes=memory_bytes)
         self.environments = Environments(
             cache_folder() / RUNTIMES_FOLDER, notify=announce or notify
         )
-        self._notify = notify
+        self._notify, self._announce = notify, announce or notify
         self._specs = tuple(runtimes)
         self._place = place
         self._engine: Engine | None = None
@@ -127,7 +130,8 @@ class Session:
         Raises:
             UsageError: if it can't be understood.
         """
-        return self.planner.plan(request)
+        with long_reads_told(self._announce):
+            return self.planner.plan(request)
 
     # -- prepare ------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ WHOLE_MODULES: dict[str, str] = {
     "convert/check.py": "messages of ONNX Runtime",
     "convert/failure.py": "messages of tools that convert",
     "convert/half.py": "types of operators, as the standard spells them",
-    "convert/memory.py": "files of the system",
+    "core/free_memory.py": "files of the system",
     "convert/variants.py": "files of the system",
     "launch/diagnose.py": "messages of ONNX Runtime and its providers",
     "launch/diagnose_providers.py": "messages of ONNX Runtime and its providers",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from pytest_ortbench.core import free_memory
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.recipe import Conversion
@@ -22,17 +23,6 @@ _SHARE = 0.95
 #: of threads, arenas of the allocator).
 _LEAST = 1 << 31
 
-_CGROUP = Path("/sys/fs/cgroup")
-#: Below that, by version (2, then 1): the limit, what is used, and which of it are pages of files.
-_CGROUP_FILES = {
-    "": ("memory.max", "memory.current", ("inactive_file", "active_file")),
-    "memory": (
-        "memory.limit_in_bytes",
-        "memory.usage_in_bytes",
-        ("total_inactive_file", "total_active_file"),
-    ),
-}
-
 
 def limit(conversion: Conversion) -> None:
     """Refuse a conversion that can't fit, and let one that grows beyond what is free fail alone.
@@ -40,7 +30,7 @@ def limit(conversion: Conversion) -> None:
     Raises:
         WorkerError: if the model needs more memory than there is.
     """
-    free = available()
+    free = free_memory.available()
     if free is None:
         return
     size = conversion.size_bytes * (2 if conversion.widened else 1)
@@ -57,40 +47,6 @@ def limit(conversion: Conversion) -> None:
             )
         )
     _cap(free)
-
-
-def available() -> int | None:
-    """Bytes of memory that can be had, the cgroup's limit considered; ``None`` if unknown."""
-    found = [value for value in (_of_machine(), _of_cgroup()) if value is not None]
-    return min(found, default=None)
-
-
-def _of_machine() -> int | None:
-    try:
-        text = Path("/proc/meminfo").read_text(encoding="ascii")
-    except OSError:
-        return None
-    for line in text.splitlines():
-        if line.startswith("MemAvailable:"):
-            return int(line.split()[1]) * 1024
-    return None
-
-
-def _of_cgroup() -> int | None:
-    for version, (maximum, current, cache) in _CGROUP_FILES.items():
-        folder = _CGROUP / version
-        try:
-            most = (folder / maximum).read_text(encoding="ascii").strip()
-            used = int((folder / current).read_text(encoding="ascii"))
-            stat = (folder / "memory.stat").read_text(encoding="ascii").splitlines()
-        except OSError:
-            continue
-        if not most.isdigit():
-            return None
-        # Pages of files count as used, but are given up for whoever needs memory.
-        cached = sum(int(line.split()[1]) for line in stat if line.split()[0] in cache)
-        return int(most) - used + cached
-    return None
 
 
 def _cap(free: int) -> None:

@@ -86,8 +86,13 @@ def throttle_files(root: Path = _ROOT) -> list[tuple[Path, str, int]]:
     return found
 
 
-def cgroup_folders(root: Path = _ROOT) -> list[tuple[str, Path]]:
-    """Return this process' CPU cgroups, its own and those above it, with their version."""
+def cgroup_folders(root: Path = _ROOT, controller: str = "cpu") -> list[tuple[str, Path]]:
+    """Return this process' cgroups of a controller, its own and those above it, with their version.
+
+    Args:
+        root: Where ``proc`` and ``sys`` are; tests pass a folder.
+        controller: ``cpu`` or ``memory``.
+    """
     found: list[tuple[str, Path]] = []
     for line in read_text(root / "proc/self/cgroup").splitlines():
         _, _, rest = line.partition(":")
@@ -95,8 +100,8 @@ def cgroup_folders(root: Path = _ROOT) -> list[tuple[str, Path]]:
         mounted = root / "sys/fs/cgroup"
         if controllers == "":
             mounts = [("v2", mounted / "unified"), ("v2", mounted)]
-        elif "cpu" in controllers.split(","):
-            mounts = [("v1", mounted / controllers), ("v1", mounted / "cpu")]
+        elif controller in controllers.split(","):
+            mounts = [("v1", mounted / controllers), ("v1", mounted / controller)]
         else:
             continue
         for version, mount in mounts:

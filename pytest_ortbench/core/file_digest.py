@@ -11,7 +11,8 @@ import hashlib
 import os
 import stat
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,6 +41,15 @@ class _Hashed:
     settled: bool
 
 
+#: A file takes long to read above this: at least some seconds.
+_LONG_BYTES = 4 * 10**9
+#: A file above this, of which less than half lies on the disk, is hashed by what does.
+_SPARSE_BYTES = 64 * 2**20
+#: Unit of ``st_blocks``, whatever the blocks of the file system are.
+_BLOCK = 512
+#: Who is told of files that take long, the last one that asked.
+_long_reads: list[Callable[[str], None]] = []
+
 _known: dict[_Key, _Hashed] = {}
 #: So many are remembered.
 _MOST = 4096
@@ -47,6 +57,8 @@ _MOST = 4096
 
 def file_digest(path: Path, external: Sequence[tuple[str, Path]] = ()) -> str:
     """Return the SHA-256 of a model file and its external data.
+
+    Of a large file that mostly lies on no disk, only the parts in use are read and hashed.
 
     Args:
         path: The file.
@@ -122,5 +134,40 @@ def _is_settled(stamp: Stamp, now_ns: int) -> bool:
 
 def _feed(hasher: hashlib._Hash, path: Path) -> None:
     with path.open("rb") as stream:
+        status = os.fstat(stream.fileno())
+        in_use = min(status.st_size, getattr(status, "st_blocks", status.st_size) * _BLOCK)
+        if in_use > _LONG_BYTES and _long_reads:
+            _long_reads[-1](f"reading {path.name} for its digest: {in_use / 1e9:.0f} GB")
+        if status.st_size > _SPARSE_BYTES and 2 * in_use < status.st_size:
+            _feed_parts(hasher, stream.fileno(), status.st_size)
+            return
         while chunk := stream.read(_CHUNK):
             hasher.update(chunk)
+
+
+def _feed_parts(hasher: hashlib._Hash, descriptor: int, size: int) -> None:
+    """Hash what is not zero of a file that mostly has no blocks on the disk, with where it is.
+
+    Pieces of zeros count as none, so that it does not matter which of them the disk holds.
+    """
+    hasher.update(b"parts\0" + size.to_bytes(8, "little"))
+    place = 0
+    while place < size:
+        try:
+            place = os.lseek(descriptor, place, os.SEEK_DATA) // _CHUNK * _CHUNK
+        except OSError:  # nothing but a hole is left
+            return
+        piece = os.pread(descriptor, _CHUNK, place)
+        if piece.strip(b"\0"):
+            hasher.update(place.to_bytes(8, "little") + piece)
+        place += _CHUNK
+
+
+@contextmanager
+def long_reads_told(tell: Callable[[str], None]) -> Iterator[None]:
+    """Tell of a file that takes long to read, before it is read, while the block lasts."""
+    _long_reads.append(tell)
+    try:
+        yield
+    finally:
+        _long_reads.remove(tell)

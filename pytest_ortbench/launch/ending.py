@@ -52,7 +52,7 @@ def oom_kills(root: Path = _ROOT) -> int:
     Args:
         root: Where ``proc`` and ``sys`` are; tests pass a folder.
     """
-    total = _count(root / "proc/vmstat", "oom_kill")
+    total = count_in(root / "proc/vmstat", "oom_kill")
     for line in read_text(root / "proc/self/cgroup").splitlines():
         _, _, rest = line.partition(":")
         controllers, _, path = rest.partition(":")
@@ -66,7 +66,7 @@ def oom_kills(root: Path = _ROOT) -> int:
             ]
         else:
             continue
-        total += next((_count(file, "oom_kill") for file in files if file.is_file()), 0)
+        total += next((count_in(file, "oom_kill") for file in files if file.is_file()), 0)
     return total
 
 
@@ -88,7 +88,8 @@ def tail(log: str) -> str:
     return text.decode("utf-8", "ignore")
 
 
-def _count(path: Path, name: str) -> int:
+def count_in(path: Path, name: str) -> int:
+    """Return the number behind a name in a file of the system; 0 if there is none."""
     for line in read_text(path).splitlines():
         key, _, value = line.partition(" ")
         if key == name and value.strip().isdigit():

@@ -17,6 +17,7 @@ from pytest_ortbench.core.outcome import Failure, RuntimeInfo
 from pytest_ortbench.core.own_folder import OwnFolder
 from pytest_ortbench.launch.ahead import Ahead
 from pytest_ortbench.launch.diagnose import graph_refused
+from pytest_ortbench.launch.memory_limit import default_limit
 from pytest_ortbench.launch.native_text import readable
 from pytest_ortbench.launch.process import WorkerProcess
 from pytest_ortbench.launch.questioner import Questioner
@@ -90,6 +91,7 @@ class ProcessLauncher:
     Args:
         on_phase: Called with each phase that a worker enters; it must be quick.
         log_folder: Where native logs are kept, those that are not empty; ``None`` keeps none.
+        memory_bytes: What memory a worker may take; ``None``: nearly all that is free.
     """
 
     def __init__(
@@ -97,7 +99,9 @@ class ProcessLauncher:
         *,
         on_phase: Callable[[str], None] | None = None,
         log_folder: Path | None = None,
+        memory_bytes: int | None = None,
     ) -> None:
+        self._memory_bytes = memory_bytes
         self._on_phase = on_phase
         self._own_logs: OwnFolder | None = None
         self._own_engines: OwnFolder | None = None
@@ -311,7 +315,13 @@ class ProcessLauncher:
         # Of two workers the second one gains by what the host compiles; the modules are for those
         # on this machine, since they are larger than their sources.
         compiled = number > 1 and runtime.shares_files
-        process = WorkerProcess(runtime, compiled=compiled, log=log, on_phase=self._on_phase)
+        process = WorkerProcess(
+            runtime,
+            compiled=compiled,
+            log=log,
+            memory_bytes=self._memory_bytes or default_limit(),
+            on_phase=self._on_phase,
+        )
         self._live.append(process)
         return process
 

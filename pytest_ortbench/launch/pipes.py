@@ -8,6 +8,7 @@ import queue
 import select
 import threading
 import time
+from collections.abc import Callable
 from typing import Protocol, TypeVar
 
 #: Bytes taken from a pipe at once; its own size on Linux.
@@ -16,7 +17,7 @@ _CHUNK = 1 << 16
 _EARLY_LIMIT = 1 << 20
 #: ``poll`` takes no more than 24 days at once, and --ort-timeout may be any number of seconds.
 _LONGEST_WAIT_S = 86_400.0
-#: How long threads are waited for at once.
+#: How long threads are waited for at once, and a process whose memory the host has to look at.
 _SLICE_S = 0.25
 
 _Item = TypeVar("_Item")
@@ -24,6 +25,10 @@ _Item = TypeVar("_Item")
 
 class DeadlinePassed(Exception):
     """Nothing happened in time."""
+
+
+class Overweight(Exception):
+    """The other end takes more memory than it may."""
 
 
 class HungUp(Exception):
@@ -65,10 +70,18 @@ class PolledPipes:
         outgoing: Descriptor to write to; owned from now on.
         process: Descriptor that tells when the process ends (``pidfd_open``), owned from now on:
             a child of it may hold the pipes open much longer. ``None``: the pipes have to tell.
+        overweight: Asked now and then whether it takes too much; ``None``: nobody has to look.
     """
 
-    def __init__(self, incoming: int, outgoing: int, process: int | None = None) -> None:
+    def __init__(
+        self,
+        incoming: int,
+        outgoing: int,
+        process: int | None = None,
+        overweight: Callable[[], bool] | None = None,
+    ) -> None:
         self._incoming, self._outgoing, self._process = incoming, outgoing, process
+        self._overweight = overweight
         os.set_blocking(incoming, False)
         os.set_blocking(outgoing, False)
         self._early: list[bytes] = []
@@ -81,7 +94,7 @@ class PolledPipes:
         self._watch_process(poll)
         left = memoryview(data)
         while left:
-            for descriptor, event in _wait(poll, deadline):
+            for descriptor, event in self._wait(poll, deadline):
                 if descriptor == self._process:
                     raise HungUp
                 if descriptor == self._incoming:
@@ -103,7 +116,7 @@ class PolledPipes:
         poll = select.poll()
         poll.register(self._incoming, select.POLLIN)
         self._watch_process(poll)
-        ready = [descriptor for descriptor, _ in _wait(poll, deadline)]
+        ready = [descriptor for descriptor, _ in self._wait(poll, deadline)]
         # What a process said before it ended comes first.
         return _read(self._incoming) if self._incoming in ready else b""
 
@@ -113,6 +126,22 @@ class PolledPipes:
         os.close(self._outgoing)
         if self._process is not None:
             os.close(self._process)
+
+    def _wait(self, poll: select.poll, deadline: float | None) -> list[tuple[int, int]]:
+        while True:
+            # Rounded up: a fraction of a millisecond as 0 would spin until the deadline.
+            left_s = None if deadline is None else max(0.0, deadline - time.monotonic())
+            longest_s = _LONGEST_WAIT_S if self._overweight is None else _SLICE_S
+            most_s = None if left_s is None else min(left_s, longest_s)
+            if most_s is None and self._overweight is not None:
+                most_s = longest_s
+            events = poll.poll(None if most_s is None else most_s * 1000 + 1)
+            if events:
+                return events
+            if self._overweight is not None and self._overweight():
+                raise Overweight
+            if deadline is not None and time.monotonic() >= deadline:
+                raise DeadlinePassed
 
     def _watch_process(self, poll: select.poll) -> None:
         if self._process is not None:
@@ -173,28 +202,20 @@ class ThreadedPipes:
                 self._left.put(True)
 
 
-def open_pipes(incoming: int, outgoing: int, process: int | None) -> Pipes:
+def open_pipes(
+    incoming: int, outgoing: int, process: int | None, overweight: Callable[[], bool] | None
+) -> Pipes:
     """Return the kind that works on this platform.
 
     Args:
         incoming: Descriptor to read from; owned from now on.
         outgoing: Descriptor to write to; owned from now on.
         process: Descriptor that tells when the process ends; owned from now on.
+        overweight: Asked now and then whether it takes too much, where pipes are polled.
     """
     if hasattr(select, "poll"):
-        return PolledPipes(incoming, outgoing, process)
+        return PolledPipes(incoming, outgoing, process, overweight)
     return ThreadedPipes(incoming, outgoing)
-
-
-def _wait(poll: select.poll, deadline: float | None) -> list[tuple[int, int]]:
-    while True:
-        # Rounded up: a fraction of a millisecond as 0 would spin until the deadline.
-        left_s = None if deadline is None else max(0.0, deadline - time.monotonic())
-        events = poll.poll(None if left_s is None else min(left_s, _LONGEST_WAIT_S) * 1000 + 1)
-        if events:
-            return events
-        if deadline is not None and time.monotonic() >= deadline:
-            raise DeadlinePassed
 
 
 def _read(descriptor: int) -> bytes:

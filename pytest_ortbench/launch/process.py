@@ -18,11 +18,13 @@ from pytest_ortbench.core.case import Runtime
 from pytest_ortbench.core.descendants import MARK, end_marked
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.outcome import PHASES, Failure
+from pytest_ortbench.core.units import format_amount
 from pytest_ortbench.launch import bootstrap
 from pytest_ortbench.launch.channel import Channel, Garbage
 from pytest_ortbench.launch.diagnose import out_of_memory
 from pytest_ortbench.launch.ending import Ending, ending, oom_kills, read_log, tail
-from pytest_ortbench.launch.pipes import DeadlinePassed, HungUp, Pipes, open_pipes
+from pytest_ortbench.launch.memory_limit import MemoryLimit
+from pytest_ortbench.launch.pipes import DeadlinePassed, HungUp, Overweight, Pipes, open_pipes
 from pytest_ortbench.schema.protocol import Close, PhaseEntered, Refusal
 from pytest_ortbench.schema.question import Question, answer_type
 from pytest_ortbench.schema.wire import new_token
@@ -57,6 +59,7 @@ class WorkerProcess:
         runtime: The interpreter.
         compiled: Whether the worker gets its modules compiled, too.
         log: Where what native code prints goes; removed again if it stays empty.
+        memory_bytes: What memory it may take; ``None`` sets no limit.
         on_phase: Called with each phase that the worker enters.
 
     Raises:
@@ -69,6 +72,7 @@ class WorkerProcess:
         *,
         compiled: bool,
         log: Path,
+        memory_bytes: int | None,
         on_phase: Callable[[str], None] | None,
     ) -> None:
         self.phase = "start"
@@ -81,7 +85,8 @@ class WorkerProcess:
         self._paused = False
         token, self._mark = new_token(), new_token()
         self._process = self._start(runtime, token)
-        self._channel = Channel(_take_pipes(self._process), token)
+        self._limit = None if memory_bytes is None else MemoryLimit(self.pid, memory_bytes)
+        self._channel = Channel(_take_pipes(self._process, self._limit), token)
         try:
             self._say("start")
         except BaseException:
@@ -229,6 +234,8 @@ class WorkerProcess:
                 "Raise --ort-timeout",
                 tells_phase=True,
             )
+        except Overweight:
+            self._give_up("out_of_memory", self._over_limit(), _SMALLER_OR_MORE, tells_phase=True)
         except Garbage as error:
             self._give_up("error", f"the worker's channel carries {error}", self._noise())
         except HungUp:
@@ -238,9 +245,10 @@ class WorkerProcess:
         if not self._ended(_ENDING_S):
             message = f"closed its channel while {_doing(self.phase)}"
             self._give_up("crash", message, tells_phase=True)
+        limited = self._limit is not None and self._limit.killed()
         how = self._finish()
         log = self.read_log()
-        memory = self._memory_failure(how, log)
+        memory = self._memory_failure(how, log, limited=limited)
         if memory is not None:
             failure = memory
         elif self.phase == "start" and not how.signal:
@@ -252,9 +260,17 @@ class WorkerProcess:
             failure = self._failure("crash", message, hint, tells_phase=True, tells_signal=True)
         raise WorkerError(_with_end(failure, how, log))
 
-    def _memory_failure(self, how: Ending, log: str) -> Failure | None:
+    def _over_limit(self) -> str:
+        assert self._limit is not None
+        most = format_amount(self._limit.limit_bytes, "bytes")
+        return f"the process wanted more memory than the {most} that it may take"
+
+    def _memory_failure(self, how: Ending, log: str, *, limited: bool) -> Failure | None:
         """The failure of a process that ended for want of memory; ``None`` of any other."""
         words = out_of_memory(tail(log))
+        if how.signal == "SIGKILL" and limited:
+            message = f"{self._over_limit()}, while {_doing(self.phase)}"
+            return self._failure("out_of_memory", message, _SMALLER_OR_MORE, tells_phase=True)
         if how.signal == "SIGKILL" and oom_kills() > self._oom_kills:
             message = f"the kernel killed the process for memory while {_doing(self.phase)}"
             tells_signal = False
@@ -326,6 +342,8 @@ class WorkerProcess:
         code = self._process.wait()
         # Those of them that made a session of their own, and hold the log and the pipes open.
         end_marked(self._mark)
+        if self._limit is not None:
+            self._limit.close()
         self._channel.close()
         # Windows lets no file be removed that somebody has open still.
         with contextlib.suppress(OSError):
@@ -350,14 +368,15 @@ class WorkerProcess:
             os.killpg(self.pid, number)
 
 
-def _take_pipes(process: subprocess.Popen[bytes]) -> Pipes:
+def _take_pipes(process: subprocess.Popen[bytes], limit: MemoryLimit | None) -> Pipes:
     """Take over the descriptors, so that Popen neither buffers nor closes them."""
     assert process.stdin is not None
     assert process.stdout is not None
     incoming, outgoing = os.dup(process.stdout.fileno()), os.dup(process.stdin.fileno())
     process.stdin.close()
     process.stdout.close()
-    return open_pipes(incoming, outgoing, _pidfd(process.pid))
+    overweight = None if limit is None or limit.by_kernel else limit.exceeded
+    return open_pipes(incoming, outgoing, _pidfd(process.pid), overweight)
 
 
 def _pidfd(pid: int) -> int | None:
@@ -396,6 +415,8 @@ def _each(pid: int, act: Callable[[psutil.Process], None]) -> None:
         with contextlib.suppress(psutil.Error):
             act(process)
 
+
+_SMALLER_OR_MORE = "Use a smaller batch or shape, or raise --ort-memory-limit"
 
 #: What a signal usually means, as the next step.
 _HINTS = {

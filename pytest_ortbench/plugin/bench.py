@@ -237,6 +237,7 @@ class Bench:
             notify=self.notes.append,
             announce=self.progress.say,
             on_phase=self.progress.phase,
+            memory_bytes=self.options.memory_limit,
         )
 
     @cached_property

@@ -82,6 +82,15 @@ class RunOptions(CaseOptions):
         help="write no run document and no plots",
         reader="pytest_ortbench.core.option_text:read_flag",
     )
+    memory_limit: int | None = option(
+        None,
+        flag="--ort-memory-limit",
+        kind="str",
+        metavar="SIZE",
+        help="memory that a worker may take before it is ended as out of memory, as 8GB (default: "
+        "nearly all that is free when it starts)",
+        reader="pytest_ortbench.core.option_text:read_memory",
+    )
     json: Path | None = option(
         None,
         flag="--ort-json",

@@ -14,6 +14,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, BinaryIO
 
 from pytest_ortbench.core.descendants import MARK, end_marked
@@ -40,6 +41,7 @@ def serve(incoming: BinaryIO, outgoing: BinaryIO, token: str) -> None:
         outgoing: Where frames go, unbuffered.
         token: What every frame starts with.
     """
+    _give_way()
     conversation = Conversation(outgoing, token)
     end_with_host(incoming, conversation.end)
     for line in incoming:
@@ -154,6 +156,8 @@ def _fed(feeds: Mapping[str, object]) -> tuple[str, ...]:
 #: After the host hung up, a call that still runs gets this long before the process ends anyway.
 _GRACE_S = 2.0
 
+#: Of 1000, for which there is no other choice.
+_FIRST_TO_GO = 800
 #: From linux/prctl.h.
 _PR_SET_PDEATHSIG = 1
 
@@ -182,6 +186,13 @@ def end_with_host(incoming: BinaryIO, end: Callable[[], None]) -> None:
         os._exit(128 + signal.SIGKILL)
 
     threading.Thread(target=wait, name="ortbench-hang-up", daemon=True).start()
+
+
+def _give_way() -> None:
+    """Be the first that the kernel ends when the machine is out of memory (Linux only)."""
+    with contextlib.suppress(OSError, ValueError):
+        file = Path("/proc/self/oom_score_adj")
+        file.write_text(str(max(_FIRST_TO_GO, int(file.read_text()))), encoding="ascii")
 
 
 def _await_end(incoming: BinaryIO) -> None:

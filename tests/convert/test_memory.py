@@ -11,6 +11,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from pytest_ortbench.convert import memory
+from pytest_ortbench.core import free_memory
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.recipe import Conversion, Recipe
 from tests.worker.graphs import serialised, value, weights
@@ -76,52 +77,13 @@ def test_calibration_keeps_the_activations_of_one_input_set_only(
     assert thirty - one < 100
 
 
-@pytest.mark.parametrize(
-    ("version", "maximum", "current", "prefix"),
-    [
-        ("", "memory.max", "memory.current", ""),
-        ("memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_"),
-    ],
-)
-def test_cached_pages_of_files_are_free_memory(
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-    version: str,
-    maximum: str,
-    current: str,
-    prefix: str,
-) -> None:
-    """What a container has read counts as used by it."""
-    monkeypatch.setattr(memory, "_CGROUP", tmp_path)
-    folder = tmp_path / version
-    folder.mkdir(exist_ok=True)
-    (folder / maximum).write_text("4000000\n")
-    (folder / current).write_text("3900000\n")
-    (folder / "memory.stat").write_text(
-        f"anon 400000\nfile 3500000\n{prefix}inactive_file 3000000\n{prefix}active_file 500000\n"
-    )
-    assert memory.available() == 4_000_000 - 3_900_000 + 3_500_000
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_a_cgroup_without_a_limit_has_what_the_machine_has(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(memory, "_CGROUP", tmp_path)
-    for name, text in (("max", "max\n"), ("current", "1\n"), ("stat", "active_file 1\n")):
-        (tmp_path / f"memory.{name}").write_text(text)
-    free = memory.available()
-    assert free is not None
-    assert free > 1_000_000
-
-
 _CAPPED = """
 import resource
 from pathlib import Path
 from pytest_ortbench.core.recipe import Conversion, Recipe
 from pytest_ortbench.convert import memory
 
-memory.available = lambda: 1_000_000
+memory.free_memory.available = lambda: 1_000_000
 before = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
 memory.limit(Conversion(recipe=Recipe(name="fp16", base="fp16"), source="", digest="", size_bytes=1,
                         own_precision="fp32", inputs=()))
@@ -152,7 +114,7 @@ def conversion(recipe: Recipe, own_precision: str, size_bytes: int) -> Conversio
 def test_a_model_that_can_t_fit_is_refused_before_anything_is_read(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(memory, "available", lambda: 3 * 10**9)
+    monkeypatch.setattr(free_memory, "available", lambda: 3 * 10**9)
     with pytest.raises(WorkerError) as caught:
         memory.limit(conversion(DYNAMIC, "fp32", 2_300_000_000))
     assert caught.value.failure.kind == "unsupported"
@@ -163,7 +125,7 @@ def test_a_model_in_half_precision_needs_the_memory_of_one_twice_as_large(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """It is widened first, but for float32 itself, which is all that widening makes."""
-    monkeypatch.setattr(memory, "available", lambda: 6 * 10**9)
+    monkeypatch.setattr(free_memory, "available", lambda: 6 * 10**9)
     with pytest.raises(WorkerError) as caught:
         memory.limit(conversion(DYNAMIC, "bf16", 1_150_000_000))
     assert re.findall(r"([\d.]+) GB", caught.value.failure.message) == ["1.1", "9", "6"]

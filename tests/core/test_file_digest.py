@@ -129,3 +129,50 @@ def test_not_everything_is_remembered(tmp_path: Path, monkeypatch: pytest.Monkey
         path.write_bytes(b"")
         file_digest(path)
     assert [key[0].name for key in module._known] == ["2", "3", "4"]
+
+
+_HOLE = 1 << 36
+
+
+def _sparse(path: Path, *parts: tuple[int, bytes]) -> Path:
+    with path.open("wb") as file:
+        file.truncate(_HOLE)
+        for place, data in parts:
+            file.seek(place)
+            file.write(data)
+    if path.stat().st_blocks * 512 > _HOLE // 2:
+        pytest.skip("this file system has no holes")
+    return path
+
+
+@pytest.mark.skipif(not hasattr(os, "SEEK_DATA"), reason="needs holes in files")
+def test_of_a_file_with_holes_the_parts_in_use_are_hashed(tmp_path: Path) -> None:
+    # 64 GB would take minutes.
+    one = file_digest(_sparse(tmp_path / "one", (5, b"weights"), (_HOLE - 3, b"end")))
+    assert one == file_digest(_sparse(tmp_path / "two", (5, b"weights"), (_HOLE - 3, b"end")))
+    written = _sparse(
+        tmp_path / "three", (5, b"weights"), (1 << 30, bytes(1 << 20)), (_HOLE - 3, b"end")
+    )
+    assert one == file_digest(written)
+    for place in (6, 5 + (1 << 20)):
+        assert one != file_digest(
+            _sparse(tmp_path / "four", (place, b"weights"), (_HOLE - 3, b"end"))
+        )
+
+
+@pytest.mark.skipif(not hasattr(os, "SEEK_DATA"), reason="needs holes in files")
+def test_a_file_that_is_nothing_but_a_hole_has_a_digest(tmp_path: Path) -> None:
+    assert file_digest(_sparse(tmp_path / "hole"))
+
+
+def test_what_takes_long_is_told_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "m.onnx.data"
+    path.write_bytes(bytes(range(256)) * 64)
+    monkeypatch.setattr(module, "_LONG_BYTES", 1000)
+    told: list[str] = []
+    with module.long_reads_told(told.append):
+        file_digest(path)
+        file_digest(tmp_path / "m.onnx.data")
+    file_digest(path)
+    assert [path.name in text for text in told] == [True] * len(told)
+    assert told

@@ -159,6 +159,7 @@ def test_the_options_of_the_product_exist() -> None:
         "--ort-gate-strict": "bool",
         "--ort-accepted": "string",
         "--ort-resume": "bool",
+        "--ort-memory-limit": "string",
         "--ort-timeout": "float",
         "ort_collect": "bool",
     }
@@ -369,6 +370,7 @@ _FITTING = {
     "limits": '["latency_p90 <= 30 ms"]',
     "provider_options": '["cpu.a=1"]',
     "fallback": '"strict"',
+    "memory_limit": '"8GB"',
     "samples": '"all"',
 }
 
