@@ -25,6 +25,7 @@ from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.judgement import Judgement, bad, good, unjudged
 from pytest_ortbench.core.outcome import Accuracy, CaseResult, OutputAccuracy
 from pytest_ortbench.core.precision import FLOOR, Floor, floor_of
+from pytest_ortbench.core.units import counted
 
 ACCURACY = "accuracy"
 
@@ -135,11 +136,11 @@ def _nonfinite(result: CaseResult) -> str:
     checks = result.output_checks
     worst = max(checks, key=lambda check: check.nonfinite, default=None)
     if worst is not None and worst.nonfinite:
-        text = f"{worst.nonfinite} values in the {worst.run} run"
+        text = f"{counted(worst.nonfinite, 'value')} in the {worst.run} run"
     else:
         outputs = result.accuracy.outputs if result.accuracy is not None else ()
         text = ", ".join(
-            f"{output.nonfinite} values of {output.name} in the compared runs"
+            f"{counted(output.nonfinite, 'value')} of {output.name} in the compared runs"
             for output in outputs
             if output.nonfinite
         )

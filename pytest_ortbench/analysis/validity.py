@@ -21,7 +21,7 @@ from pytest_ortbench.core.outcome import (
 )
 from pytest_ortbench.core.placement import CPU, is_partial, nodes_elsewhere, placement_ratio
 from pytest_ortbench.core.precision import base_of
-from pytest_ortbench.core.units import format_amount
+from pytest_ortbench.core.units import counted, format_amount
 from pytest_ortbench.passes.registry import PASSES
 
 #: ``SPREAD``, ``DRIFT``: medians of workers differ by more than their own intervals and this. Seen
@@ -80,7 +80,7 @@ def _subnormal(result: CaseResult) -> str:
     worst = max(result.output_checks, key=lambda check: check.subnormal, default=None)
     if worst is None or not worst.subnormal:
         return ""
-    return f"{worst.subnormal} values in the {worst.run} run"
+    return f"{counted(worst.subnormal, 'value')} in the {worst.run} run"
 
 
 def _constant(result: CaseResult) -> str:

@@ -199,7 +199,7 @@ def _terms(
     try:
         text = machines.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"can't be read: {error}", place=str(machines)) from error
+        raise UsageError(f"the file can't be read: {error}", place=str(machines)) from error
     terms = parse_machines(text, str(machines))
     limit = None if p99 is None else parse_duration(p99, place="--p99")
     terms = dataclasses.replace(

@@ -11,10 +11,10 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import date
 
-from pytest_ortbench.core.errors import UsageError, did_you_mean
+from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.gate import SUBJECTS
 from pytest_ortbench.core.ids import id_fits, is_whole_id
-from pytest_ortbench.core.metrics import METRICS
+from pytest_ortbench.core.metrics import METRICS, metric_hint
 
 #: The one file, in pytest's root directory.
 FILE_NAME = "ortbench-accepted.toml"
@@ -110,9 +110,8 @@ def metric_name(written: str, *, place: str) -> str:
     name = _ALIASES.get(written, written)
     if name in METRICS or name in SUBJECTS:
         return name
-    known = [*SUBJECTS, *METRICS]
     raise UsageError(
         f"{written!r} is no metric that can be accepted",
         place=place,
-        hint=did_you_mean(written, known, f"Beside the metrics: {', '.join(SUBJECTS)}"),
+        hint=metric_hint(written, SUBJECTS),
     )

@@ -16,9 +16,9 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from pytest_ortbench.core.errors import UsageError, did_you_mean
+from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.metric import Metric
-from pytest_ortbench.core.metrics import METRICS, SIDE_METRICS
+from pytest_ortbench.core.metrics import METRICS, SIDE_METRICS, metric_hint
 from pytest_ortbench.core.quantity import Quantity
 from pytest_ortbench.core.units import format_amount, parse_amount
 
@@ -97,7 +97,7 @@ def parse_limit(text: str, *, place: str, metrics: Mapping[str, Metric] = METRIC
         )
     if metric is None:
         raise UsageError(
-            f"{name!r} in {text!r} is not a metric", place=place, hint=did_you_mean(name, metrics)
+            f"{name!r} in {text!r} is not a metric", place=place, hint=metric_hint(name)
         )
     op = match["op"] or "<="
     value = parse_amount(match["value"], metric.unit, place=place)

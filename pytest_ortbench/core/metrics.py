@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from pytest_ortbench.core.errors import nearest
 from pytest_ortbench.core.metric import Metric, metric
 from pytest_ortbench.core.placing import placed
 from pytest_ortbench.passes.registry import PASSES
@@ -188,3 +191,24 @@ SIDE_METRICS: dict[str, Metric] = {
         ),
     )
 }
+
+#: What most people hold a model to, for those who look for a name.
+_OFTEN_MEANT = ("latency_p50", "latency_p99", "throughput", "peak_rss", "model_size", "placement")
+
+
+def metric_hint(written: str, more: Iterable[str] = ()) -> str:
+    """Return the nearest name of a metric, or some names and where the list of all stands.
+
+    Args:
+        written: What was written.
+        more: What may stand in place of a metric.
+    """
+    others = list(more)
+    near = nearest(written, [*others, *METRICS])
+    if near:
+        return f"Did you mean {near!r}?"
+    known = ", ".join([*others, *(name for name in _OFTEN_MEANT if name not in others)])
+    return (
+        f"Known are e.g. {known}; all {len(METRICS)} metrics stand in docs/reference/metrics.md, "
+        "and a measured run has them as columns of 'ortbench export'"
+    )

@@ -145,9 +145,9 @@ def read_catalogue(path: Path) -> dict[str, CatalogueEntry]:
     try:
         document = msgspec.toml.decode(path.read_bytes(), type=dict[str, object])
     except OSError as error:
-        raise UsageError(f"can't be read ({error.strerror})", place=str(path)) from None
+        raise UsageError(f"the file can't be read ({error.strerror})", place=str(path)) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"is not valid TOML ({error})", place=str(path)) from None
+        raise UsageError(f"the file is not valid TOML ({error})", place=str(path)) from None
     return {name: _entry(name, table, path) for name, table in document.items()}
 
 
@@ -166,7 +166,7 @@ def _entry(name: str, table: object, path: Path) -> CatalogueEntry:
     try:
         entry = msgspec.convert({**table, "name": name, "place": str(path)}, CatalogueEntry)
     except msgspec.ValidationError as error:
-        raise UsageError(f"does not fit ({error})", place=place) from None
+        raise UsageError(f"the entry does not fit ({error})", place=place) from None
     _check_source(entry, place)
     return entry
 
@@ -174,7 +174,7 @@ def _entry(name: str, table: object, path: Path) -> CatalogueEntry:
 def _check_hint(name: str, hint: object, place: str) -> None:
     place = f"{place} inputs.{name}"
     if not isinstance(hint, dict):
-        raise UsageError("is no table", place=place, hint='Write { kind = "normal" }')
+        raise UsageError("the value is no table", place=place, hint='Write { kind = "normal" }')
     _check_keys(hint, [item.name for item in fields(ValueHint)], place)
     kind = hint.get("kind")
     if kind not in _HINT_KINDS:
@@ -197,7 +197,7 @@ def _check_source(entry: CatalogueEntry, place: str) -> None:
     given = [name for name in _SOURCES if getattr(entry, name)]
     if len(given) != 1:
         raise UsageError(
-            f"names {len(given)} sources ({', '.join(given) or 'none'})",
+            f"the entry names {len(given)} sources ({', '.join(given) or 'none'})",
             place=place,
             hint=f"Give exactly one of {', '.join(_SOURCES)}",
         )

@@ -122,7 +122,7 @@ def _check(stored: StoredTensor, path: Path) -> None:
         return  # a type that this release does not know: the runtime may
     if there < needed:
         raise ModelError(
-            f"is damaged: {stored.what} claims {spelt(tensor.dims)} elements of "
+            f"the file is damaged: {stored.what} claims {spelt(tensor.dims)} elements of "
             f"{element}, which are {needed:,} {unit}, and {there:,} are there",
             place=str(path),
             hint="Fetch or export it again",
@@ -142,7 +142,7 @@ def _checked_count(what: str, dims: Sequence[int], path: Path) -> int:
     if any(size < 0 for size in dims):
         rule = "one of which is negative"
     raise ModelError(
-        f"is damaged: {what} claims the sizes {spelt(dims)}, {rule}",
+        f"the file is damaged: {what} claims the sizes {spelt(dims)}, {rule}",
         place=str(path),
         hint="Fetch or export it again",
     )

@@ -99,7 +99,7 @@ def _digest(path: Path, external: tuple[ExternalFile, ...]) -> str:
         return file_digest(path, tuple((item.location, item.path) for item in external))
     except OSError as error:
         place = str(error.filename or path)
-        raise ModelError(f"can't be read ({_reason(error)})", place=place) from None
+        raise ModelError(f"the file can't be read ({_reason(error)})", place=place) from None
 
 
 def regular_size(path: Path) -> int:
@@ -113,15 +113,17 @@ def regular_size(path: Path) -> int:
     except (FileNotFoundError, NotADirectoryError):
         raise ModelError("no such file", place=str(path)) from None
     except (OSError, ValueError) as error:
-        raise ModelError(f"can't be opened ({_reason(error)})", place=str(path)) from None
+        raise ModelError(f"the file can't be opened ({_reason(error)})", place=str(path)) from None
     if stat.S_ISDIR(status.st_mode):
         raise ModelError(
-            "is a folder, not a model file", place=str(path), hint="Name a file inside it"
+            "this is a folder, not a model file", place=str(path), hint="Name a file inside it"
         )
     if not stat.S_ISREG(status.st_mode):
-        raise ModelError("is not a regular file", place=str(path))
+        raise ModelError("this is not a regular file", place=str(path))
     if status.st_size == 0:
-        raise ModelError("is empty (0 bytes)", place=str(path), hint="Fetch or export it again")
+        raise ModelError(
+            "the file is empty (0 bytes)", place=str(path), hint="Fetch or export it again"
+        )
     return status.st_size
 
 
@@ -135,16 +137,16 @@ def _parse(path: Path, size: int) -> onnx.ModelProto:
         with path.open("rb") as stream:
             head = stream.read(512)
     except OSError as error:
-        raise ModelError(f"can't be opened ({_reason(error)})", place=str(path)) from None
+        raise ModelError(f"the file can't be opened ({_reason(error)})", place=str(path)) from None
     _refuse_other_formats(path, head)
     truncated = _truncation(path, size)
     if truncated:
         raise ModelError(
-            f"is truncated: {truncated}", place=str(path), hint="Fetch or export it again"
+            f"the file is truncated: {truncated}", place=str(path), hint="Fetch or export it again"
         )
     if size > _PROTOBUF_LIMIT:
         raise ModelError(
-            f"is {size:,} bytes large, and one protobuf file can't hold more than 2 GiB",
+            f"the file is {size:,} bytes large, and one protobuf file can't hold more than 2 GiB",
             place=str(path),
             hint="Save it with external data (onnx.save with save_as_external_data=True)",
         )
@@ -152,26 +154,26 @@ def _parse(path: Path, size: int) -> onnx.ModelProto:
         proto = onnx.load(str(path), format="protobuf", load_external_data=False)
     except (DecodeError, ValueError, RuntimeError) as error:
         raise ModelError(
-            f"is not an ONNX model (protobuf: {_first_line(error)})", place=str(path)
+            f"the file is not an ONNX model (protobuf: {_first_line(error)})", place=str(path)
         ) from None
     except OSError as error:
-        raise ModelError(f"can't be read ({_reason(error)})", place=str(path)) from None
+        raise ModelError(f"the file can't be read ({_reason(error)})", place=str(path)) from None
     if not proto.HasField("graph"):
         raise ModelError(
-            "holds no graph: it is truncated, or not an ONNX model",
+            "the file holds no graph: it is truncated, or not an ONNX model",
             place=str(path),
             hint="Fetch or export it again",
         )
     damaged = _damaged_name(proto)
     if damaged is not None:
         raise ModelError(
-            f"is damaged: a name in it is no text ({damaged[:40]!r})",
+            f"the file is damaged: a name in it is no text ({damaged[:40]!r})",
             place=str(path),
             hint="Fetch or export it again",
         )
     if not proto.opset_import and proto.ir_version >= 3:
         raise ModelError(
-            "names no operator set: it is truncated, or not an ONNX model",
+            "the file names no operator set: it is truncated, or not an ONNX model",
             place=str(path),
             hint="Fetch or export it again",
         )
@@ -195,11 +197,11 @@ def _refuse_other_formats(path: Path, head: bytes) -> None:
         return
     if text.lstrip().lower().startswith(("<!doctype", "<html")):
         raise ModelError(
-            "is an HTML page, not an ONNX model (a download that failed?)", place=str(path)
+            "this is an HTML page, not an ONNX model (a download that failed?)", place=str(path)
         )
     shown = " ".join(text.split())[:40]
     raise ModelError(
-        f"is a text file, not an ONNX model (it begins with {shown!r})", place=str(path)
+        f"this is a text file, not an ONNX model (it begins with {shown!r})", place=str(path)
     )
 
 

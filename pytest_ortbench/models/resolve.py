@@ -292,7 +292,7 @@ def _read_entry(entry: CatalogueEntry, source: str, notify: Notify) -> Model:
     )
     if entry.sha256 and model.digest != entry.sha256:
         raise ModelError(
-            f"has SHA-256 {model.digest[:16]}…, the catalogue says {entry.sha256[:16]}…",
+            f"the file has SHA-256 {model.digest[:16]}…, the catalogue says {entry.sha256[:16]}…",
             place=str(path),
             hint=f"Restore the file, or correct {entry.place} [{entry.name}]",
         )
@@ -303,7 +303,7 @@ def _read_ort_entry(entry: CatalogueEntry, path: Path, source: str) -> Model:
     """Only a session knows the inputs of such a file, so nothing can be said of them beforehand."""
     if entry.axes or entry.inputs:
         raise ModelError(
-            "is in ONNX Runtime's own format: axes and inputs can't be described for it",
+            "the file is in ONNX Runtime's own format: axes and inputs can't be described for it",
             place=str(path),
             hint=f"Leave them out of {entry.place} [{entry.name}]",
         )
@@ -321,5 +321,5 @@ def _read(found: _Found) -> Model | BrokenModel:
     except Exception as error:  # noqa: BLE001  # a file can break the rules of ONNX in any place
         first = (str(error).strip().splitlines() or [""])[0]
         reason = f"{type(error).__name__}: {first}" if first else type(error).__name__
-        broken = ModelError(f"is no valid graph ({reason})", place=found.path)
+        broken = ModelError(f"the file is no valid graph ({reason})", place=found.path)
     return BrokenModel(name=found.name, path=found.path, error=broken, place=found.place)

@@ -16,7 +16,7 @@ from pytest_ortbench.analysis.sentences import with_interval
 from pytest_ortbench.analysis.summary import summarise
 from pytest_ortbench.core.errors import UsageError, did_you_mean
 from pytest_ortbench.core.flags import FLAGS
-from pytest_ortbench.core.metrics import METRICS
+from pytest_ortbench.core.metrics import METRICS, metric_hint
 from pytest_ortbench.core.run import Run
 from pytest_ortbench.report.entries import ShownRun
 from pytest_ortbench.report.escape import one_line
@@ -153,9 +153,7 @@ def case_badge(run: Run, case_id: str, metric: str) -> Badge:
         UsageError: if the run has no such case, or there is no such metric.
     """
     if metric not in METRICS:
-        raise UsageError(
-            f"{metric!r} is not a metric", place="--metric", hint=did_you_mean(metric, METRICS)
-        )
+        raise UsageError(f"{metric!r} is not a metric", place="--metric", hint=metric_hint(metric))
     results = [result for result in run.cases if result.case.case_id == case_id]
     if not results:
         known = {result.case.case_id for result in run.cases}

@@ -262,7 +262,7 @@ def _plain(value: Run | CaseResult, place: str) -> PlainObject:
         bad = next(find_nonfinite(plain), None)
         if bad is not None:
             raise DocumentError(
-                f"can't be written: {bad}, and JSON has no NaN or infinity",
+                f"the document can't be written: {bad}, and JSON has no NaN or infinity",
                 place=place,
                 hint="This is a defect of what measured it, please report it",
             )
@@ -270,13 +270,13 @@ def _plain(value: Run | CaseResult, place: str) -> PlainObject:
         fault = next(faults_of(value), None)
         if fault is not None:
             raise DocumentError(
-                f"can't be written: {fault}",
+                f"the document can't be written: {fault}",
                 place=place,
                 hint="This is a defect of what measured it, please report it",
             )
     except (TypeError, OverflowError, msgspec.ValidationError) as error:
         raise DocumentError(
-            f"can't be written: {error}",
+            f"the document can't be written: {error}",
             place=place,
             hint="Hooks must give text where the document holds text",
         ) from error
@@ -287,7 +287,7 @@ def _parse_object(data: bytes, place: str) -> PlainObject:
     """Parse one JSON object, with a message for each way in which a file can be none."""
     text = data.removeprefix(_BYTE_ORDER_MARK)
     if not text.strip():
-        raise DocumentError("the file is empty", place=place, hint=_JOURNAL_HINT)
+        raise DocumentError("the document is empty", place=place, hint=_JOURNAL_HINT)
     try:
         value = msgspec.json.decode(text)
     except UnicodeDecodeError as error:

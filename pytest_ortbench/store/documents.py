@@ -244,4 +244,6 @@ def _bytes_of(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise DocumentError(f"can't be read: {error.strerror or error}", place=str(path)) from error
+        raise DocumentError(
+            f"the document can't be read: {error.strerror or error}", place=str(path)
+        ) from error

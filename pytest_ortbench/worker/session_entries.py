@@ -27,6 +27,8 @@ _LIBRARIES = (
     *("libonnxruntime_providers_*", "onnxruntime_providers_*.dll"),
 )
 _CPU = "CPUExecutionProvider"
+#: Endings of source files, whose names stand in the libraries.
+_SOURCES = (".cc", ".cpp", ".c", ".h", ".hpp", ".cu", ".py", ".json")
 _KEY = re.compile(rb"((?:session|optimization|mlas|ep)\.[A-Za-z0-9_.]{2,80})\0")
 
 
@@ -100,8 +102,7 @@ def _other_libraries(case: Case) -> list[Path]:
 
 
 def _unknown(key: str, version: str, libraries: Sequence[Path]) -> WorkerError:
-    # What ends in a dot is only the beginning of keys.
-    near = nearest(key, [known for known in _known_keys(libraries) if not known.endswith(".")])
+    near = _nearest_key(key, _known_keys(libraries))
     guess = f"Did you mean {near!r}? " if near else ""
     return WorkerError(
         Failure(
@@ -111,6 +112,20 @@ def _unknown(key: str, version: str, libraries: Sequence[Path]) -> WorkerError:
             hint=f"{guess}Correct --ort-session-option, or use an ONNX Runtime that has it",
         )
     )
+
+
+def _nearest_key(written: str, keys: Iterable[str]) -> str:
+    """Return the key whose last part is nearest; empty if none is near.
+
+    Beginnings that are equal make no two keys alike, and what a library holds may be no key: names
+    of source files look like one, and what ends in a dot is only the beginning of keys.
+    """
+    names = {
+        key.partition(".")[2]: key
+        for key in sorted(keys, key=lambda key: key in DOCUMENTED)
+        if not key.endswith((".", *_SOURCES))
+    }
+    return names.get(nearest(written.strip().partition(".")[2], names), "")
 
 
 def _known_keys(libraries: Iterable[Path]) -> list[str]:

@@ -68,7 +68,11 @@ def test_what_it_reads_is_confirmed(key: str, value: str) -> None:
 @pytest.mark.parametrize(
     ("key", "near"),
     [
-        ("session.foo", ""),
+        ("session.foo", "-"),
+        ("session.contextt", "ep.context_enable"),
+        ("session.cuda", "-"),
+        ("optimization.gelu_approximation", "optimization.enable_gelu_approximation"),
+        ("ep.disable_prepacking", "session.disable_prepacking"),
         ("session.intra_op", ""),
         ("session.disable_prepackin", "session.disable_prepacking"),
         ("Session.Disable_Prepacking", "session.disable_prepacking"),
@@ -95,8 +99,8 @@ def test_what_nobody_reads_is_refused(key: str, near: str) -> None:
     assert f" {onnxruntime.__version__} " in failure.message
     assert failure.message.endswith(repr(key))
     if near == "-":
-        # The beginning of keys, as ``ep.cuda.``, is none.
-        assert ".'?" not in failure.hint
+        # The beginning of keys, as ``ep.cuda.``, is none; neither is the name of a source file.
+        assert "?" not in failure.hint
     elif near:
         assert repr(near) in failure.hint
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pytest_ortbench.analysis.sentences import digits_for, first_names
 from pytest_ortbench.analysis.told import Told
 from pytest_ortbench.core.errors import UsageError, did_you_mean
-from pytest_ortbench.core.metrics import METRICS
+from pytest_ortbench.core.metrics import METRICS, metric_hint
 from pytest_ortbench.core.quantity import Quantity
 from pytest_ortbench.core.units import common_scale, significant
 from pytest_ortbench.fleet.numbers.facts import RunFacts
@@ -141,9 +141,7 @@ def build_view(
         UsageError: for an unknown axis, metric or baseline, or if there is nothing to compare.
     """
     if metric not in METRICS:
-        raise UsageError(
-            f"{metric!r} is not a metric", place="--metric", hint=did_you_mean(metric, METRICS)
-        )
+        raise UsageError(f"{metric!r} is not a metric", place="--metric", hint=metric_hint(metric))
     chosen = axis or choose_axis(runs)
     layout = lay_out_sides(runs, chosen)
     labels = [side.label for side in layout.sides]

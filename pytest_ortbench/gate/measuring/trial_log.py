@@ -46,7 +46,9 @@ class TrialLog:
         except FileNotFoundError:
             return ()
         except OSError as error:
-            raise DocumentError(f"can't be read: {error.strerror}", place=str(self.path)) from error
+            raise DocumentError(
+                f"the file can't be read: {error.strerror}", place=str(self.path)
+            ) from error
         trials = []
         for number, line in enumerate(lines, start=1):
             if not line.strip():
@@ -74,7 +76,7 @@ class TrialLog:
                 file.write(msgspec.json.encode(trial) + b"\n")
         except OSError as error:
             raise DocumentError(
-                f"can't be written: {error.strerror}", place=str(self.path)
+                f"the file can't be written: {error.strerror}", place=str(self.path)
             ) from error
 
 

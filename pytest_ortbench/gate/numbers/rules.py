@@ -16,9 +16,9 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from pytest_ortbench.core.errors import UsageError, did_you_mean
+from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.limits import Limit, parse_limit
-from pytest_ortbench.core.metrics import METRICS, SIDE_METRICS
+from pytest_ortbench.core.metrics import METRICS, SIDE_METRICS, metric_hint
 from pytest_ortbench.core.patterned import fitting
 from pytest_ortbench.core.units import FACTORS, format_amount, parse_amount
 
@@ -204,7 +204,7 @@ def _parse(text: str, place: str) -> Rule:
         raise UsageError(
             f"{metric!r} in {text!r} is not a metric",
             place=place,
-            hint=did_you_mean(metric, [LATENCY, *METRICS, *SIDE_METRICS]),
+            hint=metric_hint(metric, (LATENCY, *SIDE_METRICS)),
         )
     rule = Rule(pattern=(match["pattern"] or "").strip(), metric=metric, text=text)
     if metric in SIDE_METRICS:

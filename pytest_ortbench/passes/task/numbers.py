@@ -16,6 +16,7 @@ from pytest_ortbench.analysis.collector import Collector
 from pytest_ortbench.analysis.order import TAIL, proportion_interval
 from pytest_ortbench.core.judgement import Judgement, bad, good, unjudged
 from pytest_ortbench.core.outcome import CaseResult
+from pytest_ortbench.core.units import counted
 from pytest_ortbench.passes.task.declaration import PASS
 from pytest_ortbench.passes.task.facts import TaskAccuracy
 from pytest_ortbench.worker.warm_up import student_two_sided
@@ -127,7 +128,8 @@ def nonfinite(result: CaseResult) -> tuple[str, int]:
     task = result.task
     if task is None or not task.nonfinite:
         return "", 0
-    return f"{task.nonfinite} values on the {task.samples} labelled samples", task.nonfinite_inputs
+    values, samples = counted(task.nonfinite, "value"), counted(task.samples, "labelled sample")
+    return f"{values} on the {samples}", task.nonfinite_inputs
 
 
 def _why_not(task: TaskAccuracy | None) -> str:
