@@ -102,8 +102,8 @@ def near_and_known(value: str, known: Iterable[str]) -> str:
     return f"{guess}Known: {', '.join(words)}" if words else "None is known"
 
 
-def nearest(value: str, words: Iterable[str]) -> str:
-    """Return the nearest word, empty if none is near."""
+def nearest(value: str, words: Iterable[str], cutoff: float = 0.6) -> str:
+    """Return the nearest word, empty if none is near: 0 takes any, 1 only the same."""
     lowered = {word.lower(): word for word in words}
-    near = difflib.get_close_matches(value.lower(), lowered, n=1, cutoff=0.6)
+    near = difflib.get_close_matches(value.lower(), lowered, n=1, cutoff=cutoff)
     return lowered[near[0]] if near else ""

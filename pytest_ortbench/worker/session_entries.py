@@ -27,6 +27,8 @@ _LIBRARIES = (
     *("libonnxruntime_providers_*", "onnxruntime_providers_*.dll"),
 )
 _CPU = "CPUExecutionProvider"
+#: How alike two keys are behind their first dot before one is named for the other.
+_NEAR = 0.75
 #: Endings of source files, whose names stand in the libraries.
 _SOURCES = (".cc", ".cpp", ".c", ".h", ".hpp", ".cu", ".py", ".json")
 _KEY = re.compile(rb"((?:session|optimization|mlas|ep)\.[A-Za-z0-9_.]{2,80})\0")
@@ -125,7 +127,7 @@ def _nearest_key(written: str, keys: Iterable[str]) -> str:
         for key in sorted(keys, key=lambda key: key in DOCUMENTED)
         if not key.endswith((".", *_SOURCES))
     }
-    return names.get(nearest(written.strip().partition(".")[2], names), "")
+    return names.get(nearest(written.strip().partition(".")[2], names, _NEAR), "")
 
 
 def _known_keys(libraries: Iterable[Path]) -> list[str]:

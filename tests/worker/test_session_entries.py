@@ -69,7 +69,7 @@ def test_what_it_reads_is_confirmed(key: str, value: str) -> None:
     ("key", "near"),
     [
         ("session.foo", "-"),
-        ("session.contextt", "ep.context_enable"),
+        ("session.contextt", "-"),
         ("session.cuda", "-"),
         ("optimization.gelu_approximation", "optimization.enable_gelu_approximation"),
         ("ep.disable_prepacking", "session.disable_prepacking"),
