@@ -127,17 +127,32 @@ def _surroundings(
     batch = _likely_batch(shapes, batch_axes)
     lengths: dict[str, str] = {}
     for info in inputs:
-        counted = [
-            size
-            for other, shape in zip(inputs, shapes, strict=True)
-            if other.name != info.name and shape is not None and len(shape) >= 2
-            if not is_past(other.name)
-            for size in shape[:0:-1]
-            if isinstance(size, str) and size != batch
-        ]
+        counted = _counted(info.name, inputs, shapes, batch)
         if counted:
-            lengths[info.name] = counted[0]
+            lengths[info.name] = counted
     return Surroundings(batch=batch, past=past_symbol(inputs, shapes, batch), lengths=lengths)
+
+
+def _counted(
+    name: str,
+    inputs: Sequence[TensorInfo],
+    shapes: Sequence[tuple[int | str, ...] | None],
+    batch: str,
+) -> str:
+    """The size that a length counts: of the input that it is named after before others."""
+    others = [
+        (other.name, shape)
+        for other, shape in zip(inputs, shapes, strict=True)
+        if other.name != name and shape is not None and len(shape) >= 2
+        if not is_past(other.name)
+    ]
+    others.sort(key=lambda pair: not name.lower().startswith(pair[0].lower()))
+    for _, shape in others:
+        symbols = [size for size in shape[:0:-1] if isinstance(size, str) and size != batch]
+        if symbols:
+            return symbols[0]
+    fixed = [size for _, shape in others[:1] for size in shape[1:] if isinstance(size, int)]
+    return str(max(fixed)) if fixed else ""
 
 
 def _likely_batch(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import prod
 
 from pytest_ortbench.core.model import TensorInfo, ValueHint
 from pytest_ortbench.models.symbols import quote
@@ -20,11 +21,16 @@ _ONES = re.compile(
 _PADDING = re.compile(r"(^|_)(key_)?padding_mask$")
 _ZEROS = re.compile(r"^(token_type_ids?|segment_ids?|type_ids?|token_types?)$")
 _POSITIONS = re.compile(r"^((decoder_)?position_ids?|positions?|cache_position)$")
-_LENGTHS = re.compile(r"(^|_)(lengths?|lens?|num_frames|sizes_of_sequence)$")
+_LENGTHS = re.compile(
+    r"(^|_)(lengths?|lens?|len|seq_?lens?|(num|n)_(frames|samples|tokens)|sizes_of_sequence)$"
+)
 _RATE = re.compile(r"^(sr|sample_rate|sampling_rate|samplerate)$")
 _TIMESTEP = re.compile(r"^(timesteps?|t)$")
 _BEAMS = re.compile(r"(^|_)(beam_idx|beam_indices|cache_indirection)$")
 _FLAG = re.compile(r"^(use_cache_branch|use_cache)$")
+_TRAINS = re.compile(r"(^|_)(train|training|is_training|training_mode|do_sample)$")
+#: Elements of a setting: one number, or a few a row of the batch.
+_FEW = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +46,38 @@ class Surroundings:
     batch: str = ""
     past: str = ""
     lengths: dict[str, str]
+
+
+#: What a setting is, by its name; the value that changes nothing, or a usual one where none does.
+_REAL_SETTINGS: tuple[tuple[re.Pattern[str], str, str], ...] = tuple(
+    (re.compile(rf"(^|_)({names})s?(_|\Z)"), number, what)
+    for names, number, what in (
+        (r"(min|low|lower)_?freq(uency)?|f_?min", "50", "a lowest frequency in Hz"),
+        (r"(max|high|upper)_?freq(uency)?|f_?max", "2000", "a highest frequency in Hz"),
+        (r"threshold|thresh|thr|iou|conf(idence)?|cutoff|min_score", "0.5", "a threshold"),
+        (r"top_?p|temperature|temp|penalty", "1", "a setting of sampling that changes nothing"),
+        (r"eps(ilon)?", "0.00001", "a small number"),
+        (
+            r"scale(_factor)?|speed|rate|tempo|pace|ratio|factor|multiplier|gain|zoom|volume|strength"
+            r"|length_scale|noise_scale|noise_w|duration(_control)?|control|alpha|sigma|gamma",
+            "1",
+            "a factor that changes nothing",
+        ),
+    )
+)
+_WHOLE_SETTINGS: tuple[tuple[re.Pattern[str], str, str], ...] = tuple(
+    (re.compile(rf"(?:{names})\Z"), number, what)
+    for names, number, what in (
+        (r"num_beams|num_return_sequences|beam_(size|width)", "1", "one answer"),
+        (r"min_(length|new_tokens)", "1", "the shortest answer"),
+        (r"max_(length|new_tokens)|num_(new_)?tokens_to_generate", "160", "the longest answer"),
+        (r"top_?k|k", "5", "as many as are looked at"),
+        (r"(num_|n_)?(inference_)?steps", "4", "a few steps"),
+        (r"(random_)?seed", "0", "a seed"),
+        (r"s(peaker)?_?ids?|speaker|lang(uage)?_?ids?|voice_?ids?", "0", "the first of them"),
+        (r"scale(_factor)?|factor|ratio|speed", "1", "a factor that changes nothing"),
+    )
+)
 
 
 def is_past(name: str) -> bool:
@@ -95,7 +133,13 @@ def by_name(
     if integer and _POSITIONS.match(short):
         return _positions(found, surroundings)
     if boolean and _FLAG.match(short):
-        return ValueHint(kind="constant", choices=("1",), why="its name: the cache is used")
+        if not surroundings.past:
+            return ValueHint(kind="constant", choices=("1",), why="its name: the cache is used")
+        used = f"min(1, {quote(surroundings.past)})"
+        why = "its name: the cache is used unless it is empty"
+        return ValueHint(kind="constant", choices=(used,), why=why)
+    if boolean and _TRAINS.search(short):
+        return ValueHint(kind="zeros", why="its name: no training")
     if _RATE.match(short) and (found is None or found.kind != "constant"):
         return ValueHint(kind="constant", choices=("16000",), why="its name: sampling rate in Hz")
     if integer and info.shape is not None and len(info.shape) <= 1 and _LENGTHS.search(short):
@@ -105,6 +149,9 @@ def by_name(
         if counted and not told:
             why = f"its name: the whole length {counted}"
             return ValueHint(kind="constant", choices=(quote(counted),), why=why)
+    setting = _setting(info, short, found)
+    if setting is not None:
+        return setting
     if found is not None:
         return found
     if integer and _BEAMS.search(short) and surroundings.batch:
@@ -113,6 +160,44 @@ def by_name(
     if _TIMESTEP.match(short) and info.shape is not None and len(info.shape) <= 1:
         return ValueHint(kind="constant", choices=("500",), why="its name: a diffusion step")
     return None
+
+
+def is_length(info: TensorInfo) -> bool:
+    """Whether an input holds one length for each row of the batch, by its name."""
+    ranked = info.shape is not None and len(info.shape) == 1
+    return ranked and "int" in info.type and bool(_LENGTHS.search(info.name.lower()))
+
+
+def is_flag(info: TensorInfo) -> bool:
+    """Whether an input says if the cache is used."""
+    return "(bool)" in info.type and bool(_FLAG.match(info.name.lower()))
+
+
+def _setting(info: TensorInfo, short: str, found: ValueHint | None) -> ValueHint | None:
+    """What a number that sets something holds, by its name, if its consumers accept that."""
+    if not _is_small(info.shape) or "(bool)" in info.type or "string" in info.type:
+        return None
+    if found is not None and found.kind in ("constant", "choice"):
+        return None
+    rows = _WHOLE_SETTINGS if "int" in info.type else _REAL_SETTINGS
+    named = next((row for row in rows if row[0].search(short)), None)
+    if named is None:
+        return None
+    _, number, what = named
+    bounded = found is not None and found.kind in ("uniform", "integers")
+    if found is not None and bounded and not found.high_dim:
+        if not found.low <= float(number) <= found.high:
+            return None
+    elif found is not None and bounded:
+        return None
+    return ValueHint(kind="constant", choices=(number,), why=f"its name: {what}")
+
+
+def _is_small(shape: Sequence[int | str | None] | None) -> bool:
+    """Whether a tensor holds one number, or a few a row of the batch."""
+    if shape is None or sum(not isinstance(size, int) for size in shape) > 1:
+        return False
+    return len(shape) <= 2 and prod(size for size in shape if isinstance(size, int)) <= _FEW
 
 
 def _positions(found: ValueHint | None, surroundings: Surroundings) -> ValueHint:

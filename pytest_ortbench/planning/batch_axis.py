@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from pytest_ortbench.core.model import AxisRole, TensorInfo
+from pytest_ortbench.models.well_known import is_length
 from pytest_ortbench.planning.default_sizes import is_count_name, is_made_up, is_sequence_name
 
 Shapes = Sequence[tuple[int | str, ...] | None]
@@ -98,6 +99,7 @@ def _found(inputs: tuple[TensorInfo, ...], shapes: Shapes) -> BatchAxis:
     if symbols:
         states = _states(candidates, set(symbols))
         symbols.update(dict.fromkeys(name for name in states if roles.may_be_batch(name)))
+        symbols.update(dict.fromkeys(_lengths(inputs, shapes)))
         fixed = _fixed(candidates)
         # Beside a batch that another input fixes, an open one can only be as large.
         return replace(fixed if fixed.certain else BatchAxis(), symbols=tuple(symbols))
@@ -241,6 +243,14 @@ def _states(candidates: Sequence[_Candidate], known: set[str]) -> list[str]:
         for info, shape in candidates
         if len(shape) == 3 and isinstance(shape[0], int) and isinstance(shape[1], str)
         if _STATE_NAME.search(info.name.lower()) and not known & set(shape)
+    ]
+
+
+def _lengths(inputs: Sequence[TensorInfo], shapes: Shapes) -> list[str]:
+    """Sizes of inputs that hold one length a row."""
+    pairs = zip(inputs, shapes, strict=True)
+    return [
+        shape[0] for info, shape in pairs if shape and is_length(info) if isinstance(shape[0], str)
     ]
 
 

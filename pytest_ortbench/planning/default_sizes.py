@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pytest_ortbench.core.model import AxisRole, TensorInfo
+from pytest_ortbench.models.well_known import is_length
 
 SEQUENCE = 128
 PAST = 128
@@ -174,7 +175,7 @@ def _by_place(place: Place) -> tuple[int, str] | None:
     if (rank in (2, 3) and axis >= rank - 2) or (rank == 3 and place.info.batch_axis == 1):
         return SEQUENCE, "sequence length"
     if rank == 1:
-        return SEQUENCE, "sequence length"
+        return (1, "one length a row") if is_length(place.info) else (SEQUENCE, "sequence length")
     return None
 
 

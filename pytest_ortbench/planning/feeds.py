@@ -25,7 +25,7 @@ from pytest_ortbench.models.symbols import (
     free_symbols,
     named_shapes,
 )
-from pytest_ortbench.models.well_known import is_past
+from pytest_ortbench.models.well_known import is_flag, is_past
 from pytest_ortbench.planning.batch_axis import BatchAxis, Shapes, find_batch
 from pytest_ortbench.planning.default_sizes import OTHER, PAST, SEQUENCE
 from pytest_ortbench.planning.real_inputs import StoredInput, stored_inputs
@@ -109,7 +109,8 @@ def workloads(model: Model) -> tuple[Workload, ...]:
 
     A model with a cache of keys and values has two: ``decode``, one token after 128, and
     ``prefill``, 128 tokens. Where the model does not document that it takes an empty cache, the
-    prefill has a past of one token.
+    prefill has a past of one token. One with an input that says whether the cache is used takes an
+    empty one: its first step is another branch.
     """
     if model.workloads:
         return tuple(Workload(name=name, dims=dims) for name, dims in model.workloads.items())
@@ -117,6 +118,12 @@ def workloads(model: Model) -> tuple[Workload, ...]:
     if not past or not tokens:
         return ()
     decode = {tokens: model.default_dims.get(tokens, 1), past: model.default_dims.get(past, PAST)}
+    if any(is_flag(info) for info in model.inputs):
+        prefill = {tokens: SEQUENCE, past: 0}
+        return (
+            Workload(name="decode", dims=decode),
+            Workload(name="prefill", dims=prefill, note="the branch without a cache"),
+        )
     return (
         Workload(name="decode", dims=decode),
         Workload(

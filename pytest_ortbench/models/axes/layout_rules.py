@@ -137,6 +137,9 @@ def _expand(step: OperatorStep) -> list[Axes | None] | None:
     rank = max(len(axes), len(sizes))
     padded = ((),) * (rank - len(axes)) + axes
     wanted = [1] * (rank - len(sizes)) + sizes
+    for axis, size in zip(padded, wanted, strict=True):
+        if len(axis) == 1:
+            step.labels.meet(axis[0], size)
     return [tuple(axis or plain(abs(size)) for axis, size in zip(padded, wanted, strict=True))]
 
 
@@ -221,18 +224,16 @@ def _slice(step: OperatorStep) -> list[Axes | None] | None:
 
 def _cut(step: OperatorStep, axis: Axis, start: int | None, end: int | None, stride: int) -> Axis:
     size = size_of(axis)
+    value = step.value(0)
+    if value is not None and value.constant and end in step.labels.sizes and size < end:
+        # A table that is cut to the length of an input can't be shorter than it.
+        step.limit_of_size(end, most=size)
+        return plain(max(end - (start or 0), 1))
     if start == 0 and end is not None and end >= size and stride == 1:
-        value = step.value(0)
-        if value is not None and value.constant and end > size > 1:
-            # A table that is cut to the length of an input can't be shorter than it.
-            step.limit_of_size(end, most=size)
         return axis
     step.mix([axis])
     if start is None or end is None or stride == 0:
         return step.fresh()
-    value = step.value(0)
-    if value is not None and value.constant and 1 < size < end < 2**31 - 1:
-        step.limit_of_size(end, most=size)
     return plain(max(len(range(size)[start:end:stride]), 1))
 
 
@@ -304,9 +305,10 @@ def _gather(step: OperatorStep) -> list[Axes | None] | None:
     last = -1 if step.op.endswith("Extractor") else 0
     place = step.attributes.get("gather_axis", step.attributes.get("axis", last)) % len(axes)
     data = step.value(0)
-    numbers = step.numbers(1)
-    if data is not None and data.constant and numbers and max(numbers) >= 1000:
-        step.limit_of_size(max(numbers) + 1, most=size_of(axes[place]))
+    positions = step.value(1)
+    if data is not None and data.constant and positions is not None and not positions.touched:
+        for axis in chosen:  # a table that is read by position
+            step.limit_of_size(size_of(axis), most=size_of(axes[place]))
     _choose(step, axes[place], chosen)
     return [axes[:place] + chosen + axes[place + 1 :]]
 

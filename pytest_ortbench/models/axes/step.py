@@ -6,7 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pytest_ortbench.models.axes.values import Axes, Axis, Labels, TracedValue, labels_of, plain
+from pytest_ortbench.models.axes.values import (
+    LARGEST_WRITTEN,
+    Axes,
+    Axis,
+    Labels,
+    TracedValue,
+    labels_of,
+    plain,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -121,7 +129,7 @@ class OperatorStep:
 
     def limit_of_size(self, size: int, **what: Any) -> None:
         """Likewise for the axis of an input that ``size`` was taken from."""
-        if size > 1000 and size in self.labels.sizes:
+        if size > LARGEST_WRITTEN and size in self.labels.sizes:
             label = self.labels.sizes.index(size)
             self.limits.append(SizeLimit(label=label, why=self.why, **what))
 

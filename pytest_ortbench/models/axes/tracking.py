@@ -260,6 +260,7 @@ class _Walk:
             for label in self._placed.values()
             if label not in symbols
         }
+        fixed.update({self._labels.root(at): size for at, size in self._labels.written.items()})
         found: dict[str, list[AxisRole]] = {}
         for (name, axis), label in self._placed.items():
             role, why = self._role(label)

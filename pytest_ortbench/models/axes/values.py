@@ -1,9 +1,9 @@
 """Values of a graph as far as their axes are known: sizes, and which axis of an input each one is.
 
-Every axis of an input that has no size is given a prime number of its own, so that a size that was
-computed from it can be told from all others. An axis is a row of factors, since a Reshape joins
-axes and takes them apart again: of ``[B, S, 8]`` as ``[B·S, 8]`` the first axis has the factors
-``B`` and ``S``.
+Every axis of an input that has no size is given a large prime number of its own, so that a size
+that was computed from it can be told from all others. An axis is a row of factors, since a Reshape
+joins axes and takes them apart again: of ``[B, S, 8]`` as ``[B·S, 8]`` the first axis has the
+factors ``B`` and ``S``.
 """
 
 from __future__ import annotations
@@ -11,11 +11,16 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from math import prod
+from math import isqrt, prod
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import numpy as np
+
+
+_FIRST_PRIME = 100_003
+#: Sizes up to here are written in the model; larger ones may be parts of those numbers.
+LARGEST_WRITTEN = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +93,12 @@ class Labels:
     Attributes:
         sizes: Size of each label.
         mixed: By label, the operator that mixes along it.
+        written: By label, the size that it has to have beside one that the model fixes.
     """
 
     sizes: list[int] = field(default_factory=list)
     mixed: dict[int, str] = field(default_factory=dict)
+    written: dict[int, int] = field(default_factory=dict)
     _parents: list[int] = field(default_factory=list)
     _primes: Iterator[int] = field(default_factory=lambda: _primes())
 
@@ -116,6 +123,11 @@ class Labels:
         one, other = sorted((self.root(first), self.root(second)))
         self._parents[other] = one
 
+    def meet(self, factor: AxisPart, size: int) -> None:
+        """Note that an axis of an input meets a size that the model fixes, other than 1."""
+        if factor.label is not None and factor.size >= _FIRST_PRIME and 1 < size <= LARGEST_WRITTEN:
+            self.written.setdefault(factor.label, size)
+
     def mix(self, axes: Sequence[Axis], why: str) -> None:
         """Note that an operator mixes along some axes."""
         for label in labels_of(axes):
@@ -129,13 +141,10 @@ class Labels:
 
 
 def _primes() -> Iterator[int]:
-    """Prime numbers from 1,009 on: no size that an exporter writes, and windows fit into them."""
-    known: list[int] = []
-    for number in itertools.count(2):
-        if not any(number % prime == 0 for prime in known):
-            known.append(number)
-            if number > 1000:
-                yield number
+    """Prime numbers that no exporter writes as a size, and that halve often before one could."""
+    for number in itertools.count(_FIRST_PRIME, 2):
+        if all(number % divisor for divisor in range(3, isqrt(number) + 1, 2)):
+            yield number
 
 
 def joined(axes: Sequence[Axis | None], labels: Labels) -> Axis | None:
@@ -167,6 +176,8 @@ def joined(axes: Sequence[Axis | None], labels: Labels) -> Axis | None:
 
 def _joined_factor(one: AxisPart, other: AxisPart, labels: Labels) -> AxisPart:
     if one.label is None or other.label is None:
+        labels.meet(one, other.size)
+        labels.meet(other, one.size)
         return one if other.label is None else other
     labels.tie(one.label, other.label)
     return one
