@@ -90,7 +90,10 @@ FUNCTIONS: dict[str, tuple[str, frozenset[str]]] = {
         frozenset({"_took_nothing"}),
     ),
     "launch/remote_shell.py": ("what users write", frozenset({"_behind_options"})),
-    "models/hints.py": ("types as ONNX Runtime spells them", frozenset({"default_hint"})),
+    "models/hints.py": (
+        "names of inputs, types as ONNX Runtime spells them",
+        frozenset({"_counted", "default_hint"}),
+    ),
     "models/resolve.py": ("names of files", frozenset({"_Resolver._matching", "_hidden"})),
     "planning/against.py": ("what users write", frozenset({"Against._meant"})),
     "planning/axes.py": (
