@@ -32,6 +32,7 @@ from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.units import parse_duration
 from pytest_ortbench.fleet.numbers.facts import called_alike, reduce_run
 from pytest_ortbench.fleet.procurement.machines import parse_machines
+from pytest_ortbench.fleet.procurement.mix import parse_mix, total_rate
 from pytest_ortbench.fleet.report import csv, procurement
 from pytest_ortbench.fleet.report.html import render_comparison_html
 from pytest_ortbench.fleet.report.markdown import render_comparison_markdown
@@ -109,6 +110,12 @@ MOST_RUNS = 50
     type=FiniteRange(min=0, min_open=True),
     help="Requests a second to serve, each a call of the case; needs --machines and --p99.",
 )
+@click.option(
+    "--mix",
+    metavar="MODEL:RATE,…",
+    help="Several models as one workload instead of --rate: det:40/s,rec:120/s (also /min, /h; "
+    "det/b8:40/s where a model has several workloads).",
+)
 @click.option("--p99", metavar="TIME", help="Latency that 99 % of them must keep: 50ms.")
 @click.option(
     "--years",
@@ -128,6 +135,7 @@ def command(
     plots: Path | None,
     machines: Path | None,
     rate: float | None,
+    mix: str | None,
     p99: str | None,
     years: float | None,
     rows: int,
@@ -144,9 +152,10 @@ def command(
     lacks stays a hole.
 
     With --machines the columns are machines, and the answer says what each costs: per million
-    items, and, with --rate and --p99, how many are needed and their cost over the years.
+    items, and, with --rate and --p99, how many are needed and their cost over the years. With --mix
+    the models that it names are one workload with one bill.
     """
-    terms = _terms(machines, rate, p99, years)
+    terms = _terms(machines, rate, mix, p99, years)
     percentiles = terms is not None or metric in ("latency_p90", "latency_p95", "latency_p99")
     service = terms is not None and terms.p99_s is not None
     facts = load_facts(runs, results, filters, percentiles=percentiles, service=service)
@@ -184,27 +193,40 @@ def _draw(view: ComparisonView, costs: Procurement | None, folder: Path) -> None
 
 
 def _terms(
-    machines: Path | None, rate: float | None, p99: str | None, years: float | None
+    machines: Path | None,
+    rate: float | None,
+    mix: str | None,
+    p99: str | None,
+    years: float | None,
 ) -> Terms | None:
     """The table of machines, with what the command line says instead of it."""
     if machines is None:
-        if rate is not None or p99 is not None or years is not None:
+        if any(value is not None for value in (rate, mix, p99, years)):
             raise UsageError(
-                "--rate, --p99 and --years are about the cost of machines",
+                "--rate, --mix, --p99 and --years are about the cost of machines",
                 place="ortbench compare",
                 hint="Name the table of their prices: --machines=machines.toml",
             )
         return None
-
+    if rate is not None and mix is not None:
+        raise UsageError(
+            "--rate and --mix are both given",
+            place="ortbench compare",
+            hint="Leave out --rate: that of a mix is the sum of its models' rates",
+        )
     try:
         text = machines.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"the file can't be read: {error}", place=str(machines)) from error
     terms = parse_machines(text, str(machines))
+    if mix is not None:
+        parts = parse_mix(mix, "--mix")
+        terms = dataclasses.replace(terms, mix=parts, rate_per_s=total_rate(parts))
+    elif rate is not None:
+        terms = dataclasses.replace(terms, mix=(), rate_per_s=rate)
     limit = None if p99 is None else parse_duration(p99, place="--p99")
     terms = dataclasses.replace(
         terms,
-        rate_per_s=terms.rate_per_s if rate is None else rate,
         p99_s=terms.p99_s if limit is None else limit,
         years=terms.years if years is None else years,
     )
@@ -212,7 +234,7 @@ def _terms(
         raise UsageError(
             "a target needs both a rate and a p99",
             place=str(machines),
-            hint="E.g. --rate=500 --p99=50ms",
+            hint="E.g. --mix=… --p99=50ms" if terms.mix else "E.g. --rate=500 --p99=50ms",
         )
     return terms
 

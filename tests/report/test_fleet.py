@@ -12,7 +12,7 @@ from functools import cache
 import pytest
 
 from pytest_ortbench.core.errors import UsageError
-from pytest_ortbench.fleet.procurement.economics import Figure
+from pytest_ortbench.fleet.procurement.figure import Figure
 from pytest_ortbench.fleet.report import csv as fleet_csv
 from pytest_ortbench.fleet.report import procurement
 from pytest_ortbench.fleet.report.figures import pictures

@@ -88,6 +88,8 @@ class CaseFacts:
         threads: Threads that compute at a time, over all processes; 0 if unknown.
         cpus: CPUs that a process may use on its machine; 0 if unknown.
         parallel: Numbers of processes at a time that were measured beside.
+        variant: How it does its work, where precision, provider and settings do not say it.
+        kinds: Service times of each kind of request, where there are several; all must be in time.
     """
 
     case_id: str
@@ -115,6 +117,8 @@ class CaseFacts:
     threads: int = 0
     cpus: int = 0
     parallel: tuple[ParallelPoint, ...] = ()
+    variant: str = ""
+    kinds: tuple[tuple[float, ...], ...] = ()
 
     @property
     def request(self) -> tuple[object, ...]:

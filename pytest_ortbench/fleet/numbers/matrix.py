@@ -187,7 +187,7 @@ def variant_label(case: CaseFacts) -> str:
     """Name how a case does its work: ``fp16/cuda``, with settings beyond the workload."""
     said = {part.partition(":")[0] for part in workload_parts(case)}
     knobs = [f"{name}:{value}" for name, value in case.knobs if name not in said and name != "io"]
-    name = "/".join([case.precision, case.provider, *knobs])
+    name = case.variant or "/".join([case.precision, case.provider, *knobs])
     return f"{name} in {case.processes} processes" if case.processes > 1 else name
 
 

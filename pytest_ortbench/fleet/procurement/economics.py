@@ -7,19 +7,18 @@ of their intervals: the best case of all at once, and the worst. Prices are take
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from pytest_ortbench.core.quantity import Quantity
-from pytest_ortbench.fleet.numbers.facts import CaseFacts
+from pytest_ortbench.fleet.numbers.facts import CaseFacts, ServedRate
 from pytest_ortbench.fleet.numbers.ratios import interval
+from pytest_ortbench.fleet.procurement.figure import Figure, divided, measured_figure
 from pytest_ortbench.fleet.procurement.machines import HOURS_A_YEAR, PricedMachine, Terms
+from pytest_ortbench.fleet.procurement.mix import as_one, busy_shares
 from pytest_ortbench.fleet.procurement.parallel import Queues, at_a_time, family, queues, ways
+from pytest_ortbench.fleet.procurement.power import Power, power_of
 from pytest_ortbench.fleet.procurement.queueing import capacity
-
-#: Absolute power readings of different boards agree no better than this.
-POWER_ERROR = 0.05
 
 #: How a capacity may be found.
 CAPACITY_SOURCES: dict[str, str] = {
@@ -30,60 +29,6 @@ CAPACITY_SOURCES: dict[str, str] = {
 _TARGET_PERCENT = 99.0
 
 Bounds = tuple[float, float]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Figure:
-    """A derived number with its bounds.
-
-    Attributes:
-        value: The estimate.
-        low: Lower bound.
-        high: Upper bound; infinite where the worst case can't be served at all, and where a
-            machine may draw nothing.
-        is_open: Whether only the bounds are known: how much the machine serves at a time was not
-            measured. The value is then that of the measured case, and no estimate.
-    """
-
-    value: float
-    low: float
-    high: float
-    is_open: bool = False
-
-    def of(self, function: Callable[[float], float]) -> Figure:
-        """Apply a monotone function to value and bounds."""
-        ends = sorted((function(self.low), function(self.high)))
-        return replace(self, value=function(self.value), low=ends[0], high=ends[1])
-
-    def grown(self, factor: float) -> Figure:
-        """Multiply value and bounds."""
-        return self.of(lambda end: end * factor)
-
-    def opened_to(self, other: Figure) -> Figure:
-        """Return the bounds of this figure and another one, with this one's value."""
-        return Figure(
-            value=self.value,
-            low=min(self.low, other.low),
-            high=max(self.high, other.high),
-            is_open=True,
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Power:
-    """What a machine draws, as far as it is known.
-
-    Attributes:
-        idle_w: Doing nothing.
-        load_w: Under this load.
-        source: Where the numbers come from and what they include.
-        whole: Whether they are of the whole machine, not of the device alone.
-    """
-
-    idle_w: float
-    load_w: Figure
-    source: str
-    whole: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +43,7 @@ class Economics:
         per_joule: Items per joule, which is items a second per watt.
         per_price: Items a second per unit of the price.
         per_money_hour: Items per unit of money at the price per hour.
-        energy_kwh: Kilowatt-hours per million items at full load.
+        kwh_per_million: Kilowatt-hours per million items at full load.
         cost_million: Money per million items at full load, the price spread over the years.
         capacity: Requests a second that one machine serves in time.
         capacity_source: A key of :data:`CAPACITY_SOURCES`; empty without a capacity.
@@ -106,6 +51,8 @@ class Economics:
         cost: Money over the years for the rate.
         missing: Why a figure is not known, by its name.
         queues: Requests that are served at a time.
+        alone: The case in one process, of which the power was measured.
+        busy: Share of the busy time that each model of a mix takes.
     """
 
     machine: PricedMachine
@@ -115,7 +62,7 @@ class Economics:
     per_joule: Figure | None = None
     per_price: Figure | None = None
     per_money_hour: Figure | None = None
-    energy_kwh: Figure | None = None
+    kwh_per_million: Figure | None = None
     cost_million: Figure | None = None
     capacity: Figure | None = None
     capacity_source: str = ""
@@ -123,6 +70,8 @@ class Economics:
     cost: Figure | None = None
     missing: dict[str, str]
     queues: Queues = field(default_factory=Queues)
+    alone: CaseFacts | None = None
+    busy: tuple[float, ...] = ()
 
     @property
     def capacity_source_text(self) -> str:
@@ -153,6 +102,69 @@ def variants_of(
     return made
 
 
+def mixes_of(
+    parts: Sequence[Sequence[CaseFacts]], machine: PricedMachine, terms: Terms
+) -> list[Economics]:
+    """Work out what a machine costs for all models of a mix, for each number served at a time.
+
+    Args:
+        parts: Cases of this machine that may be ranked, for each part of the mix.
+        machine: The machine.
+        terms: With the mix.
+    """
+    by_count: list[dict[int, Economics]] = []
+    for cases, part in zip(parts, terms.mix, strict=True):
+        best: dict[int, Economics] = {}
+        for variant in variants_of(cases, machine, replace(terms, rate_per_s=part.rate_per_s)):
+            count = variant.queues.measured
+            if count not in best or _able(variant) > _able(best[count]):
+                best[count] = variant
+        by_count.append(best)
+    made = []
+    for count in sorted(set.intersection(*map(set, by_count))):
+        chosen = [best[count] for best in by_count]
+        # Alone in a process, whatever it is in here.
+        alone = as_one([variant.alone or variant.case for variant in chosen], terms.mix)
+        most = [variant.queues.most for variant in chosen]
+        cases = [variant.case for variant in chosen]
+        together = work_out(
+            as_one(cases, terms.mix, _peaks(chosen, terms)),
+            machine,
+            terms,
+            served=Queues(
+                measured=count,
+                most=None if None in most else max(filter(None, most)),
+            ),
+            alone=alone,
+        )
+        if together is not None:
+            made.append(replace(together, busy=busy_shares(cases, terms.mix)))
+    return made
+
+
+def _able(variant: Economics) -> float:
+    """What the machine can serve of a model, which decides between its variants."""
+    return variant.capacity.value if variant.capacity is not None else 0.0
+
+
+def _peaks(chosen: Sequence[Economics], terms: Terms) -> list[ServedRate]:
+    """The peak of each model within the limit; empty unless all have one."""
+    if terms.p99_s is None:
+        return []
+    found = [_best_search(variant.case, terms.p99_s) for variant in chosen]
+    peaks = [peak for peak in found if peak is not None]
+    return peaks if len(peaks) == len(chosen) else []
+
+
+def _best_search(case: CaseFacts, limit_s: float) -> ServedRate | None:
+    kept = [load for load in case.served if load.searched and _is_kept(load, limit_s)]
+    return max(kept, key=lambda load: load.rate_per_s, default=None)
+
+
+def _is_kept(load: ServedRate, limit_s: float) -> bool:
+    return load.percent >= _TARGET_PERCENT and load.latency_s <= limit_s
+
+
 def work_out(
     case: CaseFacts,
     machine: PricedMachine,
@@ -176,7 +188,7 @@ def work_out(
     one = (alone or case).quantities["throughput"].value
     served = served or Queues(measured=at_a_time(case), most=at_a_time(case))
     least = _worked_out(case, machine, terms, share=throughput.value / one, factor=1.0)
-    least = replace(least, queues=served)
+    least = replace(least, queues=served, alone=alone or case)
     if not served.is_open:
         return least
     # Without the number of CPUs there is no upper end: as many queues as make no difference.
@@ -226,8 +238,8 @@ def _worked_out(
         factor: Queues ÷ those of the case.
     """
     missing: dict[str, str] = {}
-    rate = _figure(case.quantities["throughput"], case).grown(factor)
-    power = _power(case, machine, missing, share=share)
+    rate = measured_figure(case.quantities["throughput"], case).grown(factor)
+    power = power_of(case, machine, missing, share=share)
     cost_million = _cost_million(rate, power, machine, terms, missing)
     able = source = None
     units = cost = None
@@ -241,96 +253,20 @@ def _worked_out(
         case=case,
         rate=rate,
         power=power,
-        per_joule=_over(rate, power.load_w) if power else None,
+        per_joule=divided(rate, power.load_w) if power else None,
         per_price=rate.of(lambda r: r / (machine.price or math.inf)) if machine.price else None,
         per_money_hour=(
             rate.of(lambda r: 3600 * r / (machine.price_per_hour or math.inf))
             if machine.price_per_hour
             else None
         ),
-        energy_kwh=_over(power.load_w, rate.of(lambda r: 3.6 * r)) if power else None,
+        kwh_per_million=divided(power.load_w, rate.of(lambda r: 3.6 * r)) if power else None,
         cost_million=cost_million,
         capacity=able,
         capacity_source=source or "",
         units=units,
         cost=cost,
         missing=missing,
-    )
-
-
-def _figure(quantity: Quantity, case: CaseFacts) -> Figure:
-    low, high = interval(quantity, blurred=bool(case.blurred_by))
-    return Figure(value=quantity.value, low=low, high=high)
-
-
-def _over(one: Figure, other: Figure) -> Figure | None:
-    """Divide; ``None`` by nothing, and without an upper bound where it may be by nothing."""
-    if other.value <= 0:
-        return None
-    return Figure(
-        value=one.value / other.value,
-        low=one.low / other.high,
-        high=one.high / other.low if other.low > 0 else math.inf,
-    )
-
-
-def _power(
-    case: CaseFacts, machine: PricedMachine, missing: dict[str, str], *, share: float
-) -> Power | None:
-    """The whole machine where its idle power is stated, else the device alone, and so labelled.
-
-    Power is measured in one process. More of them rise as much higher as they do more, since an
-    inference takes the same energy beside what the machine draws anyway.
-    """
-    idle = machine.idle_power_w
-    if machine.load_power_w is not None:
-        stated = machine.load_power_w
-        return Power(
-            idle_w=stated if idle is None else idle,
-            load_w=Figure(value=stated, low=stated, high=stated),
-            source="stated: at the wall",
-        )
-    measured = case.power
-    if measured is None:
-        missing["power"] = (
-            "power under this load is not known: the run has no energy measurement, "
-            "and load_power is not stated"
-        )
-        return None
-    if case.power_reason:
-        missing["power"] = (
-            f"power under this load is not certain: {case.power_reason}, "
-            "and load_power is not stated"
-        )
-        return None
-    gross = _figure(measured, case)
-    gross = Figure(
-        value=gross.value,
-        low=gross.low * (1 - POWER_ERROR),
-        high=gross.high * (1 + POWER_ERROR),
-    )
-    scaled = "" if math.isclose(share, 1.0) else ", grown with the throughput of all at a time"
-    own_idle = case.idle_w or 0.0
-    gross = gross.of(lambda watts: own_idle + max(0.0, watts - own_idle) * share)
-    if idle is None:
-        return Power(
-            idle_w=own_idle,
-            load_w=gross,
-            source=f"measured: the device alone, without the rest of the machine{scaled}",
-            whole=False,
-        )
-    # The machine's idle power holds the device's; where that was not measured, it is counted twice
-    # at worst and the device is all of it at best.
-    if case.idle_w is None:
-        load = Figure(value=idle + gross.value, low=max(idle, gross.low), high=idle + gross.high)
-        note = ", the device's own idle power counted twice"
-    else:
-        load = gross.of(lambda watts: idle + max(0.0, watts - own_idle))
-        note = ""
-    return Power(
-        idle_w=idle,
-        load_w=load,
-        source=f"stated idle power + measured rise of the device{scaled}{note}",
     )
 
 
@@ -371,9 +307,7 @@ def _capacity_seen(case: CaseFacts, limit_s: float, wanted_per_s: float) -> Figu
     kept = [
         served
         for served in case.served
-        if served.percent >= _TARGET_PERCENT
-        and served.latency_s <= limit_s
-        and (served.searched or served.rate_per_s >= wanted_per_s)
+        if _is_kept(served, limit_s) and (served.searched or served.rate_per_s >= wanted_per_s)
     ]
     if not kept:
         return None
@@ -395,7 +329,7 @@ def _capacity(
     mean = case.quantities["latency_mean"]
     low, high = interval(mean, blurred=bool(case.blurred_by))
     scales = [1.0, high / mean.value, low / mean.value]
-    value, worst, best = capacity(case.service_s, limit_s, scales=scales)
+    value, worst, best = capacity(case.service_s, limit_s, scales=scales, kinds=case.kinds)
     if best == 0:
         missing["capacity"] = (
             f"more than 1 % of the requests take longer than {limit_s * 1e3:g} ms "

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from pytest_ortbench.core.errors import UsageError, did_you_mean
+from pytest_ortbench.fleet.procurement.mix import MixPart, parse_mix, total_rate
 
 #: Hours of an average year.
 HOURS_A_YEAR = 8766.0
@@ -49,6 +50,8 @@ class Terms:
             call of the case, with as many items as its batch size.
         p99_s: The latency that 99 % of the requests must keep, waiting included.
         machines: The table.
+        mix: Models that are one workload, each with its part of the rate; empty for every workload
+            by itself.
     """
 
     currency: str = "units of money"
@@ -56,6 +59,7 @@ class Terms:
     rate_per_s: float | None = None
     p99_s: float | None = None
     machines: tuple[PricedMachine, ...] = field(default=())
+    mix: tuple[MixPart, ...] = ()
 
     @property
     def has_target(self) -> bool:
@@ -63,7 +67,7 @@ class Terms:
         return self.rate_per_s is not None and self.p99_s is not None
 
 
-_TOP = {"currency", "years", "power_price", "rate", "p99", "machines"}
+_TOP = {"currency", "years", "power_price", "rate", "p99", "mix", "machines"}
 _NUMBERS = {
     "price": "price",
     "price_per_hour": "price_per_hour",
@@ -106,16 +110,37 @@ def parse_machines(text: str, place: str) -> Terms:
     if not isinstance(currency, str) or not currency.strip():
         raise UsageError(f"currency is {currency!r}, not a name", place=place, hint=_EXAMPLE)
     common = _number(document, "power_price", place)
+    mix = _mix(document, place)
     return Terms(
         currency=currency,
         years=3.0 if years is None else years,
-        rate_per_s=_positive(document, "rate", place),
+        rate_per_s=total_rate(mix) if mix else _positive(document, "rate", place),
+        mix=mix,
         p99_s=_duration(document, place),
         machines=tuple(
             _machine(name, table, common, f"{place}, machines.{name}")
             for name, table in tables.items()
         ),
     )
+
+
+def _mix(document: Mapping[str, object], place: str) -> tuple[MixPart, ...]:
+    written = document.get("mix")
+    if written is None:
+        return ()
+    if not isinstance(written, str):
+        raise UsageError(
+            f"mix is {written!r}, not a text",
+            place=place,
+            hint='Write e.g.: mix = "det:40/s,rec:120/s"',
+        )
+    if "rate" in document:
+        raise UsageError(
+            "both mix and rate are given",
+            place=place,
+            hint="Leave out rate: that of a mix is the sum of its models' rates",
+        )
+    return parse_mix(written, f"{place}, mix")
 
 
 def _machine(name: str, table: object, common: float | None, place: str) -> PricedMachine:

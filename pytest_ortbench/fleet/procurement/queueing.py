@@ -32,7 +32,11 @@ MOST_BUSY = 0.99
 
 
 def capacity(
-    service_s: Sequence[float], limit_s: float, *, scales: Sequence[float] = (1.0,)
+    service_s: Sequence[float],
+    limit_s: float,
+    *,
+    scales: Sequence[float] = (1.0,),
+    kinds: Sequence[Sequence[float]] = (),
 ) -> list[float]:
     """Return the highest rates at which 99 % of the requests end within a limit.
 
@@ -41,6 +45,8 @@ def capacity(
         limit_s: Latest end after arrival, in seconds.
         scales: Factors on the service times, one result each: what the interval of the mean
             leaves open.
+        kinds: Service times of each kind of request, where all of them wait in one queue and each
+            kind must be in time; by default there is but one kind.
 
     Returns:
         Requests a second for each scale; 0 where not even an idle machine keeps the limit.
@@ -49,6 +55,7 @@ def capacity(
 
     service = np.sort(np.asarray(service_s, dtype=np.float64))
     mean = float(service.mean())
+    each = [np.asarray(kind, dtype=np.float64) for kind in kinds] or [service]
     # Slower service with this limit is the same as this service with a tighter limit.
     limits = [limit_s / scale for scale in scales]
     horizon = max(limits)
@@ -57,13 +64,13 @@ def capacity(
     tried = np.linspace(0.0, MOST_BUSY, TRIED)
     waiting = _waiting(residual, tried)
     for index, limit in enumerate(limits):
-        low[index], high[index] = _bracket(tried, waiting, service, limit, horizon)
+        low[index], high[index] = _bracket(tried, waiting, each, limit, horizon)
     # A second look between the neighbours gives the utilisation to a two-thousandth.
     found = []
     for index, (limit, scale) in enumerate(zip(limits, scales, strict=True)):
         if high[index] > low[index]:
             tried = np.linspace(low[index], high[index], TRIED)
-            low[index], _ = _bracket(tried, _waiting(residual, tried), service, limit, horizon)
+            low[index], _ = _bracket(tried, _waiting(residual, tried), each, limit, horizon)
         found.append(float(low[index]) / (mean * scale))
     return found
 
@@ -106,16 +113,21 @@ def _waiting(residual: Floats, busy: Floats) -> Floats:
 
 
 def _bracket(
-    busy: Floats, waiting: Floats, service: Floats, limit: float, horizon: float
+    busy: Floats, waiting: Floats, kinds: Sequence[Floats], limit: float, horizon: float
 ) -> tuple[float, float]:
     """The last utilisation that keeps the limit, and the first that does not."""
     import numpy as np
 
-    slack = limit - service
-    possible = slack >= 0
     grid = np.linspace(0.0, horizon, GRID + 1)
+    slacks = [limit - service[service <= limit] for service in kinds]
     on_time = np.array(
-        [np.interp(slack[possible], grid, row).sum() / len(service) for row in waiting]
+        [
+            min(
+                np.interp(slack, grid, row).sum() / len(service)
+                for slack, service in zip(slacks, kinds, strict=True)
+            )
+            for row in waiting
+        ]
     )
     late = np.flatnonzero(on_time < ON_TIME)
     if not len(late):

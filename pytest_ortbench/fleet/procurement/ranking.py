@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pytest_ortbench.core.errors import UsageError, did_you_mean
 from pytest_ortbench.fleet.numbers.facts import CaseFacts, RunFacts
 from pytest_ortbench.fleet.numbers.matrix import rank
 from pytest_ortbench.fleet.numbers.ratios import interval
 from pytest_ortbench.fleet.numbers.sides import machine_names, workload_parts
-from pytest_ortbench.fleet.procurement.economics import Economics, Figure, variants_of
+from pytest_ortbench.fleet.procurement.economics import Economics, mixes_of, variants_of
+from pytest_ortbench.fleet.procurement.figure import Figure
 from pytest_ortbench.fleet.procurement.machines import PricedMachine, Terms
+from pytest_ortbench.fleet.procurement.mix import MixPart, mix_words
 
 #: What decides: the cost of a target, else the first of the others that any machine has.
 DECIDING = ("cost", "cost_million", "rate")
@@ -47,6 +49,7 @@ class Tender:
         variants: Every variant on every machine.
         front: Indices of the variants that no other one clearly beats in both cost and latency.
         absent: Machines of the table without a case of this workload that may be ranked.
+        notes: What else to know of it.
     """
 
     model: str
@@ -57,6 +60,7 @@ class Tender:
     variants: tuple[Economics, ...]
     front: tuple[int, ...]
     absent: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def tenders(runs: Sequence[RunFacts], terms: Terms) -> tuple[Tender, ...]:
@@ -67,7 +71,8 @@ def tenders(runs: Sequence[RunFacts], terms: Terms) -> tuple[Tender, ...]:
         terms: The machines and the target.
 
     Raises:
-        UsageError: if no run comes from a machine of the table.
+        UsageError: if no run comes from a machine of the table, or none of them measured a model of
+            the mix.
     """
     by_host = {machine.host: machine for machine in terms.machines}
     # The columns of the comparison: one host name may stand for several machines.
@@ -90,22 +95,44 @@ def tenders(runs: Sequence[RunFacts], terms: Terms) -> tuple[Tender, ...]:
     for machine, case in newest.values():
         # Callers are part of how a machine serves, not of what is asked of it.
         groups.setdefault(case.request, []).append((machine, case))
-    made = [_tender(members, terms) for members in groups.values()]
+    if terms.mix:
+        made = [_mixed(list(groups.values()), terms)]
+    else:
+        made = [_tender(members, terms) for members in groups.values()]
     return tuple(tender for tender in made if tender.variants)
 
 
 def _tender(members: Sequence[tuple[PricedMachine, CaseFacts]], terms: Terms) -> Tender:
+    reference, usable = _alike(members)
+    variants = [
+        variant
+        for machine, cases in usable.items()
+        for variant in variants_of(cases, machine, terms)
+    ]
+    made = _offered(variants, terms)
+    label = _workload(reference)
+    return replace(made, model=reference.model, label=label, batch=reference.batch)
+
+
+def _alike(
+    members: Sequence[tuple[PricedMachine, CaseFacts]],
+) -> tuple[CaseFacts, dict[PricedMachine, list[CaseFacts]]]:
+    """The case that says what is fed, and by machine those that may be ranked and were fed that."""
     reference = next((case for _, case in members if not case.reason), members[0][1])
     usable: dict[PricedMachine, list[CaseFacts]] = {}
     for machine, case in members:
         alike = case.inputs == reference.inputs and case.digest == reference.digest
         if not case.reason and alike:
             usable.setdefault(machine, []).append(case)
-    variants = [
-        variant
-        for machine, cases in usable.items()
-        for variant in variants_of(cases, machine, terms)
-    ]
+    return reference, usable
+
+
+def _workload(case: CaseFacts) -> str:
+    return "/".join(workload_parts(case, without=("concurrency", "sessions")))
+
+
+def _offered(variants: Sequence[Economics], terms: Terms) -> Tender:
+    """Rank the best variant of each machine; what the workload is called is for the caller."""
     # A target that no machine keeps is an answer; another question's answer would hide it.
     asked = DECIDING[:1] if terms.has_target else DECIDING[1:]
     deciding = next(
@@ -116,11 +143,10 @@ def _tender(members: Sequence[tuple[PricedMachine, CaseFacts]], terms: Terms) ->
         name = one.machine.name
         if name not in best or _key(one, deciding) < _key(best[name], deciding):
             best[name] = one
-    parts = workload_parts(reference, without=("concurrency", "sessions"))
     return Tender(
-        model=reference.model,
-        label="/".join(parts),
-        batch=reference.batch,
+        model="",
+        label="",
+        batch=1,
         deciding=deciding,
         offers=_ranked(list(best.values()), variants, deciding),
         variants=tuple(variants),
@@ -129,16 +155,78 @@ def _tender(members: Sequence[tuple[PricedMachine, CaseFacts]], terms: Terms) ->
     )
 
 
+def _mixed(groups: Sequence[Sequence[tuple[PricedMachine, CaseFacts]]], terms: Terms) -> Tender:
+    """Rank the machines for all models of the mix together."""
+    parts = [_alike(_of_part(part, groups))[1] for part in terms.mix]
+    variants: list[Economics] = []
+    notes: list[str] = []
+    for machine in terms.machines:
+        lacking = [
+            part.name
+            for part, usable in zip(terms.mix, parts, strict=True)
+            if machine not in usable
+        ]
+        if lacking:
+            if len(lacking) < len(terms.mix):
+                notes.append(
+                    f"{machine.name} has no case of {', '.join(lacking)} that may be ranked"
+                )
+            continue
+        made = mixes_of([usable[machine] for usable in parts], machine, terms)
+        if not made:
+            notes.append(f"{machine.name} was not measured with as many at a time for all models")
+        variants += made
+    if not variants:
+        raise UsageError(
+            "no machine has a case of every model that may be ranked",
+            place="--mix",
+            hint="; ".join(notes),
+        )
+    return replace(
+        _offered(variants, terms),
+        model=mix_words(terms.mix),
+        label="as one workload",
+        notes=tuple(notes),
+    )
+
+
+def _of_part(
+    part: MixPart, groups: Sequence[Sequence[tuple[PricedMachine, CaseFacts]]]
+) -> Sequence[tuple[PricedMachine, CaseFacts]]:
+    """The cases of the one workload that a part of the mix names."""
+    named = {f"{members[0][1].model}/{_workload(members[0][1])}": members for members in groups}
+    models = {members[0][1].model for members in groups}
+    if part.name in named:
+        return named[part.name]
+    if part.name not in models:
+        raise UsageError(
+            f"there is no model {part.name!r} in the runs of these machines",
+            place="--mix",
+            hint=did_you_mean(part.name, {*models, *(named if "/" in part.name else ())}),
+        )
+    of_model = {
+        name: members for name, members in named.items() if members[0][1].model == part.name
+    }
+    if len(of_model) > 1:
+        raise UsageError(
+            f"{part.name!r} was measured with {len(of_model)} workloads",
+            place="--mix",
+            hint=f"Name one of them: {', '.join(sorted(of_model))}",
+        )
+    return next(iter(of_model.values()))
+
+
 def figure_of(one: Economics, name: str) -> Figure | None:
     """Return the figure that decides."""
     return {"cost": one.cost, "cost_million": one.cost_million, "rate": one.rate}[name]
 
 
-def _key(variant: Economics, deciding: str) -> tuple[bool, float]:
+def _key(variant: Economics, deciding: str) -> tuple[bool, float, float]:
+    """What orders variants: the figure that decides; of equal ones the faster comes first."""
     found = figure_of(variant, deciding)
-    if found is None:
-        return (True, -variant.rate.value)
-    return (False, -found.value if deciding == "rate" else found.value)
+    if found is None or deciding == "rate":
+        return (found is None, 0.0, -variant.rate.value)
+    return (False, found.value, -variant.rate.value)
 
 
 def _ranked(

@@ -11,7 +11,8 @@ from pytest_ortbench.analysis.told import Told
 from pytest_ortbench.core.units import significant
 from pytest_ortbench.fleet.numbers.matrix import variant_label
 from pytest_ortbench.fleet.numbers.sentences import ONE_UNIT, UNIT_SPREAD
-from pytest_ortbench.fleet.procurement.economics import Economics, Figure
+from pytest_ortbench.fleet.procurement.economics import Economics
+from pytest_ortbench.fleet.procurement.figure import Figure
 from pytest_ortbench.fleet.procurement.machines import Terms
 from pytest_ortbench.fleet.procurement.parallel import counts_to_measure
 from pytest_ortbench.fleet.procurement.ranking import Offer, Tender, figure_of

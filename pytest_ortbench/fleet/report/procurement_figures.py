@@ -10,7 +10,8 @@ from matplotlib.markers import CARETRIGHT, CARETUP
 from matplotlib.ticker import FuncFormatter
 
 from pytest_ortbench.core.units import significant
-from pytest_ortbench.fleet.procurement.economics import Economics, Figure
+from pytest_ortbench.fleet.procurement.economics import Economics
+from pytest_ortbench.fleet.procurement.figure import Figure
 from pytest_ortbench.fleet.procurement.ranking import Tender, figure_of, latency_span
 from pytest_ortbench.fleet.report.procurement import Procurement, shown_mark
 from pytest_ortbench.report.figures import style

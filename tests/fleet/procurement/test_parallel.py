@@ -13,7 +13,8 @@ from dataclasses import replace
 import pytest
 
 from pytest_ortbench.fleet.numbers.facts import CaseFacts, ParallelPoint, RunFacts, ServedRate
-from pytest_ortbench.fleet.procurement.economics import Economics, Figure
+from pytest_ortbench.fleet.procurement.economics import Economics
+from pytest_ortbench.fleet.procurement.figure import Figure
 from pytest_ortbench.fleet.procurement.machines import PricedMachine, Terms
 from pytest_ortbench.fleet.procurement.parallel import counts_to_measure
 from pytest_ortbench.fleet.procurement.queueing import capacity

@@ -21,10 +21,8 @@ import pytest
 
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.fleet.numbers.facts import RunFacts, ServedRate
-from pytest_ortbench.fleet.procurement.economics import (
-    Economics,
-    Figure,
-)
+from pytest_ortbench.fleet.procurement.economics import Economics
+from pytest_ortbench.fleet.procurement.figure import Figure
 from pytest_ortbench.fleet.procurement.machines import PricedMachine, Terms
 from pytest_ortbench.fleet.procurement.queueing import capacity
 from pytest_ortbench.fleet.procurement.ranking import Tender, tenders
@@ -83,10 +81,10 @@ def test_energy_and_performance_per_watt() -> None:
     assert desk.per_joule.value == pytest.approx(100 / 150)
     assert rack.per_joule.value == pytest.approx(500 / 400)
     # A million items take 10,000 s of 150 W: 1.5 MJ, 0.4167 kWh.
-    assert desk.energy_kwh is not None
-    assert desk.energy_kwh.value == pytest.approx(1.5 / 3.6)
+    assert desk.kwh_per_million is not None
+    assert desk.kwh_per_million.value == pytest.approx(1.5 / 3.6)
     assert cloud.power is None
-    assert cloud.energy_kwh is None
+    assert cloud.kwh_per_million is None
     assert "no energy measurement" in cloud.missing["power"]
 
 
@@ -300,7 +298,7 @@ def test_a_machine_that_may_draw_nothing_has_no_upper_bound_a_watt() -> None:
     assert joule is not None
     assert (joule.low, joule.value, joule.high) == pytest.approx((100 / 2.05, 100, math.inf))
     assert at(20).per_joule is None
-    energy = at(20).energy_kwh
+    energy = at(20).kwh_per_million
     assert energy is not None
     assert (energy.low, energy.value, energy.high) == pytest.approx((0, 0, 1 / 360))
 
