@@ -22,7 +22,7 @@ import rich
 from hypothesis import settings
 
 import pytest_ortbench
-from tests import environment, garbage, tiers, timed_last
+from tests import environment, garbage, inner_runs, tiers, timed_last
 
 if TYPE_CHECKING:
     from pytest_ortbench.launch.launcher import ProcessLauncher
@@ -170,8 +170,21 @@ def _everything_of_ours_is_imported() -> None:
 
 
 @pytest.fixture
-def pytester(_everything_of_ours_is_imported: None, pytester: pytest.Pytester) -> pytest.Pytester:
-    """Runs pytest in a folder of its own, in this process without importing everything anew."""
+def empty_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Draw one empty figure instead of those of a run, and none of a comparison."""
+    inner_runs.draw_empty_figures(monkeypatch)
+
+
+@pytest.fixture
+def pytester(
+    _everything_of_ours_is_imported: None,
+    empty_figures: None,
+    monkeypatch: pytest.MonkeyPatch,
+    pytester: pytest.Pytester,
+) -> pytest.Pytester:
+    """Runs pytest in a folder of its own; in this process without what takes its time."""
+    inner_runs.take_a_canary_for_measured(monkeypatch)
+    inner_runs.ask_interpreters_once(monkeypatch)
     return pytester
 
 

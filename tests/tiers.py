@@ -91,7 +91,7 @@ class Guard:
             raise Forbidden(_refusal(self._started[0]))
 
     def _heard(self, event: str, arguments: tuple[object, ...]) -> None:
-        if event in _STARTS and self._watching:
+        if self._watching and event in _STARTS:
             self._refuse(f"{event}: {arguments[:2]}")
 
     def _forbid_sessions(self) -> None:

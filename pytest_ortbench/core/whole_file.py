@@ -17,7 +17,7 @@ BINARY: int = getattr(os, "O_BINARY", 0)
 
 
 @contextmanager
-def naming(path: Path) -> Iterator[None]:
+def _naming(path: Path) -> Iterator[None]:
     """Let errors of the file system name a file, and no temporary one.
 
     Raises:
@@ -39,7 +39,7 @@ def append_whole(path: Path, data: bytes) -> None:
     Raises:
         OSError: with ``path``, if that fails.
     """
-    with naming(path):
+    with _naming(path):
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | BINARY, MODE)
         try:
             size = os.fstat(descriptor).st_size
@@ -61,7 +61,7 @@ def replace_file(path: Path, data: bytes) -> None:
     Raises:
         OSError: with ``path``, if it can't be written; it is untouched then.
     """
-    with naming(path):
+    with _naming(path):
         _replace(path, data)
 
 

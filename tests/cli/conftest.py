@@ -7,7 +7,6 @@ from typing import Any
 
 import click
 import pytest
-from matplotlib.figure import Figure
 
 from pytest_ortbench.cli.application import application, run
 from pytest_ortbench.core.errors import OrtbenchError
@@ -63,15 +62,6 @@ def tool(capsys, tmp_path, monkeypatch) -> Callable[..., Ended]:
         return Ended(code, captured.out, captured.err, raised[0] if raised else None)
 
     return call
-
-
-@pytest.fixture
-def empty_figures(monkeypatch) -> None:
-    """Draw one empty figure instead of a run's, and none of a comparison: they take a second."""
-    one = [("latency", Figure())]
-    monkeypatch.setattr("pytest_ortbench.report.html.page.figures", lambda *_, **__: one)
-    monkeypatch.setattr("pytest_ortbench.report.figures.figures", lambda *_, **__: one)
-    monkeypatch.setattr("pytest_ortbench.fleet.report.figures.comparison_figures", lambda _: [])
 
 
 @pytest.fixture

@@ -50,7 +50,7 @@ def grow(path: Path) -> None:
     onnx.save(proto, path)
 
 
-@pytest.mark.usefixtures("two")
+@pytest.mark.usefixtures("two", "drawn_numbers")
 def test_a_run_of_a_selection_leaves_the_other_cases_their_baseline(
     pytester: pytest.Pytester,
 ) -> None:
@@ -66,7 +66,7 @@ def test_a_run_of_a_selection_leaves_the_other_cases_their_baseline(
     assert (of_two["baseline"], held_against(of_two)) == (whole, ["model_size"])
 
 
-@pytest.mark.usefixtures("two")
+@pytest.mark.usefixtures("two", "drawn_numbers")
 def test_a_run_whose_test_failed_before_its_case_was_judged_is_no_baseline(
     pytester: pytest.Pytester,
 ) -> None:
@@ -123,13 +123,13 @@ def test_what_would_decide_nothing_is_refused(
     result.stderr.fnmatch_lines([message])
 
 
-@pytest.mark.usefixtures("two")
+@pytest.mark.usefixtures("two", "drawn_numbers")
 def test_limits_of_an_ini_file_wait_for_a_gate(pytester: pytest.Pytester) -> None:
     pytester.makeini("[pytest]\nort_gate = peak_rss:<=1kB")
     pytester.runpytest(*QUICK, "--ort-no-results").assert_outcomes(passed=2)
 
 
-@pytest.mark.usefixtures("two")
+@pytest.mark.usefixtures("two", "drawn_numbers")
 def test_a_baseline_of_an_ini_file_lies_beside_it(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -152,6 +152,7 @@ def test_a_baseline_of_an_ini_file_lies_beside_it(
     result.assert_outcomes(failed=1, deselected=7)
 
 
+@pytest.mark.usefixtures("drawn_numbers")
 def test_what_any_test_of_a_case_says_of_its_gate_holds(
     pytester: pytest.Pytester, model_file: ModelFile
 ) -> None:

@@ -128,6 +128,7 @@ def test_one_test_alone_is_held_against_its_own_model(pytester: pytest.Pytester)
     assert A in told_last(result, "gate")
 
 
+@pytest.mark.usefixtures("drawn_numbers")
 def test_a_moved_file_is_removed_and_new_with_a_hint(
     pytester: pytest.Pytester, model_file: ModelFile
 ) -> None:
@@ -207,6 +208,7 @@ def test_what_failed_last_is_found_again_though_a_file_was_added(
     pytester.runpytest(*everything, "--lf").assert_outcomes(failed=1, deselected=2)
 
 
+@pytest.mark.usefixtures("drawn_numbers")
 def test_one_content_at_two_paths_is_two_models(
     pytester: pytest.Pytester, model_file: ModelFile
 ) -> None:
@@ -219,6 +221,7 @@ def test_one_content_at_two_paths_is_two_models(
     assert relations(pytester.path) == {A: "same", B: "changed"}
 
 
+@pytest.mark.usefixtures("drawn_numbers")
 def test_an_interrupted_run_is_not_taken_up_by_one_of_other_files(
     pytester: pytest.Pytester, model_file: ModelFile
 ) -> None:
