@@ -50,6 +50,7 @@ _STANDARD: tuple[str, ...] = (
     "session_rss_bytes",
     "device_memory_bytes",
     "model_bytes",
+    "cpu_utilisation",
     "cpu_s_per_inference",
     "nodes_on_provider",
     "nodes_total",

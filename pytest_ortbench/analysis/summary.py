@@ -107,6 +107,7 @@ def summarise(result: CaseResult, *, percentiles: bool = True) -> Summary:
     else:
         _add_latency(collector, workers, percentiles=percentiles)
         _add_rates(collector, workers, result.case)
+        _add_utilisation(collector, measurements)
         _add_startup(collector, measurements)
         _add_memory(collector, measurements)
         for entry in PASSES:
@@ -203,6 +204,19 @@ def _add_rates(collector: Collector, workers: Sequence[Samples], case: Case) -> 
         used * 1e-9 / count if used else None,
         reason="CPU time was not read",
         samples=count,
+    )
+
+
+def _add_utilisation(collector: Collector, measurements: Sequence[Measurement]) -> None:
+    """CPU time of all workers by what their CPUs offered in the timed blocks."""
+    offered = sum(one.samples.wall_ns * one.cpus for one in measurements)
+    used = sum(one.samples.cpu_ns for one in measurements)
+    is_known = bool(used and offered and all(one.cpus for one in measurements))
+    collector.add(
+        "cpu_utilisation",
+        used / offered if is_known else None,
+        reason="the number of CPUs is not known" if used else "CPU time was not read",
+        samples=len(measurements),
     )
 
 

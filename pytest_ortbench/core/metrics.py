@@ -99,6 +99,13 @@ _STANDARD: tuple[Metric, ...] = (
     ),
     metric("model_size", "model_bytes", "bytes", "lower", "File plus external data."),
     metric(
+        "cpu_utilisation",
+        "cpu_utilisation",
+        "ratio",
+        "lower",
+        "CPU time of the process, all threads, by what the CPUs that it may use offer meanwhile.",
+    ),
+    metric(
         "cpu_per_inference",
         "cpu_s_per_inference",
         "s",

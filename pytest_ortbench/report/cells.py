@@ -150,6 +150,13 @@ _EXTRA: tuple[Column, ...] = (
         metric="warmup",
     ),
     Column(
+        key="utilisation",
+        heading="CPU use",
+        about="CPU time by what the CPUs that the process may use offer.",
+        row="cpu_utilisation",
+        metric="cpu_utilisation",
+    ),
+    Column(
         key="cpu",
         heading="CPU/inf",
         about="CPU seconds per inference, all threads.",

@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_ortbench.analysis.accuracy_figures import EXACT
+from pytest_ortbench.analysis.samples import reduce_blocks
 from pytest_ortbench.analysis.summary import Summary, summarise
 from pytest_ortbench.core.metrics import METRICS
-from pytest_ortbench.core.outcome import Accuracy, CaseResult, OutputAccuracy, Placement
+from pytest_ortbench.core.outcome import Accuracy, Block, CaseResult, OutputAccuracy, Placement
 from pytest_ortbench.passes.energy.facts import Energy, EnergyWindow
 from tests.results_factory import (
     draw_durations,
@@ -125,6 +126,35 @@ def test_unreadable_memory_is_no_number():
 def test_cpu_time_is_per_inference():
     quantities = of_workers([1_000_000] * 100).quantities
     assert quantities["cpu_per_inference"].value == pytest.approx(1.0001e-3)
+
+
+@pytest.mark.parametrize(
+    ("busy", "cpus", "share"),
+    [(1.0, 2, 0.5), (2.0, 2, 1.0), (1.0, 1, 1.0), (0.25, 4, 0.0625), (0.97, 2, 0.485)],
+)
+def test_utilisation_is_cpu_time_by_what_the_cpus_offer(busy: float, cpus: int, share: float):
+    """Blocks with clocks of our own: so many threads are busy all the time."""
+    block = Block(durations_ns=(1_000_000,) * 100, wall_ns=10**8, cpu_ns=round(busy * 10**8))
+    samples = reduce_blocks([block, block], keep=100, clock_pair_ns=50)
+    one = replace(make_measurement(), samples=samples, cpus=cpus)
+    idle = replace(one, worker=1, samples=replace(samples, cpu_ns=0))
+    assert summarise(make_result(measurements=[one])).quantities[
+        "cpu_utilisation"
+    ].value == pytest.approx(share)
+    both = summarise(make_result(measurements=[one, idle])).quantities["cpu_utilisation"]
+    assert both.value == pytest.approx(share / 2)
+
+
+@pytest.mark.parametrize("facts", [{"cpus": 0}, {"cpu_ns": 0}])
+def test_no_utilisation_without_cpu_time_or_cpus(facts: dict[str, int]):
+    measurement = make_measurement()
+    if "cpus" in facts:
+        measurement = replace(measurement, **facts)
+    else:
+        measurement = replace(measurement, samples=replace(measurement.samples, **facts))
+    summary = summarise(make_result(measurements=[measurement]))
+    assert "cpu_utilisation" not in summary.quantities
+    assert summary.missing["cpu_utilisation"]
 
 
 def test_spread_is_between_workers():

@@ -17,7 +17,7 @@ FIXED = (
     "workers,samples,latency_p50_s,latency_p50_low_s,latency_p50_high_s,latency_p90_s,"
     "latency_p95_s,latency_p99_s,latency_mean_s,latency_min_s,throughput_per_s,"
     "session_create_s,first_inference_s,warmup_s,peak_rss_bytes,process_peak_rss_bytes,"
-    "session_rss_bytes,device_memory_bytes,model_bytes,cpu_s_per_inference,power_w,"
+    "session_rss_bytes,device_memory_bytes,model_bytes,cpu_utilisation,cpu_s_per_inference,power_w,"
     "energy_per_inference_j,nodes_on_provider,nodes_total,partitions,ops_elsewhere,"
     "time_on_provider,precision_executed,accuracy_finite,accuracy_max_abs,accuracy_cosine,"
     "accuracy_sqnr_db,accuracy_top1,flags,message,"

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from pytest_ortbench.analysis.labels import scores_of
@@ -391,11 +392,21 @@ class _Measuring:
         result = with_spread(result, self.pair.side(name), gate.launcher, gate.scratch)
         result = replace(result, flags=flags_of_case(result))
         memories = self._memories[name]
-        numbers = {
+        numbers: dict[str, Sequence[float | None]] = {
             "peak_rss": [memory.peak_bytes for memory in memories],
             "process_peak_rss": [memory.process_peak_bytes for memory in memories],
             "session_rss": [memory.session_bytes for memory in memories],
             "device_memory": [memory.device_bytes for memory in memories],
+            "cpu_utilisation": [
+                median(ratios) / facts.cpus
+                for launch in self.launches
+                if (
+                    ratios := launch.baseline_core_ratio
+                    if name == BASELINE
+                    else launch.contender_core_ratio
+                )
+                and facts.cpus
+            ],
         }
         return MetricSide(
             result=result,

@@ -32,6 +32,7 @@ RELATIVE = (
     "peak_rss",
     "process_peak_rss",
     "session_rss",
+    "cpu_utilisation",
     "device_memory",
     "model_size",
     "placement",
