@@ -185,9 +185,9 @@ def _row(result: CaseResult, summary: Summary, on_provider: Mapping[str, Summary
         result=result,
         is_reference=itself,
         latency=found.get("latency_p50"),
-        latency_ratio=_ratio(compared, summary, "latency_p50"),
-        size_ratio=_ratio(compared, summary, "model_size"),
-        memory_ratio=_ratio(compared, summary, "peak_rss"),
+        latency_ratio=ratio_between(compared, summary, "latency_p50"),
+        size_ratio=ratio_between(compared, summary, "model_size"),
+        memory_ratio=ratio_between(compared, summary, "peak_rss"),
         sqnr_db=None if sqnr is None else sqnr.value,
         exact=summary.exact,
         finite=None if finite is None else bool(finite.value),
@@ -204,7 +204,10 @@ def _row(result: CaseResult, summary: Summary, on_provider: Mapping[str, Summary
     )
 
 
-def _ratio(reference: Summary | None, summary: Summary, metric: str) -> PrecisionRatio | None:
+def ratio_between(
+    reference: Summary | None, summary: Summary, metric: str
+) -> PrecisionRatio | None:
+    """Return how a number of one case stands to that of another; ``None`` where a side has none."""
     if reference is None:
         return None
     before, after = reference.quantities.get(metric), summary.quantities.get(metric)

@@ -88,6 +88,7 @@ def summarise(result: CaseResult, *, percentiles: bool = True) -> Summary:
     collector = Collector()
     size = result.case.variant.size_bytes
     collector.add("model_size", size or None, reason="there is no such file")
+    _add_zeros(collector, result.case)
     _add_placement(collector, result)
     exact = add_accuracy(collector, result, failed=_reason(result))
     for entry in PASSES:
@@ -267,6 +268,14 @@ def _add_memory(collector: Collector, measurements: Sequence[Measurement]) -> No
             reason=f"not measured: {source or 'no source'}",
             samples=len(known),
         )
+
+
+def _add_zeros(collector: Collector, case: Case) -> None:
+    """Add the share of zeros, which the file as it is was looked at for."""
+    converted = bool(case.variant.recipe)
+    share = None if converted else case.model.zero_share
+    reason = "a converted file" if converted else "no weights that are counted"
+    collector.add("weight_zeros", share, reason=reason)
 
 
 def _add_placement(collector: Collector, result: CaseResult) -> None:

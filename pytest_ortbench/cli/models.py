@@ -21,6 +21,7 @@ from pytest_ortbench.planning.described import described
 from pytest_ortbench.planning.feeds import resolve_inputs
 from pytest_ortbench.planning.sizes import RefusedCombination
 from pytest_ortbench.report.arithmetic import work_facts
+from pytest_ortbench.report.pruned import zeros_text
 from pytest_ortbench.session import Session
 
 #: So many operator types are listed before the rest is counted.
@@ -187,7 +188,7 @@ def _facts(model: Model) -> Iterator[tuple[str, str]]:
         opsets = ", ".join(f"{domain} {version}" for domain, version in model.opsets.items())
         version = model.ir_version or "unknown"
         yield "format", f"IR version {version}; operator sets: {opsets or 'none'}"
-        yield "weights", f"{model.parameters:,}"
+        yield "weights", f"{model.parameters:,}{_zeros(model)}"
         yield "nodes", f"{model.nodes:,}: {_operators(model.op_types)}"
     for tensor in model.inputs:
         yield "input", _tensor(tensor)
@@ -205,6 +206,14 @@ def _facts(model: Model) -> Iterator[tuple[str, str]]:
     yield from _work(model)
     for note in model.notes:
         yield "note", note
+
+
+def _zeros(model: Model) -> str:
+    """The share of zeros among the weights, and what that saves where they were pruned."""
+    zeros = zeros_text(model)
+    packed = model.compressed_bytes
+    compressed = "" if packed is None else f"{_size(packed)} compressed"
+    return "".join(f", {part}" for part in (zeros, compressed) if part)
 
 
 def _fed(model: Model) -> Iterator[str]:

@@ -106,6 +106,13 @@ _STANDARD: tuple[Metric, ...] = (
         "CPU time of the process, all threads, by what the CPUs that it may use offer meanwhile.",
     ),
     metric(
+        "weight_zeros",
+        "weight_zeros",
+        "ratio",
+        "higher",
+        "Share of zeros among the weights with two axes or more, of the file as it is.",
+    ),
+    metric(
         "cpu_per_inference",
         "cpu_s_per_inference",
         "s",

@@ -127,6 +127,10 @@ class Reference:
     input_types: dict[str, str] = field(default_factory=dict)
 
 
+#: From this share of zeros on, weights were pruned: trained ones hold next to none.
+PRUNED_SHARE = 0.3
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
     """One model file.
@@ -161,6 +165,10 @@ class Model:
         reference: The model that accuracy is compared with; ``None`` for this file itself.
         place: Path of a user's file relative to the run's root, with slashes. Empty for other
             models, and in documents of versions that called files by their last part only.
+        zero_share: Share of zeros among the elements of weights with two axes or more, of a float
+            type or ``int8``; of large ones, blocks are counted. ``None`` where nobody counted.
+        compressed_bytes: File plus external data after zlib at its fastest level; counted only
+            where ``zero_share`` tells that weights were pruned.
     """
 
     name: str
@@ -184,6 +192,13 @@ class Model:
     notes: tuple[str, ...] = ()
     reference: Reference | None = None
     place: str = ""
+    zero_share: float | None = None
+    compressed_bytes: int | None = None
+
+    @property
+    def is_pruned(self) -> bool:
+        """Whether so many weights are zero that somebody made them so."""
+        return self.zero_share is not None and self.zero_share >= PRUNED_SHARE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

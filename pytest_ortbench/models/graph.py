@@ -18,6 +18,7 @@ from pytest_ortbench.models.dataflow import Dataflow
 from pytest_ortbench.models.hints import hint_inputs
 from pytest_ortbench.models.inspection import all_tensors
 from pytest_ortbench.models.model_file import read_model_file
+from pytest_ortbench.models.zeros import compressed_size, zero_share
 from pytest_ortbench.schema.meaning import faults_of
 
 if TYPE_CHECKING:
@@ -70,7 +71,10 @@ def read_model(
         default_dims=dict(default_dims or {}),
         random_ops=inspection.random_ops(proto),
         notes=inspection.notes(proto),
+        zero_share=zero_share(proto, file.path.parent),
     )
+    if facts.is_pruned:
+        facts = replace(facts, compressed_bytes=compressed_size(file.path, file.external))
     # From here on the parsed model is changed: large weights are dropped from memory.
     hinted = hint_inputs(inputs, Dataflow(proto, inputs))
     roles = axis_roles(proto, inputs)

@@ -7,6 +7,7 @@ from pytest_ortbench.analysis.sentences import sentences
 from pytest_ortbench.report.entries import ShownRun
 from pytest_ortbench.report.escape import encodable, one_line
 from pytest_ortbench.report.legend import named
+from pytest_ortbench.report.pruned import pruned_lines
 
 
 def answer_lines(
@@ -33,7 +34,11 @@ def answer_lines(
     ]
     if models is not None and len(found) > models:
         lines.append(f"and {len(found) - models} further models: see the page")
-    return [*lines, *unjudged_lines(shown, encoding=encoding)]
+    return [
+        *lines,
+        *pruned_lines(shown, encoding=encoding),
+        *unjudged_lines(shown, encoding=encoding),
+    ]
 
 
 def unjudged_lines(shown: ShownRun, *, encoding: str = "utf-8") -> list[str]:

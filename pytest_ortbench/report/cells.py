@@ -178,6 +178,13 @@ _EXTRA: tuple[Column, ...] = (
         metric="model_size",
     ),
     Column(
+        key="zeros",
+        heading="zeros",
+        about="Share of zeros among the weights with two axes or more.",
+        row="weight_zeros",
+        metric="weight_zeros",
+    ),
+    Column(
         key="samples",
         heading="samples",
         about="Steady-state inferences over all workers.",

@@ -21,6 +21,7 @@ from pytest_ortbench.core.units import format_amount
 from pytest_ortbench.report.arithmetic import format_count
 from pytest_ortbench.report.entries import Entry
 from pytest_ortbench.report.escape import one_line
+from pytest_ortbench.report.pruned import zeros_text
 
 #: Shapes of inputs that a model's line spells out; a model with a cache has many inputs of few.
 _SHAPES = 4
@@ -215,6 +216,8 @@ def model_line(shown: Sequence[Entry]) -> str:
     parts = [format_amount(model.size_bytes, "bytes")] if model.size_bytes else []
     if model.parameters:
         parts.append(f"{format_count(model.parameters)} parameters")
+    if model.is_pruned:
+        parts.append(zeros_text(model))
     if model.source != "file":
         parts.append(model.source)
     parts += _fed(cases)
