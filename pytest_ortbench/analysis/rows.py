@@ -79,6 +79,7 @@ _STANDARD: tuple[str, ...] = (
     "sessions",
     "session_create_warm_s",
     "unjudged",
+    "weight_zeros",
 )
 
 #: Columns of a row.

@@ -54,7 +54,7 @@ def external_files(proto: onnx.ModelProto, model_path: Path) -> tuple[ExternalFi
         entries = {entry.key: entry.value for entry in tensor.external_data}
         location = _checked_location(entries.get("location", ""), tensor.name, model_path)
         length = max(_number(entries.get("length", "0")), claimed_bytes(tensor))
-        end = _number(entries.get("offset", "0")) + length
+        end = offset_of(tensor) + length
         needed[location] = max(needed.get(location, 0), end)
     return tuple(_file(model_path, location, end) for location, end in sorted(needed.items()))
 
@@ -109,6 +109,12 @@ def _external_tensors(proto: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
     for tensor in all_tensors(proto):
         if tensor.data_location == TensorProto.EXTERNAL:
             yield tensor
+
+
+def offset_of(tensor: onnx.TensorProto) -> int:
+    """Return where the data of a tensor begins in its external file; 0 where that is no number."""
+    entries = {entry.key: entry.value for entry in tensor.external_data}
+    return _number(entries.get("offset", "0"))
 
 
 def _number(text: str) -> int:

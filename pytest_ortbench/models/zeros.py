@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_ortbench.core.element_types import ELEMENT_NAMES
-from pytest_ortbench.models.external_data import ExternalFile
+from pytest_ortbench.models.external_data import ExternalFile, offset_of
 from pytest_ortbench.models.inspection import all_graphs
 
 if TYPE_CHECKING:
@@ -90,8 +90,7 @@ def _values(tensor: onnx.TensorProto, folder: Path) -> NDArray[np.unsignedintege
         entries = {entry.key: entry.value for entry in tensor.external_data}
         count = int(np.prod(tensor.dims, dtype=np.int64))
         path = folder / entries["location"].replace("\\", "/")
-        offset = int(entries.get("offset") or 0)
-        return np.memmap(path, kind[0], "r", offset, (count,)) if count else None
+        return np.memmap(path, kind[0], "r", offset_of(tensor), (count,)) if count else None
     if tensor.raw_data:
         return np.frombuffer(tensor.raw_data, kind[0])
     if tensor.float_data:
