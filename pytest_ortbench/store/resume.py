@@ -157,8 +157,10 @@ def _canonical(case: Case) -> bytes:
 def _as_first_written(case: Case) -> Any:
     """Plain values of a case as version 1 of the document had them, so that its plans go on."""
     plain = msgspec.to_builtins(case)
-    for fact in ("zero_share", "compressed_bytes"):  # the digest says as much
-        del plain["model"][fact]
+    # What later versions found out about the model: its digest says as much.
+    del plain["no_batch"], plain["model"]["zero_share"], plain["model"]["compressed_bytes"]
+    for tensor in (*plain["model"]["inputs"], *plain["model"]["outputs"]):
+        del tensor["roles"]
     for entry, spec in zip(plain["inputs"], case.inputs, strict=True):
         entry["resolved"] = [size.text for size in spec.resolved]
     return plain
