@@ -21,6 +21,7 @@ from pytest_ortbench.core.own_folder import sweep
 from pytest_ortbench.core.run import Run
 from pytest_ortbench.engine.engine import Engine, Listener, ResultStore
 from pytest_ortbench.launch.launcher import ProcessLauncher
+from pytest_ortbench.launch.machine_lock import MachineLock
 from pytest_ortbench.models.cache import cache_folder
 from pytest_ortbench.planning.matrix import Plan, Planned
 from pytest_ortbench.planning.planner import Planner
@@ -45,6 +46,11 @@ class Session:
         announce: Told of environments that are made, which takes long; by default ``notify``.
         on_phase: Told each phase that a worker enters; it must be quick.
         memory_bytes: What memory a worker may take; ``None``: nearly all that is free.
+        waits: Whether to wait for another run that measures on this machine.
+        how_not_to_wait: What stands behind the news of waiting.
+
+    Attributes:
+        machine: The machine's turn; whoever measures takes it first.
     """
 
     def __init__(
@@ -58,10 +64,15 @@ class Session:
         announce: Callable[[str], None] | None = None,
         on_phase: Callable[[str], None] | None = None,
         memory_bytes: int | None = None,
+        waits: bool = True,
+        how_not_to_wait: str = "",
     ) -> None:
         self.root = root
         self.named_from = root_directory(root) if named_from is None else named_from
-        self.launcher = ProcessLauncher(on_phase=on_phase, memory_bytes=memory_bytes)
+        self.machine = MachineLock(announce or notify, waits=waits, hint=how_not_to_wait)
+        self.launcher = ProcessLauncher(
+            on_phase=on_phase, memory_bytes=memory_bytes, machine=self.machine
+        )
         self.environments = Environments(
             cache_folder() / RUNTIMES_FOLDER, notify=announce or notify
         )
@@ -186,6 +197,7 @@ class Session:
             passes=passes or {},
             planned=planned,
             counted=_compares_variants(planned.values()),
+            machine=self.machine,
             variants=self.variants,
         )
         return self._engine
@@ -202,6 +214,7 @@ class Session:
         if self._engine is not None:
             self._engine.close()
         self.launcher.close()
+        self.machine.close()
         sweep()
 
 

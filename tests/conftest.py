@@ -22,6 +22,7 @@ import rich
 from hypothesis import settings
 
 import pytest_ortbench
+from pytest_ortbench.launch import machine_lock
 from tests import environment, garbage, inner_runs, tiers, timed_last
 
 if TYPE_CHECKING:
@@ -87,6 +88,13 @@ NEEDS: dict[str, Need] = {
 def _nothing_known_of_this_machine(tmp_path_factory: pytest.TempPathFactory) -> None:
     """What the gate's self-test found on this machine must not decide about tests."""
     os.environ["XDG_STATE_HOME"] = str(tmp_path_factory.mktemp("state"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _nobody_waits(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Runs of tests do not wait for each other, nor for what else is measured on this machine."""
+    os.environ.pop(machine_lock.HELD, None)
+    os.environ[machine_lock.PLACE] = str(tmp_path_factory.mktemp("lock") / "machine.lock")
 
 
 @pytest.fixture

@@ -95,6 +95,10 @@ def _empty(result: CaseResult) -> str:
     return "in all runs that were looked at" if checks and all(c.empty for c in checks) else ""
 
 
+def _other_run(result: CaseResult) -> str:
+    return result.other_run
+
+
 def _partial(result: CaseResult) -> str:
     placement = result.placement
     if placement is None or not is_partial(placement):
@@ -292,6 +296,7 @@ _RULES: dict[str, Callable[[CaseResult], str]] = {
     "UNSTEADY": unsteady,
     "STEAL": _steal,
     "CPU-SHARE": _cpu_share,
+    "OTHER-RUN": _other_run,
     "THROTTLED": _throttled,
     "THREADS>CPUS": _threads,
     "PARTIAL": _partial,

@@ -58,6 +58,12 @@ _STANDARD: tuple[FlagKind, ...] = (
         "Stop other load on this machine.",
     ),
     flag_kind(
+        "OTHER-RUN",
+        "blurs",
+        "another run of pytest-ortbench measured on this machine at the same time",
+        "Leave --ort-no-lock out: then one waits for the other.",
+    ),
+    flag_kind(
         "THROTTLED",
         "blurs",
         "the cgroup or the device slowed the process down",

@@ -395,6 +395,8 @@ class CaseResult:
         flags: Reasons to trust the number less.
         started_at: UTC, ISO 8601.
         wall_s: Seconds that the case took altogether.
+        other_run: Another run of this package that measured on the machine at the same time; empty
+            if there was none.
     """
 
     case: Case
@@ -414,6 +416,7 @@ class CaseResult:
     flags: tuple[Flag, ...] = ()
     started_at: str = ""
     wall_s: float = 0.0
+    other_run: str = ""
 
     @property
     def output_checks(self) -> list[OutputCheck]:

@@ -8,6 +8,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Protocol
 
+from pytest_ortbench.analysis.validity import flags_of
 from pytest_ortbench.convert.variants import Variants
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.errors import DocumentError, WorkerError
@@ -18,6 +19,7 @@ from pytest_ortbench.core.run import Canary, Run
 from pytest_ortbench.engine.passes import carry_out, due, without
 from pytest_ortbench.engine.standard import measure
 from pytest_ortbench.launch.launcher import Launcher
+from pytest_ortbench.launch.machine_lock import MachineLock
 from pytest_ortbench.launch.turn import TURN
 from pytest_ortbench.models.extent import extent_of
 from pytest_ortbench.planning.matrix import Planned
@@ -68,6 +70,7 @@ class Engine:
         counted: Whether nodes, parameters and multiply-accumulates of each file are counted, which
             takes about as long as starting a worker: where several variants are compared.
         resumed: How many results were taken from ``finished`` so far.
+        machine: The machine's turn, taken before the first case is measured; ``None`` takes none.
     """
 
     launcher: Launcher
@@ -81,6 +84,7 @@ class Engine:
     planned: Mapping[Key, Planned] = field(default_factory=dict)
     counted: bool = False
     resumed: int = 0
+    machine: MachineLock | None = None
     _results: dict[Key, CaseResult] = field(default_factory=dict)
     _scratch: OwnFolder | None = None
     _extents: dict[tuple[object, ...], Extent] = field(default_factory=dict)
@@ -158,7 +162,16 @@ class Engine:
         least = self.min_samples.get(case.key, 0)
         if least > case.sampling.min_samples:
             case = replace(case, sampling=replace(case.sampling, min_samples=least))
-        return measure(case, self.launcher, self._scratch_folder())
+        if self.machine is None:
+            return measure(case, self.launcher, self._scratch_folder())
+        self.machine.take()
+        other = self.machine.other()
+        result = measure(case, self.launcher, self._scratch_folder())
+        other = other or self.machine.other()
+        if not other:
+            return result
+        result = replace(result, other_run=other)
+        return replace(result, flags=flags_of(result))
 
     def _with_file(self, earlier: CaseResult, planned: Planned) -> CaseResult:
         """The result of an earlier run with the file that its case has now, for a pass.

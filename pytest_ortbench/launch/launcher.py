@@ -17,6 +17,7 @@ from pytest_ortbench.core.outcome import Failure, RuntimeInfo
 from pytest_ortbench.core.own_folder import OwnFolder
 from pytest_ortbench.launch.ahead import Ahead
 from pytest_ortbench.launch.diagnose import graph_refused
+from pytest_ortbench.launch.machine_lock import MachineLock
 from pytest_ortbench.launch.memory_limit import default_limit
 from pytest_ortbench.launch.native_text import readable
 from pytest_ortbench.launch.process import WorkerProcess
@@ -92,6 +93,7 @@ class ProcessLauncher:
         on_phase: Called with each phase that a worker enters; it must be quick.
         log_folder: Where native logs are kept, those that are not empty; ``None`` keeps none.
         memory_bytes: What memory a worker may take; ``None``: nearly all that is free.
+        machine: The machine's turn, taken before a case is opened; ``None`` takes none.
     """
 
     def __init__(
@@ -100,7 +102,9 @@ class ProcessLauncher:
         on_phase: Callable[[str], None] | None = None,
         log_folder: Path | None = None,
         memory_bytes: int | None = None,
+        machine: MachineLock | None = None,
     ) -> None:
+        self._machine = machine
         self._memory_bytes = memory_bytes
         self._on_phase = on_phase
         self._own_logs: OwnFolder | None = None
@@ -119,6 +123,8 @@ class ProcessLauncher:
         """Start a fresh process, create the session, run the first inference."""
         if deadline is None:
             deadline = time.monotonic() + case.sampling.timeout_s
+        if self._machine is not None:
+            deadline += self._machine.take()
         process = self._ahead.take(case) or self._start_for(case, worker)
         try:
             questioner = Questioner(process, case.runtime, deadline, case=case)

@@ -238,6 +238,8 @@ class Bench:
             announce=self.progress.say,
             on_phase=self.progress.phase,
             memory_bytes=self.options.memory_limit,
+            waits=not self.options.no_lock,
+            how_not_to_wait="; --ort-no-lock measures at once",
         )
 
     @cached_property

@@ -91,6 +91,13 @@ class RunOptions(CaseOptions):
         "nearly all that is free when it starts)",
         reader="pytest_ortbench.core.option_text:read_memory",
     )
+    no_lock: bool = option(
+        False,
+        flag="--ort-no-lock",
+        kind="flag",
+        help="measure at once, though another run measures on this machine (flag OTHER-RUN)",
+        reader="pytest_ortbench.core.option_text:read_flag",
+    )
     json: Path | None = option(
         None,
         flag="--ort-json",

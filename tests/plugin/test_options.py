@@ -160,6 +160,7 @@ def test_the_options_of_the_product_exist() -> None:
         "--ort-accepted": "string",
         "--ort-resume": "bool",
         "--ort-memory-limit": "string",
+        "--ort-no-lock": "bool",
         "--ort-timeout": "float",
         "ort_collect": "bool",
     }

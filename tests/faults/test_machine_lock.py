@@ -1,0 +1,181 @@
+"""Two runs never measure at the same time, unless one of them was told not to wait."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pytest_ortbench.launch import machine_lock
+from pytest_ortbench.launch.machine_lock import HELD, PLACE, MachineLock, lock_file
+
+from .runs import BARE, started, write_model
+
+pytest.importorskip("fcntl", reason="locks of POSIX")
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A lock of the test's own, which nothing that started this process holds."""
+    monkeypatch.setenv(PLACE, str(tmp_path / "machine.lock"))
+    monkeypatch.delenv(HELD, raising=False)
+    return tmp_path / "machine.lock"
+
+
+@pytest.fixture
+def held(place: Path) -> Iterator[MachineLock]:
+    """The lock of a run that measures, of which this process's environment does not tell."""
+    lock = MachineLock(_nobody)
+    assert lock.take() >= 0
+    os.environ.pop(HELD)
+    yield lock
+    lock.close()
+
+
+def _nobody(_: str) -> None:
+    raise AssertionError("nobody is waited for")
+
+
+def test_one_that_does_not_wait_names_the_other_and_is_seen_by_it(held: MachineLock) -> None:
+    assert held.other() == ""
+    beside = MachineLock(_nobody, waits=False)
+    assert beside.take() >= 0
+    assert str(os.getpid()) in beside.other()
+    assert held.other()
+    beside.close()
+    assert held.other() == ""
+
+
+def test_once_the_machine_is_free_one_that_did_not_wait_has_its_turn(held: MachineLock) -> None:
+    beside = MachineLock(_nobody, waits=False)
+    beside.take()
+    held.close()
+    assert beside.other() == ""
+    other = MachineLock(_nobody, waits=False)
+    os.environ.pop(HELD)
+    again = MachineLock(_nobody, waits=False)
+    again.take()
+    assert again.other()
+    for lock in (beside, other, again):
+        lock.close()
+
+
+def test_what_a_run_starts_measures_under_its_lock(place: Path) -> None:
+    lock = MachineLock(_nobody)
+    lock.take()
+    assert os.environ[HELD].endswith(str(place))
+    child = MachineLock(_nobody)
+    assert (child.take(), child.other()) == (0.0, "")
+    lock.close()
+    assert HELD not in os.environ
+
+
+@pytest.mark.parametrize("content", [b"", b"[1]", b'{"pid": "x", "since": 1}', b"\xff" * 900])
+def test_what_others_wrote_into_the_file_is_no_harm(held: MachineLock, content: bytes) -> None:
+    lock_file().write_bytes(content)
+    beside = MachineLock(_nobody, waits=False)
+    beside.take()
+    assert beside.other()
+    beside.close()
+
+
+def test_links_and_pipes_in_its_place_are_not_opened(place: Path, tmp_path: Path) -> None:
+    precious = tmp_path / "precious"
+    precious.write_bytes(b"data")
+    place.symlink_to(precious)
+    lock = MachineLock(_nobody)
+    lock.take()
+    assert (lock.other(), precious.read_bytes()) == ("", b"data")
+    lock.close()
+    place.unlink()
+    os.mkfifo(place)
+    lock = MachineLock(_nobody)
+    lock.take()
+    lock.close()
+
+
+def test_the_file_is_the_same_for_all_users(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(PLACE)
+    monkeypatch.setenv("TMPDIR", "/somewhere/else")
+    assert str(lock_file().parent) in machine_lock._FOLDERS
+
+
+@pytest.mark.live
+def test_every_user_may_lock_the_file(place: Path) -> None:
+    before = os.umask(0o077)
+    try:
+        lock = MachineLock(_nobody)
+        lock.take()
+        lock.close()
+    finally:
+        os.umask(before)
+    assert place.stat().st_mode & 0o777 == 0o666
+
+
+_HOLDER = """
+import sys, time
+from pytest_ortbench.launch.machine_lock import MachineLock
+MachineLock(print).take()
+print("held", flush=True)
+time.sleep(300)
+"""
+
+
+@pytest.mark.live
+def test_a_run_that_is_killed_gives_its_turn_back(place: Path) -> None:
+    holder = subprocess.Popen([sys.executable, "-c", _HOLDER], stdout=subprocess.PIPE)
+    assert holder.stdout is not None
+    try:
+        assert holder.stdout.readline() == b"held\n"
+        told: list[str] = []
+        lock = MachineLock(lambda text: (told.append(text), holder.kill())[0])
+        assert lock.take() > 0
+        assert len(told) == 1
+        assert str(holder.pid) in told[0]
+        lock.close()
+    finally:
+        holder.kill()
+        holder.wait()
+        holder.stdout.close()
+
+
+@pytest.mark.live
+def test_a_second_run_waits_and_says_so(held: MachineLock, tmp_path: Path) -> None:
+    write_model(tmp_path / "m.onnx")
+    printed = tmp_path / "printed"
+    with printed.open("w") as output:
+        arguments = ["m.onnx", "-k", "latency", "--ort-timeout=20", *BARE]
+        with started(tmp_path, arguments, stdout=output) as run:
+            run.until(lambda: f"process {os.getpid()}" in printed.read_text())
+            assert run.results() == []
+            held.close()
+            run.end()
+    (case,) = run.results()
+    assert (run.process.returncode, case["status"], case["other_run"]) == (0, "measured", "")
+
+
+@pytest.mark.live
+def test_a_run_that_does_not_wait_is_flagged(held: MachineLock, tmp_path: Path) -> None:
+    write_model(tmp_path / "m.onnx")
+    with started(tmp_path, ["m.onnx", "-k", "latency", "--ort-no-lock", *BARE]) as run:
+        run.end()
+    (case,) = run.results()
+    assert "OTHER-RUN" in [flag["name"] for flag in case["flags"]]
+    assert str(os.getpid()) in case["other_run"]
+
+
+@pytest.mark.live
+def test_a_run_that_waits_ends_with_a_signal(held: MachineLock, tmp_path: Path) -> None:
+    write_model(tmp_path / "m.onnx")
+    printed = tmp_path / "printed"
+    arguments = ["m.onnx", "-k", "latency", *BARE]
+    with printed.open("w") as output, started(tmp_path, arguments, stdout=output) as run:
+        run.until(lambda: f"process {os.getpid()}" in printed.read_text())
+        run.signal(signal.SIGTERM)
+        run.end()
+    assert run.process.returncode == pytest.ExitCode.INTERRUPTED
