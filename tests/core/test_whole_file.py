@@ -96,13 +96,13 @@ def test_pages_and_figures_that_do_not_fit_leave_the_old_ones(tmp_path):
     run = make_run()
     page, plots = tmp_path / "page.html", tmp_path / "plots"
     page.write_text("old")
-    (old, *_) = write_figures(run, plots)
+    (old, *_) = write_figures(shown_run(run).entries, plots)
     before = old.read_bytes()
     with files_end_at(100), pytest.raises(OSError, match="too large") as refused:
         write_html(shown_run(run), page)
     assert refused.value.filename == str(page)
     with files_end_at(100), pytest.raises(OSError, match="too large") as refused:
-        write_figures(run, plots)
+        write_figures(shown_run(run).entries, plots)
     assert refused.value.filename == str(old)
     assert (page.read_text(), old.read_bytes()) == ("old", before)
     assert list(tmp_path.rglob("*.tmp")) == []
