@@ -12,6 +12,7 @@ from tests.results_factory import make_machine, make_run
 
 TABLE = """
 currency = "EUR"
+power_price = 0
 [machines.desk]
 price = 1000
 [machines.rack]

@@ -189,6 +189,8 @@ def work_out(
     served = served or Queues(measured=at_a_time(case), most=at_a_time(case))
     least = _worked_out(case, machine, terms, share=throughput.value / one, factor=1.0)
     least = replace(least, queues=served, alone=alone or case)
+    if machine in terms.bought_without_power:
+        least = replace(least, cost=_or_more(least.cost), cost_million=_or_more(least.cost_million))
     if not served.is_open:
         return least
     # Without the number of CPUs there is no upper end: as many queues as make no difference.
@@ -197,6 +199,13 @@ def work_out(
         return _without_end(least)
     most = _worked_out(case, machine, terms, share=factor * throughput.value / one, factor=factor)
     return replace(least, **_merged(least, most))
+
+
+def _or_more(figure: Figure | None) -> Figure | None:
+    """A cost that lacks a part whose price is not known."""
+    if figure is None:
+        return None
+    return figure.opened_to(Figure(value=math.inf, low=math.inf, high=math.inf))
 
 
 def _merged(least: Economics, most: Economics) -> dict[str, Any]:

@@ -27,6 +27,8 @@ class PricedMachine:
         load_power_w: Of the whole machine at the wall under this load, read from a meter;
             ``None``: taken from the measured energy.
         units_owned: How many need not be bought.
+        table_power_price: The table's price of a kilowatt-hour, which a rented machine does not
+            take: its rent includes power as a rule.
     """
 
     name: str
@@ -37,6 +39,12 @@ class PricedMachine:
     idle_power_w: float | None = None
     load_power_w: float | None = None
     units_owned: int = 0
+    table_power_price: float | None = None
+
+    @property
+    def is_rented(self) -> bool:
+        """Whether it can only be rented."""
+        return self.price is None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +73,26 @@ class Terms:
     def has_target(self) -> bool:
         """Whether a rate and a latency are asked for."""
         return self.rate_per_s is not None and self.p99_s is not None
+
+    @property
+    def rented_with_power(self) -> tuple[PricedMachine, ...]:
+        """Rented machines whose rent is taken to include power, though the table has its price."""
+        return tuple(
+            machine
+            for machine in self.machines
+            if machine.power_price is None and machine.table_power_price
+        )
+
+    @property
+    def bought_without_power(self) -> tuple[PricedMachine, ...]:
+        """Machines to buy whose power has no price, beside rented ones, whose rent includes it."""
+        if not any(machine.is_rented for machine in self.machines):
+            return ()
+        return tuple(
+            machine
+            for machine in self.machines
+            if not machine.is_rented and machine.power_price is None
+        )
 
 
 _TOP = {"currency", "years", "power_price", "rate", "p99", "mix", "machines"}
@@ -155,7 +183,9 @@ def _machine(name: str, table: object, common: float | None, place: str) -> Pric
         written = _written(owned)
         raise UsageError(f"units_owned is {written}, not a whole number from 0", place=place)
     numbers = {field: _number(table, key, place) for key, field in _NUMBERS.items()}
-    if numbers["power_price"] is None:
+    without = numbers["power_price"] is None
+    is_rented = numbers["price"] is None
+    if without and not is_rented:
         numbers["power_price"] = common
     if numbers["price"] is None and numbers["price_per_hour"] is None:
         raise UsageError(
@@ -176,7 +206,13 @@ def _machine(name: str, table: object, common: float | None, place: str) -> Pric
             place=place,
             hint="Both are of the whole machine, at the wall",
         )
-    return PricedMachine(name=name, host=host, units_owned=owned, **numbers)
+    return PricedMachine(
+        name=name,
+        host=host,
+        units_owned=owned,
+        table_power_price=common if is_rented and without else None,
+        **numbers,
+    )
 
 
 def _known(table: Mapping[str, object], keys: set[str], place: str) -> None:

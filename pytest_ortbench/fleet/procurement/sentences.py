@@ -136,6 +136,8 @@ def money(figure: Figure) -> str:
         return f"{value:.0f}" if value >= 1000 else significant(value, 3)
 
     value, low, high = (amount(end) for end in (figure.value, figure.low, figure.high))
+    if figure.is_open and math.isinf(figure.high):
+        return f"{low} or more"
     if figure.is_open and low != high:
         return f"{low} to {high}"
     # Bounds that differ beyond the digits shown say nothing.
@@ -203,6 +205,19 @@ def assumptions(
         f"{terms.years:g} years. Bounds: all measured numbers at the ends of their 95 % intervals "
         "at once; prices are taken as exact."
     )
+    if terms.rented_with_power:
+        names = first_names([machine.name for machine in terms.rented_with_power], 6)
+        said.append(
+            f"The rent of {names} is taken to include power: power_price of the whole table is for "
+            "machines that are bought. Where rent and power are paid apart, write power_price for "
+            "that machine."
+        )
+    if terms.bought_without_power:
+        names = first_names([machine.name for machine in terms.bought_without_power], 6)
+        said.append(
+            f"Without power_price the cost of {names} leaves out power, which the rent of others "
+            "includes: it is so much or more. Write power_price (0: the price includes power)."
+        )
     labels = {variant.power.source for variant in _all(found) if variant.power is not None}
     said += [f"Power is {source}." for source in sorted(labels)]
     if not terms.has_target:

@@ -260,6 +260,8 @@ def _notes(tender: Tender, terms: Terms, without_run: Sequence[str]) -> list[str
         said.append(f"No case that may be ranked: {', '.join(absent)}")
     sources = {offer.economics.capacity_source_text for offer in tender.offers} - {""}
     said += tender.notes
+    if any(variant.busy for variant in tender.variants):
+        said.append("An item is a request of any of these models")
     said += [
         f"{offer.economics.machine.name} is busy with {_busy(offer.economics, terms)}"
         for offer in tender.offers

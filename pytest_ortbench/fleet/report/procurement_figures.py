@@ -13,6 +13,7 @@ from pytest_ortbench.core.units import significant
 from pytest_ortbench.fleet.procurement.economics import Economics
 from pytest_ortbench.fleet.procurement.figure import Figure
 from pytest_ortbench.fleet.procurement.ranking import Tender, figure_of, latency_span
+from pytest_ortbench.fleet.procurement.sentences import money
 from pytest_ortbench.fleet.report.procurement import Procurement, shown_mark
 from pytest_ortbench.report.figures import style
 from pytest_ortbench.report.figures.titles import headings
@@ -100,17 +101,18 @@ def cost(shown: Procurement) -> Drawing | None:
         axes.xaxis.set_major_formatter(FuncFormatter(_amount))
         for position, (offer, one) in enumerate(zip(offers, spans, strict=True)):
             mark = shown_mark(offer, tender)
-            colour = style.COLOURS[2] if mark else style.COLOURS[0]
+            colour = style.COLOURS[2] if mark in ("best", "tie") else style.COLOURS[0]
             if not log:
                 axes.plot([0, one.value], [position] * 2, color=style.GRID, linewidth=1.2, zorder=1)
             right = axes.get_xlim()[1] if math.isinf(one.high) else one.high
             axes.plot([one.low, right], [position] * 2, color=colour, linewidth=2.4, zorder=2)
             if math.isinf(one.high):
                 _arrow(axes, right, position, CARETRIGHT, colour)
+            # Of bounds the ends are all that is known: no point stands between them.
             axes.plot(
-                [one.value],
-                [position],
-                marker="o",
+                [one.low, one.high] if one.is_open else [one.value],
+                [position] * (2 if one.is_open else 1),
+                marker="|" if one.is_open else "o",
                 markersize=5.5,
                 markeredgecolor=colour,
                 markerfacecolor="white" if mark == "tie" else colour,
@@ -120,7 +122,7 @@ def cost(shown: Procurement) -> Drawing | None:
             axes.text(
                 1.01,
                 position,
-                significant(one.value),
+                money(one) if one.is_open else significant(one.value),
                 transform=axes.get_yaxis_transform(),
                 va="center",
                 color=style.INK,
@@ -140,6 +142,15 @@ def cost(shown: Procurement) -> Drawing | None:
             style.mark("cheapest", style.COLOURS[2], "o"),
             style.mark("a tie: none is cheapest", style.COLOURS[2], "o", filled=False),
             style.mark("other", style.COLOURS[0], "o"),
+            *(
+                [style.mark("only bounds are known", style.COLOURS[0], "|")]
+                if any(
+                    (figure := figure_of(offer.economics, tender.deciding)) and figure.is_open
+                    for tender, offers in panels
+                    for offer in offers
+                )
+                else []
+            ),
         ),
     )
     rest = len(found) - len(panels)

@@ -40,6 +40,31 @@ def test_every_key() -> None:
     )
 
 
+def test_rent_includes_power_unless_a_machine_says_otherwise() -> None:
+    text = "power_price = 0.3\n[machines.own]\nprice = 9\n[machines.rent]\nprice_per_hour = 1\n"
+    terms = parse_machines(text, "m.toml")
+    assert [machine.power_price for machine in terms.machines] == [0.3, None]
+    assert [machine.name for machine in terms.rented_with_power] == ["rent"]
+    apart = parse_machines(f"{text}power_price = 0.2", "m.toml")
+    assert [machine.power_price for machine in apart.machines] == [0.3, 0.2]
+    assert apart.rented_with_power == ()
+    # Housed: both prices; it is bought, and its power is paid as the table says.
+    housed = parse_machines(
+        "power_price = 0.3\n[machines.a]\nprice = 9\nprice_per_hour = 1", "m.toml"
+    )
+    assert housed.machines[0].power_price == 0.3
+
+
+def test_a_bought_machine_without_a_power_price_stands_out_beside_a_rented_one() -> None:
+    both = "[machines.own]\nprice = 9\n[machines.rent]\nprice_per_hour = 1\n"
+    assert [machine.name for machine in parse_machines(both, "m.toml").bought_without_power] == [
+        "own"
+    ]
+    assert parse_machines(f"power_price = 0\n{both}", "m.toml").bought_without_power == ()
+    alone = parse_machines("[machines.own]\nprice = 9", "m.toml")
+    assert alone.bought_without_power == ()
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -310,6 +310,30 @@ def test_the_front_holds_what_no_other_variant_beats_in_both() -> None:
     assert front == {"cloud", "rack"}
 
 
+def test_a_rented_machine_is_ranked_without_a_price_of_power() -> None:
+    rent = replace(CLOUD, table_power_price=0.5)
+    terms = replace(TARGET, machines=(DESK, RACK, rent))
+    tender = only(RUNS, terms)
+    assert [offer.reason for offer in tender.offers] == ["", "", ""]
+    assert [offer.mark for offer in tender.offers] == ["best", "", ""]
+    assert "The rent of cloud" in " ".join(assumptions([tender], terms, []))
+
+
+def test_a_cost_without_power_is_so_much_or_more_beside_rent() -> None:
+    dry = replace(DESK, power_price=None, idle_power_w=None)
+    terms = replace(TARGET, machines=(dry, CLOUD))
+    tender = only([RUNS[0], RUNS[2]], terms)
+    cost = offers(tender)["desk"].cost
+    # Five of six desks are bought. cloud costs less than they do, whatever their power.
+    assert cost == Figure(value=5000, low=5000, high=math.inf, is_open=True)
+    assert money(cost) == "5000 or more"
+    assert [offer.mark for offer in tender.offers] == ["best", ""]
+    dear = replace(terms, machines=(dry, replace(CLOUD, price_per_hour=0.2)))
+    tender = only([RUNS[0], RUNS[2]], dear)
+    assert {offer.mark for offer in tender.offers} == {"open"}
+    assert "Without power_price" in " ".join(assumptions([tender], dear, []))
+
+
 def test_only_the_best_variant_of_a_machine_is_offered_and_inaccurate_ones_never() -> None:
     base = measured(0.005)
     slow = replace(base.cases[0], precision="fp32", case_id="net/fp32/cpu/b1")
