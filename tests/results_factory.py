@@ -229,8 +229,12 @@ def make_case(
     session: SessionConfig | None = None,
     sampling: Sampling | None = None,
     named: bool = True,
+    inputs_file: str = "",
 ) -> Case:
-    """A case; ``provider`` is an alias, with a device after a colon: ``openvino:GPU``."""
+    """A case; ``provider`` is an alias, with a device after a colon: ``openvino:GPU``.
+
+    Its inputs are drawn unless they come from ``inputs_file``.
+    """
     made = make_model(model) if isinstance(model, str) else model
     alias, _, device = provider.partition(":")
     size_bytes = made.size_bytes if variant_bytes is None else variant_bytes
@@ -260,6 +264,7 @@ def make_case(
                 type="tensor(float)",
                 shape=(batch, 3, 224, 224),
                 hint=ValueHint(kind="normal"),
+                path=inputs_file,
                 resolved=(SymbolSize(symbol="N", size=batch, origin="batch", how="batch axis"),),
             ),
         ),

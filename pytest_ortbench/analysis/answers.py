@@ -12,7 +12,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from pytest_ortbench.analysis.judgements import barring_words, flag_names
-from pytest_ortbench.analysis.recommendation import Advice, Contender, advise
+from pytest_ortbench.analysis.recommendation import (
+    Advice,
+    Contender,
+    advise,
+    needs_real_inputs,
+)
 from pytest_ortbench.analysis.summary import Summary
 from pytest_ortbench.core.case import WORKLOAD_KNOBS
 from pytest_ortbench.core.metrics import METRICS
@@ -81,6 +86,25 @@ class Winner:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Withheld:
+    """A variant that is faster, and that drawn inputs alone can't recommend.
+
+    Attributes:
+        variant: ``int8-static/cpu``.
+        label: Its fastest case where it wins: ``int8-static/cpu/b1``.
+        batch: The batch size of that.
+        factor: How much faster it is there than what is recommended; ``None`` where nothing is.
+        error: Relative error of its worst output; ``None`` where it is exact or not compared.
+    """
+
+    variant: str
+    label: str
+    batch: int
+    factor: Factor | None = None
+    error: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ModelAnswer:
     """The answer for one model at one set of sizes.
 
@@ -93,7 +117,8 @@ class ModelAnswer:
         fastest: One a batch size, smallest batch first.
         throughput: Over all batch sizes.
         smallest: Over all variants that can be ranked.
-        advice: Which variant to ship; ``None`` if none can be ranked.
+        advice: Which variant to ship; ``None`` if none can be ranked, or recommended.
+        withheld: What is faster than that, and needs real inputs or labels first.
         runner_up: How much faster the fastest of the smallest batch size is than the next variant
             that does not tie with it.
         left_out: Label and reason of each case that could not be ranked.
@@ -108,6 +133,7 @@ class ModelAnswer:
     throughput: Winner | None = None
     smallest: Winner | None = None
     advice: Advice | None = None
+    withheld: Withheld | None = None
     runner_up: Factor | None = None
     left_out: tuple[tuple[str, str], ...] = ()
 
@@ -178,7 +204,9 @@ def _answer(members: Sequence[tuple[CaseResult, Summary]], *, runtimes: bool) ->
     case = members[0][0].case
     batches = sorted({candidate.batch for candidate in candidates})
     by_batch = [[one for one in candidates if one.batch == batch] for batch in batches]
-    fastest = tuple(_winner(same_batch, "latency_p50") for same_batch in by_batch)
+    fastest = _fastest(candidates)
+    precisions = {result.case.variant.precision for result, _ in members}
+    advice, withheld = _recommended(candidates, fastest, several=len(precisions) > 1)
     return ModelAnswer(
         model=case.model.name,
         dims=case.dims,
@@ -188,9 +216,71 @@ def _answer(members: Sequence[tuple[CaseResult, Summary]], *, runtimes: bool) ->
         fastest=fastest,
         throughput=_winner(candidates, "throughput") if candidates else None,
         smallest=_smallest(candidates) if candidates else None,
-        advice=_advice(candidates, fastest) if candidates else None,
+        advice=advice,
+        withheld=withheld,
         runner_up=_runner_up(by_batch[0], fastest[0]) if candidates else None,
         left_out=tuple(left_out),
+    )
+
+
+def _fastest(candidates: Sequence[_Candidate]) -> tuple[Winner, ...]:
+    """The fastest of each batch size, smallest batch first."""
+    batches = sorted({candidate.batch for candidate in candidates})
+    return tuple(
+        _winner([one for one in candidates if one.batch == batch], "latency_p50")
+        for batch in batches
+    )
+
+
+def _recommended(
+    candidates: Sequence[_Candidate], fastest: Sequence[Winner], *, several: bool
+) -> tuple[Advice | None, Withheld | None]:
+    """Which variant to ship, and which faster one nothing but drawn inputs speaks for.
+
+    Args:
+        candidates: What may be ranked.
+        fastest: The fastest of each batch size.
+        several: Whether more than one precision was asked for.
+    """
+    if not candidates:
+        return None, None
+    advice = _advice(candidates, fastest)
+    by_variant = {candidate.variant: candidate for candidate in candidates}
+    preferred = (advice.variant, *(variant for _, variant in advice.elsewhere))
+    unproven = [variant for variant in preferred if needs_real_inputs(by_variant[variant].summary)]
+    if not several or not unproven:
+        return advice, None
+    sound = [candidate for candidate in candidates if not needs_real_inputs(candidate.summary)]
+    return (
+        _advice(sound, _fastest(sound)) if sound else None,
+        _withheld(unproven[0], candidates, fastest, sound),
+    )
+
+
+def _withheld(
+    variant: str,
+    candidates: Sequence[_Candidate],
+    fastest: Sequence[Winner],
+    sound: Sequence[_Candidate],
+) -> Withheld:
+    by_label = {candidate.label: candidate for candidate in candidates}
+    best = next(
+        by_label[label]
+        for winner in fastest
+        for label in (winner.label, *winner.ties)
+        if by_label[label].variant == variant
+    )
+    rivals = [candidate for candidate in sound if candidate.batch == best.batch]
+    next_best = min(
+        rivals, key=lambda one: one.summary.quantities["latency_p50"].value, default=None
+    )
+    ratio_db = best.summary.quantities.get("accuracy_sqnr")
+    return Withheld(
+        variant=variant,
+        label=best.label,
+        batch=best.batch,
+        factor=None if next_best is None else _factor(best, next_best, "latency_p50"),
+        error=None if ratio_db is None else 10 ** (-ratio_db.value / 20),
     )
 
 

@@ -22,7 +22,7 @@ from pytest_ortbench.analysis.reference_spread import (
     was_run,
 )
 from pytest_ortbench.core.case import Case
-from pytest_ortbench.core.judgement import Judgement, bad, good, unjudged
+from pytest_ortbench.core.judgement import DRAWN_INPUTS, Judgement, bad, good, unjudged
 from pytest_ortbench.core.outcome import Accuracy, CaseResult, OutputAccuracy
 from pytest_ortbench.core.precision import FLOOR, Floor, floor_of
 from pytest_ortbench.core.units import counted
@@ -55,11 +55,14 @@ def judge_accuracy(result: CaseResult) -> Judgement:
     """
     evidence = evidence_of(result)
     against = [reason for reason in (evidence.nonfinite, evidence.wrong) if reason]
-    if against:
-        return bad(ACCURACY, "; ".join(against))
-    if evidence.missing and not evidence.by_labels:
+    if not against and evidence.missing and not evidence.by_labels:
         return unjudged(ACCURACY, evidence.missing)
-    return good(ACCURACY)
+    on_drawn = result.case.draws_inputs and judge_labels(result).is_unjudged
+    if not against:
+        judgement = good(ACCURACY)
+    else:
+        judgement = bad(ACCURACY, "; ".join(against) + (f" ({DRAWN_INPUTS})" if on_drawn else ""))
+    return judgement.on_drawn_inputs() if on_drawn else judgement
 
 
 def evidence_of(result: CaseResult) -> AnswerEvidence:

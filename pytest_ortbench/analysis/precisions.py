@@ -66,6 +66,7 @@ class PrecisionRow:
         exact: Whether outputs are the reference's, bit for bit.
         finite: Whether outputs hold numbers only; ``None`` if they were not compared.
         judged: Whether it is known how good the answers are.
+        on_drawn_inputs: Whether nothing but drawn inputs says so.
         top1: Share of rows whose class agrees, with its exact interval.
         result: The case behind it, for what passes say of its answers.
         flags: Names of the validity flags.
@@ -90,6 +91,7 @@ class PrecisionRow:
     exact: bool = False
     finite: bool | None = None
     judged: bool = True
+    on_drawn_inputs: bool = False
     top1: Quantity | None = None
     flags: tuple[str, ...] = ()
     reason: str = ""
@@ -194,6 +196,7 @@ def _row(result: CaseResult, summary: Summary, on_provider: Mapping[str, Summary
         judged=not any(
             judgement.of == ACCURACY and judgement.is_unjudged for judgement in summary.judgements
         ),
+        on_drawn_inputs=summary.on_drawn_inputs,
         top1=found.get("accuracy_top1"),
         flags=tuple(flag.name for flag in summary.flags),
         reason="" if result.failure is None else result.failure.message,

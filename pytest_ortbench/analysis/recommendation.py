@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pytest_ortbench.analysis.summary import Summary
+from pytest_ortbench.core.precision import HOLDS, keeps_precision, precision_of
 from pytest_ortbench.core.quantity import Quantity
 
 #: Signal to noise ratio from which on outputs differ by rounding only, and are equally good.
@@ -48,6 +49,7 @@ class Advice:
         error: Relative error of the worst output against the reference (root mean square, 0.01 is
             one per cent); ``None`` where it is the original, exact or not compared.
         top1: Share of inputs whose most likely class stayed the same, with its exact interval.
+        drawn_inputs: Whether the verdict on its answers rests on drawn inputs alone.
         rivals: Number of variants that were ranked.
         blurred_by: Flags that make it less certain.
     """
@@ -62,8 +64,23 @@ class Advice:
     smaller: float | None = None
     error: float | None = None
     top1: Quantity | None = None
+    drawn_inputs: bool = False
     rivals: int = 1
     blurred_by: tuple[str, ...] = ()
+
+
+def needs_real_inputs(summary: Summary) -> bool:
+    """Whether a variant may not be preferred to another precision before real inputs judged it.
+
+    So it is where its answers were judged on drawn inputs alone, and it computes in another
+    precision than the original. A user's own file of outputs that differ by rounding only, and
+    that holds the original's precision, is as good as another graph of it.
+    """
+    case = summary.case
+    if not summary.on_drawn_inputs or keeps_precision(case):
+        return False
+    same = case.variant.recipe.get(HOLDS) == precision_of(case.model)
+    return not (same and _nearness(summary) >= ROUNDING_DB)
 
 
 def advise(
@@ -113,6 +130,7 @@ def advise(
         smaller=shrunk if shrunk >= SMALLER else None,
         error=10 ** (-ratio_db.value / 20) if converted and ratio_db else None,
         top1=top1 if converted else None,
+        drawn_inputs=chosen.summary.on_drawn_inputs,
         rivals=rivals,
         blurred_by=blurred_by,
     )

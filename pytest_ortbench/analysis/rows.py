@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pytest_ortbench.analysis.input_sizes import resolved_sizes
 from pytest_ortbench.analysis.judgements import unjudged_words
 from pytest_ortbench.analysis.summary import Summary
+from pytest_ortbench.core.judgement import DRAWN_INPUTS
 from pytest_ortbench.core.metrics import METRICS
 from pytest_ortbench.core.outcome import CaseResult, Placement
 from pytest_ortbench.core.placement import is_whole
@@ -80,6 +81,7 @@ _STANDARD: tuple[str, ...] = (
     "session_create_warm_s",
     "unjudged",
     "weight_zeros",
+    "accuracy_inputs",
 )
 
 #: Columns of a row.
@@ -105,7 +107,8 @@ def row(result: CaseResult, run: Run, summary: Summary) -> dict[str, Cell]:
     names with blanks between. ``dims`` holds every symbolic dimension but the batch, also those
     that nobody set. ``message`` says why there is no number, empty columns of a
     measured case stay ``None``. ``unjudged`` names the judgements that
-    could not be made, each with its reason.
+    could not be made, each with its reason. ``accuracy_inputs`` is ``drawn inputs`` where the
+    verdict on the answers rests on these alone, and empty otherwise.
 
     Args:
         result: The case.
@@ -141,6 +144,7 @@ def row(result: CaseResult, run: Run, summary: Summary) -> dict[str, Cell]:
         host=run.machine.host,
         run_id=run.run_id,
         unjudged=unjudged_words(summary.judgements) or None,
+        accuracy_inputs=DRAWN_INPUTS if summary.on_drawn_inputs else None,
     )
     cells.update(numbers(summary))
     for entry in PASSES:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 
-from pytest_ortbench.analysis.answers import ModelAnswer, Winner
+from pytest_ortbench.analysis.answers import ModelAnswer, Winner, Withheld
 from pytest_ortbench.analysis.recommendation import Advice
 from pytest_ortbench.analysis.told import Told
+from pytest_ortbench.core.judgement import DRAWN_INPUTS, REAL_INPUTS_ADVICE
 from pytest_ortbench.core.quantity import Quantity
 from pytest_ortbench.core.units import common_scale, significant
 
@@ -34,6 +35,7 @@ def sentences(answer: ModelAnswer) -> list[Told]:
         said = [_the_only_one(answer, answer.throughput)]
     else:
         said = [] if answer.advice is None else [_advice(answer, answer.advice)]
+        said += [] if answer.withheld is None else [_not_yet(answer.withheld)]
         said += [
             _fastest(winner, several=len(answer.fastest) > 1)
             for winner in answer.fastest
@@ -84,12 +86,15 @@ def _advice(answer: ModelAnswer, advice: Advice) -> Told:
         )
         return Told("only ", advice.variant, f" can be ranked: {found}")
     several = len(answer.fastest) > 1
+    proven = " in the original's precision" if answer.withheld is not None else ""
     sole = [batch for batch in advice.batches if batch not in advice.tied_at]
     why: list[str] = []
     if advice.ties:
-        why.append(f"as fast as any{_at(advice.tied_at, several)}")
+        why.append(f"as fast as any{proven}{_at(advice.tied_at, several)}")
         why[0] += ", and nearest to the original" if advice.nearest else ""
         why += [f"fastest{_at(sole, several)}"] if sole else []
+    elif proven:
+        why.append(f"fastest{proven}{_at(sole, several)}")
     else:
         factor = answer.fastest[0].factor or answer.runner_up
         why.append(f"fastest{_at(sole, several)}")
@@ -102,14 +107,34 @@ def _advice(answer: ModelAnswer, advice: Advice) -> Told:
     if advice.smaller is not None:
         why.append(f"×{significant(advice.smaller, 3)} smaller")
     if advice.error is not None:
-        why.append(f"output error {significant(100 * advice.error, 2)} %")
+        why.append(f"output error {significant(100 * advice.error, 2)} %{_drawn(advice)}")
     if advice.top1 is not None:
-        why.append(f"same top-1 for {agreement_words(advice.top1)}")
+        why.append(f"same top-1 for {agreement_words(advice.top1)}{_drawn(advice)}")
     text = f": {', '.join(why)}"
     for batch, variant in advice.elsewhere:
         text += f"; for batch {batch} {variant} is faster"
     text += f" (not certain: {', '.join(advice.blurred_by)})" if advice.blurred_by else ""
     return Told("ship ", advice.variant, text)
+
+
+def _not_yet(withheld: Withheld) -> Told:
+    """Say what is faster and why it can't be recommended: nothing but drawn inputs judged it."""
+    factor, error = withheld.factor, withheld.error
+    faster = (
+        "fastest"
+        if factor is None
+        else f"{factor_text(factor.value, factor.low, factor.high)} faster than {factor.reference}"
+    )
+    near = "" if error is None else f", output error {significant(100 * error, 2)} %"
+    return Told(
+        "not recommended yet: ",
+        withheld.variant,
+        f", {faster}{near}, judged on {DRAWN_INPUTS} alone; {REAL_INPUTS_ADVICE}",
+    )
+
+
+def _drawn(advice: Advice) -> str:
+    return f" on {DRAWN_INPUTS}" if advice.drawn_inputs else ""
 
 
 def _at(batches: Sequence[int], several: bool) -> str:

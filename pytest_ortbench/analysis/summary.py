@@ -73,6 +73,11 @@ class Summary:
         """(case id, runtime label)."""
         return self.case.key
 
+    @property
+    def on_drawn_inputs(self) -> bool:
+        """Whether the verdict on its answers rests on drawn inputs alone."""
+        return any(judgement.drawn_inputs for judgement in self.judgements)
+
 
 def summarise(result: CaseResult, *, percentiles: bool = True) -> Summary:
     """Compute every metric of the registry for one case.

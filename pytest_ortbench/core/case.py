@@ -159,6 +159,11 @@ class InputSpec:
     stored_type: str = ""
 
     @property
+    def is_drawn(self) -> bool:
+        """Whether its values are drawn from a seed, and come from no file."""
+        return not self.path and self.hint.is_drawn
+
+    @property
     def sizes_text(self) -> str:
         """How each symbol got its size, for people; empty where there is none."""
         return "; ".join(size.text for size in self.resolved)
@@ -279,6 +284,13 @@ class Case:
                 "" if self.dataset is None else self.dataset.path,
             )
             if path
+        )
+
+    @property
+    def draws_inputs(self) -> bool:
+        """Whether it is fed drawn values only: where any input comes from a file, it is not."""
+        return any(spec.is_drawn for spec in self.inputs) and not any(
+            spec.path for spec in self.inputs
         )
 
     @property

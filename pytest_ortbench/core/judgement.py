@@ -6,8 +6,13 @@ Evidence that is missing, cut short or not a number gives :attr:`Outcome.UNJUDGE
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
+
+#: What stands beside every verdict on answers that nothing but drawn inputs speaks for or against.
+DRAWN_INPUTS = "drawn inputs"
+#: What settles such a verdict.
+REAL_INPUTS_ADVICE = "give real inputs (--ort-inputs) or labels (--ort-labels, --ort-dataset)"
 
 
 class Outcome(Enum):
@@ -28,11 +33,13 @@ class Judgement:
         outcome: Good, bad, or not judged.
         reason: One sentence for people: what is bad, or which evidence is missing. Empty only where
             the outcome is good.
+        drawn_inputs: Whether it rests on drawn inputs alone: on neither real ones nor labels.
     """
 
     of: str
     outcome: Outcome
     reason: str = ""
+    drawn_inputs: bool = False
 
     def __post_init__(self) -> None:
         if self.outcome is not Outcome.GOOD and not self.reason:
@@ -52,6 +59,10 @@ class Judgement:
     def is_unjudged(self) -> bool:
         """Whether the evidence is missing, cut short or not a number."""
         return self.outcome is Outcome.UNJUDGED
+
+    def on_drawn_inputs(self) -> Judgement:
+        """Return the same judgement, known to rest on drawn inputs alone."""
+        return replace(self, drawn_inputs=True)
 
 
 def good(of: str, reason: str = "") -> Judgement:

@@ -6,6 +6,9 @@ from dataclasses import dataclass, field
 
 from pytest_ortbench.core.extent import Extent
 
+#: Kinds of hints whose values are the same for every seed and every input set.
+_FIXED_KINDS = frozenset({"ones", "zeros", "arange", "constant"})
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValueHint:
@@ -37,6 +40,11 @@ class ValueHint:
     why: str = ""
     low_dim: str = ""
     high_dim: str = ""
+
+    @property
+    def is_drawn(self) -> bool:
+        """Whether values depend on a seed, and on which input set it is."""
+        return self.kind not in _FIXED_KINDS
 
 
 #: What a graph does with an axis of an input.

@@ -161,6 +161,16 @@ def _is_as_stored(case: Case) -> bool:
     return case.variant.precision == "native" or base_of(case) in GRAPH_BASES
 
 
+def keeps_precision(case: Case) -> bool:
+    """Whether a variant computes in the precision of the original, or in fp32.
+
+    A file that the user calls a variant may be another network, whatever it holds.
+    """
+    if OWN_FILE in case.variant.recipe:
+        return False
+    return base_of(case) == "fp32" or _is_as_stored(case)
+
+
 def has_fixed_ranges(case: Case) -> bool:
     """Whether activations were given their ranges before the case is run.
 

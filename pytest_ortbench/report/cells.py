@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 
 from pytest_ortbench.analysis.inaccuracy import ACCURACY
 from pytest_ortbench.analysis.sentences import agreement_words, digits_for
+from pytest_ortbench.core.judgement import DRAWN_INPUTS
 from pytest_ortbench.core.placing import placed
 from pytest_ortbench.core.quantity import Quantity
 from pytest_ortbench.core.units import common_scale, significant
@@ -17,6 +18,7 @@ from pytest_ortbench.passes.registry import PASSES
 from pytest_ortbench.report.column import Column
 from pytest_ortbench.report.entries import Entry, ModelGroup
 from pytest_ortbench.report.escape import one_line
+from pytest_ortbench.report.legend import all_on_drawn_inputs
 
 #: What stands for a number that was not measured and whose reason does not fit a cell.
 NOTHING = "–"
@@ -229,7 +231,7 @@ def _column(group: ModelGroup, column: Column) -> list[str]:
     special: dict[str, Callable[[Entry], str]] = {
         "case": lambda entry: one_line(entry.label),
         "status": status,
-        "accuracy": accuracy_text,
+        "accuracy": accuracy_text if all_on_drawn_inputs(group.entries) else accuracy_with_inputs,
     }
     if column.key in special:
         return [special[column.key](entry) for entry in group.entries]
@@ -299,6 +301,12 @@ def accuracy_text(entry: Entry) -> str:
     further = [own.load(own.beside_accuracy)(entry.result) for own in PASSES if own.beside_accuracy]
     words = ", ".join(filter(None, (against, *further)))
     return words or (NOTHING if entry.measured else "")
+
+
+def accuracy_with_inputs(entry: Entry) -> str:
+    """Return the accuracy, and that it was judged on drawn inputs where it was."""
+    drawn = DRAWN_INPUTS if entry.summary.on_drawn_inputs else ""
+    return ", ".join(filter(None, (accuracy_text(entry), drawn)))
 
 
 def _against_reference(entry: Entry) -> str:

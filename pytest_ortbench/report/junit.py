@@ -7,6 +7,7 @@ import math
 from pytest_ortbench.analysis.judgements import unjudged_words
 from pytest_ortbench.analysis.rows import numbers
 from pytest_ortbench.analysis.summary import Summary
+from pytest_ortbench.core.judgement import DRAWN_INPUTS
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.report.escape import one_line
 
@@ -33,6 +34,8 @@ def properties(result: CaseResult, summary: Summary) -> list[tuple[str, str]]:
     found.append(("samples", str(summary.samples)))
     if result.flags:
         found.append(("flags", " ".join(flag.name for flag in result.flags)))
+    if summary.on_drawn_inputs:
+        found.append(("accuracy_inputs", DRAWN_INPUTS))
     unjudged = unjudged_words(summary.judgements)
     if unjudged:
         found.append(("unjudged", one_line(unjudged)))

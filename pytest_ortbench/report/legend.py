@@ -11,10 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pytest_ortbench.analysis.between_processes import PROCESS_SPREAD
+from pytest_ortbench.analysis.inaccuracy import ACCURACY
 from pytest_ortbench.analysis.input_sizes import fed_shapes, resolved_sizes
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.flag_kind import FlagKind
 from pytest_ortbench.core.flags import FLAGS
+from pytest_ortbench.core.judgement import DRAWN_INPUTS
 from pytest_ortbench.core.outcome import FAILURE_KINDS, Failure, RuntimeInfo
 from pytest_ortbench.core.run import Run
 from pytest_ortbench.core.units import format_amount
@@ -208,8 +210,8 @@ def model_line(shown: Sequence[Entry]) -> str:
         shown: All cases of the model, at least one.
 
     Returns:
-        ``14.0 MB, 3.50 M parameters, x [1|8, 3, 224, 224] (H, W: default)``; empty for a model that
-        could not be read.
+        ``14.0 MB, 3.50 M parameters, x [1|8, 3, 224, 224] (H, W: default), accuracy on drawn
+        inputs``; empty for a model that could not be read.
     """
     cases = [entry.result.case for entry in shown]
     model = cases[0].model
@@ -221,7 +223,25 @@ def model_line(shown: Sequence[Entry]) -> str:
     if model.source != "file":
         parts.append(model.source)
     parts += _fed(cases)
+    if all_on_drawn_inputs(shown):
+        parts.append(f"accuracy on {DRAWN_INPUTS}")
     return one_line(", ".join(parts))
+
+
+def all_on_drawn_inputs(shown: Sequence[Entry]) -> bool:
+    """Whether every verdict on answers rests on drawn inputs alone, and there is one.
+
+    Where some do and some do not, each says it for itself.
+    """
+    known = [entry.summary.on_drawn_inputs for entry in shown if _has_verdict(entry)]
+    return bool(known) and all(known)
+
+
+def _has_verdict(entry: Entry) -> bool:
+    return any(
+        judgement.of == ACCURACY and not judgement.is_unjudged
+        for judgement in entry.summary.judgements
+    )
 
 
 def _fed(cases: Sequence[Case]) -> list[str]:

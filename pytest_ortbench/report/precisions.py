@@ -18,6 +18,7 @@ from pytest_ortbench.analysis.precisions import (
 )
 from pytest_ortbench.analysis.sentences import agreement_words
 from pytest_ortbench.core.flags import FLAGS
+from pytest_ortbench.core.judgement import DRAWN_INPUTS
 from pytest_ortbench.core.units import format_amount, significant
 from pytest_ortbench.passes.registry import PASSES
 from pytest_ortbench.report.entries import ShownRun
@@ -111,7 +112,7 @@ def cells(row: PrecisionRow, block: PrecisionBlock) -> tuple[str, ...]:
         _baseline(row, block) or latency_words(row.latency_ratio),
         "" if row.is_reference else plain_words(row.size_ratio, "smaller", "larger"),
         "" if row.is_reference else plain_words(row.memory_ratio, "less", "more"),
-        accuracy_words(row),
+        accuracy_words(row, with_inputs=not all_on_drawn_inputs(block)),
         " ".join(row.flags),
     )
 
@@ -153,9 +154,19 @@ def plain_words(ratio: PrecisionRatio | None, less: str, more: str) -> str:
     return f"{_factor(ratio.value)} {less if ratio.value < 1 else more}"
 
 
-def accuracy_words(row: PrecisionRow) -> str:
+def all_on_drawn_inputs(block: PrecisionBlock) -> bool:
+    """Whether every verdict on answers rests on drawn inputs alone, so that the title says it."""
+    judged = [row for row in block.rows if row.status == "measured" and row.judged]
+    return bool(judged) and all(row.on_drawn_inputs for row in judged)
+
+
+def accuracy_words(row: PrecisionRow, *, with_inputs: bool = False) -> str:
     """Say how near the outputs are: ``34.1 dB, top-1 8/8 (≥63 %)``, ``exact``,
     ``34.1 dB, task 0.912``, ``NaN/Inf``, ``not judged``.
+
+    Args:
+        row: The row.
+        with_inputs: Whether to say that the inputs were drawn, where they were.
     """
     parts = ["exact"] if row.exact else []
     if row.finite is False:
@@ -167,6 +178,7 @@ def accuracy_words(row: PrecisionRow) -> str:
     if row.top1 is not None and not row.exact:
         parts.append(f"top-1 {agreement_words(row.top1)}")
     parts += [own.load(own.beside_accuracy)(row.result) for own in PASSES if own.beside_accuracy]
+    parts += [DRAWN_INPUTS] if with_inputs and row.on_drawn_inputs else []
     return ", ".join(filter(None, parts))
 
 
@@ -210,6 +222,7 @@ def _title(block: PrecisionBlock) -> str:
     at = f" ({block.at})" if block.at else ""
     return one_line(
         f"{block.model}{at}: precisions against {_reference(block)} on the same provider"
+        + (f", accuracy on {DRAWN_INPUTS}" if all_on_drawn_inputs(block) else "")
     )
 
 

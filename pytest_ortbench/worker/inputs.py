@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pytest_ortbench.core.case import InputSpec
-from pytest_ortbench.worker.arranged import ARRANGED
 from pytest_ortbench.worker.draw import draw
 from pytest_ortbench.worker.element_bits import represented
 from pytest_ortbench.worker.element_types import (
@@ -19,8 +18,6 @@ from pytest_ortbench.worker.input_files import read_input
 #: Elements of a drawn sequence; more than one, so that joining and splitting have work to do.
 SEQUENCE_LENGTH = 2
 
-#: Kinds of hints whose values depend on seed and sample.
-_DRAWN = frozenset({"normal", "uniform", "integers", "choice"}) | ARRANGED.keys()
 _FLOATS = frozenset({"float", "double", "float16", "bfloat16"})
 
 
@@ -58,7 +55,7 @@ def make_feeds(
 
 def varies(specs: Sequence[InputSpec]) -> bool:
     """Whether another sample number gives other values."""
-    return any(not spec.path and spec.hint.kind in _DRAWN for spec in specs)
+    return any(spec.is_drawn for spec in specs)
 
 
 def scales(specs: Sequence[InputSpec]) -> bool:

@@ -18,9 +18,18 @@ def at(
     batch: int = 1,
     sqnr_db: float | None = None,
     variant_bytes: int = 14_000_000,
+    provider: str = "cpu",
+    drawn: bool = False,
 ) -> CaseResult:
+    case = make_case(
+        precision=precision,
+        provider=provider,
+        batch=batch,
+        variant_bytes=variant_bytes,
+        inputs_file="" if drawn else "/data/photos.npz",
+    )
     return make_result(
-        case=make_case(precision=precision, batch=batch, variant_bytes=variant_bytes),
+        case=case,
         median_ns=round(ms * 1e6),
         accuracy=make_accuracy(sqnr_db=sqnr_db),
         flags=[Flag(name=name) for name in flags],
@@ -113,3 +122,84 @@ def test_without_rivals_there_is_nothing_to_choose() -> None:
     assert advice(at("fp32", 2.0), at("fp16", 1.0, "EMULATED")).rivals == 1
     (answer,) = answers_of(make_run([at("fp32", 2.0, "NONFINITE")]))
     assert answer.advice is None
+
+
+def test_drawn_inputs_alone_never_recommend_another_precision() -> None:
+    results = (
+        at("fp32", 3.0, drawn=True),
+        at("fp32", 2.0, drawn=True, provider="openvino"),
+        at("int8-static", 1.0, drawn=True, sqnr_db=40.0),
+    )
+    (answer,) = answers(make_run(list(results)))
+    assert answer.advice is not None
+    assert answer.withheld is not None
+    assert (answer.advice.variant, answer.withheld.variant) == ("fp32/openvino", "int8-static/cpu")
+    assert answer.withheld.factor is not None
+    assert answer.withheld.factor.value == pytest.approx(2.0)
+    assert answer.withheld.factor.reference == "fp32/openvino/b1"
+    assert answer.withheld.error == pytest.approx(0.01)
+    assert (answer.advice.drawn_inputs, answer.advice.error) == (True, None)
+    # What is fastest stays a fact.
+    assert answer.fastest[0].label == "int8-static/cpu/b1"
+    said = sentences(answer)
+    assert (
+        said[0]
+        .removeprefix("mobilenet_v2: ")
+        .startswith("ship fp32/openvino: fastest in the original's precision")
+    )
+    assert (
+        said[1]
+        .removeprefix("mobilenet_v2: ")
+        .startswith("not recommended yet: int8-static/cpu, ×2.000 [")
+    )
+    assert "drawn inputs alone; give real inputs (--ort-inputs) or labels" in said[1]
+
+
+def test_nothing_is_recommended_where_every_precision_needs_real_inputs() -> None:
+    results = (
+        at("int8-dynamic", 1.0, drawn=True, sqnr_db=30.0),
+        at("int8-static", 2.0, drawn=True, sqnr_db=40.0),
+    )
+    (answer,) = answers(make_run(list(results)))
+    assert answer.advice is None
+    assert answer.withheld is not None
+    assert (answer.withheld.variant, answer.withheld.factor) == ("int8-dynamic/cpu", None)
+
+
+def test_one_that_is_left_out_of_the_ranking_proves_no_other_one() -> None:
+    results = (
+        at("fp32", 2.0, "WARMUP", drawn=True),
+        at("int8-static", 1.0, drawn=True),
+        at("int8-static", 1.5, drawn=True, provider="openvino"),
+        at("fp32", 2.0, "EMULATED", drawn=True, batch=8),
+    )
+    (answer,) = answers(make_run([results[3], *results[1:3]]))
+    assert (answer.advice, answer.withheld is None) == (None, False)
+
+
+def test_within_one_precision_drawn_inputs_choose_the_provider() -> None:
+    found = advice(
+        at("int8-static", 1.0, drawn=True, sqnr_db=40.0),
+        at("int8-static", 2.0, drawn=True, sqnr_db=40.0, provider="openvino"),
+    )
+    assert (found.variant, found.drawn_inputs) == ("int8-static/cpu", True)
+    assert found.error == pytest.approx(0.01)
+
+
+def test_a_faster_precision_at_one_batch_size_only_is_withheld_there() -> None:
+    results = (
+        at("fp32", 2.0, drawn=True),
+        at("fp16", 3.0, drawn=True, sqnr_db=55.0),
+        at("fp32", 9.0, drawn=True, batch=8),
+        at("fp16", 5.0, drawn=True, batch=8, sqnr_db=55.0),
+    )
+    (answer,) = answers(make_run(list(results)))
+    assert answer.advice is not None
+    assert answer.withheld is not None
+    assert (answer.advice.variant, answer.advice.elsewhere) == ("fp32/cpu", ())
+    assert (answer.withheld.variant, answer.withheld.batch) == ("fp16/cpu", 8)
+
+
+def test_another_graph_of_the_original_is_recommended_on_drawn_inputs() -> None:
+    found = advice(at("native", 2.0, drawn=True), at("simplified", 1.0, drawn=True))
+    assert found.variant == "simplified/cpu"

@@ -23,7 +23,7 @@ def test_the_fastest_variant_with_its_interval() -> None:
     assert badge["color"] == "blue"
     label, _, number = badge["message"].partition(" ")
     assert label == "int8-static/cpu/b1"
-    assert f"{label}, p50 {number}, " in answer_lines(shown_run(run))[1]
+    assert f"{label}, p50 {number}, " in answer_lines(shown_run(run))[2]
 
 
 def test_nothing_to_rank() -> None:

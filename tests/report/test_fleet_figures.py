@@ -65,8 +65,8 @@ def test_each_workload_has_a_panel_with_units_and_variants() -> None:
         "bert b8",
     ]
     assert ticks(figure) == [
-        "rack int8-static/cpu",
-        "desk int8-static/cpu",
+        "rack native/cpu",
+        "desk native/cpu",
         "edge native/cpu",
     ]
     assert {axes.get_xlabel() for axes in figure.axes} == {"latency p50 (ms)"}

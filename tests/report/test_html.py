@@ -49,8 +49,8 @@ def test_a_provider_that_is_called_like_a_part_of_a_word_is_stressed_where_it_is
     ]
     html = html_without_figures(factory.make_run(results))
     block = html[html.index('id="answer"') : html.index('id="cases"')]
-    assert re.findall(r"<strong>(.*?)</strong>", block)[:2] == ["a/st", "a/st/b1"]
-    assert "ship <strong>a/st</strong>: fastest" in block
+    assert re.findall(r"<strong>(.*?)</strong>", block)[:3] == ["fp32/st", "a/st", "a/st/b1"]
+    assert "ship <strong>fp32/st</strong>: fastest" in block
     assert "fastest <strong>a/st/b1</strong>, p50" in block
 
 
@@ -93,7 +93,7 @@ def test_flags_origin_and_environment_are_there(page: Reader) -> None:
         "no trend over 20, windows of 10 agree within 3 %",
         "memory: VmHWM after clear_refs",
         "computing nodes executed: 60 by OpenVINOExecutionProvider, 4 by CPUExecutionProvider",
-        "accuracy: 8 input sets against fp32 on CPUExecutionProvider, no optimisation",
+        "accuracy: 8 input sets (drawn inputs) against fp32 on CPUExecutionProvider",
         "cpu_model Example CPU 3000",
         "azure: takes no node of a local model",
         "Latency: one inference, host arrays in and out (end-to-end); closed loop",

@@ -8,6 +8,7 @@ from statistics import median
 from typing import Any
 
 from pytest_ortbench.analysis.judgements import barring_words, flag_names
+from pytest_ortbench.analysis.recommendation import needs_real_inputs
 from pytest_ortbench.analysis.scaling import total_threads
 from pytest_ortbench.analysis.summary import Summary, summarise
 from pytest_ortbench.core.case import WORKLOAD_KNOBS
@@ -90,6 +91,9 @@ class CaseFacts:
         parallel: Numbers of processes at a time that were measured beside.
         variant: How it does its work, where precision, provider and settings do not say it.
         kinds: Service times of each kind of request, where there are several; all must be in time.
+        drawn_inputs: Whether the verdict on its answers rests on drawn inputs alone.
+        needs_real_inputs: Whether it may not be preferred to another precision before real inputs
+            or labels judged it.
     """
 
     case_id: str
@@ -119,6 +123,8 @@ class CaseFacts:
     parallel: tuple[ParallelPoint, ...] = ()
     variant: str = ""
     kinds: tuple[tuple[float, ...], ...] = ()
+    drawn_inputs: bool = False
+    needs_real_inputs: bool = False
 
     @property
     def request(self) -> tuple[object, ...]:
@@ -266,6 +272,8 @@ def _case_facts(result: CaseResult, *, percentiles: bool, service: bool, cpus: i
         callers=case.callers,
         threads=total_threads(result) if result.measurements else 0,
         cpus=max((measurement.cpus for measurement in result.measurements), default=0) or cpus,
+        drawn_inputs=summary.on_drawn_inputs,
+        needs_real_inputs=needs_real_inputs(summary),
         **of_passes,
     )
 

@@ -47,6 +47,9 @@ class Cell:
         best: Whether nothing in its row is better.
         tie: Whether it can't be told from the best one of its row, without being it.
         variant: How the case does its work (``fp16/cuda``), where sides choose for themselves.
+        withheld: Whether it is never called the best: precisions differ, and nothing but drawn
+            inputs speaks for its answers.
+        faster: The best of its side that is withheld, where that goes before it.
     """
 
     case: CaseFacts | None = None
@@ -58,6 +61,8 @@ class Cell:
     best: bool = False
     tie: bool = False
     variant: str = ""
+    withheld: bool = False
+    faster: Cell | None = None
 
     @property
     def comparable(self) -> bool:
@@ -160,7 +165,11 @@ def by_workload(layout: Layout, metric: str, *, baseline: int = 0) -> Matrix:
     made: list[Row] = []
     for members in rows.values():
         first = next(iter(members.values()))[0].case
-        cells = {side: _best_of(found, metric) for side, found in members.items()}
+        precisions = {placed.case.precision for found in members.values() for placed in found}
+        cells = {
+            side: _best_of(found, metric, several=len(precisions) > 1)
+            for side, found in members.items()
+        }
         parts = workload_parts(first)
         row = _row(layout, metric, baseline, first.model, "/".join(parts), cells)
         made.append(replace(row, batch=first.batch if len(parts) == 1 else None))
@@ -191,8 +200,11 @@ def variant_label(case: CaseFacts) -> str:
     return f"{name} in {case.processes} processes" if case.processes > 1 else name
 
 
-def _best_of(found: Sequence[Placed], metric: str) -> Cell:
-    """The best cell that may be compared, else the first hole with its reason."""
+def _best_of(found: Sequence[Placed], metric: str, *, several: bool) -> Cell:
+    """The best cell that may be compared, else the first hole with its reason.
+
+    Where several precisions are there, one that may be recommended goes before the others.
+    """
     runtimes = len({placed_case.case.runtime for placed_case in found}) > 1
     cells = [
         _cell(
@@ -203,11 +215,17 @@ def _best_of(found: Sequence[Placed], metric: str) -> Cell:
         )
         for placed_case in found
     ]
-    usable = [cell for cell in cells if cell.comparable]
+    usable = [
+        replace(cell, withheld=several and cell.case is not None and cell.case.needs_real_inputs)
+        for cell in cells
+        if cell.comparable
+    ]
     if not usable:
         return cells[0]
     sign = -1 if _higher(metric) else 1
-    return min(usable, key=lambda cell: sign * _value(cell))
+    first = min(usable, key=lambda cell: sign * _value(cell))
+    best = min(usable, key=lambda cell: (cell.withheld, sign * _value(cell)))
+    return best if best is first else replace(best, faster=first)
 
 
 def _value(cell: Cell) -> float:
@@ -233,7 +251,8 @@ def _row(
     ]
     values = [cell.quantity.value if cell.quantity else 0.0 for cell in cells]
     origins = [_origin(cell) for cell in cells]
-    marks = rank(values, ranges, origins, higher=_higher(metric), margin=margin_of(metric))
+    ranked = [None if cell.withheld else span for cell, span in zip(cells, ranges, strict=True)]
+    marks = rank(values, ranked, origins, higher=_higher(metric), margin=margin_of(metric))
     return Row(
         model=model,
         label=label,
@@ -358,12 +377,12 @@ def _matrix(layout: Layout, metric: str, baseline: int, rows: Sequence[Row]) -> 
     means = [_mean(whole, index) for index in range(len(layout.sides))]
     spans = [
         None
-        if mean is None
+        if mean is None or any(row.cells[index].withheld for row in rows)
         else (
             mean.value if mean.low is None else mean.low,
             mean.value if mean.high is None else mean.high,
         )
-        for mean in means
+        for index, mean in enumerate(means)
     ]
     runs = [" ".join(run.run_id for run in side.runs) for side in layout.sides]
     values = [mean.value if mean else 0.0 for mean in means]

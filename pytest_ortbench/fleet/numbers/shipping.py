@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from pytest_ortbench.analysis.sentences import batch_list
 from pytest_ortbench.analysis.told import Told
+from pytest_ortbench.core.judgement import DRAWN_INPUTS, REAL_INPUTS_ADVICE
 from pytest_ortbench.core.metrics import METRICS
 from pytest_ortbench.core.units import significant
 from pytest_ortbench.fleet.numbers.matrix import Cell, Matrix, Row
@@ -40,9 +41,58 @@ def shipped(best: Matrix, axis: str) -> list[Told]:
         if any(cell.best for cell in row.cells):
             models.setdefault(row.model, []).append(row)
     said = [_model(name, rows, best, axis) for name, rows in list(models.items())[:MODELS]]
+    said += _not_yet(best, axis)
     if len(models) > MODELS:
         said.append(Told(f"and {len(models) - MODELS} further models: see the table"))
     return said
+
+
+def _not_yet(matrix: Matrix, axis: str) -> list[Told]:
+    """Name variants that are better, and that nothing but drawn inputs speaks for: one a model."""
+    said: dict[str, Told] = {}
+    for row in matrix.rows:
+        proven = _first(matrix, [cell if not cell.withheld else None for cell in row.cells])
+        unproven = _first(matrix, [cell if cell.withheld else cell.faster for cell in row.cells])
+        if row.model in said or unproven is None:
+            continue
+        ahead = "" if proven is None else _lead(unproven[1], proven[1], matrix)
+        if proven is not None and not ahead:
+            continue  # another one is better without it
+        if proven is not None:
+            ahead += f" {_called((proven[0], proven[1].variant), matrix, axis)}"
+        said[row.model] = Told(
+            "not recommended yet: ",
+            _called((unproven[0], unproven[1].variant), matrix, axis),
+            f"{ahead}, judged on {DRAWN_INPUTS} alone; {REAL_INPUTS_ADVICE}",
+            about=f"{row.model}: ",
+        )
+    return list(said.values())[:MODELS]
+
+
+def _first(matrix: Matrix, cells: Sequence[Cell | None]) -> tuple[int, Cell] | None:
+    """The best of some cells with its side; ``None`` where none has a number to compare."""
+    sign = -1 if METRICS[matrix.metric].better == "higher" else 1
+    known = [
+        (sign * cell.quantity.value, index, cell)
+        for index, cell in enumerate(cells)
+        if cell is not None and cell.comparable and cell.quantity is not None
+    ]
+    if not known:
+        return None
+    _, index, cell = min(known, key=lambda entry: entry[:2])
+    return index, cell
+
+
+def _lead(better: Cell, other: Cell, matrix: Matrix) -> str:
+    """How far a cell is ahead of another: ``, ×2.1 faster than``; empty where it is not."""
+    mine, theirs = better.quantity, other.quantity
+    if mine is None or theirs is None:
+        return ""
+    higher = METRICS[matrix.metric].better == "higher"
+    factor = ratio(mine, theirs) if higher else ratio(theirs, mine)
+    if factor is None or factor.value <= 1:
+        return ""
+    return f", ×{factor.text[1:]} {words_of(matrix.metric)[1]}"
 
 
 def _model(name: str, rows: Sequence[Row], matrix: Matrix, axis: str) -> Told:
@@ -115,7 +165,10 @@ def _ahead(row: Row, matrix: Matrix, chosen: _Choice, several: bool) -> str:
     rest = [
         (cell.quantity, index)
         for index, cell in enumerate(row.cells)
-        if index != chosen[0] and cell.comparable and cell.quantity is not None
+        if index != chosen[0]
+        and cell.comparable
+        and cell.quantity is not None
+        and not cell.withheld
     ]
     mine = row.cells[chosen[0]].quantity
     if not rest or mine is None:
@@ -160,7 +213,8 @@ def _accuracy(cells: Sequence[Cell]) -> str:
     least_db = min((quantity.value for quantity in known if quantity), default=None)
     if least_db is None:
         return "; its accuracy is not known"
-    return f"; output error {significant(100 * 10 ** (-least_db / 20), 2)} %"
+    inputs = f" on {DRAWN_INPUTS}" if any(case.drawn_inputs for case in cases) else ""
+    return f"; output error {significant(100 * 10 ** (-least_db / 20), 2)} %{inputs}"
 
 
 def _name(matrix: Matrix) -> str:

@@ -115,7 +115,8 @@ def mixes_of(
     by_count: list[dict[int, Economics]] = []
     for cases, part in zip(parts, terms.mix, strict=True):
         best: dict[int, Economics] = {}
-        for variant in variants_of(cases, machine, replace(terms, rate_per_s=part.rate_per_s)):
+        usable = [case for case in cases if not case.needs_real_inputs] or cases
+        for variant in variants_of(usable, machine, replace(terms, rate_per_s=part.rate_per_s)):
             count = variant.queues.measured
             if count not in best or _able(variant) > _able(best[count]):
                 best[count] = variant

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from pytest_ortbench.core.errors import UsageError, did_you_mean
+from pytest_ortbench.core.judgement import DRAWN_INPUTS
 from pytest_ortbench.fleet.numbers.facts import CaseFacts, RunFacts
 from pytest_ortbench.fleet.numbers.matrix import rank
 from pytest_ortbench.fleet.numbers.ratios import interval
@@ -50,6 +51,8 @@ class Tender:
         front: Indices of the variants that no other one clearly beats in both cost and latency.
         absent: Machines of the table without a case of this workload that may be ranked.
         notes: What else to know of it.
+        unproven: The variant that would go before all offers, if nothing but drawn inputs did not
+            speak for its answers while precisions differ; ``None`` if there is none.
     """
 
     model: str
@@ -61,6 +64,7 @@ class Tender:
     front: tuple[int, ...]
     absent: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    unproven: Economics | None = None
 
 
 def tenders(runs: Sequence[RunFacts], terms: Terms) -> tuple[Tender, ...]:
@@ -138,20 +142,26 @@ def _offered(variants: Sequence[Economics], terms: Terms) -> Tender:
     deciding = next(
         (name for name in asked if any(figure_of(variant, name) for variant in variants)), asked[-1]
     )
+    several = len({variant.case.precision for variant in variants}) > 1
     best: dict[str, Economics] = {}
-    for one in variants:
+    for one in sorted(variants, key=lambda one: several and one.case.needs_real_inputs):
         name = one.machine.name
-        if name not in best or _key(one, deciding) < _key(best[name], deciding):
+        known = best.setdefault(name, one)
+        as_proven = one.case.needs_real_inputs == known.case.needs_real_inputs or not several
+        if as_proven and _key(one, deciding) < _key(known, deciding):
             best[name] = one
+    offers = _ranked(list(best.values()), variants, deciding, several=several)
+    leader = next((offer.economics for offer in offers if not offer.reason), None)
     return Tender(
         model="",
         label="",
         batch=1,
         deciding=deciding,
-        offers=_ranked(list(best.values()), variants, deciding),
+        offers=offers,
         variants=tuple(variants),
         front=_front(variants, deciding),
         absent=tuple(machine.name for machine in terms.machines if machine.name not in best),
+        unproven=_unproven(variants, leader, deciding) if several else None,
     )
 
 
@@ -216,6 +226,17 @@ def _of_part(
     return next(iter(of_model.values()))
 
 
+def _unproven(
+    variants: Sequence[Economics], leader: Economics | None, deciding: str
+) -> Economics | None:
+    """The best variant that drawn inputs alone speak for, where it goes before the leader."""
+    waiting = [variant for variant in variants if variant.case.needs_real_inputs]
+    best = min(waiting, key=lambda variant: _key(variant, deciding), default=None)
+    if best is None or figure_of(best, deciding) is None:
+        return None
+    return best if leader is None or _key(best, deciding) < _key(leader, deciding) else None
+
+
 def figure_of(one: Economics, name: str) -> Figure | None:
     """Return the figure that decides."""
     return {"cost": one.cost, "cost_million": one.cost_million, "rate": one.rate}[name]
@@ -230,11 +251,16 @@ def _key(variant: Economics, deciding: str) -> tuple[bool, float, float]:
 
 
 def _ranked(
-    offers: Sequence[Economics], variants: Sequence[Economics], deciding: str
+    offers: Sequence[Economics], variants: Sequence[Economics], deciding: str, *, several: bool
 ) -> tuple[Offer, ...]:
-    ordered = sorted(offers, key=lambda variant: _key(variant, deciding))
+    def is_withheld(variant: Economics) -> bool:
+        return several and variant.case.needs_real_inputs
+
+    ordered = sorted(offers, key=lambda variant: (is_withheld(variant), _key(variant, deciding)))
     figures = [figure_of(variant, deciding) for variant in ordered]
-    spans = [_span(variant, variants, deciding) for variant in ordered]
+    spans = [
+        None if is_withheld(variant) else _span(variant, variants, deciding) for variant in ordered
+    ]
     marks = rank(
         [figure.value if figure else 0.0 for figure in figures],
         [(span.low, span.high) if span else None for span in spans],
@@ -251,7 +277,11 @@ def _ranked(
         Offer(
             economics=variant,
             mark=mark,
-            reason="" if figure else variant.missing.get(deciding, "not known"),
+            reason=variant.missing.get(deciding, "not known")
+            if not figure
+            else f"{variant.case.precision} was judged on {DRAWN_INPUTS} alone"
+            if is_withheld(variant)
+            else "",
         )
         for variant, mark, figure in zip(ordered, marks, figures, strict=True)
     )

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from pytest_ortbench.analysis.sentences import first_names, tie_text
 from pytest_ortbench.analysis.told import Told
+from pytest_ortbench.core.judgement import DRAWN_INPUTS, REAL_INPUTS_ADVICE
 from pytest_ortbench.core.units import significant
 from pytest_ortbench.fleet.numbers.matrix import variant_label
 from pytest_ortbench.fleet.numbers.sentences import ONE_UNIT, UNIT_SPREAD
@@ -20,7 +21,11 @@ from pytest_ortbench.fleet.procurement.ranking import Offer, Tender, figure_of
 
 def cheapest_machines(found: Sequence[Tender], terms: Terms) -> list[Told]:
     """Say for each workload which machine is cheapest, how many of it, and what it ties with."""
-    said = [_tender(tender, terms) for tender in found]
+    said = [
+        sentence
+        for tender in found
+        for sentence in (_tender(tender, terms), *_not_yet(tender, terms))
+    ]
     return said or [Told("no machine of the table has a case that may be ranked")]
 
 
@@ -50,6 +55,22 @@ def _tender(tender: Tender, terms: Terms) -> Told:
 def _not_ranked(tender: Tender) -> str:
     without = [offer.economics.machine.name for offer in tender.offers if offer.reason]
     return f"; not ranked: {first_names(without)}" if without else ""
+
+
+def _not_yet(tender: Tender, terms: Terms) -> list[Told]:
+    """Say which variant would go before the offers, had real inputs judged it."""
+    unproven = tender.unproven
+    if unproven is None:
+        return []
+    return [
+        Told(
+            "not recommended yet: ",
+            f"{unproven.machine.name} with {variant_label(unproven.case)}",
+            f", {amounts(unproven, tender.deciding, terms)}, judged on {DRAWN_INPUTS} alone; "
+            f"{REAL_INPUTS_ADVICE}",
+            about=f"{tender.model} {tender.label}: ",
+        )
+    ]
 
 
 def _undecided(offers: Sequence[Offer], tender: Tender, terms: Terms, head: str) -> Told:

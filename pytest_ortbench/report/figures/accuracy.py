@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from matplotlib.ticker import MaxNLocator
 
+from pytest_ortbench.core.judgement import DRAWN_INPUTS
 from pytest_ortbench.report.entries import Entry, by_model
 from pytest_ortbench.report.figures import style
 from pytest_ortbench.report.figures.identity import Identity
@@ -53,15 +54,17 @@ def accuracy(shown: Sequence[Entry]) -> Figure | None:
         style.title(left, name)
         style.axis_label(left, "y", "signal to noise", "dB")
     style.heading(made, "Accuracy against latency and size", identity.handles(drawn))
-    style.note(made, _notes(len(models) - len(rows), left_out))
+    on_drawn = any(entry.summary.on_drawn_inputs for entry in drawn)
+    style.note(made, _notes(len(models) - len(rows), left_out, on_drawn=on_drawn))
     return made
 
 
-def _notes(models: int, cases: int) -> tuple[str, ...]:
+def _notes(models: int, cases: int, *, on_drawn: bool) -> tuple[str, ...]:
     said = [
         "Upper left is best; the line joins cases that no other one beats in both. ∞: equal to the "
         "fp32 reference bit for bit.",
-        "Worst output of all samples, against the fp32 model on the CPU without optimisation.",
+        "Worst output of all samples, against the fp32 model on the CPU without optimisation"
+        + (f", on {DRAWN_INPUTS}." if on_drawn else "."),
     ]
     if cases:
         said.append(f"Shown: the fastest of each model; {style.not_shown(cases, 'case')}.")

@@ -7,6 +7,7 @@ from statistics import median
 
 from pytest_ortbench.core.accuracy import TRIALS
 from pytest_ortbench.core.case import Case
+from pytest_ortbench.core.judgement import DRAWN_INPUTS
 from pytest_ortbench.core.outcome import Accuracy, CaseResult, Placement
 from pytest_ortbench.core.placement import is_whole, missing_evidence
 from pytest_ortbench.core.run import Run
@@ -28,7 +29,11 @@ def origin(entry: Entry) -> tuple[str, ...]:
         *_inputs(result.case),
         *_variant(result.case),
         *([] if result.placement is None else _placement(result.placement)),
-        *([] if result.accuracy is None else _accuracy(result.accuracy)),
+        *(
+            []
+            if result.accuracy is None
+            else _accuracy(result.accuracy, drawn=result.case.draws_inputs)
+        ),
         *(
             fact
             for entry in PASSES
@@ -103,10 +108,12 @@ def _placement(placement: Placement) -> list[str]:
     return facts
 
 
-def _accuracy(accuracy: Accuracy) -> list[str]:
+def _accuracy(accuracy: Accuracy, *, drawn: bool) -> list[str]:
     if accuracy.reason:
         return [f"accuracy: not compared, {accuracy.reason}"]
-    facts = [f"accuracy: {accuracy.samples} input sets against {accuracy.reference}"]
+    sets = f"{accuracy.samples} input set{'s' if accuracy.samples != 1 else ''}"
+    inputs = f" ({DRAWN_INPUTS})" if drawn else ""
+    facts = [f"accuracy: {sets}{inputs} against {accuracy.reference}"]
     if accuracy.repeatable is False:
         facts.append(f"not repeatable: {accuracy.repeat_note}")
     if accuracy.note:
