@@ -244,7 +244,8 @@ def _recommended(
     """
     if not candidates:
         return None, None
-    advice = _advice(candidates, fastest)
+    rivals = len({candidate.variant for candidate in candidates})
+    advice = _advice(candidates, fastest, rivals)
     by_variant = {candidate.variant: candidate for candidate in candidates}
     preferred = (advice.variant, *(variant for _, variant in advice.elsewhere))
     unproven = [variant for variant in preferred if needs_real_inputs(by_variant[variant].summary)]
@@ -252,7 +253,7 @@ def _recommended(
         return advice, None
     sound = [candidate for candidate in candidates if not needs_real_inputs(candidate.summary)]
     return (
-        _advice(sound, _fastest(sound)) if sound else None,
+        _advice(sound, _fastest(sound), rivals) if sound else None,
         _withheld(unproven[0], candidates, fastest, sound),
     )
 
@@ -284,7 +285,7 @@ def _withheld(
     )
 
 
-def _advice(candidates: Sequence[_Candidate], fastest: Sequence[Winner]) -> Advice:
+def _advice(candidates: Sequence[_Candidate], fastest: Sequence[Winner], rivals: int) -> Advice:
     """Which variant to ship: the fastest ones of each batch size decide."""
     by_label = {candidate.label: candidate for candidate in candidates}
     pools = [
@@ -301,7 +302,7 @@ def _advice(candidates: Sequence[_Candidate], fastest: Sequence[Winner]) -> Advi
     }
     return advise(
         pools,
-        rivals=len({candidate.variant for candidate in candidates}),
+        rivals=rivals,
         original_bytes=sizes.get("fp32", sizes.get("native")),
         blurred_by=fastest[0].blurred_by,
     )

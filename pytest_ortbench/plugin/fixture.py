@@ -176,7 +176,8 @@ class OrtBench:
         """What could be judged of the case, and what could not, by what is judged.
 
         ``accuracy``, ``placement``, ``warm-up``, and ``task`` where labelled data was named. Each
-        is good, bad or not judged (``is_good``, ``is_bad``, ``is_unjudged``), with its ``reason``.
+        is good, bad or not judged (``is_good``, ``is_bad``, ``is_unjudged``), with its ``reason``;
+        ``drawn_inputs`` says that it rests on these alone.
         """
         return {judgement.of: judgement for judgement in self.summary.judgements}
 

@@ -112,7 +112,7 @@ def cells(row: PrecisionRow, block: PrecisionBlock) -> tuple[str, ...]:
         _baseline(row, block) or latency_words(row.latency_ratio),
         "" if row.is_reference else plain_words(row.size_ratio, "smaller", "larger"),
         "" if row.is_reference else plain_words(row.memory_ratio, "less", "more"),
-        accuracy_words(row, with_inputs=not all_on_drawn_inputs(block)),
+        accuracy_words(row, with_inputs=not _all_on_drawn(block)),
         " ".join(row.flags),
     )
 
@@ -154,7 +154,7 @@ def plain_words(ratio: PrecisionRatio | None, less: str, more: str) -> str:
     return f"{_factor(ratio.value)} {less if ratio.value < 1 else more}"
 
 
-def all_on_drawn_inputs(block: PrecisionBlock) -> bool:
+def _all_on_drawn(block: PrecisionBlock) -> bool:
     """Whether every verdict on answers rests on drawn inputs alone, so that the title says it."""
     judged = [row for row in block.rows if row.status == "measured" and row.judged]
     return bool(judged) and all(row.on_drawn_inputs for row in judged)
@@ -222,7 +222,7 @@ def _title(block: PrecisionBlock) -> str:
     at = f" ({block.at})" if block.at else ""
     return one_line(
         f"{block.model}{at}: precisions against {_reference(block)} on the same provider"
-        + (f", accuracy on {DRAWN_INPUTS}" if all_on_drawn_inputs(block) else "")
+        + (f", accuracy on {DRAWN_INPUTS}" if _all_on_drawn(block) else "")
     )
 
 

@@ -130,7 +130,7 @@ def test_drawn_inputs_alone_never_recommend_another_precision() -> None:
         at("fp32", 2.0, drawn=True, provider="openvino"),
         at("int8-static", 1.0, drawn=True, sqnr_db=40.0),
     )
-    (answer,) = answers(make_run(list(results)))
+    (answer,) = answers_of(make_run(list(results)))
     assert answer.advice is not None
     assert answer.withheld is not None
     assert (answer.advice.variant, answer.withheld.variant) == ("fp32/openvino", "int8-static/cpu")
@@ -160,7 +160,7 @@ def test_nothing_is_recommended_where_every_precision_needs_real_inputs() -> Non
         at("int8-dynamic", 1.0, drawn=True, sqnr_db=30.0),
         at("int8-static", 2.0, drawn=True, sqnr_db=40.0),
     )
-    (answer,) = answers(make_run(list(results)))
+    (answer,) = answers_of(make_run(list(results)))
     assert answer.advice is None
     assert answer.withheld is not None
     assert (answer.withheld.variant, answer.withheld.factor) == ("int8-dynamic/cpu", None)
@@ -173,7 +173,7 @@ def test_one_that_is_left_out_of_the_ranking_proves_no_other_one() -> None:
         at("int8-static", 1.5, drawn=True, provider="openvino"),
         at("fp32", 2.0, "EMULATED", drawn=True, batch=8),
     )
-    (answer,) = answers(make_run([results[3], *results[1:3]]))
+    (answer,) = answers_of(make_run([results[3], *results[1:3]]))
     assert (answer.advice, answer.withheld is None) == (None, False)
 
 
@@ -193,7 +193,7 @@ def test_a_faster_precision_at_one_batch_size_only_is_withheld_there() -> None:
         at("fp32", 9.0, drawn=True, batch=8),
         at("fp16", 5.0, drawn=True, batch=8, sqnr_db=55.0),
     )
-    (answer,) = answers(make_run(list(results)))
+    (answer,) = answers_of(make_run(list(results)))
     assert answer.advice is not None
     assert answer.withheld is not None
     assert (answer.advice.variant, answer.advice.elsewhere) == ("fp32/cpu", ())

@@ -40,6 +40,7 @@ def case(
     idle_w: float | None = None,
     callers: int = 1,
     cpus: int = 1,
+    needs_real_inputs: bool = False,
 ) -> CaseFacts:
     """One case, of a machine with one CPU; without ``spans`` it has no number."""
     parts = [model, precision, provider, f"b{batch}"]
@@ -64,6 +65,8 @@ def case(
         callers=callers,
         threads=callers,
         cpus=cpus,
+        drawn_inputs=needs_real_inputs,
+        needs_real_inputs=needs_real_inputs,
     )
 
 

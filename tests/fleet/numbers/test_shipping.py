@@ -155,3 +155,44 @@ def test_a_converted_model_is_not_shipped_without_what_it_costs_in_accuracy() ->
     assert said_of(runs)[0].endswith("faster than a (fp32/cpu); output error 1.0 %")
     runs[1] = run("b", case(latency(2, 2, 2), precision="int8-dynamic"))
     assert said_of(runs)[0].endswith("; its accuracy is not known")
+
+
+def test_a_faster_precision_that_only_drawn_inputs_speak_for_is_named_and_not_shipped() -> None:
+    runs = [
+        run(
+            host,
+            case(latency(*exact(4 * pace))),
+            case(latency(*exact(pace)), precision="int8-static", needs_real_inputs=True),
+        )
+        for host, pace in (("a", 1.0), ("b", 0.5))
+    ]
+    matrix = by_workload(lay_out_sides(runs, "machine"), "latency_p50")
+    assert [cell.variant for cell in matrix.rows[0].cells] == ["native/cpu"] * 2
+    assert [cell.withheld for cell in matrix.rows[0].cells] == [False, False]
+    said = said_of(runs)
+    assert said[0].startswith("net: ship native/cpu on b: fastest")
+    assert said[1] == (
+        "net: not recommended yet: int8-static/cpu on b, ×4.000 [×4.000, ×4.000] faster than "
+        "native/cpu on b, judged on drawn inputs alone; give real inputs (--ort-inputs) or labels "
+        "(--ort-labels, --ort-dataset)"
+    )
+
+
+def test_sides_of_one_precision_are_compared_whatever_it_was_judged_on() -> None:
+    runs = [
+        run(host, case(latency(*exact(ms)), precision="int8-static", needs_real_inputs=True))
+        for host, ms in (("a", 4.0), ("b", 2.0))
+    ]
+    assert said_of(runs)[0].startswith("net: ship int8-static/cpu on b: fastest")
+
+
+def test_a_side_with_only_such_a_precision_keeps_its_ratio_and_is_never_the_best() -> None:
+    runs = [
+        run("a", case(latency(*exact(4.0)))),
+        run("b", case(latency(*exact(2.0)), precision="int8-static", needs_real_inputs=True)),
+    ]
+    first, second = by_workload(lay_out_sides(runs, "machine"), "latency_p50").rows[0].cells
+    assert (second.withheld, second.best, first.best) == (True, False, False)
+    assert second.ratio is not None
+    assert second.ratio.value == 0.5
+    assert said_of(runs)[0].startswith("net: not recommended yet: int8-static/cpu on b, ×2.000")

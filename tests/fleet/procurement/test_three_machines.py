@@ -401,3 +401,25 @@ def test_one_machine_is_not_machines(figure: Figure, text: str) -> None:
 )
 def test_bounds_that_round_to_the_value_are_left_out(figure: Figure, text: str) -> None:
     assert money(figure) == text
+
+
+def test_a_precision_that_only_drawn_inputs_speak_for_decides_no_purchase() -> None:
+    rack = measured(0.002)
+    small = replace(rack.cases[0], precision="int8-static", case_id="net/int8-static/cpu/b1")
+    quick = replace(
+        small,
+        needs_real_inputs=True,
+        quantities={
+            **small.quantities,
+            "throughput": replace(small.quantities["throughput"], value=5000, low=5000, high=5000),
+        },
+    )
+    runs = [replace(rack, cases=(*rack.cases, quick)), measured(0.01)]
+    (tender,) = tenders(runs, TERMS)
+    assert {offer.economics.case.precision for offer in tender.offers} == {"native"}
+    assert tender.unproven is not None
+    assert tender.unproven.case.precision == "int8-static"
+    (alone,) = tenders([replace(rack, cases=(quick,)), measured(0.01)], TERMS)
+    assert [offer.reason for offer in alone.offers][-1] == (
+        "int8-static was judged on drawn inputs alone"
+    )
