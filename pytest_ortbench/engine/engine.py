@@ -2,31 +2,37 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from pytest_ortbench.analysis.validity import flags_of
 from pytest_ortbench.convert.variants import Variants
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.errors import DocumentError, WorkerError
 from pytest_ortbench.core.extent import Extent
-from pytest_ortbench.core.outcome import CaseResult, Failure, RuntimeInfo
+from pytest_ortbench.core.outcome import Accuracy, CaseResult, Failure, Placement, RuntimeInfo
 from pytest_ortbench.core.own_folder import OwnFolder
 from pytest_ortbench.core.run import Canary, Run
 from pytest_ortbench.engine.passes import carry_out, due, without
 from pytest_ortbench.engine.standard import measure
 from pytest_ortbench.launch.launcher import Launcher
 from pytest_ortbench.launch.machine_lock import MachineLock
+from pytest_ortbench.launch.reference import reference_case, reference_file
 from pytest_ortbench.launch.turn import TURN
 from pytest_ortbench.models.extent import extent_of
+from pytest_ortbench.passes.registry import PASSES
 from pytest_ortbench.planning.matrix import Planned
 from pytest_ortbench.schema.meaning import faults_of
 from pytest_ortbench.store.resume import taken_over
 
 Key = tuple[str, str]
+
+_NO_SENSE = "what came out makes no sense"
 
 #: What stands with a pass that Ctrl-C ended.
 _INTERRUPTED = "interrupted before it was over"
@@ -130,8 +136,22 @@ class Engine:
             # An interrupt in a later pass costs nothing of an earlier one.
             self._results[key] = sound(self._results[key])
             self._store(self._results[key])
+        self._release_reference(self._results[key].case)
         self.listener.end(self._results[key])
         return self._results[key]
+
+    def _release_reference(self, done: Case) -> None:
+        """Remove the reference outputs of a case where no case that is still to come needs them."""
+        if self._scratch is None:
+            return
+        file = reference_file(reference_case(done), self._scratch.path)
+        if not file.exists():
+            return
+        left = (entry.case for key, entry in self.planned.items() if key not in self._results)
+        if all(reference_file(reference_case(case), file.parent) != file for case in left):
+            # Where it is open still it goes with its folder.
+            with suppress(OSError):
+                file.unlink()
 
     def _others(self, key: Key) -> list[Case]:
         return [each.case for other, each in self.planned.items() if other != key]
@@ -260,25 +280,51 @@ def refused(case: Case, failure: Failure) -> CaseResult:
 
 
 def sound(result: CaseResult) -> CaseResult:
-    """Return the result; one that no reader of the document could believe, as a failure.
+    """Return the result without what no reader of the document could believe.
 
-    One such number would make the whole document unreadable, and with it all other cases.
+    One such number would make the whole document unreadable, and with it all other cases. What was
+    found out behind the timed blocks is dropped alone, with its reason; a duration or a fact of the
+    case itself makes a failure of the result.
     """
-    fault = next(faults_of(result), None)
-    if fault is None:
-        return result
+    dropped: set[str] = set()
+    while True:
+        fault = next(faults_of(result), None)
+        if fault is None:
+            return replace(result, flags=flags_of(result)) if dropped else result
+        part = re.split(r"[.\[]", fault.path)[1]
+        lesser = None if part in dropped else _dropping(result, part, f"{_NO_SENSE}: {fault}")
+        if lesser is None:
+            break
+        dropped.add(part)
+        result = lesser
     return CaseResult(
         case=result.case,
         status="error",
         failure=Failure(
             kind="error",
             phase="measure",
-            message=f"what came out makes no sense: {fault}",
+            message=f"{_NO_SENSE}: {fault}",
             hint="This is a defect of what measured it, please report it",
         ),
         started_at=result.started_at,
         wall_s=result.wall_s,
     )
+
+
+def _dropping(result: CaseResult, part: str, reason: str) -> CaseResult | None:
+    """The result with a reason in place of one of its parts; ``None`` if it can't be without it."""
+    if part == "placement":
+        missing = Placement(provider=result.case.provider.name, executed={}, reason=reason)
+        return replace(result, placement=missing)
+    if part == "accuracy":
+        return replace(result, accuracy=Accuracy(reason=reason))
+    entry = next((entry for entry in PASSES if entry.result_field == part), None)
+    if entry is None:
+        return None
+    if isinstance(getattr(result, part), tuple):
+        facts: dict[str, Any] = {part: ()}
+        return replace(result, **facts)
+    return without(result, [entry.name], reason)
 
 
 def _observed(results: Iterable[CaseResult]) -> dict[str, RuntimeInfo]:

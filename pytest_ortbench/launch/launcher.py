@@ -22,7 +22,7 @@ from pytest_ortbench.launch.memory_limit import default_limit
 from pytest_ortbench.launch.native_text import readable
 from pytest_ortbench.launch.process import WorkerProcess
 from pytest_ortbench.launch.questioner import Questioner
-from pytest_ortbench.launch.reference import reference_case, reference_key
+from pytest_ortbench.launch.reference import reference_case, reference_file, reference_key
 from pytest_ortbench.launch.seam import Launcher, ProbeOutcome, Worker
 from pytest_ortbench.schema.case_questions import Open, Opened
 from pytest_ortbench.schema.model_questions import MeasureSpread, WriteReference
@@ -179,7 +179,7 @@ class ProcessLauncher:
         the case's own.
         """
         case = reference_case(case)
-        path = folder / f"reference-{reference_key(case)}.npz"
+        path = reference_file(case, folder)
         if path.exists():
             return path
         folder.mkdir(parents=True, exist_ok=True)

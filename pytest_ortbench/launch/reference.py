@@ -33,6 +33,11 @@ def reference_case(case: Case) -> Case:
     return replace(case, model=model, inputs=inputs)
 
 
+def reference_file(case: Case, folder: Path) -> Path:
+    """Return where the reference outputs of a case of :func:`reference_case` stand in a folder."""
+    return folder / f"reference-{reference_key(case)}.npz"
+
+
 def reference_key(case: Case) -> str:
     """Digest over all that decides reference outputs."""
     deciding = {

@@ -65,10 +65,10 @@ def read_assignment(session: object) -> Assignment:
         return Assignment(reason=f"no witness: {first_line or type(error).__name__}")
     nodes = tuple(
         AssignedNode(
-            provider=str(getattr(subgraph, "ep_name", "")),
-            op=str(getattr(node, "op_type", "")),
-            domain=str(getattr(node, "domain", "")),
-            name=str(getattr(node, "name", "")),
+            provider=_text(subgraph, "ep_name"),
+            op=_text(node, "op_type"),
+            domain=_text(node, "domain"),
+            name=_text(node, "name"),
         )
         for subgraph in subgraphs
         for node in subgraph.get_nodes()
@@ -76,6 +76,14 @@ def read_assignment(session: object) -> Assignment:
     if not nodes:
         return Assignment(reason="no witness: the assignment interface names no node")
     return Assignment(nodes=nodes)
+
+
+def _text(owner: object, name: str) -> str:
+    """A text that the interface gives; of bytes that are no UTF-8 what can be read of them."""
+    try:
+        return str(getattr(owner, name, ""))
+    except UnicodeDecodeError as error:
+        return bytes(error.object).decode("utf-8", "replace")
 
 
 def witness(assignment: Assignment, *, provider: str, executed_outside: Collection[str]) -> str:

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
+import pytest
+
+from pytest_ortbench.core.outcome import Accuracy, CaseResult, OutputAccuracy
 from pytest_ortbench.engine.engine import sound
+from pytest_ortbench.passes.profile.facts import OperatorProfile
+from pytest_ortbench.passes.task.facts import TaskAccuracy
 from pytest_ortbench.schema.meaning import faults_of
-from tests.results_factory import make_result
+from tests.results_factory import make_placement, make_result
 
 
 def test_a_sensible_result_stays_as_it_is() -> None:
@@ -27,3 +33,36 @@ def test_one_impossible_number_makes_a_failure_that_names_it() -> None:
     assert failed.failure is not None
     assert "$.measurements[0].samples.sum_ns is 1180591620717411303424" in failed.failure.message
     assert list(faults_of(failed)) == []
+
+
+def spoilt(part: str) -> CaseResult:
+    """A result with one fact of a later phase that can't be."""
+    result = make_result()
+    placement = dataclasses.replace(make_placement(), nodes_on_provider=9, nodes_total=3)
+    output = OutputAccuracy(name="y", kind="float", finite=False, exact=True)
+    facts: dict[str, Any] = {
+        "placement": placement,
+        "accuracy": Accuracy(samples=1, outputs=(output,)),
+        "profile": OperatorProfile(run_ns=-1),
+        "task": TaskAccuracy(dataset="d.npz", samples=-1),
+    }
+    return dataclasses.replace(result, **{part: facts[part]})
+
+
+@pytest.mark.parametrize("part", ["placement", "accuracy", "profile", "task"])
+def test_what_was_measured_stays_where_a_later_phase_makes_no_sense(part: str) -> None:
+    bad = spoilt(part)
+    assert list(faults_of(bad))
+    kept = sound(bad)
+    assert (kept.status, kept.measurements) == ("measured", bad.measurements)
+    assert "makes no sense" in getattr(kept, part).reason
+    assert list(faults_of(kept)) == []
+    if part in ("placement", "accuracy"):
+        assert "UNJUDGED" in [flag.name for flag in kept.flags]
+
+
+def test_two_faults_are_dropped_one_after_the_other() -> None:
+    bad = dataclasses.replace(spoilt("placement"), accuracy=spoilt("accuracy").accuracy)
+    kept = sound(bad)
+    assert (kept.status, kept.measurements) == ("measured", bad.measurements)
+    assert list(faults_of(kept)) == []

@@ -327,6 +327,27 @@ class TestReduction:
         assert without.startswith("no witness: ")
         assert silent != without
 
+    def test_a_name_that_is_no_utf_8_costs_no_witness(self) -> None:
+        class Node:
+            op_type, domain = "Gemm", ""
+
+            @property
+            def name(self) -> str:
+                return b"\xff\xfeQ".decode("utf-8")
+
+        class Subgraph:
+            ep_name = CPU
+
+            def get_nodes(self) -> list[Node]:
+                return [Node()]
+
+        class Told:
+            def get_provider_graph_assignment_info(self) -> list[Subgraph]:
+                return [Subgraph()]
+
+        [named] = read_assignment(Told()).nodes
+        assert (named.provider, named.op, named.name) == (CPU, "Gemm", "\ufffd\ufffdQ")
+
 
 class TestDamagedProfiles:
     @pytest.mark.parametrize("share", [0.55, 0.75, 0.9, 0.99])
