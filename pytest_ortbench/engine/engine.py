@@ -18,6 +18,7 @@ from pytest_ortbench.core.extent import Extent
 from pytest_ortbench.core.outcome import Accuracy, CaseResult, Failure, Placement, RuntimeInfo
 from pytest_ortbench.core.own_folder import OwnFolder
 from pytest_ortbench.core.run import Canary, Run
+from pytest_ortbench.engine.default_retry import DefaultRetry
 from pytest_ortbench.engine.passes import carry_out, due, without
 from pytest_ortbench.engine.standard import measure
 from pytest_ortbench.launch.launcher import Launcher
@@ -95,6 +96,10 @@ class Engine:
     _scratch: OwnFolder | None = None
     _extents: dict[tuple[object, ...], Extent] = field(default_factory=dict)
     _taken: set[Key] = field(default_factory=set)
+    _retry: DefaultRetry = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._retry = DefaultRetry(launcher=self.launcher)
 
     def result(self, planned: Planned, *passes: str) -> CaseResult:
         """Return the case's result, measuring it if this is the first time it is asked for.
@@ -183,15 +188,23 @@ class Engine:
         if least > case.sampling.min_samples:
             case = replace(case, sampling=replace(case.sampling, min_samples=least))
         if self.machine is None:
-            return measure(case, self.launcher, self._scratch_folder())
+            return self._at_fitting_sizes(case)
         self.machine.take()
         other = self.machine.other()
-        result = measure(case, self.launcher, self._scratch_folder())
+        result = self._at_fitting_sizes(case)
         other = other or self.machine.other()
         if not other:
             return result
         result = replace(result, other_run=other)
         return replace(result, flags=flags_of(result))
+
+    def _at_fitting_sizes(self, case: Case) -> CaseResult:
+        """Measure a case, at other default sizes if its graph refuses the first ones."""
+        result = measure(self._retry.known(case), self.launcher, self._scratch_folder())
+        other = self._retry.other(result)
+        if isinstance(other, CaseResult):
+            return other
+        return measure(other, self.launcher, self._scratch_folder())
 
     def _with_file(self, earlier: CaseResult, planned: Planned) -> CaseResult:
         """The result of an earlier run with the file that its case has now, for a pass.

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pytest_ortbench.models.consumers import attribute, input_shape
+from pytest_ortbench.models.consumers import attribute, axis_size, input_shape
 from pytest_ortbench.models.dataflow import Dataflow, Use
 
 if TYPE_CHECKING:
@@ -18,6 +18,13 @@ _ELEMENTWISE = frozenset({"Add", "Sub", "Mul", "Div"})
 _CONVOLUTIONS = frozenset(
     {"Conv", "ConvTranspose", "ConvInteger", "QLinearConv", "com.microsoft::FusedConv"}
 )
+
+
+#: Inputs of attention that are caches of keys and values, ``[batch, heads, length, size]``.
+_CACHES: dict[str, tuple[int, ...]] = {
+    "com.microsoft::GroupQueryAttention": (3, 4),
+    "com.microsoft::MultiHeadAttention": (6, 7),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,10 +71,26 @@ def _facts(use: Use, flow: Dataflow, rank: int) -> Iterator[_Fact]:
         yield from _sized(-1, flow.shape(use.scope, use.node.input[1]), -1)
     elif op == "com.microsoft::MatMulNBits" and use.index == 0:
         yield -1, attribute(use.node, "K", 0) or None, False
+    elif op in _CACHES and use.index in _CACHES[op]:
+        yield from _cached(use, flow)
     elif op in _ELEMENTWISE:
         yield from _elementwise(use, flow, rank)
     elif op.startswith("ai.onnx.ml::") and use.index == 0:
         yield from _features(use, rank)
+
+
+def _cached(use: Use, flow: Dataflow) -> Iterator[_Fact]:
+    """Heads and their size: of the width of the queries, keys and values among them if packed."""
+    heads = attribute(use.node, "num_heads", 0)
+    cached = attribute(use.node, "kv_num_heads", heads)
+    packed = not any(use.node.input[1:3])
+    width = axis_size(input_shape(use, flow, 0), -1)
+    parts = heads + 2 * cached if packed else heads
+    yield 0, None, True
+    if cached:
+        yield 1, cached, False
+    if isinstance(width, int) and parts and width % parts == 0:
+        yield 3, width // parts, False
 
 
 def _sized(axis: int, shape: object, index: int) -> Iterator[_Fact]:

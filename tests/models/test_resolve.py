@@ -8,8 +8,11 @@ import onnx
 import pytest
 
 from pytest_ortbench.core.errors import UsageError
+from pytest_ortbench.core.file_digest import file_digest
 from pytest_ortbench.core.model import Model
+from pytest_ortbench.models import resolve
 from pytest_ortbench.models.builders import BUILDERS
+from pytest_ortbench.models.catalogue import CatalogueEntry
 from pytest_ortbench.models.naming import Naming
 from pytest_ortbench.models.resolve import BrokenModel, resolve_models
 from pytest_ortbench.planning.feeds import resolve_inputs, workloads
@@ -310,3 +313,26 @@ def test_broken_catalogue_is_a_usage_error(tmp_path: Path) -> None:
     project(tmp_path, "[mine]\nfiel = 'm.onnx'\n")
     save(tmp_path / "m.onnx")
     assert "'file'" in usage_error("m.onnx", tmp_path).hint
+
+
+@pytest.mark.live
+def test_a_file_of_the_catalogue_is_fed_as_its_entry_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Named as a bare file it is the same workload; with another digest it is any file."""
+    proto = model([node("Sigmoid", ["x"], ["y"])], [value("x", [None, None])], [value("y", None)])
+    onnx.save(proto, tmp_path / "vad.onnx")
+    digest = file_digest(tmp_path / "vad.onnx")
+    entry = CatalogueEntry(
+        name="vad",
+        place="catalogue",
+        sha256=digest,
+        dims={"samples": 576},
+        axes={"x": ["batch", "samples"]},
+    )
+    monkeypatch.setattr(resolve, "shipped_catalogue", lambda: {"vad": entry})
+    (found,) = resolve_models([str(tmp_path / "vad.onnx")], root=tmp_path)
+    assert isinstance(found, Model)
+    assert (found.source, found.default_dims) == ("file", {"samples": 576})
+    assert found.inputs[0].shape == ("batch", "samples")
+    assert any("zoo:vad" in note for note in found.notes)

@@ -1,0 +1,158 @@
+"""A graph that refuses its default sizes is asked again at others, and what was tried is said."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+
+from pytest_ortbench.core.case import Case
+from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.core.model import TensorInfo
+from pytest_ortbench.core.outcome import CaseResult, Failure
+from pytest_ortbench.engine.default_retry import DefaultRetry
+from pytest_ortbench.planning.feeds import resolve_inputs
+from pytest_ortbench.planning.next_sizes import MOST_TRIES, next_sizes
+from tests.results_factory import make_case
+
+Shapes = dict[str, tuple[int, ...]]
+
+
+@dataclass
+class _Picky:
+    """A launcher whose model takes some shapes only."""
+
+    takes: Callable[[Shapes], bool]
+    asked: list[Shapes] = field(default_factory=list)
+
+    def open(self, case: Case, *, worker: int, deadline: float) -> _Picky:
+        assert (worker, deadline > 0) == (0, True)
+        self.asked.append({spec.name: spec.shape for spec in case.inputs})
+        return self
+
+    def ask(self, _question: object) -> None:
+        if not self.takes(self.asked[-1]):
+            raise WorkerError(_refusal())
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def _refusal(kind: str = "error", phase: str = "first") -> Failure:
+    return Failure(kind=kind, phase=phase, message="no such size")
+
+
+def _case(dims: dict[str, int] | None = None, **inputs: tuple[int | str | None, ...]) -> Case:
+    kinds = {"ids": "tensor(int64)"}
+    infos = tuple(
+        TensorInfo(name=name, type=kinds.get(name, "tensor(float)"), shape=shape)
+        for name, shape in inputs.items()
+    )
+    case = make_case()
+    model = replace(case.model, inputs=infos)
+    specs = resolve_inputs(model, batch=None, dims=dims or {})
+    return replace(case, model=model, inputs=specs, dims=dims or {})
+
+
+def _tried(
+    case: Case, takes: Callable[[Shapes], bool], failure: Failure | None = None
+) -> tuple[Case | CaseResult, list[Shapes], DefaultRetry]:
+    launcher: Any = _Picky(takes)
+    retry = DefaultRetry(launcher=launcher)
+    failure = failure or _refusal()
+    found = retry.other(CaseResult(case=case, status=failure.kind, failure=failure))
+    return found, launcher.asked, retry
+
+
+def test_a_length_that_is_too_short_is_made_longer() -> None:
+    case = _case(x=("N", None))
+    found, asked, _ = _tried(case, lambda shapes: shapes["x"][1] >= 400)
+    assert isinstance(found, Case)
+    assert (found.inputs[0].shape, len(asked)) == ((1, 512), 1)
+    (size,) = [size for size in found.inputs[0].resolved if size.symbol == "x_dim_1"]
+    assert (size.origin, size.how) == (
+        "default",
+        "default: sequence length, since 128 was refused",
+    )
+    assert found.case_id == case.case_id
+
+
+def test_height_and_width_change_together() -> None:
+    case = _case(x=("N", 3, "height", "width"))
+    found, _, _ = _tried(case, lambda shapes: shapes["x"][2] % 128 == 0)
+    assert isinstance(found, Case)
+    assert found.inputs[0].shape == (1, 3, 256, 256)
+
+
+def test_tokens_become_fewer_first() -> None:
+    found, _, _ = _tried(_case(ids=("N", "seq")), lambda shapes: shapes["ids"][1] <= 77)
+    assert isinstance(found, Case)
+    assert found.inputs[0].shape == (1, 64)
+
+
+def test_what_takes_too_much_memory_becomes_smaller() -> None:
+    failure = _refusal("out_of_memory")
+    found, _, _ = _tried(
+        _case(x=("N", 3, "height", "width")), lambda shapes: shapes["x"][2] < 100, failure
+    )
+    assert isinstance(found, Case)
+    assert found.inputs[0].shape == (1, 3, 56, 56)
+
+
+def test_sizes_of_different_things_take_turns() -> None:
+    case = _case(x=("N", 3, "height", "width"), ids=("N", "seq"))
+    found, asked, _ = _tried(case, lambda shapes: shapes["ids"][1] == 64)
+    assert isinstance(found, Case)
+    assert [shapes["ids"] for shapes in asked] == [(1, 128), (1, 64)]
+    assert found.inputs[0].shape == (1, 3, 224, 224)
+
+
+def test_after_five_tries_the_failure_says_what_was_tried_and_how_to_set_it() -> None:
+    found, asked, _ = _tried(_case(x=("N", None)), lambda _: False)
+    assert isinstance(found, CaseResult)
+    assert len(asked) == MOST_TRIES
+    assert found.failure is not None
+    assert found.failure.message == "no such size"
+    assert "x_dim_1 128, 512, 64, 1024, 16000, 256" in found.failure.hint
+    assert "--ort-dims=x_dim_1:SIZE" in found.failure.hint
+
+
+@pytest.mark.parametrize(
+    ("case", "failure"),
+    [
+        (_case(x=(1, 3, 32, 32)), _refusal()),
+        (_case({"seq": 9}, x=("N", "seq")), _refusal()),
+        (_case(x=("N", "seq")), _refusal(phase="session")),
+        (_case(x=("N", "seq")), _refusal("crash")),
+        (_case(x=("N", "seq")), _refusal("timeout")),
+    ],
+)
+def test_what_the_user_named_or_no_size_can_mend_is_left_alone(
+    case: Case, failure: Failure
+) -> None:
+    found, asked, _ = _tried(case, lambda _: True, failure)
+    assert isinstance(found, CaseResult)
+    assert (found.failure, asked) == (failure, [])
+
+
+def test_the_next_case_of_a_model_starts_with_what_it_took() -> None:
+    case = _case(x=("N", None))
+    found, _, retry = _tried(case, lambda shapes: shapes["x"][1] >= 400)
+    assert isinstance(found, Case)
+    assert retry.known(case).inputs == found.inputs
+    other = replace(case, model=replace(case.model, path="elsewhere.onnx"))
+    assert retry.known(other) == other
+
+
+def test_other_float_types_keep_theirs() -> None:
+    case = _case(x=("N", None))
+    half = replace(case, inputs=tuple(spec.typed("tensor(float16)") for spec in case.inputs))
+    found, _, _ = _tried(half, lambda _: True)
+    assert isinstance(found, Case)
+    assert found.inputs[0].type == "tensor(float16)"
+
+
+def test_nothing_is_tried_where_no_size_is_a_default() -> None:
+    assert list(next_sizes(_case(x=(1, 3)))) == []
