@@ -20,6 +20,7 @@ from pytest_ortbench.core.file_digest import file_digest
 from pytest_ortbench.core.model import Variant
 from pytest_ortbench.core.outcome import CHANGED_FILE, Failure
 from pytest_ortbench.core.own_folder import OwnFolder, sweep
+from pytest_ortbench.core.ownership import other_writers
 from pytest_ortbench.core.recipe import TIED_LEVELS, Conversion, Converted
 from pytest_ortbench.launch.launcher import Launcher
 from pytest_ortbench.runtimes.installed import installed
@@ -80,6 +81,14 @@ class Variants:
 
     def _obtain(self, key: str, conversion: Conversion, timeout_s: float) -> Converted | Failure:
         deadline = time.monotonic() + timeout_s
+        others = other_writers(self.folder.parent) or other_writers(self.folder)
+        if others:
+            return Failure(
+                kind="unavailable",
+                phase="convert",
+                message=f"{others}, and what is converted is kept there",
+                hint="Name a folder of your own in ORTBENCH_CACHE",
+            )
         try:
             found = self._stored(key)
             if found is not None:
@@ -105,6 +114,8 @@ class Variants:
         it, whatever it says, and neither are those that links lead to.
         """
         folder = self.folder / key
+        if other_writers(folder):
+            return None
         try:
             plain = json.loads((folder / _RECORD).read_text(encoding="utf-8"))
             record = from_plain(Converted, plain)

@@ -72,6 +72,8 @@ def _file(model_path: Path, location: str, end: int) -> ExternalFile:
             place=str(model_path),
             hint="Put it beside the model, where the exporter left it",
         )
+    if _is_elsewhere(path, model_path):
+        raise _refused(f"{location!r} is a link that leads out of the model's folder", model_path)
     if size < end:
         raise ModelError(
             f"its external data {location!r} is truncated: {size:,} bytes of {end:,}",
@@ -93,12 +95,25 @@ def _checked_location(location: str, tensor: str, model_path: Path) -> str:
     elif "\0" in location:
         rule = "is not a file name"
     if rule:
-        raise ModelError(
-            f"refused: the external data {location!r} of weight {tensor!r} {rule}",
-            place=str(model_path),
-            hint="External data must lie in the folder of the model or below it",
-        )
+        raise _refused(f"{location!r} of weight {tensor!r} {rule}", model_path)
     return plain
+
+
+def _is_elsewhere(path: Path, model_path: Path) -> bool:
+    """Whether a file lies outside of the model's folder once links are followed.
+
+    Where the model is a link itself, as in the cache of a hub, its data may lie where it leads to.
+    """
+    homes = (model_path.parent.resolve(), model_path.resolve().parent)
+    return not any(path.resolve().is_relative_to(home) for home in homes)
+
+
+def _refused(what: str, model_path: Path) -> ModelError:
+    return ModelError(
+        f"refused: the external data {what}",
+        place=str(model_path),
+        hint="External data must lie in the folder of the model or below it",
+    )
 
 
 def _external_tensors(proto: onnx.ModelProto) -> Iterator[onnx.TensorProto]:

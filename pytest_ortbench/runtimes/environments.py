@@ -18,7 +18,6 @@ import os
 import re
 import secrets
 import shutil
-import stat
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -29,6 +28,7 @@ from pathlib import Path
 
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.outcome import Failure, RuntimeInfo
+from pytest_ortbench.core.ownership import other_writers
 from pytest_ortbench.core.units import format_amount
 from pytest_ortbench.runtimes.environment_facts import (
     Unsound,
@@ -348,41 +348,6 @@ def _unavailable(requirements: RequirementList, reason: str, hint: str = "") -> 
             hint=hint,
         )
     )
-
-
-#: May change everything anyway.
-_ROOT = 0
-
-
-def other_writers(folder: Path) -> str:
-    """Say who else decides about what lies in a folder; empty if nobody does.
-
-    Where the system has no owners of this kind (Windows), the user's own folders are taken as such.
-
-    Args:
-        folder: It need not exist: then whoever makes it owns it.
-    """
-    if not hasattr(os, "geteuid"):
-        return ""
-    try:
-        status = folder.stat()
-    except OSError:
-        return ""
-    if status.st_uid not in (os.geteuid(), _ROOT):
-        return f"{folder} belongs to another user ({_name(status.st_uid)})"
-    # With the sticky bit others can't replace what is there already; what they add is their own.
-    if status.st_mode & stat.S_IWOTH and not status.st_mode & stat.S_ISVTX:
-        return f"every user may write to {folder}"
-    return ""
-
-
-def _name(user: int) -> str:
-    import pwd  # not on Windows
-
-    try:
-        return pwd.getpwuid(user).pw_name
-    except KeyError:
-        return str(user)
 
 
 def pythons_to_try(here: Sequence[Interpreter], wish: str) -> Sequence[Interpreter]:

@@ -377,3 +377,27 @@ class TestFamilies:
         (model,) = resolve(["net"], known, root=tmp_path, notify=print).models
         assert isinstance(model, UnreadableModel)
         assert "reference" in model.message
+
+
+@pytest.mark.parametrize("which", ["cache", "folder of variants"])
+def test_no_variant_is_taken_from_or_left_in_a_folder_that_all_may_write_to(
+    tmp_path: Path, which: str
+) -> None:
+    folder = tmp_path / "cache" / "variants"
+    folder.mkdir(parents=True)
+    launcher = FakeLauncher()
+    Variants(launcher=launcher, folder=folder).prepare(planned(), conversion())  # type: ignore[arg-type]  # a launcher as far as it is asked
+    (folder.parent if which == "cache" else folder).chmod(0o777)
+    with pytest.raises(WorkerError) as caught:
+        Variants(launcher=launcher, folder=folder).prepare(planned(), conversion())  # type: ignore[arg-type]  # a launcher as far as it is asked
+    assert (caught.value.failure.kind, caught.value.failure.phase) == ("unavailable", "convert")
+    assert len(launcher.calls) == 1
+
+
+def test_a_variant_of_another_user_is_made_again(tmp_path: Path) -> None:
+    launcher = FakeLauncher()
+    made = Variants(launcher=launcher, folder=tmp_path).prepare(planned(), conversion())  # type: ignore[arg-type]  # a launcher as far as it is asked
+    Path(made.variant.path).parent.chmod(0o777)
+    again = Variants(launcher=launcher, folder=tmp_path).prepare(planned(), conversion())  # type: ignore[arg-type]  # a launcher as far as it is asked
+    assert again == made
+    assert len(launcher.calls) == 2

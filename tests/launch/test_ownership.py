@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from pytest_ortbench.core.errors import WorkerError
-from pytest_ortbench.runtimes.environments import Environments, other_writers
+from pytest_ortbench.core.ownership import other_writers
+from pytest_ortbench.runtimes.environments import Environments
 from pytest_ortbench.runtimes.specs import parse_requirements
 
 #: A user that no machine has.

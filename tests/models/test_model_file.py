@@ -156,6 +156,33 @@ def test_external_data_elsewhere_is_refused(tmp_path: Path, location: str, rule:
     assert rule in text
 
 
+@pytest.mark.parametrize("link", ["file", "folder", "chain"])
+def test_external_data_behind_a_link_that_leads_out_is_refused(tmp_path: Path, link: str) -> None:
+    inside, outside = tmp_path / "model", tmp_path / "elsewhere"
+    inside.mkdir()
+    outside.mkdir()
+    path = saved_with_external_data(inside)
+    data = inside / "data" / "weights.bin"
+    data.rename(outside / "weights.bin")
+    if link == "folder":
+        data.parent.rmdir()
+        data.parent.symlink_to(outside)
+    elif link == "chain":
+        (inside / "hop").symlink_to(outside / "weights.bin")
+        data.symlink_to(inside / "hop")
+    else:
+        data.symlink_to(outside / "weights.bin")
+    assert "refused" in error_of(path)
+
+
+def test_a_link_inside_of_the_models_folder_is_followed(tmp_path: Path) -> None:
+    path = saved_with_external_data(tmp_path)
+    data = tmp_path / "data" / "weights.bin"
+    data.rename(tmp_path / "real.bin")
+    data.symlink_to("../real.bin")
+    assert outcome(path) == "read"
+
+
 def test_linked_model_finds_its_data_beside_the_link(tmp_path: Path) -> None:
     """As in the cache of a model hub: both are links to files with other names."""
     blobs, snapshot = tmp_path / "blobs", tmp_path / "snapshot"

@@ -1,0 +1,41 @@
+"""Who else decides about what lies in a folder: what is started and loaded must be one's own."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+#: May change everything anyway.
+_ROOT = 0
+
+
+def other_writers(folder: Path) -> str:
+    """Say who else decides about what lies in a folder; empty if nobody does.
+
+    Where the system has no owners of this kind (Windows), the user's own folders are taken as such.
+
+    Args:
+        folder: It need not exist: then whoever makes it owns it.
+    """
+    if not hasattr(os, "geteuid"):
+        return ""
+    try:
+        status = folder.stat()
+    except OSError:
+        return ""
+    if status.st_uid not in (os.geteuid(), _ROOT):
+        return f"{folder} belongs to another user ({_name(status.st_uid)})"
+    # With the sticky bit others can't replace what is there already; what they add is their own.
+    if status.st_mode & stat.S_IWOTH and not status.st_mode & stat.S_ISVTX:
+        return f"every user may write to {folder}"
+    return ""
+
+
+def _name(user: int) -> str:
+    import pwd  # not on Windows
+
+    try:
+        return pwd.getpwuid(user).pw_name
+    except KeyError:
+        return str(user)
