@@ -13,7 +13,7 @@ from types import TracebackType
 
 from pytest_ortbench.analysis.summary import Summary, summarise
 from pytest_ortbench.convert.variants import VARIANTS_FOLDER, Variants
-from pytest_ortbench.core.case import Case
+from pytest_ortbench.core.case import Case, Key
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.file_digest import long_reads_told
 from pytest_ortbench.core.outcome import CaseResult
@@ -30,8 +30,6 @@ from pytest_ortbench.planning.request import PlanRequest
 from pytest_ortbench.runtimes.environments import Environments
 from pytest_ortbench.runtimes.resolve import RUNTIMES_FOLDER, ChosenRuntimes, choose_runtimes
 from pytest_ortbench.runtimes.specs import CURRENT
-
-Key = tuple[str, str]
 
 
 class Session:

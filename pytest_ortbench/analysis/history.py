@@ -12,7 +12,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from pytest_ortbench.analysis.order import MAD_SCALE
 from pytest_ortbench.analysis.summary import summarise
+from pytest_ortbench.core.case import Key
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.run import Run
 
@@ -23,13 +25,9 @@ FEWEST = 2
 #: hundred series of 30 runs with nothing but noise, at most two may show a step.
 _PENALTY = 3.0
 
-#: Scale of a median absolute deviation to a standard deviation, for a normal distribution.
-_MAD_SCALE = 1.4826
-
 #: A step that is smaller than this is shown to nobody, however regular the series.
 SMALLEST_STEP = 0.02
 
-Key = tuple[str, str]
 #: What makes a machine: its stable facts and the model of its canary.
 Facts = tuple[tuple[str, str], ...]
 
@@ -165,7 +163,7 @@ def change_points(ratios: Sequence[float]) -> tuple[Step, ...]:
 
     logs = np.log(np.asarray(ratios, dtype=float)).reshape(-1, 1)
     # Neighbours differ by noise alone except at the few steps, which a median does not see.
-    noise = _MAD_SCALE * float(np.median(np.abs(np.diff(logs[:, 0])))) / math.sqrt(2)
+    noise = MAD_SCALE * float(np.median(np.abs(np.diff(logs[:, 0])))) / math.sqrt(2)
     # Equal numbers have no noise; a thousandth keeps their rounding from being a step.
     penalty = _PENALTY * math.log(len(ratios)) * max(noise, 1e-3)
     search = ruptures.Pelt(model="l1", min_size=FEWEST, jump=1).fit(logs)

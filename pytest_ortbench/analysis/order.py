@@ -24,6 +24,12 @@ if TYPE_CHECKING:
 #: Probability that may lie beyond each end of an equal-tailed 95 % interval.
 TAIL = 0.025
 
+#: Its normal deviate.
+DEVIATE = 1.959964
+
+#: Scale of a median absolute deviation to a standard deviation, for a normal distribution.
+MAD_SCALE = 1.4826
+
 
 @lru_cache(maxsize=4096)
 def nearest_rank(percent: float, count: int) -> int:

@@ -10,8 +10,8 @@ from __future__ import annotations
 from pytest_ortbench.analysis.floors import miss
 from pytest_ortbench.core.accuracy import TRIALS, OutputAccuracy, ReferenceSpread, SpreadTrial
 from pytest_ortbench.core.case import Case
-from pytest_ortbench.core.placement import CPU
 from pytest_ortbench.core.precision import Floor, base_of, precision_of
+from pytest_ortbench.core.provider_kinds import CPU
 from pytest_ortbench.core.recipe import GRAPH_BASES
 
 #: An fp32 file on the CPU may be this many times as far from its reference as that is from itself.

@@ -11,7 +11,7 @@ from pytest_ortbench.analysis.accuracy_figures import add_accuracy
 from pytest_ortbench.analysis.between_processes import OfProcess, over_processes
 from pytest_ortbench.analysis.collector import Collector
 from pytest_ortbench.analysis.judgements import judgements_of
-from pytest_ortbench.analysis.order import interval_ranks, samples_needed
+from pytest_ortbench.analysis.order import DEVIATE, interval_ranks, samples_needed
 from pytest_ortbench.analysis.samples import (
     elapsed_ns,
     median_latency,
@@ -25,9 +25,6 @@ from pytest_ortbench.core.outcome import CaseResult, Flag, Measurement, Samples
 from pytest_ortbench.core.placement import missing_evidence, placement_ratio, time_ratio
 from pytest_ortbench.core.quantity import Quantity
 from pytest_ortbench.passes.registry import PASSES
-
-#: Normal deviate of an equal-tailed 95 % interval.
-_Z = 1.959964
 
 _PERCENTILES = {"latency_p90": 90.0, "latency_p95": 95.0, "latency_p99": 99.0}
 
@@ -183,7 +180,7 @@ def _mean(samples: Samples) -> OfProcess | None:
         return None
     mean = samples.sum_ns * 1e-9 / samples.count
     variance = max(0.0, samples.sum_of_squares_s2 - samples.count * mean**2) / (samples.count - 1)
-    half = _Z * math.sqrt(variance / samples.count)
+    half = DEVIATE * math.sqrt(variance / samples.count)
     return OfProcess(mean - half, mean, mean + half)
 
 

@@ -19,8 +19,9 @@ from pytest_ortbench.core.outcome import (
     Flag,
     Samples,
 )
-from pytest_ortbench.core.placement import CPU, is_partial, nodes_elsewhere, placement_ratio
+from pytest_ortbench.core.placement import is_partial, nodes_elsewhere, placement_ratio
 from pytest_ortbench.core.precision import base_of
+from pytest_ortbench.core.provider_kinds import CPU
 from pytest_ortbench.core.units import counted, format_amount
 from pytest_ortbench.passes.registry import PASSES
 

@@ -22,10 +22,11 @@ from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.node_error import NodeError, NodeErrors
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.own_folder import OwnFolder
+from pytest_ortbench.core.provider_kinds import CPU
 from pytest_ortbench.schema.model_questions import CompareNodes
 from pytest_ortbench.worker.accuracy import fitting
 from pytest_ortbench.worker.inputs import make_feeds, varies
-from pytest_ortbench.worker.session import CPU, create, session_options
+from pytest_ortbench.worker.session import create, session_options
 from pytest_ortbench.worker.state import WorkerState
 
 if TYPE_CHECKING:

@@ -11,11 +11,12 @@ from pytest_ortbench.core.case import Provider, SessionConfig
 from pytest_ortbench.core.cpus import allowance
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.outcome import Failure
+from pytest_ortbench.core.provider_kinds import CPU
 from pytest_ortbench.core.recipe import Conversion
 from pytest_ortbench.worker.accuracy import fitting
 from pytest_ortbench.worker.inputs import make_feeds
 from pytest_ortbench.worker.outputs import check as look_at
-from pytest_ortbench.worker.session import CPU, create, session_options
+from pytest_ortbench.worker.session import create, session_options
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession

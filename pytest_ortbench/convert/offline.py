@@ -9,8 +9,9 @@ from pytest_ortbench.convert.graph import INLINE_LIMIT, Draft, count_types
 from pytest_ortbench.convert.simplify import count_nodes
 from pytest_ortbench.core.case import Provider, SessionConfig
 from pytest_ortbench.core.cpus import allowance
+from pytest_ortbench.core.provider_kinds import CPU
 from pytest_ortbench.core.recipe import TIED_LEVELS, Conversion
-from pytest_ortbench.worker.session import CPU, create, session_options
+from pytest_ortbench.worker.session import create, session_options
 
 #: Smaller weights stay in the model file itself where the large ones lie beside it.
 _LEAST_EXTERNAL = 1024

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 from pytest_ortbench.core.dataset import Dataset
 from pytest_ortbench.core.ids import escape_part, model_part
 from pytest_ortbench.core.model import Model, ValueHint, Variant
+
+#: What identifies a case in a document: (case id, runtime label).
+Key: TypeAlias = tuple[str, str]
 
 #: Types between which an input may change from one variant of a model to the other.
 FLOAT_TYPES = ("tensor(float)", "tensor(float16)", "tensor(bfloat16)", "tensor(double)")
@@ -312,6 +316,6 @@ class Case:
         return "/".join(parts)
 
     @property
-    def key(self) -> tuple[str, str]:
+    def key(self) -> Key:
         """What identifies the case in a document: (case id, runtime label)."""
         return (self.case_id, self.runtime.label)

@@ -10,9 +10,7 @@ import math
 
 from pytest_ortbench.core.judgement import Judgement, bad, good, unjudged
 from pytest_ortbench.core.outcome import Placement
-
-#: The provider that takes whatever the others leave, and every graph that needs no kernel at all.
-CPU = "CPUExecutionProvider"
+from pytest_ortbench.core.provider_kinds import CPU
 
 
 def judge_placement(placement: Placement | None) -> Judgement:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from pytest_ortbench.core.case import Case, Provider
 from pytest_ortbench.core.model import Model
+from pytest_ortbench.core.provider_kinds import NVIDIA
 from pytest_ortbench.core.recipe import GRAPH_BASES
 
 #: Smallest SQNR in dB that a precision may have against the reference, without labels.
@@ -31,7 +32,6 @@ _DEFAULT_AGREEMENT = 0.99
 
 #: Providers that multiply float32 in TF32, with ten bits of mantissa, on GPUs that can (Ampere and
 #: newer), unless they are told otherwise.
-_TF32 = ("CUDAExecutionProvider", "TensorrtExecutionProvider", "NvTensorRTRTXExecutionProvider")
 
 #: A file that the user calls a variant may be another network (pruned, distilled): nothing but
 #: its labels can say how near it must stay, so only an output that is mostly noise is refused.
@@ -142,7 +142,7 @@ def floor_of(case: Case) -> Floor:
 def _with_tf32(provider: Provider, floor: Floor) -> Floor:
     """Products of float32 keep as many bits as those of float16 where the provider uses TF32."""
     off = provider.options.get("use_tf32", "1").lower() in ("0", "false")
-    if provider.name not in _TF32 or off or floor.sqnr_db <= SQNR_FLOOR_DB["fp16"]:
+    if provider.name not in NVIDIA or off or floor.sqnr_db <= SQNR_FLOOR_DB["fp16"]:
         return floor
     return replace(floor, sqnr_db=SQNR_FLOOR_DB["fp16"], of=f"{floor.of} in TF32")
 

@@ -28,10 +28,16 @@ class ProviderKind:
     in_all: bool = True
 
 
+#: The provider that every runtime has.
+CPU = "CPUExecutionProvider"
+
+#: Providers that work on NVIDIA's GPUs, with CUDA's libraries.
+NVIDIA = ("CUDAExecutionProvider", "TensorrtExecutionProvider", "NvTensorRTRTXExecutionProvider")
+
 _BUILD = "builds of ONNX Runtime from source"
 
 _KINDS: tuple[ProviderKind, ...] = (
-    ProviderKind(alias="cpu", name="CPUExecutionProvider", distributions=("onnxruntime",)),
+    ProviderKind(alias="cpu", name=CPU, distributions=("onnxruntime",)),
     ProviderKind(
         alias="cuda",
         name="CUDAExecutionProvider",

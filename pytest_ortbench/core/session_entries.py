@@ -9,6 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+#: Whether threads of an operator spin while they wait.
+SPINNING = "session.intra_op.allow_spinning"
+
+#: Forbids the CPU for nodes that a provider does not take.
+NO_CPU = "session.disable_cpu_ep_fallback"
+
 _SWITCH = ("0", "1")
 
 #: Values by key; an empty tuple stands for any text.
@@ -24,7 +30,7 @@ DOCUMENTED: Mapping[str, tuple[str, ...]] = {
             "optimization.enable_gelu_approximation",
             "session.allow_released_opsets_only",
             "session.disable_aot_function_inlining",
-            "session.disable_cpu_ep_fallback",
+            NO_CPU,
             "session.disable_double_qdq_remover",
             "session.disable_model_compile",
             "session.disable_prepacking",
@@ -33,7 +39,7 @@ DOCUMENTED: Mapping[str, tuple[str, ...]] = {
             "session.enable_quant_qdq_cleanup",
             "session.force_spinning_stop",
             "session.inter_op.allow_spinning",
-            "session.intra_op.allow_spinning",
+            SPINNING,
             "session.qdqisint8allowed",
             "session.record_ep_graph_assignment_info",
             "session.save_external_prepacked_constant_initializers",

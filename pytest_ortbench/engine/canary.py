@@ -14,6 +14,7 @@ from pathlib import Path
 from pytest_ortbench.core.case import Case, Provider, Runtime, Sampling, SessionConfig
 from pytest_ortbench.core.errors import OrtbenchError
 from pytest_ortbench.core.model import Variant
+from pytest_ortbench.core.provider_kinds import CPU
 from pytest_ortbench.core.run import Canary
 from pytest_ortbench.launch.launcher import Launcher
 from pytest_ortbench.models.resolve import BrokenModel, resolve_models
@@ -46,7 +47,7 @@ def measure_canary(launcher: Launcher) -> Canary:
                 digest=model.digest,
                 size_bytes=model.size_bytes,
             ),
-            provider=Provider(alias="cpu", name="CPUExecutionProvider"),
+            provider=Provider(alias="cpu", name=CPU),
             runtime=Runtime(label="current", command=(sys.executable,)),
             session=SessionConfig(intra_op_num_threads=1),
             inputs=resolve_inputs(model, batch=1, dims={}),

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from pytest_ortbench.analysis.validity import flags_of
 from pytest_ortbench.convert.variants import Variants
-from pytest_ortbench.core.case import Case
+from pytest_ortbench.core.case import Case, Key
 from pytest_ortbench.core.errors import DocumentError, WorkerError
 from pytest_ortbench.core.extent import Extent
 from pytest_ortbench.core.outcome import Accuracy, CaseResult, Failure, Placement, RuntimeInfo
@@ -30,8 +30,6 @@ from pytest_ortbench.passes.registry import PASSES
 from pytest_ortbench.planning.matrix import Planned
 from pytest_ortbench.schema.meaning import faults_of
 from pytest_ortbench.store.resume import taken_over
-
-Key = tuple[str, str]
 
 _NO_SENSE = "what came out makes no sense"
 

@@ -6,13 +6,11 @@ import re
 
 from pytest_ortbench.core.case import Provider
 from pytest_ortbench.core.outcome import Failure
-from pytest_ortbench.core.provider_kinds import BY_NAME, supplied_by
+from pytest_ortbench.core.provider_kinds import BY_NAME, CPU, supplied_by
 from pytest_ortbench.launch.evidence import Evidence, Rule, failure_of
 from pytest_ortbench.launch.missing_library import implied_by, missing_library
 from pytest_ortbench.launch.native_text import error_lines, readable
 from pytest_ortbench.schema.protocol import Refusal
-
-_CPU = "CPUExecutionProvider"
 
 
 def provider_missing(evidence: Evidence) -> Failure | None:
@@ -167,7 +165,7 @@ def _library_failure(evidence: Evidence, library: str) -> Failure:
 def provider_kernel(evidence: Evidence) -> Failure | None:
     """A provider that claimed a node and then says that it can't run it."""
     provider, refusal = evidence.provider, evidence.refusal
-    if provider is None or provider.name == _CPU or refusal.phase not in ("session", "first"):
+    if provider is None or provider.name == CPU or refusal.phase not in ("session", "first"):
         return None
     if not re.search(r"\b[Uu]nsupported\b|\b[Nn]ot supported\b|[Nn]ot implemented", refusal.text):
         return None

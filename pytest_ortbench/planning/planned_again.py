@@ -15,9 +15,10 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.errors import UsageError
+from pytest_ortbench.core.session_entries import SPINNING
 from pytest_ortbench.planning.matrix import Plan, Planned
 from pytest_ortbench.planning.request import CALLS, IO_MODES, SWITCH_POSITIONS, PlanRequest
-from pytest_ortbench.planning.session_options import GRAPH_LEVELS, SPINNING
+from pytest_ortbench.planning.session_options import GRAPH_LEVELS
 
 #: The label of the interpreter that runs the command.
 _CURRENT = "current"

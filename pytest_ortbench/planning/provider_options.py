@@ -10,6 +10,7 @@ from pytest_ortbench.core.case import Provider, SessionConfig
 from pytest_ortbench.core.errors import UsageError, did_you_mean
 from pytest_ortbench.core.graph_capture import captures_graph
 from pytest_ortbench.core.outcome import Failure
+from pytest_ortbench.core.session_entries import NO_CPU
 from pytest_ortbench.planning.devices import check_openvino
 from pytest_ortbench.planning.option_tables import ANY, SWITCH, TABLES, WHOLE, Rule
 
@@ -125,10 +126,6 @@ def refuse_capture(provider: Provider, io: str, callers: int = 1) -> Failure | N
             "Use --ort-processes for more, or leave the option out",
         )
     return None
-
-
-#: Config entry that makes nodes on the CPU an error; naming the CPU provider is one as well then.
-NO_CPU = "session.disable_cpu_ep_fallback"
 
 
 def forbids(provider: Provider, session: SessionConfig) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pytest_ortbench.core.case import Provider
 from pytest_ortbench.core.errors import UsageError, did_you_mean, nearest
 from pytest_ortbench.core.outcome import RuntimeInfo
-from pytest_ortbench.core.provider_kinds import BY_NAME, KINDS, ProviderKind
+from pytest_ortbench.core.provider_kinds import BY_NAME, CPU, KINDS, ProviderKind
 from pytest_ortbench.core.run import Skip
 from pytest_ortbench.planning.axes import parse_settings, split_list
 from pytest_ortbench.planning.devices import device_options
@@ -173,7 +173,7 @@ def expand(
         if spec != ALL:
             found.setdefault(named[spec].label, named[spec])
             continue
-        for name in sorted(offer.available, key=lambda name: name != "CPUExecutionProvider"):
+        for name in sorted(offer.available, key=lambda name: name != CPU):
             alias, kind = parse(name).alias, BY_NAME.get(name)
             if alias in named_aliases:
                 continue

@@ -7,14 +7,12 @@ from dataclasses import replace
 
 from pytest_ortbench.core.case import SessionConfig
 from pytest_ortbench.core.errors import UsageError, did_you_mean
-from pytest_ortbench.core.session_entries import DOCUMENTED
+from pytest_ortbench.core.session_entries import DOCUMENTED, SPINNING
 
 _PLACE = "--ort-session-option"
 _BOOLS = {"1": True, "true": True, "0": False, "false": False}
 _INTEGERS = ("intra_op_num_threads", "inter_op_num_threads")
 _FLAGS = ("enable_mem_pattern", "enable_cpu_mem_arena")
-#: Config entry that says whether threads of an operator spin while they wait for work.
-SPINNING = "session.intra_op.allow_spinning"
 GRAPH_LEVELS = ("disable", "basic", "extended", "layout", "all")
 _CHOICES = {
     "graph_optimization_level": GRAPH_LEVELS,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from pytest_ortbench.core.case import Case
+from pytest_ortbench.core.case import Case, Key
 from pytest_ortbench.core.errors import UsageError, did_you_mean
 from pytest_ortbench.planning.matrix import Planned
 
@@ -21,8 +21,6 @@ KINDS: dict[str, str] = {
 
 #: Where both sides are plans of the same files, so that a case can be its own baseline.
 _SAME_FILES = ("precision", "provider", "runtime", "option")
-
-Key = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

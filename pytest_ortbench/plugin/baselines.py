@@ -12,6 +12,7 @@ from functools import cached_property
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
+from pytest_ortbench.core.case import Key
 from pytest_ortbench.core.errors import DocumentError, OrtbenchError, WorkerError
 from pytest_ortbench.core.gate import GateFinding, GateResult
 from pytest_ortbench.core.run import LATEST
@@ -45,8 +46,6 @@ if TYPE_CHECKING:
     from pytest_ortbench.planning.request import PlanRequest
     from pytest_ortbench.planning.sides import PlannedPair
     from pytest_ortbench.plugin.bench import Bench
-
-Key = tuple[str, str]
 
 
 class OtherSide:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_ortbench.core.case import Key
 from pytest_ortbench.core.errors import OrtbenchError
 from pytest_ortbench.core.gate import GateFinding, GateResult
 from pytest_ortbench.core.judgement import unjudged
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
     from pytest_ortbench.gate.numbers.rules import CaseRules, Rule
     from pytest_ortbench.planning.matrix import Planned
     from pytest_ortbench.plugin.bench import Bench
-
-Key = tuple[str, str]
 
 #: What these judgements are of.
 _OF = "gate"

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
+from pytest_ortbench.core.case import Key
 from pytest_ortbench.core.judgement import Judgement, bad, good, unjudged
 from pytest_ortbench.core.patterned import fitting, refuse_unfitting
 from pytest_ortbench.plugin.fixture import OrtBench
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     from pytest_ortbench.core.limits import CaseLimit, Limit
     from pytest_ortbench.planning.matrix import Planned
     from pytest_ortbench.plugin.bench import Bench
-
-Key = tuple[str, str]
 
 #: The test that carries what its case is held to while it is still to come; else any.
 _PREFERRED = "test_latency"

@@ -12,6 +12,7 @@ from pathlib import Path
 from pytest_ortbench.core.case import Provider, Runtime
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.outcome import RuntimeInfo
+from pytest_ortbench.core.provider_kinds import CPU
 from pytest_ortbench.launch.launcher import ProcessLauncher
 from pytest_ortbench.runtimes.installed import Installed, installed
 from pytest_ortbench.runtimes.installer import python_of
@@ -33,7 +34,7 @@ print(json.dumps({
     "urls": {name: text for name, text in urls.items() if text},
 }))
 """
-_CPU = Provider(alias="cpu", name="CPUExecutionProvider")
+_CPU = Provider(alias="cpu", name=CPU)
 
 
 class Unsound(Exception):

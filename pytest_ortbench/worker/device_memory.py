@@ -8,7 +8,8 @@ from types import ModuleType
 from typing import Any
 
 from pytest_ortbench.core.case import Provider
-from pytest_ortbench.worker.gpu_choice import NVIDIA, chosen_gpu
+from pytest_ortbench.core.provider_kinds import NVIDIA
+from pytest_ortbench.worker.gpu_choice import chosen_gpu
 
 
 class DeviceMemory:

@@ -45,10 +45,6 @@ def uuid_of(ordinal: int) -> str:
     return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
 
 
-#: Providers that work on NVIDIA's GPUs.
-NVIDIA = ("CUDAExecutionProvider", "TensorrtExecutionProvider", "NvTensorRTRTXExecutionProvider")
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChosenGpu:
     """One GPU.

@@ -7,8 +7,9 @@ from typing import Protocol
 
 from pytest_ortbench.core.case import Provider, SessionConfig
 from pytest_ortbench.core.model import TensorInfo
+from pytest_ortbench.core.provider_kinds import CPU
 from pytest_ortbench.schema.model_questions import DescribeModel, ModelInterface
-from pytest_ortbench.worker.session import CPU, create, session_options
+from pytest_ortbench.worker.session import create, session_options
 from pytest_ortbench.worker.state import WorkerState
 
 

@@ -22,7 +22,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from pytest_ortbench.core.case import Provider
-from pytest_ortbench.core.provider_kinds import BY_NAME
+from pytest_ortbench.core.provider_kinds import BY_NAME, CPU
 from pytest_ortbench.worker.runtime import load
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def devices(plugin: Plugin) -> list[OrtEpDevice]:
         _register(plugin)
     offered = [device for device in ort.get_ep_devices() if device.ep_name == plugin.name]
     if not offered:
-        names = {device.ep_name for device in ort.get_ep_devices()} - {"CPUExecutionProvider"}
+        names = {device.ep_name for device in ort.get_ep_devices()} - {CPU}
         others = f", only for {', '.join(sorted(names))}" if names else ""
         source = Path(plugin.library).name or "ONNX Runtime's own plug-in"
         raise PluginMissing(

@@ -7,10 +7,11 @@ import time
 from pytest_ortbench.core.case import Provider, SessionConfig
 from pytest_ortbench.core.cpus import allowance
 from pytest_ortbench.core.outcome import Placement
+from pytest_ortbench.core.provider_kinds import CPU
 from pytest_ortbench.schema.runtime_questions import Probed, ProbeProvider
 from pytest_ortbench.worker.plugins import ProviderMissing
 from pytest_ortbench.worker.profiling import profile
-from pytest_ortbench.worker.session import CPU, OptionIgnored, create, session_options
+from pytest_ortbench.worker.session import OptionIgnored, create, session_options
 from pytest_ortbench.worker.state import WorkerState
 from pytest_ortbench.worker.tiny import MATRIX_PRODUCT, QUANTISED_MODELS, TINY_MODELS, TinyModel
 

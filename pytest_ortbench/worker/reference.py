@@ -13,11 +13,12 @@ from pytest_ortbench.core.accuracy import ReferenceSpread
 from pytest_ortbench.core.case import Case, InputSpec, Provider, SessionConfig
 from pytest_ortbench.core.cpus import allowance
 from pytest_ortbench.core.model import TensorInfo
+from pytest_ortbench.core.provider_kinds import CPU
 from pytest_ortbench.schema.model_questions import MeasureSpread, WriteReference
 from pytest_ortbench.worker.accuracy import write_reference
 from pytest_ortbench.worker.inputs import make_feeds
 from pytest_ortbench.worker.sample_file import Sample, SampleWriter
-from pytest_ortbench.worker.session import CPU, create, session_options
+from pytest_ortbench.worker.session import create, session_options
 from pytest_ortbench.worker.state import WorkerState
 from pytest_ortbench.worker.tensor_proto import read_tensor
 

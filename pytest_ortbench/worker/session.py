@@ -8,6 +8,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from pytest_ortbench.core.case import Provider, SessionConfig
+from pytest_ortbench.core.provider_kinds import CPU, NVIDIA
+from pytest_ortbench.core.session_entries import NO_CPU
 from pytest_ortbench.worker.assignment import ENTRY as ASSIGNMENT_ENTRY
 from pytest_ortbench.worker.gpu_choice import number_of
 from pytest_ortbench.worker.gpus import NoSuchGpu, visible_gpus
@@ -27,9 +29,6 @@ from pytest_ortbench.worker.runtime import load
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession, SessionOptions
 
-CPU = "CPUExecutionProvider"
-
-_NO_CPU = "session.disable_cpu_ep_fallback"
 
 #: Our names of ONNX Runtime's levels, in order.
 _LEVELS = {
@@ -169,7 +168,7 @@ def _level(ort: ModuleType, name: str) -> object:
 def _forbids_cpu(options: SessionOptions) -> bool:
     """Whether nodes that the provider leaves are an error; then nobody may name the CPU either."""
     try:
-        return bool(options.get_session_config_entry(_NO_CPU) == "1")
+        return bool(options.get_session_config_entry(NO_CPU) == "1")
     except RuntimeError:  # its way to say that the entry is not set
         return False
 
@@ -233,10 +232,6 @@ def _behind(ort: ModuleType, name: str, given: dict[str, str]) -> list[tuple[str
     return [(cuda, {key: value for key, value in given.items() if key == "device_id"})]
 
 
-#: Providers that need CUDA's libraries.
-_ON_CUDA = ("CUDAExecutionProvider", "TensorrtExecutionProvider", "NvTensorRTRTXExecutionProvider")
-
-
 def preload(name: str) -> None:
     """Load CUDA's and cuDNN's libraries from the packages that brought them.
 
@@ -245,7 +240,7 @@ def preload(name: str) -> None:
     that it brings as a plug-in. Those of the system are used otherwise, as always.
     """
     ort, _ = load()
-    if name in _ON_CUDA and hasattr(ort, "preload_dlls") and not _preloaded:
+    if name in NVIDIA and hasattr(ort, "preload_dlls") and not _preloaded:
         _preloaded.append(name)
         ort.preload_dlls()
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from pytest_ortbench.core.case import Case, Provider
 from pytest_ortbench.core.errors import WorkerError, nearest
 from pytest_ortbench.core.outcome import Failure
+from pytest_ortbench.core.provider_kinds import CPU
 from pytest_ortbench.core.session_entries import DOCUMENTED, is_documented
 from pytest_ortbench.worker.plugins import is_bundled, plugin_of
 from pytest_ortbench.worker.runtime import load
@@ -26,7 +27,6 @@ _LIBRARIES = (
     *("onnxruntime_pybind11_state*", "libonnxruntime.*", "onnxruntime.dll"),
     *("libonnxruntime_providers_*", "onnxruntime_providers_*.dll"),
 )
-_CPU = "CPUExecutionProvider"
 #: How alike two keys are behind their first dot before one is named for the other.
 _NEAR = 0.75
 #: Endings of source files, whose names stand in the libraries.
@@ -80,7 +80,7 @@ def _why_unconfirmed(key: str, value: str, provider: Provider) -> str:
     names.add(provider.name.lower().removesuffix("executionprovider"))
     if owner is not None and owner[1].lower() not in names:
         return f"it is an option of {owner[1]}, and the provider is {provider.alias}"
-    if owner is None and key.startswith("ep.") and provider.name == _CPU:
+    if owner is None and key.startswith("ep.") and provider.name == CPU:
         return "it is for providers that compile a part of the graph, and cpu compiles none"
     if is_documented(key, value):
         return ""

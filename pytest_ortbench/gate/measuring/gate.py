@@ -13,7 +13,7 @@ from typing import Any
 from pytest_ortbench.analysis.labels import scores_of
 from pytest_ortbench.analysis.summary import summarise
 from pytest_ortbench.analysis.validity import flags_of as flags_of_case
-from pytest_ortbench.core.case import Case
+from pytest_ortbench.core.case import Case, Key
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.gate import (
     ContrastVerdict,
@@ -24,6 +24,7 @@ from pytest_ortbench.core.gate import (
 )
 from pytest_ortbench.core.outcome import Accuracy, Answers, CaseResult, Flag, Memory
 from pytest_ortbench.core.placement import is_fallback
+from pytest_ortbench.core.provider_kinds import CPU
 from pytest_ortbench.core.run import Machine
 from pytest_ortbench.engine.own_spread import with_spread
 from pytest_ortbench.gate.measuring.answers import Exchange, compare_labels, with_spreads
@@ -62,12 +63,8 @@ from pytest_ortbench.gate.numbers.verdict import (
 )
 from pytest_ortbench.launch.launcher import Launcher
 
-Key = tuple[str, str]
-
 #: So many flagged cases confirm each other; fewer are measured again before they fail anything.
 _LONE = 2
-
-_CPU = "CPUExecutionProvider"
 
 
 @dataclass(slots=True)
@@ -362,7 +359,7 @@ class _Measuring:
             threads=max(side.threads for side in sides),
             cpus=min(side.cpus for side in sides),
             cpu_provider=all(
-                case.provider.name == _CPU for case in (self.pair.baseline, self.pair.contender)
+                case.provider.name == CPU for case in (self.pair.baseline, self.pair.contender)
             ),
         )
         if can_suspend(self.pair):

@@ -16,6 +16,7 @@ from pytest_ortbench.analysis.floors import miss
 from pytest_ortbench.analysis.labels import judge_labels
 from pytest_ortbench.analysis.reference_spread import is_within_spread, self_difference
 from pytest_ortbench.core.accuracy import ReferenceSpread
+from pytest_ortbench.core.case import FLOAT_TYPES
 from pytest_ortbench.core.gate import MetricVerdict
 from pytest_ortbench.core.judgement import Judgement, Outcome, bad, good, unjudged
 from pytest_ortbench.core.limits import Limit
@@ -29,8 +30,6 @@ _OF = "gate"
 
 #: An output that is missing, new, moved, called otherwise or of another type is as wrong as zeros.
 _MISSING_DB = 0.0
-
-_FLOATS = ("tensor(float)", "tensor(float16)", "tensor(bfloat16)", "tensor(double)")
 
 _VERDICTS = {
     Outcome.GOOD: "same",
@@ -163,7 +162,7 @@ def _other_outputs(answers: Answers, held: _Held) -> Iterator[str]:
         yield f"the outputs come in another order: {', '.join(before)} → {', '.join(after)}"
     for name, kind in before.items():
         other = after.get(name, kind)
-        widths = answers.retyped and {kind, other} <= set(_FLOATS)
+        widths = answers.retyped and {kind, other} <= set(FLOAT_TYPES)
         if kind != other and not widths:
             yield f"{name}: {kind} → {other}"
 

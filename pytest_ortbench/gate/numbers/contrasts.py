@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from pytest_ortbench.analysis.order import MAD_SCALE
 from pytest_ortbench.core.gate import PairedLaunch
 from pytest_ortbench.core.outcome import Block
 
@@ -32,9 +33,7 @@ CALLS_OF_EACH = 3
 SLOW_S = 1.0
 SLOW_ROUNDS = 5
 
-#: Scale of a median absolute deviation to a standard deviation, and by how much more a median
-#: scatters than a mean, for a normal distribution.
-MAD_SCALE = 1.4826
+#: By how much more a median scatters than a mean, for a normal distribution.
 _MEDIAN_LOSS = 1.2533
 
 #: A single round has no second fastest block.

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from pytest_ortbench.analysis.order import MAD_SCALE
 from pytest_ortbench.gate.numbers.signed_rank import (
     hodges_lehmann,
     lower_bound,
@@ -26,9 +27,6 @@ _Z_ERROR, _Z_POWER = 2.326348, 1.281552
 
 #: Asymptotic relative efficiency makes the signed-rank test need this much more than a mean.
 _RANK_LOSS = 1.05
-
-#: Scale of a median absolute deviation to a standard deviation, for a normal distribution.
-_MAD_SCALE = 1.4826
 
 #: A median absolute deviation of few launches is no scale for a margin.
 _FEWEST_FOR_SCALE = 3
@@ -189,7 +187,7 @@ def launch_deviation(contrasts: Sequence[float]) -> float | None:
     if len(contrasts) < _FEWEST_FOR_SCALE:
         return None
     middle = median(contrasts)
-    return _MAD_SCALE * median(abs(contrast - middle) for contrast in contrasts)
+    return MAD_SCALE * median(abs(contrast - middle) for contrast in contrasts)
 
 
 def detectable_effect(contrasts: Sequence[float]) -> float | None:

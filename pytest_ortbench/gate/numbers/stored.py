@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from statistics import median
 
-from pytest_ortbench.core.case import Case
+from pytest_ortbench.core.case import Case, Key
 from pytest_ortbench.core.flags import FLAGS
 from pytest_ortbench.core.gate import (
     MODEL_SAME,
@@ -39,8 +39,6 @@ from pytest_ortbench.gate.numbers.verdict import machine_class
 
 #: Smallest slowdown between two runs that matters where nothing else is said.
 STORED_MARGIN = 0.05
-
-Key = tuple[str, str]
 
 #: The metric that decides about the latency.
 _MEDIAN = "latency_p50"

@@ -7,12 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
+from pytest_ortbench.analysis.order import MAD_SCALE
+from pytest_ortbench.analysis.steadiness import UNSTEADY_SCATTERS, UNSTEADY_SHARE
+from pytest_ortbench.analysis.validity import CORE_SHARE, STARVED_SHARE, STEAL_SHARE
 from pytest_ortbench.core.gate import ContrastVerdict, Hindrance, PairedLaunch
 from pytest_ortbench.core.outcome import Flag
 from pytest_ortbench.core.run import NO_HYPERVISOR, NO_QUOTA, Machine
 from pytest_ortbench.core.units import format_amount
 from pytest_ortbench.gate.numbers.contrasts import (
-    MAD_SCALE,
     contrasts_of,
     errors_of,
     round_contrasts,
@@ -45,13 +47,8 @@ _CONFIRM_LOOKS = (
     Look(launches=20, alpha=0.01),
 )
 
-#: Flags: as in the standard pass where it has them (see core/flags.py).
-_STEAL_SHARE = 0.02
-_CORE_SHARE = 0.90
-_STARVED_SHARE = 0.25
+#: Flags that the standard pass does not have, or judges by other facts (see core/flags.py).
 _THROTTLED_SHARE = 0.01
-_UNSTEADY_SHARE = 0.03
-_UNSTEADY_SCATTERS = 3.0
 _UNSTEADY_LAUNCHES = 0.2
 _FEWEST_FOR_THIRDS = 12
 
@@ -354,7 +351,7 @@ def launch_flags(
 def _steal(launches: Sequence[PairedLaunch]) -> str:
     read = [launch.steal_ratio for launch in launches if launch.steal_ratio is not None]
     share = sum(read) / len(read) if read else 0.0
-    return f"{100 * share:.1f} % of the CPU time" if share > _STEAL_SHARE else ""
+    return f"{100 * share:.1f} % of the CPU time" if share > STEAL_SHARE else ""
 
 
 def _cpu_share(launches: Sequence[PairedLaunch]) -> str:
@@ -363,9 +360,9 @@ def _cpu_share(launches: Sequence[PairedLaunch]) -> str:
     for launch in launches:
         for ratios in (launch.baseline_core_ratio, launch.contender_core_ratio):
             best = max(ratios, default=0.0)
-            starved += sum(ratio < _CORE_SHARE * best for ratio in ratios)
+            starved += sum(ratio < CORE_SHARE * best for ratio in ratios)
             total += len(ratios)
-    if not total or starved / total <= _STARVED_SHARE:
+    if not total or starved / total <= STARVED_SHARE:
         return ""
     return f"in {100 * starved / total:.0f} % of the blocks"
 
@@ -397,4 +394,4 @@ def _drifts(contrasts: Sequence[float]) -> bool:
     scatter = median(abs(value - median(part)) for part in (first, last) for value in part)
     # The difference of two medians of so many rounds each.
     error = MAD_SCALE * scatter * math.sqrt(2 / third) * 1.25
-    return abs(median(last) - median(first)) > max(_UNSTEADY_SHARE, _UNSTEADY_SCATTERS * error)
+    return abs(median(last) - median(first)) > max(UNSTEADY_SHARE, UNSTEADY_SCATTERS * error)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from pytest_ortbench.core.provider_kinds import CPU
 from pytest_ortbench.core.units import common_scale, counted, format_amount, significant
 from pytest_ortbench.passes.profile.facts import NodeTime, OperatorProfile, OperatorTime, Peak
 from pytest_ortbench.passes.profile.numbers.bottlenecks import copy_shares, hints, kind_share
-from pytest_ortbench.passes.profile.numbers.changes import OperatorChange
+from pytest_ortbench.passes.profile.numbers.changes import BETWEEN, OperatorChange
 from pytest_ortbench.passes.profile.numbers.roofline import Rate, model_rate, operator_rate
 from pytest_ortbench.report.arithmetic import format_count
 from pytest_ortbench.report.entries import Entry, ShownRun
 from pytest_ortbench.report.escape import encodable, one_line
 from pytest_ortbench.report.page_section import BlockTable, CaseBlock, PageSection
 
-_BETWEEN = "(between nodes)"
 _SHORTEST = 24
 #: Characters in front of a node's shapes.
 _NODE_WIDTH = 60
@@ -182,7 +182,7 @@ def _reached(peak: Peak) -> str:
 
 def threads_of(peak: Peak) -> str:
     """``2 threads``; empty for a provider that has its own, of which nothing is known."""
-    if peak.provider != "CPUExecutionProvider":
+    if peak.provider != CPU:
         return ""
     return counted(peak.threads, "thread")
 
@@ -217,7 +217,7 @@ def operator_table(profile: OperatorProfile, top: int) -> BlockTable:
     if rest:
         nodes = str(sum(each.nodes for each in rest))
         rows.append(row(f"({len(rest)} more types)", "", nodes, sum(each.time_ns for each in rest)))
-    rows.append(row(_BETWEEN, "", "", profile.between_ns))
+    rows.append(row(BETWEEN, "", "", profile.between_ns))
     headings = ("operator", "on", "nodes", f"time [{unit}]", "share", *_RATES, "")
     return _without_empty(headings, rows, right=(2, 3, 4, 5, 6, 7, 8))
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from pytest_ortbench.analysis.collector import Collector
+from pytest_ortbench.analysis.order import DEVIATE
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.passes.soak.declaration import PASS
 from pytest_ortbench.passes.soak.facts import Soak
@@ -30,9 +31,6 @@ ROUNDS = 3
 #: Growth over the counted time that is worth a verdict: an arena's or an allocator's last steps.
 LEAST_GROWTH_BYTES = 1 << 20
 LEAST_GROWTH_SHARE = 0.01
-
-#: Normal deviate of an equal-tailed 95 % interval.
-_Z = 1.959964
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,7 +139,7 @@ def theil_sen(points: Sequence[tuple[float, float]]) -> tuple[float, float, floa
     count, n = len(slopes), len(points)
     if not count:
         return 0.0, -math.inf, math.inf
-    half = _Z * math.sqrt(n * (n - 1) * (2 * n + 5) / 18) / 2
+    half = DEVIATE * math.sqrt(n * (n - 1) * (2 * n + 5) / 18) / 2
     rank = math.floor(count / 2 - half)
     if rank < 1:
         return median(slopes), -math.inf, math.inf

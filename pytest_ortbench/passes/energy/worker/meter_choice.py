@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from pytest_ortbench.core.case import Provider
+from pytest_ortbench.core.provider_kinds import CPU, NVIDIA
 from pytest_ortbench.passes.energy.worker.meter import Meter, NoMeter
 from pytest_ortbench.passes.energy.worker.nvml_meter import NvmlMeter
 from pytest_ortbench.passes.energy.worker.rapl import RaplMeter
-from pytest_ortbench.worker.gpu_choice import NVIDIA
 
 #: Where the kernel shows the energy counters of CPUs, and the variable that says otherwise: a
 #: container may have the host's folder mounted elsewhere.
@@ -18,7 +18,7 @@ POWERCAP = Path("/sys/class/powercap")
 POWERCAP_VARIABLE = "ORTBENCH_POWERCAP"
 
 #: Providers that compute on the CPU, whatever their options say.
-_ON_CPU = ("CPUExecutionProvider", "XnnpackExecutionProvider", "DnnlExecutionProvider")
+_ON_CPU = (CPU, "XnnpackExecutionProvider", "DnnlExecutionProvider")
 
 
 def open_meter(

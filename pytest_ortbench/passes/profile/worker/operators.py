@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 
 from pytest_ortbench.core.case import Case, SessionConfig
 from pytest_ortbench.core.graph_capture import without_capture
+from pytest_ortbench.core.provider_kinds import CPU
+from pytest_ortbench.core.session_entries import SPINNING
 from pytest_ortbench.passes.profile.facts import NodeTime, OperatorProfile, OperatorTime
 from pytest_ortbench.passes.profile.questions import ProfileOperators
 from pytest_ortbench.passes.profile.worker.node_work import (
@@ -27,7 +29,7 @@ from pytest_ortbench.passes.profile.worker.peak import peak_of
 from pytest_ortbench.worker.calling import call_of, single_loop
 from pytest_ortbench.worker.node_kinds import COPIES
 from pytest_ortbench.worker.profile_events import NodeEvent, Profile, Tensor, read_events
-from pytest_ortbench.worker.session import CPU, create, session_options
+from pytest_ortbench.worker.session import create, session_options
 from pytest_ortbench.worker.timing import median
 
 if TYPE_CHECKING:
@@ -45,8 +47,6 @@ _HELD_EVENTS = 990_000
 #: Runs that take longer than this many times the fastest were disturbed.
 _CLOSE = 1.1
 
-#: Session config entry that lets threads wait in a loop for the next piece of work.
-_SPIN = "session.intra_op.allow_spinning"
 #: Time for runs without that.
 _UNSPUN_S = 0.7
 
@@ -152,9 +152,9 @@ def profile_operators(
 def _unspun(case: Case, feeds: Mapping[str, object], threads: int) -> PlainRuns | None:
     """Runs of a session whose threads sleep when they have no work; ``None`` where none spin."""
     entries = case.session.entries
-    if case.provider.name != CPU or threads < 2 or case.callers > 1 or entries.get(_SPIN) == "0":
+    if case.provider.name != CPU or threads < 2 or case.callers > 1 or entries.get(SPINNING) == "0":
         return None
-    config = replace(case.session, entries={**entries, _SPIN: "0"})
+    config = replace(case.session, entries={**entries, SPINNING: "0"})
     options = session_options(config, threads=threads)
     session, _ = create(case.variant.path, case.provider, options)
     return plain_runs(lambda: session.run(None, feeds), longest_s=_UNSPUN_S)

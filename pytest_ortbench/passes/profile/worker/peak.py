@@ -18,11 +18,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.element_types import NUMPY_NAMES
+from pytest_ortbench.core.provider_kinds import CPU
 from pytest_ortbench.passes.profile.facts import Peak
 from pytest_ortbench.worker.binding import bind, device_of
 from pytest_ortbench.worker.model_writer import Node, Value, write_model
 from pytest_ortbench.worker.profiling import profile
-from pytest_ortbench.worker.session import CPU, create, session_options
+from pytest_ortbench.worker.session import create, session_options
 from pytest_ortbench.worker.timing import time_bound_runs, time_runs
 
 if TYPE_CHECKING:
