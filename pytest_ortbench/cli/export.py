@@ -14,7 +14,7 @@ from pytest_ortbench.cli.files import save
 from pytest_ortbench.cli.selection import parse_condition, select
 from pytest_ortbench.cli.terminal import ExitCode, say, warn, write
 from pytest_ortbench.report.csv import render_csv
-from pytest_ortbench.report.escape import markdown
+from pytest_ortbench.report.escape import markdown, markdown_row
 
 #: Flat rows, of one or several runs.
 Rows: TypeAlias = "Sequence[Mapping[str, int | float | str | None]]"
@@ -81,7 +81,7 @@ def _json(rows: Rows) -> str:
 
 def _markdown(rows: Rows) -> str:
     def line(cells: Iterable[str]) -> str:
-        return f"| {' | '.join(cells)} |\n"
+        return markdown_row(cells) + "\n"
 
     def text(value: int | float | str | None) -> str:
         return "" if value is None else markdown(value) if isinstance(value, str) else repr(value)

@@ -20,7 +20,7 @@ from pytest_ortbench.models.resolve import resolve_models
 from pytest_ortbench.planning.described import described
 from pytest_ortbench.planning.feeds import resolve_inputs
 from pytest_ortbench.planning.sizes import RefusedCombination
-from pytest_ortbench.report.arithmetic import work_facts
+from pytest_ortbench.report.arithmetic import counted_operators, work_facts
 from pytest_ortbench.report.pruned import zeros_text
 from pytest_ortbench.session import Session
 
@@ -189,7 +189,7 @@ def _facts(model: Model) -> Iterator[tuple[str, str]]:
         version = model.ir_version or "unknown"
         yield "format", f"IR version {version}; operator sets: {opsets or 'none'}"
         yield "weights", f"{model.parameters:,}{_zeros(model)}"
-        yield "nodes", f"{model.nodes:,}: {_operators(model.op_types)}"
+        yield "nodes", f"{model.nodes:,}: {counted_operators(model.op_types, _OPERATORS)}"
     for tensor in model.inputs:
         yield "input", _tensor(tensor)
     for tensor in model.outputs:
@@ -258,13 +258,6 @@ def _tensor(tensor: TensorInfo) -> str:
         shape = "[" + ", ".join("?" if size is None else str(size) for size in tensor.shape) + "]"
     optional = "(optional)" if tensor.optional else ""
     return " ".join(part for part in (f"{tensor.name}:", tensor.type, shape, optional) if part)
-
-
-def _operators(counts: dict[str, int]) -> str:
-    ranked = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
-    shown = ", ".join(f"{count} {name}" for name, count in ranked[:_OPERATORS])
-    more = len(ranked) - _OPERATORS
-    return f"{shown} and {more} more types" if more > 0 else shown
 
 
 def _sizes(sizes: dict[str, int]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from pytest_ortbench.core.arithmetic import ModelWork
 from pytest_ortbench.core.units import format_amount, significant
@@ -24,7 +24,7 @@ def work_facts(work: ModelWork) -> Iterator[tuple[str, str]]:
         moved = f"{least}{format_amount(work.activation_bytes, 'bytes')}"
         yield "memory traffic", f"{weights} of weights, {moved} of activations read and written"
     if work.uncounted:
-        yield "uncounted", _listed(work.uncounted)
+        yield "uncounted", counted_operators(work.uncounted, _NAMED)
     elif work.reason:
         yield "uncounted", work.reason
 
@@ -38,8 +38,9 @@ def format_count(number: float) -> str:
     return significant(number) if number % 1 else str(int(number))
 
 
-def _listed(counts: dict[str, int]) -> str:
+def counted_operators(counts: Mapping[str, int], most: int) -> str:
+    """Return the most frequent operators, ``3 Conv, 2 Relu``, and how many others there are."""
     ranked = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
-    shown = ", ".join(f"{count} {op}" for op, count in ranked[:_NAMED])
-    more = len(ranked) - _NAMED
+    shown = ", ".join(f"{count} {op}" for op, count in ranked[:most])
+    more = len(ranked) - most
     return f"{shown} and {more} more types" if more > 0 else shown

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterable
 
 #: Characters that have a look-alike in ASCII of the same width, so that columns stay aligned.
 _LOOK_ALIKES = str.maketrans(
@@ -127,3 +128,8 @@ def csv_text(text: str) -> str:
     """
     shown = one_line(text)
     return f"'{shown}" if shown.startswith(_FORMULA_STARTS) else shown
+
+
+def markdown_row(cells: Iterable[str]) -> str:
+    """Return a row of a table in Markdown."""
+    return f"| {' | '.join(cells)} |"

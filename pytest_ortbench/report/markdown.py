@@ -10,7 +10,7 @@ from pytest_ortbench.report.answers import answer_lines
 from pytest_ortbench.report.cells import COLUMNS, texts
 from pytest_ortbench.report.column import Column
 from pytest_ortbench.report.entries import ShownRun, by_model
-from pytest_ortbench.report.escape import markdown
+from pytest_ortbench.report.escape import markdown, markdown_row
 from pytest_ortbench.report.precisions import precision_markdown
 
 #: A job summary may have 1 MiB on GitHub, and nobody reads that much.
@@ -42,14 +42,10 @@ def _table(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> list[str
     headings = ["model", *(column.heading for column in columns)]
     rules = ["---", *("---:" if column.right else "---" for column in columns)]
     return [
-        _line([markdown(heading) for heading in headings]),
-        _line(rules),
-        *(_line([markdown(cell) for cell in row]) for row in rows),
+        markdown_row([markdown(heading) for heading in headings]),
+        markdown_row(rules),
+        *(markdown_row([markdown(cell) for cell in row]) for row in rows),
     ]
-
-
-def _line(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
 
 
 def job_summary(shown: ShownRun) -> str:

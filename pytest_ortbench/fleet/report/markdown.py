@@ -15,7 +15,7 @@ from pytest_ortbench.fleet.report.view import (
     overall_mark,
     overall_text,
 )
-from pytest_ortbench.report.escape import markdown
+from pytest_ortbench.report.escape import markdown, markdown_row
 
 #: A table with more rows is read by programs: the CSV has all of them.
 ROWS = 200
@@ -103,11 +103,7 @@ def _table(
     numbers = set(right)
     rule = ["---:" if index in numbers else "---" for index in range(len(headings))]
     return [
-        _line(map(markdown, headings)),
-        _line(rule),
-        *(_line(map(markdown, row)) for row in rows),
+        markdown_row(map(markdown, headings)),
+        markdown_row(rule),
+        *(markdown_row(map(markdown, row)) for row in rows),
     ]
-
-
-def _line(cells: Iterable[str]) -> str:
-    return f"| {' | '.join(cells)} |"

@@ -19,7 +19,7 @@ from pytest_ortbench.gate.numbers.sentences import (
     verdict_word,
 )
 from pytest_ortbench.gate.numbers.undecided import Undecided, undecided
-from pytest_ortbench.report.escape import encodable, lines, markdown, one_line
+from pytest_ortbench.report.escape import encodable, lines, markdown, markdown_row, one_line
 from pytest_ortbench.report.legend import named
 
 
@@ -117,13 +117,13 @@ def gate_markdown(run: Run) -> str:
     """A table of the verdicts; empty without a gate."""
     if not run.gate:
         return ""
-    head = ["", "### Gate", "", f"| {' | '.join(HEADINGS)} |", "| --- " * len(HEADINGS) + "|"]
+    head = ["", "### Gate", "", markdown_row(HEADINGS), "| --- " * len(HEADINGS) + "|"]
     rows = []
     for row in gate_rows(run):
         case, baseline, verdict, *numbers = map(markdown, row.cells)
         shown = f"**{verdict}**" if row.fails else verdict
         cells = [case, baseline, shown, *numbers, markdown("; ".join(row.reasons))]
-        rows.append(f"| {' | '.join(cells)} |")
+        rows.append(markdown_row(cells))
     return "\n".join(
         [*head, *rows, "", *map(markdown, count_lines(run.gate, runtimes_of(run))), ""]
     )

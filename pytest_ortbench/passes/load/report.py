@@ -7,7 +7,7 @@ from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.units import format_amount, significant
 from pytest_ortbench.passes.load.facts import Load, LoadTest
 from pytest_ortbench.report.entries import ShownRun
-from pytest_ortbench.report.escape import markdown, one_line
+from pytest_ortbench.report.escape import markdown, markdown_row, one_line
 from pytest_ortbench.report.pass_table import PassTable
 
 #: Percentiles that every table has; one that a load is judged by comes beside them.
@@ -30,15 +30,11 @@ def load_markdown(shown: ShownRun) -> str:
     for table in tables:
         lines += ["", markdown(table.title)]
         if table.rows:
-            lines += ["", _line(table.headings), _line(["---"] * len(table.headings))]
-            lines += [_line([markdown(cell) for cell in row]) for row in table.rows]
+            lines += ["", markdown_row(table.headings), markdown_row(["---"] * len(table.headings))]
+            lines += [markdown_row([markdown(cell) for cell in row]) for row in table.rows]
         if table.remarks:
             lines += ["", *(f"- {markdown(remark)}" for remark in table.remarks)]
     return "\n".join(lines) + "\n"
-
-
-def _line(cells: tuple[str, ...] | list[str]) -> str:
-    return f"| {' | '.join(cells)} |"
 
 
 def _table(result: CaseResult, case: str) -> PassTable:

@@ -317,7 +317,7 @@ class LabelScores:
             same_kind = (value.dtype.kind in "USO") == text and value.dtype.kind != "f"
             if value.shape == labels.shape and same_kind:
                 return name, value, False
-        shapes = ", ".join(f"{name} {_described(outputs[name])}" for name in names)
+        shapes = ", ".join(f"{name} {array_words(outputs[name])}" for name in names)
         raise bad_data(
             f"labels {labels.dtype} {list(labels.shape)} fit no output as classes: {shapes}",
             _ENTRY_POINT,
@@ -333,6 +333,7 @@ def _check_range(labels: NDArray[Any], classes: int, name: str) -> None:
         )
 
 
-def _described(value: object) -> str:
+def array_words(value: object) -> str:
+    """Return what an array is, in words: its type and shape; of anything else its type."""
     dtype, shape = getattr(value, "dtype", None), getattr(value, "shape", None)
     return type(value).__name__ if shape is None else f"{dtype} {list(shape)}"

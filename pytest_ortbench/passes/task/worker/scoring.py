@@ -17,6 +17,7 @@ from pytest_ortbench.passes.task.questions import ScoreTask, WriteOwnScores, Wri
 from pytest_ortbench.passes.task.worker.labelled import (
     Batch,
     Metric,
+    array_words,
     bad_data,
     digest_of,
     open_dataset,
@@ -213,7 +214,7 @@ def _run(session: Session, batch: Batch, dataset: Dataset, first: int) -> Sequen
     except Exception as error:
         # Native errors have no common base class.
         lines = str(error).strip().splitlines() or [type(error).__name__]
-        fed = ", ".join(f"{name}: {_described(value)}" for name, value in feeds.items())
+        fed = ", ".join(f"{name}: {array_words(value)}" for name, value in feeds.items())
         raise bad_data(
             f"the batch at sample {first} of {dataset.label} does not run: {lines[0]}",
             f"Fed were {fed}",
@@ -269,8 +270,3 @@ def _count(labels: Any) -> int | None:
     if shape is not None:
         return int(shape[0]) if shape else None
     return len(labels) if isinstance(labels, list | tuple) else None
-
-
-def _described(value: object) -> str:
-    dtype, shape = getattr(value, "dtype", None), getattr(value, "shape", None)
-    return type(value).__name__ if shape is None else f"{dtype} {list(shape)}"
