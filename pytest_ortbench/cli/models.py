@@ -56,7 +56,7 @@ def command(context: click.Context) -> int:
 
 
 @command.command("list", epilog=epilog("ortbench models list"))
-def list_() -> int:
+def list_models() -> int:
     """List the models that have a name; * marks those that are measured by default."""
     return _list()
 
@@ -77,10 +77,11 @@ def fetch(names: tuple[str, ...]) -> int:
 
 
 @command.command(
-    epilog=epilog("ortbench models inspect model.onnx", "ortbench models inspect zoo:silero-vad")
+    "inspect",
+    epilog=epilog("ortbench models inspect model.onnx", "ortbench models inspect zoo:silero-vad"),
 )
 @click.argument("names", metavar="PATH|NAME...", nargs=-1, required=True)
-def inspect(names: tuple[str, ...]) -> int:
+def inspect_models(names: tuple[str, ...]) -> int:
     """Say what a model takes, what it holds, and what it would be fed by default."""
     code = ExitCode.FINE
     for index, found in enumerate(_resolve(names)):

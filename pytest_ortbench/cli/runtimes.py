@@ -43,7 +43,7 @@ def command(context: click.Context) -> int:
 
 
 @command.command("list", epilog=epilog("ortbench runtimes list"))
-def list_() -> int:
+def list_runtimes() -> int:
     """List the runtimes that are there: current, configured ones, environments that were made."""
     return _list()
 
