@@ -52,6 +52,11 @@ def flags_of(result: CaseResult) -> tuple[Flag, ...]:
     return tuple(Flag(name=name, detail=details[name]) for name in FLAGS if details.get(name))
 
 
+#: Durations on two input sets differ for sure if by this factor and this much.
+_DEPENDS_RATIO = 1.5
+_DEPENDS_NS = 100_000
+
+
 def _emulated(result: CaseResult) -> str:
     wanted = _KERNEL_TYPES.get(base_of(result.case))
     executed = result.placement.precision_executed if result.placement else None
@@ -290,6 +295,23 @@ def _neighbour(result: CaseResult) -> str:
     return "another process" if most == 1 else f"{most} other processes"
 
 
+def _input_dependent(result: CaseResult) -> str:
+    """Sizes of outputs, or durations of several runs, that differ between drawn input sets."""
+    accuracy = result.accuracy
+    if accuracy is None or any(spec.path for spec in result.case.inputs):
+        return ""
+    told = []
+    elements, durations = accuracy.set_elements, accuracy.set_durations_ns
+    if len(set(elements)) > 1:
+        told.append(f"outputs hold from {min(elements):,} to {max(elements):,} values")
+    if len(durations) > 1:
+        low, high = min(durations), max(durations)
+        if high > _DEPENDS_RATIO * low and high - low > _DEPENDS_NS:
+            ends = " to ".join(format_amount(end * 1e-9, "s") for end in (low, high))
+            told.append(f"an inference takes from {ends}")
+    return f"{', '.join(told)}, over {len(elements)} drawn input sets" if told else ""
+
+
 _RULES: dict[str, Callable[[CaseResult], str]] = {
     "EMULATED": _emulated,
     "INACCURATE": _inaccurate,
@@ -311,6 +333,7 @@ _RULES: dict[str, Callable[[CaseResult], str]] = {
     "SPREAD": _spread,
     "ONE-WORKER": _one_worker,
     "FEWER-WORKERS": _fewer_workers,
+    "INPUT-DEPENDENT": _input_dependent,
     "SUBNORMAL": _subnormal,
     "CONSTANT": _constant,
     "EMPTY": _empty,

@@ -110,6 +110,9 @@ class Accuracy:
         spread: How far the reference differs from itself; ``None`` where nobody had to know, since
             the outputs are as near to it as they must be.
         note: What the figures leave out: samples whose reference is not finite, shapes that differ.
+        set_elements: Values in all outputs together, for each drawn input set.
+        set_durations_ns: Duration of an inference on each of them, the shortest of several where
+            the first ones differed. It says whether the work depends on the values, nothing else.
     """
 
     reference: str = ""
@@ -121,3 +124,5 @@ class Accuracy:
     repeat_note: str = ""
     note: str = ""
     spread: ReferenceSpread | None = None
+    set_elements: tuple[int, ...] = ()
+    set_durations_ns: tuple[int, ...] = ()

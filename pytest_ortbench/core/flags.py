@@ -150,6 +150,12 @@ _STANDARD: tuple[FlagKind, ...] = (
         "Raise --ort-timeout, or ask for fewer --ort-workers.",
     ),
     flag_kind(
+        "INPUT-DEPENDENT",
+        "notes",
+        "the work depends on the values of the inputs, and these were drawn",
+        "The row is that of one drawn set; measure it with real inputs (--ort-inputs).",
+    ),
+    flag_kind(
         "SUBNORMAL",
         "notes",
         "outputs hold subnormal numbers, which are slow on CPUs",
