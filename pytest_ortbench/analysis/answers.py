@@ -203,7 +203,9 @@ def _answer(members: Sequence[tuple[CaseResult, Summary]], *, runtimes: bool) ->
             )
     case = members[0][0].case
     batches = sorted({candidate.batch for candidate in candidates})
-    by_batch = [[one for one in candidates if one.batch == batch] for batch in batches]
+    by_batch = [
+        [candidate for candidate in candidates if candidate.batch == batch] for batch in batches
+    ]
     fastest = _fastest(candidates)
     precisions = {result.case.variant.precision for result, _ in members}
     advice, withheld = _recommended(candidates, fastest, several=len(precisions) > 1)
@@ -227,7 +229,7 @@ def _fastest(candidates: Sequence[_Candidate]) -> tuple[Winner, ...]:
     """The fastest of each batch size, smallest batch first."""
     batches = sorted({candidate.batch for candidate in candidates})
     return tuple(
-        _winner([one for one in candidates if one.batch == batch], "latency_p50")
+        _winner([candidate for candidate in candidates if candidate.batch == batch], "latency_p50")
         for batch in batches
     )
 
@@ -273,7 +275,7 @@ def _withheld(
     )
     rivals = [candidate for candidate in sound if candidate.batch == best.batch]
     next_best = min(
-        rivals, key=lambda one: one.summary.quantities["latency_p50"].value, default=None
+        rivals, key=lambda rival: rival.summary.quantities["latency_p50"].value, default=None
     )
     ratio_db = best.summary.quantities.get("accuracy_sqnr")
     return Withheld(
@@ -290,9 +292,9 @@ def _advice(candidates: Sequence[_Candidate], fastest: Sequence[Winner], rivals:
     by_label = {candidate.label: candidate for candidate in candidates}
     pools = [
         [
-            Contender(variant=one.variant, label=label, summary=one.summary)
+            Contender(variant=winning.variant, label=label, summary=winning.summary)
             for label in (winner.label, *winner.ties)
-            for one in (by_label[label],)
+            for winning in (by_label[label],)
         ]
         for winner in fastest
     ]
@@ -369,14 +371,14 @@ def _winner(candidates: Sequence[_Candidate], metric: str) -> Winner:
     )
 
 
-def is_tie(one: Summary, other: Summary, metric: str) -> bool:
+def is_tie(summary: Summary, other: Summary, metric: str) -> bool:
     """Whether the numbers of two measured cases can't be told apart; ``False`` if a side has none.
 
     Wherever two cases are compared in one run, this decides.
     """
-    if metric not in one.quantities or metric not in other.quantities:
+    if metric not in summary.quantities or metric not in other.quantities:
         return False
-    return _is_tie(_Candidate(one, ""), _Candidate(other, ""), metric)
+    return _is_tie(_Candidate(summary, ""), _Candidate(other, ""), metric)
 
 
 def _is_tie(best: _Candidate, other: _Candidate, metric: str) -> bool:
@@ -403,19 +405,19 @@ def _reference(
     sign = -1 if METRICS[metric].better == "higher" else 1
     case = best.summary.case
     for precision in ("fp32", "native"):
-        found = [
+        nearest = [
             candidate
             for candidate in candidates
             if candidate.summary.case.provider.alias == "cpu"
             and candidate.summary.case.variant.precision == precision
         ]
-        if found:
+        if nearest:
             return min(
-                found,
-                key=lambda one: (
-                    one.summary.case.runtime.label != case.runtime.label,
-                    one.summary.case.knobs != case.knobs,
-                    sign * one.summary.quantities[metric].value,
+                nearest,
+                key=lambda rival: (
+                    rival.summary.case.runtime.label != case.runtime.label,
+                    rival.summary.case.knobs != case.knobs,
+                    sign * rival.summary.quantities[metric].value,
                 ),
             )
     return None
@@ -444,7 +446,8 @@ def _smallest(candidates: Sequence[_Candidate]) -> Winner:
     for candidate in candidates:
         variants.setdefault(candidate.summary.case.variant.precision, candidate)
     winner = _winner(
-        [_Candidate(one.summary, precision) for precision, one in variants.items()], "model_size"
+        [_Candidate(variant.summary, precision) for precision, variant in variants.items()],
+        "model_size",
     )
     baseline = variants.get("fp32") or variants.get("native")
     factor = None

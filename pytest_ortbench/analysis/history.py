@@ -87,7 +87,7 @@ def histories(runs: Iterable[Run]) -> list[Series]:
     Raises:
         UsageError: if the library that finds change points is not installed.
     """
-    found: dict[tuple[Key, Facts], list[Point]] = {}
+    points_of: dict[tuple[Key, Facts], list[Point]] = {}
     hosts: dict[Facts, str] = {}
     for run in sorted(runs, key=lambda run: run.started_at):
         if run.canary is None or not run.canary.durations_ns:
@@ -98,7 +98,7 @@ def histories(runs: Iterable[Run]) -> list[Series]:
         for result in run.cases:
             latency = summarise(result, percentiles=False).quantities.get("latency_p50")
             if latency is not None:
-                found.setdefault((result.case.key, machine), []).append(
+                points_of.setdefault((result.case.key, machine), []).append(
                     Point(
                         run_id=run.run_id,
                         started_at=run.started_at,
@@ -114,7 +114,7 @@ def histories(runs: Iterable[Run]) -> list[Series]:
             points=tuple(points),
             steps=change_points([point.ratio for point in points]),
         )
-        for (key, machine), points in found.items()
+        for (key, machine), points in points_of.items()
     ]
 
 

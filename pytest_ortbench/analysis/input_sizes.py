@@ -62,7 +62,7 @@ def fed_shapes(cases: Sequence[Case]) -> list[tuple[str, tuple[str, ...]]]:
     for case in cases:
         for spec in case.inputs:
             shapes.setdefault(spec.name, {})[spec.shape] = None
-    return [(name, tuple(_merged(list(found)))) for name, found in shapes.items()]
+    return [(name, tuple(_merged(list(variants)))) for name, variants in shapes.items()]
 
 
 def _merged(shapes: Sequence[tuple[int, ...]]) -> list[str]:

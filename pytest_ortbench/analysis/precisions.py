@@ -155,8 +155,8 @@ def _block(members: Sequence[tuple[CaseResult, Summary]], *, named: bool) -> Pre
     by_provider: dict[str, dict[str, Summary]] = {}
     for result, summary in members:
         if summary.status == "measured":
-            found = by_provider.setdefault(result.case.provider.label, {})
-            found.setdefault(result.case.variant.precision, summary)
+            by_precision = by_provider.setdefault(result.case.provider.label, {})
+            by_precision.setdefault(result.case.variant.precision, summary)
     case = members[0][0].case
     parts = [f"b{case.batch}"]
     parts += [f"{name}:{value}" for name, value in {**case.dims, **case.knobs}.items()]
@@ -177,8 +177,8 @@ def _row(result: CaseResult, summary: Summary, on_provider: Mapping[str, Summary
     itself = reference is not None and reference.case.key == summary.case.key
     measured = summary.status == "measured"
     compared = reference if measured and not itself else None
-    found = summary.quantities
-    sqnr, finite = found.get("accuracy_sqnr"), found.get("accuracy_finite")
+    quantities = summary.quantities
+    sqnr, finite = quantities.get("accuracy_sqnr"), quantities.get("accuracy_finite")
     return PrecisionRow(
         precision=result.case.variant.precision,
         provider=result.case.provider.label,
@@ -186,7 +186,7 @@ def _row(result: CaseResult, summary: Summary, on_provider: Mapping[str, Summary
         status=summary.status,
         result=result,
         is_reference=itself,
-        latency=found.get("latency_p50"),
+        latency=quantities.get("latency_p50"),
         latency_ratio=ratio_between(compared, summary, "latency_p50"),
         size_ratio=ratio_between(compared, summary, "model_size"),
         memory_ratio=ratio_between(compared, summary, "peak_rss"),
@@ -197,7 +197,7 @@ def _row(result: CaseResult, summary: Summary, on_provider: Mapping[str, Summary
             judgement.of == ACCURACY and judgement.is_unjudged for judgement in summary.judgements
         ),
         on_drawn_inputs=summary.on_drawn_inputs,
-        top1=found.get("accuracy_top1"),
+        top1=quantities.get("accuracy_top1"),
         flags=tuple(flag.name for flag in summary.flags),
         reason="" if result.failure is None else result.failure.message,
         variant=result.case.variant,
@@ -230,5 +230,5 @@ def ratio_between(
     return replace(judged, low=after.low / before.high, high=after.high / before.low)
 
 
-def _same_file(one: Variant, other: Variant) -> bool:
-    return bool(one.digest) and one.digest == other.digest
+def _same_file(variant: Variant, other: Variant) -> bool:
+    return bool(variant.digest) and variant.digest == other.digest

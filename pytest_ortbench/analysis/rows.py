@@ -126,7 +126,8 @@ def row(result: CaseResult, run: Run, summary: Summary) -> dict[str, Cell]:
         device=case.provider.device or None,
         runtime=case.runtime.label,
         batch=case.batch,
-        dims=_pairs({name: found.size for name, found in resolved_sizes(case).items()}) or None,
+        dims=_pairs({name: resolved.size for name, resolved in resolved_sizes(case).items()})
+        or None,
         threads=first.threads if first else case.session.intra_op_num_threads,
         concurrency=case.concurrency,
         sessions=case.sessions,

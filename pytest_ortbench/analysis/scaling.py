@@ -107,7 +107,7 @@ def _points(pairs: Iterable[tuple[CaseResult, Summary]]) -> tuple[ScalingPoint, 
         for result, summary in pairs
         if "throughput" in summary.quantities
     ]
-    rated.sort(key=lambda each: _order(each[0].case))
+    rated.sort(key=lambda member: _order(member[0].case))
     if not rated:
         return ()
     fewest, first = rated[0][0].case.callers, rated[0][2].value

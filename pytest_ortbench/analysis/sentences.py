@@ -32,21 +32,21 @@ def sentences(answer: ModelAnswer) -> list[Told]:
     if answer.ranked == 0 or answer.throughput is None:
         return [Told(f"nothing can be ranked: {_left_out(answer.left_out)}", about=f"{name}: ")]
     if answer.ranked == 1:
-        said = [_the_only_one(answer, answer.throughput)]
+        told = [_the_only_one(answer, answer.throughput)]
     else:
-        said = [] if answer.advice is None else [_advice(answer, answer.advice)]
-        said += [] if answer.withheld is None else [_not_yet(answer.withheld)]
-        said += [
+        told = [] if answer.advice is None else [_advice(answer, answer.advice)]
+        told += [] if answer.withheld is None else [_not_yet(answer.withheld)]
+        told += [
             _fastest(winner, several=len(answer.fastest) > 1)
             for winner in answer.fastest
             if winner.ranked > 1
         ]
-        said.append(_throughput(answer.throughput))
+        told.append(_throughput(answer.throughput))
         if answer.smallest is not None and answer.smallest.ranked > 1:
-            said.append(_smallest(answer.smallest))
+            told.append(_smallest(answer.smallest))
     if answer.left_out:
-        said.append(Told(f"not ranked: {_left_out(answer.left_out)}"))
-    return [sentence.said_of(f"{name}: ") for sentence in said]
+        told.append(Told(f"not ranked: {_left_out(answer.left_out)}"))
+    return [sentence.said_of(f"{name}: ") for sentence in told]
 
 
 def agreement_words(agreement: Quantity) -> str:
@@ -80,11 +80,11 @@ def _the_only_one(answer: ModelAnswer, winner: Winner) -> Told:
 def _advice(answer: ModelAnswer, advice: Advice) -> Told:
     """``ship int8-static/cpu: fastest, ×2.02 [×2.00, ×2.05] faster than fp32/cpu/b1; …``."""
     if advice.rivals == 1:
-        found = ", ".join(
+        medians = ", ".join(
             f"p50 {with_interval(winner.quantity)} at batch {winner.batch}"
             for winner in answer.fastest
         )
-        return Told("only ", advice.variant, f" can be ranked: {found}")
+        return Told("only ", advice.variant, f" can be ranked: {medians}")
     several = len(answer.fastest) > 1
     proven = " in the original's precision" if answer.withheld is not None else ""
     sole = [batch for batch in advice.batches if batch not in advice.tied_at]

@@ -229,9 +229,9 @@ def _add_startup(collector: Collector, measurements: Sequence[Measurement]) -> N
         "first_inference": lambda measurement: measurement.startup.first_inference_ns,
         "warmup": lambda measurement: measurement.warm_up.total_ns,
     }
-    warm = [each for each in measurements if each.startup.cache == "warm"]
+    warm = [worker for worker in measurements if worker.startup.cache == "warm"]
     if warm:
-        loaded = sorted(each.startup.session_create_ns * 1e-9 for each in warm)
+        loaded = sorted(worker.startup.session_create_ns * 1e-9 for worker in warm)
         collector.add("session_create_warm", median(loaded), samples=len(loaded))
     else:
         collector.add("session_create_warm", None, reason="no worker found a cached engine")

@@ -241,9 +241,10 @@ def _spread(result: CaseResult) -> str:
     )
 
 
-def _ends_differ(one: Samples, other: Samples) -> bool:
+def _ends_differ(samples: Samples, other: Samples) -> bool:
     low, high = sorted(
-        (statistic_of(one, 50), statistic_of(other, 50)), key=lambda statistic: statistic.value_ns
+        (statistic_of(samples, 50), statistic_of(other, 50)),
+        key=lambda statistic: statistic.value_ns,
     )
     if high.value_ns <= low.value_ns * (1 + SPREAD_SHARE):
         return False
@@ -273,15 +274,15 @@ def _fewer_workers(result: CaseResult) -> str:
 
 
 def _bimodal(result: CaseResult) -> str:
-    found = [two_groups(samples.durations_ns) for samples in workers_of(result)]
-    groups = [pair for pair in found if pair is not None]
-    if 2 * len(groups) <= len(found):
+    groupings = [two_groups(samples.durations_ns) for samples in workers_of(result)]
+    groups = [pair for pair in groupings if pair is not None]
+    if 2 * len(groups) <= len(groupings):
         return ""
     pair = groups[0]
     return (
         f"{100 * pair.upper_share:.0f} % of the samples around {format_amount(pair.upper_s, 's')}, "
         f"the rest around {format_amount(pair.lower_s, 's')}, "
-        f"in {len(groups)} of {len(found)} workers"
+        f"in {len(groups)} of {len(groupings)} workers"
     )
 
 

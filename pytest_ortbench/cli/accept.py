@@ -143,13 +143,13 @@ def _entries(asked: AcceptedEntry, run: Run | None) -> list[AcceptedEntry]:
     if run is None:
         return [asked]
     judged = _judged(asked, run)
-    found = [
+    failing = [
         (result, finding)
         for result in judged
         for finding in _failing(result.findings)
         if asked.is_about(finding.about)
     ]
-    if not found:
+    if not failing:
         if not asked.metric:
             raise UsageError(
                 f"nothing of {asked.case} failed a gate in {run.run_id}",
@@ -158,9 +158,9 @@ def _entries(asked: AcceptedEntry, run: Run | None) -> list[AcceptedEntry]:
             )
         return [asked]
     if asked.metric:
-        return list(_bounded(asked, found))
+        return list(_bounded(asked, failing))
     by_subject: dict[str, list[tuple[GateResult, GateFinding]]] = {}
-    for result, finding in found:
+    for result, finding in failing:
         by_subject.setdefault(finding.about, []).append((result, finding))
     return [
         entry
@@ -197,12 +197,12 @@ def _judged(asked: AcceptedEntry, run: Run) -> list[GateResult]:
 
 
 def _bounded(
-    entry: AcceptedEntry, found: Sequence[tuple[GateResult, GateFinding]]
+    entry: AcceptedEntry, failing: Sequence[tuple[GateResult, GateFinding]]
 ) -> Iterator[AcceptedEntry]:
     """The entry with how much is accepted, or of which model file: one entry a file."""
-    shares = [finding.worse_by for _, finding in found]
+    shares = [finding.worse_by for _, finding in failing]
     numbers = [
-        finding.worse_by + finding.slack for _, finding in found if finding.worse_by is not None
+        finding.worse_by + finding.slack for _, finding in failing if finding.worse_by is not None
     ]
     if entry.worse_by is None and len(numbers) == len(shares):
         # Rounded up to a whole percent: a number that people read and edit.
@@ -210,11 +210,11 @@ def _bounded(
     if entry.worse_by is not None:
         yield entry
         return
-    digests = {result.model_digest for result, _ in found}
+    digests = {result.model_digest for result, _ in failing}
     if len(digests) == 1:
         yield replace(entry, model=digests.pop()[:_SHOWN_DIGEST])
         return
-    for case_id, digest in {(result.case_id, result.model_digest): None for result, _ in found}:
+    for case_id, digest in {(result.case_id, result.model_digest): None for result, _ in failing}:
         yield replace(entry, case=case_id, model=digest[:_SHOWN_DIGEST])
 
 
@@ -230,10 +230,12 @@ def _write(path: Path, entries: Sequence[AcceptedEntry]) -> int:
     say(f"in {path}: commit it with the change that it is about")
     for entry in entries:
         if entry.worse_by is None and not entry.model and entry.metric != "removed":
-            what = f"{entry.metric}, however much" if entry.metric else "everything, however much"
+            accepted = (
+                f"{entry.metric}, however much" if entry.metric else "everything, however much"
+            )
             warn(
                 f"note: no run is here that says how much worse it is, so {entry.case} is accepted "
-                f"in {what}; --worse-by=8% or --run=RUN sets a bound"
+                f"in {accepted}; --worse-by=8% or --run=RUN sets a bound"
             )
     return ExitCode.FINE
 
@@ -261,17 +263,17 @@ def _list(path: Path, *, must_exist: bool) -> int:
 def _rows(entries: Iterable[AcceptedEntry], day: date) -> Iterator[list[str]]:
     for entry in entries:
         is_over = entry.until is not None and entry.until < day
-        what = "any amount"
+        bound = "any amount"
         if entry.metric == "removed":
-            what = ""
+            bound = ""
         if entry.model:
-            what = f"file {entry.model}…"
+            bound = f"file {entry.model}…"
         if entry.worse_by is not None:
-            what = f"{100 * entry.worse_by:.12g} % worse"
+            bound = f"{100 * entry.worse_by:.12g} % worse"
         yield [
             entry.case,
             entry.metric or "everything",
-            what,
+            bound,
             "" if entry.until is None else entry.until.isoformat(),
             "expired" if is_over else "holds",
             entry.reason,

@@ -67,12 +67,12 @@ def command(model: str, precision: str, top: int, samples: int, inputs: Path | N
         try:
             question = CompareNodes(case=case, right=reference_case(case), samples=samples)
             deadline = time.monotonic() + case.sampling.timeout_s
-            found = session.launcher.ask(question, deadline=deadline, runtime=Runtime())
+            errors = session.launcher.ask(question, deadline=deadline, runtime=Runtime())
         except WorkerError as error:
             warn(f"ortbench: {error}")
             return ExitCode.NOTHING
-    _show(case, found, top)
-    return ExitCode.FINE if any(node.compared for node in found.nodes) else ExitCode.NOTHING
+    _show(case, errors, top)
+    return ExitCode.FINE if any(node.compared for node in errors.nodes) else ExitCode.NOTHING
 
 
 def _prepared(
@@ -104,8 +104,8 @@ def _prepared(
         return None, str(error)
 
 
-def _show(case: Case, found: NodeErrors, top: int) -> None:
-    ordered = sorted(found.nodes, key=_badness)
+def _show(case: Case, errors: NodeErrors, top: int) -> None:
+    ordered = sorted(errors.nodes, key=_badness)
     rows = [
         [
             node.node,
@@ -116,7 +116,7 @@ def _show(case: Case, found: NodeErrors, top: int) -> None:
         ]
         for node in ordered[:top]
     ]
-    sets = "1 input set" if found.samples == 1 else f"{found.samples} input sets"
+    sets = "1 input set" if errors.samples == 1 else f"{errors.samples} input sets"
     against = case.model.reference.name if case.model.reference else f"{case.model.name} as it is"
     say(f"{case.model.name} in {case.variant.precision} against {against}, {sets}, worst first")
     header = ["node", "operator", "SQNR", "largest error", "NaN or infinite"]
@@ -126,11 +126,11 @@ def _show(case: Case, found: NodeErrors, top: int) -> None:
     rest = len(ordered) - len(rows)
     if rest:
         say(f"and {rest} better {'one' if rest == 1 else 'ones'}")
-    broken = [node.node for node in found.nodes if node.reference_nan]
+    broken = [node.node for node in errors.nodes if node.reference_nan]
     if broken:
         say(
             f"the reference itself gives NaN, first at {broken[0]!r} (in {len(broken)} of "
-            f"{len(found.nodes)} nodes): only its numbers are compared; look at its weights "
+            f"{len(errors.nodes)} nodes): only its numbers are compared; look at its weights "
             "and at what is fed"
         )
     if case.model.random_ops:
@@ -138,11 +138,11 @@ def _show(case: Case, found: NodeErrors, top: int) -> None:
             f"the graph draws random numbers ({', '.join(case.model.random_ops)}): what these "
             "nodes make, and what is computed from it, says nothing of the precision"
         )
-    if found.unmatched:
-        have = "1 node has" if found.unmatched == 1 else f"{found.unmatched} nodes have"
+    if errors.unmatched:
+        have = "1 node has" if errors.unmatched == 1 else f"{errors.unmatched} nodes have"
         say(f"{have} no value in the variant: it fused or replaced them")
-    if found.inner:
-        stand = "1 node stands" if found.inner == 1 else f"{found.inner} nodes stand"
+    if errors.inner:
+        stand = "1 node stands" if errors.inner == 1 else f"{errors.inner} nodes stand"
         say(
             f"{stand} inside branches of If or bodies of loops and can't be compared one by one: "
             "what they do shows in the outputs of the node around them"

@@ -267,29 +267,30 @@ def load_facts(
             hint="ortbench export writes the rows of any number of runs",
         )
     conditions = [parse_condition(text) for text in filters]
-    found: dict[str, RunFacts] = {}
+    facts_of: dict[str, RunFacts] = {}
     models: dict[str, dict[str, Model]] = {}
     for named in runs:
         name, spec = machine_and_run(named)
         run = load_run(spec, results)
         if conditions:
             run = select(run, conditions).run
-        if run.run_id in found:
+        if run.run_id in facts_of:
             warn(f"note: {run.run_id} is named twice and counts once")
             continue
         models[run.run_id] = models_of(run)
         facts = reduce_run(run, percentiles=percentiles, service=service)
-        found[run.run_id] = dataclasses.replace(facts, host=name) if name else facts
-    if len(found) == 1 < len(runs):
+        facts_of[run.run_id] = dataclasses.replace(facts, host=name) if name else facts
+    if len(facts_of) == 1 < len(runs):
         raise UsageError(
-            f"all {len(runs)} are {next(iter(found))}: there is nothing to compare it with",
+            f"all {len(runs)} are {next(iter(facts_of))}: there is nothing to compare it with",
             place="ortbench compare",
             hint="Name another run; cases within one are compared by naming it once "
             "(--by=provider, --by=precision)",
         )
-    newest = models[max(found.values(), key=lambda facts: facts.started_at).run_id]
+    newest = models[max(facts_of.values(), key=lambda facts: facts.started_at).run_id]
     return [
-        called_alike(facts, later_names(models[run_id], newest)) for run_id, facts in found.items()
+        called_alike(facts, later_names(models[run_id], newest))
+        for run_id, facts in facts_of.items()
     ]
 
 

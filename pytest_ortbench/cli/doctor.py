@@ -48,7 +48,7 @@ def command() -> int:
         )
     # The load is taken from before we made some ourselves, what the hypervisor took from meanwhile.
     later = {finding.name: finding for finding in noise(since=before)}
-    findings = [later[each.name] if each.name == "steal" else each for each in quiet]
+    findings = [later[first.name] if first.name == "steal" else first for first in quiet]
     for line in report(installed(), seen, fingerprint().stable, findings, width()):
         say(line)
     return ExitCode.FINE if seen.running else ExitCode.NOTHING
@@ -146,14 +146,14 @@ def _providers(writer: _Writer, seen: Survey) -> None:
     if seen.info is None:
         return
     writer.heading("providers, each tried on tiny models")
-    for each in seen.in_state("runs"):
-        writer.entry(each.alias, "runs")
-    for each in (*seen.in_state("fails"), *seen.in_state("left out")):
-        writer.entry(each.alias, f"{each.state}: {each.reason}", each.hint)
+    for provider in seen.in_state("runs"):
+        writer.entry(provider.alias, "runs")
+    for provider in (*seen.in_state("fails"), *seen.in_state("left out")):
+        writer.entry(provider.alias, f"{provider.state}: {provider.reason}", provider.hint)
     writer.heading("not here; each in an environment of its own, or they overwrite each other")
     together: dict[str, list[str]] = {}
-    for each in seen.in_state("absent"):
-        together.setdefault(each.reason, []).append(each.alias)
+    for provider in seen.in_state("absent"):
+        together.setdefault(provider.reason, []).append(provider.alias)
     for reason, aliases in together.items():
         writer.entry(", ".join(aliases), reason)
 

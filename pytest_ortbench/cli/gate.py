@@ -165,8 +165,8 @@ def _compare(
         if key not in measured:
             doubt = same.doubtful.get(case.case.model.name, "")
             say(f"new: {name(*case.case.key)}{f' ({doubt})' if doubt else ''}")
-    found = any(result.failures or result.accepted for result in judged)
-    if not both and not found:
+    told = any(result.failures or result.accepted for result in judged)
+    if not both and not told:
         warn("ortbench: nothing was compared: no case was measured in both runs")
         return ExitCode.NOTHING
     failed = any(result.failures or (strict and result.warnings) for result in judged)

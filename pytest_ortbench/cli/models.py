@@ -84,8 +84,8 @@ def fetch(names: tuple[str, ...]) -> int:
 def inspect_models(names: tuple[str, ...]) -> int:
     """Say what a model takes, what it holds, and what it would be fed by default."""
     code = ExitCode.FINE
-    for index, found in enumerate(_resolve(names)):
-        model = None if found is None else _with_interface(found)
+    for index, resolved in enumerate(_resolve(names)):
+        model = None if resolved is None else _with_interface(resolved)
         if model is None:
             code = ExitCode.WRONG_CALL
             continue
@@ -195,9 +195,9 @@ def _facts(model: Model) -> Iterator[tuple[str, str]]:
         yield "input", _tensor(tensor)
     for tensor in model.outputs:
         yield "output", _tensor(tensor)
-    for what, sizes in (("dims", model.default_dims), ("fixed by graph", model.implied_dims)):
+    for label, sizes in (("dims", model.default_dims), ("fixed by graph", model.implied_dims)):
         if sizes:
-            yield what, _sizes(sizes)
+            yield label, _sizes(sizes)
     for name, sizes in model.workloads.items():
         yield "workload", f"{name}: {_sizes(sizes)}"
     if model.random_ops:

@@ -86,22 +86,25 @@ def remove(labels: tuple[str, ...], everything: bool) -> int:
             "name labels or --all, one of the two", hint="ortbench runtimes lists them"
         )
     environments = _environments()
-    there = environments.all()
-    names = {each.manifest.label for each in there}
+    made = environments.all()
+    names = {environment.manifest.label for environment in made}
     for label in labels:
         if label not in names:
             raise UsageError(
                 f"there is no environment {label!r}", place="LABEL", hint=did_you_mean(label, names)
             )
-    for each in there:
-        if everything or each.manifest.label in labels:
+    for environment in made:
+        if everything or environment.manifest.label in labels:
             try:
-                environments.remove(each)
+                environments.remove(environment)
             except OSError as error:
-                warn(f"ortbench: {each.folder} can't be removed: {error.strerror or error}")
+                warn(f"ortbench: {environment.folder} can't be removed: {error.strerror or error}")
                 return ExitCode.WRONG_CALL
-            size = format_amount(each.manifest.size_bytes, "bytes")
-            say(f"removed {each.manifest.label}, Python {each.manifest.python}: {size}")
+            manifest = environment.manifest
+            say(
+                f"removed {manifest.label}, Python {manifest.python}: "
+                f"{format_amount(manifest.size_bytes, 'bytes')}"
+            )
     return ExitCode.FINE
 
 
@@ -112,11 +115,16 @@ def _environments() -> Environments:
 def _list() -> int:
     environments = _environments()
     rows = [_current()]
-    for each in configured_runtimes(Path.cwd()).values():
-        what = "+".join(each.requirements.requirements) if each.requirements else ""
-        words = [*each.command, *([each.python] if each.python and not what else [])]
-        rows.append([each.name, "configured", "-", "-", " ".join(filter(None, (*words, what)))])
-    rows += [_made(each) for each in environments.all()]
+    for runtime in configured_runtimes(Path.cwd()).values():
+        requirements = "+".join(runtime.requirements.requirements) if runtime.requirements else ""
+        words = [
+            *runtime.command,
+            *([runtime.python] if runtime.python and not requirements else []),
+        ]
+        rows.append(
+            [runtime.name, "configured", "-", "-", " ".join(filter(None, (*words, requirements)))]
+        )
+    rows += [_made(environment) for environment in environments.all()]
     say(table(rows, header=["label", "ONNX Runtime", "Python", "size", "what it is"]))
     say(f"environments are kept in {environments.folder}")
     return ExitCode.FINE
@@ -126,8 +134,8 @@ def _current() -> list[str]:
     import platform
     import sys
 
-    there = ", ".join(runtime.requirement for runtime in installed().runtimes)
-    return ["current", there or "none", platform.python_version(), "-", sys.executable]
+    installed_here = ", ".join(runtime.requirement for runtime in installed().runtimes)
+    return ["current", installed_here or "none", platform.python_version(), "-", sys.executable]
 
 
 def _made(environment: Environment) -> list[str]:

@@ -80,5 +80,7 @@ def _gated(chosen: Run, *, everything: bool) -> Run:
     if everything:
         return chosen
     shown = {result.case.key for result in chosen.cases}
-    verdicts = tuple(one for one in chosen.gate if (one.case_id, one.runtime) in shown)
+    verdicts = tuple(
+        verdict for verdict in chosen.gate if (verdict.case_id, verdict.runtime) in shown
+    )
     return replace(chosen, gate=verdicts)

@@ -90,10 +90,10 @@ def survey(
     states = []
     for provider in providers:
         on_step(provider.label)
-        [found] = memory.probe(launcher, runtime, info, [provider], again=again)
-        states.append(_state(provider.label, found))
+        [attempt] = memory.probe(launcher, runtime, info, [provider], again=again)
+        states.append(_state(provider.label, attempt))
     # Stable: the order in which the runtime lists them, those that run first.
-    states.sort(key=lambda each: each.state != "runs")
+    states.sort(key=lambda state: state.state != "runs")
     broken = {BY_NAME[name].alias if name in BY_NAME else name for name in info.plugin_problems}
     states += [
         ProviderState(
@@ -112,14 +112,14 @@ def survey(
     return Survey(info=info, providers=tuple(states))
 
 
-def _state(label: str, found: Remembered) -> ProviderState:
-    outcome = found.outcome
+def _state(label: str, attempt: Remembered) -> ProviderState:
+    outcome = attempt.outcome
     return ProviderState(
         alias=label,
         state="runs" if outcome.usable else "fails",
         reason=outcome.reason,
         hint=outcome.failure.hint if outcome.failure else "",
-        tried_at_s=None if found.fresh else found.at_s,
+        tried_at_s=None if attempt.fresh else attempt.at_s,
     )
 
 

@@ -111,8 +111,8 @@ def columns() -> int | None:
     """
     if sys.stdout.isatty():
         return shutil.get_terminal_size((_COLUMNS, 24)).columns
-    said = os.environ.get("COLUMNS", "")
-    return int(said) if said.isdecimal() and int(said) > 0 else None
+    setting = os.environ.get("COLUMNS", "")
+    return int(setting) if setting.isdecimal() and int(setting) > 0 else None
 
 
 def width() -> int:

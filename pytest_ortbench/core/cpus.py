@@ -61,13 +61,13 @@ def allowance(root: Path = _ROOT) -> CpuAllowance:
 
 def quota(root: Path = _ROOT) -> tuple[float, str] | None:
     """Return the tightest CPU quota in force, in CPUs, and the cgroup version that sets it."""
-    found: list[tuple[float, str]] = []
+    quotas: list[tuple[float, str]] = []
     for version, folder in cgroup_folders(root):
         read = _quota_v2 if version == "v2" else _quota_v1
         share = read(folder)
         if share is not None:
-            found.append((share, version))
-    return min(found, default=None)
+            quotas.append((share, version))
+    return min(quotas, default=None)
 
 
 def throttle_files(root: Path = _ROOT) -> list[tuple[Path, str, int]]:
@@ -77,13 +77,13 @@ def throttle_files(root: Path = _ROOT) -> list[tuple[Path, str, int]]:
         File, name of its line, and nanoseconds per unit, for each cgroup level that has one.
     """
     lines = {"v2": ("throttled_usec", 1000), "v1": ("throttled_time", 1)}
-    found = []
+    files = []
     for version, folder in cgroup_folders(root):
         name, factor = lines[version]
         path = folder / "cpu.stat"
         if name in read_text(path):
-            found.append((path, name, factor))
-    return found
+            files.append((path, name, factor))
+    return files
 
 
 def cgroup_folders(root: Path = _ROOT, controller: str = "cpu") -> list[tuple[str, Path]]:
@@ -93,7 +93,7 @@ def cgroup_folders(root: Path = _ROOT, controller: str = "cpu") -> list[tuple[st
         root: Where ``proc`` and ``sys`` are; tests pass a folder.
         controller: ``cpu`` or ``memory``.
     """
-    found: list[tuple[str, Path]] = []
+    groups: list[tuple[str, Path]] = []
     for line in read_text(root / "proc/self/cgroup").splitlines():
         _, _, rest = line.partition(":")
         controllers, _, path = rest.partition(":")
@@ -106,9 +106,9 @@ def cgroup_folders(root: Path = _ROOT, controller: str = "cpu") -> list[tuple[st
             continue
         for version, mount in mounts:
             if mount.is_dir():
-                found += [(version, folder) for folder in _up(mount, path)]
+                groups += [(version, folder) for folder in _up(mount, path)]
                 break
-    return found
+    return groups
 
 
 def _up(mount: Path, path: str) -> list[Path]:

@@ -81,7 +81,7 @@ def file_digest(path: Path, external: Sequence[tuple[str, Path]] = ()) -> str:
         hasher.update(location.encode() + b"\0")
         _feed(hasher, file)
     digest = hasher.hexdigest()
-    settled = stamps == _stamps(key) and all(_is_settled(each, began) for each in stamps)
+    settled = stamps == _stamps(key) and all(_is_settled(stamp, began) for stamp in stamps)
     if len(_known) >= _MOST:
         del _known[next(iter(_known))]
     _known[key] = _Hashed(digest=digest, stamps=stamps, settled=settled)

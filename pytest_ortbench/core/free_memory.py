@@ -28,8 +28,8 @@ def available(root: Path = _ROOT) -> int | None:
         ``None`` where the system does not say it.
     """
     folders = cgroup_folders(root, "memory")
-    found = [_of_machine(root), *(_of_cgroup(folder, version) for version, folder in folders)]
-    return min((value for value in found if value is not None), default=None)
+    amounts = [_of_machine(root), *(_of_cgroup(folder, version) for version, folder in folders)]
+    return min((value for value in amounts if value is not None), default=None)
 
 
 def _of_machine(root: Path) -> int | None:

@@ -44,8 +44,8 @@ def model_part(name: str) -> str:
 
 def model_of(case_id: str) -> str:
     """Return what a case id begins with, its model; the whole text if it is no case id."""
-    found = _WHOLE.fullmatch(case_id)
-    return case_id if found is None else found["name"]
+    match = _WHOLE.fullmatch(case_id)
+    return case_id if match is None else match["name"]
 
 
 def is_whole_id(text: str) -> bool:

@@ -92,8 +92,8 @@ def own_precision(
         return "int8"
     counts = {name: count for name, count in weight_types.items() if name in _FLOATS and count}
     if not counts:
-        found = [name for name in _FLOATS if any(f"({name})" in text for text in value_types)]
-        return _FLOATS[found[0]] if found else "fp32"
+        names = [name for name in _FLOATS if any(f"({name})" in text for text in value_types)]
+        return _FLOATS[names[0]] if names else "fp32"
     return _FLOATS[max(counts, key=lambda name: counts[name])]
 
 

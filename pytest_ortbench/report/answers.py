@@ -26,14 +26,14 @@ def answer_lines(
     Returns:
         Plain lines without line ends; empty for a run without cases.
     """
-    found = answers(shown.run, shown.summaries)
+    model_answers = answers(shown.run, shown.summaries)
     lines = [
         encodable(one_line(sentence), encoding)
-        for answer in found[:models]
+        for answer in model_answers[:models]
         for sentence in sentences(answer)
     ]
-    if models is not None and len(found) > models:
-        lines.append(f"and {len(found) - models} further models: see the page")
+    if models is not None and len(model_answers) > models:
+        lines.append(f"and {len(model_answers) - models} further models: see the page")
     return [
         *lines,
         *pruned_lines(shown, encoding=encoding),

@@ -239,35 +239,35 @@ def _column(group: ModelGroup, column: Column) -> list[str]:
         return _intervals(group)
     if not column.metric:
         return [str(entry.row[column.row]) for entry in group.entries]
-    found = [entry.quantity(column.metric) for entry in group.entries]
+    quantities = [entry.quantity(column.metric) for entry in group.entries]
     # A rate keeps one unit in all tables: the heading names it.
-    factor, unit = (1.0, "") if column.key == "items" else _scale(found)
+    factor, unit = (1.0, "") if column.key == "items" else _scale(quantities)
     with_interval = column.key == "p50"
     return [
         missing(entry, column)
         if quantity is None
         else f"{significant(quantity.value / factor, _digits(quantity) if with_interval else 3)} "
         f"{unit}".rstrip()
-        for entry, quantity in zip(group.entries, found, strict=True)
+        for entry, quantity in zip(group.entries, quantities, strict=True)
     ]
 
 
-def _scale(found: Sequence[Quantity | None]) -> tuple[float, str]:
-    known = [quantity for quantity in found if quantity is not None]
+def _scale(quantities: Sequence[Quantity | None]) -> tuple[float, str]:
+    known = [quantity for quantity in quantities if quantity is not None]
     if not known:
         return 1.0, ""
     return common_scale([quantity.value for quantity in known], known[0].unit)
 
 
 def _intervals(group: ModelGroup) -> list[str]:
-    found = [entry.quantity("latency_p50") for entry in group.entries]
-    factor, _ = _scale(found)
+    medians = [entry.quantity("latency_p50") for entry in group.entries]
+    factor, _ = _scale(medians)
     return [
         ""
         if quantity is None or quantity.low is None or quantity.high is None
         else f"[{significant(quantity.low / factor, _digits(quantity))}, "
         f"{significant(quantity.high / factor, _digits(quantity))}]"
-        for quantity in found
+        for quantity in medians
     ]
 
 

@@ -25,20 +25,20 @@ def properties(result: CaseResult, summary: Summary) -> list[tuple[str, str]]:
         result: The case.
         summary: Its numbers.
     """
-    found = [("case_id", one_line(result.case.case_id)), ("status", result.status)]
-    found += [
+    pairs = [("case_id", one_line(result.case.case_id)), ("status", result.status)]
+    pairs += [
         (column, repr(value))
         for column, value in numbers(summary).items()
         if isinstance(value, int | float) and math.isfinite(value)
     ]
-    found.append(("samples", str(summary.samples)))
+    pairs.append(("samples", str(summary.samples)))
     if result.flags:
-        found.append(("flags", " ".join(flag.name for flag in result.flags)))
+        pairs.append(("flags", " ".join(flag.name for flag in result.flags)))
     if summary.on_drawn_inputs:
-        found.append(("accuracy_inputs", DRAWN_INPUTS))
+        pairs.append(("accuracy_inputs", DRAWN_INPUTS))
     unjudged = unjudged_words(summary.judgements)
     if unjudged:
-        found.append(("unjudged", one_line(unjudged)))
+        pairs.append(("unjudged", one_line(unjudged)))
     if result.failure is not None:
-        found.append(("message", one_line(result.failure.message)))
-    return [(PREFIX + name, value) for name, value in found]
+        pairs.append(("message", one_line(result.failure.message)))
+    return [(PREFIX + name, value) for name, value in pairs]

@@ -254,11 +254,13 @@ def _fed(cases: Sequence[Case]) -> list[str]:
         texts = [*texts[:_SHAPES], f"{len(texts) - _SHAPES} more shapes"]
     origins: dict[str, dict[str, None]] = {}
     for case in cases:
-        for name, found in resolved_sizes(case).items():
-            origins.setdefault(found.origin, {})[name] = None
+        for name, resolved in resolved_sizes(case).items():
+            origins.setdefault(resolved.origin, {})[name] = None
     if texts and origins:
-        said = "; ".join(f"{named(list(names))}: {origin}" for origin, names in origins.items())
-        texts[-1] += f" ({said})"
+        by_origin = "; ".join(
+            f"{named(list(names))}: {origin}" for origin, names in origins.items()
+        )
+        texts[-1] += f" ({by_origin})"
     reason = cases[0].no_batch
     if reason and all(case.no_batch for case in cases):
         texts.append(f"items = 1 inference: {reason}")

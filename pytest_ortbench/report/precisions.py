@@ -135,8 +135,8 @@ def latency_words(ratio: PrecisionRatio | None) -> str:
     if ratio.same_file:
         return "same file"
     if ratio.low is None or ratio.high is None:
-        said = f"{_times(ratio.value)} (no interval)"
-        return f"unclear: {said}" if ratio.tie else said
+        words = f"{_times(ratio.value)} (no interval)"
+        return f"unclear: {words}" if ratio.tie else words
     if ratio.certain:
         near, far = (ratio.low, ratio.high) if ratio.value > 1 else (ratio.high, ratio.low)
         return f"{_times(ratio.value)} [{_factor(near)}, {_factor(far)}]"
@@ -228,8 +228,8 @@ def _title(block: PrecisionBlock) -> str:
 
 def _reference(block: PrecisionBlock) -> str:
     """What the others are compared with: ``fp32``, or ``fp32 or native`` where providers differ."""
-    found = dict.fromkeys(row.precision for row in block.rows if row.is_reference)
-    return " or ".join(found) or REFERENCES[0]
+    references = dict.fromkeys(row.precision for row in block.rows if row.is_reference)
+    return " or ".join(references) or REFERENCES[0]
 
 
 def _table(block: PrecisionBlock, width: int) -> Iterator[str]:

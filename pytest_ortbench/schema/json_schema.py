@@ -90,24 +90,24 @@ def _properties(definition: JsonSchema) -> dict[str, JsonSchema]:
     return cast("dict[str, JsonSchema]", definition["properties"])
 
 
-def _types_within(info: msgspec.inspect.Type, found: list[type]) -> list[type]:
-    """Collect the dataclasses that ``info`` mentions into ``found``, depth first."""
+def _types_within(info: msgspec.inspect.Type, types: list[type]) -> list[type]:
+    """Collect the dataclasses that ``info`` mentions into ``types``, depth first."""
     if isinstance(info, msgspec.inspect.DataclassType):
-        if info.cls not in found:
-            found.append(info.cls)
+        if info.cls not in types:
+            types.append(info.cls)
             for field in info.fields:
-                _types_within(field.type, found)
+                _types_within(field.type, types)
     elif isinstance(info, msgspec.inspect.UnionType):
         for member in info.types:
-            _types_within(member, found)
+            _types_within(member, types)
     elif isinstance(info, msgspec.inspect.VarTupleType):
-        _types_within(info.item_type, found)
+        _types_within(info.item_type, types)
     elif isinstance(info, msgspec.inspect.TupleType):
         for member in info.item_types:
-            _types_within(member, found)
+            _types_within(member, types)
     elif isinstance(info, msgspec.inspect.DictType):
-        _types_within(info.value_type, found)
-    return found
+        _types_within(info.value_type, types)
+    return types
 
 
 def _unmarked(text: str) -> str:

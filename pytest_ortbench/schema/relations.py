@@ -58,9 +58,9 @@ def _ordered(samples: Samples) -> Iterator[Broken]:
     statistics = samples.order_statistics
     if not any(statistic.percent == 50 for statistic in statistics):
         yield "order_statistics", "must hold the median"
-    if any(one.percent >= other.percent for one, other in pairwise(statistics)):
+    if any(lower.percent >= other.percent for lower, other in pairwise(statistics)):
         yield "order_statistics", "must be in ascending order of percent, each once"
-    elif any(one.value_ns > other.value_ns for one, other in pairwise(statistics)):
+    elif any(lower.value_ns > other.value_ns for lower, other in pairwise(statistics)):
         yield "order_statistics", "must not fall from one percentile to the next"
     for statistic in statistics:
         if not samples.min_ns <= statistic.value_ns <= samples.max_ns:

@@ -266,5 +266,5 @@ def _name(annotation: object) -> str:
 
 
 def _misfit(plain: Plain, wanted: str, place: str) -> WireError:
-    found = "null" if plain is None else f"{type(plain).__name__} {str(plain)[:40]!r}"
-    return WireError(f"{place}: {found} is not {wanted}")
+    value = "null" if plain is None else f"{type(plain).__name__} {str(plain)[:40]!r}"
+    return WireError(f"{place}: {value} is not {wanted}")

@@ -110,8 +110,8 @@ def accept(path: Path, entries: Sequence[AcceptedEntry]) -> list[AcceptedEntry]:
     return replaced
 
 
-def _same(one: AcceptedEntry, other: AcceptedEntry) -> bool:
-    return (one.case, one.metric) == (other.case, other.metric)
+def _same(entry: AcceptedEntry, other: AcceptedEntry) -> bool:
+    return (entry.case, entry.metric) == (other.case, other.metric)
 
 
 def _unsafe(path: Path) -> OrtbenchError:
@@ -196,8 +196,8 @@ def _entries(text: str, path: Path) -> tuple[AcceptedEntry, ...]:
 def _lines(text: str, count: int) -> list[int]:
     """The line of each entry; 0 where they can't be told from the text."""
     text = text.replace("\r\n", "\n")
-    found = [text.count("\n", 0, match.start()) + 1 for match in _HEADER.finditer(text)]
-    return found if len(found) == count else [0] * count
+    headers = [text.count("\n", 0, match.start()) + 1 for match in _HEADER.finditer(text)]
+    return headers if len(headers) == count else [0] * count
 
 
 def _entry(table: dict[str, object], place: str) -> AcceptedEntry:

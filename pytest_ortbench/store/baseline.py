@@ -70,15 +70,15 @@ def _in_folder(folder: Path, place: str) -> Found:
     for name in (DOCUMENT, JOURNAL):
         if (folder / name).is_file():
             return Found(paths=(folder / name,))
-    found = _newest(folder, place)
+    newest = _newest(folder, place)
     others = [entry.name for entry in folder.iterdir() if not entry.name.startswith(".")]
-    if not found.paths and others and not list_runs(folder):
+    if not newest.paths and others and not list_runs(folder):
         raise UsageError(
             f"{folder} holds no run, but {others[0]}",
             place=place,
             hint="Name the folder that the runs are in, or an empty one to begin with",
         )
-    return found
+    return newest
 
 
 def _newest(folder: Path, place: str) -> Found:

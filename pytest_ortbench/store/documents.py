@@ -158,12 +158,12 @@ def resolve_run(spec: str, root: Path) -> Path:
     if spec == LATEST:
         return _latest(root).path
     try:
-        found = _named(spec, root)
+        document = _named(spec, root)
         is_folder = Path(spec).is_dir()
     except OSError as error:  # a name too long to be one, a folder that may not be entered
         raise UsageError(f"{spec!r}: {error.strerror}", place=str(root)) from error
-    if found is not None:
-        return found
+    if document is not None:
+        return document
     if spec and is_folder:
         raise _no_run_but_a_folder(spec)
     known = [run.run_id for run in list_runs(root)]

@@ -68,27 +68,27 @@ def merge_runs(runs: Sequence[Run], *, now: datetime | None = None, any_host: bo
 def _missing(runs: Sequence[Run]) -> int:
     """Cases of a plan that none of its runs has: an interrupted one may have been run again."""
     expected: dict[str, int] = {}
-    found: dict[str, set[tuple[str, str]]] = {}
+    finished: dict[str, set[tuple[str, str]]] = {}
     for run in runs:
         plan = run.plan or run.run_id
         expected[plan] = max(expected.get(plan, 0), run.expected)
-        found.setdefault(plan, set()).update(result.case.key for result in run.cases)
-    return sum(max(0, count - len(found[plan])) for plan, count in expected.items())
+        finished.setdefault(plan, set()).update(result.case.key for result in run.cases)
+    return sum(max(0, count - len(finished[plan])) for plan, count in expected.items())
 
 
-def _check_alike(one: Run, other: Run, *, any_host: bool) -> None:
+def _check_alike(run: Run, other: Run, *, any_host: bool) -> None:
     machines: list[tuple[str, object, object]] = [
-        (f"machine.{fact}", one.machine.stable.get(fact), other.machine.stable.get(fact))
-        for fact in sorted({*one.machine.stable, *other.machine.stable})
+        (f"machine.{fact}", run.machine.stable.get(fact), other.machine.stable.get(fact))
+        for fact in sorted({*run.machine.stable, *other.machine.stable})
     ]
     if not any_host:
-        machines.append(("machine.host", one.machine.host, other.machine.host))
+        machines.append(("machine.host", run.machine.host, other.machine.host))
     commits: list[tuple[str, object, object]] = [
-        ("commit", _commit(one.commit), _commit(other.commit))
+        ("commit", _commit(run.commit), _commit(other.commit))
     ]
     runtimes: list[tuple[str, object, object]] = [
-        (f"runtimes.{label}", _identity(one.runtimes[label]), _identity(other.runtimes[label]))
-        for label in sorted({*one.runtimes} & {*other.runtimes})
+        (f"runtimes.{label}", _identity(run.runtimes[label]), _identity(other.runtimes[label]))
+        for label in sorted({*run.runtimes} & {*other.runtimes})
     ]
     for pairs, hint in (
         (machines, _COMPARE),
@@ -100,7 +100,7 @@ def _check_alike(one: Run, other: Run, *, any_host: bool) -> None:
                 continue
             containers = " (containers of one machine: --any-host)"
             raise DocumentError(
-                f"{other.run_id} and {one.run_id} differ in {field}: {other_value!r} and {value!r}",
+                f"{other.run_id} and {run.run_id} differ in {field}: {other_value!r} and {value!r}",
                 hint=hint + (containers if field == "machine.host" else ""),
             )
 

@@ -76,7 +76,7 @@ def resumable(root: Path, plan: str, cases: Iterable[Case]) -> Resumable:
         cases: The planned cases; they stand in the results instead of the stored ones.
     """
     planned = {case.key: case for case in cases}
-    found: dict[tuple[str, str], CaseResult] = {}
+    results: dict[tuple[str, str], CaseResult] = {}
     runs: list[str] = []
     for stored in list_runs(root):
         if not plan or stored.plan != plan:
@@ -93,15 +93,15 @@ def resumable(root: Path, plan: str, cases: Iterable[Case]) -> Resumable:
             for result in run.cases
             if result.status == "measured"
             and result.case.key in planned
-            and result.case.key not in found
+            and result.case.key not in results
             and (taken := taken_over(result, planned[result.case.key])) is not None
         ]
-        found.update((result.case.key, result) for result in fresh)
+        results.update((result.case.key, result) for result in fresh)
         if fresh:
             runs.append(run.run_id)
         if stored.complete:
             break
-    return Resumable(results=found, runs=tuple(runs))
+    return Resumable(results=results, runs=tuple(runs))
 
 
 def taken_over(result: CaseResult, planned: Case) -> CaseResult | None:

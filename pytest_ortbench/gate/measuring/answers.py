@@ -138,10 +138,12 @@ def _with_spread(
 
 def looser_floor(pair: Pair) -> Floor:
     """Return what the outputs of two sides must keep: the looser one of their precisions."""
-    one, other = floor_of(pair.baseline), floor_of(pair.contender)
-    looser = min(one, other, key=lambda floor: floor.sqnr_db)
+    baseline_floor, contender_floor = floor_of(pair.baseline), floor_of(pair.contender)
+    looser = min(baseline_floor, contender_floor, key=lambda floor: floor.sqnr_db)
     return Floor(
-        sqnr_db=looser.sqnr_db, agreement=min(one.agreement, other.agreement), of=looser.of
+        sqnr_db=looser.sqnr_db,
+        agreement=min(baseline_floor.agreement, contender_floor.agreement),
+        of=looser.of,
     )
 
 

@@ -198,8 +198,8 @@ class Gate:
         return corrected.go_on.get(key)
 
     def _is_lone(self) -> bool:
-        found = sum(result.latency_verdict == "slower" for result in self.results.values())
-        return found < _LONE
+        slower = sum(result.latency_verdict == "slower" for result in self.results.values())
+        return slower < _LONE
 
     def _say(self, made: int, needed: int) -> None:
         if self.on_launch is not None:

@@ -21,13 +21,13 @@ def identical(pair: Pair) -> bool:
     session with all options and the content of their libraries, the inputs, the stages and the
     labelled data. What the sides are called does not count.
     """
-    one, other = pair.baseline, pair.contender
-    digest = one.variant.digest
+    baseline, contender = pair.baseline, pair.contender
+    digest = baseline.variant.digest
     return (
         bool(digest)
-        and digest == other.variant.digest
-        and _settings(one) == _settings(other)
-        and _same_content(_files(one), _files(other))
+        and digest == contender.variant.digest
+        and _settings(baseline) == _settings(contender)
+        and _same_content(_files(baseline), _files(contender))
     )
 
 

@@ -42,16 +42,19 @@ def without_spinning(pair: Pair) -> Pair:
 
 def input_difference(pair: Pair) -> str:
     """What is fed differs, so that the times would not mean the same; empty if it does not."""
-    one, other = (
+    baseline_inputs, contender_inputs = (
         {spec.name: spec for spec in case.inputs} for case in (pair.baseline, pair.contender)
     )
-    for name in dict.fromkeys([*one, *other]):
+    for name in dict.fromkeys([*baseline_inputs, *contender_inputs]):
         before, after = (
             f"{side[name].type} {list(side[name].shape)}" if name in side else "none"
-            for side in (one, other)
+            for side in (baseline_inputs, contender_inputs)
         )
         if before == after:
-            before, after = ("from a file" if side[name].path else "drawn" for side in (one, other))
+            before, after = (
+                "from a file" if side[name].path else "drawn"
+                for side in (baseline_inputs, contender_inputs)
+            )
         if before != after:
             return f"input {name}: {before} → {after}"
     if pair.baseline.io != pair.contender.io:

@@ -174,10 +174,10 @@ class SelfTest:
         key = case.case_id
         if key not in self._works:
             tries = (self._measured_work(case) for _ in range(_ATTEMPTS))
-            found = next((work for work in tries if work is not None), None)
-            if found is None:
+            added_work = next((work for work in tries if work is not None), None)
+            if added_work is None:
                 raise TooBusyError
-            self._works[key] = found
+            self._works[key] = added_work
         return self._works[key]
 
     def _measured_work(self, case: Case) -> _AddedWork | None:
@@ -257,7 +257,7 @@ def _record(
         effect=None if contrast is None else contrast.effect,
         detectable=None if contrast is None else contrast.detectable,
         launches=len(launches),
-        latency_s=min((min(one.baseline_min_ns) for one in launches), default=0) / 1e9,
+        latency_s=min((min(launch.baseline_min_ns) for launch in launches), default=0) / 1e9,
         wall_s=round(result.wall_s, 2),
         flags=tuple(flag.name for flag in result.flags),
         load=round(load, 2),

@@ -70,14 +70,17 @@ class Acceptances:
         self, finding: GateFinding, entries: Iterable[AcceptedEntry], model_digest: str
     ) -> GateFinding:
         """The finding with the entry that covers it, else with the one that comes nearest."""
-        found = [
+        acceptances = [
             self._acceptance(finding, entry, model_digest)
             for entry in entries
             if entry.is_about(finding.about)
         ]
-        if not found:
+        if not acceptances:
             return finding
-        return replace(finding, acceptance=min(found, key=lambda each: _ORDER.index(each.state)))
+        return replace(
+            finding,
+            acceptance=min(acceptances, key=lambda acceptance: _ORDER.index(acceptance.state)),
+        )
 
     def _acceptance(
         self, finding: GateFinding, entry: AcceptedEntry, model_digest: str

@@ -216,8 +216,8 @@ def _is_within_spread(answers: Answers, output: OutputAccuracy) -> bool:
 def _doubts(answers: Answers, output: OutputAccuracy, floor: Floor) -> list[str]:
     """How a reference differs from itself by more than the floor, so that nobody can tell."""
     kind = answers.baseline_outputs.get(output.name, "")
-    found = (self_difference(spread, output, kind, floor) for spread in _spreads(answers))
-    return [text for text in found if text]
+    differences = (self_difference(spread, output, kind, floor) for spread in _spreads(answers))
+    return [text for text in differences if text]
 
 
 def _why_not(answers: Answers) -> str:
@@ -268,7 +268,7 @@ def _metrics(answers: Answers, held: _Held, judgement: Judgement) -> Iterator[Me
         ratios.append(_MISSING_DB)
     reason = judgement.reason
     if not reason and not ratios:
-        reason = "no difference at all" if all(one.exact for one in outputs) else ""
+        reason = "no difference at all" if all(output.exact for output in outputs) else ""
     verdict = _VERDICTS[judgement.outcome]
     shown_only = judgement.is_good and held.by_labels
     yield MetricVerdict(
@@ -295,7 +295,11 @@ def _metrics(answers: Answers, held: _Held, judgement: Judgement) -> Iterator[Me
 def _own_accuracies(answers: Answers) -> Iterator[str]:
     """What each side keeps against its own reference, where there is one."""
     sides = {"contender": answers.contender_accuracy, "baseline": answers.baseline_accuracy}
-    known = [f"{name} {_worst(one)}" for name, one in sides.items() if one and one.outputs]
+    known = [
+        f"{name} {_worst(accuracy)}"
+        for name, accuracy in sides.items()
+        if accuracy and accuracy.outputs
+    ]
     if known:
         yield f"each against its own reference: {', '.join(known)}"
 

@@ -65,8 +65,8 @@ class Contrasts:
 
 def block_size(typical_s: float, callers: int = 1) -> int:
     """Inferences in a block, from what the slower side takes; the same for both sides."""
-    each = max(1 if callers == 1 else CALLS_OF_EACH, round(BLOCK_S / typical_s))
-    return callers * each
+    calls = max(1 if callers == 1 else CALLS_OF_EACH, round(BLOCK_S / typical_s))
+    return callers * calls
 
 
 def round_count(typical_s: float, callers: int = 1) -> int:

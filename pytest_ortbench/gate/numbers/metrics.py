@@ -69,11 +69,11 @@ class MetricSide:
         if metric in self.by_worker:
             return self.by_worker[metric]
         if metric in _BY_WORKER:
-            found = (
+            readings = (
                 getattr(measurement.memory, _BY_WORKER[metric])
                 for measurement in self.result.measurements
             )
-            return tuple(float(value) for value in found if value is not None)
+            return tuple(float(value) for value in readings if value is not None)
         quantity = self.summary.quantities.get(metric)
         if quantity is not None:
             return (quantity.value,)
@@ -132,17 +132,23 @@ def _accuracy(baseline: CaseResult, contender: CaseResult) -> MetricVerdict:
     had = {flag.name for flag in (*baseline.flags, *flags_of(baseline))}
     wrong = [flag for flag in contender.flags if flag.name in _WRONG]
     new = [f"{flag.name}: {flag.detail}" for flag in wrong if flag.name not in had]
-    known = {one.of for one in judgements_of(baseline) if not one.is_unjudged}
-    unknown = [one for one in judgements_of(contender) if one.is_unjudged and one.of in _OF_ANSWERS]
+    known = {judgement.of for judgement in judgements_of(baseline) if not judgement.is_unjudged}
+    unknown = [
+        judgement
+        for judgement in judgements_of(contender)
+        if judgement.is_unjudged and judgement.of in _OF_ANSWERS
+    ]
     lost = [
-        f"{one.of} could be judged in the baseline and can't be now: {one.reason}"
-        for one in unknown
-        if one.of in known
+        f"{judgement.of} could be judged in the baseline and can't be now: {judgement.reason}"
+        for judgement in unknown
+        if judgement.of in known
     ]
     if new or lost:
         return MetricVerdict(metric="accuracy", verdict="worse", reason="; ".join([*new, *lost]))
     shared = [f"both sides are {flag.name}" for flag in wrong]
-    shared += [f"{one.of} can be judged on neither side: {one.reason}" for one in unknown]
+    shared += [
+        f"{judgement.of} can be judged on neither side: {judgement.reason}" for judgement in unknown
+    ]
     if shared:
         return MetricVerdict(metric="accuracy", verdict="informs", reason="; ".join(shared))
     return MetricVerdict(metric="accuracy", verdict="same")

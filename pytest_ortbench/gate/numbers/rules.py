@@ -191,8 +191,8 @@ def rules_for(case_id: str, rules: Sequence[Rule], case_ids: Collection[str] = (
     return CaseRules(
         margin=None if margin is None else margin.share,
         allowances=allowances,
-        limits=tuple(one for one in limits.values() if one.metric.name not in SIDE_METRICS),
-        answers={name: one for (name, _), one in limits.items() if name in SIDE_METRICS},
+        limits=tuple(limit for limit in limits.values() if limit.metric.name not in SIDE_METRICS),
+        answers={name: limit for (name, _), limit in limits.items() if name in SIDE_METRICS},
     )
 
 

@@ -55,8 +55,8 @@ class Twins:
 
     def later_name(self, name: str) -> str:
         """What an earlier model is called later; its own name where nothing is it for certain."""
-        found = [after for after, twin in self.earlier.items() if twin.model.name == name]
-        return found[0] if len(found) == 1 else name
+        later_names = [after for after, twin in self.earlier.items() if twin.model.name == name]
+        return later_names[0] if len(later_names) == 1 else name
 
     def moved_to(self, name: str) -> str:
         """The later name of an earlier model that is gone, but whose content is not; or empty."""
@@ -76,22 +76,22 @@ def twins(earlier: Iterable[Model], later: Iterable[Model]) -> Twins:
         later: Models of the later run, or of a plan.
     """
     before = list(earlier)
-    found: dict[str, Twin] = {}
+    certain: dict[str, Twin] = {}
     doubtful: dict[str, str] = {}
     rest: list[Model] = []
     for model in later:
         same, reason = _earlier(model, before)
         if same is not None:
-            found[model.name] = same
+            certain[model.name] = same
             continue
         rest.append(model)
         if reason:
             doubtful[model.name] = reason
-    used = {twin.model.name for twin in found.values()}
+    used = {twin.model.name for twin in certain.values()}
     left = {model.digest: model.name for model in before if model.name not in used}
     moved = {model.name: left[model.digest] for model in rest if model.digest in left}
     moved = {name: other for name, other in moved.items() if name not in doubtful}
-    return Twins(earlier=found, doubtful=doubtful, moved_from=moved)
+    return Twins(earlier=certain, doubtful=doubtful, moved_from=moved)
 
 
 def later_names(earlier: Mapping[str, Model], newest: Mapping[str, Model]) -> dict[str, str]:
@@ -129,16 +129,16 @@ def _called(case: Case, name: str) -> Case:
 
 def _earlier(model: Model, before: Iterable[Model]) -> tuple[Twin | None, str]:
     """The earlier state of a model; else why one of its name is none, or an empty text."""
-    found: dict[str, list[Model]] = {}
+    by_evidence: dict[str, list[Model]] = {}
     namesakes = []
     for other in before:
         evidence = _evidence(other, model)
         if evidence:
-            found.setdefault(evidence, []).append(other)
+            by_evidence.setdefault(evidence, []).append(other)
         elif not other.place and model.name.rsplit("/", 1)[-1] == other.name:
             namesakes.append(other)
     for evidence in _EVIDENCE:
-        candidates = _nearest(model, found.get(evidence, []))
+        candidates = _nearest(model, by_evidence.get(evidence, []))
         if len(candidates) > 1:
             paths = " and ".join(other.path for other in candidates[:2])
             return None, f"{paths} could both be it"
@@ -153,12 +153,12 @@ def _earlier(model: Model, before: Iterable[Model]) -> tuple[Twin | None, str]:
     return None, ""
 
 
-def _nearest(model: Model, found: list[Model]) -> list[Model]:
+def _nearest(model: Model, candidates: list[Model]) -> list[Model]:
     """Of several models that could be it, those in a folder of the same name, or of its name."""
     for alike in (_in_like_folders, lambda before, after: before.name == after.name):
-        if len(found) > 1:
-            found = [other for other in found if alike(other, model)] or found
-    return found
+        if len(candidates) > 1:
+            candidates = [other for other in candidates if alike(other, model)] or candidates
+    return candidates
 
 
 def _relation(before: Model, after: Model, evidence: str) -> str:

@@ -146,14 +146,14 @@ class Pace:
 
 def paces(trials: Sequence[Trial]) -> list[Pace]:
     """Seconds a gate, by the length of its inferences; lengths without a gate are left out."""
-    found: list[Pace] = []
+    by_length: list[Pace] = []
     above_s = 0.0
     for up_to_s in _LENGTHS_S:
         walls = [trial.wall_s for trial in trials if above_s < trial.latency_s <= up_to_s]
         if walls:
-            found.append(Pace(up_to_s=up_to_s, gates=len(walls), wall_s=median(walls)))
+            by_length.append(Pace(up_to_s=up_to_s, gates=len(walls), wall_s=median(walls)))
         above_s = up_to_s
-    return found
+    return by_length
 
 
 def resolution(trials: Sequence[Trial]) -> float | None:

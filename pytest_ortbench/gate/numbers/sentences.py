@@ -65,7 +65,7 @@ def _allowing(result: GateResult, floor_db: int) -> str:
 
 def _floor_below(result: GateResult) -> int:
     """A whole number of decibels that the present answers keep."""
-    ratios = [one.contender for one in result.metrics if one.metric == "sides_sqnr"]
+    ratios = [verdict.contender for verdict in result.metrics if verdict.metric == "sides_sqnr"]
     ratio = ratios[0] if ratios else None
     return _ANYTHING_DB if ratio is None else math.floor(ratio)
 
@@ -120,7 +120,7 @@ def alike_text(result: GateResult) -> str:
     """Say what got no worse where the latency has no verdict: ``no worse: peak_rss``."""
     if result.latency_verdict != "incomparable":
         return ""
-    names = [one.metric for one in gated_metrics(result) if one.verdict != "worse"]
+    names = [verdict.metric for verdict in gated_metrics(result) if verdict.verdict != "worse"]
     return f"no worse: {', '.join(names)}" if names else ""
 
 

@@ -25,8 +25,8 @@ def walsh_averages(contrasts: Sequence[float]) -> tuple[float, ...]:
 def _averages(contrasts: tuple[float, ...]) -> tuple[float, ...]:
     return tuple(
         sorted(
-            (one + other) / 2
-            for index, one in enumerate(contrasts)
+            (contrast + other) / 2
+            for index, contrast in enumerate(contrasts)
             for other in contrasts[: index + 1]
         )
     )

@@ -182,10 +182,10 @@ def canary_ratio(baseline: Run, contender: Run) -> float | None:
     sides = (baseline.canary, contender.canary)
     if any(side is None or not side.durations_ns for side in sides):
         return None
-    one, other = (side for side in sides if side is not None)
-    if one.model != other.model:
+    canary, later_canary = (side for side in sides if side is not None)
+    if canary.model != later_canary.model:
         return None
-    return median(other.durations_ns) / median(one.durations_ns)
+    return median(later_canary.durations_ns) / median(canary.durations_ns)
 
 
 def _hindrance(
@@ -197,14 +197,14 @@ def _hindrance(
     canary: float | None,
 ) -> Hindrance | None:
     """What forbids a verdict on the latency first; ``None`` if nothing does."""
-    one, other = before.result, after.result
-    if one.status != "measured" or other.status != "measured":
-        return Hindrance(cause="status", reason=f"status: {one.status} → {other.status}")
+    old, new = before.result, after.result
+    if old.status != "measured" or new.status != "measured":
+        return Hindrance(cause="status", reason=f"status: {old.status} → {new.status}")
     difference = _difference("machine", earlier.stable, now.stable)
     if difference:
         return Hindrance(cause="machine", reason=difference)
     if _MEDIAN in before.summary.quantities and _MEDIAN in after.summary.quantities:
-        difference = _workload_difference(one.case, other.case)
+        difference = _workload_difference(old.case, new.case)
     if difference:
         return Hindrance(cause="workload", reason=difference)
     profile = machine_class(now)
@@ -233,12 +233,12 @@ def _judge_latency(
 ) -> GateResult:
     """Ratio and interval of the medians, over the fresh processes of each run."""
     margin = _margin(rules)
-    one, other = (side.summary.quantities.get(_MEDIAN) for side in (before, after))
-    if one is None or other is None:
-        missing = (after if other is None else before).summary.missing.get(_MEDIAN, "")
+    old, new = (side.summary.quantities.get(_MEDIAN) for side in (before, after))
+    if old is None or new is None:
+        missing = (after if new is None else before).summary.missing.get(_MEDIAN, "")
         reason = f"no median: {missing}"
         return replace(result, verdict="inconclusive", cause="median", reason=reason)
-    contrast = _contrast(one, other, margin)
+    contrast = _contrast(old, new, margin)
     result = replace(result, contrasts=(contrast,), decided_by="stored")
     blurring = _blurring(before.result) + _blurring(after.result)
     if blurring:
@@ -251,12 +251,12 @@ def _judge_latency(
     return replace(result, verdict=contrast.verdict, cause=cause, reason=reason)
 
 
-def _contrast(one: Quantity, other: Quantity, margin: float) -> ContrastVerdict:
-    ratio = other.value / one.value
+def _contrast(old: Quantity, new: Quantity, margin: float) -> ContrastVerdict:
+    ratio = new.value / old.value
     low = high = None
-    if None not in (one.low, one.high, other.low, other.high):
-        low = float(other.low or 0) / float(one.high or 1)
-        high = float(other.high or 0) / float(one.low or 1)
+    if None not in (old.low, old.high, new.low, new.high):
+        low = float(new.low or 0) / float(old.high or 1)
+        high = float(new.high or 0) / float(old.low or 1)
     verdict = "inconclusive"
     if low is not None and high is not None:
         if low > 1 and ratio >= 1 + margin:
@@ -292,11 +292,11 @@ def _workload_difference(before: Case, after: Case) -> str:
     """The first of what is fed and what is timed that differs, with both values."""
     if before.io != after.io:
         return f"io: {before.io} → {after.io}"
-    one, other = (
+    old_inputs, new_inputs = (
         {spec.name: f"{spec.type} {list(spec.shape)}" for spec in case.inputs}
         for case in (before, after)
     )
-    difference = _difference("input", one, other)
+    difference = _difference("input", old_inputs, new_inputs)
     if not difference and before.seed != after.seed:
         difference = f"seed: {before.seed} → {after.seed}"
     return difference
@@ -305,7 +305,7 @@ def _workload_difference(before: Case, after: Case) -> str:
 def _difference(kind: str, before: Mapping[str, str], after: Mapping[str, str]) -> str:
     """The first fact that differs, with both values; empty if none does."""
     for name in dict.fromkeys([*before, *after]):
-        one, other = before.get(name, "none"), after.get(name, "none")
-        if one != other:
-            return f"{kind} {name}: {one} → {other}"
+        old, new = before.get(name, "none"), after.get(name, "none")
+        if old != new:
+            return f"{kind} {name}: {old} → {new}"
     return ""

@@ -43,15 +43,15 @@ def undecided(result: GateResult) -> tuple[Undecided, ...]:
         open_ones.append(Undecided(about="latency", reason=why))
     elif any(math.isnan(contrast.effect) for contrast in result.contrasts):
         open_ones.append(Undecided(about="latency", reason="the contrast is not a number"))
-    answers = [one for one in result.metrics if one.metric in SIDE_METRICS]
-    unknown = [one.reason for one in answers if one.verdict == "unjudged"]
+    answers = [metric for metric in result.metrics if metric.metric in SIDE_METRICS]
+    unknown = [answer.reason for answer in answers if answer.verdict == "unjudged"]
     if unknown or result.verdict == "unjudged":
         why = next(filter(None, (*unknown, result.reason)), "they could not be compared")
         open_ones.append(Undecided(about="answers", reason=why))
     open_ones += [
-        Undecided(about=one.metric, reason=one.reason or f"the verdict is {one.verdict}")
-        for one in result.metrics
-        if one.verdict in OPEN and one.metric not in _NOT_GATED_ALONE
+        Undecided(about=metric.metric, reason=metric.reason or f"the verdict is {metric.verdict}")
+        for metric in result.metrics
+        if metric.verdict in OPEN and metric.metric not in _NOT_GATED_ALONE
     ]
     return tuple(open_ones)
 
@@ -59,11 +59,11 @@ def undecided(result: GateResult) -> tuple[Undecided, ...]:
 def gated_metrics(result: GateResult) -> tuple[MetricVerdict, ...]:
     """Return the verdicts on metrics that were held against the baseline's."""
     return tuple(
-        one
-        for one in result.metrics
-        if one.verdict in ("same", "better", "worse")
-        and one.bound is None
-        and one.metric not in _NOT_GATED_ALONE
+        verdict
+        for verdict in result.metrics
+        if verdict.verdict in ("same", "better", "worse")
+        and verdict.bound is None
+        and verdict.metric not in _NOT_GATED_ALONE
     )
 
 
@@ -72,7 +72,7 @@ def judgement_of_verdicts(results: Sequence[GateResult]) -> Judgement:
     failures = [text for result in results for text in result.failures]
     if failures:
         return bad(_OF, "; ".join(failures))
-    reasons = [f"{one.about}: {one.reason}" for result in results for one in undecided(result)]
+    reasons = [f"{part.about}: {part.reason}" for result in results for part in undecided(result)]
     if reasons or not results:
         return unjudged(_OF, "; ".join(reasons) or "nothing was compared")
     return good(_OF)

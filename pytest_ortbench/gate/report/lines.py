@@ -45,15 +45,15 @@ def gate_lines(run: Run, *, encoding: str = "utf-8") -> list[str]:
     if not run.gate:
         return []
     name = gate_naming(runtimes_of(run))
-    found = [""]
+    parts = [""]
     for result in run.gate:
         case = name(result.case_id, result.runtime)
-        found += lines(f"gate {case} against {result.baseline}: {verdict_line(result)}")
+        parts += lines(f"gate {case} against {result.baseline}: {verdict_line(result)}")
         texts = (*result.failures, *result.warnings, *accepted_texts(result), model_note(result))
         for text in filter(None, texts):
-            found += lines(f"  {text}")
-    found += count_lines(run.gate, runtimes_of(run))
-    return [encodable(line, encoding) for line in found]
+            parts += lines(f"  {text}")
+    parts += count_lines(run.gate, runtimes_of(run))
+    return [encodable(line, encoding) for line in parts]
 
 
 def accepted_texts(result: GateResult) -> list[str]:
@@ -100,9 +100,9 @@ def _undecided_lines(
     names: dict[tuple[str, str], list[str]] = {}
     keys = set()
     for result in results:
-        for one in open_ones[id(result)]:
+        for part in open_ones[id(result)]:
             keys.add((result.case_id, result.runtime))
-            names.setdefault((one.about, one.reason), []).append(
+            names.setdefault((part.about, part.reason), []).append(
                 name(result.case_id, result.runtime)
             )
     if not keys:
@@ -191,33 +191,33 @@ def _reason(result: GateResult) -> str:
 
 def gate_properties(result: GateResult, name: str = "gate") -> list[tuple[str, str]]:
     """Names, that begin with ``name``, and values for JUnit XML."""
-    found = [(f"{name}_verdict", result.verdict), (f"{name}_baseline", result.baseline)]
+    properties = [(f"{name}_verdict", result.verdict), (f"{name}_baseline", result.baseline)]
     if result.contrasts:
         contrast = result.contrasts[0]
-        found += [
+        properties += [
             (f"{name}_ratio", f"{1 + contrast.effect:.6g}"),
             (f"{name}_margin", f"{contrast.margin:.6g}"),
             (f"{name}_launches", str(contrast.launches)),
         ]
         if contrast.low is not None:
-            found.append((f"{name}_ratio_low", f"{1 + contrast.low:.6g}"))
+            properties.append((f"{name}_ratio_low", f"{1 + contrast.low:.6g}"))
         if contrast.high is not None:
-            found.append((f"{name}_ratio_high", f"{1 + contrast.high:.6g}"))
+            properties.append((f"{name}_ratio_high", f"{1 + contrast.high:.6g}"))
     if result.reason:
-        found.append((f"{name}_reason", result.reason))
+        properties.append((f"{name}_reason", result.reason))
     if result.identical:
-        found.append((f"{name}_identical", "true"))
+        properties.append((f"{name}_identical", "true"))
     if result.latency:
-        found.append((f"{name}_latency", result.latency))
+        properties.append((f"{name}_latency", result.latency))
     for number in result.metrics:
         if number.metric in SIDE_METRICS:
-            found.append((f"{name}_{number.metric}_verdict", number.verdict))
+            properties.append((f"{name}_{number.metric}_verdict", number.verdict))
             if number.contender is not None:
-                found.append((f"{name}_{number.metric}", f"{number.contender:.6g}"))
-    found += [
-        (f"{name}_unjudged", one_line(f"{one.about}: {one.reason}")) for one in undecided(result)
+                properties.append((f"{name}_{number.metric}", f"{number.contender:.6g}"))
+    properties += [
+        (f"{name}_unjudged", one_line(f"{part.about}: {part.reason}")) for part in undecided(result)
     ]
-    found += [(f"{name}_accepted", one_line(text)) for text in accepted_texts(result)]
+    properties += [(f"{name}_accepted", one_line(text)) for text in accepted_texts(result)]
     if result.model_relation:
-        found.append((f"{name}_model_relation", result.model_relation))
-    return found
+        properties.append((f"{name}_model_relation", result.model_relation))
+    return properties

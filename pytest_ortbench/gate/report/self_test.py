@@ -36,17 +36,17 @@ HEADER = [
 ]
 
 
-def _row(found: Tally) -> list[str]:
-    share = found.slower / found.trials
+def _row(tallied: Tally) -> list[str]:
+    share = tallied.slower / tallied.trials
     return [
-        found.kind,
-        str(found.trials),
-        str(found.slower),
-        f"{_percent(share)} [{_percent(found.slower_low)}, {_percent(found.slower_high)}]",
-        str(found.inconclusive),
-        "" if found.effect is None else f"{100 * found.effect:+.2f} %",
-        "" if found.detectable is None else format_amount(found.detectable, "ratio", 2),
-        f"{found.wall_s:.0f}",
+        tallied.kind,
+        str(tallied.trials),
+        str(tallied.slower),
+        f"{_percent(share)} [{_percent(tallied.slower_low)}, {_percent(tallied.slower_high)}]",
+        str(tallied.inconclusive),
+        "" if tallied.effect is None else f"{100 * tallied.effect:+.2f} %",
+        "" if tallied.detectable is None else format_amount(tallied.detectable, "ratio", 2),
+        f"{tallied.wall_s:.0f}",
     ]
 
 

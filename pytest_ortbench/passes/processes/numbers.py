@@ -58,10 +58,10 @@ def _scaled(point: ProcessPoint, result: CaseResult, base: float) -> ProcessScal
     peaks = [process.peak_bytes for process in point.processes if process.peak_bytes is not None]
     rate = _rate(point, result)
     sync = result.case.callers if result.case.call == "sync" else 0
-    each = sync + result.case.sessions * (point.threads - 1)
+    threads_each = sync + result.case.sessions * (point.threads - 1)
     return ProcessScaling(
         processes=point.asked,
-        total_threads=point.asked * each,
+        total_threads=point.asked * threads_each,
         rate=rate,
         latency_s=median_latency(samples).value_ns * 1e-9,
         cpu_s=sum(sample.cpu_ns for sample in samples)

@@ -128,8 +128,8 @@ def summary_of(profile: OperatorProfile) -> str:
 def rate_facts(profile: OperatorProfile) -> Iterator[str]:
     """Yield what each provider took, what was achieved, what can be, and what is not counted."""
     providers: dict[str, int] = {}
-    for each in profile.operators:
-        providers[each.provider] = providers.get(each.provider, 0) + each.time_ns
+    for timed in profile.operators:
+        providers[timed.provider] = providers.get(timed.provider, 0) + timed.time_ns
     if len(providers) > 1:
         ranked = sorted(providers.items(), key=lambda pair: -pair[1])
         took = ", ".join(f"{_alias(name)} {_percent(profile.share(ns))}" for name, ns in ranked)
@@ -195,7 +195,7 @@ def operator_table(profile: OperatorProfile, top: int) -> BlockTable:
         top: Types that have a row of their own.
     """
     shown, rest = profile.operators[:top], profile.operators[top:]
-    factor, unit = common_scale([each.time_ns * 1e-9 for each in shown], "s")
+    factor, unit = common_scale([timed.time_ns * 1e-9 for timed in shown], "s")
     counted = any(operator.macs is not None for operator in profile.operators)
 
     def row(name: str, where: str, nodes: str, time_ns: int, *more: str) -> tuple[str, ...]:
@@ -205,18 +205,20 @@ def operator_table(profile: OperatorProfile, top: int) -> BlockTable:
 
     rows = [
         row(
-            one_line(each.op),
-            _alias(each.provider),
-            str(each.nodes),
-            each.time_ns,
-            *_rates(operator_rate(profile, each), each),
-            _remark(each, counted),
+            one_line(timed.op),
+            _alias(timed.provider),
+            str(timed.nodes),
+            timed.time_ns,
+            *_rates(operator_rate(profile, timed), timed),
+            _remark(timed, counted),
         )
-        for each in shown
+        for timed in shown
     ]
     if rest:
-        nodes = str(sum(each.nodes for each in rest))
-        rows.append(row(f"({len(rest)} more types)", "", nodes, sum(each.time_ns for each in rest)))
+        nodes = str(sum(timed.nodes for timed in rest))
+        rows.append(
+            row(f"({len(rest)} more types)", "", nodes, sum(timed.time_ns for timed in rest))
+        )
     rows.append(row(BETWEEN, "", "", profile.between_ns))
     headings = ("operator", "on", "nodes", f"time [{unit}]", "share", *_RATES, "")
     return _without_empty(headings, rows, right=(2, 3, 4, 5, 6, 7, 8))
@@ -249,20 +251,20 @@ def node_table(profile: OperatorProfile, top: int, *, width: int = _NODE_WIDTH) 
 _RATES = ("GMAC/s", "GB/s", "MAC/B", "of peak", "bound by")
 
 
-def _rates(rate: Rate, each: OperatorTime | NodeTime) -> tuple[str, ...]:
+def _rates(rate: Rate, timed: OperatorTime | NodeTime) -> tuple[str, ...]:
     """Cells of the columns of rates; empty where nothing is done or nothing is known."""
     return (
         significant(rate.macs_per_s / 1e9) if rate.macs_per_s else "",
         significant(rate.bytes_per_s / 1e9) if rate.bytes_per_s else "",
         significant(rate.intensity) if rate.intensity else "",
-        _whole_percent(rate.share) if rate.share and each.moved_bytes else "",
-        rate.bound if each.moved_bytes else "",
+        _whole_percent(rate.share) if rate.share and timed.moved_bytes else "",
+        rate.bound if timed.moved_bytes else "",
     )
 
 
-def _remark(each: OperatorTime, counted: bool) -> str:
-    words = [] if each.kind == "compute" else [each.kind]
-    return ", ".join([*words, *(["uncounted"] if counted and each.macs is None else [])])
+def _remark(operator: OperatorTime, counted: bool) -> str:
+    words = [] if operator.kind == "compute" else [operator.kind]
+    return ", ".join([*words, *(["uncounted"] if counted and operator.macs is None else [])])
 
 
 def _without_empty(
@@ -324,18 +326,24 @@ def change_rows(changes: Sequence[OperatorChange], *, top: int = 6) -> list[list
     shown, rest = changes[:top], changes[top:]
     rows = [
         _change_row(
-            f"{one.op} ({one.provider.removesuffix('ExecutionProvider')})"
-            if one.provider
-            else one.op,
-            (one.before_nodes, one.after_nodes),
-            (one.before_ns, one.after_ns),
+            f"{change.op} ({change.provider.removesuffix('ExecutionProvider')})"
+            if change.provider
+            else change.op,
+            (change.before_nodes, change.after_nodes),
+            (change.before_ns, change.after_ns),
         )
-        for one in shown
+        for change in shown
     ]
     for label, some in ((f"{len(rest)} others", rest), ("the whole run", changes)):
         if some:
-            nodes = sum(one.before_nodes for one in some), sum(one.after_nodes for one in some)
-            times = sum(one.before_ns for one in some), sum(one.after_ns for one in some)
+            nodes = (
+                sum(change.before_nodes for change in some),
+                sum(change.after_nodes for change in some),
+            )
+            times = (
+                sum(change.before_ns for change in some),
+                sum(change.after_ns for change in some),
+            )
             rows.append(_change_row(label, nodes, times))
     return rows
 

@@ -104,15 +104,15 @@ def add_growth(collector: Collector, result: CaseResult) -> None:
     if result.soak is None:
         collector.reject(PASS.metric_names, "no soak was asked for (--ort-soak)")
         return
-    found = growth(result.soak)
-    if isinstance(found, str):
-        collector.reject(PASS.metric_names, found)
+    grown = growth(result.soak)
+    if isinstance(grown, str):
+        collector.reject(PASS.metric_names, grown)
         return
     count = result.soak.inferences
-    low, high = (None, None) if math.isinf(found.low) else (found.low, found.high)
-    collector.add("memory_growth", found.per_thousand, low=low, high=high, samples=count)
-    leaks = None if found.leaks is None else float(found.leaks)
-    collector.add("leaks", leaks, reason=found.verdict, samples=count)
+    low, high = (None, None) if math.isinf(grown.low) else (grown.low, grown.high)
+    collector.add("memory_growth", grown.per_thousand, low=low, high=high, samples=count)
+    leaks = None if grown.leaks is None else float(grown.leaks)
+    collector.add("leaks", leaks, reason=grown.verdict, samples=count)
 
 
 def _parts(at: Sequence[int], sizes: Sequence[int]) -> list[tuple[float, float]]:

@@ -25,14 +25,14 @@ def soak_lines(shown: ShownRun, *, encoding: str = "utf-8") -> list[str]:
 
 
 def _line(soak: Soak, case: str) -> str:
-    found = growth(soak)
+    grown = growth(soak)
     name = f"soak of {case}"
-    if not isinstance(found, Growth):
-        return f"{name}: no verdict: {found}"
+    if not isinstance(grown, Growth):
+        return f"{name}: no verdict: {grown}"
     return (
-        f"{name}: {_bytes(found.per_thousand)} per thousand inferences "
-        f"[{_bytes(found.low)}, {_bytes(found.high)}], {soak.inferences} {_over(soak.shapes)}in "
-        f"{format_amount(soak.seconds, 's')}: {found.verdict}"
+        f"{name}: {_bytes(grown.per_thousand)} per thousand inferences "
+        f"[{_bytes(grown.low)}, {_bytes(grown.high)}], {soak.inferences} {_over(soak.shapes)}in "
+        f"{format_amount(soak.seconds, 's')}: {grown.verdict}"
     )
 
 

@@ -27,9 +27,9 @@ def add_stages(collector: Collector, result: CaseResult) -> None:
     _add_times(collector, "frame", [worker.frame for worker in workers])
     _add_times(collector, "frame_inference", [worker.inference for worker in workers])
     for name in ("preprocess", "postprocess"):
-        found = [samples for worker in workers if (samples := getattr(worker, name)) is not None]
-        if found:
-            _add_times(collector, name, found)
+        timed = [samples for worker in workers if (samples := getattr(worker, name)) is not None]
+        if timed:
+            _add_times(collector, name, timed)
         else:
             names = [metric for metric in PASS.metric_names if metric.startswith(f"{name}_")]
             collector.reject(names, f"{stages.file} has no {name}")
@@ -70,7 +70,7 @@ def _add_rates(collector: Collector, workers: Sequence[StageWorker], batch: int)
             collector.add(name, None, reason="frames were not overlapped")
             continue
         frames, total_ns = (sum(values) for values in zip(*pairs, strict=True))
-        each = [1e9 * batch * count / spent for count, spent in pairs]
+        rates = [1e9 * batch * count / spent for count, spent in pairs]
         value = 1e9 * batch * frames / total_ns
-        low, high = over_processes([OfProcess.alone(one) for one in each], (value, value))
+        low, high = over_processes([OfProcess.alone(rate) for rate in rates], (value, value))
         collector.add(name, value, low=low, high=high, samples=frames)

@@ -52,18 +52,18 @@ def shape_times(start_ups: StartUps) -> dict[str, tuple[float, float, int]]:
 
     Over all trials, since neither files nor engines matter once the session runs.
     """
-    found: dict[str, list[tuple[int, int]]] = {}
+    times_ns: dict[str, list[tuple[int, int]]] = {}
     for trial in start_ups.trials:
         for shape in trial.shapes:
             if not shape.reason:
-                found.setdefault(shape.label, []).append((shape.first_ns, shape.again_ns))
+                times_ns.setdefault(shape.label, []).append((shape.first_ns, shape.again_ns))
     return {
         label: (
             median(first for first, _ in pairs) * 1e-9,
             median(again for _, again in pairs) * 1e-9,
             len(pairs),
         )
-        for label, pairs in found.items()
+        for label, pairs in times_ns.items()
     }
 
 

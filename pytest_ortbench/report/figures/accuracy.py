@@ -60,17 +60,17 @@ def accuracy(shown: Sequence[Entry]) -> Figure | None:
 
 
 def _notes(models: int, cases: int, *, on_drawn: bool) -> tuple[str, ...]:
-    said = [
+    notes = [
         "Upper left is best; the line joins cases that no other one beats in both. ∞: equal to the "
         "fp32 reference bit for bit.",
         "Worst output of all samples, against the fp32 model on the CPU without optimisation"
         + (f", on {DRAWN_INPUTS}." if on_drawn else "."),
     ]
     if cases:
-        said.append(f"Shown: the fastest of each model; {style.not_shown(cases, 'case')}.")
+        notes.append(f"Shown: the fastest of each model; {style.not_shown(cases, 'case')}.")
     if models:
-        said.append(f"{style.not_shown(models, 'further model')}.")
-    return tuple(said)
+        notes.append(f"{style.not_shown(models, 'further model')}.")
+    return tuple(notes)
 
 
 def _latency(entry: Entry) -> float:
@@ -111,8 +111,8 @@ def _ends(members: Sequence[Entry]) -> tuple[float, float]:
 
     Of all cases of a model, whose panels share their axis; two that differ are not both exact.
     """
-    found = [ratio for entry in members if (ratio := decibels(entry)) is not None]
-    finite = [ratio for ratio in found if math.isfinite(ratio)]
+    ratios = [ratio for entry in members if (ratio := decibels(entry)) is not None]
+    finite = [ratio for ratio in ratios if math.isfinite(ratio)]
     low, high = min(finite), max(finite)
     return low, high + max(6.0, 0.15 * (high - low))
 

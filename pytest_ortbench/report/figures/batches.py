@@ -69,8 +69,8 @@ def batches(shown: Sequence[Entry], *, slo: Slo | None = None) -> Figure | None:
 
 
 def _models(shown: Sequence[Entry], metric: str) -> list[tuple[str, tuple[Line, ...]]]:
-    found = [(group.model.name, lines_of(group.entries, metric)) for group in by_model(shown)]
-    return [(name, lines) for name, lines in found if lines]
+    courses = [(group.model.name, lines_of(group.entries, metric)) for group in by_model(shown)]
+    return [(name, lines) for name, lines in courses if lines]
 
 
 def _notes(

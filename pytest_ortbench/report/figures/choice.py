@@ -91,8 +91,8 @@ def _best_of_each_batch(
     members: Sequence[Entry], key: Callable[[Entry], float | None], count: int
 ) -> tuple[Entry, ...]:
     def value(entry: Entry) -> float:
-        found = key(entry)
-        return float("inf") if found is None else found
+        number = key(entry)
+        return float("inf") if number is None else number
 
     batches: dict[int, list[Entry]] = {}
     for entry in sorted(members, key=value):

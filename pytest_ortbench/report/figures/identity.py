@@ -65,22 +65,22 @@ class Identity:
         used = [entry.result.case for entry in drawn]
         providers = [p for p in self._providers if p in {case.provider.label for case in used}]
         precisions = [p for p in self._precisions if p in {c.variant.precision for c in used}]
-        found: list[Line2D] = []
+        marks: list[Line2D] = []
         if len(providers) > 1:
-            found += [
+            marks += [
                 style.mark(style.drawable(name, 24), self._colour(name), "o")
                 for name in providers
                 if self._providers.index(name) < len(style.COLOURS)
             ]
             if len(self._providers) > len(style.COLOURS):
-                found.append(style.mark("other providers", style.OTHER, "o"))
+                marks.append(style.mark("other providers", style.OTHER, "o"))
         if len(precisions) > 1:
             for name in precisions:
                 colour = self._colour_of_precision(name) if self._colourful else style.FAINT
-                found.append(style.mark(style.drawable(name, 24), colour, self._marker(name)))
+                marks.append(style.mark(style.drawable(name, 24), colour, self._marker(name)))
                 if lines:
-                    found[-1].set(linestyle=self._dash(name), color=colour, linewidth=1.1)
-                    found[-1].set(markerfacecolor=colour, markeredgecolor=colour)
+                    marks[-1].set(linestyle=self._dash(name), color=colour, linewidth=1.1)
+                    marks[-1].set(markerfacecolor=colour, markeredgecolor=colour)
         if any(entry.barred for entry in drawn):
-            found.append(style.mark("not ranked (flags)", style.FAINT, "o", filled=False))
-        return found
+            marks.append(style.mark("not ranked (flags)", style.FAINT, "o", filled=False))
+        return marks

@@ -40,7 +40,7 @@ class Course:
 
 def courses(shown: Sequence[Entry]) -> tuple[Course, ...]:
     """Group measured cases that differ in one knob alone; groups of one are left out."""
-    found: dict[tuple[object, ...], dict[int, Quantity]] = {}
+    rates: dict[tuple[object, ...], dict[int, Quantity]] = {}
     for entry in shown:
         case = entry.result.case
         rate = entry.quantity("throughput")
@@ -54,12 +54,12 @@ def courses(shown: Sequence[Entry]) -> tuple[Course, ...]:
                 [case.variant.precision, case.provider.label, f"b{case.batch}", *dims, *rest]
             )
             key = (knob, case.model.name, label, case.runtime.label, case.io)
-            found.setdefault(key, {})[int(value)] = rate
+            rates.setdefault(key, {})[int(value)] = rate
     return tuple(
         Course(
             knob=str(knob), model=str(model), label=str(label), points=tuple(sorted(points.items()))
         )
-        for (knob, model, label, *_), points in found.items()
+        for (knob, model, label, *_), points in rates.items()
         if len(points) > 1
     )
 
@@ -76,12 +76,12 @@ def scaling(shown: Sequence[Entry]) -> Figure | None:
     grid = made.subplots(len(rows), 2, squeeze=False)
     left_out = 0
     for ((model, knob), members), (left, right) in zip(rows, grid, strict=True):
-        kept = sorted(members, key=lambda one: -max(q.value for _, q in one.points))[:LINES]
+        kept = sorted(members, key=lambda member: -max(q.value for _, q in member.points))[:LINES]
         left_out += len(members) - len(kept)
         _throughput(left, kept)
         _efficiency(right, kept)
         for axes in (left, right):
-            _counts(axes, sorted({count for one in kept for count, _ in one.points}), knob)
+            _counts(axes, sorted({count for member in kept for count, _ in member.points}), knob)
         style.title(left, model)
         left.legend(loc="best", frameon=False, prop=style.font(style.NOTE_PT), handlelength=1.2)
     style.heading(made, "Scaling")
@@ -107,10 +107,10 @@ def _throughput(axes: Axes, lines: Sequence[Course]) -> None:
         if end is not None
     ]
     style.scale_axis(axes, "y", ends)
-    for index, one in enumerate(lines):
+    for index, course in enumerate(lines):
         colour = style.COLOURS[index]
-        counts = [count for count, _ in one.points]
-        rates = [rate.value for _, rate in one.points]
+        counts = [count for count, _ in course.points]
+        rates = [rate.value for _, rate in course.points]
         axes.plot(
             counts,
             [rates[0] * count / counts[0] for count in counts],
@@ -125,9 +125,9 @@ def _throughput(axes: Axes, lines: Sequence[Course]) -> None:
             marker=style.MARKERS[index],
             markersize=4,
             linewidth=1.2,
-            label=style.drawable(one.label, 30),
+            label=style.drawable(course.label, 30),
         )
-        for count, rate in one.points:
+        for count, rate in course.points:
             if rate.low is not None and rate.high is not None:
                 axes.plot([count, count], [rate.low, rate.high], color=colour, linewidth=2.2)
     style.axis_label(axes, "y", "throughput", "items/s")
@@ -136,12 +136,14 @@ def _throughput(axes: Axes, lines: Sequence[Course]) -> None:
 def _efficiency(axes: Axes, lines: Sequence[Course]) -> None:
     style.dress(axes, grid="both")
     highest = 1.0
-    for index, one in enumerate(lines):
-        first, rate = one.points[0]
-        shares = [quantity.value / (rate.value * count / first) for count, quantity in one.points]
+    for index, course in enumerate(lines):
+        first, rate = course.points[0]
+        shares = [
+            quantity.value / (rate.value * count / first) for count, quantity in course.points
+        ]
         highest = max(highest, *shares)
         axes.plot(
-            [count for count, _ in one.points],
+            [count for count, _ in course.points],
             shares,
             color=style.COLOURS[index],
             marker=style.MARKERS[index],

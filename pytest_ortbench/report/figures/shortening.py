@@ -57,7 +57,7 @@ def around_difference(name: str, names: Sequence[str], room: int) -> str:
     return f"…{name[start : start + room - 2]}…"
 
 
-def _alike(one: str, other: str) -> int:
+def _alike(name: str, other: str) -> int:
     """How many characters two names start with in common."""
-    pairs = enumerate(zip(one, other, strict=False))
-    return next((at for at, (a, b) in pairs if a != b), min(len(one), len(other)))
+    pairs = enumerate(zip(name, other, strict=False))
+    return next((at for at, (a, b) in pairs if a != b), min(len(name), len(other)))

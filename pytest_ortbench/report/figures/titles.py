@@ -57,7 +57,7 @@ def _heading(name: str, rest: str, names: Sequence[str], between: str, limit: in
 
 def _flagged(named: str, flags: Sequence[str], limit: int) -> str:
     count = f"{len(flags)} flag{'s' * (len(flags) != 1)}"
-    for said in (f"  [{', '.join(flags)}]", f"  [{count}]") if flags else ():
-        if len(named) + len(said) <= limit:
-            return named + said
+    for suffix in (f"  [{', '.join(flags)}]", f"  [{count}]") if flags else ():
+        if len(named) + len(suffix) <= limit:
+            return named + suffix
     return named

@@ -261,15 +261,15 @@ def _unsteady_peak(profile: OperatorProfile) -> str:
     peak = profile.peak
     if peak is None:
         return ""
-    for trials, unit, what in (
+    for trials, unit, resource in (
         (peak.macs_trials_per_s, "GMAC/s", "arithmetic"),
         (peak.bytes_trials_per_s, "GB/s", "memory"),
     ):
         if disagreement(trials) > DISAGREE:
             low, high = (significant(rate / 1e9) for rate in (min(trials), max(trials)))
             return (
-                f"the peak rate of {what} was measured as {low} to {high} {unit}: something else "
-                "ran meanwhile; the highest counts, and shares of it may still be too high"
+                f"the peak rate of {resource} was measured as {low} to {high} {unit}: something "
+                "else ran meanwhile; the highest counts, and shares of it may still be too high"
             )
     return ""
 

@@ -54,17 +54,17 @@ def operator_changes(
     Raises:
         ValueError: if a side has no profile.
     """
-    one, other = _least(before), _least(after)
+    old, new = _least(before), _least(after)
     changes = [
         OperatorChange(
             op=op,
             provider=provider,
-            before_ns=one.get((op, provider), (0, 0))[0],
-            after_ns=other.get((op, provider), (0, 0))[0],
-            before_nodes=one.get((op, provider), (0, 0))[1],
-            after_nodes=other.get((op, provider), (0, 0))[1],
+            before_ns=old.get((op, provider), (0, 0))[0],
+            after_ns=new.get((op, provider), (0, 0))[0],
+            before_nodes=old.get((op, provider), (0, 0))[1],
+            after_nodes=new.get((op, provider), (0, 0))[1],
         )
-        for op, provider in dict.fromkeys([*one, *other])
+        for op, provider in dict.fromkeys([*old, *new])
     ]
     return tuple(sorted(changes, key=lambda change: -abs(change.change_ns)))
 
@@ -73,13 +73,16 @@ def _least(profiles: Sequence[OperatorProfile]) -> dict[tuple[str, str], tuple[i
     """Time and nodes by operator and provider."""
     if not profiles:
         raise ValueError("a side without a profile has no operators")
-    found: dict[tuple[str, str], tuple[int, int]] = {}
+    least: dict[tuple[str, str], tuple[int, int]] = {}
     for profile in profiles:
         entries = [
-            *(((one.op, one.provider), one.time_ns, one.nodes) for one in profile.operators),
+            *(
+                ((operator.op, operator.provider), operator.time_ns, operator.nodes)
+                for operator in profile.operators
+            ),
             ((BETWEEN, ""), profile.between_ns, 0),
         ]
         for key, time_ns, nodes in entries:
-            known = found.get(key)
-            found[key] = (time_ns if known is None else min(known[0], time_ns), nodes)
-    return found
+            known = least.get(key)
+            least[key] = (time_ns if known is None else min(known[0], time_ns), nodes)
+    return least

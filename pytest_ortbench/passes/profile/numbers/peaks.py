@@ -32,8 +32,8 @@ def with_shared_peaks(run: Run) -> Run:
 
 def disagreement(trials: Iterable[float]) -> float:
     """Return how much higher the best of some measurements is than the lowest, as a share."""
-    found = sorted(trials)
-    return found[-1] / found[0] - 1 if found and found[0] > 0 else 0.0
+    ascending = sorted(trials)
+    return ascending[-1] / ascending[0] - 1 if ascending and ascending[0] > 0 else 0.0
 
 
 #: Label of the runtime, that of the provider with its options, what the peak was measured through,

@@ -74,7 +74,7 @@ def rate_of(time_ns: int, macs: int | None, moved_bytes: int | None, peak: Peak 
     )
 
 
-def operator_rate(profile: OperatorProfile, each: OperatorTime | NodeTime) -> Rate:
+def operator_rate(profile: OperatorProfile, timed: OperatorTime | NodeTime) -> Rate:
     """Return what an operator or a node achieved.
 
     Nothing is known where its time is that of starting it (asynchronous providers), and nothing
@@ -83,8 +83,8 @@ def operator_rate(profile: OperatorProfile, each: OperatorTime | NodeTime) -> Ra
     if profile.asynchronous:
         return Rate()
     peak = profile.peak
-    own = peak is not None and peak.provider == each.provider
-    return rate_of(each.time_ns, each.macs, each.moved_bytes, peak if own else None)
+    own = peak is not None and peak.provider == timed.provider
+    return rate_of(timed.time_ns, timed.macs, timed.moved_bytes, peak if own else None)
 
 
 def model_rate(profile: OperatorProfile) -> Rate:
