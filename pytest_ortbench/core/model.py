@@ -115,6 +115,19 @@ class TensorInfo:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ToldSize:
+    """A size that a file beside the model or its metadata tells.
+
+    Attributes:
+        size: The size.
+        why: Where it stands, for people: ``preprocessor_config.json``.
+    """
+
+    size: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Reference:
     """A model file that the user named as what is right.
 
@@ -171,6 +184,8 @@ class Model:
             compared.
         notes: What a reader should know (``optimised offline: tied to the machine that did it``).
         reference: The model that accuracy is compared with; ``None`` for this file itself.
+        told_sizes: Sizes that files beside it or its metadata tell, by what they are the size of:
+            ``height``, ``width``, ``channels``, ``samples``, ``mels``, ``frames``, ``longest``.
         place: Path of a user's file relative to the run's root, with slashes. Empty for other
             models, and in documents of versions that called files by their last part only.
         zero_share: Share of zeros among the elements of weights with two axes or more, of a float
@@ -199,6 +214,7 @@ class Model:
     random_ops: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     reference: Reference | None = None
+    told_sizes: dict[str, ToldSize] = field(default_factory=dict)
     place: str = ""
     zero_share: float | None = None
     compressed_bytes: int | None = None

@@ -18,6 +18,7 @@ from pytest_ortbench.models.dataflow import Dataflow
 from pytest_ortbench.models.hints import hint_inputs
 from pytest_ortbench.models.inspection import all_tensors
 from pytest_ortbench.models.model_file import read_model_file
+from pytest_ortbench.models.told_sizes import told_sizes
 from pytest_ortbench.models.zeros import compressed_size, zero_share
 from pytest_ortbench.schema.meaning import faults_of
 
@@ -71,6 +72,7 @@ def read_model(
         default_dims=dict(default_dims or {}),
         random_ops=inspection.random_ops(proto),
         notes=inspection.notes(proto),
+        told_sizes=told_sizes(file.path, {item.key: item.value for item in proto.metadata_props}),
         zero_share=zero_share(proto, file.path.parent),
     )
     if facts.is_pruned:

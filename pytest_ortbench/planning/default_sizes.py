@@ -7,10 +7,10 @@ workload. Whatever is taken from here is printed, and ``--ort-dims`` overrides i
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pytest_ortbench.core.model import AxisRole, TensorInfo
+from pytest_ortbench.core.model import AxisRole, TensorInfo, ToldSize
 from pytest_ortbench.models.well_known import is_length
 
 SEQUENCE = 128
@@ -86,7 +86,9 @@ class Place:
     axis: int
 
 
-def default_size(symbol: str, places: Sequence[Place]) -> tuple[int, str]:
+def default_size(
+    symbol: str, places: Sequence[Place], told: Mapping[str, ToldSize] | None = None
+) -> tuple[int, str]:
     """Return the documented size of ``symbol`` and what it was taken for.
 
     Operators say more than a name: what an STFT reads are samples, and a table that is read along
@@ -95,9 +97,11 @@ def default_size(symbol: str, places: Sequence[Place]) -> tuple[int, str]:
     Args:
         symbol: Name of the dimension, possibly a generated one.
         places: Where it stands; empty if only inside expressions.
+        told: What files beside the model and its metadata tell, by what it is the size of.
     """
     roles = [role for role in (place.info.role_of(place.axis) for place in places) if role]
     size, what = _unlimited(symbol, places, roles)
+    size, what = _as_told(symbol, places, size, what, told or {})
     why = next((role.limit_why for role in roles if role.limit_why), "")
     least = max((role.least for role in roles), default=0)
     most = min((role.most for role in roles if role.most), default=0)
@@ -106,6 +110,46 @@ def default_size(symbol: str, places: Sequence[Place]) -> tuple[int, str]:
     if size < least:
         return 2 * least, f"{what}, {why} needs {least}"
     return size, what
+
+
+def _as_told(
+    symbol: str, places: Sequence[Place], size: int, what: str, told: Mapping[str, ToldSize]
+) -> tuple[int, str]:
+    """The size that a file tells for what a default stands for."""
+    if what == _OF_IMAGES:
+        kind = "height" if _is_height(symbol, places) else "width"
+    elif what == _OF_SEQUENCES_TOLD:
+        longest = told.get("longest")
+        if longest is None or longest.size >= size:
+            return size, what
+        return longest.size, f"{what}, all that {longest.why} allows"
+    else:
+        kind = _KINDS_TOLD.get(what.partition(",")[0], "")
+    known = told.get(kind)
+    return (size, what) if known is None else (known.size, f"{what}, by {known.why}")
+
+
+#: What a default is taken for, and what files tell of it.
+_OF_IMAGES = "image size"
+_OF_SEQUENCES_TOLD = "sequence length"
+_KINDS_TOLD = {
+    "channels": "channels",
+    "audio samples": "samples",
+    "mel bands": "mels",
+    "frames": "frames",
+}
+
+
+def _is_height(symbol: str, places: Sequence[Place]) -> bool:
+    """Whether it is the first of the two sides, by its name or else by its place."""
+    lowered = symbol.lower()
+    if re.search(r"(^|_)(h|height)(_|$|\d)", lowered):
+        return True
+    if re.search(r"(^|_)(w|width)(_|$|\d)", lowered) or not places:
+        return False
+    shape, axis = places[0].shape, places[0].axis
+    last = len(shape) - 1 - (shape[-1] in _CHANNEL_SIZES)
+    return axis < last
 
 
 def _unlimited(symbol: str, places: Sequence[Place], roles: Sequence[AxisRole]) -> tuple[int, str]:

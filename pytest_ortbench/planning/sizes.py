@@ -130,14 +130,14 @@ def find_sizes(
     for name in symbols:
         if name not in totals:
             sizes.tie(ties)
-            size, what = default_size(name, places.get(name, ()))
+            size, what = default_size(name, places.get(name, ()), model.told_sizes)
             sizes.put(name, size, "default", f"default: {what}")
     sizes.tie(ties)
     for name in totals:
         if past and tokens:
             total = sizes.values[past] + sizes.values[tokens]
             sizes.put(name, total, "sum", f"{past} + {tokens}")
-        size, what = default_size(name, places.get(name, ()))
+        size, what = default_size(name, places.get(name, ()), model.told_sizes)
         sizes.put(name, size, "default", f"default: {what}")
     return sizes
 

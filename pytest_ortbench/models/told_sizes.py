@@ -1,0 +1,125 @@
+"""Sizes that files beside a model or its own metadata tell: of images, sounds and texts.
+
+Processors and exporters write them down: ``preprocessor_config.json``, ``config.json`` and
+``tokenizer_config.json`` in the model's folder, or one above where that is called ``onnx``, and the
+metadata of the model.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from pytest_ortbench.core.model import ToldSize
+
+#: A configuration is a page of text.
+_MOST_BYTES = 4 * 2**20
+#: What tokenizers write for "no limit".
+_NO_LIMIT = 1_000_000
+#: No image has a longer side.
+_LONGEST_SIDE = 16_384
+
+_Told = Iterator[tuple[str, int]]
+
+
+def told_sizes(path: Path, metadata: Mapping[str, str]) -> dict[str, ToldSize]:
+    """Return what is told, by what it is the size of; the most specific file first.
+
+    Args:
+        path: The model file.
+        metadata: Its metadata.
+
+    Returns:
+        ``height``, ``width``, ``channels``, ``samples`` (of one second), ``mels``, ``frames`` and
+        ``longest`` (a text of so many tokens), as far as they are told.
+    """
+    found: dict[str, ToldSize] = {}
+    for kind, size in _of_metadata(metadata):
+        found.setdefault(kind, ToldSize(size=size, why="the model's metadata"))
+    folders = [path.parent, *([path.parent.parent] if path.parent.name == "onnx" else [])]
+    for name, read in (
+        ("preprocessor_config.json", _of_processor),
+        ("config.json", _of_config),
+        ("tokenizer_config.json", _of_tokenizer),
+    ):
+        for folder in folders:
+            for kind, size in read(_object_in(folder / name)):
+                found.setdefault(kind, ToldSize(size=size, why=name))
+    return found
+
+
+def _object_in(path: Path) -> dict[str, Any]:
+    """The JSON object in a file; empty where there is none."""
+    try:
+        if path.stat().st_size > _MOST_BYTES:
+            return {}
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _number(value: object, most: int = _LONGEST_SIDE) -> int:
+    """A size that makes sense, else 0."""
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    return int(str(value)) if whole and 0 < int(str(value)) <= most else 0
+
+
+def _sides(value: object) -> tuple[int, int]:
+    """Height and width, however they are written; 0 where they are not."""
+    if isinstance(value, dict):
+        edge = _number(value.get("shortest_edge"))
+        return _number(value.get("height")) or edge, _number(value.get("width")) or edge
+    if isinstance(value, list) and len(value) == 2:
+        return _number(value[0]), _number(value[1])
+    return _number(value), _number(value)
+
+
+def _as_image(value: object) -> _Told:
+    height, width = _sides(value)
+    if height and width:
+        yield "height", height
+        yield "width", width
+
+
+def _of_metadata(metadata: Mapping[str, str]) -> _Told:
+    try:
+        yield from _as_image(json.loads(metadata.get("imgsz", "null")))
+    except (ValueError, RecursionError):
+        return
+
+
+def _of_processor(config: Mapping[str, Any]) -> _Told:
+    if config.get("do_center_crop", "crop_size" in config):
+        yield from _as_image(config.get("crop_size"))
+    if config.get("do_resize", True):
+        yield from _as_image(config.get("size"))
+    rate = _number(config.get("sampling_rate"), 200_000)
+    if rate:
+        yield "samples", rate
+        if _number(config.get("feature_size"), 1_000) > 1:
+            yield "mels", _number(config.get("feature_size"))
+        if _number(config.get("nb_max_frames")):
+            yield "frames", _number(config.get("nb_max_frames"))
+
+
+def _of_config(config: Mapping[str, Any]) -> _Told:
+    for part in (config, config.get("vision_config")):
+        if isinstance(part, dict):
+            yield from _as_image(part.get("image_size"))
+            if _number(part.get("num_channels"), 64):
+                yield "channels", _number(part.get("num_channels"))
+    if _number(config.get("num_mel_bins"), 1_000):
+        yield "mels", _number(config.get("num_mel_bins"))
+    if _number(config.get("max_source_positions")):
+        yield "frames", 2 * _number(config.get("max_source_positions"))
+    if _number(config.get("max_position_embeddings"), _NO_LIMIT):
+        yield "longest", _number(config.get("max_position_embeddings"), _NO_LIMIT)
+
+
+def _of_tokenizer(config: Mapping[str, Any]) -> _Told:
+    longest = _number(config.get("model_max_length"), _NO_LIMIT)
+    if longest:
+        yield "longest", longest
