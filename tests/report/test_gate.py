@@ -205,6 +205,7 @@ def unknown(metric: str, word: str) -> MetricVerdict:
 OPEN_RESULTS = {
     "inconclusive": open_result("inconclusive", cause="launches", reason="8 launches"),
     "incomparable": open_result("incomparable", cause="shared", reason="the machine is shared"),
+    "sizes": open_result("incomparable", cause="shared", metrics=(unknown("model_size", "same"),)),
     "failing": open_result("incomparable", reason="it died", failures=("it died",)),
     "unjudged": open_result("unjudged", latency="same"),
     "excused": open_result("same", metrics=(unknown("sides_sqnr", "unjudged"),)),
@@ -219,8 +220,9 @@ OPEN_RESULTS = {
     ("name", "subjects"),
     {
         "inconclusive": ["latency"],
-        "incomparable": ["latency"],
-        "failing": ["latency"],
+        "incomparable": ["comparison"],
+        "sizes": ["latency"],
+        "failing": ["comparison"],
         "unjudged": ["answers"],
         "excused": ["answers"],
         "memory": ["peak_rss"],
@@ -275,6 +277,6 @@ def test_only_the_latency_is_incomparable_where_sizes_were_compared() -> None:
         "incomparable  times of two runs do not compare",
     ]
     first, second = rows(gate_markdown(run))
-    assert first.split(" | ")[2] == "latency incomparable"
+    assert first.split(" | ")[2] == "latency incomparable, worse: peak_rss"
     assert "no worse: model_size; times of two runs" in first
     assert second.split(" | ")[2] == "incomparable"

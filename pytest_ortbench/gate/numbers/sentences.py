@@ -141,8 +141,13 @@ def verdict_line(result: GateResult) -> str:
     return text + ("" if result.latency else answers) + _worse(result)
 
 
+def worse_metrics(result: GateResult) -> list[str]:
+    """Return the metrics that got worse by more than is allowed."""
+    return [verdict.metric for verdict in result.metrics if verdict.verdict == "worse"]
+
+
 def _worse(result: GateResult) -> str:
-    names = [verdict.metric for verdict in result.metrics if verdict.verdict == "worse"]
+    names = worse_metrics(result)
     return f"  worse: {', '.join(names)}" if names else ""
 
 

@@ -24,7 +24,8 @@ class Undecided:
     """One thing that a gate was due to judge and could not.
 
     Attributes:
-        about: A metric of the registry, ``latency`` or ``answers``.
+        about: A metric of the registry, ``latency``, ``answers``, or ``comparison`` where nothing
+            at all was compared.
         reason: Why, without the numbers of one case where there is a word for it.
     """
 
@@ -40,7 +41,8 @@ def undecided(result: GateResult) -> tuple[Undecided, ...]:
     verdict = result.latency_verdict
     if verdict in ("inconclusive", "incomparable"):
         why = CAUSES.get(result.cause) or result.reason or f"the verdict is {verdict}"
-        open_ones.append(Undecided(about="latency", reason=why))
+        is_all = verdict == "incomparable" and not result.metrics
+        open_ones.append(Undecided(about="comparison" if is_all else "latency", reason=why))
     elif any(math.isnan(contrast.effect) for contrast in result.contrasts):
         open_ones.append(Undecided(about="latency", reason="the contrast is not a number"))
     answers = [metric for metric in result.metrics if metric.metric in SIDE_METRICS]

@@ -17,6 +17,7 @@ from pytest_ortbench.gate.numbers.sentences import (
     model_note,
     verdict_line,
     verdict_word,
+    worse_metrics,
 )
 from pytest_ortbench.gate.numbers.undecided import Undecided, undecided
 from pytest_ortbench.report.escape import encodable, lines, markdown, markdown_row, one_line
@@ -164,7 +165,8 @@ def _row(result: GateResult, case: str) -> GateRow:
     contrast = result.contrasts[0] if result.contrasts else None
     is_accepted = bool(result.accepted)
     only_accepted = is_accepted and not result.failures
-    verdict = verdict_word(result)
+    worse = worse_metrics(result)
+    verdict = ", worse: ".join(filter(None, (verdict_word(result), ", ".join(worse))))
     reasons = (*result.failures, *result.warnings, *accepted_texts(result), alike_text(result))
     return GateRow(
         cells=(
