@@ -17,6 +17,7 @@ WORDING = (
     "passes/*/test_report.py",
     "passes/*/test_section.py",
     "passes/*/test_figures.py",
+    "passes/profile/test_bottlenecks.py",
     "analysis/test_answers.py",
     "analysis/test_limits.py",
     "analysis/test_recommendation.py",
@@ -26,8 +27,14 @@ WORDING = (
     "fleet/numbers/test_shipping.py",
 )
 
+#: Tests of what reads sentences of others: here those of MLPerf's generator.
+FOREIGN = ("passes/load/test_log.py",)
+
 #: Assertions on sentences in all other tests, at most. Whoever makes them fewer lowers it.
-LIMIT = 400
+LIMIT = 330
+
+#: A word with what may stand around it in a sentence or in a pattern.
+_WORD = re.compile(r"[^\w\s]*[A-Za-z]{2,}(?:['’-][A-Za-z]+)*[^\w\s]*")
 
 _LINE_MATCHERS = ("fnmatch_lines", "no_fnmatch_line", "re_match_lines")
 
@@ -48,10 +55,10 @@ def _asserted(tree: ast.AST) -> Iterator[ast.expr]:
 
 
 def _is_sentence(node: ast.AST) -> bool:
-    """Return whether a node is a text of three words or more."""
+    """Return whether a node is a text of three words or more; names of code are no words."""
     if not isinstance(node, ast.Constant) or not isinstance(node.value, str):
         return False
-    return " " in node.value.strip() and len(re.findall(r"[A-Za-z]{2,}", node.value)) >= 3
+    return sum(map(bool, map(_WORD.fullmatch, node.value.split()))) >= 3
 
 
 def count(source: str) -> int:
@@ -67,13 +74,15 @@ def test_sentences_are_counted_once_for_each_assertion() -> None:
     assert count('with raises(E, match="is no such file"): pass') == 1
     assert count('result.stdout.fnmatch_lines(["one two three*", "four five six"])') == 1
     assert count('assert x.place == "--ort-dims" and "3 kB" in x.message') == 0
+    assert count('assert "no_such.name (is) here:" in x') == 0
+    assert count('assert "it is (not) here:" in x and limit(x, "sides_sqnr >= 40 dB")') == 1
 
 
 def test_few_assertions_outside_the_tests_of_wording_check_sentences() -> None:
     counts = {
         path.relative_to(TESTS).as_posix(): count(path.read_text(encoding="utf-8"))
         for path in sorted(TESTS.rglob("test_*.py"))
-        if not any(path.relative_to(TESTS).match(pattern) for pattern in WORDING)
+        if not any(path.relative_to(TESTS).match(pattern) for pattern in (*WORDING, *FOREIGN))
     }
     most = sorted(counts.items(), key=lambda entry: -entry[1])[:10]
     assert sum(counts.values()) <= LIMIT, most

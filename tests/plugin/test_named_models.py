@@ -1,6 +1,7 @@
 """Six named models in every precision: a measured row with its accuracy, or the reason.
 
-One real run: a minute on two cores; two where files must first be fetched, built and converted.
+One real run of the four that are converted quickly, and a heavy one of the other two: a minute on
+two cores each, two where files must first be fetched, built and converted.
 """
 
 from __future__ import annotations
@@ -9,6 +10,9 @@ import json
 import platform
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,24 +22,40 @@ from pytest_ortbench.planning.recipes import shipped_recipe
 
 pytestmark = [pytest.mark.live, pytest.mark.needs("network")]
 
-MODELS = (
-    "builtin:resnet50",
-    "builtin:mobilenet_v2",
-    "builtin:bert_tiny",
-    "zoo:rapidocr-det",
-    "zoo:silero-vad",
-    "zoo:nudenet-320n",
-)
+#: The models, and of which of the two runs they are.
+QUICK, SLOW = "quick", "slow"
+MODELS = {
+    "builtin:resnet50": SLOW,
+    "builtin:mobilenet_v2": QUICK,
+    "builtin:bert_tiny": QUICK,
+    "zoo:rapidocr-det": QUICK,
+    "zoo:silero-vad": QUICK,
+    "zoo:nudenet-320n": SLOW,
+}
+RUN_OF = {name.partition(":")[2]: run for name, run in MODELS.items()}
 PRECISIONS = ("fp32", "fp16", "int8-dynamic", "int8-static", "int4", "bf16")
 Rows = dict[tuple[str, str], Any]
 
 
+def _models(*names: str) -> list[Any]:
+    """Return models as parameters; those of the slow run are heavy."""
+    return [
+        pytest.param(name, marks=pytest.mark.heavy if RUN_OF[name] == SLOW else ())
+        for name in names
+    ]
+
+
 @pytest.fixture(scope="module")
-def rows(tmp_path_factory: pytest.TempPathFactory) -> Rows:
-    folder = tmp_path_factory.mktemp("named")
+def rows_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Rows]:
+    """Give the rows of the run that a model is of; each of the two is made once."""
+    return cache(lambda run: _measured(tmp_path_factory.mktemp(run), run))
+
+
+def _measured(folder: Path, run: str) -> Rows:
+    models = [name for name, of in MODELS.items() if of == run]
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
     command += ["--pyargs", "pytest_ortbench.suites", "-k", "test_latency"]
-    command += [f"--ort-models={','.join(MODELS)}", f"--ort-precisions={','.join(PRECISIONS)}"]
+    command += [f"--ort-models={','.join(models)}", f"--ort-precisions={','.join(PRECISIONS)}"]
     command += ["--ort-providers=cpu", "--ort-dims=height:320,width:320"]
     command += ["--ort-time=0.05", "--ort-workers=1", "--ort-no-results", "--ort-json=run.json"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
@@ -101,14 +121,20 @@ IN_FLOAT = {
 }
 
 
-def test_every_combination_is_there(rows: Rows) -> None:
-    assert set(rows) == set(EXPECTED)
-    assert {key for key, case in rows.items() if case["status"] != "measured"} == set(REASONS)
+@pytest.mark.parametrize("run", [QUICK, pytest.param(SLOW, marks=pytest.mark.heavy)])
+def test_every_combination_is_there(rows_of: Callable[[str], Rows], run: str) -> None:
+    rows = rows_of(run)
+    assert set(rows) == {key for key in EXPECTED if RUN_OF[key[0]] == run}
+    unmeasured = {key for key, case in rows.items() if case["status"] != "measured"}
+    assert unmeasured == {key for key in REASONS if RUN_OF[key[0]] == run}
 
 
-@pytest.mark.parametrize(("model", "precision"), EXPECTED)
-def test_a_row_with_accuracy_or_a_reason(rows: Rows, model: str, precision: str) -> None:
-    case = rows[model, precision]
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("model", _models(*SQNR_DB))
+def test_a_row_with_accuracy_or_a_reason(
+    rows_of: Callable[[str], Rows], model: str, precision: str
+) -> None:
+    case = rows_of(RUN_OF[model])[model, precision]
     expected = EXPECTED[model, precision]
     if expected is None:
         assert case["status"] == "unsupported"
@@ -130,9 +156,12 @@ def test_a_row_with_accuracy_or_a_reason(rows: Rows, model: str, precision: str)
         assert min(found) == pytest.approx(expected, abs=SPREAD_DB)
 
 
-@pytest.mark.parametrize(("model", "precision"), EXPECTED)
-def test_the_recipe_is_that_of_its_name(rows: Rows, model: str, precision: str) -> None:
-    recipe = rows[model, precision]["case"]["variant"]["recipe"]
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("model", _models(*SQNR_DB))
+def test_the_recipe_is_that_of_its_name(
+    rows_of: Callable[[str], Rows], model: str, precision: str
+) -> None:
+    recipe = rows_of(RUN_OF[model])[model, precision]["case"]["variant"]["recipe"]
     asked = {} if precision == "fp32" else shipped_recipe(precision).settings()
     assert {name: recipe.get(name) for name in asked} == asked
     if precision == "fp32" or EXPECTED[model, precision] is None:
@@ -146,8 +175,11 @@ def test_the_recipe_is_that_of_its_name(rows: Rows, model: str, precision: str) 
         assert recipe["calibrated_on"].startswith("16 drawn ")
 
 
-@pytest.mark.parametrize("model", SQNR_DB)
-def test_half_precision_is_emulated_on_a_cpu_without_it(rows: Rows, model: str) -> None:
+@pytest.mark.parametrize("model", _models(*SQNR_DB))
+def test_half_precision_is_emulated_on_a_cpu_without_it(
+    rows_of: Callable[[str], Rows], model: str
+) -> None:
+    rows = rows_of(RUN_OF[model])
     flagged = {
         precision: "EMULATED" in {flag["name"] for flag in rows[model, precision]["flags"]}
         for precision in PRECISIONS
@@ -156,8 +188,9 @@ def test_half_precision_is_emulated_on_a_cpu_without_it(rows: Rows, model: str) 
     assert flagged == {precision: precision == "fp16" and on_x86 for precision in PRECISIONS}
 
 
-@pytest.mark.parametrize("model", ["resnet50", "mobilenet_v2", "bert_tiny", "nudenet-320n"])
-def test_what_is_narrower_is_smaller(rows: Rows, model: str) -> None:
+@pytest.mark.parametrize("model", _models("resnet50", "mobilenet_v2", "bert_tiny", "nudenet-320n"))
+def test_what_is_narrower_is_smaller(rows_of: Callable[[str], Rows], model: str) -> None:
+    rows = rows_of(RUN_OF[model])
     size = {p: rows[model, p]["case"]["variant"]["size_bytes"] for p in PRECISIONS}
     assert size["fp16"] == pytest.approx(size["fp32"] / 2, rel=0.02)
     for precision in ("int8-dynamic", "int8-static"):

@@ -80,9 +80,9 @@ def test_numbers_are_the_first_loads_and_the_verdict_is_everybodys() -> None:
     both = summary(load("server:50:20ms", GOOD), load("server:200:20ms", BAD))
     assert values(both)["load_valid"] == 0.0
     assert values(both)["load_rate"] == 49.5
-    untested = load("offline", reason="it is not installed")
+    untested = load("offline", reason="absent")
     unknown = summary(load("server:50:20ms", GOOD), untested)
-    assert unknown.missing["load_valid"] == "offline: it is not installed"
+    assert unknown.missing["load_valid"] == "offline: absent"
     assert values(unknown)["load_rate"] == 49.5
 
 

@@ -172,17 +172,17 @@ def test_a_load_that_can_not_be_read_has_a_reason() -> None:
 
 @pytest.mark.parametrize("text", ["server:20:50ms", "peak:p99:50ms"])
 def test_without_the_generator_there_is_no_verdict(text: str) -> None:
-    launcher = Loaded(lambda asked: LoadTest(reasons=("it is not installed",)))
+    launcher = Loaded(lambda asked: LoadTest(reasons=("absent",)))
     load = only(measure_loads(result_of(), (text,), launcher))
-    assert (load.valid, load.tests, load.reason) == (None, (), "it is not installed")
+    assert (load.valid, load.tests, load.reason) == (None, (), "absent")
 
 
 def test_a_worker_that_dies_is_a_reason_and_the_case_stays_measured() -> None:
     def die(asked: PutUnderLoad) -> LoadTest:
-        raise WorkerError(Failure(kind="crash", phase="load", message="it died"))
+        raise WorkerError(Failure(kind="crash", phase="load", message="died"))
 
     result = measure_loads(result_of(), ("server:20:50ms", "offline"), Loaded(die))
-    assert [load.reason for load in result.loads] == ["crash: it died"] * 2
+    assert [load.reason for load in result.loads] == ["crash: died"] * 2
     assert result.status == "measured"
 
 
@@ -199,7 +199,7 @@ def after(count: int, answer: Answer, failure: Failure) -> Answer:
     return answer_or_fail
 
 
-DIED = Failure(kind="crash", phase="load", message="it died")
+DIED = Failure(kind="crash", phase="load", message="died")
 
 
 def test_a_search_that_a_failing_worker_ends_keeps_what_it_found() -> None:
@@ -209,14 +209,14 @@ def test_a_search_that_a_failing_worker_ends_keeps_what_it_found() -> None:
     assert [test.valid for test in load.tests] == [True, False, False]
     assert (load.valid, load.answer, load.reason) == (True, 0, "")
     assert load.beyond_per_s == pytest.approx(0.7 * 1.3 * CAPACITY, rel=1e-3)
-    assert load.note.startswith("the search broke off (crash: it died), 30 % apart")
+    assert load.note.startswith("the search broke off (crash: died), 30 % apart")
 
 
 def test_a_search_that_a_failing_worker_ends_without_a_valid_rate_says_why() -> None:
     launcher = Loaded(after(2, up_to(0.0), DIED))
     load = only(measure_loads(result_of(), ("peak:p99:1ms",), launcher))
     assert [test.valid for test in load.tests] == [False, False]
-    assert (load.valid, load.answer, load.reason) == (False, None, "crash: it died")
+    assert (load.valid, load.answer, load.reason) == (False, None, "crash: died")
 
 
 def test_passes_are_due_until_every_load_is_there() -> None:

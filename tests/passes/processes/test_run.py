@@ -37,7 +37,7 @@ class Together(FakeLauncher):
 
     def open(self, case: Case, *, worker: int, deadline: float | None) -> FakeWorker:
         if worker == self.fails_at:
-            failure = Failure(kind="out_of_memory", phase="session", message="it is full")
+            failure = Failure(kind="out_of_memory", phase="session", message="full")
             raise WorkerError(failure)
         opened = super().open(case, worker=worker, deadline=deadline)
         self.live = worker + 1
@@ -86,23 +86,23 @@ def test_a_number_that_does_not_fit_is_said_and_the_others_stay() -> None:
     launcher = Together()
     launcher.fails_at = 1
     result = measured(launcher)
-    assert [point.reason for point in result.processes] == ["", "out_of_memory: it is full"]
+    assert [point.reason for point in result.processes] == ["", "out_of_memory: full"]
     [table] = process_tables(shown_run(make_run([result])))
     assert table.title.endswith("highest throughput 400 /s with 1 process")
     assert [row[0] for row in table.rows] == ["1"]
-    assert table.remarks == ("2 processes: out_of_memory: it is full",)
+    assert table.remarks == ("2 processes: out_of_memory: full",)
 
 
 def test_a_process_that_fails_meanwhile_ends_the_others() -> None:
     launcher = Together()
 
     def die(iterations: int) -> Block:
-        raise WorkerError(Failure(kind="crash", phase="measure", message="it died"))
+        raise WorkerError(Failure(kind="crash", phase="measure", message="died"))
 
     launcher.block = die
     result = measured(launcher)
-    assert [point.reason for point in result.processes] == ["crash: it died"] * 2
-    assert process_scaling(result)[1].reason == "crash: it died"
+    assert [point.reason for point in result.processes] == ["crash: died"] * 2
+    assert process_scaling(result)[1].reason == "crash: died"
     assert all(worker.closed for worker in launcher.opened)
 
 
