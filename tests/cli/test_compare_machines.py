@@ -12,7 +12,7 @@ from tests.cli.test_compare import of
 TABLE = """
 currency = "EUR"
 [machines.desk]
-price = 1000
+price_per_hour = 0.04
 [machines.rakc]
 price_per_hour = 0.1
 [machines.zzz]

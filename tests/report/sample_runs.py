@@ -147,6 +147,7 @@ def case(
     *,
     seq: int = 0,
     runtime: str = "current",
+    inputs_file: str = "",
 ) -> Case:
     """A case whose file is as small as its precision makes it."""
     of = factory.make_model(model) if isinstance(model, str) else model
@@ -158,6 +159,7 @@ def case(
         batch=batch,
         dims={"seq": seq} if seq else None,
         runtime=runtime,
+        inputs_file=inputs_file,
         variant_bytes=int(of.size_bytes * share),
     )
 
