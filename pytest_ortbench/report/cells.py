@@ -55,6 +55,7 @@ COLUMNS: tuple[Column, ...] = (
         row="latency_p90_s",
         metric="latency_p90",
         rank=6,
+        is_detail=True,
     ),
     Column(
         key="p99",
@@ -80,6 +81,7 @@ COLUMNS: tuple[Column, ...] = (
         row="session_create_s",
         metric="session_create",
         rank=8,
+        is_detail=True,
     ),
     Column(
         key="first",
@@ -88,6 +90,7 @@ COLUMNS: tuple[Column, ...] = (
         row="first_inference_s",
         metric="first_inference",
         rank=9,
+        is_detail=True,
     ),
     Column(
         key="rss",
@@ -228,8 +231,9 @@ def texts(group: ModelGroup, columns: Sequence[Column]) -> list[dict[str, str]]:
 
 
 def _column(group: ModelGroup, column: Column) -> list[str]:
+    if column.key == "case":
+        return [one_line(label) for label in group.labels]
     special: dict[str, Callable[[Entry], str]] = {
-        "case": lambda entry: one_line(entry.label),
         "status": status,
         "accuracy": accuracy_text if all_on_drawn_inputs(group.entries) else accuracy_with_inputs,
     }

@@ -15,7 +15,9 @@ class Column:
         about: What it is, in one sentence.
         row: Column of the flat row that holds its value in SI units; empty for text.
         metric: Its name in the registry of metrics, where it is one.
-        rank: Order in which columns are dropped where there is no room, largest first; 0 stays.
+        rank: Order in which columns leave the first line of a row where there is no room, largest
+            first; 0 stays.
+        is_detail: Whether it is left out then. Others stand in further lines of the row.
         right: Whether it is aligned to the right.
     """
 
@@ -25,4 +27,5 @@ class Column:
     row: str = ""
     metric: str = ""
     rank: int = 0
+    is_detail: bool = False
     right: bool = True

@@ -7,7 +7,7 @@ so the terminal, HTML, CSV, Markdown and JUnit can't disagree.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pytest_ortbench.analysis.judgements import is_barred
 from pytest_ortbench.analysis.rows import Cell, row
@@ -68,10 +68,19 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelGroup:
-    """The cases of one model, in the order of the plan."""
+    """The cases of one model, in the order of the plan.
+
+    Attributes:
+        model: The model.
+        entries: Its cases, at least one.
+        labels: What each is called in a table: its label without what is alike in all.
+        alike: That which is: ``seq:128``, ``threads:4``.
+    """
 
     model: Model
     entries: tuple[Entry, ...]
+    labels: tuple[str, ...]
+    alike: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,9 +138,34 @@ def by_model(shown: Sequence[Entry]) -> tuple[ModelGroup, ...]:
     groups: dict[str, list[Entry]] = {}
     for entry in shown:
         groups.setdefault(entry.result.case.model.name, []).append(entry)
-    return tuple(
-        ModelGroup(model=members[0].result.case.model, entries=tuple(members))
-        for members in groups.values()
+    return tuple(_group(members) for members in groups.values())
+
+
+def _group(members: Sequence[Entry]) -> ModelGroup:
+    """Leave out of the labels the sizes, settings and runtime that all cases of a model have."""
+    cases = [entry.result.case for entry in members]
+    first = cases[0]
+    dims = {name for name in first.dims if len({case.dims.get(name) for case in cases}) == 1}
+    knobs = {name for name in first.knobs if len({case.knobs.get(name) for case in cases}) == 1}
+    several = len({case.runtime.label for case in cases}) > 1
+    return ModelGroup(
+        model=first.model,
+        entries=tuple(members),
+        labels=tuple(
+            case_label(
+                replace(
+                    case,
+                    dims={name: size for name, size in case.dims.items() if name not in dims},
+                    knobs={name: value for name, value in case.knobs.items() if name not in knobs},
+                ),
+                runtime=several,
+            )
+            for case in cases
+        ),
+        alike=(
+            *(f"{name}:{size}" for name, size in first.dims.items() if name in dims),
+            *(f"{name}:{value}" for name, value in first.knobs.items() if name in knobs),
+        ),
     )
 
 

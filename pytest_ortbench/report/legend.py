@@ -21,7 +21,7 @@ from pytest_ortbench.core.outcome import FAILURE_KINDS, Failure, RuntimeInfo
 from pytest_ortbench.core.run import Run
 from pytest_ortbench.core.units import format_amount
 from pytest_ortbench.report.arithmetic import format_count
-from pytest_ortbench.report.entries import Entry
+from pytest_ortbench.report.entries import Entry, ModelGroup
 from pytest_ortbench.report.escape import one_line
 from pytest_ortbench.report.pruned import zeros_text
 
@@ -203,17 +203,17 @@ def machine_line(run: Run) -> str:
     return one_line(f"{run.machine.host}: {', '.join(facts)}" if facts else run.machine.host)
 
 
-def model_line(shown: Sequence[Entry]) -> str:
-    """Say what a model is and what it was fed: its size, its parameters, the shapes of its inputs.
+def model_line(group: ModelGroup) -> str:
+    """Say what a model is, what it was fed, and how: what is alike in all of its cases.
 
     Args:
-        shown: All cases of the model, at least one.
+        group: All cases of the model.
 
     Returns:
-        ``14.0 MB, 3.50 M parameters, x [1|8, 3, 224, 224] (H, W: default), accuracy on drawn
-        inputs``; empty for a model that could not be read.
+        ``14.0 MB, 3.50 M parameters, x [1|8, 3, 224, 224] (H, W: default), all rows threads:1,
+        accuracy on drawn inputs``; empty for a model that could not be read.
     """
-    cases = [entry.result.case for entry in shown]
+    cases = [entry.result.case for entry in group.entries]
     model = cases[0].model
     parts = [format_amount(model.size_bytes, "bytes")] if model.size_bytes else []
     if model.parameters:
@@ -223,7 +223,9 @@ def model_line(shown: Sequence[Entry]) -> str:
     if model.source != "file":
         parts.append(model.source)
     parts += _fed(cases)
-    if all_on_drawn_inputs(shown):
+    if group.alike:
+        parts.append(f"{'all rows' if len(cases) > 1 else 'with'} {' '.join(group.alike)}")
+    if all_on_drawn_inputs(group.entries):
         parts.append(f"accuracy on {DRAWN_INPUTS}")
     return one_line(", ".join(parts))
 

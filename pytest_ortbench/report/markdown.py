@@ -27,6 +27,17 @@ def render_markdown(shown: ShownRun, *, limit: int | None = None) -> str:
     Returns:
         Lines that end in a line feed.
     """
+    lines = _cases(shown, limit)
+    rest = len(shown.entries) if limit is None else limit
+    for group in by_model(shown.entries):
+        if group.alike and rest > 0:
+            said = f"all rows of {group.model.name}: {' '.join(group.alike)}"
+            lines += ["", markdown(said)]
+        rest -= len(group.entries)
+    return "\n".join(lines) + "\n"
+
+
+def _cases(shown: ShownRun, limit: int | None) -> list[str]:
     rows: list[list[str]] = []
     for group in by_model(shown.entries):
         for cells in texts(group, COLUMNS):
@@ -35,7 +46,7 @@ def render_markdown(shown: ShownRun, *, limit: int | None = None) -> str:
     lines = [*_table(COLUMNS, written)]
     if len(written) < len(rows):
         lines += ["", f"… and {len(rows) - len(written)} more cases; the run document has them."]
-    return "\n".join(lines) + "\n"
+    return lines
 
 
 def _table(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> list[str]:
@@ -58,13 +69,14 @@ def job_summary(shown: ShownRun) -> str:
     parts = [
         [f"## ONNX models on {markdown(run.machine.host)}"],
         [f"- {markdown(line)}" for line in answer_lines(shown)],
-        render_markdown(shown, limit=SUMMARY_ROWS).splitlines(),
+        # What is alike in all rows of a model stands below, with what else is said of it.
+        _cases(shown, SUMMARY_ROWS),
         *(entry.load(entry.markdown)(shown).splitlines() for entry in PASSES if entry.markdown),
         precision_markdown(shown).splitlines(),
         [
             f"- {markdown(group.model.name)}: {markdown(about)}"
             for group in by_model(shown.entries)
-            if (about := legend.model_line(group.entries))
+            if (about := legend.model_line(group))
         ],
         _failures(shown),
         [

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pytest_ortbench.core.errors import UsageError, did_you_mean
 from pytest_ortbench.core.flags import FLAGS
 from pytest_ortbench.report import legend
-from pytest_ortbench.report.cells import ALL_COLUMNS, COLUMNS, texts
+from pytest_ortbench.report.cells import ALL_COLUMNS, COLUMNS, NOTHING, texts
 from pytest_ortbench.report.column import Column
 from pytest_ortbench.report.entries import Entry, ModelGroup, ShownRun, by_model
 from pytest_ortbench.report.escape import encodable, one_line
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 INDENT = 2
 GAP = 2
-#: A case label beyond this is shortened in the middle before a column is left out for it.
+#: A case label beyond this is folded before a column moves to a further line for it.
 LABEL_LIMIT = 34
 #: Flags beyond this are counted before a column is left out for them.
 STATUS_LIMIT = 20
-#: The least that a label and a status may be shortened to.
+#: The least that a label may be folded to, and a status shortened.
 LABEL_LEAST, STATUS_LEAST = 12, 10
 #: Reasons of skipped combinations that are spelt out before the rest is counted.
 SKIPS = 8
@@ -45,7 +45,8 @@ def render_table(
 
     Args:
         shown: Any run, also one without a case.
-        width: Characters that a line may have; the least important columns are left out first.
+        width: Characters that a line may have. Rows fold where there is no room; only details are
+            left out.
         color: Whether to emit ANSI colours.
         encoding: Of the stream that the text goes to; what it can't write gets a stand-in.
         columns: Keys of :data:`pytest_ortbench.report.cells.ALL_COLUMNS` to show instead of
@@ -53,8 +54,7 @@ def render_table(
         skips: Whether to say what was left out; a run that has just said it need not say it again.
 
     Returns:
-        Lines, each ended by a line end; none is longer than ``width``, unless ``columns`` asks
-        for more than fits or ``width`` is below 40.
+        Lines, each ended by a line end; none is longer than ``width``, unless that is below 40.
 
     Raises:
         UsageError: if a column is not known.
@@ -92,10 +92,18 @@ class _Table:
         }
         self.headings = {column.key: self._plain(column.heading) for column in candidates}
         self.columns = list(candidates)
+        #: Columns of the further lines of a row, which stand beside its label.
+        self.folded: list[list[Column]] = []
+        #: Columns without room that say the same in every row: said once, above all.
+        self.alike: list[Column] = []
         self.widths = self._natural_widths()
-        if not asked:
-            self._fit()
-        self.dropped = [column for column in candidates if column not in self.columns]
+        self._fit(asked=bool(asked))
+        shown_below = [*self.alike, *(column for band in self.folded for column in band)]
+        self.dropped = [
+            column
+            for column in candidates
+            if column not in self.columns and column not in shown_below
+        ]
         self.lines: list[Text] = []
         flags = [note.kind.name for note in legend.flag_notes(self.shown)]
         self.legend_width = max(map(len, ("runtimes", *flags))) + GAP
@@ -120,26 +128,67 @@ class _Table:
         widths = [self.widths[column.key] for column in self.columns]
         return INDENT + sum(widths) + GAP * (len(widths) - 1)
 
-    def _fit(self) -> None:
-        """Shorten labels, then leave out columns, then shorten on, until a line fits."""
+    def _fit(self, *, asked: bool) -> None:
+        """Fold labels, move columns to further lines or leave details out, until a line fits.
+
+        Args:
+            asked: Whether somebody named the columns: then they keep their order, and all stay.
+        """
         self._shorten("status", STATUS_LIMIT)
         self._shorten("case", LABEL_LIMIT)
+        below: list[Column] = []
         while self._total() > self.width:
-            droppable = [column for column in self.columns if column.rank]
-            if not droppable:
+            movable = self.columns[1:] if asked else [one for one in self.columns if one.rank]
+            if not movable:
                 break
-            self.columns.remove(max(droppable, key=lambda column: column.rank))
+            moved = movable[-1] if asked else max(movable, key=lambda column: column.rank)
+            self.columns.remove(moved)
+            if asked:
+                below.append(moved)
+            elif not moved.is_detail:
+                values = self._values(moved)
+                if values == {""} or values == {self._plain(NOTHING)}:
+                    continue
+                (self.alike if len(values) == 1 else below).append(moved)
         self._shorten("status", STATUS_LEAST)
         self._shorten("case", LABEL_LEAST)
+        order = list(ALL_COLUMNS)
+        self._fold(below[::-1] if asked else sorted(below, key=lambda one: order.index(one.key)))
+
+    def _fold(self, columns: Sequence[Column]) -> None:
+        """Lay columns out in as few further lines as have room beside the label."""
+        room = self.width - INDENT - self.widths["case"] - GAP
+        used = 0
+        for column in columns:
+            width = self.widths[column.key]
+            if not self.folded or used + GAP + width > room:
+                self.folded.append([])
+                used = -GAP
+            used += GAP + width
+            self.folded[-1].append(column)
+
+    def _values(self, column: Column) -> set[str]:
+        """What the cells of a column say."""
+        return {self.cells[id(entry)][column.key] for entry in self.shown if entry.measured}
+
+    def _said_of_all(self) -> str:
+        """``placed 100 %, accuracy exact``."""
+        first = next(self.cells[id(entry)] for entry in self.shown if entry.measured)
+        return ", ".join(
+            f"{self.headings[column.key]} {first[column.key]}"
+            for column in sorted(self.alike, key=lambda one: list(ALL_COLUMNS).index(one.key))
+        )
 
     def _shorten(self, key: str, least: int) -> None:
         excess = self._total() - self.width
-        if excess > 0 and self.widths[key] > least:
+        if excess > 0 and self.widths.get(key, 0) > least:
             self.widths[key] = max(least, self.widths[key] - excess)
 
     def render(self, *, color: bool) -> str:
         if any(entry.measured for entry in self.shown):
             self._row(self.headings, dict.fromkeys(self.headings, "bold"))
+            if self.alike:
+                self._wrapped("", f"all rows: {self._said_of_all()}", "", INDENT)
         for group in self.groups:
             self._group(group)
         self._legend()
@@ -150,7 +199,7 @@ class _Table:
         from rich.text import Text
 
         title = self._plain(group.model.name)
-        about = self._plain(legend.model_line(group.entries))
+        about = self._plain(legend.model_line(group))
         line = Text()
         # A path differs from others at its end.
         line.append(_shortened(title, self.width, self.mark, middle=True), "bold cyan")
@@ -170,21 +219,31 @@ class _Table:
             self._wrapped("", self._plain(failure.sentence), "", INDENT + 4)
 
     def _row(self, cells: dict[str, str], styles: dict[str, str]) -> None:
+        """Add a row: its label, as many lines as that takes, and beside it the columns' lines."""
         from rich.text import Text
 
-        line = Text(" " * INDENT)
-        for index, column in enumerate(self.columns):
-            if index:
-                line.append(" " * GAP)
-            width = self.widths[column.key]
-            text = cells[column.key]
-            if column.key == "status":
-                text = _packed(text, width)
-            text = _shortened(text, width, self.mark, middle=column.key == "case")
-            part = Text(text, styles.get(column.key, ""))
-            part.align("right" if column.right else "left", width)
+        label, *first = self.columns
+        names = _folded(cells[label.key], self.widths[label.key])
+        lines: list[Sequence[Column]] = [first, *self.folded]
+        for index in range(max(len(names), len(lines))):
+            line = Text(" " * INDENT)
+            part = Text(names[index] if index < len(names) else "", styles.get(label.key, ""))
+            part.align("left", self.widths[label.key])
             line.append_text(part)
-        self.lines.append(line)
+            for column in lines[index] if index < len(lines) else ():
+                line.append(" " * GAP)
+                line.append_text(self._cell(column, cells[column.key], styles))
+            self.lines.append(line)
+
+    def _cell(self, column: Column, text: str, styles: dict[str, str]) -> Text:
+        from rich.text import Text
+
+        width = self.widths[column.key]
+        if column.key == "status":
+            text = _packed(text, width)
+        part = Text(_shortened(text, width, self.mark), styles.get(column.key, ""))
+        part.align("right" if column.right else "left", width)
+        return part
 
     def _wrapped(self, word: str, text: str, style: str, indent: int) -> None:
         """Add a paragraph whose first word is coloured and whose further lines hang."""
@@ -250,6 +309,21 @@ class _Table:
             line.rstrip()
             console.print(line, soft_wrap=True)
         return stream.getvalue()
+
+
+def _folded(text: str, width: int) -> list[str]:
+    """Fold a label to lines of at most ``width`` cells, behind its slashes where that is enough."""
+    from rich.cells import cell_len, chop_cells
+
+    lines = [""]
+    parts = text.split("/")
+    for index, name in enumerate(parts):
+        part = name if index == len(parts) - 1 else f"{name}/"
+        if cell_len(lines[-1] + part) <= width:
+            lines[-1] += part
+            continue
+        lines += chop_cells(part, width)
+    return [line for line in lines if line] or [""]
 
 
 def _status_style(entry: Entry) -> str:

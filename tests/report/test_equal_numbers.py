@@ -13,7 +13,7 @@ from pytest_ortbench.core.units import parse_amount
 from pytest_ortbench.report.cells import COLUMNS, NOTHING
 from pytest_ortbench.report.column import Column
 from pytest_ortbench.report.csv import render_csv
-from pytest_ortbench.report.entries import shown_run
+from pytest_ortbench.report.entries import by_model, shown_run
 from pytest_ortbench.report.junit import PREFIX
 from pytest_ortbench.report.markdown import render_markdown
 from pytest_ortbench.report.table import render_table
@@ -24,6 +24,12 @@ from tests.summarised import properties_of, rows_of
 
 RUN = sample_runs.ten_cases()
 NUMBERS = [column for column in COLUMNS if column.metric]
+#: Ids of the cases by their model and what tables call them.
+IDS = {
+    f"{group.model.name}/{label}": entry.result.case.case_id
+    for group in by_model(shown_run(RUN).entries)
+    for label, entry in zip(group.labels, group.entries, strict=True)
+}
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +77,7 @@ def test_html_values_are_exact_and_its_texts_agree(from_csv: dict[str, dict[str,
     assert len(page.rows) == 10
     for index in range(10):
         model, case = page.cell(index, "model")[0], page.cell(index, "case")[0]
-        line = from_csv[f"{model}/{case}"]
+        line = from_csv[IDS[f"{model}/{case}"]]
         for column in NUMBERS:
             text, value = page.cell(index, column.key)
             if value != "Infinity":
@@ -86,7 +92,7 @@ def test_markdown_agrees(from_csv: dict[str, dict[str, str]]) -> None:
     assert len(lines) == 10
     for model, *cells in lines:
         found = dict(zip((column.key for column in COLUMNS), cells, strict=True))
-        line = from_csv[f"{model}/{found['case']}"]
+        line = from_csv[IDS[f"{model}/{found['case']}"]]
         for column in NUMBERS:
             agrees(found[column.key], line[column.row], column)
         if line["latency_p50_s"]:
@@ -103,7 +109,7 @@ def test_the_terminal_agrees(from_csv: dict[str, dict[str, str]]) -> None:
             model = line.split("  ")[0]
             continue
         words = re.split(r"  +", line.strip())
-        exact = from_csv.get(f"{model}/{words[0]}")
+        exact = from_csv.get(IDS.get(f"{model}/{words[0]}", ""))
         if exact is None or not line.startswith("  " + words[0]):
             continue
         read += 1

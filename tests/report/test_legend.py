@@ -11,7 +11,7 @@ from pytest_ortbench.core.model import TensorInfo
 from pytest_ortbench.core.outcome import CaseResult, Failure
 from pytest_ortbench.core.run import Machine, Skip
 from pytest_ortbench.report import legend
-from pytest_ortbench.report.entries import shown_run
+from pytest_ortbench.report.entries import by_model, shown_run
 from tests import results_factory as factory
 from tests.report import sample_runs
 
@@ -176,7 +176,7 @@ def test_two_workers_and_their_interval_are_said() -> None:
 def test_parameters_are_counted_for_people(parameters: int, text: str) -> None:
     model = dataclasses.replace(factory.make_model(), parameters=parameters)
     run = factory.make_run([factory.make_result(case=factory.make_case(model=model))])
-    assert f", {text} parameters, " in legend.model_line(shown_run(run).entries)
+    assert f", {text} parameters, " in legend.model_line(by_model(shown_run(run).entries)[0])
 
 
 def _fed(batch: int, *sizes: SymbolSize) -> CaseResult:
@@ -194,7 +194,7 @@ def test_the_line_of_a_model_shows_the_shapes_it_was_fed_and_where_sizes_came_fr
         SymbolSize(symbol="T", size=7, origin="catalogue", how="catalogue"),
     )
     run = factory.make_run([_fed(1, *sizes), _fed(8, *sizes)])
-    assert legend.model_line(shown_run(run).entries) == (
+    assert legend.model_line(by_model(shown_run(run).entries)[0]) == (
         "14.0 MB, 3.50 M parameters, builtin:mobilenet_v2, input [1|8, 3, 224, 224], mask [1|8, 7] "
         "(H, W: default; T: catalogue), accuracy on drawn inputs"
     )
@@ -205,7 +205,7 @@ def test_a_model_that_could_not_be_read_has_no_size() -> None:
     model = dataclasses.replace(case.model, source="file", size_bytes=0, parameters=0)
     case = dataclasses.replace(case, model=model, inputs=())
     run = factory.make_run([factory.make_result(case=case)])
-    assert legend.model_line(shown_run(run).entries) == ""
+    assert legend.model_line(by_model(shown_run(run).entries)[0]) == ""
 
 
 def test_what_is_in_flight_and_how_it_was_started_is_said() -> None:

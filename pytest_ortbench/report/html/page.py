@@ -172,7 +172,7 @@ def build_page(page: ShownRun, *, slo: Slo | None = None) -> Page:
         models=tuple(
             (one_line(group.model.name), about)
             for group in groups
-            if (about := legend.model_line(group.entries))
+            if (about := legend.model_line(group))
         ),
         choices={
             "model": _distinct(case.model.name for case in cases),
