@@ -46,7 +46,6 @@ class Summary:
         workers: Worker processes that finished.
         samples: Steady-state inferences over all workers.
         timed_s: Seconds that passed meanwhile.
-        worker_medians_s: Median of each worker, in their order.
         spread: Range of the workers' medians as a share of the smallest; ``None`` for one worker.
     """
 
@@ -62,7 +61,6 @@ class Summary:
     workers: int = 0
     samples: int = 0
     timed_s: float = 0.0
-    worker_medians_s: tuple[float, ...] = ()
     spread: float | None = None
 
     @property
@@ -132,7 +130,6 @@ def summarise(result: CaseResult, *, percentiles: bool = True) -> Summary:
         workers=len(workers),
         samples=sum(samples.count for samples in workers),
         timed_s=sum(elapsed_ns(result.case, samples) for samples in workers) * 1e-9,
-        worker_medians_s=medians,
         spread=(max(medians) - min(medians)) / min(medians) if len(medians) > 1 else None,
     )
 

@@ -12,7 +12,7 @@ _LISTED = 5
 
 
 class Patterned(Protocol):
-    """A rule with a pattern; see :func:`~pytest_ortbench.core.case.id_fits`."""
+    """A rule with a pattern; see :func:`~pytest_ortbench.core.ids.id_fits`."""
 
     @property
     def pattern(self) -> str:

@@ -15,7 +15,7 @@ class ProviderKind:
         distributions: Packages on PyPI that have it, the most likely first; empty where there are
             none.
         source: Where it comes from if not from such a package, or what else it needs.
-        device: How ``alias:DEVICE`` is turned into options, a kind that ``plan.devices``
+        device: How ``alias:DEVICE`` is turned into options, a kind that ``planning.devices``
             knows; empty if the provider takes no device.
         in_all: Whether ``all`` means it too.
     """

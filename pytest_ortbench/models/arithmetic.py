@@ -121,6 +121,8 @@ class _Counting:
     """One walk over the main graph, in its order.
 
     Attributes:
+        proto: The model.
+        values: What is known of each value, by name.
         weights: Constants, and values computed of constants only, by name.
         read: Constants of the file that nodes read.
     """

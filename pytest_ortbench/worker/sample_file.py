@@ -142,6 +142,7 @@ class SampleFile:
     """Reads the file, one sample at a time.
 
     Attributes:
+        path: The file.
         reference: What gave the outputs.
         names: Names of the outputs in order.
         note: What a reader of the comparison must know.

@@ -101,14 +101,12 @@ class Overall:
         best: Whether no side is better.
         tie: Whether it can't be told from the best one.
         cells: Rows in which it has a number that may be compared.
-        wins: Rows in which it is the best or ties with it.
     """
 
     ratio: Ratio | None
     best: bool = False
     tie: bool = False
     cells: int = 0
-    wins: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -398,7 +396,6 @@ def _matrix(layout: Layout, metric: str, baseline: int, rows: Sequence[Row]) -> 
                 best=mark == "best",
                 tie=mark == "tie",
                 cells=sum(row.cells[index].comparable for row in rows),
-                wins=sum(row.cells[index].best or row.cells[index].tie for row in rows),
             )
             for index, (mean, mark) in enumerate(zip(means, marks, strict=True))
         ),

@@ -54,7 +54,15 @@ ROUNDS_S = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SideFacts:
-    """What one side says of itself beside its durations; see :class:`Inspected`."""
+    """What one side says of itself beside its durations.
+
+    Attributes:
+        threads: Intra-op threads in force.
+        cpus: CPUs that its worker may use.
+        memory: Of its worker, after the rounds.
+        placement: Which provider ran the nodes; ``None`` where it was not looked at.
+        accuracy: Its outputs against its own reference, likewise.
+    """
 
     threads: int
     cpus: int

@@ -55,12 +55,10 @@ class Contrasts:
     Attributes:
         floor: ``ln(min B ÷ min A)`` over all blocks: what the work costs when nothing disturbs.
         typical: Median over rounds of ``ln(median B ÷ median A)``.
-        rounds: Rounds that counted.
     """
 
     floor: float
     typical: float
-    rounds: int
 
 
 def block_size(typical_s: float, callers: int = 1) -> int:
@@ -118,7 +116,6 @@ def contrasts_of(launch: PairedLaunch) -> Contrasts:
     return Contrasts(
         floor=math.log(min(launch.contender_min_ns) / min(launch.baseline_min_ns)),
         typical=median(round_contrasts(launch)),
-        rounds=len(launch.baseline_min_ns),
     )
 
 

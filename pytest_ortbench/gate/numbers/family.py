@@ -60,21 +60,19 @@ def adjusted_p(p: float, launches: int, plan: LookPlan) -> float:
     raise ValueError(f"there is no look at {launches} launches")
 
 
-def deciding_look(cases: int, plan: LookPlan, alpha: float = FAMILY_ALPHA) -> int | None:
+def deciding_look(cases: int, plan: LookPlan) -> int | None:
     """The first look whose smallest p-value can pass Holm's first step among ``cases``.
 
     Returns:
         Its number of launches; ``None`` if not even the last one can.
     """
     for look in plan.looks:
-        if adjusted_p(smallest_p(look.launches), look.launches, plan) <= alpha / cases:
+        if adjusted_p(smallest_p(look.launches), look.launches, plan) <= FAMILY_ALPHA / cases:
             return look.launches
     return None
 
 
-def correct_for_suite(
-    judgements: Mapping[Key, LookVerdict], plan: LookPlan, alpha: float = FAMILY_ALPHA
-) -> Corrected[Key]:
+def correct_for_suite(judgements: Mapping[Key, LookVerdict], plan: LookPlan) -> Corrected[Key]:
     """Decide about the flagged cases of a suite.
 
     A case that its own look calls slower fails the suite only if Holm's procedure over all
@@ -85,17 +83,16 @@ def correct_for_suite(
     Args:
         judgements: One a case of the suite, flagged or not.
         plan: The looks that they were judged by.
-        alpha: Family-wise error.
     """
     flagged = {key: entry for key, entry in judgements.items() if entry.verdict == SLOWER}
     p_values = {
         key: adjusted_p(entry.p, entry.launches, plan) if key in flagged else 1.0
         for key, entry in judgements.items()
     }
-    confirmed = holm(p_values, alpha)
+    confirmed = holm(p_values)
     go_on: dict[Key, int] = {}
     for key, entry in flagged.items():
-        ahead = _next_look(len(judgements), entry.launches, plan, alpha)
+        ahead = _next_look(len(judgements), entry.launches, plan)
         if key not in confirmed and ahead is not None:
             go_on[key] = ahead
     return Corrected(
@@ -105,9 +102,9 @@ def correct_for_suite(
     )
 
 
-def _next_look(cases: int, launches: int, plan: LookPlan, alpha: float) -> int | None:
+def _next_look(cases: int, launches: int, plan: LookPlan) -> int | None:
     """The next look at which Holm can decide; ``None`` after the last."""
-    first = deciding_look(cases, plan, alpha)
+    first = deciding_look(cases, plan)
     if first is None:
         return None
     for look in plan.looks:

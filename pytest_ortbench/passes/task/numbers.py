@@ -165,16 +165,16 @@ def _could_show(task: TaskAccuracy) -> bool:
 _NORMAL_FROM = 10_000
 
 
-def student_t(freedom: int, tail: float = TAIL) -> float:
-    """Return the deviate of Student's t with ``tail`` above it, by halving."""
+def student_t(freedom: int) -> float:
+    """Return the deviate of Student's t with :data:`TAIL` above it, by halving."""
     if freedom >= _NORMAL_FROM:
-        return NormalDist().inv_cdf(1 - tail)
+        return NormalDist().inv_cdf(1 - TAIL)
     low, high = 0.0, 1.0
-    while student_two_sided(high, freedom) > 2 * tail:
+    while student_two_sided(high, freedom) > 2 * TAIL:
         high *= 2
     for _ in range(60):
         middle = (low + high) / 2
-        if student_two_sided(middle, freedom) > 2 * tail:
+        if student_two_sided(middle, freedom) > 2 * TAIL:
             low = middle
         else:
             high = middle
