@@ -82,6 +82,8 @@ def test_what_is_timed_converts_nothing() -> None:
     """A bfloat16 that comes in goes through run; one that comes out needs a bound run."""
     feeds = {"x": np.ones((2, 3), np.float32)}
     incoming = session_of(casting(BFLOAT16, FLOAT))
+    given: Any
+    run: Any
     run, given = plain_call(incoming, feeds)
     assert given["x"].data_type() == "tensor(bfloat16)"
     assert run(None, given)[0].tolist() == feeds["x"].tolist()
