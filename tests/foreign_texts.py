@@ -54,6 +54,10 @@ WHOLE_MODULES: dict[str, str] = {
 
 #: Functions that read such texts, by module: why, and which.
 FUNCTIONS: dict[str, tuple[str, frozenset[str]]] = {
+    "passes/profile/worker/operators.py": (
+        "types as ONNX Runtime spells them",
+        frozenset({"profile_operators"}),
+    ),
     "passes/profile/numbers/bottlenecks.py": ("types of operators", frozenset({"_one_operator"})),
     "passes/stages/numbers.py": (
         "names that the product declares for identification: ids, metrics, fields",

@@ -118,7 +118,8 @@ def includes(shown: Sequence[Entry]) -> tuple[str, ...]:
     if mapped:
         sentences.append(
             f"Outputs of {', '.join(mapped)} are dictionaries, one a row (ZipMap): making them "
-            "from arrays is part of the latency."
+            "from arrays, in Python, is part of the latency. Converted with zipmap=False they are "
+            "arrays."
         )
     return tuple(one_line(sentence) for sentence in sentences)
 

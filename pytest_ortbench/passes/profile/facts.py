@@ -113,6 +113,8 @@ class OperatorProfile:
             ``None`` if that was not tried: one thread, or a provider that has no such threads.
         unspun_cpu_ns: CPU time of such a run.
         graph_optimization_level: What the graph was optimised with (``all``); empty if not known.
+        mapped_outputs: Outputs that are maps or lists of them, of which each run makes Python's
+            dictionaries behind the last node.
         cut_after: Events after which the profiler broke off before a run was over, so that there
             are no shares; ``None`` if it did not. ``reason`` says it for people.
         interrupted: Whether it was stopped before it was over; a resumed run measures it.
@@ -137,6 +139,7 @@ class OperatorProfile:
     unspun_ns: int | None = None
     unspun_cpu_ns: int | None = None
     graph_optimization_level: str = ""
+    mapped_outputs: tuple[str, ...] = ()
     cut_after: int | None = None
     interrupted: bool = False
 

@@ -10,6 +10,7 @@ import pytest
 from pytest_ortbench.passes.profile.facts import NodeTime, OperatorProfile, OperatorTime, Peak
 from pytest_ortbench.passes.profile.numbers.bottlenecks import (
     copy_shares,
+    dictionaries_ns,
     hints,
     kind_share,
     spinning_share,
@@ -268,3 +269,19 @@ def test_measurements_of_a_peak_that_disagree_are_said() -> None:
     [hint] = hints(profile_of(*BALANCED, peak=replace(PEAK, bytes_trials_per_s=(10e9, 14e9))))
     assert hint.startswith("the peak rate of memory was measured as 10.0 to 14.0 GB/s")
     assert not hints(profile_of(*BALANCED, peak=replace(PEAK, macs_trials_per_s=(70e9, 87e9))))
+
+
+@pytest.mark.parametrize(
+    ("outputs", "plain_ms", "behind_ms"),
+    [(("probabilities",), 25.0, 15.0), (("probabilities",), 12.0, 0.0), ((), 25.0, 0.0)],
+)
+def test_dictionaries_that_python_makes_are_not_blamed_on_the_machine(
+    outputs: tuple[str, ...], plain_ms: float, behind_ms: float
+) -> None:
+    profile = profile_of(*BALANCED, plain_ms=plain_ms, mapped_outputs=outputs)
+    assert dictionaries_ns(profile) == behind_ms * MS
+    told = [hint for hint in hints(profile) if "zipmap" in hint]
+    assert len(told) == (1 if behind_ms else 0)
+    if told:
+        assert told[0].startswith("60% of a run (15.0 ms of 25.0 ms)")
+        assert len(hints(profile)) == 1

@@ -274,7 +274,29 @@ def _unsteady_peak(profile: OperatorProfile) -> str:
     return ""
 
 
+def dictionaries_ns(profile: OperatorProfile) -> int:
+    """Time behind the last node, in which Python makes dictionaries of an output; 0 if little."""
+    behind_ns = profile.plain_ns - profile.run_ns
+    if not profile.mapped_outputs or not profile.run_ns or behind_ns <= BETWEEN * profile.plain_ns:
+        return 0
+    return behind_ns
+
+
+def _dictionaries(profile: OperatorProfile) -> str:
+    behind_ns = dictionaries_ns(profile)
+    if not behind_ns:
+        return ""
+    return (
+        f"{behind_ns / profile.plain_ns:.0%} of a run ({format_amount(behind_ns * 1e-9, 's')} of "
+        f"{format_amount(profile.plain_ns * 1e-9, 's')}) is Python making dictionaries of "
+        f"{', '.join(map(repr, profile.mapped_outputs))}, one a row, behind the last node; convert "
+        "the classifier to give an array (skl2onnx: options={'zipmap': False})"
+    )
+
+
 def _overhead(profile: OperatorProfile) -> str:
+    if dictionaries_ns(profile):
+        return ""
     if profile.plain_ns and profile.run_ns and profile.plain_ns / profile.run_ns - 1 > OVERHEAD:
         return (
             f"a run took {format_amount(profile.plain_ns * 1e-9, 's')} without the profiler and "
@@ -298,6 +320,7 @@ def _overhead_of(profile: OperatorProfile) -> float:
 _RULES: tuple[Callable[[OperatorProfile], str], ...] = (
     _threads,
     _transfer,
+    _dictionaries,
     _one_operator,
     _compiled,
     _memory,

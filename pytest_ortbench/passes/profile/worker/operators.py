@@ -146,6 +146,7 @@ def profile_operators(
         unspun_ns=None if unspun is None else round(median(unspun.durations_ns)),
         unspun_cpu_ns=None if unspun is None else unspun.cpu_ns,
         graph_optimization_level=case.session.graph_optimization_level,
+        mapped_outputs=tuple(output.name for output in case.model.outputs if "map(" in output.type),
     )
 
 
