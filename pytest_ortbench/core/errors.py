@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from pytest_ortbench.core.outcome import Failure
 
 
+#: A longer message shows its two ends: what was written may be of any length.
+_LONGEST = 1000
+
+
 class OrtbenchError(Exception):
     """Something that the user can act on.
 
@@ -40,7 +44,10 @@ class OrtbenchError(Exception):
 
     def __str__(self) -> str:
         text = f"{self.place}: {self.message}" if self.place else self.message
-        return f"{text}. {self.hint}" if self.hint else text
+        text = f"{text}. {self.hint}" if self.hint else text
+        if len(text) <= _LONGEST:
+            return text
+        return f"{text[: _LONGEST // 2]} … {text[-_LONGEST // 2 :]}"
 
 
 class UsageError(OrtbenchError):

@@ -73,6 +73,18 @@ def _memory(evidence: Evidence) -> Failure | None:
     )
 
 
+#: What numpy says of an array with too many axes, by version.
+_AXES = re.compile(
+    r"dimensions must be within \[0, \d+\]|maximum supported dimension for an ndarray"
+)
+
+
+def _axes(evidence: Evidence) -> Failure | None:
+    if evidence.refusal.error != "ValueError" or not _AXES.search(evidence.refusal.text):
+        return None
+    return failure_of(evidence, "unsupported", "an output has more axes than an array of numpy can")
+
+
 def _import(evidence: Evidence) -> Failure | None:
     refusal = evidence.refusal
     if refusal.phase != "import":
@@ -269,6 +281,7 @@ _ABOUT_SHAPES = re.compile(
 
 _RULES: tuple[Rule, ...] = (
     _memory,
+    _axes,
     _import,
     *RULES,
     _options,

@@ -146,7 +146,7 @@ def read_catalogue(path: Path) -> dict[str, CatalogueEntry]:
         document = msgspec.toml.decode(path.read_bytes(), type=dict[str, object])
     except OSError as error:
         raise UsageError(f"the file can't be read ({error.strerror})", place=str(path)) from None
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise UsageError(f"the file is not valid TOML ({error})", place=str(path)) from None
     return {name: _entry(name, table, path) for name, table in document.items()}
 

@@ -85,8 +85,17 @@ def _unbalanced(text: str, place: str) -> UsageError:
     )
 
 
+#: What native code counts with has 31 bits.
+MOST = 2**31 - 1
+
+
 def parse_int_list(
-    texts: str | Iterable[str], *, place: str, least: int = 1, example: str = "1,8"
+    texts: str | Iterable[str],
+    *,
+    place: str,
+    least: int = 1,
+    most: int = MOST,
+    example: str = "1,8",
 ) -> tuple[int, ...]:
     """Read whole numbers: ``1,8`` or ``("1", "8")`` → ``(1, 8)``; a repeated value counts once.
 
@@ -94,12 +103,16 @@ def parse_int_list(
         UsageError: for anything that is not a whole number of at least ``least``.
     """
     items = split_list(texts, place=place)
-    numbers = (parse_int(item, place=place, least=least, example=example) for item in items)
+    numbers = (
+        parse_int(item, place=place, least=least, most=most, example=example) for item in items
+    )
     return tuple(dict.fromkeys(numbers))
 
 
-def parse_int(text: str, *, place: str, least: int = 1, example: str = "1") -> int:
-    """Read one whole number of at least ``least``.
+def parse_int(
+    text: str, *, place: str, least: int = 1, most: int = MOST, example: str = "1"
+) -> int:
+    """Read one whole number of at least ``least`` and at most ``most``.
 
     Raises:
         UsageError: if it is not one.
@@ -119,6 +132,12 @@ def parse_int(text: str, *, place: str, least: int = 1, example: str = "1") -> i
             hint=f"Write e.g. {example}",
         )
     number = int(digits)
+    if number > most:
+        raise UsageError(
+            f"{number} is too large, the most is {most}",
+            place=place,
+            hint=f"Write e.g. {example}",
+        )
     if number < least:
         raise UsageError(
             f"{number} is too small, the least is {least}",

@@ -38,7 +38,8 @@ def _tables_of(path: Path) -> dict[str, object]:
 
     try:
         return msgspec.toml.decode(path.read_bytes(), type=dict[str, object])
-    except (OSError, ValueError, msgspec.MsgspecError):  # pytest itself says what is wrong with it
+    except (OSError, ValueError, RecursionError, msgspec.MsgspecError):
+        # Pytest itself says what is wrong with it.
         return {}
 
 

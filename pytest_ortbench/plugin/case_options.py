@@ -94,7 +94,7 @@ class CaseOptions:
         kind="list",
         metavar="N,N",
         help="intra-op threads (default: what the process may use)",
-        reader="pytest_ortbench.plugin.option_readers:read_whole_numbers",
+        reader="pytest_ortbench.plugin.option_readers:read_counts",
         to="request.threads",
         keyword=Keyword(help="intra-op threads", takes="numbers"),
     )
@@ -113,7 +113,7 @@ class CaseOptions:
         kind="list",
         metavar="N,N",
         help="callers on each session at a time (default: 1)",
-        reader="pytest_ortbench.plugin.option_readers:read_whole_numbers",
+        reader="pytest_ortbench.plugin.option_readers:read_counts",
         to="request.concurrency",
     )
     sessions: tuple[int, ...] = option(
@@ -122,7 +122,7 @@ class CaseOptions:
         kind="list",
         metavar="N,N",
         help="sessions in one process, each with its callers (default: 1)",
-        reader="pytest_ortbench.plugin.option_readers:read_whole_numbers",
+        reader="pytest_ortbench.plugin.option_readers:read_counts",
         to="request.sessions",
     )
     calls: tuple[str, ...] = option(

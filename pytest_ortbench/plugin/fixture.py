@@ -110,7 +110,8 @@ class OrtBench:
         quantity = self.found(name)
         if quantity is None:
             reason = self.summary.missing.get(name, "it is not among the metrics of this case")
-            pytest.fail(f"{self.name}: {name} was not measured: {reason}", pytrace=False)
+            fail(self.name, [f"{name} was not measured: {reason}"])
+            raise AssertionError  # failing raised already
         return quantity
 
     def found(self, name: str) -> Quantity | None:
@@ -228,7 +229,7 @@ class OrtBench:
         for entry in PASSES:
             fault = entry.load(entry.fault)(self.result) if entry.fault else ""
             if fault:
-                pytest.fail(f"{self.name}: {entry.name}: {fault}", pytrace=False)
+                fail(self.name, [f"{entry.name}: {fault}"])
 
     def _misplaced(self) -> list[str]:
         """With ``--ort-fallback=strict``: what is wrong if it ran less than all."""
@@ -269,6 +270,8 @@ class OrtBench:
 
     def _raise(self, result: CaseResult) -> None:
         """Turn a failure into pytest's outcome (docs/start/first-run.md, What fails)."""
+        from pytest_ortbench.report.escape import shown
+
         failure = result.failure
         assert failure is not None
         during = f" while {failure.doing}" if failure.doing else ""
@@ -276,12 +279,12 @@ class OrtBench:
         if failure.hint:
             text += f"\n{failure.hint}"
         if failure.kind == "unsupported":
-            pytest.skip(text)
+            pytest.skip(shown(text))
         if failure.kind in ("unavailable", "fallback") and not self.case.provider.named:
-            pytest.skip(text)
+            pytest.skip(shown(text))
         if failure.log_tail:
             text += f"\nNative log:\n{failure.log_tail}"
-        pytest.fail(text, pytrace=False)
+        pytest.fail(shown(text), pytrace=False)
 
 
 @pytest.fixture
@@ -308,7 +311,9 @@ def ortbench(request: pytest.FixtureRequest) -> OrtBench:
 def fail(name: str, problems: Sequence[str]) -> None:
     """Fail the running test with what is wrong with its case, if anything is."""
     if problems:
-        pytest.fail("\n".join(f"{name}: {text}" for text in problems), pytrace=False)
+        from pytest_ortbench.report.escape import shown
+
+        pytest.fail(shown("\n".join(f"{name}: {text}" for text in problems)), pytrace=False)
 
 
 def taken_by(item: pytest.Item) -> OrtBench | None:

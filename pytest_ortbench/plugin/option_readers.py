@@ -33,6 +33,8 @@ from pytest_ortbench.planning.sides import parse_side
 
 #: A timeout that leaves room for all that is not timed, in times of the timed seconds.
 _TIMES_TIMED = 3
+#: More than that at a time no machine has CPUs for.
+_MOST_AT_ONCE = 4096
 _SCHEMES = ("zoo:", "builtin:")
 _MODEL_SUFFIXES = (".onnx", ".ort", ".onnx.gz")
 
@@ -99,6 +101,11 @@ def read_runtimes(written: OptionText) -> tuple[str, ...]:
 def read_whole_numbers(written: OptionText) -> tuple[int, ...]:
     """Read a list of whole numbers."""
     return parse_int_list(written.texts, place=written.place)
+
+
+def read_counts(written: OptionText) -> tuple[int, ...]:
+    """Read a list of numbers of threads, sessions, callers or processes."""
+    return parse_int_list(written.texts, place=written.place, most=_MOST_AT_ONCE)
 
 
 def read_graph_levels(written: OptionText) -> tuple[str, ...]:
@@ -176,7 +183,7 @@ def read_switches(written: OptionText) -> tuple[str, ...]:
 
 def read_whole_number(written: OptionText) -> int:
     """Read one whole number."""
-    return parse_int(written.last, place=written.place, example="3")
+    return parse_int(written.last, place=written.place, most=_MOST_AT_ONCE, example="3")
 
 
 def read_sizes(written: OptionText) -> dict[str, tuple[int, ...]]:

@@ -98,7 +98,7 @@ def _options_of(config: pytest.Config) -> Options:
         text = _text_of(config, row)
         if text is not None:
             texts[row.field] = text
-            values[row.field] = import_named(row.reader)(text)
+            values[row.field] = _value(row, text)
         elif isinstance(row.default, Path):
             values[row.field] = config.invocation_params.dir / row.default
     options = Options(
@@ -110,6 +110,19 @@ def _options_of(config: pytest.Config) -> Options:
         if row.rule and row.field in texts:
             _keep_rule(row, texts[row.field], options)
     return options
+
+
+def _value(row: OptionRow, text: OptionText) -> Any:
+    """Return what a reader makes of a text; what it did not foresee is said in one line, too."""
+    from pytest_ortbench.core.errors import UsageError
+
+    try:
+        return import_named(row.reader)(text)
+    except (OSError, OverflowError, RecursionError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise UsageError(
+            f"{','.join(text.texts)!r} can't be used: {reason}", place=text.place
+        ) from error
 
 
 def _keep_rule(row: OptionRow, text: OptionText, options: Options) -> None:

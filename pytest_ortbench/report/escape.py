@@ -72,6 +72,11 @@ def one_line(text: str) -> str:
     return "".join(_spelt(character) for character in " ".join(text.split()))
 
 
+def shown(text: str) -> str:
+    """Return ``text`` with its lines and indents, and control characters spelt out."""
+    return "\n".join(lines(text))
+
+
 def lines(text: str) -> list[str]:
     """Return the lines of a log, each with control characters spelt out and its indent kept."""
     return ["".join(_spelt(char) for char in line.expandtabs(4)) for line in text.splitlines()]

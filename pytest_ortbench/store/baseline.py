@@ -52,9 +52,13 @@ def find_baseline(spec: str, results: Path, *, base: Path, place: str) -> Found:
     if spec == LATEST:
         return _newest(results, place)
     path = base / spec
-    if path.is_dir():
+    try:
+        is_folder, is_file = path.is_dir(), path.is_file()
+    except OSError as error:  # a name too long to be one, a folder that may not be entered
+        raise UsageError(f"{spec!r}: {error.strerror}", place=place) from error
+    if is_folder:
         return _in_folder(path, place)
-    if path.is_file():
+    if is_file:
         return Found(paths=(path,))
     if spec.endswith(("/", "\\")):
         return Found()

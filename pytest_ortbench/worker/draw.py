@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pytest_ortbench.core.model import ValueHint
@@ -56,6 +57,9 @@ def draw(
     if fixed is not None:
         return fixed
     generator = np.random.PCG64(_entropy(seed, name, sample))
+    if dtype != "object" and not all(map(_is_number, hint.choices)):
+        # Words of an operator on texts, which the graph feeds with numbers all the same.
+        hint = replace(hint, kind="normal", choices=())
     arranged = ARRANGED.get(hint.kind)
     if arranged is not None and dtype not in ("object", "bool"):
         return arranged(shape, hint, generator.random_raw).astype(dtype)
@@ -135,6 +139,14 @@ def _integers(low: float, high: float, raw: NDArray[Any], dtype: str) -> NDArray
     # Two's complement wraps round, so adding in unsigned arithmetic is right for signed types too.
     values: NDArray[Any] = (offsets + np.uint64(least % 2**64)).astype(dtype)
     return values
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _choices(hint: ValueHint, dtype: str) -> NDArray[Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -125,7 +124,7 @@ def parse_machines(text: str, place: str) -> Terms:
 
     try:
         document = msgspec.toml.decode(text, type=dict[str, object])
-    except (msgspec.DecodeError, ValueError) as error:  # ValueError: thousands of digits
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:  # thousands of digits
         raise UsageError(f"not TOML: {error}", place=place, hint=_EXAMPLE) from error
     _known(document, _TOP, place)
     tables = document.get("machines")
@@ -221,6 +220,10 @@ def _known(table: Mapping[str, object], keys: set[str], place: str) -> None:
             raise UsageError(f"{key!r} is no key here", place=place, hint=did_you_mean(key, keys))
 
 
+#: Beyond any price, power or time; products of two such numbers are finite still.
+_MOST = 1e15
+
+
 def _number(table: Mapping[str, object], key: str, place: str) -> float | None:
     value = table.get(key)
     if value is None:
@@ -239,7 +242,7 @@ def _finite(value: object) -> float | None:
         number = float(value)
     except OverflowError:
         return None
-    return number if math.isfinite(number) else None
+    return number if abs(number) <= _MOST else None
 
 
 def _written(value: object) -> str:

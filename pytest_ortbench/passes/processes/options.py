@@ -15,7 +15,7 @@ class ProcessOptions:
         kind="list",
         metavar="N,N",
         help="measure each case in so many processes at a time besides: rate and memory of all",
-        reader="pytest_ortbench.plugin.option_readers:read_whole_numbers",
+        reader="pytest_ortbench.plugin.option_readers:read_counts",
         to="sampling.processes",
         asks_for="processes",
         place=Place(after="spinning"),
