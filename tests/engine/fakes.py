@@ -112,7 +112,7 @@ class FakeWorker:
         return Block(
             durations_ns=durations,
             wall_ns=wall,
-            cpu_ns=2 * wall,
+            cpu_ns=round(self.owner.busy_of(self.case) * wall),
             steal_ticks=0,
             total_ticks=2,
             throttled_ns=0,
@@ -177,6 +177,8 @@ class FakeLauncher:
         self.spread = ReferenceSpread(reason="nobody said")
         self.spreads_asked: list[str] = []
         self.peak_of: Callable[[Case], int] = lambda case: 60_000_000
+        #: How many of the two CPUs are busy all the time.
+        self.busy_of: Callable[[Case], float] = lambda case: 2.0
         self.placement_of: Callable[[Case], Placement] = lambda case: make_placement()
         self.accuracy_of: Callable[[Case], Accuracy] = lambda case: make_accuracy()
         #: Cases whose outputs were written for the other side, in order.

@@ -439,3 +439,15 @@ def test_a_confirmation_that_can_not_tell_goes_on_until_it_can():
     assert len(result.launches) == 8
     assert len(result.confirmation) in (8, 12, 20)
     assert result.confirmed.verdict == result.verdict == "slower"
+
+
+@pytest.mark.parametrize(("limit", "verdicts"), [("", []), ("cpu_utilisation:10%", ["worse"])])
+def test_how_busy_the_cpus_are_is_gated_where_it_was_asked_for(limit: str, verdicts: list[str]):
+    launcher = FakeLauncher(times(1.0))
+    launcher.busy_of = lambda case: 1.0 if case.model.name == "old" else 2.0
+    rules = rules_for(PAIR.contender.case_id, parse_rules([limit], place=""))
+    result = gate(launcher).judge(PAIR, rules, baseline="model:old.onnx")
+    of_cpus = [one for one in result.metrics if one.metric == "cpu_utilisation"]
+    assert [one.verdict for one in of_cpus] == verdicts
+    assert [(one.baseline, one.contender) for one in of_cpus] == [(0.5, 1.0)] * len(verdicts)
+    assert bool(result.failures) is bool(verdicts)
