@@ -160,7 +160,7 @@ class _Candidate:
         return any(flag.name == "ONE-WORKER" for flag in self.summary.flags)
 
     def interval(self, metric: str) -> tuple[float, float]:
-        """The metric's interval, widened where a flag blurs it."""
+        """Return the metric's interval, widened where a flag blurs it."""
         quantity = self.summary.quantities[metric]
         low = quantity.value if quantity.low is None else quantity.low
         high = quantity.value if quantity.high is None else quantity.high

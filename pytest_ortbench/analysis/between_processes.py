@@ -49,7 +49,7 @@ class OfProcess(NamedTuple):
 
     @classmethod
     def alone(cls, value: float) -> OfProcess:
-        """A number without an interval."""
+        """Return a number without an interval."""
         return cls(value, value, value)
 
 
@@ -59,7 +59,7 @@ def over_processes(
     *,
     least: float = PROCESS_SPREAD,
 ) -> tuple[float, float]:
-    """Ends of the 95 % interval of a number over fresh processes.
+    """Return the ends of the 95 % interval of a number over fresh processes.
 
     Args:
         own: What each process says, at least one.

@@ -33,7 +33,7 @@ MAD_SCALE = 1.4826
 
 @lru_cache(maxsize=4096)
 def nearest_rank(percent: float, count: int) -> int:
-    """Rank (from 1) of the nearest-rank percentile: ``ceil(percent / 100 · count)``.
+    """Return the rank (from 1) of the nearest-rank percentile: ``ceil(percent / 100 · count)``.
 
     Computed with fractions: in floating point 99.9 % of 1,000 would be rank 1,000.
     """
@@ -47,7 +47,7 @@ def percentile(ordered: Sequence[int] | npt.NDArray[np.int64], percent: float) -
 
 @lru_cache(maxsize=64)
 def samples_needed(percent: float) -> int:
-    """The fewest samples with an equal-tailed 95 % interval: 6, 36, 72, 368 for p50 … p99.
+    """Return the fewest samples with an equal-tailed 95 % interval: 6, 36, 72, 368 for p50 … p99.
 
     All samples must lie above the quantile with a probability of at most 2.5 %, and all below it
     likewise: ``max(q, 1 − q) ** n <= 0.025``. (A two-sided interval that may use one tail only
@@ -59,7 +59,7 @@ def samples_needed(percent: float) -> int:
 
 @lru_cache(maxsize=4096)
 def interval_ranks(percent: float, count: int) -> tuple[int, int] | None:
-    """Ranks (from 1) that bracket the quantile with 95 %, ``None`` with too few samples.
+    """Return the ranks (from 1) that bracket the quantile with 95 %, ``None`` with too few samples.
 
     The largest ``l`` with ``P(B <= l − 1) <= 2.5 %`` and the smallest ``u`` with
     ``P(B >= u) <= 2.5 %`` for ``B`` binomial with ``count`` trials.
@@ -88,7 +88,7 @@ def _low_rank(count: int, share: float) -> int:
 
 
 def binomial_probability(successes: int, trials: int, share: float) -> float:
-    """``P(Binomial(trials, share) = successes)`` for ``0 < share < 1``."""
+    """Return ``P(Binomial(trials, share) = successes)`` for ``0 < share < 1``."""
     return math.exp(
         math.lgamma(trials + 1)
         - math.lgamma(successes + 1)
@@ -101,7 +101,7 @@ def binomial_probability(successes: int, trials: int, share: float) -> float:
 def order_statistic(
     ordered: Sequence[int] | npt.NDArray[np.int64], percent: float
 ) -> OrderStatistic:
-    """One percentile of samples in ascending order, with its interval where there is one.
+    """Return one percentile of samples in ascending order, with its interval where there is one.
 
     Args:
         ordered: At least one sample, ascending, in nanoseconds.
@@ -118,7 +118,7 @@ def order_statistic(
 
 @lru_cache(maxsize=1024)
 def proportion_interval(successes: int, trials: int, tail: float = TAIL) -> tuple[float, float]:
-    """Exact (Clopper–Pearson) interval of a proportion, with ``tail`` beyond each end.
+    """Return the exact (Clopper–Pearson) interval of a proportion, with ``tail`` beyond each end.
 
     C. J. Clopper and E. S. Pearson, Biometrika 26 (1934) 404–413.
     """

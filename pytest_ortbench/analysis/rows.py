@@ -101,7 +101,7 @@ _WHOLE_UNITS = ("bytes",)
 
 
 def row(result: CaseResult, run: Run, summary: Summary) -> dict[str, Cell]:
-    """One case as a flat row with exactly :data:`COLUMNS`, in that order, in SI units.
+    """Return one case as a flat row with exactly :data:`COLUMNS`, in that order, in SI units.
 
     ``dims`` and ``ops_elsewhere`` are written ``name:value`` with blanks between, ``flags`` as
     names with blanks between. ``dims`` holds every symbolic dimension but the batch, also those
@@ -157,7 +157,7 @@ def row(result: CaseResult, run: Run, summary: Summary) -> dict[str, Cell]:
 
 
 def numbers(summary: Summary) -> dict[str, Cell]:
-    """The columns of a row that are metrics, without those that were not measured."""
+    """Return the columns of a row that are metrics, without those that were not measured."""
     cells: dict[str, Cell] = {}
     for name, quantity in summary.quantities.items():
         metric = METRICS[name]

@@ -151,7 +151,7 @@ def thirds(durations: Sequence[int] | npt.NDArray[np.int64]) -> tuple[int, int, 
 
 
 def starved_blocks(blocks: Sequence[Block]) -> int:
-    """Blocks in which the process got under 90 % of its CPU time.
+    """Return the blocks in which the process got under 90 % of its CPU time.
 
     Measured against the best block. A process that never used most of a core is not judged here:
     it waits for a device rather than for a CPU, or was starved throughout.
@@ -177,7 +177,7 @@ def steal_ratio(blocks: Sequence[Block]) -> float | None:
 
 
 def elapsed_ns(case: Case, samples: Samples) -> int:
-    """The time that passed while one worker's samples were taken.
+    """Return the time that passed while one worker's samples were taken.
 
     Inferences of several callers run side by side, so that their durations don't add up to it.
     """
@@ -187,7 +187,7 @@ def elapsed_ns(case: Case, samples: Samples) -> int:
 
 
 def statistic_of(samples: Samples, percent: float) -> OrderStatistic:
-    """The stored exact percentile of one worker; one that was not stored is told from what is.
+    """Return the exact percentile of one worker, as stored or from what is stored.
 
     Every worker of ours stores all of :data:`~pytest_ortbench.core.samples.PERCENTS`.
     """
@@ -198,7 +198,7 @@ def statistic_of(samples: Samples, percent: float) -> OrderStatistic:
 
 
 def pooled_percentile(workers: Sequence[Samples], percent: float) -> OrderStatistic:
-    """A percentile over the samples of all workers together, with its interval.
+    """Return a percentile over the samples of all workers together, with its interval.
 
     Where every worker kept all its durations, this is the exact nearest-rank percentile of all.
     Otherwise each worker's kept durations are weighted so that its own exact percentiles come out
@@ -228,7 +228,7 @@ def pooled_percentiles(
 
 
 def median_latency(workers: Sequence[Samples]) -> OrderStatistic:
-    """The median of the workers' medians, with the interval over fresh processes.
+    """Return the median of the workers' medians, with the interval over fresh processes.
 
     It is made of the workers' own intervals and of how their medians differ (see
     :mod:`pytest_ortbench.analysis.between_processes`). Where a worker has too few samples for an

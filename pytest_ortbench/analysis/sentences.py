@@ -142,7 +142,7 @@ def _at(batches: Sequence[int], several: bool) -> str:
 
 
 def batch_list(batches: Sequence[int]) -> str:
-    """``1``, ``1 and 8``, ``1, 8 and 32``."""
+    """Return ``1``, ``1 and 8``, ``1, 8 and 32``."""
     names = [str(batch) for batch in batches]
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
@@ -181,7 +181,7 @@ def factor_text(value: float, low: float | None, high: float | None) -> str:
 
 
 def with_interval(quantity: Quantity) -> str:
-    """``3.21 ms [3.18, 3.25]``: value and interval in one unit, named once."""
+    """Return ``3.21 ms [3.18, 3.25]``: value and interval in one unit, named once."""
     scale, unit = common_scale([quantity.value], quantity.unit)
     digits = digits_for(quantity.value, quantity.low, quantity.high)
     text = f"{significant(quantity.value / scale, digits)} {unit}".rstrip()
@@ -192,7 +192,7 @@ def with_interval(quantity: Quantity) -> str:
 
 
 def digits_for(value: float, low: float | None, high: float | None) -> int:
-    """Three digits, four where the interval is so narrow that three would hide it."""
+    """Return how many digits to show: three, or four where three would hide the interval."""
     narrow = low is not None and high is not None and high - low < 0.01 * abs(value)
     return 4 if narrow else 3
 

@@ -57,7 +57,7 @@ class StopRule:
 
     @classmethod
     def for_worker(cls, sampling: Sampling, *, typical_ns: float = 0.0) -> StopRule:
-        """The rule for each of the workers of a case.
+        """Return the rule for each of the workers of a case.
 
         A worker owes its share of the samples that a median needs (6) and that a limit needs,
         even past the budget. It stops early only with its share of what a p99 needs (368), since
@@ -78,7 +78,7 @@ class StopRule:
         )
 
     def next_block(self, blocks: Sequence[Block], *, left_s: float | None = None) -> int | None:
-        """How many inferences to time next.
+        """Return how many inferences to time next.
 
         Args:
             blocks: All timed blocks of this worker so far.

@@ -41,7 +41,7 @@ _KERNEL_TYPES = {"fp16": "float16", "bf16": "bfloat16"}
 
 
 def flags_of(result: CaseResult) -> tuple[Flag, ...]:
-    """All flags that can be told from one result, in the order of the registry.
+    """Return all flags that can be told from one result, in the order of the registry.
 
     Facts about durations are judged only where there are some; a failed case has none of these.
     """

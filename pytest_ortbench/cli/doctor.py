@@ -96,7 +96,7 @@ class _Writer:
         self.lines.append(text)
 
     def entry(self, name: str, text: str, *more: str) -> None:
-        """An entry, and further paragraphs under it."""
+        """Write an entry, and further paragraphs under it."""
         name, first = inert(name), f"  {inert(name):<{_COLUMN}} "
         if len(name) > _COLUMN:
             self.lines.append(f"  {name}")
@@ -114,7 +114,7 @@ class _Writer:
                 first = self._margin
 
     def command(self, text: str) -> None:
-        """A command, never wrapped, so that it can be copied."""
+        """Write a command, never wrapped, so that it can be copied."""
         self.lines.append(self._margin + inert(text))
 
 

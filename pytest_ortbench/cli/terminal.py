@@ -104,7 +104,7 @@ def silence() -> None:
 
 
 def columns() -> int | None:
-    """Columns that sentences are wrapped at: those of the terminal, or what ``COLUMNS`` says.
+    """Return the columns that sentences are wrapped at: of the terminal, or what ``COLUMNS`` says.
 
     ``None`` where the output is no terminal and nobody said: there a sentence stays one line, which
     ``grep`` finds.
@@ -116,7 +116,7 @@ def columns() -> int | None:
 
 
 def width() -> int:
-    """Columns of a table: as :func:`columns`; else 100, so that a file always looks the same."""
+    """Return the columns of a table: as :func:`columns`; else 100, so that files look the same."""
     return columns() or _COLUMNS
 
 
@@ -136,7 +136,7 @@ def colour() -> bool:
 
 
 def encoding() -> str:
-    """Encoding of standard output."""
+    """Return the encoding of standard output."""
     return sys.stdout.encoding or "utf-8"
 
 

@@ -56,7 +56,7 @@ class Limit:
         return OPERATORS[self.op](float(measured), self.value)
 
     def explain(self, measured: Quantity) -> str:
-        """One line for a limit that does not hold: measured value, interval and limit."""
+        """Return one line for a limit that does not hold: measured value, interval and limit."""
         bound = format_amount(self.value, self.metric.unit)
         line = f"{self.metric.name} is {measured}, the limit is {self.op} {bound}"
         if (

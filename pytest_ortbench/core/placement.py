@@ -80,7 +80,7 @@ def nodes_elsewhere(placement: Placement) -> int:
 
 
 def placement_ratio(placement: Placement) -> float | None:
-    """Share of computing nodes that ran on the asked provider, 0 … 1.
+    """Return the share of computing nodes that ran on the asked provider, 0 … 1.
 
     A compiled partition is one event in the profile and may hold hundreds of nodes; there the
     nodes that the assignment interface names stand for it, and where that interface is missing the
@@ -102,7 +102,7 @@ def placement_ratio(placement: Placement) -> float | None:
 
 
 def time_ratio(placement: Placement) -> float | None:
-    """Share of the time in node events spent on the asked provider, 0 … 1.
+    """Return the share of the time in node events spent on the asked provider, 0 … 1.
 
     ``None`` without time, and where the profile broke off.
 

@@ -104,7 +104,7 @@ def precision_of(model: Model) -> str:
 
 
 def base_of(case: Case) -> str:
-    """The precision that a case was made to: that of its recipe, or its own name."""
+    """Return the precision that a case was made to: that of its recipe, or its own name."""
     return case.variant.recipe.get(BASE, case.variant.precision)
 
 

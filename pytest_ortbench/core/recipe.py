@@ -105,7 +105,7 @@ class Recipe:
     sqnr_floor_db: float | None = None
 
     def settings(self) -> dict[str, str]:
-        """Every setting in force, as text: what results show, and what decides the file."""
+        """Return every setting in force, as text: what results show, and what decides the file."""
         shown = {"base": self.base}
         for name in BASES[self.base]:
             if name == "percentile" and self.calibration != "percentile":

@@ -51,7 +51,7 @@ def describe_type(kind: type) -> Description:
 
 
 def document_types() -> list[type]:
-    """Every data type of the document, in the order in which the document mentions them."""
+    """Return every data type of the document, in the order in which it mentions them."""
     return _types_within(msgspec.inspect.type_info(Run), [])
 
 

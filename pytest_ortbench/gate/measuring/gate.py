@@ -329,7 +329,7 @@ class _Measuring:
         self._memories[CONTENDER].append(launched.contender.memory)
 
     def answers(self) -> Answers | None:
-        """What both sides answered; ``None`` before a launch."""
+        """Return what both sides answered; ``None`` before a launch."""
         if self._first is None:
             return None
         answers = self._exchange.answers(

@@ -19,7 +19,7 @@ class Pair:
     contender: Case
 
     def side(self, name: str) -> Case:
-        """The case of ``baseline`` or ``contender``."""
+        """Return the case of ``baseline`` or ``contender``."""
         return self.baseline if name == BASELINE else self.contender
 
 
@@ -30,7 +30,7 @@ def can_suspend(pair: Pair) -> bool:
 
 
 def without_spinning(pair: Pair) -> Pair:
-    """Where a side can't be suspended, at least its threads stop spinning after each run."""
+    """Return a pair whose threads stop spinning after each run, where a side can't be suspended."""
     if can_suspend(pair):
         return pair
     sides = (
@@ -41,7 +41,7 @@ def without_spinning(pair: Pair) -> Pair:
 
 
 def input_difference(pair: Pair) -> str:
-    """What is fed differs, so that the times would not mean the same; empty if it does not."""
+    """Say how what the two sides are fed differs; empty if it does not."""
     baseline_inputs, contender_inputs = (
         {spec.name: spec for spec in case.inputs} for case in (pair.baseline, pair.contender)
     )

@@ -75,7 +75,7 @@ class _AddedWork:
     number_s: float
 
     def numbers(self, slowdown: float) -> int:
-        """How many numbers make an inference slower by so much."""
+        """Return how many numbers make an inference slower by so much."""
         return max(1, round((slowdown * self.plain_s - self.fixed_s) / self.number_s))
 
 

@@ -62,13 +62,13 @@ class Contrasts:
 
 
 def block_size(typical_s: float, callers: int = 1) -> int:
-    """Inferences in a block, from what the slower side takes; the same for both sides."""
+    """Return the inferences in a block of either side, from what the slower one takes."""
     calls = max(1 if callers == 1 else CALLS_OF_EACH, round(BLOCK_S / typical_s))
     return callers * calls
 
 
 def round_count(typical_s: float, callers: int = 1) -> int:
-    """Rounds of a launch."""
+    """Return the number of rounds of a launch."""
     if typical_s > SLOW_S:
         return SLOW_ROUNDS
     wanted = round(LAUNCH_S / (block_size(typical_s, callers) / callers * typical_s))
@@ -112,7 +112,7 @@ def reduce_rounds(
 
 
 def contrasts_of(launch: PairedLaunch) -> Contrasts:
-    """Both contrasts of one launch."""
+    """Return both contrasts of one launch."""
     return Contrasts(
         floor=math.log(min(launch.contender_min_ns) / min(launch.baseline_min_ns)),
         typical=median(round_contrasts(launch)),
@@ -120,7 +120,7 @@ def contrasts_of(launch: PairedLaunch) -> Contrasts:
 
 
 def round_contrasts(launch: PairedLaunch) -> list[float]:
-    """``ln(median B ÷ median A)`` of each round, in order."""
+    """Return ``ln(median B ÷ median A)`` of each round, in order."""
     return [
         math.log(contender / baseline)
         for baseline, contender in zip(
@@ -146,7 +146,7 @@ class Errors:
 
 
 def errors_of(launch: PairedLaunch) -> Errors:
-    """Errors of both contrasts of one launch; infinite with a single round."""
+    """Return the errors of both contrasts of one launch; infinite with a single round."""
     if len(launch.baseline_min_ns) < _FEWEST_FOR_ERRORS:
         return Errors(floor=math.inf, typical=math.inf)
     gaps = (_gap(launch.baseline_min_ns), _gap(launch.contender_min_ns))

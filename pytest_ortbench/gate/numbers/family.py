@@ -32,7 +32,7 @@ class Corrected(Generic[Key]):
 
 
 def holm(p_values: Mapping[Key, float], alpha: float = FAMILY_ALPHA) -> frozenset[Key]:
-    """Keys whose hypothesis is rejected at the family-wise error ``alpha``.
+    """Return the keys whose hypothesis is rejected at the family-wise error ``alpha``.
 
     S. Holm, Scandinavian Journal of Statistics 6 (1979) 65–70: the smallest p-value is held
     against ``alpha / m``, the next against ``alpha / (m − 1)``, until one fails.
@@ -46,7 +46,7 @@ def holm(p_values: Mapping[Key, float], alpha: float = FAMILY_ALPHA) -> frozense
 
 
 def adjusted_p(p: float, launches: int, plan: LookPlan) -> float:
-    """A p-value that stays one although several looks may be taken.
+    """Return a p-value that stays one although several looks may be taken.
 
     A look that may spend the share ``w`` of the error counts its p-value as ``p / w``; the
     smallest over all looks is then below ``x`` with a probability of at most ``x``.
@@ -61,7 +61,7 @@ def adjusted_p(p: float, launches: int, plan: LookPlan) -> float:
 
 
 def deciding_look(cases: int, plan: LookPlan) -> int | None:
-    """The first look whose smallest p-value can pass Holm's first step among ``cases``.
+    """Return the first look whose smallest p-value can pass Holm's first step among ``cases``.
 
     Returns:
         Its number of launches; ``None`` if not even the last one can.

@@ -183,7 +183,7 @@ def _share(bound: float) -> float | None:
 
 
 def launch_deviation(contrasts: Sequence[float]) -> float | None:
-    """Robust standard deviation of launches: 1.4826 median absolute deviations."""
+    """Return the robust standard deviation of launches: 1.4826 median absolute deviations."""
     if len(contrasts) < _FEWEST_FOR_SCALE:
         return None
     middle = median(contrasts)
@@ -200,7 +200,7 @@ def detectable_effect(contrasts: Sequence[float]) -> float | None:
 
 
 def deviation_of(detectable: float, launches: int) -> float:
-    """The standard deviation of launches behind a :func:`detectable_effect` of so many."""
+    """Return the standard deviation of launches behind a :func:`detectable_effect` of so many."""
     return math.log1p(detectable) * math.sqrt(launches) / ((_Z_ERROR + _Z_POWER) * _RANK_LOSS)
 
 

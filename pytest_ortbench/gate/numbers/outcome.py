@@ -12,7 +12,7 @@ from pytest_ortbench.gate.numbers.sentences import answers_finding, latency_find
 
 
 def overall(latency: str, judged: AnswersJudged) -> str:
-    """The verdict on a case: on its answers if these are not good, else on its latency."""
+    """Return the verdict on a case: on its answers if these are not good, else on its latency."""
     if not judged.fails:
         return latency
     return "less accurate" if judged.judgement.is_bad else "unjudged"
@@ -42,7 +42,7 @@ def is_nonfinite(standard: MetricSide | None) -> bool:
 
 
 def spared(result: GateResult, rules: CaseRules, standard: MetricSide | None) -> GateResult:
-    """Sides that are one and the same; absolute limits hold for them as for all others."""
+    """Return the verdict on two sides that are the same; their absolute limits are held."""
     metrics: tuple[MetricVerdict, ...] = ()
     if standard is not None:
         metrics = judge_metrics(standard, standard, rules)

@@ -64,7 +64,7 @@ class Allowance:
     chosen: bool = False
 
     def of(self, baseline: float) -> float:
-        """What is allowed on top of (or below) a baseline's value."""
+        """Return what is allowed on top of (or below) a baseline's value."""
         if math.isinf(baseline):  # an exact result's signal to noise ratio
             return self.amount
         return max(self.share * abs(baseline), self.amount)
@@ -170,7 +170,7 @@ def refuse_idle_sides(rules: Iterable[Rule], *, place: str) -> list[str]:
 
 
 def rules_for(case_id: str, rules: Sequence[Rule], case_ids: Collection[str] = ()) -> CaseRules:
-    """Which rules hold for one case; a later one replaces an earlier one of its metric.
+    """Return which rules hold for one case; a later one replaces an earlier one of its metric.
 
     Rules with a pattern win over those without, wherever they stand.
 

@@ -54,7 +54,7 @@ class Twins:
         return None if twin is None else replace(case, model=twin.model).key
 
     def later_name(self, name: str) -> str:
-        """What an earlier model is called later; its own name where nothing is it for certain."""
+        """Return what an earlier model is called later; its own name where that is not certain."""
         later_names = [after for after, twin in self.earlier.items() if twin.model.name == name]
         return later_names[0] if len(later_names) == 1 else name
 

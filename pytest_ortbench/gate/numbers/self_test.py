@@ -157,7 +157,7 @@ def paces(trials: Sequence[Trial]) -> list[Pace]:
 
 
 def resolution(trials: Sequence[Trial]) -> float | None:
-    """The smallest margin that the machine can resolve for any of the models it was tested with.
+    """Return the smallest margin that the machine resolves for any model it was tested with.
 
     Twice the standard error of a gate on equal sides with all its launches: by the scatter of the
     launches, the median over the gates of a model on so many threads, and the least of all.
@@ -175,6 +175,6 @@ def resolution(trials: Sequence[Trial]) -> float | None:
 
 
 def kinds_of(trials: Sequence[Trial]) -> list[str]:
-    """Kinds of trials, by slowdown."""
+    """Return the kinds of trials, by slowdown."""
     slowdowns = {trial.kind: trial.slowdown for trial in trials}
     return sorted(slowdowns, key=lambda kind: (slowdowns[kind], kind))

@@ -21,7 +21,7 @@ _ANYTHING_DB = -200
 
 
 def interval_text(contrast: ContrastVerdict) -> str:
-    """``×1.052 [1.031, –]`` with what is known of the interval."""
+    """Return ``×1.052 [1.031, –]`` with what is known of the interval."""
     low = "–" if contrast.low is None else f"{1 + contrast.low:.3f}"
     high = "–" if contrast.high is None else f"{1 + contrast.high:.3f}"
     return f"×{1 + contrast.effect:.3f} [{low}, {high}]"
@@ -71,7 +71,7 @@ def _floor_below(result: GateResult) -> int:
 
 
 def latency_failure(result: GateResult) -> str:
-    """Ratio, interval, margin and launches of a regression."""
+    """Return the ratio, interval, margin and launches of a regression."""
     contrast = result.contrasts[0]
     text = (
         f"slower than {result.baseline}: {contrast.statistic} time {interval_text(contrast)} of "
@@ -87,7 +87,7 @@ def latency_failure(result: GateResult) -> str:
 
 
 def latency_warning(result: GateResult) -> str:
-    """Why there is no verdict, and the smallest effect that could have been seen."""
+    """Say why there is no verdict, and which effect would have been seen at least."""
     text = f"inconclusive against {result.baseline}: {result.reason}"
     if not result.contrasts:
         return text
@@ -103,7 +103,7 @@ def latency_warning(result: GateResult) -> str:
 
 
 def verdict_word(result: GateResult) -> str:
-    """The verdict in few words; that of the latency alone is called so where others were reached.
+    """Return the verdict in few words; that of the latency is called so beside others.
 
     Two runs of a shared machine have latencies that do not compare, and sizes that do.
     """
@@ -125,7 +125,7 @@ def alike_text(result: GateResult) -> str:
 
 
 def verdict_line(result: GateResult) -> str:
-    """One line on a case, for tables and logs."""
+    """Return one line on a case, for tables and logs."""
     if result.identical:
         return f"{verdict_word(result)}{_worse(result)}"
     answers = _answers(result)
@@ -163,7 +163,7 @@ def _answers(result: GateResult) -> str:
 
 
 def answers_text(result: GateResult) -> str:
-    """How far the answers of the two sides are apart: ``-39.9 dB``, ``exact``, ``not judged``."""
+    """Say how far the answers of two sides are apart: ``-39.9 dB``, ``exact``, ``not judged``."""
     if result.identical:
         return "identical files"
     numbers = {number.metric: number for number in result.metrics}

@@ -16,7 +16,7 @@ from statistics import median
 
 
 def walsh_averages(contrasts: Sequence[float]) -> tuple[float, ...]:
-    """All ``(x_i + x_j) / 2`` with ``i <= j``, ascending; n (n + 1) / 2 of them."""
+    """Return all ``(x_i + x_j) / 2`` with ``i <= j``, ascending; n (n + 1) / 2 of them."""
     return _averages(tuple(contrasts))
 
 
@@ -33,13 +33,13 @@ def _averages(contrasts: tuple[float, ...]) -> tuple[float, ...]:
 
 
 def hodges_lehmann(contrasts: Sequence[float]) -> float:
-    """The median of the Walsh averages: the estimate that goes with the bounds below."""
+    """Return the median of the Walsh averages: the estimate that goes with the bounds below."""
     return median(walsh_averages(contrasts))
 
 
 @lru_cache(maxsize=64)
 def null_counts(launches: int) -> tuple[int, ...]:
-    """How many of the ``2 ** n`` sign patterns give each value of the signed-rank sum W."""
+    """Return how many of the ``2 ** n`` sign patterns give each value of the signed-rank sum W."""
     counts = [1]
     for rank in range(1, launches + 1):
         longer = counts + [0] * rank
@@ -50,7 +50,7 @@ def null_counts(launches: int) -> tuple[int, ...]:
 
 
 def tail_probability(launches: int, at_most: int) -> float:
-    """``P(W <= at_most)`` without a shift."""
+    """Return ``P(W <= at_most)`` without a shift."""
     if at_most < 0:
         return 0.0
     return sum(null_counts(launches)[: at_most + 1]) * 0.5**launches
@@ -66,7 +66,7 @@ def _bound_index(launches: int, alpha: float) -> int:
 
 
 def lower_bound(contrasts: Sequence[float], alpha: float) -> float:
-    """Lower confidence bound of the shift with one-sided error ``alpha``.
+    """Return the lower confidence bound of the shift with one-sided error ``alpha``.
 
     Returns:
         The ``k``-th smallest Walsh average; minus infinity with too few launches for ``alpha``.
@@ -82,7 +82,7 @@ def upper_bound(contrasts: Sequence[float], alpha: float) -> float:
 
 
 def p_value(contrasts: Sequence[float]) -> float:
-    """One-sided p-value of "no positive shift", the dual of :func:`lower_bound`.
+    """Return the one-sided p-value of "no positive shift", the dual of :func:`lower_bound`.
 
     ``lower_bound(x, alpha) > 0`` exactly when ``p_value(x) <= alpha``. Contrasts of zero and ties
     count against a shift, so it is never too small.
@@ -93,5 +93,5 @@ def p_value(contrasts: Sequence[float]) -> float:
 
 
 def smallest_p(launches: int) -> float:
-    """The smallest p-value that so many launches can give: ``2 ** −n``."""
+    """Return the smallest p-value that so many launches can give: ``2 ** −n``."""
     return 0.5**launches

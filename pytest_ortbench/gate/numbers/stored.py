@@ -153,7 +153,7 @@ def limits_alone(side: MetricSide, rules: CaseRules) -> GateResult:
 
 
 def vanished(key: Key, baseline: str, model: str, *, moved_to: str = "") -> GateResult:
-    """A case that the baseline has and the contender's plan has not.
+    """Return the verdict on a case that the baseline has and the contender's plan has not.
 
     Args:
         key: The case.
@@ -178,7 +178,7 @@ def vanished(key: Key, baseline: str, model: str, *, moved_to: str = "") -> Gate
 
 
 def canary_ratio(baseline: Run, contender: Run) -> float | None:
-    """How much slower the pinned model was than in the baseline: a change of the machine."""
+    """Return how much slower the pinned model was than in the baseline: a change of the machine."""
     sides = (baseline.canary, contender.canary)
     if any(side is None or not side.durations_ns for side in sides):
         return None

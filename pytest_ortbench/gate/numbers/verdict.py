@@ -159,7 +159,7 @@ def choose_statistic(profile: MachineClass, launches: Sequence[PairedLaunch]) ->
 
 
 def statistics(launches: Sequence[PairedLaunch]) -> dict[str, tuple[float, ...]]:
-    """The contrasts of all launches, by statistic."""
+    """Return the contrasts of all launches, by statistic."""
     contrasts = [contrasts_of(launch) for launch in launches]
     return {
         FLOOR: tuple(entry.floor for entry in contrasts),
@@ -323,14 +323,14 @@ def confirms(
 
 
 def format_effect(share: float) -> str:
-    """``+5.3 %``."""
+    """Return ``+5.3 %``."""
     return f"{100 * share:+.1f} %"
 
 
 def launch_flags(
     launches: Sequence[PairedLaunch], *, threads: int, cpus: int, cpu_provider: bool
 ) -> tuple[Flag, ...]:
-    """Reasons to trust the launches of a pair less.
+    """Return the reasons to trust the launches of a pair less.
 
     Args:
         launches: All of them.

@@ -37,7 +37,7 @@ def runtimes_of(run: Run) -> set[str]:
 
 
 def gate_lines(run: Run, *, encoding: str = "utf-8") -> list[str]:
-    """One line a case, its reasons below; nothing without a gate.
+    """Return one line a case, its reasons below; nothing without a gate.
 
     Args:
         run: Any run.
@@ -115,7 +115,7 @@ def _undecided_lines(
 
 
 def gate_markdown(run: Run) -> str:
-    """A table of the verdicts; empty without a gate."""
+    """Return a table of the verdicts; empty without a gate."""
     if not run.gate:
         return ""
     head = ["", "### Gate", "", markdown_row(HEADINGS), "| --- " * len(HEADINGS) + "|"]
@@ -192,7 +192,7 @@ def _reason(result: GateResult) -> str:
 
 
 def gate_properties(result: GateResult, name: str = "gate") -> list[tuple[str, str]]:
-    """Names, that begin with ``name``, and values for JUnit XML."""
+    """Return names, which begin with ``name``, and values for JUnit XML."""
     properties = [(f"{name}_verdict", result.verdict), (f"{name}_baseline", result.baseline)]
     if result.contrasts:
         contrast = result.contrasts[0]

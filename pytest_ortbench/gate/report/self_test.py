@@ -54,7 +54,7 @@ MODEL_HEADER = ["model", "fastest", *HEADER[:4], "inconclusive", "detectable", "
 
 
 def model_rows(trials: Sequence[Trial]) -> list[list[str]]:
-    """One row a model and kind of trials, the models by their latency."""
+    """Return one row a model and kind of trials, the models by their latency."""
     latencies = {
         model: median(trial.latency_s for trial in trials if trial.model == model)
         for model in dict.fromkeys(trial.model for trial in trials)
@@ -73,7 +73,7 @@ def _percent(share: float) -> str:
 
 
 def self_test_sentences(trials: Sequence[Trial]) -> list[str]:
-    """The conditions of the trials, and what the numbers mean."""
+    """Return the conditions of the trials, and what the numbers mean."""
     models = ", ".join(dict.fromkeys(trial.model for trial in trials))
     loads = sorted(trial.load for trial in trials)
     middle = loads[len(loads) // 2]

@@ -181,7 +181,7 @@ def _reached(peak: Peak) -> str:
 
 
 def threads_of(peak: Peak) -> str:
-    """``2 threads``; empty for a provider that has its own, of which nothing is known."""
+    """Return ``2 threads``; empty for a provider that has its own, of which nothing is known."""
     if peak.provider != CPU:
         return ""
     return counted(peak.threads, "thread")

@@ -100,7 +100,7 @@ def growth(soak: Soak) -> Growth | str:
 
 
 def add_growth(collector: Collector, result: CaseResult) -> None:
-    """The growth in a soak and the verdict on it."""
+    """Add the growth in a soak, and the verdict on it."""
     if result.soak is None:
         collector.reject(PASS.metric_names, "no soak was asked for (--ort-soak)")
         return

@@ -17,7 +17,7 @@ _PERCENTILES = {"p90": 90.0, "p99": 99.0}
 
 
 def add_stages(collector: Collector, result: CaseResult) -> None:
-    """Percentiles of each stage and of whole frames, and the rates of both ways."""
+    """Add percentiles of each stage and of whole frames, and the rates of both ways."""
     stages = result.stages
     if stages is None or not stages.workers:
         reason = "no stages were given (--ort-stages)" if stages is None else stages.reason

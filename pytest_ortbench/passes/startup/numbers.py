@@ -28,7 +28,7 @@ class StartCondition:
     trials: tuple[StartTrial, ...]
 
     def spread(self, value_of: Callable[[StartTrial], int]) -> tuple[float, float, float]:
-        """Median, smallest and largest of the trials, in seconds."""
+        """Return the median, the smallest and the largest of the trials, in seconds."""
         values = [value_of(trial) * 1e-9 for trial in self.trials]
         return median(values), min(values), max(values)
 
@@ -68,7 +68,7 @@ def shape_times(start_ups: StartUps) -> dict[str, tuple[float, float, int]]:
 
 
 def add_start_ups(collector: Collector, result: CaseResult) -> None:
-    """The medians of the pass, each from the trials of its own condition."""
+    """Add the medians of the pass, each from the trials of its own condition."""
     start_ups = result.start_ups
     if start_ups is None or not start_ups.trials:
         reason = "no start-up pass was asked for" if start_ups is None else start_ups.reason

@@ -35,7 +35,7 @@ class PairedDifference:
 
 
 def mean_score(task: TaskAccuracy) -> tuple[float, float | None, float | None]:
-    """The metric with its interval: exact (Clopper–Pearson) where scores are right or wrong.
+    """Return the metric with its interval: exact (Clopper–Pearson) where scores are 0 or 1.
 
     Returns:
         Value, lower and upper end; no ends where a score is anything but 0 or 1.
@@ -54,7 +54,7 @@ def _is_counting(task: TaskAccuracy) -> bool:
 
 
 def paired_difference(task: TaskAccuracy) -> PairedDifference | None:
-    """How the case differs from its reference; ``None`` without one."""
+    """Return how the case differs from its reference; ``None`` without one."""
     if task.reference_sum is None or task.difference_squares is None:
         return None
     count = task.samples
@@ -74,7 +74,7 @@ def paired_difference(task: TaskAccuracy) -> PairedDifference | None:
 
 
 def kept_ratio(task: TaskAccuracy) -> tuple[float, float, float] | None:
-    """Metric ÷ reference's metric, and its interval; ``None`` without one above 0."""
+    """Return metric ÷ reference's metric with its interval; ``None`` without one above 0."""
     difference = paired_difference(task)
     if difference is None or not task.reference_sum or task.reference_sum <= 0:
         return None

@@ -37,7 +37,7 @@ class Slo:
 
 
 def percentile_words(metric: str) -> str:
-    """``p99`` of ``latency_p99``."""
+    """Return ``p99`` of ``latency_p99``."""
     return metric.removeprefix("latency_")
 
 

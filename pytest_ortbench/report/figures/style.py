@@ -230,7 +230,7 @@ def note(made: Figure, sentences: Sequence[str]) -> None:
 
 
 def not_shown(count: int, noun: str) -> str:
-    """``1 case is not shown``, ``3 cases are not shown``."""
+    """Return ``1 case is not shown``, ``3 cases are not shown``."""
     return f"{count} {noun} is not shown" if count == 1 else f"{count} {noun}s are not shown"
 
 
