@@ -39,6 +39,7 @@ class BatchAxis:
         certain: Whether a consumer reads the fixed axis as the batch, and all that do agree.
         agreed: Whether every input that could have a batch fixes the same size.
         shown: Whether the graph shows that the fixed axis is the batch, or is not known.
+        unranked: An input whose number of axes the model does not say, if one has no batch then.
         refused: What is on a first axis or named like a batch, and is none, with what says so.
     """
 
@@ -48,6 +49,7 @@ class BatchAxis:
     certain: bool = False
     agreed: bool = False
     shown: bool = False
+    unranked: str = ""
     refused: tuple[tuple[str, str], ...] = ()
 
     @property
@@ -57,12 +59,14 @@ class BatchAxis:
         A first size that nothing reads as a batch (rows, heads, states), or beside which another
         input has another one, makes no items: then one inference is one item.
         """
-        counts = self.certain and self.agreed and self.shown
+        counts = self.certain and self.agreed and self.shown and not self.unranked
         return self.fixed if counts and self.fixed else 1
 
     @property
     def no_batch(self) -> str:
         """Why one inference is one item; empty where there is a batch axis."""
+        if self.unranked:
+            return f"the model does not say how many axes {self.unranked} has"
         if self.symbols or self.fixed == 1 or self.unasked > 1:
             return ""
         if self.refused:
@@ -103,7 +107,12 @@ def _found(inputs: tuple[TensorInfo, ...], shapes: Shapes) -> BatchAxis:
         fixed = _fixed(candidates)
         # Beside a batch that another input fixes, an open one can only be as large.
         return replace(fixed if fixed.certain else BatchAxis(), symbols=tuple(symbols))
-    return replace(_fixed(candidates), refused=roles.refused(shapes))
+    unranked = (
+        info.name
+        for info, shape in zip(inputs, shapes, strict=True)
+        if shape is None and info.type.startswith("tensor(")
+    )
+    return replace(_fixed(candidates), unranked=next(unranked, ""), refused=roles.refused(shapes))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

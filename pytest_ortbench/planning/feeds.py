@@ -203,6 +203,14 @@ def _check_names(model: Model, dims: Mapping[str, int], shapes: Shapes) -> None:
 
 
 def _check_fixed_batch(model: Model, axis: BatchAxis, batch: int, shapes: Shapes) -> None:
+    if axis.unranked:
+        if batch != 1:
+            raise refusal(
+                f"batch {batch} was asked, and the model does not say how many axes input "
+                f"{axis.unranked!r} has: nothing shows a batch",
+                hint="Leave --ort-batch-sizes out: one inference is one item then",
+            )
+        return
     if axis.fixed is None or (axis.refused and not axis.certain):
         if batch != 1:
             told = "; ".join(f"{name} is no batch ({why})" for name, why in axis.refused)

@@ -186,11 +186,15 @@ def cache_symbols(model: Model) -> tuple[str, str]:
 def _take_stored(
     model: Model, shapes: Shapes, sizes: Sizes, stored: Mapping[str, StoredInput]
 ) -> None:
-    """Sizes of real inputs: they must fit the declared shapes, each other, and what was asked."""
+    """Sizes of real inputs: they must fit the declared shapes, and what was asked.
+
+    As ONNX Runtime does, arrays of any shape are taken for a declared scalar, and one symbol may
+    have several sizes, which is said.
+    """
     symbols = free_symbols(shapes)
     for info, shape in zip(model.inputs, shapes, strict=True):
         item = stored.get(info.name)
-        if item is None or item.shape is None or shape is None:
+        if item is None or item.shape is None or not shape:
             continue
         if len(shape) != len(item.shape):
             raise misfit(info, item, "the number of axes differs")
@@ -198,9 +202,12 @@ def _take_stored(
             if isinstance(declared, int) and declared != size:
                 raise misfit(info, item, f"axis {axis} is fixed to {declared}")
             if isinstance(declared, str) and declared in symbols:
-                known = sizes.values.get(declared, size)
-                if known != size:
-                    raise _conflict(model, info, item, declared, sizes)
+                known = sizes.known.get(declared)
+                if known is not None and known.size != size:
+                    if known.origin != "file":
+                        raise _conflict(model, info, item, declared, sizes)
+                    several = f"in {item.path.name}, where it has several sizes"
+                    sizes.known[declared] = replace(known, how=several)
                 sizes.put(declared, size, "file", f"in {item.path.name}")
 
 
@@ -219,8 +226,6 @@ def _conflict(
     known = sizes.known[symbol]
     shown = f"{list(item.shape or ())} for input {info.name!r}, declared {_declared_shape(info)}"
     text = f"{str(item.path)!r} holds {shown}, but {symbol} is {known.size} ({known.how})"
-    if known.origin == "file":
-        return UsageError(text, place="--ort-inputs", hint="One symbol has one size in all inputs")
     shape = named_shapes(model.inputs)[model.inputs.index(info)] or ()
     size = (item.shape or ())[shape.index(symbol)]
     option = (

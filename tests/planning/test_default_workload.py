@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from onnx import ModelProto, TensorProto
 
@@ -12,7 +13,7 @@ from pytest_ortbench.core.case import Case, Provider, Runtime
 from pytest_ortbench.planning.feeds import batch_symbols
 from pytest_ortbench.planning.matrix import Target, build_plan
 from pytest_ortbench.planning.request import PlanRequest
-from tests.models.graphs import INT64, constant, model, node, read, value, weight
+from tests.models.graphs import INT64, constant, model, node, read, run, value, weight
 
 CURRENT = Target(runtime=Runtime(), providers=(Provider(alias="cpu", name="CPUExecutionProvider"),))
 
@@ -206,3 +207,53 @@ def test_sounds_and_texts_have_a_length_that_operators_take(tmp_path: Path) -> N
     assert _shapes(case)["ids"] == (1, 77)
     (size,) = [size for size in case.inputs[0].resolved if size.symbol == "seq"]
     assert "Slice 'p'" in size.how
+
+
+def _stored(folder: Path, **arrays: np.ndarray) -> Path:
+    np.savez(folder / "in.npz", **arrays)  # type: ignore[arg-type]  # arrays by name
+    return folder / "in.npz"
+
+
+def test_one_symbol_may_have_several_sizes_in_real_inputs(tmp_path: Path) -> None:
+    """ONNX Runtime takes them, so they are measured, and it is said."""
+    proto = model(
+        [node("Shape", ["a"], ["s"]), node("Expand", ["b", "s"], ["y"])],
+        [value("a", ["N", "H", "W"]), value("b", ["N", "H", "W"])],
+        [value("y", None)],
+    )
+    inputs = _stored(tmp_path, a=np.ones((1, 6, 5), np.float32), b=np.ones((1, 1, 1), np.float32))
+    case = _case(proto, tmp_path, inputs=inputs)
+    assert _shapes(case) == {"a": (1, 6, 5), "b": (1, 1, 1)}
+    assert {size.origin for size in case.inputs[1].resolved} == {"batch", "file"}
+    assert "several sizes" in case.inputs[1].sizes_text
+    feeds, (output,) = run(read(proto, tmp_path), inputs_path=inputs)
+    assert (feeds["b"].shape, output.shape) == ((1, 1, 1), (1, 6, 5))
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (2, 1)])
+def test_arrays_for_a_scalar_are_fed_as_they_are(shape: tuple[int, ...], tmp_path: Path) -> None:
+    proto = model(
+        [node("Add", ["x", "s"], ["y"])],
+        [value("x", [3]), value("s", [])],
+        [value("y", None)],
+    )
+    inputs = _stored(tmp_path, x=np.ones(3, np.float32), s=np.ones(shape, np.float32))
+    feeds, _ = run(read(proto, tmp_path), inputs_path=inputs)
+    assert feeds["s"].shape == shape
+
+
+def test_no_batch_is_claimed_of_inputs_without_rank(tmp_path: Path) -> None:
+    proto = model(
+        [node("Gemm", ["x", "w"], ["y"])],
+        [value("x", None), value("w", [4, 4])],
+        [value("y", None)],
+    )
+    inputs = _stored(tmp_path, x=np.ones((2, 4), np.float32), w=np.ones((4, 4), np.float32))
+    case = _case(proto, tmp_path, inputs=inputs)
+    assert (case.batch, _shapes(case)["x"]) == (1, (2, 4))
+    assert "how many axes x has" in case.no_batch
+    request = PlanRequest(models=(), batch_sizes=(2,), inputs=inputs)
+    (planned,) = build_plan(request, [read(proto, tmp_path)], [CURRENT]).entries
+    assert planned.refusal is not None
+    assert "how many axes" in planned.refusal.message
+    assert "fixed" not in planned.refusal.message
