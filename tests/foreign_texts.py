@@ -104,7 +104,10 @@ FUNCTIONS: dict[str, tuple[str, frozenset[str]]] = {
         "what users write",
         frozenset({"_name_and_sizes", "parse_int", "starts_setting"}),
     ),
-    "planning/batch_axis.py": ("names of dimensions and inputs", frozenset({"_named", "_states"})),
+    "planning/batch_axis.py": (
+        "names of dimensions and inputs, types as ONNX Runtime spells them",
+        frozenset({"_found", "_named", "_states"}),
+    ),
     "passes/task/planning.py": (
         "names of files and of arrays in them",
         frozenset({"_check_npz", "_split"}),
