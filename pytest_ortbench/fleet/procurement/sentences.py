@@ -80,7 +80,13 @@ def _undecided(offers: Sequence[Offer], tender: Tender, terms: Terms, head: str)
         for offer in offers[:3]
     )
     more = f"; and {len(offers) - 3} more" if len(offers) > 3 else ""
-    text = f"no recommendation, since only bounds are known: {bounds}{more}"
+    names = [
+        offer.economics.machine.name
+        for offer in offers
+        if (figure := figure_of(offer.economics, tender.deciding)) is not None and figure.is_open
+    ]
+    of = f" of {first_names(names)}" if names else ""
+    text = f"no recommendation, since only bounds are known{of}: {bounds}{more}"
     return Told(text + _not_ranked(tender), about=head)
 
 
