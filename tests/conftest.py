@@ -126,12 +126,6 @@ def pytest_collection() -> Generator[None, object, object]:
         return (yield)
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_runtest_teardown() -> None:
-    """Leave out again what a test took back in."""
-    garbage.leave_out()
-
-
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark each test with its tier, and leave heavy ones out unless ``-m`` names them."""

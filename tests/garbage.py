@@ -19,11 +19,5 @@ def left_out() -> Iterator[None]:
         yield
     finally:
         gc.enable()
-        leave_out()
-
-
-def leave_out() -> None:
-    """Leave out all that is there, unless something is left out already."""
-    if gc.get_freeze_count() == 0:
         gc.collect()
         gc.freeze()

@@ -82,12 +82,9 @@ def test_sessions_that_come_and_go_are_no_leak(tmp_path: Path) -> None:
         now += 0.5
 
     gc.freeze()  # of pytest's objects, which every reading would go through
-    try:
-        found = growth(
-            soak(come_and_go, lambda: source.read().now, seconds=40, source="", clock=lambda: now)
-        )
-    finally:
-        gc.unfreeze()
+    found = growth(
+        soak(come_and_go, lambda: source.read().now, seconds=40, source="", clock=lambda: now)
+    )
     assert isinstance(found, Growth), found
     assert not found.leaks, found
     # And without a soak there is no verdict at all, whatever the workers took.

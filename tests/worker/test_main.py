@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import gc
 import io
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -42,12 +40,6 @@ from pytest_ortbench.worker.main import Conversation
 from tests.launch.cases import CPU, case_of, relu, x_input
 
 pytestmark = pytest.mark.live
-
-
-@pytest.fixture(autouse=True)
-def thawed() -> Iterator[None]:
-    yield
-    gc.unfreeze()
 
 
 class Talk:

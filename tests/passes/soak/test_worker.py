@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import mmap
-from collections.abc import Iterator
 
 import pytest
 
@@ -15,11 +14,9 @@ from pytest_ortbench.worker.memory import best_source
 
 
 @pytest.fixture(autouse=True)
-def _small_heap() -> Iterator[None]:
+def _small_heap() -> None:
     """Collecting all of pytest's objects at each reading would take minutes."""
     gc.freeze()
-    yield
-    gc.unfreeze()
 
 
 class Time:
