@@ -11,6 +11,7 @@ WHOLE_MODULES: dict[str, str] = {
     "convert/failure.py": "messages of tools that convert",
     "convert/half.py": "types of operators, as the standard spells them",
     "core/free_memory.py": "files of the system",
+    "core/secrets.py": "texts of users",
     "convert/variants.py": "files of the system",
     "launch/diagnose.py": "messages of ONNX Runtime and its providers",
     "launch/diagnose_providers.py": "messages of ONNX Runtime and its providers",

@@ -15,6 +15,7 @@ import msgspec
 from pytest_ortbench.core.errors import DocumentError
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.run import SCHEMA_VERSION, Run
+from pytest_ortbench.core.secrets import masked
 from pytest_ortbench.schema.json_schema import json_schema
 from pytest_ortbench.schema.layout import (
     Plain,
@@ -256,7 +257,8 @@ def decode_lines(
 
 
 def _plain(value: Run | CaseResult, place: str) -> PlainObject:
-    """``value`` as plain JSON values, checked to be readable again."""
+    """``value`` as plain JSON values, without secrets, checked to be readable again."""
+    value = masked(value)
     try:
         plain = cast(PlainObject, msgspec.to_builtins(value))
         bad = next(find_nonfinite(plain), None)

@@ -18,6 +18,7 @@ from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.errors import DocumentError
 from pytest_ortbench.core.file_digest import content_of
 from pytest_ortbench.core.outcome import CaseResult
+from pytest_ortbench.core.secrets import masked
 from pytest_ortbench.store.documents import list_runs, load
 
 
@@ -125,7 +126,8 @@ def taken_over(result: CaseResult, planned: Case) -> CaseResult | None:
         if not variant.recipe.items() <= stored.variant.recipe.items():
             return None
         variant = replace(stored.variant, path=variant.path)
-    if _as_planned(stored) != _as_planned(planned):
+    # What is stored has no secrets in it.
+    if masked(_as_planned(stored)) != masked(_as_planned(planned)):
         return None
     return replace(result, case=replace(planned, variant=variant))
 
