@@ -105,6 +105,22 @@ FUNCTIONS: dict[str, tuple[str, frozenset[str]]] = {
         "what users write",
         frozenset({"_name_and_sizes", "parse_int", "starts_setting"}),
     ),
+    "planning/audio_data.py": (
+        "types as ONNX Runtime spells them",
+        frozenset({"AudioReader.__init__", "AudioReader.is_rate"}),
+    ),
+    "planning/image_data.py": (
+        "keys of configurations of others, modes of pictures",
+        frozenset({"_configured_size", "_flat"}),
+    ),
+    "planning/own_data.py": (
+        "types as ONNX Runtime spells them, names of files",
+        frozenset({"_Reader.shared", "_files", "_labels"}),
+    ),
+    "planning/text_data.py": (
+        "types as ONNX Runtime spells them",
+        frozenset({"TextReader.read", "token_inputs"}),
+    ),
     "planning/batch_axis.py": (
         "names of dimensions and inputs, types as ONNX Runtime spells them",
         frozenset({"_found", "_named", "_states"}),
@@ -134,7 +150,7 @@ FUNCTIONS: dict[str, tuple[str, frozenset[str]]] = {
     ),
     "planning/real_inputs.py": (
         "names of files, types",
-        frozenset({"_from_npz", "_from_pb", "_missing", "stored_inputs"}),
+        frozenset({"_from_npz", "_from_pb", "_missing", "is_prepared", "stored_inputs"}),
     ),
     "planning/recipes.py": (
         "names of recipes, flags of a processor",

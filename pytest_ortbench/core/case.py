@@ -138,6 +138,26 @@ class SymbolSize:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PreparationStep:
+    """One decision on how a user's own files became the values of an input.
+
+    Attributes:
+        name: What was decided: ``size``, ``scale``, ``rate``.
+        value: What it came to.
+        origin: Who says so, for people: ``preprocessor_config.json``, ``default``.
+    """
+
+    name: str
+    value: str
+    origin: str
+
+    @property
+    def text(self) -> str:
+        """For people: ``scale 1/255 (default)``."""
+        return f"{self.name} {self.value} ({self.origin})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class InputSpec:
     """One input with every size resolved, and how its values come about.
 
@@ -151,6 +171,7 @@ class InputSpec:
         resolved: Size and origin of each symbol.
         stored_type: Type of the values inside ``path`` where they are fed in another float type;
             empty where ``type`` is what it holds.
+        prepared: How photos, sounds or texts became what is inside ``path``; empty otherwise.
     """
 
     name: str
@@ -161,6 +182,7 @@ class InputSpec:
     member: str = ""
     resolved: tuple[SymbolSize, ...] = ()
     stored_type: str = ""
+    prepared: tuple[PreparationStep, ...] = ()
 
     @property
     def is_drawn(self) -> bool:

@@ -114,7 +114,20 @@ def read_input_path(written: OptionText) -> Path:
         raise UsageError(
             f"there is nothing at {str(path)!r}",
             place=written.place,
-            hint="Name an .npz, .npy or .pb file, or a folder of them",
+            hint="Name a file of arrays (.npz, .npy, .pb), a folder of them or of photos or WAV "
+            "files, or a text file",
+        )
+    return path
+
+
+def read_label_file(written: OptionText) -> Path:
+    """Read the path of a file of labels."""
+    path = read_path(written.last, written)
+    if not path.is_file():
+        raise UsageError(
+            f"there is no file {str(path)!r}",
+            place=written.place,
+            hint="Name a CSV file of file names and labels: cat.jpg,3",
         )
     return path
 

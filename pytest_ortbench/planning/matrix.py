@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pytest_ortbench.core.case import Case, InputSpec, Provider, Runtime, SessionConfig
+from pytest_ortbench.core.dataset import Dataset
+from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.file_digest import content_of
 from pytest_ortbench.core.graph_capture import captures_graph
 from pytest_ortbench.core.model import Model, Variant
@@ -28,6 +30,7 @@ from pytest_ortbench.planning.feeds import (
     symbols_of,
     workloads,
 )
+from pytest_ortbench.planning.own_data import OwnData, own_data, prepare
 from pytest_ortbench.planning.provider_options import (
     check_allowed,
     refuse_capture,
@@ -125,6 +128,7 @@ def build_plan(
         UsageError: for a dimension that no model has, a batch of size 0, or a session option that
             does not exist.
     """
+    request, data = _with_own_data(request)
     readable = [model for model in models if isinstance(model, Model)]
     check_dims(request.dims, readable)
     for entry in PASSES:
@@ -135,7 +139,7 @@ def build_plan(
         [provider for target in targets for provider in target.providers],
         [point.session for point in points],
     )
-    makers = _Makers(recipes=_shipped() if recipes is None else recipes, own=own or {})
+    makers = _Makers(recipes=_shipped() if recipes is None else recipes, own=own or {}, data=data)
     left_out = [*skips, *makers.absent(readable, request.precisions)]
     entries: list[Planned] = []
     for model in models:
@@ -227,12 +231,15 @@ def _cases_of(
     shapes = [(dims, presets) for dims in named for presets in _workloads(model, dims)]
     # Inputs depend on sizes only, so that every provider and precision is fed the same.
     feeds: dict[str, tuple[InputSpec, ...] | Failure] = {}
+    labelled: dict[str, Dataset | None] = {}
     for made, target in itertools.product(makers.variants(model, request), targets):
         for asked, (dims, preset), point in itertools.product(target.providers, shapes, points):
             sizes = {**dims, **(preset.dims if preset is not None else {})}
             feed_key = repr((point.batch, sizes))
             if feed_key not in feeds:
-                feeds[feed_key] = feed_of(model, point.batch, sizes, request.inputs)
+                feeds[feed_key], labelled[feed_key] = _feed(
+                    model, point.batch, sizes, request, makers.data
+                )
             feed = feeds[feed_key]
             if not isinstance(feed, Failure):
                 feed = fed_to(made, feed, makers.recipes)
@@ -262,7 +269,7 @@ def _cases_of(
                 io=point.io,
                 sampling=request.sampling,
                 seed=request.seed,
-                dataset=request.dataset,
+                dataset=labelled[feed_key],
                 no_batch=no_batch(model, batch=batch),
             )
             for entry in PASSES:
@@ -289,6 +296,57 @@ def _cases_of(
             )
 
 
+def _with_own_data(request: PlanRequest) -> tuple[PlanRequest, OwnData | None]:
+    """The request without photos, sounds or texts, and these; one folder serves for everything.
+
+    Raises:
+        UsageError: for labels without files, and for files that are to be scored without labels.
+    """
+    scored = request.dataset
+    folder = None
+    if scored is not None and not scored.function and Path(scored.path).suffix != ".npz":
+        folder = Path(scored.path)
+    path = request.inputs or folder
+    if folder is not None and (path != folder or request.labels is None):
+        raise UsageError(
+            f"{str(folder)!r} has no labels"
+            if request.labels is None
+            else f"{str(folder)!r} is scored, and {str(path)!r} is fed",
+            place="--ort-dataset",
+            hint="Write --ort-dataset=FOLDER --ort-labels=labels.csv; the same files are fed",
+        )
+    data = own_data(path, request.labels, request.preprocess)
+    if folder is not None and data is None:
+        raise UsageError(
+            f"{str(folder)!r} holds no JPEG, PNG or WAV file",
+            place="--ort-dataset",
+            hint="Name a folder of them, an .npz file, or FILE.py:FUNCTION",
+        )
+    if data is None:
+        return request, None
+    return replace(request, inputs=None, dataset=None if folder else request.dataset), data
+
+
+def _feed(
+    model: Model,
+    batch: int | None,
+    sizes: Mapping[str, int],
+    request: PlanRequest,
+    data: OwnData | None,
+) -> tuple[tuple[InputSpec, ...] | Failure, Dataset | None]:
+    """Inputs of one shape, and the labelled data that fits it."""
+    feed = feed_of(model, batch, sizes, request.inputs)
+    if data is None or isinstance(feed, Failure):
+        return feed, request.dataset
+    prepared = prepare(data, model, feed, batch_of(model, batch=batch, dims=sizes))
+    feed = feed_of(model, batch, sizes, prepared.inputs)
+    if not isinstance(feed, Failure):
+        feed = tuple(replace(spec, prepared=prepared.steps) if spec.path else spec for spec in feed)
+    if prepared.labelled is None:
+        return feed, request.dataset
+    return feed, Dataset(path=str(prepared.labelled))
+
+
 def _workloads(model: Model, dims: Mapping[str, int]) -> list[Workload | None]:
     """The presets of a model that does two kinds of work, unless the user sets their sizes."""
     presets = workloads(model)
@@ -303,6 +361,7 @@ class _Makers:
 
     recipes: Mapping[str, Recipe]
     own: Mapping[str, Sequence[OwnVariant]]
+    data: OwnData | None = None
 
     def variants(self, model: Model, request: PlanRequest) -> list[PlannedVariant]:
         """The variants of a model in the order asked; its own ones too if none is named."""
@@ -312,6 +371,11 @@ class _Makers:
             names += own
         made = any(name not in own and name != "native" for name in names)
         drawn_for = _usual_inputs(model, request) if made else ()
+        inputs = request.inputs
+        if self.data is not None and made and drawn_for:
+            inputs = prepare(
+                self.data, model, drawn_for, batch_of(model, batch=None, dims={})
+            ).calibration
         return [
             own_variant(own[name], model)
             if name in own
@@ -320,7 +384,7 @@ class _Makers:
                 name,
                 self.recipes,
                 drawn_for=drawn_for,
-                inputs=request.inputs,
+                inputs=inputs,
                 seed=request.seed,
                 custom_ops=request.custom_ops,
             )

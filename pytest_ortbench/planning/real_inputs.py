@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     import numpy as np
 
 _PLACE = "--ort-inputs"
+#: Member of an archive that says how its arrays came about.
+ABOUT = "prepared.json"
 #: ONNX Runtime's spelling of types that numpy calls otherwise.
 _NAMES = {"float32": "float", "float64": "double"}
 #: Type of an array of single bytes that numpy gives no meaning, as ml_dtypes stores small types.
@@ -194,13 +196,22 @@ def _check_names(model: Model, path: Path, found: dict[str, StoredInput]) -> Non
             place=_PLACE,
             hint=did_you_mean(unknown[0], declared),
         )
-    missing = list(_missing(model.inputs, found))
+    missing = [] if is_prepared(path) else list(_missing(model.inputs, found))
     if missing:
         raise UsageError(
             f"{str(path)!r} lacks {', '.join(map(repr, missing))} of model {model.name!r}",
             place=_PLACE,
             hint=f"It must hold all of: {', '.join(declared)}",
         )
+
+
+def is_prepared(path: Path) -> bool:
+    """Whether an archive was made of photos, sounds or texts: its other inputs are drawn."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return ABOUT in archive.namelist()
+    except _NO_ARCHIVE:
+        return False
 
 
 def _missing(inputs: Sequence[TensorInfo], found: dict[str, StoredInput]) -> Iterator[str]:

@@ -42,6 +42,8 @@ class PlanRequest:
         sampling: How each case is measured.
         seed: Seed of the drawn inputs.
         dataset: Labelled data that every case is scored on; ``None`` for none.
+        labels: Labels of the photos, sounds or lines of text that are fed; ``None`` for none.
+        preprocess: How these become values, by setting, as far as the user says it.
     """
 
     models: tuple[str, ...]
@@ -64,6 +66,8 @@ class PlanRequest:
     sampling: Sampling = field(default_factory=Sampling)
     seed: int = 0
     dataset: Dataset | None = None
+    labels: Path | None = None
+    preprocess: dict[str, str] = field(default_factory=dict)
 
     @classmethod
     def of_options(

@@ -75,9 +75,21 @@ class CaseOptions:
         flag="--ort-inputs",
         kind="path",
         metavar="PATH",
-        help="real inputs: .npz, folder of .npy, test_data_set_N (default: drawn from a seed)",
+        help="real inputs: .npz, folder of .npy, test_data_set_N, folder of JPEG, PNG or WAV "
+        "files, text file of one example a line (default: drawn from a seed)",
         reader="pytest_ortbench.core.option_text:read_input_path",
         to="request.inputs",
+    )
+    preprocess: dict[str, str] = option(
+        {},
+        flag="--ort-preprocess",
+        kind="list",
+        metavar="K=V",
+        help="how photos, sounds and texts become values: size, resize, layout, color, scale, "
+        "mean, std, rate, length (default: what the model's metadata and preprocessor_config.json "
+        "say)",
+        reader="pytest_ortbench.plugin.option_readers:read_settings",
+        to="request.preprocess",
     )
     runtimes: tuple[str, ...] = option(
         ("current",),

@@ -226,6 +226,11 @@ def model_line(group: ModelGroup) -> str:
     parts += _fed(cases)
     if group.alike:
         parts.append(f"{'all rows' if len(cases) > 1 else 'with'} {' '.join(group.alike)}")
+    steps = dict.fromkeys(
+        step.text for case in cases for spec in case.inputs for step in spec.prepared
+    )
+    if steps:
+        parts.append(f"real inputs: {', '.join(steps)}")
     if all_on_drawn_inputs(group.entries):
         parts.append(f"accuracy on {DRAWN_INPUTS}")
     return one_line(", ".join(parts))

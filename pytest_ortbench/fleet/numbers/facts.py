@@ -11,7 +11,7 @@ from pytest_ortbench.analysis.judgements import barring_words, flag_names
 from pytest_ortbench.analysis.recommendation import needs_real_inputs
 from pytest_ortbench.analysis.scaling import total_threads
 from pytest_ortbench.analysis.summary import Summary, summarise
-from pytest_ortbench.core.case import WORKLOAD_KNOBS
+from pytest_ortbench.core.case import WORKLOAD_KNOBS, Case
 from pytest_ortbench.core.ids import model_part
 from pytest_ortbench.core.outcome import CaseResult, RuntimeInfo
 from pytest_ortbench.core.quantity import Quantity
@@ -258,7 +258,7 @@ def _case_facts(result: CaseResult, *, percentiles: bool, service: bool, cpus: i
         dims=tuple(case.dims.items()),
         knobs=tuple(case.knobs.items()),
         io=case.io,
-        inputs=f"{shapes} seed:{case.seed}",
+        inputs=f"{shapes} seed:{case.seed}{_contents(case)}",
         digest=case.model.digest,
         quantities=summary.quantities,
         reason=_why_not(summary),
@@ -276,6 +276,12 @@ def _case_facts(result: CaseResult, *, percentiles: bool, service: bool, cpus: i
         needs_real_inputs=needs_real_inputs(summary),
         **of_passes,
     )
+
+
+def _contents(case: Case) -> str:
+    """What files of inputs held, so that other data is never compared as the same."""
+    held = [case.file_contents.get(spec.path, "") for spec in case.inputs if spec.path]
+    return f" files:{','.join(dict.fromkeys(held))}" if held else ""
 
 
 def _why_not(summary: Summary) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_ortbench.core.option import option
@@ -19,12 +20,24 @@ class TaskOptions:
         flag="--ort-dataset",
         kind="str",
         metavar="PATH",
-        help="labelled data for the accuracy of a task: .npz with an array 'labels', or "
-        "FILE.py:FUNCTION that gives batches and a metric (default: none)",
+        help="labelled data for the accuracy of a task: .npz with an array 'labels', "
+        "FILE.py:FUNCTION that gives batches and a metric, or a folder of photos or WAV files "
+        "with --ort-labels (default: none)",
         reader="pytest_ortbench.passes.task.planning:read_dataset",
         to="request.dataset",
         asks_for="task",
         place=Place(after="samples", rank=10),
+    )
+    labels: Path | None = option(
+        None,
+        flag="--ort-labels",
+        kind="path",
+        metavar="FILE",
+        help="labels of the files of --ort-inputs or --ort-dataset: a CSV file of file name and "
+        "label; of a text file one label a line (default: none)",
+        reader="pytest_ortbench.core.option_text:read_label_file",
+        to="request.labels",
+        place=Place(after="samples", rank=11),
     )
 
 

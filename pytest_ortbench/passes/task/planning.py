@@ -36,6 +36,8 @@ def parse_dataset(text: str, base: Path, *, place: str) -> Dataset:
     file, function = _split(text)
     path = base / Path(file).expanduser()
     suffix = path.suffix.lower()
+    if path.is_dir() or (suffix == ".txt" and path.is_file()):
+        return Dataset(path=str(path.absolute()))
     if suffix not in (".npz", ".py"):
         raise UsageError(f"{text!r} is neither .npz nor FILE.py:FUNCTION", place=place, hint=_FORMS)
     if not path.is_file():

@@ -1,0 +1,129 @@
+"""WAV files as the values of an audio input: one channel, at the rate that the model takes."""
+
+from __future__ import annotations
+
+import wave
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_ortbench.core.case import InputSpec
+from pytest_ortbench.core.errors import UsageError
+from pytest_ortbench.planning.preparation import PLACE, Settings
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+SUFFIXES = (".wav",)
+_FLOATS = ("tensor(float)", "tensor(double)")
+_RATE_NAMES = ("sr", "rate", "sample_rate", "sampling_rate")
+
+
+def audio_input(specs: Sequence[InputSpec]) -> InputSpec | None:
+    """Return the input that takes a waveform: floats whose last axis is the only long one."""
+    fitting = [
+        spec
+        for spec in specs
+        if spec.type in _FLOATS
+        and spec.shape
+        and spec.shape[-1] > 1
+        and all(size == 1 for size in spec.shape[1:-1])
+        and len(spec.shape) <= 3
+    ]
+    return fitting[0] if fitting else None
+
+
+class AudioReader:
+    """Reads WAV files as one input takes them.
+
+    Args:
+        spec: The input, with the sizes that it would have.
+        settings: What says how.
+        files: All files, whose rate holds where nothing else says one.
+    """
+
+    def __init__(self, spec: InputSpec, settings: Settings, files: Sequence[Path]) -> None:
+        configured = settings.configuration.get("sampling_rate")
+        written = settings.metadata.get("sample_rate") or settings.metadata.get("sampling_rate")
+        own = str(_opened(files[0])[0])
+        self.rate = int(
+            _whole(
+                "rate",
+                settings.decide(
+                    "rate",
+                    str(written or own),
+                    "the model's metadata" if written else "rate of the files",
+                    "" if configured is None else str(configured),
+                ),
+            )
+        )
+        self._shape = spec.shape[1:] if len(spec.shape) > 1 else spec.shape
+        is_open = any(
+            known.origin == "default" and known.size == spec.shape[-1] for known in spec.resolved
+        )
+        decide = settings.decide if is_open else settings.decide_fixed
+        reason = "default" if is_open else f"the input {spec.name!r}"
+        self.length = _whole("length", decide("length", str(spec.shape[-1]), reason))
+        self._type = "float64" if "double" in spec.type else "float32"
+
+    def read(self, path: Path) -> NDArray[Any]:
+        """Read one file: its first samples, and silence where it is shorter.
+
+        Raises:
+            UsageError: if it can't be read, or has another rate.
+        """
+        import numpy as np
+
+        rate, values = _opened(path)
+        if rate != self.rate:
+            raise UsageError(
+                f"{str(path)!r} has {rate} samples a second, and the model takes {self.rate}",
+                place="--ort-inputs",
+                hint=f"Convert it (ffmpeg -i {path.name} -ar {self.rate} …), or say "
+                f"{PLACE}=rate={rate} if the model takes that",
+            )
+        made = np.zeros(self.length, dtype=self._type)
+        part = values[: self.length]
+        made[: len(part)] = part
+        return made.reshape((*self._shape[:-1], self.length))
+
+    @staticmethod
+    def is_rate(spec: InputSpec) -> bool:
+        """Whether an input takes the rate itself."""
+        return spec.name.lower() in _RATE_NAMES and "int" in spec.type
+
+
+def _whole(name: str, text: str) -> int:
+    if not text.isdigit() or int(text) < 1:
+        raise UsageError(f"{name}={text} is no whole number above 0", place=PLACE)
+    return int(text)
+
+
+def _opened(path: Path) -> tuple[int, NDArray[Any]]:
+    """Rate, and the mean of the channels from -1 to 1."""
+    import numpy as np
+
+    try:
+        with wave.open(str(path)) as stream:
+            rate, channels, width = (
+                stream.getframerate(),
+                stream.getnchannels(),
+                stream.getsampwidth(),
+            )
+            raw = stream.readframes(stream.getnframes())
+    except (OSError, EOFError, wave.Error) as error:
+        raise UsageError(
+            f"{str(path)!r} is no WAV file that can be read ({error})",
+            place="--ort-inputs",
+            hint="Write it as PCM: ffmpeg -i FILE -c:a pcm_s16le OUT.wav",
+        ) from None
+    raw = raw[: len(raw) // (width * channels) * width * channels]
+    if width == 1:
+        values = (np.frombuffer(raw, np.uint8).astype(np.float64) - 128) / 128
+    elif width == 3:
+        parts = np.frombuffer(raw, np.uint8).reshape(-1, 3)
+        wide = np.concatenate([np.zeros((len(parts), 1), np.uint8), parts], axis=1)
+        values = np.ascontiguousarray(wide).view("<i4").ravel() / 2.0**31
+    else:
+        values = np.frombuffer(raw, f"<i{width}") / 2.0 ** (8 * width - 1)
+    return rate, values.reshape(-1, channels).mean(axis=1)

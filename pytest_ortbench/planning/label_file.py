@@ -1,0 +1,145 @@
+"""Labels of a user's own files: a CSV file of names and labels, and the list of classes."""
+
+from __future__ import annotations
+
+import ast
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from pytest_ortbench.core.errors import UsageError, did_you_mean
+from pytest_ortbench.models.metadata import configuration_of
+
+PLACE = "--ort-labels"
+_CLASS_FILES = ("classes.txt", "labels.txt")
+
+
+def read_labels(path: Path, names: Sequence[str]) -> dict[str, str]:
+    """Read which label each file has.
+
+    Args:
+        path: The CSV file: name and label, with or without a heading; separated by commas,
+            semicolons or tabs.
+        names: Files of the folder, relative to it.
+
+    Returns:
+        The label of each file that has one, in the order of ``names``.
+
+    Raises:
+        UsageError: for a name that is no file, one that stands twice, and a line without a label.
+    """
+    try:
+        text = path.read_text("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{str(path)!r} can't be read ({error})", place=PLACE) from None
+    first = text.partition("\n")[0]
+    separator = next((sign for sign in "\t;," if sign in first), ",")
+    stems: dict[str, list[str]] = {}
+    for name in names:
+        for alias in {name, Path(name).name, Path(name).stem}:
+            stems.setdefault(alias, []).append(name)
+    labels: dict[str, str] = {}
+    lines = csv.reader(io.StringIO(text), delimiter=separator)
+    for number, cells in enumerate(lines, 1):
+        if not any(cell.strip() for cell in cells):
+            continue
+        where = f"{path.name}, line {number}"
+        if len(cells) < 2 or not cells[1].strip():
+            raise UsageError(
+                f"{where}: {separator.join(cells)!r} has no label",
+                place=PLACE,
+                hint="Write a file name and its label on each line: cat.jpg,3",
+            )
+        written, label = cells[0].strip().replace("\\", "/"), cells[1].strip()
+        meant = stems.get(written.removeprefix("./"), [])
+        if not meant and number == 1:
+            continue  # a heading
+        if len(meant) != 1:
+            raise UsageError(
+                f"{where}: {written!r} is no file of the folder"
+                if not meant
+                else f"{where}: {written!r} stands for {len(meant)} files",
+                place=PLACE,
+                hint=did_you_mean(written, names),
+            )
+        if meant[0] in labels:
+            raise UsageError(
+                f"{where}: {written!r} has a label already", place=PLACE, hint="One label a file"
+            )
+        labels[meant[0]] = label
+    if not labels:
+        raise UsageError(
+            f"{path.name} has no label of any file", place=PLACE, hint="cat.jpg,3 on each line"
+        )
+    return {name: labels[name] for name in names if name in labels}
+
+
+def read_column(path: Path, count: int) -> list[str]:
+    """Read one label a line, for the lines of a text file in their order.
+
+    Raises:
+        UsageError: if there are not as many as lines.
+    """
+    try:
+        lines = path.read_text("utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{str(path)!r} can't be read ({error})", place=PLACE) from None
+    labels = [line.strip() for line in lines if line.strip()]
+    if len(labels) == count + 1:
+        labels = labels[1:]
+    if len(labels) != count:
+        raise UsageError(
+            f"{path.name} has {len(labels)} labels, and there are {count} examples",
+            place=PLACE,
+            hint="Write one label a line, in the order of the examples",
+        )
+    return labels
+
+
+def class_numbers(
+    labels: Sequence[str], *, model: Path, beside: Sequence[Path], metadata: Mapping[str, str]
+) -> list[int]:
+    """Return labels as numbers of classes: as written, or by the place in the list of classes.
+
+    Raises:
+        UsageError: for words without a list of classes, and for a word that is not in it.
+    """
+    try:
+        return [int(label) for label in labels]
+    except ValueError:
+        pass
+    classes, where = _classes(model, beside, metadata)
+    if not classes:
+        word = next(label for label in labels if not label.lstrip("-").isdigit())
+        raise UsageError(
+            f"the label {word!r} is a word, and no list says which class it is",
+            place=PLACE,
+            hint=f"Write numbers, or put {_CLASS_FILES[0]} beside the labels, one class a line",
+        )
+    numbers = {name: number for number, name in enumerate(classes)}
+    for label in labels:
+        if label not in numbers:
+            raise UsageError(
+                f"the label {label!r} is not in {where}",
+                place=PLACE,
+                hint=did_you_mean(label, classes),
+            )
+    return [numbers[label] for label in labels]
+
+
+def _classes(
+    model: Path, beside: Sequence[Path], metadata: Mapping[str, str]
+) -> tuple[list[str], str]:
+    for folder in (*beside, model.parent):
+        for name in _CLASS_FILES:
+            if (folder / name).is_file():
+                lines = (folder / name).read_text("utf-8-sig").splitlines()
+                return [line.strip() for line in lines if line.strip()], str(folder / name)
+    try:
+        named = ast.literal_eval(metadata.get("names", ""))
+    except (ValueError, SyntaxError):
+        named = configuration_of(model, "config.json").get("id2label")
+    if isinstance(named, dict):
+        return [str(named[key]) for key in sorted(named, key=int)], "the model's names of classes"
+    return [], ""

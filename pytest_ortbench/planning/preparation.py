@@ -1,0 +1,132 @@
+"""How a user's own files become the values of an input: every setting with where it came from.
+
+A setting is asked for first by ``--ort-preprocess``, then by the model's metadata, then by a
+configuration file beside the model; what nobody says has a documented default.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pytest_ortbench.core.case import PreparationStep
+from pytest_ortbench.core.errors import UsageError, did_you_mean
+from pytest_ortbench.models.metadata import configuration_of, metadata_of
+
+PLACE = "--ort-preprocess"
+#: What may be set, and what it says.
+SETTINGS: dict[str, str] = {
+    "size": "height and width of images: 224, 480x640",
+    "resize": "stretch, crop (the shorter side, then the middle) or pad (the longer side)",
+    "layout": "nchw or nhwc",
+    "color": "rgb, bgr or gray",
+    "scale": "factor on the values 0 to 255: 1/255",
+    "mean": "subtracted after the factor, one a channel: 0.485:0.456:0.406",
+    "std": "divided by, one a channel: 0.229:0.224:0.225",
+    "rate": "samples a second of audio: 16000",
+    "length": "samples or tokens of one example",
+}
+_CONFIGURATION = "preprocessor_config.json"
+
+
+@dataclass(slots=True)
+class Settings:
+    """Settings of one model, and the steps that were taken from them so far.
+
+    Attributes:
+        given: What the user set.
+        metadata: What the model file says.
+        configuration: What the file beside it says.
+        steps: What was decided, by name.
+    """
+
+    given: Mapping[str, str]
+    metadata: Mapping[str, str]
+    configuration: Mapping[str, Any]
+    steps: dict[str, PreparationStep] = field(default_factory=dict)
+
+    def decide(self, name: str, default: str, reason: str = "default", configured: str = "") -> str:
+        """Return a setting, and note it as a step with its origin.
+
+        Args:
+            name: A key of :data:`SETTINGS`.
+            default: What holds where nobody says anything.
+            reason: Where the default comes from.
+            configured: What the configuration file says; empty where it says nothing.
+        """
+        written = self.metadata.get(name) or (
+            self.metadata.get("imgsz") if name == "size" else None
+        )
+        if name in self.given:
+            value, origin = self.given[name], PLACE
+        elif written:
+            value, origin = _plain(written), "the model's metadata"
+        elif configured:
+            value, origin = configured, _CONFIGURATION
+        else:
+            value, origin = default, reason
+        self.steps[name] = PreparationStep(name=name, value=value, origin=origin)
+        return value
+
+    def decide_fixed(self, name: str, value: str, reason: str) -> str:
+        """Return what the graph fixes, which a setting of the user may not contradict."""
+        given = self.given.get(name)
+        if given is not None and given != value:
+            raise UsageError(
+                f"{name}={given} was asked, and {reason} wants {value}",
+                place=PLACE,
+                hint="Leave it out, or name a model that takes it",
+            )
+        self.steps[name] = PreparationStep(name=name, value=value, origin=reason)
+        return value
+
+
+def settings_of(model_path: str, given: Mapping[str, str]) -> Settings:
+    """Collect what says how a model's inputs are prepared.
+
+    Raises:
+        UsageError: for a setting that does not exist.
+    """
+    for name in given:
+        if name not in SETTINGS:
+            raise UsageError(
+                f"{name!r} is no setting", place=PLACE, hint=did_you_mean(name, SETTINGS)
+            )
+    path = Path(model_path)
+    return Settings(
+        given=given,
+        metadata=metadata_of(path),
+        configuration=configuration_of(path, _CONFIGURATION),
+    )
+
+
+def numbers(text: str, name: str) -> tuple[float, ...]:
+    """Read numbers with colons, commas or blanks between, each maybe a fraction: ``1/255``.
+
+    Raises:
+        UsageError: for anything else.
+    """
+    parts = text.strip("[]() ").replace(":", " ").replace(",", " ").split()
+    try:
+        return tuple(_number(part) for part in parts)
+    except (ValueError, ZeroDivisionError):
+        raise UsageError(
+            f"{name}={text} holds no numbers", place=PLACE, hint=f"{name}: {SETTINGS[name]}"
+        ) from None
+
+
+def _number(text: str) -> float:
+    above, slash, below = text.partition("/")
+    return float(above) / float(below) if slash else float(above)
+
+
+def _plain(text: str) -> str:
+    """Metadata as exporters write it: ``[640, 640]`` is ``640x640``."""
+    try:
+        value = ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
+    return "x".join(map(str, value)) if isinstance(value, list | tuple) else text

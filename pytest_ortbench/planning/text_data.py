@@ -1,0 +1,99 @@
+"""Lines of text as token ids: by the tokenizer file beside the model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_ortbench.core.case import InputSpec
+from pytest_ortbench.core.errors import UsageError
+from pytest_ortbench.models.metadata import file_beside
+from pytest_ortbench.planning.preparation import Settings
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+SUFFIXES = (".txt",)
+_TOKENIZER = "tokenizer.json"
+#: What an encoding holds, by the name of the input.
+_FIELDS = {
+    "input_ids": "ids",
+    "ids": "ids",
+    "tokens": "ids",
+    "attention_mask": "attention_mask",
+    "token_type_ids": "type_ids",
+    "segment_ids": "type_ids",
+}
+_PADDING = ("[PAD]", "<pad>", "<|pad|>", "<|endoftext|>")
+
+
+def token_inputs(specs: Sequence[InputSpec]) -> dict[str, str]:
+    """Return what each input takes of an encoding; empty where no input takes token ids."""
+    named = {
+        spec.name: _FIELDS[spec.name.lower()]
+        for spec in specs
+        if spec.name.lower() in _FIELDS and "int" in spec.type and spec.shape
+    }
+    return named if "ids" in named.values() else {}
+
+
+class TextReader:
+    """Turns lines into token ids of one length.
+
+    Args:
+        specs: Inputs that take something of an encoding.
+        settings: What says how.
+        model: Path of the model file.
+
+    Raises:
+        UsageError: if there is no tokenizer, or nothing to read it with.
+    """
+
+    def __init__(self, specs: Sequence[InputSpec], settings: Settings, model: Path) -> None:
+        file = file_beside(model, _TOKENIZER)
+        if file is None:
+            raise UsageError(
+                f"{model.name} takes token ids, and no {_TOKENIZER} lies beside it",
+                place="--ort-inputs",
+                hint=f"Put the model's {_TOKENIZER} there, or give token ids in an .npz file",
+            )
+        try:
+            import tokenizers
+        except ImportError:
+            raise UsageError(
+                "lines of text need the library tokenizers, which is not installed",
+                hint="pip install 'pytest-ortbench[text]'",
+            ) from None
+        try:
+            self._tokenizer = tokenizers.Tokenizer.from_file(str(file))
+        except Exception as error:  # noqa: BLE001
+            raise UsageError(f"{str(file)!r} is no tokenizer ({error})") from None
+        settings.decide_fixed("tokenizer", file.name, "beside the model")
+        first = specs[0]
+        is_open = any(known.origin == "default" for known in first.resolved)
+        decide = settings.decide if is_open else settings.decide_fixed
+        text = decide(
+            "length", str(first.shape[-1]), "default" if is_open else f"the input {first.name!r}"
+        )
+        if not text.isdigit() or int(text) < 1:
+            raise UsageError(f"length={text} is no whole number above 0")
+        self.length = int(text)
+        padding = (self._tokenizer.token_to_id(token) for token in _PADDING)
+        number = next((number for number in padding if number is not None), 0)
+        self._tokenizer.enable_truncation(self.length)
+        self._tokenizer.enable_padding(length=self.length, pad_id=number)
+        self._specs = tuple(specs)
+
+    def read(self, line: str) -> dict[str, NDArray[Any]]:
+        """Return the values of each input for one line."""
+        import numpy as np
+
+        encoding = self._tokenizer.encode(line)
+        return {
+            spec.name: np.asarray(
+                getattr(encoding, _FIELDS[spec.name.lower()]),
+                dtype="int32" if "int32" in spec.type else "int64",
+            )
+            for spec in self._specs
+        }

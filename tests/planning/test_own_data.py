@@ -1,0 +1,372 @@
+"""Photos, sounds and texts as inputs, calibration and labels: what they become, and why."""
+
+from __future__ import annotations
+
+import json
+import struct
+import wave
+from pathlib import Path
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper
+from PIL import Image
+
+from pytest_ortbench.core.case import InputSpec, Provider, Runtime
+from pytest_ortbench.core.dataset import Dataset
+from pytest_ortbench.core.errors import UsageError
+from pytest_ortbench.core.model import Model
+from pytest_ortbench.models.cache import CACHE_VARIABLE
+from pytest_ortbench.planning.feeds import resolve_inputs
+from pytest_ortbench.planning.matrix import Planned, Target, build_plan
+from pytest_ortbench.planning.own_data import Prepared, own_data, prepare
+from pytest_ortbench.planning.real_inputs import stored_sets
+from pytest_ortbench.planning.request import PlanRequest
+from tests.models.graphs import read
+
+Shape = list[int | str]
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def model(
+    folder: Path,
+    shape: Shape,
+    *,
+    kind: int = TensorProto.FLOAT,
+    name: str = "x",
+    metadata: dict[str, str] | None = None,
+) -> Model:
+    """One input that goes out as it is."""
+    graph = helper.make_graph(
+        [helper.make_node("Identity", [name], ["y"])],
+        "g",
+        [helper.make_tensor_value_info(name, kind, shape)],
+        [helper.make_tensor_value_info("y", kind, shape)],
+    )
+    made = helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 17)])
+    helper.set_model_props(made, metadata or {})
+    return read(made, folder)
+
+
+def photos(folder: Path, count: int = 3, *, size: tuple[int, int] = (8, 6)) -> Path:
+    """Pictures of one colour each: red 40, 80, 120, …; green 10; blue 20."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for number in range(count):
+        picture = Image.new("RGB", size, (40 * (number + 1), 10, 20))
+        picture.save(folder / f"p{number}.png")
+    return folder
+
+
+def tone(path: Path, *, rate: int = 8000, count: int = 40, channels: int = 1) -> None:
+    """Samples that rise by 256 each, the same in all channels."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with wave.open(str(path), "wb") as stream:
+        stream.setnchannels(channels)
+        stream.setsampwidth(2)
+        stream.setframerate(rate)
+        values = [256 * number for number in range(count) for _ in range(channels)]
+        stream.writeframes(struct.pack(f"<{len(values)}h", *values))
+
+
+def prepared(
+    found: Model,
+    path: Path,
+    *,
+    batch: int = 1,
+    labels: Path | None = None,
+    **settings: str,
+) -> Prepared:
+    data = own_data(path, labels, settings)
+    assert data is not None
+    return prepare(data, found, resolve_inputs(found, batch=None, dims={}), batch)
+
+
+def fed(made: Prepared, name: str = "x") -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
+    with np.load(made.inputs) as stored:
+        return np.asarray(stored[name])
+
+
+def steps(made: Prepared) -> dict[str, tuple[str, str]]:
+    return {step.name: (step.value, step.origin) for step in made.steps}
+
+
+class TestImages:
+    def test_what_nobody_says_has_a_default_with_its_reason(self, tmp_path: Path) -> None:
+        made = prepared(model(tmp_path, [1, 3, 4, 5]), photos(tmp_path / "photos"))
+        values = fed(made)
+        assert (values.shape, values.dtype) == ((1, 3, 4, 5), np.float32)
+        assert values[0, :, 0, 0] * 255 == pytest.approx([40, 10, 20])
+        assert steps(made) == {
+            "images": ("3 in photos", "--ort-inputs"),
+            "layout": ("nchw", "shape of the input"),
+            "size": ("4x5", "the input 'x'"),
+            "resize": ("stretch", "default"),
+            "color": ("rgb", "3 channels"),
+            "scale": ("1/255", "default"),
+            "mean": ("0", "default"),
+            "std": ("1", "default"),
+        }
+
+    def test_a_configuration_beside_the_model_says_more(self, tmp_path: Path) -> None:
+        config = {
+            "do_center_crop": True,
+            "crop_size": {"height": 6, "width": 6},
+            "size": {"shortest_edge": 8},
+            "rescale_factor": 0.5,
+            "image_mean": [1, 2, 3],
+            "image_std": [1, 2, 4],
+        }
+        found = model(tmp_path, ["N", 3, "H", "W"])
+        (tmp_path / "preprocessor_config.json").write_text(json.dumps(config))
+        made = prepared(found, photos(tmp_path / "photos"))
+        assert fed(made).shape == (1, 3, 6, 6)
+        assert fed(made)[0, :, 0, 0] == pytest.approx([19, 1.5, 1.75])
+        assert steps(made)["size"] == ("6x6", "preprocessor_config.json")
+        assert steps(made)["resize"] == ("crop", "preprocessor_config.json")
+        assert steps(made)["mean"] == ("1:2:3", "preprocessor_config.json")
+
+    def test_metadata_goes_before_it_and_the_user_before_both(self, tmp_path: Path) -> None:
+        found = model(tmp_path, ["N", 3, "H", "W"], metadata={"imgsz": "[8, 10]", "scale": "2"})
+        made = prepared(found, photos(tmp_path / "photos"), scale="1", color="bgr", mean="1:2:3")
+        assert fed(made).shape == (1, 3, 8, 10)
+        assert fed(made)[0, :, 0, 0] == pytest.approx([19, 8, 37])
+        assert steps(made)["size"] == ("8x10", "the model's metadata")
+        assert steps(made)["scale"] == ("1", "--ort-preprocess")
+
+    def test_bytes_are_fed_as_they_are_with_channels_last(self, tmp_path: Path) -> None:
+        found = model(tmp_path, [1, 4, 5, 3], kind=TensorProto.UINT8)
+        values = fed(prepared(found, photos(tmp_path / "photos")))
+        assert (values.shape, values.dtype) == ((1, 4, 5, 3), np.uint8)
+        assert values[0, 0, 0].tolist() == [40, 10, 20]
+
+    @pytest.mark.parametrize("mode", ["L", "LA", "RGBA", "P", "1", "CMYK", "I;16"])
+    def test_pictures_of_any_mode_have_the_channels_of_the_input(
+        self, tmp_path: Path, mode: str
+    ) -> None:
+        folder = tmp_path / "photos"
+        folder.mkdir()
+        suffix = "jpg" if mode == "CMYK" else "png"
+        Image.new(mode, (8, 6)).save(folder / f"a.{suffix}")
+        assert fed(prepared(model(tmp_path, [1, 3, 4, 5]), folder)).shape == (1, 3, 4, 5)
+
+    def test_padding_keeps_the_shape_of_the_picture(self, tmp_path: Path) -> None:
+        found = model(tmp_path, [1, 1, 8, 8])
+        folder = tmp_path / "photos"
+        folder.mkdir()
+        Image.new("L", (8, 4), 255).save(folder / "a.png")
+        values = fed(prepared(found, folder, resize="pad", scale="1"))[0, 0]
+        assert values[:, 0].tolist() == [114, 114, 255, 255, 255, 255, 114, 114]
+
+    def test_examples_fill_batches_and_calibrate(self, tmp_path: Path) -> None:
+        found = model(tmp_path, ["N", 3, 4, 5])
+        made = prepared(found, photos(tmp_path / "photos", 5), batch=2)
+        assert [round(255 * value) for value in fed(made)[:, 0, 0, 0]] == [40, 80]
+        assert [specs[0].shape for specs in stored_sets(found, made.calibration)] == [
+            (2, 3, 4, 5)
+        ] * 2
+
+    def test_other_files_make_another_archive_and_the_same_ones_the_same(
+        self, tmp_path: Path
+    ) -> None:
+        found = model(tmp_path, [1, 3, 4, 5])
+        first = prepared(found, photos(tmp_path / "photos")).inputs
+        content = first.read_bytes()
+        again = prepared(found, photos(tmp_path / "again" / "photos")).inputs
+        assert again == first
+        Image.new("RGB", (8, 6), "white").save(tmp_path / "photos" / "p2.png")
+        other = prepared(found, tmp_path / "photos").inputs
+        assert other != first
+        assert first.read_bytes() == content
+
+    def test_one_that_is_broken_is_named(self, tmp_path: Path) -> None:
+        folder = photos(tmp_path / "photos", 100)
+        whole = (folder / "p57.png").read_bytes()
+        (folder / "p57.png").write_bytes(whole[: len(whole) // 2])
+        with pytest.raises(UsageError, match=r"p57\.png' is no image that can be read"):
+            prepared(model(tmp_path, [1, 3, 4, 5]), folder)
+
+    @pytest.mark.parametrize(
+        ("settings", "message"),
+        [
+            ({"sise": "3"}, "'sise' is no setting"),
+            ({"size": "9x9"}, "size=9x9 was asked, and the input 'x' wants 4x5"),
+            ({"mean": "1:2"}, "mean has 2 numbers, and the input has 3 channels"),
+            ({"std": "0"}, "std has 1 numbers"),
+            ({"scale": "a"}, "scale=a holds no numbers"),
+            ({"scale": "1/0"}, "scale=1/0 holds no numbers"),
+            ({"resize": "zoom"}, "resize=zoom"),
+            ({"color": "cmyk"}, "color=cmyk"),
+            ({"layout": "hwc"}, "layout=hwc"),
+        ],
+    )
+    def test_settings_that_make_no_sense_are_refused(
+        self, tmp_path: Path, settings: dict[str, str], message: str
+    ) -> None:
+        with pytest.raises(UsageError) as caught:
+            prepared(model(tmp_path, [1, 3, 4, 5]), photos(tmp_path / "photos"), **settings)
+        assert caught.value.message.startswith(message)
+
+    def test_a_model_that_takes_no_images_says_what_it_takes(self, tmp_path: Path) -> None:
+        with pytest.raises(UsageError, match=r"no input of model .* takes images"):
+            prepared(model(tmp_path, [1, 7]), photos(tmp_path / "photos"))
+
+
+class TestLabels:
+    def labelled(self, tmp_path: Path, text: str, classes: str = "") -> list[object]:
+        (tmp_path / "labels.csv").write_text(text, "utf-8")
+        if classes:
+            (tmp_path / "classes.txt").write_text(classes, "utf-8")
+        made = prepared(
+            model(tmp_path, ["N", 3, 4, 5]),
+            photos(tmp_path / "photos"),
+            labels=tmp_path / "labels.csv",
+        )
+        assert made.labelled is not None
+        with np.load(made.labelled) as stored:
+            assert len(stored["x"]) == len(stored["labels"])
+            return list(stored["labels"].tolist())
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "p0.png,2\np1.png,0\np2.png,1\n",
+            "file,label\np2.png,1\np0.png,2\np1.png,0\n",
+            "\ufefffile;label\r\np0.png;2\r\np1.png;0\r\np2.png;1\r\n",
+            "p0\t2\np1\t0\np2\t1\n\n",
+            "./p0.png,2,x\np1.png, 0\n'p2.png',1\n".replace("'", '"'),
+        ],
+    )
+    def test_a_table_of_names_and_numbers(self, tmp_path: Path, text: str) -> None:
+        assert self.labelled(tmp_path, text) == [2, 0, 1]
+
+    def test_files_without_a_label_are_not_scored(self, tmp_path: Path) -> None:
+        assert self.labelled(tmp_path, "p2.png,1\n") == [1]
+
+    def test_words_stand_for_their_place_in_the_list_of_classes(self, tmp_path: Path) -> None:
+        table = "p0.png,dog\np1.png,cat\n"
+        assert self.labelled(tmp_path, table, "cat\ndog\n") == [1, 0]
+
+    @pytest.mark.parametrize(
+        ("text", "classes", "message"),
+        [
+            ("p0.png,1\np9.png,2\n", "", "labels.csv, line 2: 'p9.png' is no file of the folder"),
+            ("p0.png,1\np0.png,2\n", "", "labels.csv, line 2: 'p0.png' has a label already"),
+            ("p0.png,1\np1.png\n", "", "labels.csv, line 2: 'p1.png' has no label"),
+            ("", "", "labels.csv has no label of any file"),
+            ("p0.png,dog\n", "", "the label 'dog' is a word, and no list says which class it is"),
+            ("p0.png,dgo\n", "cat\ndog\n", "the label 'dgo' is not in "),
+        ],
+    )
+    def test_what_is_wrong_is_said_with_its_place(
+        self, tmp_path: Path, text: str, classes: str, message: str
+    ) -> None:
+        with pytest.raises(UsageError) as caught:
+            self.labelled(tmp_path, text, classes)
+        assert caught.value.message.startswith(message)
+        assert caught.value.place == "--ort-labels"
+
+
+class TestAudio:
+    def test_samples_are_cut_or_filled_with_silence(self, tmp_path: Path) -> None:
+        tone(tmp_path / "wav" / "a.wav", count=3, channels=2)
+        made = prepared(model(tmp_path, ["N", 5]), tmp_path / "wav")
+        assert fed(made)[0].tolist() == [0, 1 / 128, 2 / 128, 0, 0]
+        assert steps(made)["rate"] == ("8000", "rate of the files")
+
+    def test_another_rate_than_the_model_s_is_refused(self, tmp_path: Path) -> None:
+        tone(tmp_path / "wav" / "a.wav")
+        (tmp_path / "preprocessor_config.json").write_text('{"sampling_rate": 16000}')
+        with pytest.raises(UsageError, match="8000 samples a second, and the model takes 16000"):
+            prepared(model(tmp_path, ["N", 5]), tmp_path / "wav")
+        assert fed(prepared(model(tmp_path, ["N", 5]), tmp_path / "wav", rate="8000")).shape == (
+            1,
+            5,
+        )
+
+    def test_what_is_no_wav_file_is_named(self, tmp_path: Path) -> None:
+        tone(tmp_path / "wav" / "a.wav")
+        (tmp_path / "wav" / "b.wav").write_bytes(b"RIFF")
+        with pytest.raises(UsageError, match=r"b\.wav' is no WAV file that can be read"):
+            prepared(model(tmp_path, ["N", 5]), tmp_path / "wav")
+
+
+class TestText:
+    def test_lines_become_token_ids_of_one_length(self, tmp_path: Path) -> None:
+        pytest.importorskip("tokenizers")
+        vocabulary = {"[PAD]": 0, "[UNK]": 1, "good": 2, "bad": 3}
+        tokenizer = {
+            "version": "1.0",
+            "model": {"type": "WordLevel", "vocab": vocabulary, "unk_token": "[UNK]"},
+            "pre_tokenizer": {"type": "Whitespace"},
+            "added_tokens": [],
+        }
+        (tmp_path / "tokenizer.json").write_text(json.dumps(tokenizer))
+        (tmp_path / "lines.txt").write_text("good bad\n\nbad film good good good\n")
+        (tmp_path / "labels.csv").write_text("1\n0\n")
+        found = model(tmp_path, ["batch", 4], kind=TensorProto.INT64, name="input_ids")
+        made = prepared(found, tmp_path / "lines.txt", batch=2, labels=tmp_path / "labels.csv")
+        assert fed(made, "input_ids").tolist() == [[2, 3, 0, 0], [3, 1, 2, 2]]
+        assert made.labelled is not None
+        with np.load(made.labelled) as stored:
+            assert stored["labels"].tolist() == [1, 0]
+
+    def test_without_a_tokenizer_it_says_where_one_belongs(self, tmp_path: Path) -> None:
+        (tmp_path / "lines.txt").write_text("good\n")
+        found = model(tmp_path, ["batch", 4], kind=TensorProto.INT64, name="input_ids")
+        with pytest.raises(UsageError, match=r"no tokenizer\.json lies beside it"):
+            prepared(found, tmp_path / "lines.txt")
+
+
+class TestPlan:
+    def plan(self, found: Model, request: PlanRequest) -> list[Planned]:
+        cpu = Provider(alias="cpu", name="CPUExecutionProvider")
+        return list(
+            build_plan(request, [found], [Target(runtime=Runtime(), providers=(cpu,))]).entries
+        )
+
+    def test_one_folder_is_fed_calibrates_and_is_scored(self, tmp_path: Path) -> None:
+        found = model(tmp_path, ["N", 3, 4, 5])
+        folder, labels = photos(tmp_path / "photos"), tmp_path / "labels.csv"
+        labels.write_text("p0.png,1\np1.png,0\n")
+        by_inputs = PlanRequest(
+            models=(), inputs=folder, labels=labels, precisions=("native", "int8-static")
+        )
+        by_dataset = PlanRequest(
+            models=(),
+            dataset=Dataset(path=str(folder)),
+            labels=labels,
+            precisions=("native", "int8-static"),
+        )
+        for request in (by_inputs, by_dataset):
+            for planned in self.plan(found, request):
+                spec: InputSpec = planned.case.inputs[0]
+                assert Path(spec.path).name == "photos.npz"
+                assert not planned.case.draws_inputs
+                assert spec.prepared[0].value == "3 in photos"
+                assert planned.case.dataset is not None
+                assert planned.case.dataset.label == "photos.npz"
+                assert planned.case.file_contents[spec.path]
+
+    @pytest.mark.parametrize(
+        ("request_", "place"),
+        [
+            (PlanRequest(models=(), labels=Path("labels.csv")), "--ort-labels"),
+            (PlanRequest(models=(), preprocess={"scale": "1"}), "--ort-preprocess"),
+        ],
+    )
+    def test_what_is_about_no_files_is_refused(
+        self, tmp_path: Path, request_: PlanRequest, place: str
+    ) -> None:
+        with pytest.raises(UsageError) as caught:
+            self.plan(model(tmp_path, ["N", 3, 4, 5]), request_)
+        assert caught.value.place == place
+
+    def test_a_folder_that_is_scored_needs_labels(self, tmp_path: Path) -> None:
+        request = PlanRequest(models=(), dataset=Dataset(path=str(photos(tmp_path / "photos"))))
+        with pytest.raises(UsageError, match="has no labels"):
+            self.plan(model(tmp_path, ["N", 3, 4, 5]), request)
