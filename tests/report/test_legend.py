@@ -196,7 +196,7 @@ def test_the_line_of_a_model_shows_the_shapes_it_was_fed_and_where_sizes_came_fr
     run = factory.make_run([_fed(1, *sizes), _fed(8, *sizes)])
     assert legend.model_line(by_model(shown_run(run).entries)[0]) == (
         "14.0 MB, 3.50 M parameters, builtin:mobilenet_v2, input [1|8, 3, 224, 224], mask [1|8, 7] "
-        "(H, W: default; T: catalogue), accuracy on drawn inputs"
+        "(H, W: default: image size; T: catalogue), accuracy on drawn inputs"
     )
 
 

@@ -200,8 +200,9 @@ def test_nonfinite_numbers_are_refused_with_their_place(value):
     with pytest.raises(DocumentError) as error:
         encode_run(changed(RUN, steal_ratio=value))
     assert str(error.value).startswith(
-        f"run {RUN.run_id}: can't be written: $.cases[0].measurements[0].samples.steal_ratio = "
-        f"{value}, and JSON has no NaN or infinity. "
+        f"run {RUN.run_id}: the document can't be written: "
+        f"$.cases[0].measurements[0].samples.steal_ratio = {value}, "
+        "and JSON has no NaN or infinity. "
     )
 
 
@@ -231,8 +232,8 @@ WHOLE = encode_run(RUN)
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"", "the file is empty. If a journal.jsonl lies beside it"),
-        (b" \n\t", "the file is empty"),
+        (b"", "the document is empty. If a journal.jsonl lies beside it"),
+        (b" \n\t", "the document is empty"),
         (WHOLE[:5000], "cut off after 5000 bytes. If a journal.jsonl lies beside it"),
         (WHOLE[:-3], f"cut off after {len(WHOLE) - 3} bytes"),
         (b"hello", "not JSON: invalid character (byte 0). Name a run.json"),
