@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import json
 import re
 import sys
 import typing
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     import click
 
 FOLDER = Path(__file__).parent / "reference"
+#: What was recorded of the operator tests of onnx.
+OPERATORS = Path(__file__).parent.parent / "results" / "operators" / "table.json"
 
 _NOTE = "<!-- Written by docs/generate.py from the code: change it there. -->\n"
 
@@ -372,6 +375,46 @@ def _with_code(text: str) -> str:
     return re.sub(r"(--[a-z][\w-]*(?:=\S+[^\s.,;)])?)", r"`\1`", text)
 
 
+def operators_page() -> str:
+    """Return the page on what was measured of every operator test of onnx."""
+    recorded = json.loads(OPERATORS.read_text(encoding="utf-8"))
+    rows = sorted(recorded["operators"].items())
+    total = [sum(counts[index] for _, counts in rows) for index in range(6)]
+    versions = recorded["versions"]
+    share = 100 * total[4] / total[1]
+    blocks = [
+        f"What became of the {total[0]:,} operator tests that onnx {versions['onnx']} brings, "
+        f"on ONNX Runtime {versions['onnxruntime']} and the CPU: of {total[1]:,} that a plain "
+        f"session runs, {total[2]:,} are measured with the inputs of the test, {total[4]:,} "
+        f"({share:.1f} %) with drawn ones. Outputs are as the test expects wherever those of the "
+        f"plain session are: {total[3]:,}. Beyond these, {total[5]:,} are measured, and right, "
+        "whose tensors a plain session can't be given as arrays (bfloat16, small floats, small "
+        "integers, bare numbers).",
+        "Planning, drawing, session, timed blocks, placement and diagnosis are the product's own; "
+        "each model is measured in a fork of one process. Made by "
+        "`python -m tests.operators.driver RECORDS`, which can be stopped and resumed, and "
+        "`… --write`. What is drawn, and why, stands in [models](../guides/models.md).",
+        table(
+            ("operator", "tests", "a session runs", "given inputs", "right", "drawn", "beyond"),
+            ([f"`{name}`", *map(str, counts)] for name, counts in rows),
+        ),
+        "## Not measured",
+        table(
+            ("test", "inputs", "outcome", "reason"),
+            (
+                (f"`{item['name']}`", item["inputs"], item["status"], _one_cell(item["reason"]))
+                for item in recorded["not_measured"]
+            ),
+        ),
+    ]
+    return page("Operators", *blocks)
+
+
+def _one_cell(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= 160 else line[:159] + "…"
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "document.md": document_page,
     "commands.md": commands_page,
@@ -380,6 +423,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "flags.md": flags_page,
     "fixture.md": fixture_page,
     "hooks.md": hooks_page,
+    "operators.md": operators_page,
 }
 
 

@@ -66,6 +66,8 @@ def stored_inputs(model: Model, path: Path) -> dict[str, StoredInput]:
     Raises:
         UsageError: if there is no such file, if it can't be read, or if names or types don't fit.
     """
+    if not model.inputs:
+        return {}
     if path.is_dir():
         pb_files = {int(m[1]): item for item in path.iterdir() if (m := _PB_NAME.match(item.name))}
         found = _from_pb(model, pb_files) if pb_files else _from_npy(model, path)
