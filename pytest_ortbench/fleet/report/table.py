@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
 from pytest_ortbench.fleet.report.view import (
@@ -28,6 +29,11 @@ if TYPE_CHECKING:
 ROWS = 40
 #: Characters that a side needs with intervals, with the ratio alone, and the row labels.
 WIDE, NARROW, LABELS = 38, 11, 34
+
+#: A cell of a table of costs is folded only beyond this.
+CELL = 28
+#: Columns of such a table that name a row, and blanks between columns.
+NAMES, GAP = 2, 2
 
 _STYLES = {"best": "bold green", "tie": "green", "": ""}
 
@@ -76,18 +82,20 @@ def render_comparison_table(
     for section in view.sections:
         console.print()
         console.print(plain(section.heading), style="bold")
-        console.print(_rows(section, max(width, 60), rows, encoding))
-        hidden = len(section.matrix.sides) - len(_fitting(section.matrix, max(width, 60))[0])
-        if hidden > 0:
-            more = f"and {hidden} more columns, for which there is no room: --format=html has them"
-            console.print(plain(more), style="dim")
+        # Sides for which there is no room beside each other stand below, again with the baseline.
+        groups, wide = _fitting(section.matrix, max(width, 60))
+        for number, group in enumerate(groups):
+            if number:
+                console.print()
+            console.print(_rows(section, group, rows, encoding, wide=wide))
         left_out = len(section.matrix.rows) - rows if rows else 0
         if left_out > 0:
             console.print(plain(f"and {left_out} more rows; --rows=0 shows them"), style="dim")
     for block in view.blocks:
         console.print()
         console.print(plain(block.heading), style="bold")
-        console.print(_block(block, encoding))
+        for columns in _bands(block, max(width, 60)):
+            console.print(_block(block, columns, encoding))
         for text in block.sentences:
             console.print(plain(text), style="dim", soft_wrap=not wrap)
     console.print()
@@ -105,14 +113,41 @@ def render_comparison_table(
     return "\n".join(lines) + "\n"
 
 
-def _block(block: Insert, encoding: str) -> Table:
+def _column_width(block: Insert, column: int) -> int:
+    """What the cells of a column need; its heading may take several lines."""
+    words = block.headings[column].split()
+    cells = [row[column] for row in block.rows]
+    return min(CELL, max(map(len, (*words, *cells)), default=0))
+
+
+def _bands(block: Insert, width: int) -> list[list[int]]:
+    """Columns that have room beside each other; each further band begins with the machine again."""
+    bands: list[list[int]] = [[]]
+    used = 0
+    for column in range(len(block.headings)):
+        room = _column_width(block, column) + GAP
+        if used + room > width and len(bands[-1]) > NAMES:
+            bands.append(list(range(NAMES)))
+            used = sum(_column_width(block, name) + GAP for name in range(NAMES))
+        bands[-1].append(column)
+        used += room
+    return bands
+
+
+def _block(block: Insert, columns: Sequence[int], encoding: str) -> Table:
     table = _table()
-    for index, heading in enumerate(block.headings):
+    for index in columns:
         justify: Literal["left", "right"] = "right" if index in block.right else "left"
-        table.add_column(_text(heading, encoding), justify=justify)
+        # A word that is too long goes on in the next line; nothing is cut.
+        table.add_column(
+            _text(block.headings[index], encoding),
+            justify=justify,
+            overflow="fold",
+            width=_column_width(block, index),
+        )
     for row in block.rows:
         style = _STYLES.get(row[0], "")
-        table.add_row(*(_text(cell, encoding, style) for cell in row))
+        table.add_row(*(_text(row[index], encoding, style) for index in columns))
     return table
 
 
@@ -138,9 +173,10 @@ def _sides(view: ComparisonView, encoding: str) -> Table:
     return table
 
 
-def _rows(section: Section, width: int, limit: int, encoding: str) -> Table:
+def _rows(
+    section: Section, shown: Sequence[int], limit: int, encoding: str, *, wide: bool
+) -> Table:
     matrix = section.matrix
-    shown, wide = _fitting(matrix, width)
     table = _table()
     table.add_column("model", overflow="fold")
     table.add_column("case", overflow="fold")
@@ -159,14 +195,19 @@ def _rows(section: Section, width: int, limit: int, encoding: str) -> Table:
     return table
 
 
-def _fitting(matrix: Matrix, width: int) -> tuple[list[int], bool]:
-    """Which sides there is room for, and whether with their intervals."""
+def _fitting(matrix: Matrix, width: int) -> tuple[list[list[int]], bool]:
+    """Which sides there is room for beside each other, and whether with their intervals."""
     room = width - LABELS
     wide = (len(matrix.sides) - 1) * WIDE + NARROW <= room
     fitting = len(matrix.sides) if wide else max(2, room // NARROW)
     # The baseline always stands in the table: the ratios of the others refer to it.
     others = [index for index in range(len(matrix.sides)) if index != matrix.baseline]
-    return sorted([matrix.baseline, *others[: fitting - 1]]), wide
+    beside = max(1, fitting - 1)
+    groups = [
+        sorted([matrix.baseline, *others[start : start + beside]])
+        for start in range(0, len(others), beside)
+    ]
+    return groups or [[matrix.baseline]], wide
 
 
 def _cell(cell: CellText, encoding: str, *, wide: bool, base: bool) -> Text:
