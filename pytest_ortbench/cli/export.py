@@ -13,8 +13,12 @@ from pytest_ortbench.cli.arguments import epilog, load_run, output_option, resul
 from pytest_ortbench.cli.files import save
 from pytest_ortbench.cli.selection import parse_condition, select
 from pytest_ortbench.cli.terminal import ExitCode, say, warn, write
+from pytest_ortbench.core.errors import UsageError
+from pytest_ortbench.core.run import Run
+from pytest_ortbench.core.secrets import without_places
 from pytest_ortbench.report.csv import render_csv
 from pytest_ortbench.report.escape import markdown, markdown_row
+from pytest_ortbench.schema.document import encode_run
 
 #: Flat rows, of one or several runs.
 Rows: TypeAlias = "Sequence[Mapping[str, int | float | str | None]]"
@@ -25,16 +29,23 @@ Rows: TypeAlias = "Sequence[Mapping[str, int | float | str | None]]"
         "ortbench export latest > rows.csv",
         "ortbench export machine-*/run.json --format=json --output=rows.json",
         "ortbench export latest --format=md --filter=status=measured",
+        "ortbench export latest --format=run --redact --output=shared.json",
     )
 )
 @click.argument("runs", metavar="RUN...", nargs=-1, required=True)
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["csv", "json", "md"]),
+    type=click.Choice(["csv", "json", "md", "run"]),
     default="csv",
     show_default=True,
-    help="csv (inert in a spreadsheet), json (a list of objects), md (a table).",
+    help="csv (inert in a spreadsheet), json (a list of objects), md (a table), run (the document "
+    "of one run).",
+)
+@click.option(
+    "--redact",
+    is_flag=True,
+    help="Leave out the host's name, users and folders; secrets are left out in any case.",
 )
 @click.option(
     "--filter",
@@ -46,7 +57,12 @@ Rows: TypeAlias = "Sequence[Mapping[str, int | float | str | None]]"
 @output_option
 @results_option
 def command(
-    runs: tuple[str, ...], form: str, filters: tuple[str, ...], output: Path | None, results: Path
+    runs: tuple[str, ...],
+    form: str,
+    redact: bool,
+    filters: tuple[str, ...],
+    output: Path | None,
+    results: Path,
 ) -> int:
     """Write one flat row for every case of every RUN, whatever became of it.
 
@@ -54,7 +70,12 @@ def command(
     columns host and run_id tell several runs apart.
     """
     conditions = [parse_condition(text) for text in filters]
-    chosen = [select(load_run(spec, results), conditions) for spec in runs]
+    loaded = [load_run(spec, results) for spec in runs]
+    if redact:
+        loaded = [without_places(run, run.machine.host) for run in loaded]
+    if form == "run":
+        return _document(loaded, output)
+    chosen = [select(run, conditions) for run in loaded]
     every = [entry.row for shown in chosen for entry in shown.entries]
     text = _FORMATS[form](every)
     if output is None:
@@ -65,6 +86,18 @@ def command(
     if not every:
         warn("ortbench: there is no such case" if filters else "ortbench: no run holds a case")
         return ExitCode.NOTHING
+    return ExitCode.FINE
+
+
+def _document(runs: Sequence[Run], output: Path | None) -> int:
+    if len(runs) != 1:
+        raise UsageError("a document holds one run", place="--format=run", hint="Name one RUN")
+    text = encode_run(runs[0]).decode()
+    if output is None:
+        write(text)
+    else:
+        save(text, output)
+        say(f"{output}: {len(runs[0].cases)} cases")
     return ExitCode.FINE
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from pytest_ortbench.core.case import Runtime
-from pytest_ortbench.core.secrets import MASK, masked, masked_text
+from pytest_ortbench.core.secrets import MASK, masked, masked_text, without_places
 from pytest_ortbench.schema.document import decode_run, encode_result, encode_run
 from pytest_ortbench.store.resume import taken_over
 from tests.results_factory import make_result, make_run
@@ -62,3 +62,27 @@ def test_no_document_and_no_journal_holds_a_secret() -> None:
 def test_what_holds_no_secret_is_the_same_object() -> None:
     run = make_run()
     assert masked(run) is run
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("/home/ann/work/m.onnx", "…/m.onnx"),
+        ("--ort-inputs=/home/ann/photos/cats", "--ort-inputs=…/cats"),
+        ("C:\\Users\\ann\\m.onnx", "…/m.onnx"),
+        ("lab-7 is busy", "host is busy"),
+        ("20260102T030405Z-lab-7-0a1b", "20260102T030405Z-host-0a1b"),
+        ("items/s", "items/s"),
+        ("m/native/cpu/b1", "m/native/cpu/b1"),
+        ("https://host.org/a/b", "https://host.org/a/b"),
+    ],
+)
+def test_hosts_and_folders_are_left_out(text: str, left: str) -> None:
+    assert without_places(text, "lab-7") == left
+
+
+def test_a_redacted_document_is_one_and_names_nobody() -> None:
+    run = make_run()
+    shared = encode_run(without_places(run, run.machine.host))
+    assert run.machine.host.encode() not in shared
+    assert len(decode_run(shared, "run.json").cases) == len(run.cases)
