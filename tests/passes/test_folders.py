@@ -30,6 +30,7 @@ TABLES = {"passes/registry.py", "schema/migrations.py"}
 BY_CHANCE = {
     ("launch/noise.py", "power"),
     ("fleet/procurement/economics.py", "power"),
+    ("fleet/procurement/power.py", "power"),
     ("fleet/procurement/machines.py", "idle_power"),
 }
 
