@@ -81,6 +81,12 @@ def read_model_file(path: Path) -> ModelFile:
     """
     path = Path(os.path.abspath(path))  # noqa: PTH100  # resolve() would follow a link away from its data
     size = regular_size(path)
+    if not _is_utf_8(path):
+        raise ModelError(
+            "its path is not UTF-8, and ONNX Runtime opens no other",
+            place=str(path),
+            hint="Rename the file or its folder",
+        )
     stamp = stamp_of(path)
     proto = _parse(path, size)
     refuse_false_claims(proto, path)
@@ -92,6 +98,14 @@ def read_model_file(path: Path) -> ModelFile:
         )
     total = size + sum(item.size_bytes for item in external)
     return ModelFile(path=path, proto=proto, digest=digest, size_bytes=total, external=external)
+
+
+def _is_utf_8(path: Path) -> bool:
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _digest(path: Path, external: tuple[ExternalFile, ...]) -> str:

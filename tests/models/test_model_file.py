@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import sys
 import zipfile
 from contextlib import suppress
 from pathlib import Path
@@ -345,3 +346,10 @@ def test_a_constant_that_lacks_data_is_refused(tmp_path: Path) -> None:
     )
     with refused(ModelError, "weight 's'", "7 elements of int64", "56"):
         read(proto, tmp_path)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems make no such name")
+def test_a_path_that_is_not_utf_8_is_refused(tmp_path: Path) -> None:
+    path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/m\xff.onnx"))
+    path.write_bytes(matmul(8).SerializeToString())
+    assert "UTF-8" in error_of(path)
