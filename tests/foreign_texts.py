@@ -75,10 +75,6 @@ FUNCTIONS: dict[str, tuple[str, frozenset[str]]] = {
     ),
     "core/limits.py": ("what users write", frozenset({"parse_limit"})),
     "passes/load/numbers/spec.py": ("what users write", frozenset({"_percent"})),
-    "core/option.py": (
-        "names that the product declares for identification: ids, metrics, fields",
-        frozenset({"option_rows"}),
-    ),
     "core/patterned.py": ("what users write", frozenset({"refuse_unfitting"})),
     "core/precision.py": ("types of operators", frozenset({"own_precision"})),
     "core/units.py": ("what users write", frozenset({"parse_amount", "parse_duration"})),
@@ -179,7 +175,6 @@ FUNCTIONS: dict[str, tuple[str, frozenset[str]]] = {
     ),
     "plugin/collection.py": ("names of files", frozenset({"Collection.folder_requests"})),
     "plugin/fixture.py": ("names of attributes", frozenset({"View.__getattr__"})),
-    "plugin/marked_tests.py": ("names of fixtures", frozenset({"takes_case"})),
     "plugin/model_files.py": (
         "names of files and tests",
         frozenset({"Suite.istestfunction", "is_suite", "merged_suites"}),
