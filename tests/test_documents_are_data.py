@@ -261,9 +261,10 @@ READERS: dict[str, Callable[[str], list[str]]] = {
 
 def test_every_command_that_reads_a_document_is_among_them() -> None:
     folder = Path(application.__file__).parent
+    of_passes = (folder.parent / "passes").glob("*/command.py")
     reading = {
-        file.stem
-        for file in folder.glob("*.py")
+        file.parent.name if file.stem == "command" else file.stem
+        for file in (*folder.glob("*.py"), *of_passes)
         if "load_run(" in (text := file.read_text(encoding="utf-8")) or "store.documents" in text
     }
     tried = {arguments("run.json")[0] for name, arguments in READERS.items() if name != "badge"}
