@@ -115,7 +115,9 @@ def _from_npy(model: Model, folder: Path) -> dict[str, StoredInput]:
     files = sorted(folder.glob("*.npy"))
     if not files:
         raise UsageError(
-            f"the folder {str(folder)!r} holds neither .npy files nor input_0.pb", place=_PLACE
+            f"the folder {str(folder)!r} holds neither .npy files nor input_0.pb",
+            place=_PLACE,
+            hint="Put arrays there, or JPEG, PNG or WAV files",
         )
     # A slash or colon of an input's name can't stand in a file name.
     names = {re.sub(r"[/\\:]", "_", info.name): info.name for info in model.inputs}
