@@ -91,12 +91,12 @@ def test_a_scatter_that_adds_up_may_meet_a_place_twice(tmp_path: Path) -> None:
     assert feeds["coords"].max() <= 16  # of each axis the smallest
 
 
-def test_points_into_a_canvas_of_the_batch_follow_its_size(tmp_path: Path) -> None:
+def test_points_into_a_canvas_follow_the_size_of_its_symbol(tmp_path: Path) -> None:
     proto = one_node(
         "ScatterND",
         [value("data", ["N", 3]), value("i", [6, 2], INT64), value("u", [6])],
     )
-    feeds, _ = run(read(proto, tmp_path), batch=2)
+    feeds, _ = run(read(proto, tmp_path), batch=None, dims={"N": 2})
     assert len(points(feeds["i"])) == 6
     assert feeds["i"][:, 0].max() == 1
 

@@ -264,6 +264,8 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         (package / name).write_text(text, encoding="utf-8")
     (folder / "docs").mkdir()
     shutil.copy(ROOT / "docs" / "generate.py", folder / "docs")
+    (folder / "results" / "operators").mkdir(parents=True)
+    shutil.copy(ROOT / "results/operators/table.json", folder / "results" / "operators")
     (folder / "test_garbage.py").write_text(_TEST, encoding="utf-8")
     relu(folder / "net.onnx")
     done = subprocess.run(
