@@ -238,7 +238,9 @@ def test_a_run_says_which_sizes_it_measured(
     model_file(symbol="seq")
     result = pytester.runpytest("mlp.onnx", "-k", "latency", *QUICK)
     assert result.ret == pytest.ExitCode.OK
-    result.stdout.fnmatch_lines("mlp  *[[]1, 128, 8] (seq: default*)")
+    result.stdout.fnmatch_lines(
+        "mlp  *, x [[]1, 128, 8] (seq: default: sequence length), accuracy on drawn inputs"
+    )
 
 
 def test_what_was_left_out_is_said_once_and_one_blank_line_parts_table_and_answer(

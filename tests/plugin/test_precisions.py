@@ -149,7 +149,9 @@ def test_a_log_has_the_whole_block_in_what_it_can_write(
     )
     result.assert_outcomes(passed=2)
     lines = result.outlines
-    title = lines.index("net: precisions against fp32 on the same provider")
+    title = lines.index(
+        "net: precisions against fp32 on the same provider, accuracy on drawn inputs"
+    )
     # All but the flags, which may be many.
     assert tuple(lines[title + 1].split()[:7]) == HEADINGS[:7]
     assert re.search(r" x1\.\d\d smaller ", lines[title + 3])
