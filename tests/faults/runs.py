@@ -65,6 +65,12 @@ class Started:
         return stored_results(self.folder)
 
 
+def _take_default_signals() -> None:
+    """Let signals end this process, though whoever started the tests may have ignored some."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+
+
 @contextmanager
 def started(
     folder: Path, arguments: Sequence[str], *, module: str = "pytest", **popen: Any
@@ -81,6 +87,8 @@ def started(
     temporary.mkdir(exist_ok=True)
     command = [sys.executable, "-m", module, *arguments]
     channels = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, **popen}
+    if sys.platform != "win32":
+        channels.setdefault("preexec_fn", _take_default_signals)
     environment = {**os.environ, "TMPDIR": str(temporary), "COLUMNS": "120"}
     process = subprocess.Popen(command, cwd=folder, env=environment, text=True, **channels)
     try:
