@@ -15,6 +15,7 @@ from onnx import numpy_helper
 from pytest_ortbench.convert import external
 from pytest_ortbench.convert.by_node import compare_nodes
 from pytest_ortbench.core.case import InputSpec
+from pytest_ortbench.core.errors import ModelError
 from pytest_ortbench.core.model import ValueHint
 from pytest_ortbench.core.recipe import Converted, Recipe
 from tests.worker.graphs import weights
@@ -65,6 +66,14 @@ def hard_links(root: Path) -> Path:
     return root / "linked" / "m.onnx"
 
 
+def linked_within(root: Path) -> Path:
+    """The folder of the weights is a link to another one beside the model."""
+    source = files(root / "exported")
+    (source.parent / "weights").rename(source.parent / "kept")
+    (source.parent / "weights").symlink_to("kept")
+    return source
+
+
 def linked_folder(root: Path) -> Path:
     """The model is a file, the folder of its weights a link to somewhere else."""
     source = files(root / "exported")
@@ -90,7 +99,7 @@ def assert_computes_the_same(found: Path, recipe: Recipe) -> None:
 
 
 @pytest.mark.parametrize("recipe", ALL, ids=lambda recipe: recipe.base)
-@pytest.mark.parametrize("layout", [hub_cache, hard_links, linked_folder])
+@pytest.mark.parametrize("layout", [hub_cache, hard_links, linked_within])
 def test_linked_weights_are_converted(
     make: Callable[..., Converted],
     tmp_path: Path,
@@ -104,6 +113,20 @@ def test_linked_weights_are_converted(
     assert listing(tmp_path / "out") == [str(tmp_path / "out" / "model.onnx")]
     assert result.external_files == ()
     assert_computes_the_same(tmp_path / "out" / "model.onnx", recipe)
+
+
+@pytest.mark.parametrize("recipe", ALL, ids=lambda recipe: recipe.base)
+def test_weights_behind_a_link_out_of_the_folder_are_refused(
+    make: Callable[..., Converted], tmp_path: Path, recipe: Recipe
+) -> None:
+    source = linked_folder(tmp_path / "source")
+    before = listing(tmp_path / "source")
+    with pytest.raises(ModelError) as refused:
+        make(source, recipe)
+    assert refused.value.place == str(source)
+    assert LOCATION in refused.value.message
+    assert listing(tmp_path / "source") == before
+    assert listing(tmp_path / "out") == []
 
 
 @pytest.mark.parametrize("recipe", [SIMPLIFIED, OPTIMIZED], ids=lambda recipe: recipe.base)
