@@ -22,6 +22,7 @@ from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.file_digest import file_digest
 from pytest_ortbench.core.model import ValueHint
 from pytest_ortbench.core.outcome import CHANGED_FILE
+from pytest_ortbench.core.own_folder import OWNER
 from pytest_ortbench.launch.launcher import ProcessLauncher
 from pytest_ortbench.launch.remote_shell import for_remote_shell
 from pytest_ortbench.passes.profile.run import profile_case
@@ -106,7 +107,8 @@ def test_copies_lie_in_a_folder_of_the_worker_while_it_lives(
     worker = launcher.open(case, worker=0, deadline=None)
     (folder,) = staged.glob("ortbench-files-*")
     copies = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
-    assert copies == {".lock", "model/model.onnx", "model/data/w ü.bin"}
+    assert copies == {OWNER, "model/model.onnx", "model/data/w ü.bin"}
+    assert json.loads((folder / OWNER).read_text())["pid"] == worker.pid
     sent = (folder / "model/data/w ü.bin").read_bytes()
     assert sent == (tmp_path / "model/data/w ü.bin").read_bytes()
     worker.close()
