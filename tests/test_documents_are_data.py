@@ -165,6 +165,7 @@ def _profile_each(
     return leaks, tried
 
 
+@pytest.mark.live
 def test_a_profile_of_a_stored_case_uses_none_of_it(
     document: dict[str, Any], sent: list[str]
 ) -> None:
@@ -214,6 +215,7 @@ def _resume_each(
     return leaks
 
 
+@pytest.mark.live
 def test_a_journal_gives_numbers_and_nothing_to_start(
     document: dict[str, Any], sent: list[str]
 ) -> None:

@@ -291,6 +291,7 @@ def test_a_third_flagged_case_needs_no_confirmation():
     assert [len(result.confirmation) for result in results] == [5, 5, 0]
 
 
+@pytest.mark.live
 def test_equal_sides_give_no_false_alarm_in_two_hundred_trials():
     # G5: same distribution, 200 trials, false alarms under 1 %. Launches scatter by 8 %, so that
     # the estimate reaches the margin in many of them and only the bounds are in the way.

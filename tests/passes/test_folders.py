@@ -135,6 +135,7 @@ def tables(modules: Mapping[str, Module]) -> set[str]:
     }
 
 
+@pytest.mark.live
 def test_nothing_lists_passes_beside_the_registry() -> None:
     assert tables(product()) - TABLES == set()
 
