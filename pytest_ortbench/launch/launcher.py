@@ -318,12 +318,12 @@ class ProcessLauncher:
         name = "".join(c if c.isalnum() or c in "-.+" else "_" for c in label)[:120]
         number = next(self._numbers)
         log = self._logs() / f"{number:04d}-{name}.log"
-        # Of two workers the second one gains by what the host compiles; the modules are for those
-        # on this machine, since they are larger than their sources.
-        compiled = number > 1 and runtime.shares_files
+        # Compiled modules are for workers on this machine, since they are larger than their
+        # sources. All of these get them, the first one too: a heap in which sources were compiled
+        # lets a session take some megabytes more or fewer.
         process = WorkerProcess(
             runtime,
-            compiled=compiled,
+            compiled=runtime.shares_files,
             log=log,
             memory_bytes=self._memory_bytes or default_limit(),
             on_phase=self._on_phase,

@@ -18,7 +18,7 @@ from pytest_ortbench.worker.contention import ContentionMeter
 from pytest_ortbench.worker.device_memory import DeviceMemory
 from pytest_ortbench.worker.engine_cache import with_cache
 from pytest_ortbench.worker.inputs import make_feeds
-from pytest_ortbench.worker.memory import MemoryWatch, best_source
+from pytest_ortbench.worker.memory import MemoryWatch, best_source, give_back_free_memory
 from pytest_ortbench.worker.ort_values import is_bound
 from pytest_ortbench.worker.probe import initialise
 from pytest_ortbench.worker.provider_options import OptionEvidence
@@ -101,6 +101,7 @@ class MeasuredCase:
         self._options.try_out(threads=self.threads)
         self.device.note_context()
         gc.collect()
+        give_back_free_memory()
         self.watch = MemoryWatch(best_source())
         # Of their own, since a session adds its plug-in's device to them.
         first, *others = [

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import contextlib
 import hashlib
 import os
 from collections.abc import Iterator
@@ -95,7 +94,6 @@ class Staging:
                 raise _damaged(chunk.name, f"{coming.received} bytes, not {chunk.size_bytes}")
             if coming.digest.hexdigest() != chunk.digest:
                 raise _damaged(chunk.name, "its digest is another one")
-            _give_memory_back()
         return StoredChunk(path=str(path))
 
     def fetch(self, chunk: FetchChunk) -> FetchedChunk:
@@ -149,17 +147,6 @@ def _digest_of(file: BinaryIO) -> str:
 def _pieces(file: BinaryIO) -> Iterator[bytes]:
     while data := file.read(_CHUNK):
         yield data
-
-
-def _give_memory_back() -> None:
-    """Return what the chunks took to the system.
-
-    A session that is made in memory which the process has already would seem to take none.
-    """
-    import ctypes  # numpy needs it too, but is not there yet
-
-    with contextlib.suppress(OSError, AttributeError, TypeError):  # only glibc has it
-        ctypes.CDLL(None).malloc_trim(0)
 
 
 def _refused(name: str) -> WorkerError:

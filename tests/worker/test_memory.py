@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 import subprocess
 import sys
 from pathlib import Path
@@ -163,6 +164,28 @@ def test_a_real_rise_and_a_transient_before_it() -> None:
     done = subprocess.run([sys.executable, "-c", _RISE], capture_output=True, check=True)
     # 40 MB are the case's; the 200 MB before and the 160 MB between are not.
     assert 38_000_000 < int(done.stdout) < 60_000_000
+
+
+#: Frees 40 MB that stay in the heap, since a block above them lives; then a case takes as much.
+_TAKEN_AGAIN = """
+from pytest_ortbench.worker.memory import MemoryWatch, best_source, give_back_free_memory
+
+freed = [b"x" * 100_000 for _ in range(400)]
+above = b"y" * 100_000
+del freed
+give_back_free_memory()
+watch = MemoryWatch(best_source())
+with watch.counted():
+    held = [b"x" * 100_000 for _ in range(400)]
+print(watch.peak_rise())
+"""
+
+
+@pytest.mark.live
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc gives memory back")
+def test_memory_that_was_freed_before_hides_no_rise() -> None:
+    done = subprocess.run([sys.executable, "-c", _TAKEN_AGAIN], capture_output=True, check=True)
+    assert 38_000_000 < int(done.stdout) < 46_000_000
 
 
 def test_other_platforms_name_their_source(tmp_path: Path) -> None:
