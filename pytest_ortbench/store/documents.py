@@ -120,7 +120,16 @@ def list_runs(root: Path) -> list[StoredRun]:
     except OSError:
         return []
     runs = [_stored(folder.name, path) for folder in folders if (path := _file_in(folder))]
-    return sorted(runs, key=lambda run: (run.age_key, run.run_id), reverse=True)
+    return sorted(runs, key=_age, reverse=True)
+
+
+def _age(run: StoredRun) -> tuple[str, int, str]:
+    """Sorts by start; of those that began in the same second, by when they were written."""
+    try:
+        written_ns = run.path.stat().st_mtime_ns
+    except OSError:
+        written_ns = 0
+    return run.age_key, written_ns, run.run_id
 
 
 def read_run(spec: str, root: Path) -> Loaded:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 
 import pytest
 
@@ -55,6 +56,13 @@ def test_latest_is_the_newest_finished_run(tmp_path):
     newest = stored(tmp_path, 4, host="a")
     stored(tmp_path, 5, finished=False)
     assert resolve_run("latest", tmp_path) == tmp_path / newest.run_id / "run.json"
+
+
+def test_of_runs_that_began_in_one_second_the_later_written_is_newer(tmp_path):
+    for written, host in ((2, "a"), (1, "z")):
+        run = stored(tmp_path, 4, host=host)
+        os.utime(tmp_path / run.run_id / "run.json", (written, written))
+    assert [run.run_id[17] for run in list_runs(tmp_path)] == ["a", "z"]
 
 
 def test_a_run_is_found_by_id_folder_and_file(tmp_path, monkeypatch):
