@@ -15,7 +15,6 @@ import stat
 import tempfile
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO
 
 from pytest_ortbench.core.cpus import read_text
 
@@ -46,7 +45,7 @@ class OwnFolder:
         self.path = Path(self._folder.name)
         self._lock = (self.path / OWNER).open("wb", buffering=0)
         # Nobody takes an empty record for that of a dead process, so the lock comes first.
-        _lock(self._lock, wait=True)
+        _lock(self._lock.fileno(), wait=True)
         self._lock.write(json.dumps(_this_process()).encode("ascii"))
 
     def __enter__(self) -> Path:
@@ -93,7 +92,11 @@ def _remove_if_left(folder: Path) -> bool:
     with open(os.open(folder / OWNER, flags), "r+b", buffering=0) as file:  # noqa: PTH123
         status = os.fstat(file.fileno())
         ours = stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid()
-        if not ours or not _lock(file, wait=False) or not _is_dead(file.read(_LONGEST_RECORD)):
+        if (
+            not ours
+            or not _lock(file.fileno(), wait=False)
+            or not _is_dead(file.read(_LONGEST_RECORD))
+        ):
             return False
         shutil.rmtree(folder, ignore_errors=True)
     return True
@@ -164,14 +167,14 @@ def _space() -> str:
     return f"{boot} {namespace}".strip()
 
 
-def _lock(file: BinaryIO | object, *, wait: bool) -> bool:
+def _lock(descriptor: int, *, wait: bool) -> bool:
     """Take a lock that lasts as long as the file is open; ``False`` where that is not possible."""
     try:
         import fcntl  # not on Windows
     except ImportError:
         return False
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))  # type: ignore[arg-type]
+        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
     except OSError:
         return False
     return True

@@ -15,7 +15,7 @@ def metadata_of(path: Path) -> dict[str, str]:
 
     try:
         proto = onnx.load(str(path), load_external_data=False)
-    except Exception:  # noqa: BLE001
+    except Exception:  # noqa: BLE001 - onnx raises its own errors and protobuf's
         return {}
     return {entry.key: entry.value for entry in proto.metadata_props}
 

@@ -67,7 +67,7 @@ class TextReader:
             ) from None
         try:
             self._tokenizer = tokenizers.Tokenizer.from_file(str(file))
-        except Exception as error:  # noqa: BLE001
+        except Exception as error:  # noqa: BLE001 - the library raises bare exceptions
             raise UsageError(f"{str(file)!r} is no tokenizer ({error})") from None
         settings.decide_fixed("tokenizer", file.name, "beside the model")
         first = specs[0]
