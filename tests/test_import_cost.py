@@ -57,6 +57,7 @@ FOR_EVERY_PROJECT = (
     "core.option",
     "core.stop_signals",
     "core.placing",
+    "core.version",
     "passes",
     "passes.registry",
     "plugin.option_sources",

@@ -13,11 +13,11 @@ from typing import NamedTuple
 
 import click
 
-from pytest_ortbench import __version__
 from pytest_ortbench.cli.terminal import ExitCode, ReaderGone, silence, warn
 from pytest_ortbench.core.errors import OrtbenchError, did_you_mean
 from pytest_ortbench.core.placing import placed
 from pytest_ortbench.core.stop_signals import stopped_by_signals
+from pytest_ortbench.core.version import VERSION
 from pytest_ortbench.passes.registry import PASSES
 
 
@@ -116,7 +116,7 @@ Examples:
 @click.group(
     cls=LazyCommands, context_settings={"help_option_names": ["-h", "--help"]}, epilog=EPILOG
 )
-@click.version_option(__version__, message="pytest-ortbench %(version)s")
+@click.version_option(VERSION, message="pytest-ortbench %(version)s")
 def application() -> None:
     """Look at what pytest-ortbench measured, and at the machine that it measures on.
 

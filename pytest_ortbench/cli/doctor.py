@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 
 import click
 
-from pytest_ortbench import __version__
 from pytest_ortbench.cli.arguments import epilog
 from pytest_ortbench.cli.survey import ProviderState, Survey, survey
 from pytest_ortbench.cli.terminal import ExitCode, inert, say, step, width
 from pytest_ortbench.core.case import Runtime
+from pytest_ortbench.core.version import VERSION
 from pytest_ortbench.launch.machine import fingerprint
 from pytest_ortbench.launch.noise import Finding, cpu_ticks, noise
 from pytest_ortbench.launch.probe_memory import ProbeMemory
@@ -123,7 +123,7 @@ def _runtime(writer: _Writer, packages: Installed, seen: Survey) -> None:
     import sys
 
     writer.heading("installed")
-    writer.entry("pytest-ortbench", __version__)
+    writer.entry("pytest-ortbench", VERSION)
     writer.entry("python", f"{platform.python_version()}, {sys.executable}")
     for distribution in packages.distributions:
         kind = "" if distribution.brings_package else " (a provider that is plugged in)"

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pytest_ortbench import __version__
 from pytest_ortbench.cli.arguments import FiniteRange, epilog, load_run, results_option
 from pytest_ortbench.cli.terminal import ExitCode, encoding, say, table, warn
 from pytest_ortbench.core.acceptance import FILE_NAME
 from pytest_ortbench.core.errors import UsageError, WorkerError
 from pytest_ortbench.core.own_folder import OwnFolder
 from pytest_ortbench.core.patterned import refuse_unfitting
+from pytest_ortbench.core.version import VERSION
 from pytest_ortbench.gate.measuring.pair import Pair
 from pytest_ortbench.gate.measuring.self_test import SelfTest
 from pytest_ortbench.gate.measuring.trial_log import TrialLog
@@ -243,7 +243,7 @@ def _prepared(models: Sequence[str], threads: int | None) -> Iterator[SelfTest]:
             cases=_cases(session, models, threads),
             wider=(_pair(session, narrow, wide, threads), 0.071),
             scratch=folder,
-            version=__version__,
+            version=VERSION,
             seed=time.time_ns() % 2**31,
             notify=warn,
         )

@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from pytest_ortbench import __version__
 from pytest_ortbench.core.case import Provider, Runtime
 from pytest_ortbench.core.outcome import RuntimeInfo
+from pytest_ortbench.core.version import VERSION
 from pytest_ortbench.launch.launcher import ProbeOutcome
 from pytest_ortbench.schema.wire import Plain, WireError, from_plain, to_plain
 
@@ -142,7 +142,7 @@ def facts(runtime: Runtime, info: RuntimeInfo) -> dict[str, Plain]:
     """
     environment = {**os.environ, **runtime.environment}
     return {
-        "ortbench": __version__,
+        "ortbench": VERSION,
         "host": platform.node(),
         "kernel": platform.release(),
         "command": list(runtime.command),

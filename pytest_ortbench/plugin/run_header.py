@@ -8,9 +8,9 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_ortbench import __version__
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.run import Run, Skip
+from pytest_ortbench.core.version import VERSION
 from pytest_ortbench.launch.machine import commit, fingerprint
 from pytest_ortbench.runtimes.installed import installed
 from pytest_ortbench.store.folder import new_run_id
@@ -51,7 +51,7 @@ def header_of(
     started = datetime.now(timezone.utc)
     return Run(
         run_id=new_run_id(machine.host, started),
-        ortbench_version=__version__,
+        ortbench_version=VERSION,
         started_at=started.isoformat(timespec="seconds"),
         command=("pytest", *(str(argument) for argument in config.invocation_params.args)),
         options=dict(options.given),

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import resources
 
-from pytest_ortbench import __version__
+from pytest_ortbench.core.version import VERSION
 from pytest_ortbench.fleet.numbers.matrix import Cell, Matrix, Row
 from pytest_ortbench.fleet.report.view import (
     HOLE,
@@ -88,7 +88,7 @@ def render_comparison_html(
         view=view,
         answer=view.answer,
         leads=any(sentence.lead for sentence in view.answer),
-        version=__version__,
+        version=VERSION,
         hole=HOLE,
         sides=_sides(view),
         abouts=bool(view.abouts),

@@ -1,0 +1,3 @@
+"""The version of this package; the wheel is built from it."""
+
+VERSION = "0.1.0"
