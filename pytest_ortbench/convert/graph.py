@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 #: A model of more bytes is written with external data; one protobuf file can't hold 2 GiB.
 INLINE_LIMIT = 3 << 29
 
+#: The last element type that every version of the format has: bfloat16.
+_OLD_TYPES = 16
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
@@ -176,3 +179,62 @@ def _read_by(node: onnx.NodeProto) -> Iterator[str]:
             for part in graph.node:
                 yield from _read_by(part)
             yield from (value.name for value in graph.output)
+
+
+def keep_versions(source: Path, target: Path) -> tuple[str, ...]:
+    """Take operator sets out that no node of a variant uses, and keep the source's IR version.
+
+    The tools write down every operator set that the installed ONNX Runtime knows, whether a node
+    uses it or not, and an older runtime refuses such a file.
+
+    Args:
+        source: What the variant was made of.
+        target: The variant; it is written again where something changes.
+
+    Returns:
+        Notes: operator sets that the variant needs and that are newer than the source's.
+    """
+    import onnx
+
+    original = onnx.load(str(source), load_external_data=False)
+    made = onnx.load(str(target), load_external_data=False)
+    before = _imports(original)
+    used = {_domain(node.domain) for node in _nodes(made)}
+    used |= {_domain(function.domain) for function in made.functions}
+    kept = [
+        onnx.helper.make_opsetid(entry.domain, entry.version)
+        for entry in made.opset_import
+        if _domain(entry.domain) in used or _domain(entry.domain) in before
+    ]
+    ir_version = made.ir_version
+    if original.ir_version < ir_version and _has_old_types_only(made):
+        ir_version = original.ir_version
+    if len(kept) != len(made.opset_import) or ir_version != made.ir_version:
+        del made.opset_import[:]
+        made.opset_import.extend(kept)
+        made.ir_version = ir_version
+        onnx.save(made, str(target))
+    return tuple(
+        f"made at operator set {version} of {domain or 'ai.onnx'}, which it needs: the file has "
+        f"{before[domain]}"
+        for domain, version in _imports(made).items()
+        if version > before.get(domain, version)
+    )
+
+
+def _imports(model: onnx.ModelProto) -> dict[str, int]:
+    return {_domain(entry.domain): entry.version for entry in model.opset_import}
+
+
+def _domain(name: str) -> str:
+    return "" if name == "ai.onnx" else name
+
+
+def _nodes(model: onnx.ModelProto) -> list[onnx.NodeProto]:
+    nodes = [node for graph in graphs_within(model.graph) for node in graph.node]
+    return nodes + [node for function in model.functions for node in function.node]
+
+
+def _has_old_types_only(model: onnx.ModelProto) -> bool:
+    tensors = [tensor for graph in graphs_within(model.graph) for tensor in graph.initializer]
+    return all(tensor.data_type <= _OLD_TYPES for tensor in tensors)

@@ -20,7 +20,7 @@ from pytest_ortbench.convert import (
     widen,
 )
 from pytest_ortbench.convert.failure import as_failure
-from pytest_ortbench.convert.graph import Draft, graphs_within
+from pytest_ortbench.convert.graph import Draft, graphs_within, keep_versions
 from pytest_ortbench.core.errors import WorkerError, did_you_mean, nearest
 from pytest_ortbench.core.file_digest import file_digest
 from pytest_ortbench.core.outcome import Failure
@@ -100,7 +100,11 @@ def _convert(conversion: Conversion, target: Path, scratch: Path) -> Converted:
                 hint="Leave this precision out for this model",
             )
         )
-    notes = (*draft.notes, *check.run_once(conversion, target))
+    notes = (
+        *draft.notes,
+        *keep_versions(Path(conversion.source), target),
+        *check.run_once(conversion, target),
+    )
     files = tuple(sorted(path.name for path in target.parent.iterdir() if path.is_file()))
     beside = tuple(name for name in files if name != target.name)
     return Converted(

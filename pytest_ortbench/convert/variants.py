@@ -28,7 +28,7 @@ from pytest_ortbench.schema.model_questions import Convert
 from pytest_ortbench.schema.wire import from_plain, to_plain
 
 #: Version of the conversions themselves: another one makes every file again.
-CONVERSIONS = 2
+CONVERSIONS = 3
 
 #: Name of the folder of made variants in the user's cache.
 VARIANTS_FOLDER = "variants"

@@ -10,6 +10,7 @@ import re
 from dataclasses import replace
 
 from pytest_ortbench.core.outcome import Failure
+from pytest_ortbench.launch.diagnose_conversions import does_not_load, too_new_for, unknown_to
 from pytest_ortbench.launch.diagnose_providers import (
     RULES,
     graph_refused,
@@ -41,8 +42,9 @@ def diagnose(evidence: Evidence) -> Failure:
         if failure is not None:
             return failure
     text = readable(refusal.text) or "no message"
-    native = error_code(refusal.text)
-    return failure_of(evidence, "error", text if native else f"{refusal.error}: {text}")
+    if not error_code(refusal.text):
+        return failure_of(evidence, "error", f"{refusal.error}: {text}")
+    return does_not_load(evidence, text) or failure_of(evidence, "error", text)
 
 
 def out_of_memory(text: str) -> str:
@@ -139,6 +141,10 @@ def _options(evidence: Evidence) -> Failure | None:
     return None
 
 
+#: Operators that ONNX Runtime brings itself; no library adds any to it.
+_OWN_DOMAIN = "com.microsoft"
+
+
 def _custom_ops(evidence: Evidence) -> Failure | None:
     text = evidence.refusal.text
     if evidence.refusal.error == "CustomOpsRefused":
@@ -162,10 +168,13 @@ def _custom_ops(evidence: Evidence) -> Failure | None:
     if match is None:
         return None
     domain, operator = match.groups()
-    hint = f"Load the library that has {domain} with --ort-custom-ops=LIBRARY"
+    if domain == _OWN_DOMAIN:
+        hint = f"Use a newer ONNX Runtime, or another build of it: {domain} is its own domain"
+    else:
+        hint = f"Load the library that has {domain} with --ort-custom-ops=LIBRARY"
     if domain == "ai.onnx.contrib":
         hint += " (pip install onnxruntime-extensions has it)"
-    return failure_of(
+    return unknown_to(evidence, domain=domain, operator=operator) or failure_of(
         evidence,
         "unsupported",
         f"operator {operator} of domain {domain} is not registered in this runtime",
@@ -179,7 +188,8 @@ def _versions(evidence: Evidence) -> Failure | None:
     match = re.search(r"Unsupported model IR version: (\d+), max supported IR version: (\d+)", text)
     if match:
         wanted, supported = match.groups()
-        return failure_of(
+        made = too_new_for(evidence, domain=None, wanted=int(wanted), supported=int(supported))
+        return made or failure_of(
             evidence,
             "unsupported",
             f"the model has IR version {wanted}, {runtime} supports up to {supported}",
@@ -192,7 +202,8 @@ def _versions(evidence: Evidence) -> Failure | None:
     )
     if match:
         wanted, domain, supported = match.groups()
-        return failure_of(
+        made = too_new_for(evidence, domain=domain, wanted=int(wanted), supported=int(supported))
+        return made or failure_of(
             evidence,
             "unsupported",
             f"the model has operator set {wanted} of {domain}, "
@@ -218,7 +229,7 @@ def _operators(evidence: Evidence) -> Failure | None:
     match = re.search(r"No Op registered for (\w+) with domain_version of (\d+)", text)
     if match:
         operator, opset = match.groups()
-        return failure_of(
+        return unknown_to(evidence, domain="", operator=operator) or failure_of(
             evidence,
             "unsupported",
             f"operator {operator} is not known at operator set {opset}",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pytest_ortbench.core.case import Provider
+from pytest_ortbench.core.case import Case, Provider
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.schema.protocol import Refusal
 
@@ -19,12 +19,14 @@ class Evidence:
         log: The native log.
         provider: The asked provider, if there was one.
         custom_ops: Custom operator libraries of the case.
+        case: The case, if the question was about one.
     """
 
     refusal: Refusal
     log: str = ""
     provider: Provider | None = None
     custom_ops: tuple[str, ...] = ()
+    case: Case | None = None
 
 
 #: Recognises one kind of trouble; ``None`` for any other.

@@ -126,6 +126,7 @@ def wait_for_answer(
             log=log,
             provider=provider if case is None else case.provider,
             custom_ops=() if case is None else case.session.custom_ops,
+            case=case,
         )
         raise WorkerError(replace(diagnose(evidence), log_tail=tail(log))) from refused
 
