@@ -55,6 +55,15 @@ AXIS_ROLES: dict[str, str] = {
     "unknown": "its way through the graph can't be told",
 }
 
+#: What an image is looked at for, as far as the graph shows it.
+IMAGE_KINDS: dict[str, str] = {
+    "line": "a line of text that is read from left to right",
+    "turned line": "a line of text that is only classified",
+    "boxes": "a picture in which things are found",
+    "page": "a picture that becomes a map of one channel, as where text is found",
+    "map": "a picture that becomes a map of several channels",
+}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AxisRole:
@@ -71,6 +80,9 @@ class AxisRole:
         most: Largest size, of a table that is read along the axis; 0 if none says so.
         samples: Whether an operator reads the axis as samples of a sound.
         limit_why: The operator that says ``least``, ``most`` or ``samples``, for people.
+        image: A key of :data:`IMAGE_KINDS`, for a side of an image whose use the graph shows; else
+            empty.
+        image_why: What shows it, for people.
     """
 
     axis: int
@@ -82,6 +94,8 @@ class AxisRole:
     most: int = 0
     samples: bool = False
     limit_why: str = ""
+    image: str = ""
+    image_why: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,6 +17,14 @@ SEQUENCE = 128
 PAST = 128
 IMAGE = 224
 CHANNELS = 3
+#: Height, width and what it is, by kind of image.
+OF_IMAGE_KINDS: dict[str, tuple[int, int, str]] = {
+    "line": (48, 320, "a line of text"),
+    "turned line": (48, 192, "a line of text"),
+    "boxes": (640, 640, "a detector"),
+    "page": (736, 736, "a page"),
+    "map": (512, 512, "a picture"),
+}
 FEATURES = 64
 SAMPLES = 16_000
 OTHER = 16
@@ -101,7 +109,10 @@ def default_size(
     """
     roles = [role for role in (place.info.role_of(place.axis) for place in places) if role]
     size, what = _unlimited(symbol, places, roles)
+    untold = (size, what)
     size, what = _as_told(symbol, places, size, what, told or {})
+    if what == _OF_IMAGES and untold == (size, what):
+        size, what = _as_shown(symbol, places, roles)
     why = next((role.limit_why for role in roles if role.limit_why), "")
     least = max((role.least for role in roles), default=0)
     most = min((role.most for role in roles if role.most), default=0)
@@ -127,6 +138,16 @@ def _as_told(
         kind = _KINDS_TOLD.get(what.partition(",")[0], "")
     known = told.get(kind)
     return (size, what) if known is None else (known.size, f"{what}, by {known.why}")
+
+
+def _as_shown(symbol: str, places: Sequence[Place], roles: Sequence[AxisRole]) -> tuple[int, str]:
+    """The side of an image by what the graph shows that it is looked at for."""
+    role = next((role for role in roles if role.image), None)
+    if role is None:
+        return IMAGE, _OF_IMAGES
+    height, width, shows = OF_IMAGE_KINDS[role.image]
+    side = height if _is_height(symbol, places) else width
+    return side, f"{_OF_IMAGES} of {shows}, since {role.image_why}"
 
 
 #: What a default is taken for, and what files tell of it.

@@ -20,6 +20,10 @@ MOST_TRIES = 5
 #: What comes next, by the default that was refused.
 _NEXT: dict[int, tuple[int, ...]] = {
     default_sizes.IMAGE: (256, 640, 320, 512, 128),
+    640: (320, 416, 512, 1_280, default_sizes.IMAGE),
+    736: (640, 960, 512, 320, default_sizes.IMAGE),
+    512: (256, 640, 320, 1_024, default_sizes.IMAGE),
+    48: (32, 64, 96, default_sizes.IMAGE),
     default_sizes.SAMPLES: (32_000, 512, 160_000, 480_000, 1_536),
     default_sizes.FEATURES: (128, 80, 256, 512, 768),
     default_sizes.OTHER: (1, 128, 64, 256, 32),

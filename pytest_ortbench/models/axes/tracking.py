@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import pytest_ortbench.models.axes.layout_rules
 import pytest_ortbench.models.axes.mixing_rules  # noqa: F401  # both register their rules
 from pytest_ortbench.core.model import AxisRole, TensorInfo
+from pytest_ortbench.models.axes.image_kinds import image_kind, sides_of
 from pytest_ortbench.models.axes.numbers import MOST, attributes_of, computed
 from pytest_ortbench.models.axes.step import RULES, OperatorStep, SizeLimit
 from pytest_ortbench.models.axes.values import (
@@ -40,6 +41,8 @@ _COUNTING = frozenset(
         *("Less", "LessOrEqual", "Not", "And", "Or", "Xor", "IsNaN", "IsInf", "NonMaxSuppression"),
     }
 )
+#: Types of indices and counts, which no image has.
+_NUMBERED = frozenset({"tensor(int32)", "tensor(int64)"})
 #: Rounds until no new ties are found.
 _ROUNDS = 3
 
@@ -89,13 +92,14 @@ class _Walk:
         self._by_name: dict[str, int] = {}
         self._sizes: dict[str, int] = {}
         self._values: dict[str, TracedValue] = {}
+        self._starts: dict[str, TracedValue] = {}
         self._placed: dict[tuple[str, int], int] = {}
         self._outputs: list[tuple[str, TracedValue]] = []
 
     def run(self) -> None:
         """Walk."""
         for info, shape in zip(self._inputs, self._shapes, strict=True):
-            self._values[info.name] = self._start(info, shape)
+            self._starts[info.name] = self._values[info.name] = self._start(info, shape)
         self._enter(self._graph, self._values)
         self._outputs = [
             (output.name, self._values[output.name])
@@ -262,6 +266,7 @@ class _Walk:
         }
         fixed.update({self._labels.root(at): size for at, size in self._labels.written.items()})
         found: dict[str, list[AxisRole]] = {}
+        kinds = {info.name: self._image(info) for info in self._inputs}
         for (name, axis), label in self._placed.items():
             role, why = self._role(label)
             index = next(at for at, info in enumerate(self._inputs) if info.name == name)
@@ -281,9 +286,19 @@ class _Walk:
                     most=min((limit.most for limit in limits if limit.most), default=0),
                     samples=any(limit.samples for limit in limits),
                     limit_why=_reason(limits),
+                    image=kinds[name].get(axis, ("", ""))[0],
+                    image_why=kinds[name].get(axis, ("", ""))[1],
                 )
             )
         return {name: tuple(roles) for name, roles in found.items()}
+
+    def _image(self, info: TensorInfo) -> dict[int, tuple[str, str]]:
+        """By side of an image, its kind and what shows it; empty for what is none."""
+        axes = self._starts[info.name].axes
+        sides = None if axes is None else sides_of(axes)
+        if axes is None or sides is None or info.type in _NUMBERED:
+            return {}
+        return dict.fromkeys(sides, image_kind(self._graph, axes, self._outputs))
 
     def _limits_of(self, label: int) -> list[SizeLimit]:
         root = self._labels.root(label)
