@@ -175,6 +175,7 @@ FUNCTIONS: dict[str, tuple[str, frozenset[str]]] = {
     ),
     "plugin/collection.py": ("names of files", frozenset({"Collection.folder_requests"})),
     "plugin/fixture.py": ("names of attributes", frozenset({"View.__getattr__"})),
+    "plugin/marked_paths.py": ("what users write", frozenset({"_placed", "with_folders"})),
     "plugin/model_files.py": (
         "names of files and tests",
         frozenset({"Suite.istestfunction", "is_suite", "merged_suites"}),

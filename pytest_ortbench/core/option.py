@@ -38,13 +38,14 @@ class Keyword:
 
     Attributes:
         help: What it takes, for people.
-        takes: ``texts`` for a text or a list of them, ``numbers`` for a positive whole number or a
-            list of them, ``sizes`` for a mapping from a name to such numbers.
+        takes: ``texts`` for a text or a list of them, ``models`` for a specification of models, a
+            text or a path, or a list of them, ``numbers`` for a positive whole number or a list of
+            them, ``sizes`` for a mapping from a name to such numbers.
         may_be_empty: Whether an empty list is a value.
     """
 
     help: str
-    takes: Literal["texts", "numbers", "sizes"]
+    takes: Literal["texts", "models", "numbers", "sizes"]
     may_be_empty: bool = False
 
 

@@ -127,11 +127,20 @@ def shipped_catalogue() -> dict[str, CatalogueEntry]:
 def project_catalogue(root: Path) -> dict[str, CatalogueEntry]:
     """Return the entries of a project's ``models/catalogue.toml``; empty if it has none.
 
+    Args:
+        root: Where to start: of the folders above, the nearest that has one counts.
+
     Raises:
         UsageError: if the file can't be understood.
     """
-    path = root / "models" / "catalogue.toml"
-    return read_catalogue(path) if path.is_file() else {}
+    for folder in (root, *root.parents):
+        path = folder / "models" / "catalogue.toml"
+        if path.is_file():
+            return read_catalogue(path)
+        if (folder / "pyproject.toml").is_file():
+            # A project ends here; what lies above is another one.
+            break
+    return {}
 
 
 def read_catalogue(path: Path) -> dict[str, CatalogueEntry]:

@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.errors import UsageError
-from pytest_ortbench.core.model import Model
+from pytest_ortbench.core.model import SCHEMES, Model
 from pytest_ortbench.core.provider_kinds import BY_NAME, KINDS
 from pytest_ortbench.models.revisions import Revision, revision
 from pytest_ortbench.planning.asked import DEFAULT_MODELS, Asked, without_unasked
@@ -213,7 +213,7 @@ class Against:
                 anywhere = "**" in pattern
                 if fnmatch(str(file), pattern) if anywhere else file.match(pattern):
                     yield file
-        elif not path.exists() and not spec.startswith(("zoo:", "builtin:")):
+        elif not path.exists() and not spec.startswith(SCHEMES):
             # A file, or a folder that git keeps no longer since all of it is gone.
             yield from found.models_below(path)
 

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pytest_ortbench.core.errors import UsageError, did_you_mean
+from pytest_ortbench.core.model import SCHEMES
 from pytest_ortbench.core.precision import PRECISIONS
 from pytest_ortbench.models.catalogue import CatalogueEntry, project_catalogue
 from pytest_ortbench.runtimes.project_file import ProjectTable, project_table
@@ -166,4 +167,4 @@ def _text(keys: Mapping[str, object], key: str, place: str) -> str:
 
 
 def _rebased(spec: str, folder: Path) -> str:
-    return spec if spec.startswith(("zoo:", "builtin:")) else str(folder / spec)
+    return spec if spec.startswith(SCHEMES) else str(folder / spec)

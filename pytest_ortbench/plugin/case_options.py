@@ -22,7 +22,7 @@ class CaseOptions:
         "(default: the default set of the catalogue, and models/)",
         reader="pytest_ortbench.plugin.option_readers:read_models",
         to="request.models",
-        keyword=Keyword(help="model specifications", takes="texts"),
+        keyword=Keyword(help="model specifications, texts or paths", takes="models"),
     )
     providers: tuple[str, ...] = option(
         ("cpu",),

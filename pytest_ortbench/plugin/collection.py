@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ortbench.core.errors import OrtbenchError
+from pytest_ortbench.core.errors import OrtbenchError, UsageError
 from pytest_ortbench.passes.registry import PASSES
-from pytest_ortbench.plugin.marker import MarkerValues, Rejected, marker_error, read_marker
+from pytest_ortbench.plugin.marked_paths import placed_specs, texts_of_specs
+from pytest_ortbench.plugin.marker import Rejected, marker_error, marker_of
 from pytest_ortbench.plugin.model_files import OnnxFile
 from pytest_ortbench.plugin.options import ROWS, Options
 
@@ -103,9 +104,6 @@ class Collection:
         self.skips.update(dict.fromkeys(chosen.skips))
         return self._session.another_planner(chosen)
 
-    def _marker(self, item: pytest.Item) -> MarkerValues:
-        return read_marker(item.iter_markers("ortbench"), place=item.nodeid)
-
     def _request(self, item: pytest.Item) -> PlanRequest:
         """The options as a request; a model file's own tests measure that file only."""
         file = item.getparent(OnnxFile)
@@ -134,11 +132,19 @@ class Collection:
         if self._options.models:
             return self._options.models
         offered = self._config.hook.pytest_ortbench_models(config=self._config)
-        return tuple(str(spec) for specs in offered for spec in specs)
+        try:
+            specs = [spec for specs in offered for spec in texts_of_specs(specs)]
+        except TypeError as error:
+            raise UsageError(
+                f"it returned something else than specifications of models ({error})",
+                place="the hook pytest_ortbench_models",
+                hint="Return a list of texts or paths",
+            ) from error
+        return placed_specs(specs, (self._config.rootpath,))
 
     def _plan_for(self, definition: pytest.Item) -> Plan:
         """The plan of one test function; tests with equal axes share it."""
-        request = self._marker(definition).apply(self._request(definition))
+        request = marker_of(definition).apply(self._request(definition))
         self._provider_specs.update(dict.fromkeys(request.providers))
         key = repr(request)
         if key not in self._plans:
@@ -193,7 +199,9 @@ class Collection:
         entries = []
         for planned in plan.entries:
             path = hook(case=planned.case, config=self._config)
-            entries.append(planned if path is None else with_inputs(planned, self.root / path))
+            entries.append(
+                planned if path is None else with_inputs(planned, self._config.rootpath / path)
+            )
         return replace(plan, entries=tuple(entries))
 
     def id_of(self, planned: Planned | Rejected) -> str:
@@ -245,7 +253,7 @@ class Collection:
 
     def limits_of(self, item: pytest.Item) -> tuple[Limit, ...]:
         """Limits that the markers of a test set."""
-        return self._marker(item).limits
+        return marker_of(item).limits
 
     def refuse_unused_options(self) -> None:
         """Refuse options of a provider that no test and no other side of a gate asks for."""

@@ -22,7 +22,7 @@ from pytest_ortbench.gate.numbers.stored import limits_alone
 from pytest_ortbench.gate.numbers.undecided import judgement_of_verdicts
 from pytest_ortbench.plugin.baselines import OtherSide, StoredBaseline
 from pytest_ortbench.plugin.judging import Verdict, is_preferred
-from pytest_ortbench.plugin.marker import read_marker
+from pytest_ortbench.plugin.marker import marker_of
 from pytest_ortbench.store.accepted import load_acceptances
 
 if TYPE_CHECKING:
@@ -359,7 +359,7 @@ class Gating:
 
 def _marked(item: pytest.Item) -> tuple[Rule, ...]:
     """What the markers of a test say of the gate."""
-    return read_marker(item.iter_markers("ortbench"), place=item.nodeid).gate
+    return marker_of(item).gate
 
 
 class InconclusiveGate(pytest.PytestWarning):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,11 +15,12 @@ if TYPE_CHECKING:
 
 
 @pytest.hookspec
-def pytest_ortbench_models(config: pytest.Config) -> Sequence[str] | None:
+def pytest_ortbench_models(config: pytest.Config) -> Sequence[str | os.PathLike[str]] | None:
     """Return model specifications to measure when neither option, ini key nor marker names any.
 
-    They are written as behind ``--ort-models``. All plugins are asked and their models are added
-    up; without any, the default set is measured. Example::
+    They are written as behind ``--ort-models``, or are paths; relative ones start at pytest's root
+    directory. All plugins are asked and their models are added up; without any, the default set is
+    measured. Example::
 
         def pytest_ortbench_models(config):
             return ["exports/detector.onnx", "builtin:mobilenet_v2"]
@@ -30,7 +32,8 @@ def pytest_ortbench_inputs(case: Case, config: pytest.Config) -> Path | str | No
     """Return where the real inputs of a case are, as behind ``--ort-inputs``; ``None``: not mine.
 
     It is asked once a case, while the plan is made and before anything runs, so it may write the
-    file that it names. The first plugin that answers wins over ``--ort-inputs``. Example::
+    file that it names; a relative path starts at pytest's root directory. The first plugin that
+    answers wins over ``--ort-inputs``. Example::
 
         def pytest_ortbench_inputs(case):
             if case.model.name == "detector":

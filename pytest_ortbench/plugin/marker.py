@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import os
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_ortbench.core.errors import OrtbenchError, UsageError, near_and_known
+from pytest_ortbench.core.errors import (
+    NoModelError,
+    OrtbenchError,
+    UsageError,
+    near_and_known,
+)
 from pytest_ortbench.core.limits import Limit, parse_limit
 from pytest_ortbench.core.metrics import PASS_OF_METRIC
 from pytest_ortbench.core.option import OptionRow
 from pytest_ortbench.passes.registry import PASSES
+from pytest_ortbench.plugin.marked_paths import (
+    folders_of,
+    placed_specs,
+    texts_of_specs,
+    with_folders,
+)
 from pytest_ortbench.plugin.options import MARKER_KEYWORDS, ROWS, Options
 
 if TYPE_CHECKING:
@@ -61,23 +74,32 @@ class MarkerError(UsageError):
     """The marker of a test is wrong."""
 
 
-def read_marker(marks: Iterable[pytest.Mark], *, place: str) -> MarkerValues:
+def marker_of(item: pytest.Item) -> MarkerValues:
+    """Return what the ``ortbench`` markers of a test say; raises as :func:`read_marker` does."""
+    marks = item.iter_markers("ortbench")
+    return read_marker(marks, place=item.nodeid, folders=folders_of(item))
+
+
+def read_marker(
+    marks: Iterable[pytest.Mark], *, place: str, folders: Sequence[Path]
+) -> MarkerValues:
     """Return what the ``ortbench`` markers of a test say.
 
     Args:
         marks: As ``iter_markers("ortbench")`` gives them, the closest first.
         place: The test's node id, for messages.
+        folders: Where relative paths may start, the first wins.
 
     Raises:
         MarkerError: for positional arguments, unknown keywords and values that do not fit.
     """
     try:
-        return _read(marks, place)
+        return _read(marks, place, folders)
     except UsageError as error:
         raise MarkerError(error.message, place=error.place, hint=error.hint) from error
 
 
-def _read(marks: Iterable[pytest.Mark], place: str) -> MarkerValues:
+def _read(marks: Iterable[pytest.Mark], place: str, folders: Sequence[Path]) -> MarkerValues:
     merged: dict[str, object] = {}
     for mark in marks:
         if mark.args:
@@ -95,7 +117,7 @@ def _read(marks: Iterable[pytest.Mark], place: str) -> MarkerValues:
                 )
             merged.setdefault(name, value)
     values = {
-        name: _value(name, value, place)
+        name: _value(name, value, place, folders)
         for name, value in merged.items()
         if value is not None or MARKER_KEYWORDS[name].takes != "sizes"
     }
@@ -108,12 +130,14 @@ def _read(marks: Iterable[pytest.Mark], place: str) -> MarkerValues:
     )
 
 
-def _value(name: str, value: object, place: str) -> Any:
+def _value(name: str, value: object, place: str, folders: Sequence[Path]) -> Any:
     keyword = MARKER_KEYWORDS[name]
     if keyword.takes == "numbers":
         return _numbers(name, value, place)
     if keyword.takes == "sizes":
         return _sizes(name, value, place)
+    if keyword.takes == "models":
+        return placed_specs(_specs(name, value, place), folders)
     return _texts(name, value, place, may_be_empty=keyword.may_be_empty)
 
 
@@ -131,6 +155,16 @@ def _texts(name: str, value: object, place: str, *, may_be_empty: bool) -> tuple
     if not items and not may_be_empty:
         raise _misfit(name, value, "at least one entry", place)
     return tuple(items)
+
+
+def _specs(name: str, value: object, place: str) -> tuple[str, ...]:
+    rule = "a path or a name of a model, or a list of them"
+    if not isinstance(value, str | os.PathLike | list | tuple) or value in ([], ()):
+        raise _misfit(name, value, rule, place)
+    try:
+        return texts_of_specs(value)
+    except TypeError:
+        raise _misfit(name, value, rule, place) from None
 
 
 def _numbers(name: str, value: object, place: str) -> tuple[int, ...]:
@@ -184,6 +218,8 @@ def marker_error(error: OrtbenchError, item: pytest.Item) -> str | None:
     if keyword is None or keyword not in named:
         return None
     place = f"{item.nodeid}, {keyword} of the ortbench marker"
+    if isinstance(error, NoModelError):
+        error = with_folders(error, item)
     return str(UsageError(error.message, place=place, hint=error.hint))
 
 

@@ -1,4 +1,5 @@
 from dataclasses import fields, replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -17,14 +18,16 @@ from tests.results_factory import make_case
 
 
 def _read(*marks: pytest.MarkDecorator):
-    return read_marker([mark.mark for mark in marks], place="test_x.py::test_it")
+    return read_marker(
+        [mark.mark for mark in marks], place="test_x.py::test_it", folders=(Path("/r"),)
+    )
 
 
 def test_the_marker_wins_for_the_axes_it_names_and_for_no_other() -> None:
     base = PlanRequest(models=("a.onnx",), providers=("cpu",), batch_sizes=(1,), threads=(2,))
     values = _read(pytest.mark.ortbench(batch_sizes=[1, 8], models="b.onnx", dims={"seq": 128}))
     request = values.apply(base)
-    assert request.models == ("b.onnx",)
+    assert request.models == ("/r/b.onnx",)
     assert request.batch_sizes == (1, 8)
     assert request.dims == {"seq": (128,)}
     assert request.providers == ("cpu",)
@@ -56,8 +59,8 @@ def test_limits_are_read_with_the_one_grammar() -> None:
         (pytest.mark.ortbench(batch_sizes=[0]), "must be a positive whole number"),
         (pytest.mark.ortbench(batch_sizes=[True]), "must be a positive whole number"),
         (pytest.mark.ortbench(threads="4"), "threads is '4'"),
-        (pytest.mark.ortbench(models=[1]), "must be a string or a list of strings"),
-        (pytest.mark.ortbench(models=[]), "at least one entry"),
+        (pytest.mark.ortbench(models=[1]), "models is [1]"),
+        (pytest.mark.ortbench(models=[]), "models is []"),
         (pytest.mark.ortbench(dims=[1]), "must be a mapping"),
         (pytest.mark.ortbench(dims={"seq": "128"}), "dims['seq'] is '128'"),
         (pytest.mark.ortbench(limits=["latency_p90 <= 3 MB"]), "'MB'"),

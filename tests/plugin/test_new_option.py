@@ -60,7 +60,7 @@ def read(*arguments):
 
 from_ini, typed = read(), read("--ort-beans=3,4")
 request = PlanRequest.of_options(typed, ROWS, models=())
-marker = read_marker([pytest.mark.ortbench(beans=5).mark], place="test_it")
+marker = read_marker([pytest.mark.ortbench(beans=5).mark], place="test_it", folders=())
 print(json.dumps({
     "help": printed("--help"),
     "markers": printed("--markers"),

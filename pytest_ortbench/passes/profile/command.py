@@ -10,6 +10,7 @@ import click
 from pytest_ortbench.cli.arguments import epilog, load_run, results_option
 from pytest_ortbench.cli.terminal import ExitCode, encoding, say, step, warn, width
 from pytest_ortbench.core.errors import DocumentError, UsageError, WorkerError, did_you_mean
+from pytest_ortbench.core.model import SCHEMES
 from pytest_ortbench.models.catalogue import project_catalogue
 from pytest_ortbench.passes.profile.report import profile_lines
 from pytest_ortbench.passes.profile.run import profile_case
@@ -169,7 +170,7 @@ def _stored(what: str, run: str, results: Path) -> Case | None:
     Raises:
         UsageError: for what can only be the id of a case, and the run lacks it or can't be read.
     """
-    if what.startswith(("builtin:", "zoo:")) or "/" not in what or Path(what).exists():
+    if what.startswith(SCHEMES) or "/" not in what or Path(what).exists():
         return None
     try:
         cases = {result.case.case_id: result.case for result in load_run(run, results).cases}
