@@ -119,7 +119,7 @@ FUNCTIONS: dict[str, tuple[str, frozenset[str]]] = {
     ),
     "planning/batch_axis.py": (
         "names of dimensions and inputs, types as ONNX Runtime spells them",
-        frozenset({"_found", "_named", "_states"}),
+        frozenset({"find_batch", "_named", "_states"}),
     ),
     "passes/task/planning.py": (
         "names of files and of arrays in them",
@@ -155,7 +155,7 @@ FUNCTIONS: dict[str, tuple[str, frozenset[str]]] = {
     "planning/sides.py": ("what users write", frozenset({"parse_side"})),
     "planning/sizes.py": (
         "names of dimensions and inputs",
-        frozenset({"cache_symbols", "find_sizes"}),
+        frozenset({"ModelAxes.cache", "find_sizes"}),
     ),
     "planning/variants.py": ("names of files and operators", frozenset({"_refusal", "variant_of"})),
     "plugin/__init__.py": (

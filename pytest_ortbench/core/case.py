@@ -244,8 +244,15 @@ class Sampling:
     load_logs: str = ""
 
 
+class _Named:
+    """Room for the key of a case, which is asked for often and spelt once."""
+
+    __slots__ = ("_key",)
+    _key: Key
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
+class Case(_Named):
     """One point of the matrix.
 
     Attributes:
@@ -327,6 +334,18 @@ class Case:
     @property
     def case_id(self) -> str:
         """``model/precision/provider/b<batch>[/dim:value…][/knob:value…]``, no host, no commit."""
+        return self.key[0]
+
+    @property
+    def key(self) -> Key:
+        """What identifies the case in a document: (case id, runtime label)."""
+        try:
+            return self._key
+        except AttributeError:
+            object.__setattr__(self, "_key", (self._spelt(), self.runtime.label))
+            return self._key
+
+    def _spelt(self) -> str:
         parts = [
             model_part(self.model.name),
             escape_part(self.variant.precision),
@@ -336,8 +355,3 @@ class Case:
         parts += [f"{escape_part(name)}:{value}" for name, value in self.dims.items()]
         parts += [f"{escape_part(name)}:{escape_part(value)}" for name, value in self.knobs.items()]
         return "/".join(parts)
-
-    @property
-    def key(self) -> Key:
-        """What identifies the case in a document: (case id, runtime label)."""
-        return (self.case_id, self.runtime.label)

@@ -194,7 +194,7 @@ class Model:
         default_dims: Sizes of symbolic dimensions that the catalogue names.
         implied_dims: Sizes of symbolic or unset dimensions that the graph itself fixes (a weight
             that they are multiplied with), by symbol; unset ones by the name that
-            :func:`pytest_ortbench.planning.feeds.symbols_of` gives them.
+            :attr:`pytest_ortbench.planning.sizes.ModelAxes.symbols` has them.
         workloads: Named presets of sizes (``prefill``, ``decode``) that the catalogue documents.
         random_ops: Operators whose output differs from call to call, so that accuracy can't be
             compared.

@@ -11,7 +11,6 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 from pytest_ortbench.core.model import AxisRole, TensorInfo
 from pytest_ortbench.models.well_known import is_length
@@ -85,12 +84,6 @@ def find_batch(inputs: Sequence[TensorInfo], shapes: Shapes) -> BatchAxis:
     the model fixes there. If the graph shows that one of them is the batch, only those that it
     ties to that one are, and those that it says nothing about.
     """
-    return _found(tuple(inputs), tuple(shapes))
-
-
-@lru_cache(maxsize=64)
-def _found(inputs: tuple[TensorInfo, ...], shapes: Shapes) -> BatchAxis:
-    """Remembered, since a matrix asks again for every one of its sizes."""
     roles = _Roles.of(inputs, shapes)
     candidates = _candidates(inputs, shapes)
     symbols = dict.fromkeys(_named(shapes, roles))

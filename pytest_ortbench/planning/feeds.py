@@ -22,17 +22,14 @@ from pytest_ortbench.models.symbols import (
     UnknownSymbolError,
     derived,
     evaluate,
-    free_symbols,
-    named_shapes,
 )
 from pytest_ortbench.models.well_known import is_flag, is_past
-from pytest_ortbench.planning.batch_axis import BatchAxis, Shapes, find_batch
 from pytest_ortbench.planning.default_sizes import OTHER, PAST, SEQUENCE
 from pytest_ortbench.planning.real_inputs import StoredInput, stored_inputs
 from pytest_ortbench.planning.sizes import (
+    ModelAxes,
     RefusedCombination,
     Sizes,
-    cache_symbols,
     find_sizes,
     misfit,
     refusal,
@@ -40,11 +37,8 @@ from pytest_ortbench.planning.sizes import (
 
 __all__ = [
     "Workload",
-    "batch_of",
-    "batch_symbols",
-    "no_batch",
+    "inputs_at",
     "resolve_inputs",
-    "symbols_of",
     "workloads",
 ]
 
@@ -70,41 +64,7 @@ class Workload:
     note: str = ""
 
 
-def symbols_of(model: Model) -> tuple[str, ...]:
-    """Return the dimensions that can be set, in order.
-
-    Unset ones are called ``<input>_dim_<axis>``; an expression (``P+S``) counts as its symbols.
-    """
-    return free_symbols(named_shapes(model.inputs))
-
-
-def batch_symbols(model: Model) -> tuple[str, ...]:
-    """Return the symbols that take the batch size; empty for a fixed batch or none."""
-    return find_batch(model.inputs, named_shapes(model.inputs)).symbols
-
-
-def batch_of(model: Model, *, batch: int | None, dims: Mapping[str, int]) -> int:
-    """Return the batch size that is really fed.
-
-    Args:
-        model: The model.
-        batch: What was asked for; ``None``: nobody asked.
-        dims: Sizes that the user set, which may name the batch symbol.
-    """
-    axis = find_batch(model.inputs, named_shapes(model.inputs))
-    named = next((dims[name] for name in axis.symbols if name in dims), None)
-    if named is not None:
-        return named
-    return axis.unasked if batch is None else batch
-
-
-def no_batch(model: Model, *, batch: int) -> str:
-    """Return why one inference is one item; empty where ``batch`` counts items."""
-    axis = find_batch(model.inputs, named_shapes(model.inputs))
-    return axis.no_batch if batch == 1 else ""
-
-
-def workloads(model: Model) -> tuple[Workload, ...]:
+def workloads(axes: ModelAxes) -> tuple[Workload, ...]:
     """Return the named presets of a model, the default first; empty for a model with one workload.
 
     A model with a cache of keys and values has two: ``decode``, one token after 128, and
@@ -112,9 +72,10 @@ def workloads(model: Model) -> tuple[Workload, ...]:
     prefill has a past of one token. One with an input that says whether the cache is used takes an
     empty one: its first step is another branch.
     """
+    model = axes.model
     if model.workloads:
         return tuple(Workload(name=name, dims=dims) for name, dims in model.workloads.items())
-    past, tokens = cache_symbols(model)
+    past, tokens = axes.cache
     if not past or not tokens:
         return ()
     decode = {tokens: model.default_dims.get(tokens, 1), past: model.default_dims.get(past, PAST)}
@@ -137,10 +98,20 @@ def workloads(model: Model) -> tuple[Workload, ...]:
 def resolve_inputs(
     model: Model, *, batch: int | None, dims: Mapping[str, int], inputs_path: Path | None = None
 ) -> tuple[InputSpec, ...]:
+    """Give every input of a model its sizes; for a model that is asked once.
+
+    Arguments, results and errors are those of :func:`inputs_at`.
+    """
+    return inputs_at(ModelAxes(model), batch=batch, dims=dims, inputs_path=inputs_path)
+
+
+def inputs_at(
+    axes: ModelAxes, *, batch: int | None, dims: Mapping[str, int], inputs_path: Path | None = None
+) -> tuple[InputSpec, ...]:
     """Give every input of a model its sizes and a complete value hint.
 
     Args:
-        model: The model.
+        axes: The axes of the model.
         batch: Size of the batch axis; ``None``: nobody asked for one, so that whatever the model
             fixes is right.
         dims: Sizes that the user set, by symbol.
@@ -155,16 +126,15 @@ def resolve_inputs(
         RefusedCombination: for sizes that this model can't have: another batch than the one it
             fixes, a tensor of size zero, an input that would not fit into memory.
     """
-    shapes = named_shapes(model.inputs)
-    _check_names(model, dims, shapes)
-    axis = find_batch(model.inputs, shapes)
+    model = axes.model
+    _check_names(axes, dims)
     stored = {} if inputs_path is None else stored_inputs(model, inputs_path)
-    sizes = find_sizes(model, axis, batch_of(model, batch=batch, dims=dims), dims, stored)
-    if batch is not None and not axis.symbols:
-        _check_fixed_batch(model, axis, batch, shapes)
+    sizes = find_sizes(axes, axes.batch_of(batch, dims), dims, stored)
+    if batch is not None and not axes.batch_axis.symbols:
+        _check_fixed_batch(axes, batch)
     specs = tuple(
         _spec(info, shape, sizes, stored.get(info.name))
-        for info, shape in zip(model.inputs, shapes, strict=True)
+        for info, shape in zip(model.inputs, axes.shapes, strict=True)
     )
     _check_work(model, specs)
     return specs
@@ -191,18 +161,19 @@ def _check_work(model: Model, specs: Sequence[InputSpec]) -> None:
     )
 
 
-def _check_names(model: Model, dims: Mapping[str, int], shapes: Shapes) -> None:
-    known = free_symbols(shapes)
+def _check_names(axes: ModelAxes, dims: Mapping[str, int]) -> None:
+    known = axes.symbols
     for name in dims:
         if name not in known:
             raise UsageError(
-                f"model {model.name!r} has no dimension {name!r}",
+                f"model {axes.model.name!r} has no dimension {name!r}",
                 place="--ort-dims",
                 hint=did_you_mean(name, known) if known else "All its sizes are fixed by the model",
             )
 
 
-def _check_fixed_batch(model: Model, axis: BatchAxis, batch: int, shapes: Shapes) -> None:
+def _check_fixed_batch(axes: ModelAxes, batch: int) -> None:
+    axis = axes.batch_axis
     if axis.unranked:
         if batch != 1:
             raise refusal(
@@ -216,7 +187,7 @@ def _check_fixed_batch(model: Model, axis: BatchAxis, batch: int, shapes: Shapes
             told = "; ".join(f"{name} is no batch ({why})" for name, why in axis.refused)
             name = axis.refused[0][0] if axis.refused else ""
             raise refusal(
-                f"batch {batch} was asked, and model {model.name!r} has no batch axis"
+                f"batch {batch} was asked, and model {axes.model.name!r} has no batch axis"
                 + (f": {told}" if told else ""),
                 hint=f"Measure it at batch 1; --ort-dims={name}:{batch} sets that size"
                 if name
@@ -227,7 +198,7 @@ def _check_fixed_batch(model: Model, axis: BatchAxis, batch: int, shapes: Shapes
         return
     # A first axis other than 1 is a batch for sure only where a consumer reads it as one, or where
     # images stand behind it.
-    image = any(shape is not None and len(shape) in (4, 5) for shape in shapes)
+    image = any(shape is not None and len(shape) in (4, 5) for shape in axes.shapes)
     if batch != 1 or axis.certain or image:
         raise refusal(
             f"batch {batch} was asked, and {axis.where} is fixed to {axis.fixed} in the model",
@@ -339,10 +310,10 @@ def _check_size(
         )
     for axis, size in enumerate(fed):
         symbol = shape[axis]
-        how = "" if isinstance(symbol, int) else sizes.of(symbol, size).how
         if size < 0:
             raise refusal(f"{symbol} of input {info.name!r} comes out as {size}, below zero")
-        if size == 0 and how and not is_past(info.name):
+        if size == 0 and isinstance(symbol, str) and not is_past(info.name):
+            how = sizes.of(symbol, size).how
             raise refusal(
                 f"axis {axis} of input {info.name!r} has size 0 ({how}): there is nothing to "
                 "compute, so nothing is timed",
@@ -376,7 +347,9 @@ def resolve_hint(
     if hint.kind in ("constant", "coordinates") and "string" not in info.type:
         choices = tuple(_text(choice, sizes) for choice in hint.choices)
         return replace(hint, choices=choices, low_dim="", high_dim="")
-    plain = replace(hint, low=low, high=high, low_dim="", high_dim="")
+    plain = hint
+    if (low, high, "", "") != (hint.low, hint.high, hint.low_dim, hint.high_dim):
+        plain = replace(hint, low=low, high=high, low_dim="", high_dim="")
     if hint.kind in ("integers", "permutation"):
         return replace(plain, high=max(low, high))
     if hint.kind == "arange":
@@ -435,9 +408,8 @@ def check_dims(
     Raises:
         UsageError: for a name that no model has, and for a batch of size 0.
     """
-    known: set[str] = set()
-    for model in models:
-        known |= set(symbols_of(model))
+    all_axes = [ModelAxes(model) for model in models]
+    known = {symbol for axes in all_axes for symbol in axes.symbols}
     unknown = [name for name in dims if name not in known]
     if unknown and models:
         raise UsageError(
@@ -445,11 +417,12 @@ def check_dims(
             place=place,
             hint=did_you_mean(unknown[0], known),
         )
-    for model in models:
-        for name in batch_symbols(model):
+    for axes in all_axes:
+        for name in axes.batch_axis.symbols:
             if 0 in dims.get(name, ()):
                 raise UsageError(
-                    f"{name}:0 is too small: {name!r} is the batch axis of model {model.name!r}, "
+                    f"{name}:0 is too small: {name!r} is the batch axis of model "
+                    f"{axes.model.name!r}, "
                     "the least is 1",
                     place=place,
                     hint=f"Write e.g. {name}:1, or --ort-batch-sizes=1",

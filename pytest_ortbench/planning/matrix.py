@@ -21,15 +21,7 @@ from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.recipe import BASES, Conversion, Recipe
 from pytest_ortbench.core.run import Skip
 from pytest_ortbench.passes.registry import PASSES
-from pytest_ortbench.planning.feeds import (
-    Workload,
-    batch_of,
-    batch_symbols,
-    check_dims,
-    no_batch,
-    symbols_of,
-    workloads,
-)
+from pytest_ortbench.planning.feeds import Workload, check_dims, workloads
 from pytest_ortbench.planning.own_data import OwnData, own_data, prepare
 from pytest_ortbench.planning.provider_options import (
     check_allowed,
@@ -40,6 +32,7 @@ from pytest_ortbench.planning.provider_options import (
 from pytest_ortbench.planning.recipes import shipped_recipe
 from pytest_ortbench.planning.request import PlanRequest
 from pytest_ortbench.planning.session_options import apply_session_options, with_spinning
+from pytest_ortbench.planning.sizes import ModelAxes
 from pytest_ortbench.planning.unreadable import UnreadableModel
 from pytest_ortbench.planning.variants import (
     Feeding,
@@ -224,76 +217,65 @@ def _cases_of(
     points: Sequence[_Point],
     makers: _Makers,
 ) -> Iterator[Planned]:
-    symbols = symbols_of(model)
-    axes = {name: values for name, values in request.dims.items() if name in symbols}
-    named = [dict(zip(axes, sizes, strict=True)) for sizes in itertools.product(*axes.values())]
-    batch_axis = batch_symbols(model)
-    shapes = [(dims, presets) for dims in named for presets in _workloads(model, dims)]
+    axes = ModelAxes(model)
+    placers = [entry.load(entry.place_in_case) for entry in PASSES if entry.place_in_case]
+    targets = [target for target in targets if target.providers]
+    variants = makers.variants(axes, request) if targets else ()
+    shapes = _shapes(axes, request) if targets else ()
     # Inputs depend on sizes only, so that every provider and precision is fed the same.
-    feeds: dict[str, tuple[InputSpec, ...] | Failure] = {}
-    labelled: dict[str, Dataset | None] = {}
-    for made, target in itertools.product(makers.variants(model, request), targets):
-        for asked, (dims, preset), point in itertools.product(target.providers, shapes, points):
-            sizes = {**dims, **(preset.dims if preset is not None else {})}
-            feed_key = repr((point.batch, sizes))
-            if feed_key not in feeds:
-                feeds[feed_key], labelled[feed_key] = _feed(
-                    model, point.batch, sizes, request, makers.data
-                )
-            feed = feeds[feed_key]
-            if not isinstance(feed, Failure):
-                feed = fed_to(made, feed, makers.recipes)
-            batch = batch_of(model, batch=point.batch, dims=dims)
-            knobs = {"workload": preset.name} if preset is not None else {}
+    at_sizes = {
+        batch: [_sized(axes, batch, dims, preset, request, makers.data) for dims, preset in shapes]
+        for batch in dict.fromkeys(point.batch for point in points)
+    }
+    for made, target in itertools.product(variants, targets):
+        fed = {
+            batch: [sized.fed_to(made, makers.recipes) for sized in row]
+            for batch, row in at_sizes.items()
+        }
+        for asked in target.providers:
             provider = _with_options(asked, request)
-            if captures_graph(provider):
-                knobs["graph"] = "captured"
-            case = Case(
-                model=model,
-                variant=made.variant,
-                provider=provider,
-                runtime=target.runtime,
-                session=point.session,
-                batch=batch,
-                # A size of the batch axis stands in the id as the batch, however it was set.
-                dims={
-                    name: size
-                    for name, size in dims.items()
-                    if name not in batch_axis or size != batch
-                },
-                knobs={**knobs, **point.knobs},
-                inputs=() if isinstance(feed, Failure) else feed,
-                concurrency=point.concurrency,
-                sessions=point.sessions,
-                call=point.call,
-                io=point.io,
-                sampling=request.sampling,
-                seed=request.seed,
-                dataset=labelled[feed_key],
-                no_batch=no_batch(model, batch=batch),
-            )
-            for entry in PASSES:
-                if entry.place_in_case:
-                    case = entry.load(entry.place_in_case)(case, request.of_passes)
-            case = with_contents(case)
-            standing = (
-                target.refusal
-                or made.refusal
-                or refuse_capture(provider, point.io, case.callers)
-                or refuse_session(provider, point.session)
-            )
-            yield Planned(
-                case=case,
-                refusal=standing or (feed if isinstance(feed, Failure) else None),
-                conversion=made.conversion,
-                feeding=Feeding(
-                    sizes=sizes,
-                    batch=point.batch,
-                    made=made,
-                    recipes=makers.recipes,
-                    refusal=standing,
-                ),
-            )
+            graph = {"graph": "captured"} if captures_graph(provider) else {}
+            for place, point in itertools.product(range(len(shapes)), points):
+                sized, feed = at_sizes[point.batch][place], fed[point.batch][place]
+                case = Case(
+                    model=model,
+                    variant=made.variant,
+                    provider=provider,
+                    runtime=target.runtime,
+                    session=point.session,
+                    batch=sized.batch,
+                    dims=sized.dims,
+                    knobs={**sized.knobs, **graph, **point.knobs},
+                    inputs=() if isinstance(feed, Failure) else feed,
+                    concurrency=point.concurrency,
+                    sessions=point.sessions,
+                    call=point.call,
+                    io=point.io,
+                    sampling=request.sampling,
+                    seed=request.seed,
+                    dataset=sized.labelled,
+                    no_batch=axes.no_batch(sized.batch),
+                )
+                for placer in placers:
+                    case = placer(case, request.of_passes)
+                standing = (
+                    target.refusal
+                    or made.refusal
+                    or refuse_capture(provider, point.io, case.callers)
+                    or refuse_session(provider, point.session)
+                )
+                yield Planned(
+                    case=with_contents(case),
+                    refusal=standing or (feed if isinstance(feed, Failure) else None),
+                    conversion=made.conversion,
+                    feeding=Feeding(
+                        sizes=sized.sizes,
+                        batch=point.batch,
+                        made=made,
+                        recipes=makers.recipes,
+                        refusal=standing,
+                    ),
+                )
 
 
 def _with_own_data(request: PlanRequest) -> tuple[PlanRequest, OwnData | None]:
@@ -327,32 +309,90 @@ def _with_own_data(request: PlanRequest) -> tuple[PlanRequest, OwnData | None]:
     return replace(request, inputs=None, dataset=None if folder else request.dataset), data
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Sized:
+    """A model at one batch and one set of sizes, whatever its precision and provider.
+
+    Attributes:
+        batch: The batch that is really fed.
+        sizes: Sizes by symbol: those that the user set and those of the workload.
+        dims: Those of them that stand in the id.
+        knobs: The workload, where there are several.
+        feed: The inputs of the model itself, or why it can't have them.
+        labelled: Labelled data that fits them.
+    """
+
+    batch: int
+    sizes: dict[str, int]
+    dims: dict[str, int]
+    knobs: dict[str, str]
+    feed: tuple[InputSpec, ...] | Failure
+    labelled: Dataset | None
+
+    def fed_to(
+        self, made: PlannedVariant, recipes: Mapping[str, Recipe]
+    ) -> tuple[InputSpec, ...] | Failure:
+        """Return the inputs as a variant takes them."""
+        return self.feed if isinstance(self.feed, Failure) else fed_to(made, self.feed, recipes)
+
+
+def _shapes(axes: ModelAxes, request: PlanRequest) -> list[tuple[dict[str, int], Workload | None]]:
+    """Sizes that the user set, each with the presets of the model unless it sets theirs."""
+    named = {name: sizes for name, sizes in request.dims.items() if name in axes.symbols}
+    presets: Sequence[Workload | None] = workloads(axes)
+    if not presets or any(name in preset.dims for preset in presets if preset for name in named):
+        presets = [None]
+    return [
+        (dict(zip(named, sizes, strict=True)), preset)
+        for sizes in itertools.product(*named.values())
+        for preset in presets
+    ]
+
+
+def _sized(
+    axes: ModelAxes,
+    asked: int | None,
+    dims: Mapping[str, int],
+    preset: Workload | None,
+    request: PlanRequest,
+    data: OwnData | None,
+) -> _Sized:
+    sizes = {**dims, **(preset.dims if preset is not None else {})}
+    feed, labelled = _feed(axes, asked, sizes, request, data)
+    batch = axes.batch_of(asked, dims)
+    return _Sized(
+        batch=batch,
+        sizes=sizes,
+        # A size of the batch axis stands in the id as the batch, however it was set.
+        dims={
+            name: size
+            for name, size in dims.items()
+            if name not in axes.batch_axis.symbols or size != batch
+        },
+        knobs={"workload": preset.name} if preset is not None else {},
+        feed=feed,
+        labelled=labelled,
+    )
+
+
 def _feed(
-    model: Model,
+    axes: ModelAxes,
     batch: int | None,
     sizes: Mapping[str, int],
     request: PlanRequest,
     data: OwnData | None,
 ) -> tuple[tuple[InputSpec, ...] | Failure, Dataset | None]:
     """Inputs of one shape, and the labelled data that fits it."""
-    feed = feed_of(model, batch, sizes, request.inputs)
+    feed = feed_of(axes, batch, sizes, request.inputs)
     if data is None or isinstance(feed, Failure):
         return feed, request.dataset
-    prepared = prepare(data, model, feed, batch_of(model, batch=batch, dims=sizes))
-    feed = feed_of(model, batch, sizes, prepared.inputs)
+    prepared = prepare(data, axes.model, feed, axes.batch_of(batch, sizes))
+    feed = feed_of(axes, batch, sizes, prepared.inputs)
     if not isinstance(feed, Failure):
         feed = tuple(replace(spec, prepared=prepared.steps) if spec.path else spec for spec in feed)
     if prepared.labelled is None:
         return feed, request.dataset
     return feed, Dataset(path=str(prepared.labelled))
-
-
-def _workloads(model: Model, dims: Mapping[str, int]) -> list[Workload | None]:
-    """The presets of a model that does two kinds of work, unless the user sets their sizes."""
-    presets = workloads(model)
-    if not presets or any(name in preset.dims for preset in presets for name in dims):
-        return [None]
-    return list(presets)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -363,19 +403,18 @@ class _Makers:
     own: Mapping[str, Sequence[OwnVariant]]
     data: OwnData | None = None
 
-    def variants(self, model: Model, request: PlanRequest) -> list[PlannedVariant]:
+    def variants(self, axes: ModelAxes, request: PlanRequest) -> list[PlannedVariant]:
         """The variants of a model in the order asked; its own ones too if none is named."""
+        model = axes.model
         own = {variant.name: variant for variant in self.own.get(model.name, ())}
         names = list(request.precisions)
         if request.precisions == ("native",):
             names += own
         made = any(name not in own and name != "native" for name in names)
-        drawn_for = _usual_inputs(model, request) if made else ()
+        drawn_for = _usual_inputs(axes, request) if made else ()
         inputs = request.inputs
         if self.data is not None and made and drawn_for:
-            inputs = prepare(
-                self.data, model, drawn_for, batch_of(model, batch=None, dims={})
-            ).calibration
+            inputs = prepare(self.data, model, drawn_for, axes.batch_of(None, {})).calibration
         return [
             own_variant(own[name], model)
             if name in own
@@ -405,10 +444,10 @@ class _Makers:
                     )
 
 
-def _usual_inputs(model: Model, request: PlanRequest) -> tuple[InputSpec, ...]:
+def _usual_inputs(axes: ModelAxes, request: PlanRequest) -> tuple[InputSpec, ...]:
     """Inputs of the usual size, drawn: one file calibrated on them serves all sizes of the plan."""
     for batch in (None, *request.batch_sizes):
-        feed = feed_of(model, batch, {}, None)
+        feed = feed_of(axes, batch, {}, None)
         if not isinstance(feed, Failure):
             return feed
     return ()
@@ -445,5 +484,5 @@ def _unreadable(
 
 def with_contents(case: Case) -> Case:
     """Return the case with what its further files hold now."""
-    contents = {path: content_of(path) for path in case.further_files()}
-    return replace(case, file_contents={path: held for path, held in contents.items() if held})
+    contents = {path: held for path in case.further_files() if (held := content_of(path))}
+    return replace(case, file_contents=contents) if contents != case.file_contents else case

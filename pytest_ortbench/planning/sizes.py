@@ -5,8 +5,9 @@ Sizes that don't fit each other make a refusal: that combination becomes a row, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from pytest_ortbench.core.case import SymbolSize
 from pytest_ortbench.core.errors import OrtbenchError, UsageError
@@ -14,7 +15,7 @@ from pytest_ortbench.core.model import AxisRole, Model, TensorInfo
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.models.symbols import free_symbols, named_shapes
 from pytest_ortbench.models.well_known import is_past, past_symbol
-from pytest_ortbench.planning.batch_axis import BatchAxis, Shapes, find_batch
+from pytest_ortbench.planning.batch_axis import BatchAxis, find_batch
 from pytest_ortbench.planning.default_sizes import PAST, Place, default_size
 from pytest_ortbench.planning.real_inputs import StoredInput
 
@@ -75,26 +76,113 @@ class Sizes:
     def of(self, symbol: str, value: int) -> SymbolSize:
         """Return a size with its origin; an expression that nobody set was computed."""
         known = self.known.get(symbol)
-        return _size(symbol, value, "computed") if known is None else replace(known, size=value)
+        if known is None:
+            return _size(symbol, value, "computed")
+        return known if known.size == value else replace(known, size=value)
 
 
 def _size(symbol: str, value: int, origin: str, how: str = "") -> SymbolSize:
     return SymbolSize(symbol=symbol, size=value, origin=origin, how=how or _HOW[origin])
 
 
+class ModelAxes:
+    """What the inputs of a model say about its axes: worked out once, for all sizes it is given.
+
+    Args:
+        model: The model.
+
+    Attributes:
+        model: The model.
+        shapes: The shapes of its inputs, with a name for every unset axis.
+    """
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.shapes = named_shapes(model.inputs)
+
+    @cached_property
+    def symbols(self) -> tuple[str, ...]:
+        """Dimensions that can be set, in order.
+
+        Unset ones are called ``<input>_dim_<axis>``; an expression (``P+S``) counts as its symbols.
+        """
+        return free_symbols(self.shapes)
+
+    @cached_property
+    def batch_axis(self) -> BatchAxis:
+        """The batch axis, or why there is none."""
+        return find_batch(self.model.inputs, self.shapes)
+
+    def batch_of(self, batch: int | None, dims: Mapping[str, int]) -> int:
+        """Return the batch size that is really fed.
+
+        Args:
+            batch: What was asked for; ``None``: nobody asked.
+            dims: Sizes that the user set, which may name the batch symbol.
+        """
+        named = next((dims[name] for name in self.batch_axis.symbols if name in dims), None)
+        if named is not None:
+            return named
+        return self.batch_axis.unasked if batch is None else batch
+
+    def no_batch(self, batch: int) -> str:
+        """Return why one inference is one item; empty where ``batch`` counts items."""
+        return self.batch_axis.no_batch if batch == 1 else ""
+
+    @cached_property
+    def cache(self) -> tuple[str, str]:
+        """Symbols of the cache's length and of the new tokens, empty where there is none."""
+        inputs, shapes, batch = self.model.inputs, self.shapes, self.batch_axis.symbols
+        past = past_symbol(inputs, shapes, batch[0] if batch else "")
+        if not past or past in batch:
+            return "", ""
+        for info, shape in zip(inputs, shapes, strict=True):
+            if shape is None or is_past(info.name) or len(shape) not in (2, 3):
+                continue
+            size = shape[1]
+            if isinstance(size, str) and size in self.symbols and size not in (*batch, past):
+                if "total" in size.lower() or "mask" in info.name.lower():
+                    continue
+                return past, size
+        return past, ""
+
+    @cached_property
+    def roles(self) -> list[tuple[str, AxisRole]]:
+        """What the graph says about each symbol."""
+        return [
+            (symbol, role)
+            for info, shape in zip(self.model.inputs, self.shapes, strict=True)
+            for role in info.roles
+            if isinstance(symbol := None if shape is None else shape[role.axis], str)
+        ]
+
+    @cached_property
+    def ties(self) -> dict[str, str]:
+        """Symbols that the graph adds or multiplies, each with the one that stands for all."""
+        return {symbol: role.tied_to for symbol, role in self.roles if role.tied_to}
+
+    @cached_property
+    def defaults(self) -> dict[str, tuple[int, str]]:
+        """The documented default of every symbol, and what it was taken for."""
+        places: dict[str, list[Place]] = {}
+        for info, shape in zip(self.model.inputs, self.shapes, strict=True):
+            for axis, size in enumerate(shape or ()):
+                if isinstance(size, str) and shape is not None:
+                    places.setdefault(size, []).append(Place(info=info, shape=shape, axis=axis))
+        return {
+            name: default_size(name, places.get(name, ()), self.model.told_sizes)
+            for name in self.symbols
+        }
+
+
 def find_sizes(
-    model: Model,
-    axis: BatchAxis,
-    batch: int,
-    dims: Mapping[str, int],
-    stored: Mapping[str, StoredInput],
+    axes: ModelAxes, batch: int, dims: Mapping[str, int], stored: Mapping[str, StoredInput]
 ) -> Sizes:
     """Find a size for every symbol of a model.
 
     Args:
-        model: The model.
-        axis: Its batch axis.
-        batch: Size of that axis, also where ``dims`` names it.
+        axes: The axes of the model.
+        batch: Size of its batch axis, also where ``dims`` names it.
         dims: Sizes that the user set.
         stored: Real inputs by name.
 
@@ -102,97 +190,55 @@ def find_sizes(
         UsageError: if real inputs don't fit the declared shapes or each other.
         RefusedCombination: if they don't fit what was asked.
     """
-    shapes = named_shapes(model.inputs)
+    model = axes.model
     sizes = Sizes()
     for name, value in dims.items():
-        sizes.put(name, value, "batch" if name in axis.symbols else "dims")
-    for name in axis.symbols:
+        sizes.put(name, value, "batch" if name in axes.batch_axis.symbols else "dims")
+    for name in axes.batch_axis.symbols:
         sizes.put(name, batch, "batch")
-    _take_stored(model, shapes, sizes, stored)
+    if stored:
+        _take_stored(axes, sizes, stored)
     origin = "builder" if model.source.startswith("builtin:") else "catalogue"
-    symbols = free_symbols(shapes)
-    for name in symbols:
+    for name in axes.symbols:
         if name in model.default_dims:
             sizes.put(name, model.default_dims[name], origin)
         if name in model.implied_dims:
             sizes.put(name, model.implied_dims[name], "graph")
-    ties = _ties(model.inputs, shapes)
-    sizes.tie(ties)
-    for symbol, role in _roles(model.inputs, shapes):
+    sizes.tie(axes.ties)
+    for symbol, role in axes.roles:
         if role.tied_size:
             sizes.put(symbol, role.tied_size, "graph")
-    past, tokens = cache_symbols(model)
+    past, tokens = axes.cache
     if past and tokens:
         sizes.put(tokens, 1, "default", "default: one token")
         sizes.put(past, PAST, "default", "default: past length")
-    places = _places(model.inputs, shapes)
-    totals = [name for name in symbols if "total" in name.lower() and name not in sizes.values]
-    for name in symbols:
+    unset = [name for name in axes.symbols if name not in sizes.values]
+    totals = [name for name in unset if "total" in name.lower()]
+    for name in unset:
         if name not in totals:
-            sizes.tie(ties)
-            size, what = default_size(name, places.get(name, ()), model.told_sizes)
-            sizes.put(name, size, "default", f"default: {what}")
-    sizes.tie(ties)
+            sizes.tie(axes.ties)
+            _put_default(axes, sizes, name)
+    sizes.tie(axes.ties)
     for name in totals:
         if past and tokens:
             total = sizes.values[past] + sizes.values[tokens]
             sizes.put(name, total, "sum", f"{past} + {tokens}")
-        size, what = default_size(name, places.get(name, ()), model.told_sizes)
-        sizes.put(name, size, "default", f"default: {what}")
+        _put_default(axes, sizes, name)
     return sizes
 
 
-def _ties(inputs: Sequence[TensorInfo], shapes: Shapes) -> dict[str, str]:
-    """Symbols that the graph adds or multiplies, each with the one that stands for all."""
-    return {symbol: role.tied_to for symbol, role in _roles(inputs, shapes) if role.tied_to}
+def _put_default(axes: ModelAxes, sizes: Sizes, name: str) -> None:
+    size, what = axes.defaults[name]
+    sizes.put(name, size, "default", f"default: {what}")
 
 
-def _roles(inputs: Sequence[TensorInfo], shapes: Shapes) -> Iterator[tuple[str, AxisRole]]:
-    for info, shape in zip(inputs, shapes, strict=True):
-        for role in info.roles:
-            symbol = None if shape is None else shape[role.axis]
-            if isinstance(symbol, str):
-                yield symbol, role
-
-
-def _places(inputs: Sequence[TensorInfo], shapes: Shapes) -> dict[str, list[Place]]:
-    places: dict[str, list[Place]] = {}
-    for info, shape in zip(inputs, shapes, strict=True):
-        for axis, size in enumerate(shape or ()):
-            if isinstance(size, str) and shape is not None:
-                places.setdefault(size, []).append(Place(info=info, shape=shape, axis=axis))
-    return places
-
-
-def cache_symbols(model: Model) -> tuple[str, str]:
-    """Return the symbols of the cache's length and of the new tokens, empty where there is none."""
-    shapes = named_shapes(model.inputs)
-    batch = find_batch(model.inputs, shapes).symbols
-    past = past_symbol(model.inputs, shapes, batch[0] if batch else "")
-    if not past or past in batch:
-        return "", ""
-    symbols = set(free_symbols(shapes))
-    for info, shape in zip(model.inputs, shapes, strict=True):
-        if shape is None or is_past(info.name) or len(shape) not in (2, 3):
-            continue
-        size = shape[1]
-        if isinstance(size, str) and size in symbols and size not in (*batch, past):
-            if "total" in size.lower() or "mask" in info.name.lower():
-                continue
-            return past, size
-    return past, ""
-
-
-def _take_stored(
-    model: Model, shapes: Shapes, sizes: Sizes, stored: Mapping[str, StoredInput]
-) -> None:
+def _take_stored(axes: ModelAxes, sizes: Sizes, stored: Mapping[str, StoredInput]) -> None:
     """Sizes of real inputs: they must fit the declared shapes, and what was asked.
 
     As ONNX Runtime does, arrays of any shape are taken for a declared scalar, and one symbol may
     have several sizes, which is said.
     """
-    symbols = free_symbols(shapes)
-    for info, shape in zip(model.inputs, shapes, strict=True):
+    for info, shape in zip(axes.model.inputs, axes.shapes, strict=True):
         item = stored.get(info.name)
         if item is None or item.shape is None or not shape:
             continue
@@ -201,11 +247,11 @@ def _take_stored(
         for axis, (declared, size) in enumerate(zip(shape, item.shape, strict=True)):
             if isinstance(declared, int) and declared != size:
                 raise misfit(info, item, f"axis {axis} is fixed to {declared}")
-            if isinstance(declared, str) and declared in symbols:
+            if isinstance(declared, str) and declared in axes.symbols:
                 known = sizes.known.get(declared)
                 if known is not None and known.size != size:
                     if known.origin != "file":
-                        raise _conflict(model, info, item, declared, sizes)
+                        raise _conflict(info, item, shape, sizes.known[declared])
                     several = f"in {item.path.name}, where it has several sizes"
                     sizes.known[declared] = replace(known, how=several)
                 sizes.put(declared, size, "file", f"in {item.path.name}")
@@ -221,12 +267,11 @@ def misfit(info: TensorInfo, item: StoredInput, rule: str) -> UsageError:
 
 
 def _conflict(
-    model: Model, info: TensorInfo, item: StoredInput, symbol: str, sizes: Sizes
+    info: TensorInfo, item: StoredInput, shape: tuple[int | str, ...], known: SymbolSize
 ) -> OrtbenchError:
-    known = sizes.known[symbol]
+    symbol = known.symbol
     shown = f"{list(item.shape or ())} for input {info.name!r}, declared {_declared_shape(info)}"
     text = f"{str(item.path)!r} holds {shown}, but {symbol} is {known.size} ({known.how})"
-    shape = named_shapes(model.inputs)[model.inputs.index(info)] or ()
     size = (item.shape or ())[shape.index(symbol)]
     option = (
         f"--ort-batch-sizes={size}" if known.origin == "batch" else f"--ort-dims={symbol}:{size}"

@@ -15,9 +15,9 @@ from pytest_ortbench.core.model import Model, Variant
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.precision import FLOOR, HOLDS, OWN_FILE, precision_of
 from pytest_ortbench.core.recipe import GRAPH_BASES, Conversion, Recipe
-from pytest_ortbench.planning.feeds import resolve_inputs
+from pytest_ortbench.planning.feeds import inputs_at
 from pytest_ortbench.planning.real_inputs import stored_sets
-from pytest_ortbench.planning.sizes import RefusedCombination
+from pytest_ortbench.planning.sizes import ModelAxes, RefusedCombination
 
 #: Files in ONNX Runtime's own format, which its tools can't read either.
 _ORT = ".ort"
@@ -266,16 +266,16 @@ class Feeding:
 
     def from_files(self, case: Case, path: Path) -> tuple[InputSpec, ...] | Failure:
         """Inputs of the case from the file or folder at ``path``, or why they don't fit it."""
-        feed = feed_of(case.model, self.batch, self.sizes, path)
+        feed = feed_of(ModelAxes(case.model), self.batch, self.sizes, path)
         return feed if isinstance(feed, Failure) else fed_to(self.made, feed, self.recipes)
 
 
 def feed_of(
-    model: Model, batch: int | None, sizes: Mapping[str, int], inputs: Path | None
+    axes: ModelAxes, batch: int | None, sizes: Mapping[str, int], inputs: Path | None
 ) -> tuple[InputSpec, ...] | Failure:
     """Inputs of one shape, or why this model can't have it: its other shapes go on."""
     try:
-        return resolve_inputs(model, batch=batch, dims=sizes, inputs_path=inputs)
+        return inputs_at(axes, batch=batch, dims=sizes, inputs_path=inputs)
     except RefusedCombination as refused:
         return refused.failure
     except ModelError as error:

@@ -16,7 +16,6 @@ from pytest_ortbench.core.errors import (
 )
 from pytest_ortbench.core.limits import Limit, parse_limit
 from pytest_ortbench.core.metrics import PASS_OF_METRIC
-from pytest_ortbench.core.option import OptionRow
 from pytest_ortbench.passes.registry import PASSES
 from pytest_ortbench.plugin.marked_paths import (
     folders_of,
@@ -29,7 +28,6 @@ from pytest_ortbench.plugin.options import MARKER_KEYWORDS, ROWS, Options
 if TYPE_CHECKING:
     import pytest
 
-    from pytest_ortbench.core.case import Case
     from pytest_ortbench.gate.numbers.rules import Rule
     from pytest_ortbench.planning.matrix import Planned
     from pytest_ortbench.planning.request import PlanRequest
@@ -42,6 +40,13 @@ _ASKED_BY_NAME = {
     **PASS_OF_METRIC,
     **{name: entry.name for entry in PASSES for name in entry.asked_by},
 }
+#: Options that ask for a pass of a case as far as their value goes with it: where that stands, its
+#: name, and the pass.
+_ASKING = [
+    (row.to.partition(".")[0], row.to.partition(".")[2] or row.field, row.asks_for)
+    for row in ROWS
+    if row.asks_for
+]
 #: Keywords by the flag of their option, the place that messages give.
 _BY_FLAG = {row.flag: row.field for row in ROWS if row.keyword}
 
@@ -238,12 +243,7 @@ def passes_of(
     named = {limit.metric.name for limit in limits}
     named.update(code.co_names if code is not None else ())
     passes = {_ASKED_BY_NAME[name] for name in named if name in _ASKED_BY_NAME}
-    passes |= {row.asks_for for row in ROWS if _asks(row, planned.case, options)}
+    case = planned.case
+    holders = {"": options, "request": case, "case": case, "sampling": case.sampling}
+    passes |= {asked for room, name, asked in _ASKING if getattr(holders[room], name)}
     return passes
-
-
-def _asks(row: OptionRow, case: Case, options: Options) -> bool:
-    """Whether an option asks for a pass of a case, as far as its value goes with the case."""
-    room, _, name = row.to.partition(".")
-    holder = {"": options, "request": case, "case": case, "sampling": case.sampling}[room]
-    return bool(row.asks_for and getattr(holder, name or row.field))

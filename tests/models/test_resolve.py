@@ -16,6 +16,7 @@ from pytest_ortbench.models.catalogue import CatalogueEntry
 from pytest_ortbench.models.naming import Naming
 from pytest_ortbench.models.resolve import BrokenModel, resolve_models
 from pytest_ortbench.planning.feeds import resolve_inputs, workloads
+from pytest_ortbench.planning.sizes import ModelAxes
 from tests.models.graphs import model, node, relu, value
 
 
@@ -206,7 +207,7 @@ def test_builtin(tmp_path: Path) -> None:
 def test_builtin_decoder_has_its_workloads(tmp_path: Path) -> None:
     (found,) = resolve_models(["builtin:decoder"], root=tmp_path)
     assert isinstance(found, Model)
-    assert [(item.name, item.dims) for item in workloads(found)] == [
+    assert [(item.name, item.dims) for item in workloads(ModelAxes(found))] == [
         ("decode", {"seq": 1, "past": 127}),
         ("prefill", {"seq": 128, "past": 0}),
     ]
@@ -273,7 +274,7 @@ workloads.full = { rows = 256 }
     assert spec.shape == (2, 256, 4)
     assert (spec.hint.kind, spec.hint.low, spec.hint.high) == ("uniform", 2.0, 3.0)
     assert "rows=256 (catalogue)" in [size.text for size in spec.resolved]
-    assert workloads(found)[0].name == "full"
+    assert workloads(ModelAxes(found))[0].name == "full"
 
 
 def test_project_may_build_and_resize(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from onnx import TensorProto
 from pytest_ortbench.core.model import TensorInfo, ValueHint
 from pytest_ortbench.models.well_known import Surroundings, by_name
 from pytest_ortbench.planning.feeds import resolve_inputs, workloads
+from pytest_ortbench.planning.sizes import ModelAxes
 from tests.models.graphs import INT64, model, node, read, value, weight
 
 NOTHING = Surroundings(lengths={})
@@ -95,7 +96,7 @@ def _merged(folder: Path, *, past: str = "past_sequence_length") -> object:
 def test_the_flag_of_a_cache_follows_the_workload(past: str, tmp_path: Path) -> None:
     found = _merged(tmp_path, past=past)
     fed = {}
-    for preset in workloads(found):
+    for preset in workloads(ModelAxes(found)):
         specs = {spec.name: spec for spec in resolve_inputs(found, batch=None, dims=preset.dims)}
         cache = specs["past_key_values.0.key"].shape[2]
         fed[preset.name] = (cache, specs["use_cache_branch"].hint.choices)

@@ -10,9 +10,9 @@ import pytest
 from onnx import ModelProto, TensorProto
 
 from pytest_ortbench.core.case import Case, Provider, Runtime
-from pytest_ortbench.planning.feeds import batch_symbols
 from pytest_ortbench.planning.matrix import Target, build_plan
 from pytest_ortbench.planning.request import PlanRequest
+from pytest_ortbench.planning.sizes import ModelAxes
 from tests.models.graphs import INT64, constant, model, node, read, run, value, weight
 
 CURRENT = Target(runtime=Runtime(), providers=(Provider(alias="cpu", name="CPUExecutionProvider"),))
@@ -130,7 +130,7 @@ def test_rows_of_a_table_are_a_batch_whatever_they_are_called(tmp_path: Path) ->
             [value("y", None)],
             [weight("w", 4, 2)],
         )
-        assert batch_symbols(read(proto, tmp_path)) == (symbol,)
+        assert ModelAxes(read(proto, tmp_path)).batch_axis.symbols == (symbol,)
         case = _case(proto, tmp_path)
         assert (case.batch, _shapes(case)["x"]) == (1, (1, 4))
 

@@ -14,13 +14,10 @@ from pytest_ortbench.core.case import InputSpec
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.model import Model, TensorInfo, ValueHint
 from pytest_ortbench.planning.feeds import (
-    batch_of,
-    batch_symbols,
     resolve_inputs,
-    symbols_of,
     workloads,
 )
-from pytest_ortbench.planning.sizes import RefusedCombination
+from pytest_ortbench.planning.sizes import ModelAxes, RefusedCombination
 from tests.models.graphs import (
     BOOL,
     INT32,
@@ -72,7 +69,7 @@ def test_one_symbol_has_one_size_in_all_inputs() -> None:
         tensor("input_ids", "batch", "seq", type=INT_TYPE),
         tensor("attention_mask", "batch", "seq", type=INT_TYPE),
     )
-    assert symbols_of(found) == ("batch", "seq")
+    assert ModelAxes(found).symbols == ("batch", "seq")
     assert shapes(found, batch=2, dims={"seq": 512}) == [(2, 512), (2, 512)]
     assert shapes(found) == [(1, 128), (1, 128)]
 
@@ -102,8 +99,8 @@ def test_precedence() -> None:
     assert shapes(found) == [(1, 40)]
     assert shapes(found, dims={"seq": 60}) == [(1, 60)]
     assert shapes(found, batch=2, dims={"batch": 5}) == [(5, 40)]
-    assert batch_of(found, batch=2, dims={"batch": 5}) == 5
-    assert batch_of(found, batch=2, dims={"seq": 5}) == 2
+    assert ModelAxes(found).batch_of(2, {"batch": 5}) == 5
+    assert ModelAxes(found).batch_of(2, {"seq": 5}) == 2
 
 
 def test_unset_minus_one_and_zero(tmp_path: Path) -> None:
@@ -113,7 +110,7 @@ def test_unset_minus_one_and_zero(tmp_path: Path) -> None:
     proto.graph.output[0].CopyFrom(proto.graph.input[0])
     proto.graph.output[0].name = "y"
     found = read(proto, tmp_path)
-    assert symbols_of(found) == ("N", "x_dim_1", "x_dim_2")
+    assert ModelAxes(found).symbols == ("N", "x_dim_1", "x_dim_2")
     with pytest.raises(RefusedCombination) as caught:
         resolve_inputs(found, batch=1, dims={})
     failure = caught.value.failure
@@ -153,7 +150,7 @@ def test_expressions_over_symbols() -> None:
         tensor("half", "B", "S//2"),
         tensor("odd", "B", "seq-len"),
     )
-    assert symbols_of(found) == ("B", "S", "P", "seq-len")
+    assert ModelAxes(found).symbols == ("B", "S", "P", "seq-len")
     assert shapes(found, dims={"P": 10, "S": 6, "seq-len": 4}) == [(1, 6), (1, 16), (1, 3), (1, 4)]
 
 
@@ -203,7 +200,7 @@ def test_giant_inputs_are_refused() -> None:
     ],
 )
 def test_which_symbols_are_the_batch(inputs: list[TensorInfo], symbols: tuple[str, ...]) -> None:
-    assert batch_symbols(described(*inputs)) == symbols
+    assert ModelAxes(described(*inputs)).batch_axis.symbols == symbols
 
 
 def test_fixed_batch_is_refused_for_others() -> None:
@@ -372,7 +369,7 @@ def test_decoder_decodes_one_token_after_128(tmp_path: Path, total: str) -> None
 @pytest.mark.live
 def test_decoder_has_two_workloads(tmp_path: Path) -> None:
     found = read(decoder(), tmp_path)
-    decode, prefill = workloads(found)
+    decode, prefill = workloads(ModelAxes(found))
     assert (decode.name, decode.dims) == ("decode", {"S": 1, "P": 128})
     assert (prefill.name, prefill.dims) == ("prefill", {"S": 128, "P": 1})
     assert "one token" in prefill.note
@@ -387,7 +384,7 @@ def test_documented_workload_may_have_an_empty_cache(tmp_path: Path) -> None:
 
     presets = {"decode": {"S": 1, "P": 127}, "prefill": {"S": 64, "P": 0}}
     found = replace(read(decoder(), tmp_path), workloads=presets)
-    assert [item.name for item in workloads(found)] == ["decode", "prefill"]
+    assert [item.name for item in workloads(ModelAxes(found))] == ["decode", "prefill"]
     feeds, outputs = run(found, dims=presets["prefill"])
     assert feeds["past.0.key"].shape == (1, 2, 0, 4)
     assert feeds["position_ids"].tolist() == [list(range(64))]
@@ -395,7 +392,7 @@ def test_documented_workload_may_have_an_empty_cache(tmp_path: Path) -> None:
 
 
 def test_models_without_cache_have_no_workloads() -> None:
-    assert workloads(described(tensor("x", "B", "S"))) == ()
+    assert workloads(ModelAxes(described(tensor("x", "B", "S")))) == ()
 
 
 def test_optimum_names_of_a_decoder() -> None:
@@ -405,7 +402,10 @@ def test_optimum_names_of_a_decoder() -> None:
         tensor("past_key_values.0.key", "batch_size", 8, "past_sequence_length", 64),
     )
     assert shapes(found) == [(1, 1), (1, 129), (1, 8, 128, 64)]
-    assert workloads(found)[0].dims == {"sequence_length": 1, "past_sequence_length": 128}
+    assert workloads(ModelAxes(found))[0].dims == {
+        "sequence_length": 1,
+        "past_sequence_length": 128,
+    }
 
 
 # -- real inputs -----------------------------------------------------------------------------------

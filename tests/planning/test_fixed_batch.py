@@ -11,10 +11,10 @@ from onnx import ModelProto
 
 from pytest_ortbench.core.case import Case, Provider, Runtime
 from pytest_ortbench.core.model import Model
-from pytest_ortbench.planning.feeds import batch_of, resolve_inputs
+from pytest_ortbench.planning.feeds import resolve_inputs
 from pytest_ortbench.planning.matrix import Plan, Target, build_plan
 from pytest_ortbench.planning.request import PlanRequest
-from pytest_ortbench.planning.sizes import RefusedCombination
+from pytest_ortbench.planning.sizes import ModelAxes, RefusedCombination
 from tests.models.graphs import INT64, constant, model, node, read, relu, run, value, weight
 from tests.refused import refused
 
@@ -200,7 +200,7 @@ def test_an_open_batch_beside_a_fixed_one_is_as_large(tmp_path: Path) -> None:
     case = _only_case(found)
     assert [spec.shape for spec in case.inputs] == [(4, 3, 8, 8), (4, 5)]
     assert case.case_id == "m/native/cpu/b4"
-    assert batch_of(found, batch=None, dims={"batch": 2}) == 2
+    assert ModelAxes(found).batch_of(None, {"batch": 2}) == 2
 
 
 def test_other_sizes_are_set_as_ever(tmp_path: Path) -> None:

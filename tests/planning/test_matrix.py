@@ -1,5 +1,10 @@
 import dataclasses
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 
 import pytest
 
@@ -300,3 +305,48 @@ def test_a_value_that_onnx_runtime_would_ignore_is_refused(value: str) -> None:
     request = PlanRequest(models=(), session_options={"session.disable_prepacking": value})
     with refused(UsageError, "'0', '1'"):
         build_plan(request, [make_model()], [CURRENT])
+
+
+@contextmanager
+def counted() -> Iterator[Counter[str]]:
+    """Count the calls of each function of the product by its name."""
+    calls: Counter[str] = Counter()
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        if event == "call" and "pytest_ortbench" in frame.f_code.co_filename:
+            calls[frame.f_code.co_name] += 1
+
+    sys.setprofile(note)
+    try:
+        yield calls
+    finally:
+        sys.setprofile(None)
+
+
+@pytest.mark.parametrize("batches", [(2,), (1, 2, 4, 8)])
+def test_a_model_is_looked_at_once_and_fed_once_at_each_size(batches: tuple[int, ...]) -> None:
+    request = PlanRequest(
+        models=(),
+        precisions=("native", "fp16", "simplified"),
+        batch_sizes=batches,
+        threads=(1, 2),
+    )
+    other = Target(runtime=Runtime(label="onnxruntime-1.20.1"), providers=(CPU, CUDA))
+    with counted() as calls:
+        plan = build_plan(request, [make_model(shape=("N", "S", None))], [CURRENT, other])
+    assert len(plan.entries) == 3 * len(batches) * 2 * (len(CURRENT.providers) + 2)
+    # Once for what the conversions are calibrated on.
+    assert calls["inputs_at"] == calls["find_sizes"] == len(batches) + 1
+    assert calls["default_size"] == 3
+    # By the plan, by the check of the names of sizes, and by that of a pass.
+    assert calls["find_batch"] == calls["named_shapes"] == 3
+
+
+def test_the_id_of_a_case_is_spelt_once() -> None:
+    with counted() as calls:
+        plan = build_plan(PlanRequest(models=(), batch_sizes=(1, 2)), [make_model()], [CURRENT])
+        keys = [planned.case.key for planned in plan.entries for _ in range(3)]
+    assert calls["_spelt"] == 2
+    first = plan.entries[0].case
+    assert keys[0] == (first.case_id, "current")
+    assert dataclasses.replace(first, batch=7).case_id == "m/native/cpu/b7"

@@ -16,13 +16,8 @@ from pytest_ortbench.engine.means import Means
 from pytest_ortbench.engine.warm_up_budget import warm_up_budget_s
 from pytest_ortbench.passes.soak.facts import Soak
 from pytest_ortbench.passes.soak.questions import SoakFor
-from pytest_ortbench.planning.feeds import (
-    batch_symbols,
-    resolve_inputs,
-    symbols_of,
-    workloads,
-)
-from pytest_ortbench.planning.sizes import RefusedCombination
+from pytest_ortbench.planning.feeds import inputs_at, workloads
+from pytest_ortbench.planning.sizes import ModelAxes, RefusedCombination
 from pytest_ortbench.schema.case_questions import WarmUpFor
 
 #: Shapes at most: every one is drawn and kept, so that drawing is no part of the soak.
@@ -37,7 +32,7 @@ def measure(result: CaseResult, means: Means) -> Soak:
     """
     case = result.case
     shapes = tuple(soak_shapes(case))
-    varied = [name for name in case.sampling.soak_dims if name in symbols_of(case.model)]
+    varied = [name for name in case.sampling.soak_dims if name in ModelAxes(case.model).symbols]
     if varied and not shapes:
         sizes = ", ".join(varied)
         return Soak(reason=f"the model takes none of the sizes of {sizes} (--ort-soak-dims)")
@@ -54,24 +49,26 @@ def soak_shapes(case: Case) -> Iterator[tuple[InputSpec, ...]]:
 
     Nothing where no size varies. Of more combinations than :data:`MOST_SHAPES` some are drawn.
     """
-    symbols = symbols_of(case.model)
-    axes = {name: sizes for name, sizes in case.sampling.soak_dims.items() if name in symbols}
-    if not axes:
+    axes = ModelAxes(case.model)
+    varied = {
+        name: sizes for name, sizes in case.sampling.soak_dims.items() if name in axes.symbols
+    }
+    if not varied:
         return
     preset = {}
-    for workload in workloads(case.model):
+    for workload in workloads(axes):
         if workload.name == case.knobs.get("workload"):
             preset = workload.dims
     # Memory that grows with the size would look like a leak if sizes grew with time.
     order = random.Random(case.seed)
-    combinations = list(itertools.islice(itertools.product(*axes.values()), 100_000))
+    combinations = list(itertools.islice(itertools.product(*varied.values()), 100_000))
     order.shuffle(combinations)
-    batch = case.batch if batch_symbols(case.model) else None  # a fixed one fits as it is
+    batch = case.batch if axes.batch_axis.symbols else None  # a fixed one fits as it is
     types = {spec.name: spec.type for spec in case.inputs}
     for sizes in combinations[:MOST_SHAPES]:
-        dims = {**preset, **case.dims, **dict(zip(axes, sizes, strict=True))}
+        dims = {**preset, **case.dims, **dict(zip(varied, sizes, strict=True))}
         try:
-            specs = resolve_inputs(case.model, batch=batch, dims=dims)
+            specs = inputs_at(axes, batch=batch, dims=dims)
         except (RefusedCombination, UsageError):
             continue
         yield tuple(spec.typed(types.get(spec.name, spec.type)) for spec in specs)
