@@ -31,6 +31,7 @@ WHOLE_MODULES: dict[str, str] = {
     "models/symbols.py": "expressions over sizes of a graph",
     "models/well_known.py": "names of inputs, types as ONNX Runtime spells them",
     "planning/default_sizes.py": "names of inputs and sizes in a graph",
+    "planning/graph_counts.py": "names of inputs and sizes in a graph",
     "runtimes/auto.py": "names of the system",
     "runtimes/installed.py": "names of packages and files",
     "runtimes/installer.py": "output of pip and uv",

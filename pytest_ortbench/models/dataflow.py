@@ -9,7 +9,7 @@ offset is remembered), into branches, loop bodies and the model's own functions,
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -22,7 +22,7 @@ from pytest_ortbench.models.inspection import (
     subgraphs,
 )
 from pytest_ortbench.models.shape_inference import Shape, inferred_shapes, value_shape
-from pytest_ortbench.models.symbols import named_shapes
+from pytest_ortbench.models.symbols import free_symbols, named_shapes
 
 if TYPE_CHECKING:
     import numpy as np
@@ -132,13 +132,21 @@ class Dataflow:
         proto: The model. Weights of more than 1,024 elements are dropped from it.
         inputs: Its inputs as they will be known. Their dimensions, with a name for each unset one,
             are written into the model, so that shape inference carries the names on.
+        walked: Axes of values that are as large as one of an input, by name, from a walk.
     """
 
-    def __init__(self, proto: onnx.ModelProto, inputs: Sequence[TensorInfo]) -> None:
+    def __init__(
+        self,
+        proto: onnx.ModelProto,
+        inputs: Sequence[TensorInfo],
+        walked: Mapping[str, tuple[str | None, ...]] | None = None,
+    ) -> None:
         drop_weights(proto)
         _name_dimensions(proto, inputs)
         self._proto = proto
         self._inferred: dict[str, Shape] | None = None
+        self._symbols = frozenset(free_symbols(named_shapes(inputs)))
+        self._walked = walked or {}
         self._functions = {(item.domain, item.name): item for item in proto.functions}
         self.main = self._graph_scope(proto.graph, None, None)
 
@@ -188,6 +196,19 @@ class Dataflow:
 
     def shape(self, scope: Scope, name: str) -> Shape | None:
         """Return the shape of any value, as far as it is declared or can be inferred."""
+        shape = self._told_shape(scope, name)
+        walked = self._walked.get(name, ())
+        if shape is None:
+            return walked or None
+        if len(shape) != len(walked):
+            return shape
+        # What inference calls by a name of its own is often an axis of an input.
+        return tuple(
+            size if isinstance(size, int) or size in self._symbols else at or size
+            for size, at in zip(shape, walked, strict=True)
+        )
+
+    def _told_shape(self, scope: Scope, name: str) -> Shape | None:
         found: Scope | None = scope
         while found is not None:
             if name in found.shapes:

@@ -13,7 +13,7 @@ from pytest_ortbench.core.element_types import ELEMENT_NAMES
 from pytest_ortbench.core.errors import ModelError, did_you_mean
 from pytest_ortbench.core.model import Model, TensorInfo, ValueHint
 from pytest_ortbench.models import inspection
-from pytest_ortbench.models.axes.tracking import axis_roles
+from pytest_ortbench.models.axes.tracking import walked
 from pytest_ortbench.models.dataflow import Dataflow
 from pytest_ortbench.models.hints import hint_inputs
 from pytest_ortbench.models.inspection import all_tensors
@@ -78,8 +78,9 @@ def read_model(
     if facts.is_pruned:
         facts = replace(facts, compressed_bytes=compressed_size(file.path, file.external))
     # From here on the parsed model is changed: large weights are dropped from memory.
-    hinted = hint_inputs(inputs, Dataflow(proto, inputs))
-    roles = axis_roles(proto, inputs)
+    walk = walked(proto, inputs)
+    roles = walk.roles()
+    hinted = hint_inputs(inputs, Dataflow(proto, inputs, walk.shapes()))
     told = tuple(replace(info, roles=roles.get(info.name, ())) for info in hinted.inputs)
     model = replace(
         facts,

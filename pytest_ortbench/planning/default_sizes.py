@@ -38,6 +38,7 @@ _SEQUENCE_NAME = (
     r"max_len(gth)?|length|.*sequence_length|.*seq_?len(gth)?|.*sequence"
 )
 
+_OF_FEATURES = "features"
 #: Name of the symbol (the whole name, any case), size, what it is taken for.
 BY_NAME: tuple[tuple[str, int, str], ...] = (
     (r"batch.*|.*batch(_size)?", 1, "batch"),
@@ -51,14 +52,14 @@ BY_NAME: tuple[tuple[str, int, str], ...] = (
     (rf"{_COUNT}(box(es)?|rois?|proposals?|objects?|detections?|anchors?|spans?)", 100, "boxes"),
     (rf"{_COUNT}(points?|nodes?|vertices|faces|pts)", 1024, "points"),
     (rf"{_COUNT}edges?", 4096, "edges, four a node"),
-    (rf"{_COUNT}(atoms?|residues?|bonds?)", 64, "atoms of a molecule"),
+    (rf"{_COUNT}(atoms?|residues?|bonds?)", 30, "atoms of a molecule"),
     (rf"{_COUNT}(voxels?|pillars?)", 4096, "voxels"),
     (rf"{_COUNT}(patch(es)?|crops?_patches|image_tokens)", 256, "patches, 16 a side"),
     (rf"{_COUNT}(mem(ory|ories|s)?|slots?|mem(ory)?_slots?|banks?)", 8, "memory slots"),
     (rf"{_COUNT}(keypoints?|joints?|landmarks?)", 17, "keypoints"),
     (rf"{_COUNT}(quer(y|ies)|prompts?|class(es)?|labels?|entities|mentions)", 16, "a count"),
     (rf"{_COUNT}(graphs|images)", 1, "one at a time"),
-    (r"features?|num_features|dim|d|hidden(_size|_dim)?|embed.*", FEATURES, "features"),
+    (r"features?|num_features|dim|d|hidden(_size|_dim)?|embed.*", FEATURES, _OF_FEATURES),
 )
 _PATTERNS = tuple(re.compile(rf"(?:{name})\Z") for name, _, _ in BY_NAME)
 #: Names of sequence lengths, which are no batch axis.
@@ -181,13 +182,18 @@ def _unlimited(symbol: str, places: Sequence[Place], roles: Sequence[AxisRole]) 
     if rows is not None:
         return rows
     by_name = size_by_name(symbol)
-    if by_name is not None:
+    if by_name is not None and not (by_name[1] == _OF_FEATURES and _leads(places)):
         return by_name
     for place in places:
         found = _by_place(place)
         if found is not None:
             return found
     return OTHER, "nothing says what it is"
+
+
+def _leads(places: Sequence[Place]) -> bool:
+    """Whether an axis is always the first, where features are never."""
+    return bool(places) and all(place.axis == 0 for place in places)
 
 
 def _rows(symbol: str, places: Sequence[Place]) -> tuple[int, str] | None:
@@ -235,7 +241,7 @@ def _by_place(place: Place) -> tuple[int, str] | None:
     if rank in (4, 5) and not integer:
         return _in_image(place.shape, axis)
     if rank == 3 and axis == 2:
-        return FEATURES, "features"
+        return FEATURES, _OF_FEATURES
     # Recurrent layers read [sequence, batch, features].
     if (rank in (2, 3) and axis >= rank - 2) or (rank == 3 and place.info.batch_axis == 1):
         return SEQUENCE, "sequence length"

@@ -17,6 +17,7 @@ from pytest_ortbench.models.symbols import free_symbols, named_shapes
 from pytest_ortbench.models.well_known import is_past, past_symbol
 from pytest_ortbench.planning.batch_axis import BatchAxis, find_batch
 from pytest_ortbench.planning.default_sizes import PAST, Place, default_size
+from pytest_ortbench.planning.graph_counts import graph_counts
 from pytest_ortbench.planning.real_inputs import StoredInput
 
 
@@ -212,6 +213,8 @@ def find_sizes(
     if past and tokens:
         sizes.put(tokens, 1, "default", "default: one token")
         sizes.put(past, PAST, "default", "default: past length")
+    for symbol, count, what in graph_counts(model, axes.symbols, sizes.values):
+        sizes.put(symbol, count, "default", f"default: {what}")
     unset = [name for name in axes.symbols if name not in sizes.values]
     totals = [name for name in unset if "total" in name.lower()]
     for name in unset:

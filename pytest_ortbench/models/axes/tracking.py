@@ -25,6 +25,7 @@ from pytest_ortbench.models.axes.values import (
     TracedValue,
     labels_of,
     plain,
+    size_of,
 )
 from pytest_ortbench.models.inspection import op_name
 from pytest_ortbench.models.symbols import UnknownSymbolError, evaluate, named_shapes
@@ -56,19 +57,29 @@ def axis_roles(
         proto: The model. Content of its large weights is not needed.
         inputs: Its inputs, as they will be known.
     """
+    return walked(proto, inputs).roles()
+
+
+def walked(proto: onnx.ModelProto, inputs: Sequence[TensorInfo]) -> GraphWalk:
+    """Return a walk over a graph that knows which of its symbols have to be equal.
+
+    Args:
+        proto: The model. Content of its large weights is not needed.
+        inputs: Its inputs, as they will be known.
+    """
     ties: dict[str, str] = {}
-    walk = _Walk(proto, inputs, ties)
+    walk = GraphWalk(proto, inputs, ties)
     for _ in range(_ROUNDS):
         walk.run()
         now = walk.ties()
         if now == ties:
             break
         ties = now
-        walk = _Walk(proto, inputs, ties)
-    return walk.roles()
+        walk = GraphWalk(proto, inputs, ties)
+    return walk
 
 
-class _Walk:
+class GraphWalk:
     """One walk over a graph from its inputs to its outputs.
 
     Args:
@@ -244,6 +255,16 @@ class _Walk:
         for place, name in enumerate(node.output):
             parts = [result[place] for result in results if place < len(result)]
             values[name] = _agreed(parts, condition)
+
+    def shapes(self) -> dict[str, tuple[str | None, ...]]:
+        """Return the axes of values that are as large as one of an input, by that one's symbol."""
+        symbols = {self._sizes[symbol]: symbol for symbol in reversed(self._sizes)}
+        found = {}
+        for name, value in self._values.items():
+            shape = tuple(symbols.get(size_of(axis)) for axis in value.axes or ())
+            if any(shape):
+                found[name] = shape
+        return found
 
     def ties(self) -> dict[str, str]:
         """Return the symbols that have to be equal, each with the one that stands for all."""
