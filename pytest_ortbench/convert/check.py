@@ -72,6 +72,15 @@ def _nonfinite(session: InferenceSession, conversion: Conversion) -> int:
     return look_at("first", session.run(None, feeds)).nonfinite
 
 
+def refusal_of_source(conversion: Conversion) -> Exception | None:
+    """Return what ONNX Runtime raises when it loads the source; ``None`` if that is fine."""
+    try:
+        _session(conversion, conversion.source)
+    except Exception as error:  # noqa: BLE001 - native errors have no common base class
+        return None if _is_missing_kernel(error) else error
+    return None
+
+
 def _runs(conversion: Conversion, path: str) -> bool:
     try:
         _nonfinite(_session(conversion, path), conversion)

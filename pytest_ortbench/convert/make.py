@@ -56,30 +56,45 @@ def convert(conversion: Conversion, folder: Path, enter: Enter) -> Converted:
     Raises:
         WorkerError: if it can't be made, or does not stand the check; the failure names the class
             of the native error and its first line.
+        Exception: what ONNX Runtime says of the source, if that is why: so it is told as it is for
+            the source alone.
     """
     enter("import")
     load()
     enter("convert")
     with (
-        _told(conversion, folder),
+        _told(conversion, folder, enter),
         tempfile.TemporaryDirectory(dir=folder, prefix="scratch-") as scratch,
     ):
         memory.limit(conversion)
         source = external.at_hand(Path(conversion.source), Path(scratch) / "source")
         readable = replace(conversion, source=str(source))
-        with _told(readable, folder):  # while its weights are still there to be looked at
+        with _told(readable, folder, enter):  # while its weights are still there to be looked at
             return _convert(readable, folder / FILE, Path(scratch))
 
 
 @contextmanager
-def _told(conversion: Conversion, folder: Path) -> Iterator[None]:
+def _told(conversion: Conversion, folder: Path, enter: Enter) -> Iterator[None]:
     try:
         yield
-    except WorkerError:
+    except WorkerError as error:
+        if error.failure.kind == "unsupported":
+            _blame_source(conversion, enter)
         raise
     except Exception as error:
         # The tools raise whatever their code runs into: assertions, key errors, native errors.
-        raise WorkerError(as_failure(error, conversion, folder)) from error
+        failure = as_failure(error, conversion, folder)
+        if failure.kind == "unsupported":
+            _blame_source(conversion, enter)
+        raise WorkerError(failure) from error
+
+
+def _blame_source(conversion: Conversion, enter: Enter) -> None:
+    """Raise what ONNX Runtime says of a source that does not load, in the phase that it says it."""
+    error = check.refusal_of_source(conversion)
+    if error is not None:
+        enter("session")
+        raise error
 
 
 def _convert(conversion: Conversion, target: Path, scratch: Path) -> Converted:

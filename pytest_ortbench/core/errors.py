@@ -85,6 +85,12 @@ class WorkerError(OrtbenchError):
         super().__init__(failure.message, hint=failure.hint)
 
 
+def class_and_line(error: BaseException) -> str:
+    """Return the class of an error and the first line of what it says."""
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0].strip()}" if lines else type(error).__name__
+
+
 def did_you_mean(value: str, known: Iterable[str], more: str = "") -> str:
     """Return ``Did you mean 'x'?`` for the nearest known word, or the list of known words.
 

@@ -27,6 +27,7 @@ from pytest_ortbench.core.arithmetic import (
     tensor_bytes,
 )
 from pytest_ortbench.core.element_types import ELEMENT_NAMES
+from pytest_ortbench.core.errors import class_and_line
 from pytest_ortbench.models.dataflow import drop_weights
 from pytest_ortbench.models.inspection import RANDOM_OPS, op_name, parameter_count
 from pytest_ortbench.models.model_file import read_model_file
@@ -67,8 +68,23 @@ def count_proto(proto: onnx.ModelProto, sizes: Mapping[str, Sequence[int]]) -> M
     Args:
         proto: The model. It is changed: large weights are dropped, sizes are written in.
         sizes: Shape of each input, by name.
+
+    Returns:
+        As of :func:`count_file`; a graph that breaks the rules of ONNX is counted as far as its
+        weights.
     """
     parameters = parameter_count(proto)
+    try:
+        return _counted(proto, sizes, parameters)
+    except Exception as error:  # noqa: BLE001 - a file can break the rules of ONNX in any place
+        return ModelWork(
+            parameters=parameters, reason=f"the graph can't be followed: {class_and_line(error)}"
+        )
+
+
+def _counted(
+    proto: onnx.ModelProto, sizes: Mapping[str, Sequence[int]], parameters: int
+) -> ModelWork:
     drop_weights(proto)
     proto = _inlined(proto)
     values = _declared(proto, _set_sizes(proto, sizes))

@@ -38,11 +38,7 @@ def extent_of(path: Path, sizes: Mapping[str, Sequence[int]]) -> Extent:
         lines = str(error).strip().splitlines() or [type(error).__name__]
         return Extent(reason=f"the file can't be read: {lines[0]}")
     nodes, parameters = sum(1 for _ in all_nodes(proto)), parameter_count(proto)
-    try:
-        work = count_proto(proto, sizes)
-    except Exception as error:  # noqa: BLE001 - onnx raises its own errors and protobuf's
-        reason = f"shape inference fails: {type(error).__name__}"
-        return Extent(nodes=nodes, parameters=parameters, reason=reason)
+    work = count_proto(proto, sizes)
     return Extent(
         nodes=nodes,
         parameters=parameters,

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_ortbench.core.arithmetic import element_count
 from pytest_ortbench.core.element_types import ELEMENT_NAMES
-from pytest_ortbench.core.errors import ModelError, did_you_mean
+from pytest_ortbench.core.errors import ModelError, class_and_line, did_you_mean
 from pytest_ortbench.core.model import Model, TensorInfo, ValueHint
 from pytest_ortbench.models import inspection
 from pytest_ortbench.models.axes.tracking import walked
 from pytest_ortbench.models.dataflow import Dataflow
-from pytest_ortbench.models.hints import hint_inputs
+from pytest_ortbench.models.hints import default_hint, hint_inputs
 from pytest_ortbench.models.inspection import all_tensors
 from pytest_ortbench.models.model_file import read_model_file
 from pytest_ortbench.models.told_sizes import told_sizes
@@ -78,19 +78,44 @@ def read_model(
     if facts.is_pruned:
         facts = replace(facts, compressed_bytes=compressed_size(file.path, file.external))
     # From here on the parsed model is changed: large weights are dropped from memory.
-    walk = walked(proto, inputs)
-    roles = walk.roles()
-    hinted = hint_inputs(inputs, Dataflow(proto, inputs, walk.shapes()))
-    told = tuple(replace(info, roles=roles.get(info.name, ())) for info in hinted.inputs)
+    told = _told_by_graph(proto, inputs)
     model = replace(
         facts,
-        inputs=_with_hints(told, hints or {}, path),
-        implied_dims=hinted.implied_dims,
+        inputs=_with_hints(told.inputs, hints or {}, path),
+        implied_dims=told.implied_dims,
+        notes=(*facts.notes, *told.notes),
     )
     fault = next(faults_of(model, name), None)
     if fault is not None:
         raise ModelError(f"says what can't be: {fault}", place=str(path))
     return model
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ToldByGraph:
+    """What the nodes of a graph say of its inputs, and what keeps them from saying it."""
+
+    inputs: tuple[TensorInfo, ...]
+    implied_dims: dict[str, int]
+    notes: tuple[str, ...] = ()
+
+
+def _told_by_graph(proto: onnx.ModelProto, inputs: tuple[TensorInfo, ...]) -> _ToldByGraph:
+    """Follow the inputs through the graph.
+
+    A graph that breaks the rules of ONNX says nothing; what is wrong with it, ONNX Runtime tells
+    when it is loaded.
+    """
+    try:
+        walk = walked(proto, inputs)
+        roles = walk.roles()
+        hinted = hint_inputs(inputs, Dataflow(proto, inputs, walk.shapes()))
+    except Exception as error:  # noqa: BLE001 - a file can break the rules of ONNX in any place
+        plain = tuple(replace(info, hint=default_hint(info.type)) for info in inputs)
+        note = f"the graph can't be followed, so inputs are drawn by their types: {class_and_line(error)}"
+        return _ToldByGraph(inputs=plain, implied_dims={}, notes=(note,))
+    told = tuple(replace(info, roles=roles.get(info.name, ())) for info in hinted.inputs)
+    return _ToldByGraph(inputs=told, implied_dims=hinted.implied_dims)
 
 
 def _with_axes(

@@ -14,6 +14,7 @@ from pytest_ortbench.core.errors import (
     NoModelError,
     OrtbenchError,
     UsageError,
+    class_and_line,
     did_you_mean,
     nearest,
 )
@@ -337,7 +338,7 @@ def _read(found: _Found) -> Model | BrokenModel:
     except OrtbenchError:
         raise
     except Exception as error:  # noqa: BLE001  # a file can break the rules of ONNX in any place
-        first = (str(error).strip().splitlines() or [""])[0]
-        reason = f"{type(error).__name__}: {first}" if first else type(error).__name__
-        broken = ModelError(f"the file is no valid graph ({reason})", place=found.path)
+        broken = ModelError(
+            f"the file is no valid graph ({class_and_line(error)})", place=found.path
+        )
     return BrokenModel(name=found.name, path=found.path, error=broken, place=found.place)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
@@ -63,6 +64,21 @@ class TestNothingToChange:
         failure = refusal(make, mlp(), DYNAMIC)
         assert failure.kind == "unsupported"
         assert "NaN" in failure.message
+
+
+@pytest.mark.parametrize("recipe", [FP16, DYNAMIC, STATIC], ids=lambda recipe: recipe.base)
+def test_a_source_that_does_not_load_is_blamed_as_it_is_alone(
+    make: Callable[..., Converted], recipe: Recipe
+) -> None:
+    nodes = [helper.make_node("Relu", ["x"], [name], name="cut") for name in ("r", "s")]
+    nodes.append(helper.make_node("Add", ["r", "s"], ["a"], name="add"))
+    nodes.append(helper.make_node("MatMul", ["a", "w"], ["y"], name="mm"))
+    inputs, found = [value("x", FLOAT, ["N", 8])], [value("y", FLOAT, ["N", 8])]
+    source = serialised(nodes, inputs, found, {"w": weights(8, 8)})
+    with pytest.raises(Exception, match=r"two nodes with same node name .cut.") as alone:
+        onnxruntime.InferenceSession(source)
+    with pytest.raises(type(alone.value), match=r"two nodes with same node name .cut."):
+        make(source, recipe)
 
 
 class TestFiles:

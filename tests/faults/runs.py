@@ -52,9 +52,9 @@ class Started:
         """Send a signal to the process, and to no other."""
         self.process.send_signal(number)
 
-    def end(self) -> str:
+    def end(self, patience_s: float = _PATIENCE_S) -> str:
         """Wait for its end and return what it printed."""
-        return self.process.communicate(timeout=_PATIENCE_S)[0]
+        return self.process.communicate(timeout=patience_s)[0]
 
     def left(self) -> list[str]:
         """Return what lies where its temporary files are, but for what ONNX Runtime keeps there."""

@@ -394,3 +394,15 @@ def test_a_range_without_end_costs_the_shapes_only(monkeypatch):
         [constant("from", 0), constant("to", 2**62), constant("step", 1)],
     )
     assert count_proto(proto, {"x": (1, 4)}).reason
+
+
+def test_a_function_that_calls_itself_is_a_reason_and_no_error():
+    proto = model(
+        [node("Relu", ["x"], ["y"])], [value("x", ["N", 3])], [value("y", None)], [weight("w", 3)]
+    )
+    opset = [helper.make_opsetid("", 17)]
+    again = helper.make_node("Relu", ["a"], ["b"])
+    proto.functions.append(helper.make_function("", "Relu", ["a"], ["b"], [again], opset))
+    found = count_proto(proto, {"x": (1, 3)})
+    assert (found.parameters, found.nodes) == (3, ())
+    assert "recursive" in found.reason

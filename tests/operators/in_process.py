@@ -20,14 +20,20 @@ from pytest_ortbench.worker.main import Conversation
 
 
 class Here(Conversation):
-    """A worker whose answers are not sent."""
+    """A worker whose answers are not sent.
+
+    Args:
+        case: What is opened.
+        opens: Whether it is: not for a single question.
+    """
 
     opened: Opened
 
-    def __init__(self, case: Case) -> None:
+    def __init__(self, case: Case, *, opens: bool = True) -> None:
         super().__init__(io.BytesIO(), "")
         self._case = case
-        self.opened = self.ask(Open(case=case))
+        if opens:
+            self.opened = self.ask(Open(case=case))
 
     def ask(self, question: Question[Any]) -> Any:
         """Answer a question, or raise what the host would say of its failure."""
