@@ -11,6 +11,7 @@ from pytest_ortbench.models.shape_inference import Shape
 from pytest_ortbench.models.symbols import quote
 
 if TYPE_CHECKING:
+    import numpy as np
     import onnx
 
 Rule = Callable[[Use, Dataflow], "ConsumerFinding | None"]
@@ -279,6 +280,13 @@ def _divisor(use: Use, _flow: Dataflow) -> ConsumerFinding | None:
     return ConsumerFinding(low=1, high=9, why=f"{use.op} divisor, not zero")
 
 
+def _counts_up(numbers: np.ndarray) -> bool:
+    """Whether a constant holds 0, 1, 2, …: what is compared with it becomes one-hot."""
+    flat = numbers.reshape(-1)
+    whole = flat.dtype.kind in "iu" and flat.size > 2
+    return whole and all(int(number) == place for place, number in enumerate(flat))
+
+
 @rule(("Equal", 0), ("Equal", 1))
 def _compared(use: Use, flow: Dataflow) -> ConsumerFinding | None:
     """A scalar that is compared with a constant is a switch: take the value it is compared with.
@@ -287,6 +295,8 @@ def _compared(use: Use, flow: Dataflow) -> ConsumerFinding | None:
     """
     shape = input_shape(use, flow, use.index)
     other = flow.constant(use.scope, input_name(use, 1 - use.index))
+    if other is not None and use.reads_integers and _counts_up(other):
+        return below(other.size, "Equal", f"{input_name(use, 1 - use.index)}, one place each")
     if other is None or other.size != 1:
         return None
     value = other.reshape(-1)[0]

@@ -9,8 +9,9 @@ offset is remembered), into branches, loop bodies and the model's own functions,
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pytest_ortbench.core.element_types import ELEMENT_NAMES
@@ -62,7 +63,13 @@ _KEEPS_VALUES: dict[str, tuple[int, ...] | None] = {
 _KEEPS_SHAPE = frozenset({"Identity", "Cast", "CastLike", "Dropout", "Clip", "Optional"})
 #: Of those, the ones after which the tensor still holds all elements in their order.
 _KEEPS_ORDER = _KEEPS_SHAPE | {"Reshape", "Flatten", "Squeeze", "Unsqueeze"}
+#: Casts and negations between a comparison and what it chooses.
+_DEEPEST = 6
 _ALL_OUTPUTS = frozenset({"Split", "SplitToSequence"})
+
+
+_Makers = Mapping[str, "onnx.NodeProto"]
+_Constant = Callable[[str], "np.ndarray | None"]
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -73,6 +80,7 @@ class Scope:
     outer: Scope | None = None
     node: onnx.NodeProto | None = None
     readers: dict[str, list[tuple[onnx.NodeProto, int]]] = field(default_factory=dict)
+    makers: dict[str, onnx.NodeProto] = field(default_factory=dict)
     captures: dict[str, list[Scope]] = field(default_factory=dict)
     constants: dict[str, onnx.TensorProto] = field(default_factory=dict)
     shapes: dict[str, Shape] = field(default_factory=dict)
@@ -249,6 +257,14 @@ class Dataflow:
             # A loop's trip count is not what its body sees as the iteration number.
             if (kind != "Loop" or index > 0) and index < len(names) and names[index]:
                 yield replace(value, name=names[index], scope=inner)
+        if value.element in _INTEGERS:
+            taken = _branch_taken(
+                node, index, value.scope.makers, partial(self.constant, value.scope)
+            )
+            if taken:
+                yield replace(value, name=node.output[0])
+            if taken is not None:
+                return
         shifted = self._shifted(value, node, index)
         if shifted is not None:
             yield shifted
@@ -325,6 +341,7 @@ class Dataflow:
         for node in nodes:  # type: ignore[attr-defined]  # protobuf's repeated field
             if node.op_type == "Constant" and not node.domain:
                 _add_constant(scope, node)
+            scope.makers.update(dict.fromkeys(node.output, node))
             for index, name in enumerate(node.input):
                 if name:
                     scope.readers.setdefault(name, []).append((node, index))
@@ -336,6 +353,48 @@ class Dataflow:
                 local = set(declared) | set(inner.constants)
                 for name in {*inner.readers, *inner.captures, *inner.outputs} - local:
                     scope.captures.setdefault(name, []).append(inner)
+
+
+def _branch_taken(
+    node: onnx.NodeProto, index: int, makers: _Makers, constant: _Constant
+) -> bool | None:
+    """Return whether a node passes on what it reads, ``None`` if no sign decides that.
+
+    Indices may count from the end: ``x < 0 ? x + size : x``, which some exporters write as
+    ``(x < 0) * (x + size) + (x >= 0) * x``. What is fed is never below zero, so one branch is.
+    """
+    if node.op_type == "Where" and index in (1, 2):
+        known = _truth(node.input[0], makers, constant)
+        return None if known is None else known == (index == 1)
+    if node.op_type not in ("Mul", "Add") or len(node.input) != 2:
+        return None
+    other = node.input[1 - index]
+    if node.op_type == "Mul":
+        return _truth(other, makers, constant)
+    maker = makers.get(other)
+    if maker is None or maker.op_type != "Mul":
+        return None
+    empty = any(_truth(name, makers, constant) is False for name in maker.input)
+    return True if empty else None
+
+
+def _truth(name: str, makers: _Makers, constant: _Constant) -> bool | None:
+    """What a comparison of whole numbers that are not below zero with zero gives."""
+    turned = False
+    for _ in range(_DEEPEST):
+        maker = makers.get(name)
+        if maker is None:
+            return None
+        if maker.op_type in ("Less", "GreaterOrEqual"):
+            limit = constant(maker.input[1])
+            if limit is None or limit.size != 1 or limit.reshape(-1)[0] != 0:
+                return None
+            return (maker.op_type == "GreaterOrEqual") != turned
+        if maker.op_type not in ("Not", "Cast", "Identity"):
+            return None
+        turned ^= maker.op_type == "Not"
+        name = maker.input[0]
+    return None
 
 
 def _leave(

@@ -16,6 +16,7 @@ from pytest_ortbench.models.consumers import finding_of
 from pytest_ortbench.models.dataflow import Dataflow, Use
 from pytest_ortbench.models.findings import ConsumerFinding, combine, unshift
 from pytest_ortbench.models.implied import AxisFact, axis_facts
+from pytest_ortbench.models.masks import mask_hint
 from pytest_ortbench.models.symbols import named_shapes
 from pytest_ortbench.models.well_known import Surroundings, by_name, is_past, past_symbol
 
@@ -27,6 +28,9 @@ _RANGES = {
     "uint2": (0, 3),
     "int2": (-2, 1),
 }
+
+#: Kinds of hints that a mask may have by what its consumers accept.
+_OF_MASKS = frozenset({"integers", "ones", "zeros"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,11 +65,20 @@ def hint_inputs(inputs: Sequence[TensorInfo], flow: Dataflow) -> HintedInputs:
     hinted = tuple(
         replace(
             info,
-            hint=by_name(info, hint, surroundings, of_range=of_range) or default_hint(info.type),
+            hint=_mask_hint(info, hint, flow)
+            or by_name(info, hint, surroundings, of_range=of_range)
+            or default_hint(info.type),
         )
         for info, hint, of_range in found
     )
     return HintedInputs(inputs=hinted, implied_dims=implied)
+
+
+def _mask_hint(info: TensorInfo, found: ValueHint | None, flow: Dataflow) -> ValueHint | None:
+    """What an input that masks something holds, where its consumers accept 0 and 1 alone."""
+    if not info.shape or (found is not None and (found.high > 1 or found.high_dim)):
+        return None
+    return mask_hint(info.name, flow) if found is None or found.kind in _OF_MASKS else None
 
 
 def default_hint(type_name: str) -> ValueHint:
