@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from pytest_ortbench.analysis.summary import Summary, summarise
 from pytest_ortbench.convert.variants import VARIANTS_FOLDER, Variants
@@ -19,7 +20,6 @@ from pytest_ortbench.core.file_digest import long_reads_told
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.own_folder import sweep
 from pytest_ortbench.core.run import Run
-from pytest_ortbench.engine.engine import Engine, Listener, ResultStore
 from pytest_ortbench.launch.launcher import ProcessLauncher
 from pytest_ortbench.launch.machine_lock import MachineLock
 from pytest_ortbench.models.cache import cache_folder
@@ -30,6 +30,9 @@ from pytest_ortbench.planning.request import PlanRequest
 from pytest_ortbench.runtimes.environments import Environments
 from pytest_ortbench.runtimes.resolve import RUNTIMES_FOLDER, ChosenRuntimes, choose_runtimes
 from pytest_ortbench.runtimes.specs import CURRENT
+
+if TYPE_CHECKING:
+    from pytest_ortbench.engine.engine import Engine, Listener, ResultStore
 
 
 class Session:
@@ -185,6 +188,9 @@ class Session:
             min_samples: Samples that the tests of a case need, by its key.
             passes: Passes besides the standard one that the tests of a case need, by its key.
         """
+        # Whoever only plans does not wait for it to load.
+        from pytest_ortbench.engine.engine import Engine
+
         self._engine = Engine(
             launcher=self.launcher,
             header=header,

@@ -10,20 +10,22 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ortbench.core.errors import OrtbenchError, UsageError
+from pytest_ortbench.core.errors import NoModelError, OrtbenchError, UsageError
 from pytest_ortbench.passes.registry import PASSES
+from pytest_ortbench.planning.matrix import Plan, Planned, with_inputs
+from pytest_ortbench.planning.providers import refuse_unused_options
+from pytest_ortbench.planning.request import PlanRequest
 from pytest_ortbench.plugin.marked_paths import placed_specs, texts_of_specs
 from pytest_ortbench.plugin.marker import Rejected, marker_error, marker_of
 from pytest_ortbench.plugin.model_files import OnnxFile
+from pytest_ortbench.plugin.option_readers import refuse_absent_libraries
 from pytest_ortbench.plugin.options import ROWS, Options
 
 if TYPE_CHECKING:
     from pytest_ortbench.core.case import Case
     from pytest_ortbench.core.limits import Limit
     from pytest_ortbench.core.run import Skip
-    from pytest_ortbench.planning.matrix import Plan, Planned
     from pytest_ortbench.planning.planner import Planner
-    from pytest_ortbench.planning.request import PlanRequest
     from pytest_ortbench.runtimes.resolve import ChosenRuntimes
     from pytest_ortbench.session import Session
 
@@ -90,8 +92,6 @@ class Collection:
         chosen = self._session.runtimes
         self.skips.update(dict.fromkeys(chosen.skips))
         if all(runtime.shares_files for runtime in chosen.runtimes):
-            from pytest_ortbench.plugin.option_readers import refuse_absent_libraries
-
             place = self._options.place_of("custom_ops")
             refuse_absent_libraries(self._options.custom_ops, place=place)
         return chosen
@@ -113,8 +113,6 @@ class Collection:
         return self._request_for((str(file.path),) if file is not None else self._models())
 
     def _request_for(self, models: tuple[str, ...]) -> PlanRequest:
-        from pytest_ortbench.planning.request import PlanRequest
-
         return PlanRequest.of_options(self._options, ROWS, models=models)
 
     def folder_requests(self) -> list[PlanRequest]:
@@ -156,9 +154,6 @@ class Collection:
 
     def _plan_of_models_there(self, request: PlanRequest) -> Plan:
         """The plan of a request; where a gate may miss models, without those that are not there."""
-        from pytest_ortbench.core.errors import NoModelError
-        from pytest_ortbench.planning.matrix import Plan
-
         is_gated = bool(self._options.against or self._options.baseline)
         models = request.models
         while models or not request.models:
@@ -191,8 +186,6 @@ class Collection:
 
     def with_offered_inputs(self, plan: Plan) -> Plan:
         """Ask plugins for real inputs of each case, if any plugin offers some."""
-        from pytest_ortbench.planning.matrix import with_inputs
-
         hook = self._config.hook.pytest_ortbench_inputs
         if not hook.get_hookimpls():
             return plan
@@ -257,8 +250,6 @@ class Collection:
 
     def refuse_unused_options(self) -> None:
         """Refuse options of a provider that no test and no other side of a gate asks for."""
-        from pytest_ortbench.planning.providers import refuse_unused_options
-
         kind, _, value = self._options.against.partition(":")
         other = (value,) if kind == "provider" else ()
         refuse_unused_options(

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_ortbench.plugin.bench import Bench, planned_of
-from pytest_ortbench.plugin.gating import Gating
 from pytest_ortbench.plugin.judging import AskedLimits, Judging
 
 if TYPE_CHECKING:
     from pytest_ortbench.planning.matrix import Planned
+    from pytest_ortbench.plugin.gating import Gating
 
 _KEY = pytest.StashKey["Judges"]()
 
@@ -39,7 +39,7 @@ class Judges:
             place=options.place_of("limits"),
             insisting="--ort-limits" in written,
         )
-        self.gating = Gating(bench) if options.against or options.baseline else None
+        self.gating = _gating(bench)
         gates = () if self.gating is None else (self.gating,)
         bench.endings += [gate.close for gate in gates]
         self.judging = Judging(bench, (self.asked_limits, *gates))
@@ -85,3 +85,12 @@ class Judges:
             for name, verdict in zip(("gate", "gate_stored"), judged, strict=False):
                 properties += gate_properties(verdict, name)
         return properties
+
+
+def _gating(bench: Bench) -> Gating | None:
+    if not bench.options.against and not bench.options.baseline:
+        return None
+    # A run without a gate does not wait for its rooms to load.
+    from pytest_ortbench.plugin.gating import Gating
+
+    return Gating(bench)
