@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 _PREAMBLE = re.compile(r"\[ONNXRuntimeError\] : \d+ : [A-Z_]+ : |Load model from \S+ failed: ?")
 
+#: Classes of ONNX Runtime's errors about a file: not about memory, nor about missing kernels.
+_OF_THE_FILE = frozenset({"Fail", "InvalidArgument", "InvalidGraph", "InvalidProtobuf"})
+
 
 def run_once(conversion: Conversion, target: Path) -> tuple[str, ...]:
     """Load and run a variant once on the CPU.
@@ -73,11 +76,11 @@ def _nonfinite(session: InferenceSession, conversion: Conversion) -> int:
 
 
 def refusal_of_source(conversion: Conversion) -> Exception | None:
-    """Return what ONNX Runtime raises when it loads the source; ``None`` if that is fine."""
+    """Return what ONNX Runtime says of a source that is no valid model; ``None`` of any other."""
     try:
         _session(conversion, conversion.source)
     except Exception as error:  # noqa: BLE001 - native errors have no common base class
-        return None if _is_missing_kernel(error) else error
+        return error if type(error).__name__ in _OF_THE_FILE else None
     return None
 
 

@@ -8,6 +8,7 @@ import re
 import sys
 from pathlib import Path
 
+from pytest_ortbench.convert.graph import INLINE_LIMIT, graphs_within
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.recipe import Conversion
 
@@ -17,8 +18,7 @@ _EXTRAS = {"onnx_ir": "int4", "ml_dtypes": "int4", "sympy": "int4", "onnxslim": 
 #: Parts of ONNX Runtime that earlier versions lack, and the first that has them.
 _SINCE = {"quantization.matmul_nbits_quantizer": "1.22"}
 
-_NAMED = re.compile(r"node (?:with name |name: ?|name=)?'?([\w/.:\-]+)'?")
-
+_WORD = re.compile(r"[\w/.:\-]+")
 
 #: Nothing can be written, whatever file it was.
 _FULL = frozenset({errno.ENOSPC, errno.EROFS, getattr(errno, "EDQUOT", errno.ENOSPC)})
@@ -56,8 +56,8 @@ def as_failure(error: Exception, conversion: Conversion, folder: Path | None = N
         )
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     said = lines[0] if lines else "no message"
-    node = _NAMED.search(said)
-    at = f" at node {node[1]!r}" if node and node[1] not in ("that", "with", "is", "in") else ""
+    node = _named_node(said, conversion)
+    at = f" at node {node!r}" if node else ""
     return Failure(
         kind="unsupported",
         phase="convert",
@@ -65,6 +65,26 @@ def as_failure(error: Exception, conversion: Conversion, folder: Path | None = N
         hint="Exclude what it can't convert in a recipe: nodes_to_exclude or op_types in "
         "[tool.ortbench.precisions.NAME]",
     )
+
+
+def _named_node(text: str, conversion: Conversion) -> str:
+    """The first word behind "node" that is the name of a node of the source; empty if none is."""
+    words = _WORD.findall(text)
+    behind = next(
+        (n for n, word in enumerate(words) if word.lower().startswith("node")), len(words)
+    )
+    if behind == len(words):
+        return ""
+    import onnx
+
+    try:
+        main = onnx.load(conversion.source, load_external_data=False).graph
+    except Exception:  # noqa: BLE001 - the file can't be read: what was raised says more
+        return ""
+    names = {node.name for graph in graphs_within(main) for node in graph.node}
+    # A sentence may end behind the name.
+    near = [name for word in words[behind:] for name in (word, word.rstrip(".:"))]
+    return next((name for name in near if name and name in names), "")
 
 
 def _of_a_file(error: OSError, sources: Path, folder: Path | None) -> Failure:
@@ -103,8 +123,6 @@ def _broken_weight(conversion: Conversion) -> str:
     """
     import numpy as np
     import onnx
-
-    from pytest_ortbench.convert.graph import INLINE_LIMIT, graphs_within
 
     if conversion.size_bytes >= INLINE_LIMIT:
         return ""

@@ -50,6 +50,8 @@ class Variants:
     folder: Path
     _known: dict[str, Converted | Failure] = field(default_factory=dict)
     _keys: dict[Conversion, str] = field(default_factory=dict)
+    #: Of sources that ONNX Runtime does not load, by their digest: nothing is made of them.
+    _broken: dict[str, Failure] = field(default_factory=dict)
 
     def prepare(self, case: Case, conversion: Conversion) -> Case:
         """Return the case with the file that it needs, made if it is not there yet.
@@ -64,8 +66,11 @@ class Variants:
         key = self._keys.get(conversion) or variant_key(conversion)
         self._keys[conversion] = key
         if key not in self._known:
-            self._known[key] = self._obtain(key, conversion, case.sampling.timeout_s)
+            broken = self._broken.get(conversion.digest)
+            self._known[key] = broken or self._obtain(key, conversion, case.sampling.timeout_s)
         made = self._known[key]
+        if isinstance(made, Failure) and made.phase == "session":
+            self._broken[conversion.digest] = made
         if isinstance(made, Failure):
             raise WorkerError(made)
         variant = Variant(

@@ -10,6 +10,7 @@ import re
 from dataclasses import replace
 
 from pytest_ortbench.core.outcome import Failure
+from pytest_ortbench.core.provider_kinds import CPU
 from pytest_ortbench.launch.diagnose_conversions import does_not_load, too_new_for, unknown_to
 from pytest_ortbench.launch.diagnose_providers import (
     RULES,
@@ -240,6 +241,36 @@ def _operators(evidence: Evidence) -> Failure | None:
     return None
 
 
+#: What ONNX Runtime says of a graph that breaks a rule of ONNX, behind the file's path.
+_LOADING = re.compile(r"^Load model from .*? failed: ?")
+_INVALID = re.compile(
+    r"(?:This is an i|I)nvalid model\. (?:Error: )?"
+    r"|(?=Type Error: |.*\[(?:Shape|Type)InferenceError\])"
+)
+_IN_NODE = re.compile(r'In Node, \("(.*?)", (\w+), ".*?", -?\d+\) : .* , Error:? (.*)')
+
+
+def _invalid(evidence: Evidence) -> Failure | None:
+    """A file that is no valid model; of another provider than the CPU the graph may be its own."""
+    provider = evidence.provider
+    if evidence.refusal.phase != "session" or (provider is not None and provider.name != CPU):
+        return None
+    text = _LOADING.sub("", readable(evidence.refusal.text)).strip()
+    match = _INVALID.match(text)
+    if match is None:
+        return None
+    text = text[match.end() :]
+    node = _IN_NODE.match(text)
+    if node is not None:
+        text = f"node {node[1]!r} ({node[2]}): {node[3]}"
+    return does_not_load(evidence, text) or failure_of(
+        evidence,
+        "error",
+        f"ONNX Runtime calls the model invalid: {text.rstrip('.')}",
+        "Mend the file or export it again; onnx.checker.check_model may tell more",
+    )
+
+
 def _files(evidence: Evidence) -> Failure | None:
     text = evidence.refusal.text
     code = error_code(text)
@@ -300,6 +331,7 @@ _RULES: tuple[Rule, ...] = (
     _versions,
     _operators,
     provider_kernel,
+    _invalid,
     _files,
     _shape,
 )

@@ -184,16 +184,21 @@ def accuracy_words(row: PrecisionRow, *, with_inputs: bool = False) -> str:
 
 def findings(block: PrecisionBlock) -> Iterator[str]:
     """Yield what a reader should not miss: slower ones, wrong ones, why some have no number."""
+    told: set[tuple[str, str, str]] = set()
     for row in block.rows:
         where = f"{row.precision} on {row.provider}"
         if row.status != "measured":
-            yield f"{where}: {row.status}: {row.reason}"
+            same = [other for other in block.rows if _why_missing(other) == _why_missing(row)]
+            if _why_missing(row) not in told:
+                names = ", ".join(other.precision for other in same)
+                yield f"{names} on {row.provider}: {row.status}: {row.reason}"
+            told.add(_why_missing(row))
             continue
         ratio = row.latency_ratio
         if ratio is not None and ratio.certain and ratio.value > 1:
             yield f"{where} is {latency_words(ratio)} than {_reference(block)}"
-        told = [own.load(own.about_answers)(row.result) for own in PASSES if own.about_answers]
-        yield from (f"{where}: {words}" for words in told if words)
+        notes = [own.load(own.about_answers)(row.result) for own in PASSES if own.about_answers]
+        yield from (f"{where}: {words}" for words in notes if words)
         barring = [name for name in row.flags if name in FLAGS and FLAGS[name].severity == "bars"]
         if barring:
             yield f"{where} is not ranked: {' '.join(barring)}"
@@ -209,6 +214,10 @@ def findings(block: PrecisionBlock) -> Iterator[str]:
         if extent:
             yield f"{precision}: {extent}"
         yield from (f"{precision}: {note}" for note in row.notes)
+
+
+def _why_missing(row: PrecisionRow) -> tuple[str, str, str]:
+    return row.provider, row.status, row.reason
 
 
 def _extent(row: PrecisionRow) -> str:

@@ -126,3 +126,21 @@ def test_weights_that_went_away_after_planning_are_named(tmp_path: Path) -> None
     assert failure.message.startswith(f"{tmp_path / 'in' / 'w'} ")
     assert failure.message.endswith(f": {os.strerror(errno.ENOENT)}")
     assert "external data" in failure.hint
+
+
+@pytest.mark.parametrize(
+    ("text", "node"),
+    [
+        ("two nodes with same node name (mm0)", "mm0"),
+        ("Expected float in node with name 'relu0'.", "relu0"),
+        ("the shape of node mm1. is unknown", "mm1"),
+        ("a node name that is nowhere", ""),
+        ("mm0 is wrong", ""),
+    ],
+)
+def test_a_node_is_named_only_if_the_model_has_it(tmp_path: Path, text: str, node: str) -> None:
+    path = tmp_path / "m.onnx"
+    path.write_bytes(mlp())
+    message = as_failure(ValueError(text), conversion_of(path, FP16)).message
+    at = f" at node '{node}'" if node else ""
+    assert message == f"fp16 can't be made{at}: ValueError: {text}"

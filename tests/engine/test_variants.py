@@ -167,6 +167,17 @@ def test_a_failure_is_remembered_and_leaves_nothing(tmp_path: Path) -> None:
     assert [item for item in tmp_path.iterdir() if item.is_dir()] == []
 
 
+def test_nothing_more_is_made_of_a_source_that_does_not_load(tmp_path: Path) -> None:
+    failure = Failure(kind="error", phase="session", message="no")
+    launcher = FakeLauncher(failure=failure)
+    variants = Variants(launcher=launcher, folder=tmp_path)  # type: ignore[arg-type]  # a launcher as far as it is asked
+    for recipe, digest in ((DYNAMIC, "d"), (STATIC, "d"), (DYNAMIC, "e")):
+        with pytest.raises(WorkerError) as caught:
+            variants.prepare(planned(), conversion(recipe, digest=digest * 64))
+        assert caught.value.failure == failure
+    assert [asked.digest[0] for asked in launcher.calls] == ["d", "e"]
+
+
 @pytest.mark.parametrize(
     "damage",
     [

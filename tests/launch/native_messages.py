@@ -36,6 +36,35 @@ UNKNOWN_OP = (
     '("", Blah, "", -1) : ("x": tensor(float),) -> ("y": tensor(float),) , '
     "Error No Op registered for Blah with domain_version of 13"
 )
+SAME_NAME = (
+    "[ONNXRuntimeError] : 1 : FAIL : Load model from /models/m.onnx failed:"
+    "This is an invalid model. Error: two nodes with same node name (cut)."
+)
+CYCLE = SAME_NAME.replace("two nodes with same node name (cut)", "the graph is not acyclic")
+UNDEFINED = (
+    "[ONNXRuntimeError] : 2 : INVALID_ARGUMENT : Load model from undefined.onnx failed:"
+    "Invalid model. Node input 'nowhere' is not a graph input, initializer, or output of a "
+    "previous node."
+)
+ATTRIBUTE = (
+    "[ONNXRuntimeError] : 10 : INVALID_GRAPH : Load model from attribute.onnx failed:"
+    'This is an invalid model. In Node, ("act", Relu, "", -1) : ("x": tensor(float),) -> ("r",) , '
+    "Error Unrecognized attribute: slope for operator Relu"
+)
+TWO_TYPES = (
+    "[ONNXRuntimeError] : 1 : FAIL : Load model from types.onnx failed:Type Error: Type parameter "
+    "(T) of Optype (Add) bound to different types (tensor(float) and tensor(int64) in node (mixed)."
+)
+NO_OUTPUT = (
+    "[ONNXRuntimeError] : 1 : FAIL : Load model from nooutput.onnx failed:"
+    "/onnxruntime_src/onnxruntime/core/graph/graph.cc:1617 void "
+    "onnxruntime::Graph::InitializeStateFromModelFileGraphProto() This is an invalid model. "
+    "Graph output (y) does not exist in the graph.\n"
+)
+MATRICES = (
+    "[ONNXRuntimeError] : 1 : FAIL : Load model from matmul.onnx failed:Node (mm) Op (MatMul) "
+    "[ShapeInferenceError] Incompatible dimensions for matrix multiplication"
+)
 PROTOBUF = (
     "[ONNXRuntimeError] : 7 : INVALID_PROTOBUF : "
     "Load model from text.onnx failed:Protobuf parsing failed."

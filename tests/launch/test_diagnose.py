@@ -60,6 +60,30 @@ def test_what_a_runtime_does_not_know_is_unsupported(text: str, words: list[str]
         assert word in failure.message
 
 
+CPU = Provider(alias="cpu", name="CPUExecutionProvider")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (said.SAME_NAME, "two nodes with same node name (cut)"),
+        (said.CYCLE, "the graph is not acyclic"),
+        (said.UNDEFINED, "Node input 'nowhere' is not a graph input, initializer, or output of a "),
+        (said.ATTRIBUTE, "node 'act' (Relu): Unrecognized attribute: slope for operator Relu"),
+        (said.TWO_TYPES, "Type Error: Type parameter (T) of Optype (Add) bound to "),
+        (said.NO_OUTPUT, "Graph output (y) does not exist in the graph"),
+        (said.MATRICES, "Node (mm) Op (MatMul) [ShapeInferenceError] Incompatible dimensions "),
+    ],
+)
+def test_a_file_that_breaks_a_rule_of_onnx_is_called_invalid(text: str, words: str) -> None:
+    for provider in (None, CPU):  # of a conversion's source, and of a case
+        failure = judge(text, provider=provider)
+        assert failure.kind == "error"
+        assert failure.message.startswith(f"ONNX Runtime calls the model invalid: {words}")
+    # Another provider may have written the graph that is refused.
+    assert "calls the model invalid" not in judge(text, provider=OPENVINO).message
+
+
 def test_custom_operators_name_the_option_that_loads_their_library() -> None:
     assert "--ort-custom-ops=LIBRARY" in judge(said.CUSTOM_OP).hint
     assert "onnxruntime-extensions" in judge(said.EXTENSIONS_OP).hint

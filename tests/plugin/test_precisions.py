@@ -390,3 +390,27 @@ def test_a_catalogue_groups_files_too(pytester: pytest.Pytester, net: Callable[.
     assert "test_latency[net/native/cpu/b1]" in text
     assert "test_latency[net/qat/cpu/b1]" in text
     assert "test_latency[qat/" not in text
+
+
+def test_an_invalid_file_is_told_once_for_all_precisions(pytester: pytest.Pytester) -> None:
+    weight = numpy_helper.from_array(np.eye(8, dtype=np.float32), "w")
+    nodes = [
+        helper.make_node("Relu", ["x"], ["s"], name="cut"),
+        helper.make_node("Relu", ["s"], ["r"], name="cut"),
+        helper.make_node("MatMul", ["r", "w"], ["y"], name="mm"),
+    ]
+    ends = [helper.make_tensor_value_info(name, FLOAT, ["N", 8]) for name in "xy"]
+    graph = helper.make_graph(nodes, "g", ends[:1], ends[1:], [weight])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    save(model, str(pytester.path / "two.onnx"))
+    names = "native,fp16,int8-static,int8-dynamic"
+    result = pytester.runpytest("two.onnx", "-k", "latency", *QUICK, f"--ort-precisions={names}")
+    found = json.loads((pytester.path / "run.json").read_text())["cases"]
+    failures = {entry["failure"]["message"] for entry in found}
+    assert failures == {"ONNX Runtime calls the model invalid: two nodes with same node name (cut)"}
+    assert {(entry["status"], entry["failure"]["phase"]) for entry in found} == {
+        ("error", "session")
+    }
+    lines = [line.strip() for line in result.outlines]
+    start = "native, fp16, int8-static, int8-dynamic on cpu: error: "
+    assert sum(line.startswith(start) for line in lines) == 1
