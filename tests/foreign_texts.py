@@ -174,7 +174,10 @@ FUNCTIONS: dict[str, tuple[str, frozenset[str]]] = {
             }
         ),
     ),
-    "plugin/collection.py": ("names of files", frozenset({"Collection.folder_requests"})),
+    "plugin/collection.py": (
+        "names of files",
+        frozenset({"Collection.folder_requests", "_named_tests"}),
+    ),
     "plugin/fixture.py": ("names of attributes", frozenset({"View.__getattr__"})),
     "plugin/marked_paths.py": ("what users write", frozenset({"_placed", "with_folders"})),
     "plugin/model_files.py": (

@@ -114,6 +114,18 @@ def shipped_names() -> tuple[str, ...]:
     return (*BUILDERS, *shipped_catalogue())
 
 
+def models_of_project(root: Path) -> tuple[str, ...]:
+    """Return specifications of what the project's ``models/`` offers to all who name no model."""
+    entries = project_catalogue(root).values()
+    folder = root / "models"
+    listed = {os.path.normpath(folder / file) for entry in entries for file in entry.files}
+    files = [str(file) for file in sorted(folder.glob(f"*{_SUFFIX}"))]
+    return (
+        *(entry.name for entry in entries if entry.default),
+        *(file for file in files if os.path.normpath(file) not in listed),
+    )
+
+
 def _silent(_text: str) -> None:
     return
 
@@ -130,15 +142,7 @@ class _Resolver:
 
     def defaults(self) -> list[str]:
         """The default set: builtin networks and what the project's ``models/`` holds."""
-        specs = [f"builtin:{name}" for name in DEFAULT_SET]
-        specs += [entry.name for entry in self._project.values() if entry.default]
-        listed = {
-            os.path.normpath(self._root / "models" / file)
-            for entry in self._project.values()
-            for file in entry.files
-        }
-        files = sorted((self._root / "models").glob(f"*{_SUFFIX}"))
-        return specs + [str(file) for file in files if os.path.normpath(file) not in listed]
+        return [*(f"builtin:{name}" for name in DEFAULT_SET), *models_of_project(self._root)]
 
     def find(self, spec: str) -> Iterator[_Found]:
         """Yield the models of one specification."""

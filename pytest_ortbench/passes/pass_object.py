@@ -94,6 +94,8 @@ class Pass:
             can; then no worker is started for it. Empty where nothing says so beforehand.
         questions: What it asks a worker: the class of each question, and the function that answers.
         takes_argument: Whether a test may ask for it as ``NAME:ARGUMENT``.
+        shipped_test: Name of the shipped test of a pass that takes long; it is collected only where
+            something asks for the pass. Empty where there is none, or it is always collected.
         is_asked_by_metrics: Whether a test that names one of its metrics asks for it.
         asked_by: Further names by which a test asks for it: what it calls of the fixture.
         offers: ``(ortbench, …)`` that the fixture offers to tests by the function's own name, and
@@ -162,6 +164,7 @@ class Pass:
     why_not: str = ""
     questions: tuple[tuple[str, str], ...] = ()
     takes_argument: bool = False
+    shipped_test: str = ""
     is_asked_by_metrics: bool = False
     asked_by: tuple[str, ...] = ()
     offers: tuple[tuple[Place, str], ...] = ()

@@ -46,6 +46,13 @@ def _at_end(item: pytest.Item, planned: Planned) -> list[str]:
     return _judges_of(Bench.of(item.config)).judging.at_end(item, planned)
 
 
+def _shipped(kind: type[Suite], parent: pytest.Collector, path: Path) -> Suite:
+    """Return the collector of shipped tests at a path."""
+    suite = kind.from_parent(parent, path=path)
+    suite.unasked = Bench.of(parent.config).collection.unasked_tests()
+    return suite
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Register options and ini keys."""
     add_options(parser)
@@ -86,10 +93,10 @@ def pytest_collect_file(
     """Collect a model file that was named on the command line, and a shipped suite anyhow."""
     collectors = yield
     if file_path.suffix in SUFFIXES and is_named(file_path, parent.config):
-        return [*collectors, OnnxFile.from_parent(parent, path=file_path)]
+        return [*collectors, _shipped(OnnxFile, parent, file_path)]
     if is_suite(file_path):
         others = [each for each in collectors if not isinstance(each, pytest.Module)]
-        return [Suite.from_parent(parent, path=file_path), *others]
+        return [_shipped(Suite, parent, file_path), *others]
     return collectors
 
 
@@ -103,7 +110,7 @@ def pytest_collect_directory(
     """
     collector = yield
     if path.suffix in SUFFIXES and is_named(path, parent.config):
-        return OnnxFile.from_parent(parent, path=path)
+        return _shipped(OnnxFile, parent, path)
     if type(collector) is pytest.Package and holds_named(path, parent.config):
         return ModelPackage.from_parent(parent, path=path)
     return collector

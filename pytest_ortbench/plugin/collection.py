@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_ortbench.core.errors import NoModelError, OrtbenchError, UsageError
+from pytest_ortbench.gate.numbers.rules import parse_rules
+from pytest_ortbench.models.resolve import models_of_project
 from pytest_ortbench.passes.registry import PASSES
 from pytest_ortbench.planning.matrix import Plan, Planned, with_inputs
 from pytest_ortbench.planning.providers import refuse_unused_options
 from pytest_ortbench.planning.request import PlanRequest
 from pytest_ortbench.plugin.marked_paths import placed_specs, texts_of_specs
-from pytest_ortbench.plugin.marker import Rejected, marker_error, marker_of
-from pytest_ortbench.plugin.model_files import OnnxFile
+from pytest_ortbench.plugin.marker import MarkerError, Rejected, marker_error, marker_of
+from pytest_ortbench.plugin.model_files import OnnxFile, is_suite
 from pytest_ortbench.plugin.option_readers import refuse_absent_libraries
 from pytest_ortbench.plugin.options import ROWS, Options
 
@@ -104,13 +106,33 @@ class Collection:
         self.skips.update(dict.fromkeys(chosen.skips))
         return self._session.another_planner(chosen)
 
+    def unasked_tests(self) -> frozenset[str]:
+        """Return the names of shipped tests whose pass takes long, and that nothing asks for.
+
+        An option of the pass asks for them, a limit on one of its metrics, and whoever names the
+        test in an argument or behind ``-k``.
+        """
+        limited = {entry.limit.metric.name for entry in self._options.limits}
+        limited |= {rule.metric for rule in parse_rules(self._options.gate, place="")}
+        asked = {row.asks_for for row in ROWS if getattr(self._options, row.field)}
+        named = _named_tests(self._config.args)
+        keyword = self._config.getoption("keyword").lower()
+        return frozenset(
+            entry.shipped_test
+            for entry in PASSES
+            if entry.name not in asked
+            and limited.isdisjoint(entry.metric_names)
+            and entry.shipped_test not in named
+            and entry.shipped_test.removeprefix("test_") not in keyword
+        )
+
     def _request(self, item: pytest.Item) -> PlanRequest:
         """The options as a request; a model file's own tests measure that file only."""
         file = item.getparent(OnnxFile)
         if file is not None and self._options.models and not self._told_of_models:
             self._told_of_models = True
             self.notes.append(_MODELS_IGNORED)
-        return self._request_for((str(file.path),) if file is not None else self._models())
+        return self._request_for((str(file.path),) if file is not None else self._models_of(item))
 
     def _request_for(self, models: tuple[str, ...]) -> PlanRequest:
         return PlanRequest.of_options(self._options, ROWS, models=models)
@@ -140,9 +162,23 @@ class Collection:
             ) from error
         return placed_specs(specs, (self._config.rootpath,))
 
+    def _models_of(self, item: pytest.Item) -> tuple[str, ...]:
+        """What option, ini key, hooks or the project's ``models/`` name; nothing: the default set.
+
+        Only shipped tests measure the default set: a test of the user is meant for models of his.
+        """
+        return self._models() or (() if _is_shipped(item) else models_of_project(self.root))
+
     def _plan_for(self, definition: pytest.Item) -> Plan:
         """The plan of one test function; tests with equal axes share it."""
         request = marker_of(definition).apply(self._request(definition))
+        if not request.models and not _is_shipped(definition):
+            raise MarkerError(
+                "nothing says which models this test measures",
+                place=definition.nodeid,
+                hint="Name them in its marker, @pytest.mark.ortbench(models=['model.onnx']), or "
+                "for all tests: --ort-models=PATH, the ini key ort_models, files in models/",
+            )
         self._provider_specs.update(dict.fromkeys(request.providers))
         key = repr(request)
         if key not in self._plans:
@@ -236,7 +272,7 @@ class Collection:
             reasons.append(f"{cases} collected, all deselected")
         if self.rejected:
             tests = f"{self.rejected} test{'s' if self.rejected != 1 else ''}"
-            reasons.append(f"{tests} with a wrong marker")
+            reasons.append(f"{tests} whose marker is wrong or names no model")
         return ", ".join(reasons) or "everything was left out"
 
     def name_of(self, planned: Planned) -> str:
@@ -263,6 +299,22 @@ class Collection:
         for entry in PASSES:
             if entry.check_cases:
                 entry.load(entry.check_cases)(self._options, cases)
+
+
+def _is_shipped(item: pytest.Item) -> bool:
+    """Whether a test is one of the shipped suites, wherever it was collected."""
+    code = getattr(getattr(item, "function", None), "__code__", None)
+    return code is not None and is_suite(Path(code.co_filename))
+
+
+def _named_tests(arguments: Sequence[str]) -> set[str]:
+    """Names of tests, and of modules, among the arguments of the command line."""
+    names: set[str] = set()
+    for argument in map(str, arguments):
+        file, *tests = argument.split("::")
+        names |= {test.partition("[")[0] for test in tests}
+        names.add(Path(file).stem if file.endswith(".py") else file.rpartition(".")[2])
+    return names
 
 
 def named_from(config: pytest.Config) -> Path:

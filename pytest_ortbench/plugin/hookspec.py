@@ -19,8 +19,8 @@ def pytest_ortbench_models(config: pytest.Config) -> Sequence[str | os.PathLike[
     """Return model specifications to measure when neither option, ini key nor marker names any.
 
     They are written as behind ``--ort-models``, or are paths; relative ones start at pytest's root
-    directory. All plugins are asked and their models are added up; without any, the default set is
-    measured. Example::
+    directory. All plugins are asked and their models are added up; without any, the shipped
+    suites measure the default set, and any other test fails. Example::
 
         def pytest_ortbench_models(config):
             return ["exports/detector.onnx", "builtin:mobilenet_v2"]

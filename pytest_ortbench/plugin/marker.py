@@ -76,7 +76,7 @@ class MarkerValues:
 
 
 class MarkerError(UsageError):
-    """The marker of a test is wrong."""
+    """The marker of a test is wrong, or names no model where nothing else does."""
 
 
 def marker_of(item: pytest.Item) -> MarkerValues:

@@ -25,11 +25,17 @@ _SUITES = Path(__file__).parents[1] / "suites"
 
 
 class Suite(pytest.Module):
-    """A shipped suite: its tests are what they are, whatever a project calls its own tests."""
+    """A shipped suite: its tests are what they are, whatever a project calls its own tests.
+
+    Attributes:
+        unasked: Names of tests that take long, and that nothing asks for.
+    """
+
+    unasked: frozenset[str] = frozenset()
 
     def istestfunction(self, obj: object, name: str) -> bool:
         """Whether something in the module is a test; ``python_functions`` has no say."""
-        return name.startswith("test_") and callable(obj)
+        return name.startswith("test_") and callable(obj) and name not in self.unasked
 
     def istestclass(self, _obj: object, _name: str) -> bool:
         """Whether something in the module is a class of tests: suites have none."""

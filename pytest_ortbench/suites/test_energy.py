@@ -1,7 +1,7 @@
 """How much energy does one inference take?
 
-Skipped, with the reason, where no counter can be read; a figure from a data sheet is no
-measurement.
+Collected with ``--ort-energy``, since it takes about 45 s a case. Skipped, with the reason, where
+no counter can be read; a figure from a data sheet is no measurement.
 
     @pytest.mark.ortbench(limits=["energy_per_inference <= 50 mJ", "power <= 75 W"])
 """

@@ -1,10 +1,10 @@
 """How does the model do under load, by the rules of MLPerf's load generator?
 
-Skipped without ``--ort-load``, since a load takes at least 10 s a case. A service is told by a rate
+Collected with ``--ort-load``, since a load takes at least 10 s a case. A service is told by a rate
 and a bound, and its limit by a search for the highest rate that still keeps the bound:
 
-    pytest --ort-load=server:100:20ms suites/test_load.py
-    pytest --ort-load=peak:p99:20ms suites/test_load.py
+    pytest model.onnx --ort-load=server:100:20ms
+    pytest model.onnx --ort-load=peak:p99:20ms
 
 A test can name its own load, and limits take the metrics of the first load of a case:
 

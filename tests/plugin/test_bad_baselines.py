@@ -41,7 +41,7 @@ def baseline(pytester: pytest.Pytester, model_file: ModelFile) -> Path:
     result = pytester.runpytest(
         *QUICK, "mlp.onnx", "-k", "latency", "--ort-no-results", "--ort-json=base.json"
     )
-    result.assert_outcomes(passed=1, deselected=7)
+    result.assert_outcomes(passed=1, deselected=5)
     return pytester.path / "base.json"
 
 

@@ -23,9 +23,7 @@ def test_a_named_model_file_gives_every_suite(
         f"mlp.onnx::test_{suite}[mlp/native/cpu/b1]"
         for suite in (
             "accuracy",
-            "energy",
             "latency",
-            "load",
             "memory",
             "placement",
             "startup",
@@ -62,8 +60,7 @@ def test_one_measurement_serves_all_suites_and_leaves_one_document(
     model_file()
     # In a process of its own, which draws figures and measures the canary.
     result = pytester.runpytest_subprocess("mlp.onnx", *QUICK)
-    # energy is skipped: no meter here; load: none was asked for
-    result.assert_outcomes(passed=6, skipped=2)
+    result.assert_outcomes(passed=6)
     (document,) = pytester.path.glob("results/*/run.json")
     run = json.loads(document.read_text())
     (case,) = run["cases"]
@@ -150,7 +147,7 @@ def test_nothing_measured_is_exit_status_1(
 ) -> None:
     model_file(batch=1)
     result = pytester.runpytest("mlp.onnx", "--ort-batch-sizes=4", *QUICK)
-    result.assert_outcomes(skipped=8)
+    result.assert_outcomes(skipped=6)
     assert result.ret == 1
 
 
@@ -314,7 +311,7 @@ def test_the_suites_are_tests_whatever_a_project_calls_its_own(
     pytester.makepyfile(check_x="def check_it(): pass")
     result = pytester.runpytest(argument, "mlp.onnx", "--collect-only", "-q", *QUICK)
     shipped = [line for line in result.outlines if line.startswith("mlp.onnx::test_")]
-    assert len(shipped) == 8
+    assert len(shipped) == 6
     assert result.ret == pytest.ExitCode.OK
 
 
@@ -328,7 +325,7 @@ def test_the_suites_are_collected_as_modules_too(
     result = pytester.runpytest_subprocess(
         *arguments, "--rootdir=.", "--ort-models=mlp.onnx", "--collect-only", "-q", *QUICK
     )
-    assert len([line for line in result.outlines if "::test_" in line]) == 8
+    assert len([line for line in result.outlines if "::test_" in line]) == 6
 
 
 def test_a_file_of_a_suite_that_a_project_changed_is_its_own(pytester: pytest.Pytester) -> None:
@@ -374,6 +371,6 @@ def test_a_run_whose_every_combination_was_left_out_is_red(
     monkeypatch.setattr(Planner, "plan", lambda *_: nothing)
     model_file("m.onnx")
     result = pytester.runpytest("m.onnx", *QUICK)
-    result.assert_outcomes(skipped=8)
+    result.assert_outcomes(skipped=6)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     assert told(result, "no case was measured")

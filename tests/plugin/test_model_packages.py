@@ -54,7 +54,7 @@ def test_an_init_that_is_not_to_be_imported(
     model_file("src/pkg/data/m.onnx")
     _write(pytester, **{"src/pkg/__init__.py": BROKEN[init]})
     result = pytester.runpytest("src/pkg/data/m.onnx", *QUICK)
-    result.assert_outcomes(passed=1, deselected=7)
+    result.assert_outcomes(passed=1, deselected=5)
     assert _imported(pytester) == []
 
 
@@ -80,7 +80,7 @@ def test_however_pytest_imports_tests(
     _write(pytester, **{"src/pkg/__init__.py": init, "src/pkg/data/__init__.py": init})
     pytester.makeini(f"[pytest]\n{ini}")
     result = pytester.runpytest("src/pkg/data/m.onnx", "src/pkg/n.onnx", *arguments, *QUICK)
-    result.assert_outcomes(passed=2, deselected=14)
+    result.assert_outcomes(passed=2, deselected=10)
     assert _imported(pytester) == []
 
 
@@ -116,7 +116,7 @@ def test_a_package_that_fails_fails_its_own_tests_only(
     )
     arguments = ["src/pkg/data/m.onnx", "src/pkg/tests/test_own.py"]
     result = pytester.runpytest(*(arguments if first else arguments[::-1]), *QUICK)
-    result.assert_outcomes(passed=1, errors=1, deselected=7)
+    result.assert_outcomes(passed=1, errors=1, deselected=5)
 
 
 def test_conftest_files_work_as_ever(pytester: pytest.Pytester, model_file: ModelFile) -> None:
@@ -149,7 +149,7 @@ def below(each): print("below")
         },
     )
     result = pytester.runpytest("src/pkg/data/m.onnx", "-s", *QUICK)
-    result.assert_outcomes(passed=1, deselected=7)
+    result.assert_outcomes(passed=1, deselected=5)
     result.stdout.fnmatch_lines(
         [
             "*hook of the package",
@@ -168,5 +168,5 @@ def test_all_models_of_a_project_that_collects_them(
     _write(pytester, **{"src/pkg/__init__.py": BROKEN["exits"]})
     pytester.makeini("[pytest]\nort_collect = true")
     result = pytester.runpytest("src", *QUICK)
-    result.assert_outcomes(passed=2, deselected=14)
+    result.assert_outcomes(passed=2, deselected=10)
     assert _imported(pytester) == []

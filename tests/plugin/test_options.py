@@ -146,6 +146,7 @@ def test_the_options_of_the_product_exist() -> None:
         "--ort-preprocess": "args",
         "--ort-soak": "float",
         "--ort-soak-dims": "args",
+        "--ort-energy": "bool",
         "--ort-energy-window": "float",
         "--ort-startup": "bool",
         "--ort-stages": "args",

@@ -59,6 +59,7 @@ PASS = Pass(
     questions=((".questions:MeasureEnergy", ".worker.energy_pass:measure_energy"),),
     bounds=".checks:BOUNDS",
     phase=Phase(name="energy", doing="measuring energy", rank=20),
+    shipped_test="test_energy",
     is_asked_by_metrics=True,
     asked_by=("energy",),
     offers=((Place(after="memory", rank=10), ".fixture:energy"),),

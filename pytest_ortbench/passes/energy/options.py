@@ -9,6 +9,15 @@ from pytest_ortbench.core.placing import Place
 class EnergyOptions:
     """What the user asks for of the energy pass."""
 
+    energy: bool = option(
+        False,
+        flag="--ort-energy",
+        kind="flag",
+        help="measure energy and power of each case besides, which takes about 45 s",
+        reader="pytest_ortbench.core.option_text:read_flag",
+        asks_for="energy",
+        place=Place(after="samples", rank=59),
+    )
     energy_window_s: float = option(
         5.0,
         flag="--ort-energy-window",

@@ -56,6 +56,7 @@ PASS = Pass(
     requested=(".facts:LoadSpec",),
     announce=".run:announcements",
     phase=Phase(name="load", doing="putting it under load", rank=40),
+    shipped_test="test_load",
     takes_argument=True,
     offers=(
         (Place(after="memory", rank=30), ".fixture:load"),
