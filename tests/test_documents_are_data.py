@@ -30,7 +30,7 @@ from pytest_ortbench.launch import launcher as launcher_module
 from pytest_ortbench.launch.launcher import ProcessLauncher
 from pytest_ortbench.launch.reference import reference_case
 from pytest_ortbench.passes.profile.run import profile_case
-from pytest_ortbench.passes.task.run import reference_scores
+from pytest_ortbench.passes.task.run.scoring import reference_scores
 from pytest_ortbench.planning.matrix import Planned
 from pytest_ortbench.planning.planned_again import PlannedAgain
 from pytest_ortbench.schema.model_questions import CompareNodes, DescribeModel

@@ -24,7 +24,7 @@ from pytest_ortbench.gate.numbers.contrasts import contrasts_of
 from pytest_ortbench.launch.launcher import ProcessLauncher
 from pytest_ortbench.models.graph import read_model
 from pytest_ortbench.passes.task.numbers import judge_task
-from pytest_ortbench.passes.task.run import score_sides
+from pytest_ortbench.passes.task.run.scoring import score_sides
 from pytest_ortbench.planning.feeds import resolve_inputs
 
 pytestmark = [pytest.mark.live, pytest.mark.timed]
