@@ -42,6 +42,7 @@ WHOLE_MODULES: dict[str, str] = {
     "worker/element_types.py": "types as ONNX Runtime spells them",
     "worker/gpu_choice.py": "what CUDA_VISIBLE_DEVICES holds",
     "worker/gpus.py": "what CUDA_VISIBLE_DEVICES holds",
+    "passes/task/worker/box_forms.py": "names of outputs",
     "passes/task/worker/labelled.py": "names of arrays in the user's file",
     "passes/load/worker/log.py": "logs of the load generator",
     "worker/ort_values.py": "types as ONNX Runtime spells them",
@@ -104,7 +105,7 @@ FUNCTIONS: dict[str, tuple[str, frozenset[str]]] = {
     ),
     "planning/audio_data.py": (
         "types as ONNX Runtime spells them",
-        frozenset({"AudioReader.__init__", "AudioReader.is_rate"}),
+        frozenset({"AudioReader.__init__", "AudioReader.rate_inputs"}),
     ),
     "planning/image_data.py": (
         "keys of configurations of others, modes of pictures",
@@ -112,7 +113,7 @@ FUNCTIONS: dict[str, tuple[str, frozenset[str]]] = {
     ),
     "planning/own_data.py": (
         "types as ONNX Runtime spells them, names of files",
-        frozenset({"_Reader.shared", "_files", "_labels"}),
+        frozenset({"_files", "_labels"}),
     ),
     "planning/text_data.py": (
         "types as ONNX Runtime spells them",
@@ -123,8 +124,8 @@ FUNCTIONS: dict[str, tuple[str, frozenset[str]]] = {
         frozenset({"find_batch", "_named", "_states"}),
     ),
     "passes/task/planning.py": (
-        "names of files and of arrays in them",
-        frozenset({"_check_npz", "_split"}),
+        "what users write, names of files and of arrays in them",
+        frozenset({"_check_npz", "_split", "parse_dataset"}),
     ),
     "planning/devices.py": (
         "what users write",

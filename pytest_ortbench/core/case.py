@@ -314,7 +314,11 @@ class Case(_Named):
                 *self.runtime.plugins.values(),
                 self.provider.library,
                 self.stages,
-                "" if self.dataset is None else self.dataset.path,
+                *(
+                    ("", "")
+                    if self.dataset is None
+                    else (self.dataset.path, self.dataset.user_code)
+                ),
             )
             if path
         )

@@ -48,7 +48,9 @@ def reference_key(case: Case) -> str:
         "seed": case.seed,
         "custom_ops": list(case.session.custom_ops),
         "dataset": to_plain(case.dataset),
-        "labelled": _stamp(case.dataset.path) if case.dataset is not None else [],
+        "labelled": [_stamp(path) for path in (case.dataset.path, case.dataset.user_code) if path]
+        if case.dataset is not None
+        else [],
     }
     return hashlib.sha256(json.dumps(deciding, sort_keys=True).encode()).hexdigest()[:24]
 

@@ -142,7 +142,7 @@ class StagedFiles:
         Raises:
             WorkerError: if an entry point would run where its files are not.
         """
-        if dataset.function:
+        if dataset.user_code:
             raise WorkerError(
                 Failure(
                     kind="error",

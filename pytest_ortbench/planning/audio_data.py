@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_ortbench.core.case import InputSpec
+from pytest_ortbench.core.element_types import NUMPY_NAMES
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.planning.preparation import PLACE, Settings
 
@@ -87,10 +88,15 @@ class AudioReader:
         made[: len(part)] = part
         return made.reshape((*self._shape[:-1], self.length))
 
-    @staticmethod
-    def is_rate(spec: InputSpec) -> bool:
-        """Whether an input takes the rate itself."""
-        return spec.name.lower() in _RATE_NAMES and "int" in spec.type
+    def rate_inputs(self, specs: Sequence[InputSpec]) -> dict[str, NDArray[Any]]:
+        """Return the values of the inputs that take the rate itself, by name."""
+        import numpy as np
+
+        return {
+            spec.name: np.full(spec.shape, self.rate, NUMPY_NAMES[spec.type[7:-1]])
+            for spec in specs
+            if spec.name.lower() in _RATE_NAMES and "int" in spec.type
+        }
 
 
 def _whole(name: str, text: str) -> int:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_ortbench.core.case import InputSpec
+from pytest_ortbench.core.element_types import NUMPY_NAMES
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.planning.preparation import PLACE, Settings, numbers
 
@@ -22,6 +24,8 @@ _TYPES = {
     "tensor(uint8)": "uint8",
 }
 _CHANNELS = (1, 3)
+#: Of the margins of padded pictures, as detectors are trained with.
+_GREY = 114
 
 
 def image_input(specs: Sequence[InputSpec]) -> InputSpec | None:
@@ -36,6 +40,66 @@ def _layout(shape: Sequence[int]) -> str:
     if shape[-3] in _CHANNELS:
         return "nchw"
     return "nhwc" if shape[-1] in _CHANNELS else ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PicturePlace:
+    """Where a picture lies in an input.
+
+    Attributes:
+        source: The part of the picture that is fed: left, top, right and bottom.
+        target: What it covers of the input, likewise.
+        width: Of the whole picture.
+        height: Likewise.
+    """
+
+    source: tuple[float, float, float, float]
+    target: tuple[int, int, int, int]
+    width: int
+    height: int
+
+    @property
+    def row(self) -> tuple[float, ...]:
+        """Scale and offset of x, scale and offset of y, width, height.
+
+        ``scale * x of the input + offset`` is x of the picture.
+        """
+        row: list[float] = []
+        for low, high in ((0, 2), (1, 3)):
+            scale = (self.source[high] - self.source[low]) / (self.target[high] - self.target[low])
+            row += [scale, self.source[low] - scale * self.target[low]]
+        return (*row, float(self.width), float(self.height))
+
+
+#: Further inputs of detectors that take the size of the picture: height first, or not at all.
+_SIZE_INPUTS = {
+    "orig_target_sizes": ("width", "height"),
+    "im_shape": ("height", "width"),
+    "image_shape": ("height", "width"),
+    "scale_factor": (),
+}
+
+
+def size_inputs(specs: Sequence[InputSpec], size: tuple[int, int]) -> dict[str, NDArray[Any]]:
+    """Return the values of inputs that take the size of a picture, by name: that of the input.
+
+    Boxes come out in pixels of the input then.
+
+    Args:
+        specs: All inputs of a model.
+        size: Height and width that are fed.
+    """
+    import numpy as np
+
+    sides = {"height": size[0], "width": size[1]}
+    return {
+        spec.name: np.broadcast_to(
+            [sides[side] for side in _SIZE_INPUTS[spec.name]] or 1,
+            spec.shape,
+        ).astype(NUMPY_NAMES[spec.type[7:-1]])
+        for spec in specs
+        if spec.name in _SIZE_INPUTS and spec.shape and spec.shape[-1] == 2
+    }
 
 
 class ImageReader:
@@ -76,7 +140,10 @@ class ImageReader:
         if not parts or any(part < 1 for part in parts):
             raise UsageError(f"size={size}", place=PLACE, hint="size=224, or size=480x640")
         self.height, self.width = int(parts[0]), int(parts[-1])
-        self._resize = settings.decide("resize", "stretch", "default", "crop" if crop else "")
+        default = ("stretch", "default")
+        if settings.metadata.get("stride") and settings.metadata.get("task") != "classify":
+            default = ("pad", "a detector, by the stride in the model's metadata")
+        self._resize = settings.decide("resize", *default, "crop" if crop else "")
         if self._resize not in ("stretch", "crop", "pad"):
             raise UsageError(f"resize={self._resize}", place=PLACE, hint="stretch, crop or pad")
         default_color = "gray" if self.channels == 1 else "rgb"
@@ -123,14 +190,36 @@ class ImageReader:
         Raises:
             UsageError: if it can't be read.
         """
+        return self.read_placed(path)[0]
+
+    def read_placed(
+        self, path: Path, size: tuple[int, int] | None = None
+    ) -> tuple[NDArray[Any], PicturePlace]:
+        """Read one photo likewise, and say where it lies in the array.
+
+        Args:
+            path: The photo.
+            size: Width and height that it is said to have: one that has them as it is stored is
+                not turned upright. ``None`` where nobody says.
+
+        Raises:
+            UsageError: if it can't be read, or has another size.
+        """
         import numpy as np
         from PIL import Image, ImageOps, UnidentifiedImageError
 
         try:
             with Image.open(path) as opened:
-                upright = ImageOps.exif_transpose(opened)
+                upright = opened if opened.size == size else ImageOps.exif_transpose(opened)
+                if size is not None and upright.size != size:
+                    raise UsageError(
+                        f"{str(path)!r} is {upright.width}x{upright.height}, and its boxes are "
+                        f"of a picture of {size[0]}x{size[1]}",
+                        place="--ort-dataset",
+                    )
                 picture = _flat(upright).convert("L" if self._color == "gray" else "RGB")
-                picture = self._sized(picture)
+                placed = self._place(picture.width, picture.height)
+                picture = self._sized(picture, placed)
         except (OSError, ValueError, SyntaxError, UnidentifiedImageError) as error:
             reason = (str(error).splitlines() or [type(error).__name__])[0]
             raise UsageError(
@@ -152,18 +241,36 @@ class ImageReader:
             array = array.astype(np.float64) * self._scale
             array = (array - np.asarray(self._mean)) / np.asarray(self._std)
         array = array.transpose(2, 0, 1) if self._layout == "nchw" else array
-        return np.ascontiguousarray(array.astype(self._type))
+        return np.ascontiguousarray(array.astype(self._type)), placed
 
-    def _sized(self, picture: Image.Image) -> Image.Image:
-        from PIL import Image, ImageOps
-
-        size, how = (self.width, self.height), Image.Resampling.BILINEAR
+    def _place(self, width: int, height: int) -> PicturePlace:
+        """Where a picture of that size lies: whole, its middle, or whole between two margins."""
+        source, target = (0.0, 0.0, float(width), float(height)), (0, 0, self.width, self.height)
         if self._resize == "crop":
-            return ImageOps.fit(picture, size, method=how)
-        if self._resize == "pad":
-            grey = 114 if picture.mode == "L" else (114, 114, 114)
-            return ImageOps.pad(picture, size, method=how, color=grey)
-        return picture.resize(size, how)
+            # As much of the longer side as the input is long.
+            part_x = min(width, height * self.width / self.height)
+            part_y = min(height, width * self.height / self.width)
+            left, top = (width - part_x) / 2, (height - part_y) / 2
+            source = (left, top, left + part_x, top + part_y)
+        elif self._resize == "pad":
+            factor = min(self.width / width, self.height / height)
+            part = max(1, round(width * factor)), max(1, round(height * factor))
+            corner = round((self.width - part[0]) / 2), round((self.height - part[1]) / 2)
+            target = (*corner, corner[0] + part[0], corner[1] + part[1])
+        return PicturePlace(source=source, target=target, width=width, height=height)
+
+    def _sized(self, picture: Image.Image, placed: PicturePlace) -> Image.Image:
+        from PIL import Image
+
+        left, top, right, bottom = placed.target
+        sized = picture.resize(
+            (right - left, bottom - top), Image.Resampling.BILINEAR, placed.source
+        )
+        if sized.size == (self.width, self.height):
+            return sized
+        whole = Image.new(sized.mode, (self.width, self.height), (_GREY,) * len(sized.getbands()))
+        whole.paste(sized, (left, top))
+        return whole
 
 
 def _flat(picture: Image.Image) -> Image.Image:

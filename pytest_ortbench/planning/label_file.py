@@ -109,7 +109,7 @@ def class_numbers(
         return [int(label) for label in labels]
     except ValueError:
         pass
-    classes, where = _classes(model, beside, metadata)
+    classes, where = class_names(model, beside, metadata)
     if not classes:
         word = next(label for label in labels if not label.lstrip("-").isdigit())
         raise UsageError(
@@ -128,9 +128,16 @@ def class_numbers(
     return [numbers[label] for label in labels]
 
 
-def _classes(
+def class_names(
     model: Path, beside: Sequence[Path], metadata: Mapping[str, str]
 ) -> tuple[list[str], str]:
+    """Return the names of a model's classes in order, and who says them; empty if nobody does.
+
+    Args:
+        model: Path of the model.
+        beside: Folders of the labels and the data.
+        metadata: What the model file says.
+    """
     for folder in (*beside, model.parent):
         for name in _CLASS_FILES:
             if (folder / name).is_file():

@@ -22,7 +22,7 @@ from pytest_ortbench.core.recipe import BASES, Conversion, Recipe
 from pytest_ortbench.core.run import Skip
 from pytest_ortbench.passes.registry import PASSES
 from pytest_ortbench.planning.feeds import Workload, check_dims, workloads
-from pytest_ortbench.planning.own_data import OwnData, own_data, prepare
+from pytest_ortbench.planning.own_data import OwnData, boxed_data, own_data, prepare
 from pytest_ortbench.planning.provider_options import (
     check_allowed,
     refuse_capture,
@@ -285,6 +285,9 @@ def _with_own_data(request: PlanRequest) -> tuple[PlanRequest, OwnData | None]:
         UsageError: for labels without files, and for files that are to be scored without labels.
     """
     scored = request.dataset
+    if scored is not None and scored.boxes is not None:
+        boxed = boxed_data(request.inputs, request.labels, request.preprocess, scored)
+        return replace(request, inputs=None, dataset=None), boxed
     folder = None
     if scored is not None and not scored.function and Path(scored.path).suffix != ".npz":
         folder = Path(scored.path)
@@ -392,7 +395,7 @@ def _feed(
         feed = tuple(replace(spec, prepared=prepared.steps) if spec.path else spec for spec in feed)
     if prepared.labelled is None:
         return feed, request.dataset
-    return feed, Dataset(path=str(prepared.labelled))
+    return feed, prepared.labelled
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

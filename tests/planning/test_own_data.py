@@ -227,7 +227,7 @@ class TestLabels:
             labels=tmp_path / "labels.csv",
         )
         assert made.labelled is not None
-        with np.load(made.labelled) as stored:
+        with np.load(made.labelled.path) as stored:
             assert len(stored["x"]) == len(stored["labels"])
             return list(stored["labels"].tolist())
 
@@ -312,7 +312,7 @@ class TestText:
         made = prepared(found, tmp_path / "lines.txt", batch=2, labels=tmp_path / "labels.csv")
         assert fed(made, "input_ids").tolist() == [[2, 3, 0, 0], [3, 1, 2, 2]]
         assert made.labelled is not None
-        with np.load(made.labelled) as stored:
+        with np.load(made.labelled.path) as stored:
             assert stored["labels"].tolist() == [1, 0]
 
     def test_without_a_tokenizer_it_says_where_one_belongs(self, tmp_path: Path) -> None:

@@ -85,7 +85,11 @@ def test_three_of_four_in_document_table_and_limits(
     task = case["task"]
     assert (task["samples"], task["score_sum"], task["reference_sum"]) == (4, 3.0, 3.0)
     assert task["dataset"] == "data.npz"
-    assert case["case"]["dataset"] == {"path": str(pytester.path / "data.npz"), "function": ""}
+    assert case["case"]["dataset"] == {
+        "path": str(pytester.path / "data.npz"),
+        "function": "",
+        "boxes": None,
+    }
 
 
 def test_the_suite_is_skipped_where_labels_are_too_few_to_tell(

@@ -9,6 +9,7 @@ from itertools import starmap
 from pathlib import Path
 
 from pytest_ortbench.core.case import Case, InputSpec
+from pytest_ortbench.core.dataset import Boxes
 from pytest_ortbench.gate.measuring.pair import Pair
 
 _CHUNK = 1 << 20
@@ -46,7 +47,7 @@ def _settings(case: Case) -> tuple[object, ...]:
         case.io,
         case.seed,
         case.added_work,
-        None if case.dataset is None else case.dataset.function,
+        None if case.dataset is None else (case.dataset.function, _reading(case.dataset.boxes)),
     )
 
 
@@ -62,8 +63,13 @@ def _files(case: Case) -> list[str]:
         *case.session.custom_ops,
         *(spec.path for spec in case.inputs),
         case.stages,
-        "" if case.dataset is None else case.dataset.path,
+        *(("", "") if case.dataset is None else (case.dataset.path, case.dataset.user_code)),
     ]
+
+
+def _reading(boxes: Boxes | None) -> Boxes | None:
+    """How boxes are read, without where the file of a function lies."""
+    return None if boxes is None else replace(boxes, adapter="")
 
 
 def _same_content(paths: Sequence[str], others: Sequence[str]) -> bool:

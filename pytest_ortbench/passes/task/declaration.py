@@ -30,6 +30,21 @@ _METRICS = (
         "The share of the reference's task metric that is kept for certain: the lower end of "
         "the 95 % interval of the paired difference.",
     ),
+    metric(
+        "task_map",
+        "task_map",
+        "1",
+        "higher",
+        "Mean average precision of boxes over categories and overlaps from 0.5 to 0.95 "
+        "(--ort-dataset=coco:labels.json), as COCO counts it.",
+    ),
+    metric(
+        "task_map50",
+        "task_map50",
+        "1",
+        "higher",
+        "Mean average precision of boxes over categories at an overlap of 0.5.",
+    ),
 )
 
 PASS = Pass(
@@ -66,6 +81,7 @@ PASS = Pass(
         ),
     ),
     cells=".numbers:cells",
+    lines=".report:box_lines",
     beside_accuracy=".report:beside_accuracy",
     about_answers=".report:about_answers",
     facts_of_case=".report:facts_of_case",

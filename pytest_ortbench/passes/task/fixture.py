@@ -14,9 +14,10 @@ if TYPE_CHECKING:
 def task(ortbench: OrtBench) -> View:
     """``metric``, ``ratio`` and ``kept`` on labelled data (``--ort-dataset``).
 
-    The mean score, its share of the fp32 reference's, and the share kept for certain.
+    The mean score, its share of the fp32 reference's, and the share kept for certain. Of boxes
+    also ``map`` and ``map50``.
     """
-    return ortbench.view(PASS.name, "metric", "ratio", "kept")
+    return ortbench.view(PASS.name, "metric", "ratio", "kept", "map", "map50")
 
 
 def task_facts(ortbench: OrtBench) -> TaskAccuracy | None:

@@ -4,11 +4,15 @@ Both sides answer the same samples, so the interval is that of the mean of the p
 (Student's t on n − 1 degrees of freedom). Where no sample changed its score there is no scatter to
 estimate from; the share of samples that may yet change is then bounded exactly (Clopper–Pearson: 0
 of n, which is the rule of three), and a sample can lose no more than its whole score.
+
+A mean average precision is no mean over pictures. Its interval is that of the jackknife: what it is
+without each part of the pictures, on both sides without the same ones.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import NormalDist
 
@@ -18,8 +22,11 @@ from pytest_ortbench.core.judgement import Judgement, bad, good, unjudged
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.units import counted
 from pytest_ortbench.passes.task.declaration import PASS
-from pytest_ortbench.passes.task.facts import TaskAccuracy
+from pytest_ortbench.passes.task.facts import BoxAccuracy, TaskAccuracy
 from pytest_ortbench.worker.warm_up import student_two_sided
+
+#: Metrics that only boxes have.
+_OF_BOXES = ("task_map", "task_map50")
 
 #: Share of the reference's metric that must be kept for certain, as MLPerf's closed division asks.
 KEPT = 0.99
@@ -38,9 +45,16 @@ def mean_score(task: TaskAccuracy) -> tuple[float, float | None, float | None]:
     """Return the metric with its interval: exact (Clopper–Pearson) where scores are 0 or 1.
 
     Returns:
-        Value, lower and upper end; no ends where a score is anything but 0 or 1.
+        Value, lower and upper end; no ends where a score is anything but 0 or 1. Boxes have ends
+        from two pictures on.
     """
     value = task.score_sum / task.samples
+    if task.boxes is not None:
+        left_out = task.boxes.own.left_out
+        if not left_out:
+            return value, None, None
+        half = jackknife_half(left_out)
+        return value, max(0.0, value - half), min(1.0, value + half)
     if not _is_counting(task):
         return value, None, None
     low, high = proportion_interval(round(task.score_sum), task.samples)
@@ -55,6 +69,8 @@ def _is_counting(task: TaskAccuracy) -> bool:
 
 def paired_difference(task: TaskAccuracy) -> PairedDifference | None:
     """Return how the case differs from its reference; ``None`` without one."""
+    if task.boxes is not None:
+        return _difference_of_boxes(task.boxes, task.samples)
     if task.reference_sum is None or task.difference_squares is None:
         return None
     count = task.samples
@@ -71,6 +87,28 @@ def paired_difference(task: TaskAccuracy) -> PairedDifference | None:
         # Every sample lost the same: as certain as a proportion of n of n.
         half = proportion_interval(0, count)[1] * task.largest
     return PairedDifference(value=value, low=value - half, high=value + half)
+
+
+def _difference_of_boxes(boxes: BoxAccuracy, count: int) -> PairedDifference | None:
+    own, reference = boxes.own, boxes.reference
+    if reference is None:
+        return None
+    value = own.mean_ap - reference.mean_ap
+    parts = zip(own.left_out, reference.left_out, strict=True)
+    half = jackknife_half([mine - other for mine, other in parts])
+    # As of samples of which none changed: some pictures may yet.
+    half = half or proportion_interval(0, count)[1]
+    return PairedDifference(value=value, low=value - half, high=value + half)
+
+
+def jackknife_half(left_out: Sequence[float]) -> float:
+    """Return half of the 95 % interval of a value, by what it is without each part of the data."""
+    parts = len(left_out)
+    if parts < 2:
+        return 0.0
+    middle = math.fsum(left_out) / parts
+    squares = math.fsum((value - middle) ** 2 for value in left_out)
+    return student_t(parts - 1) * math.sqrt((parts - 1) / parts * squares)
 
 
 def kept_ratio(task: TaskAccuracy) -> tuple[float, float, float] | None:
@@ -140,9 +178,10 @@ def _why_not(task: TaskAccuracy | None) -> str:
         return task.reason
     if task.samples < 1:
         return "no labelled sample was scored"
-    if task.reference_sum is None or task.difference_squares is None:
+    squares = 0.0 if task.boxes is not None else task.difference_squares
+    if task.reference_sum is None or squares is None:
         return task.reference_reason or "the reference was not scored"
-    sums = (task.score_sum, task.largest, task.reference_sum, task.difference_squares)
+    sums = (task.score_sum, task.largest, task.reference_sum, squares)
     if not all(map(math.isfinite, sums)):
         return "the scores hold NaN or infinity"
     return ""
@@ -157,7 +196,11 @@ def _samples_needed(task: TaskAccuracy) -> int:
 
 def _could_show(task: TaskAccuracy) -> bool:
     """Whether there are so many samples that a result without a change would pass."""
-    unchanged = kept_ratio(replace(task, score_sum=task.reference_sum or 0.0, better=0, worse=0))
+    boxes = task.boxes
+    if boxes is not None and boxes.reference is not None:
+        boxes = replace(boxes, own=boxes.reference)
+    same = replace(task, score_sum=task.reference_sum or 0.0, better=0, worse=0, boxes=boxes)
+    unchanged = kept_ratio(same)
     return unchanged is not None and unchanged[1] >= KEPT
 
 
@@ -191,10 +234,15 @@ def add_task(collector: Collector, result: CaseResult) -> None:
         return
     value, low, high = mean_score(task)
     collector.add("task_metric", value, low=low, high=high, samples=task.samples)
+    if task.boxes is None:
+        collector.reject(_OF_BOXES, "no boxes were named (--ort-dataset=coco:labels.json)")
+    else:
+        collector.add("task_map", value, low=low, high=high, samples=task.samples)
+        collector.add("task_map50", task.boxes.own.mean_ap_50, samples=task.samples)
     kept = kept_ratio(task)
     if kept is None:
         nothing = "the reference scores 0 or less: there is no share of it"
-        collector.reject(names[1:], task.reference_reason or nothing)
+        collector.reject(("task_ratio", "task_kept"), task.reference_reason or nothing)
         return
     value, low, high = kept
     collector.add("task_ratio", value, low=low, high=high, samples=task.samples)

@@ -21,8 +21,8 @@ class TaskOptions:
         kind="str",
         metavar="PATH",
         help="labelled data for the accuracy of a task: .npz with an array 'labels', "
-        "FILE.py:FUNCTION that gives batches and a metric, or a folder of photos or WAV files "
-        "with --ort-labels (default: none)",
+        "FILE.py:FUNCTION that gives batches and a metric, a folder of photos or WAV files "
+        "with --ort-labels, or coco:FILE.json with boxes on photos (default: none)",
         reader="pytest_ortbench.passes.task.planning:read_dataset",
         to="request.dataset",
         asks_for="task",

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import ast
+import re
 import zipfile
+from importlib.util import find_spec
 from pathlib import Path
 
-from pytest_ortbench.core.dataset import Dataset
+from pytest_ortbench.core.dataset import DETECTION_FORMS, Boxes, Dataset
 from pytest_ortbench.core.errors import UsageError, did_you_mean
 from pytest_ortbench.core.option_text import OptionText, read_plain_text
 
-_FORMS = "Name an .npz file with an array 'labels', or FILE.py:FUNCTION"
+_FORMS = "Name an .npz file with an array 'labels', FILE.py:FUNCTION, or coco:FILE.json"
 _LABELS = "labels"
+#: A file of boxes, and how outputs become boxes.
+_COCO = re.compile(r"coco:(?P<file>.*?\.json)(?::(?P<how>.+))?", re.IGNORECASE | re.DOTALL)
 
 
 def read_dataset(written: OptionText) -> Dataset:
@@ -20,7 +24,7 @@ def read_dataset(written: OptionText) -> Dataset:
 
 
 def parse_dataset(text: str, base: Path, *, place: str) -> Dataset:
-    """Read ``data.npz`` or ``data.py:function``.
+    """Read ``data.npz``, ``data.py:function``, or ``coco:labels.json`` with how boxes are read.
 
     Whether the arrays fit a model is seen where it runs; a file that is missing, is none of these
     or has no labels costs no measuring.
@@ -33,6 +37,9 @@ def parse_dataset(text: str, base: Path, *, place: str) -> Dataset:
     Raises:
         UsageError: for what is neither, is not there, or has no labels or no such function.
     """
+    boxed = _COCO.fullmatch(text)
+    if boxed is not None:
+        return _boxed(boxed["file"], boxed["how"] or "", base, place)
     file, function = _split(text)
     path = base / Path(file).expanduser()
     suffix = path.suffix.lower()
@@ -54,6 +61,34 @@ def parse_dataset(text: str, base: Path, *, place: str) -> Dataset:
     else:
         _check_function(path, function, place)
     return Dataset(path=str(path.absolute()), function=function)
+
+
+def _boxed(file: str, how: str, base: Path, place: str) -> Dataset:
+    path = base / Path(file).expanduser()
+    if not path.is_file():
+        raise UsageError(f"there is no file {str(path)!r}", place=place, hint=_FORMS)
+    if find_spec("faster_coco_eval") is None:
+        raise UsageError(
+            "boxes are compared by faster-coco-eval, which is not installed",
+            place=place,
+            hint="pip install 'pytest-ortbench[boxes]'",
+        )
+    adapter, function = _split(how)
+    boxes = Boxes(form=how)
+    if function:
+        code = base / Path(adapter).expanduser()
+        if not code.is_file():
+            raise UsageError(f"there is no file {str(code)!r}", place=place, hint=_FORMS)
+        _check_function(code, function, place)
+        boxes = Boxes(adapter=str(code.absolute()), function=function)
+    elif how and how not in DETECTION_FORMS:
+        raise UsageError(
+            f"{how!r} is no form of boxes",
+            place=place,
+            hint=did_you_mean(how, DETECTION_FORMS)
+            or f"Known are {', '.join(DETECTION_FORMS)}; or write FILE.py:FUNCTION",
+        )
+    return Dataset(path=str(path.absolute()), boxes=boxes)
 
 
 def _split(text: str) -> tuple[str, str]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.placing import Place
-from pytest_ortbench.core.units import significant
-from pytest_ortbench.passes.task.facts import TaskAccuracy
+from pytest_ortbench.core.units import counted, significant
+from pytest_ortbench.passes.task.facts import BoxAccuracy, TaskAccuracy
 from pytest_ortbench.passes.task.numbers import kept_ratio
 from pytest_ortbench.report.column import Column
+from pytest_ortbench.report.entries import ShownRun
+from pytest_ortbench.report.escape import encodable, one_line
 
 #: Columns that people may ask tables for.
 COLUMNS = tuple(
@@ -38,7 +40,10 @@ def task_words(task: TaskAccuracy) -> str:
     certain``
     """
     value = significant(task.score_sum / task.samples, 3)
-    words = f"{task.metric} {value} on {task.samples} sample{'s' if task.samples > 1 else ''}"
+    words = f"{task.metric} {value}"
+    if task.boxes is not None:
+        words += f", mAP50 {significant(task.boxes.own.mean_ap_50, 3)}"
+    words += f" on {counted(task.samples, 'sample' if task.boxes is None else 'image')}"
     if task.reference_sum is None:
         return f"{words}; no reference: {task.reference_reason}"
     words += f"; reference {significant(task.reference_sum / task.samples, 3)}"
@@ -62,7 +67,26 @@ def beside_accuracy(result: CaseResult) -> str:
 
 def about_answers(result: CaseResult) -> str:
     """Say what a case scored, or why it did not; empty where it was not asked for."""
-    return "" if result.task is None else result.task.reason or task_words(result.task)
+    task = result.task
+    if task is None or task.boxes is not None:
+        return ""  # boxes have lines of their own
+    return task.reason or task_words(task)
+
+
+def box_lines(shown: ShownRun, *, encoding: str = "utf-8") -> list[str]:
+    """Return two lines for each case whose boxes were compared, after a blank one.
+
+    Args:
+        shown: Any run.
+        encoding: Of the stream that the lines go to.
+    """
+    lines: list[str] = []
+    for result in shown.run.cases:
+        task = result.task
+        if task is not None and task.boxes is not None:
+            name = f"boxes of {shown.name_of(result.case)}"
+            lines += [f"{name}: {task_words(task)}", f"{name}: {box_words(task.boxes)}"]
+    return [encodable(one_line(line), encoding) for line in ["", *lines]] if lines else []
 
 
 def facts_of_case(result: CaseResult) -> list[str]:
@@ -72,4 +96,12 @@ def facts_of_case(result: CaseResult) -> list[str]:
         return []
     if task.reason:
         return [f"labelled data {task.dataset}: not scored, {task.reason}"]
-    return [f"labelled data {task.dataset}: {task_words(task)}"]
+    sentences = [f"labelled data {task.dataset}: {task_words(task)}"]
+    if task.boxes is not None:
+        sentences.append(box_words(task.boxes))
+    return sentences
+
+
+def box_words(boxes: BoxAccuracy) -> str:
+    """Say how outputs were read as boxes, and how many there were."""
+    return f"read as {boxes.form}; {boxes.classes}; {boxes.detected} detected, {boxes.drawn} drawn"

@@ -11,10 +11,12 @@ from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.dataset import Dataset
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.outcome import CaseResult
+from pytest_ortbench.core.own_folder import OwnFolder
 from pytest_ortbench.engine.means import Means
 from pytest_ortbench.launch.launcher import Launcher, Worker
 from pytest_ortbench.passes.task.facts import TaskAccuracy
 from pytest_ortbench.passes.task.questions import ScoreTask, WriteOwnScores, WriteScores
+from pytest_ortbench.passes.task.run.boxes import score_boxes
 
 
 def measure(result: CaseResult, means: Means) -> TaskAccuracy:
@@ -60,8 +62,18 @@ def _scored(case: Case, dataset: Dataset, launcher: Launcher) -> TaskAccuracy:
     except WorkerError as error:
         why_none = error.failure.message
     with closing(_opened(case, launcher)) as worker:
-        scored = worker.ask(ScoreTask(dataset=dataset, reference=reference))
+        scored = _held_against(worker, dataset, reference)
         return replace(scored, reference_reason=why_none)
+
+
+def _held_against(worker: Worker, dataset: Dataset, reference: str) -> TaskAccuracy:
+    """Score an open case against a file of its reference's scores, which may be empty for none."""
+    if dataset.boxes is None:
+        return worker.ask(ScoreTask(dataset=dataset, reference=reference))
+    with OwnFolder("boxes") as folder:
+        path = folder / "detected.npz"
+        worker.ask(WriteOwnScores(dataset=dataset, path=str(path)))
+        return score_boxes(dataset, path, Path(reference) if reference else None)
 
 
 def score_sides(
@@ -87,7 +99,7 @@ def score_sides(
         with closing(_opened(baseline, launcher)) as worker:
             worker.ask(WriteOwnScores(dataset=own, path=str(path)))
         with closing(_opened(contender, launcher)) as worker:
-            return worker.ask(ScoreTask(dataset=dataset, reference=str(path)))
+            return _held_against(worker, dataset, str(path))
     except WorkerError as error:
         return TaskAccuracy(dataset=dataset.label, reason=error.failure.message)
     finally:

@@ -19,9 +19,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_ortbench.core.dataset import Dataset
-from pytest_ortbench.core.errors import WorkerError, did_you_mean
-from pytest_ortbench.core.outcome import Failure
+from pytest_ortbench.core.dataset import PLACEMENT, SHARED, TRUTH, Dataset
+from pytest_ortbench.core.errors import did_you_mean
+from pytest_ortbench.passes.task.worker.boxes import BoxReader, ImageTable
+from pytest_ortbench.passes.task.worker.complaint import array_words, bad_data
 from pytest_ortbench.worker.user_code import call, load_file
 
 if TYPE_CHECKING:
@@ -38,11 +39,6 @@ IGNORED = -100
 _ENTRY_POINT = "Write an entry point with a metric of your own: --ort-dataset=FILE.py:FUNCTION"
 #: What a function of the user's gives.
 _FORM = "Return (batches, metric): pairs ({input: array}, labels), and metric(outputs, labels)"
-
-
-def bad_data(message: str, hint: str = "") -> WorkerError:
-    """Return an error about the user's data, to be raised."""
-    return WorkerError(Failure(kind="error", phase="task", message=message, hint=hint))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +62,7 @@ class Labelled:
 
     Attributes:
         batches: In order; to be used once.
-        metric: Scores a batch.
+        metric: Scores a batch; reads boxes, which are scored later.
         name: What the scores say; empty where only the metric finds out.
     """
 
@@ -88,6 +84,8 @@ def open_dataset(dataset: Dataset, inputs: Sequence[str], batch: int) -> Labelle
     """
     if dataset.function:
         return _call_entry_point(dataset, batch)
+    if dataset.boxes is not None:
+        return _with_boxes(dataset, inputs, batch)
     return _from_npz(Path(dataset.path), inputs, batch)
 
 
@@ -109,15 +107,9 @@ def digest_of(feeds: Mapping[str, object]) -> str:
 def _from_npz(path: Path, inputs: Sequence[str], batch: int) -> Labelled:
     arrays = _read(path)
     labels, output = _labels(arrays, path)
-    missing = [name for name in inputs if name not in arrays]
-    if missing:
-        held = ", ".join(name for name in arrays if not name.startswith(LABELS)) or "none"
-        raise bad_data(
-            f"{path.name} has no array for the input {missing[0]!r}; its arrays: {held}",
-            did_you_mean(missing[0], list(arrays)),
-        )
-    for name in inputs:
-        array = arrays[name]
+    shared = _taken_shared(arrays)
+    fed = _fed(arrays, [name for name in inputs if name not in shared], path)
+    for name, array in fed.items():
         found = len(array) if array.ndim else 0
         if found != len(labels):
             raise bad_data(
@@ -127,10 +119,56 @@ def _from_npz(path: Path, inputs: Sequence[str], batch: int) -> Labelled:
     if not len(labels):
         raise bad_data(f"{path.name} holds no samples")
     return Labelled(
-        batches=_pieces({name: arrays[name] for name in inputs}, labels, batch),
+        batches=_pieces(fed, shared, labels, batch),
         metric=LabelScores(output),
         name="",
     )
+
+
+def _with_boxes(dataset: Dataset, inputs: Sequence[str], batch: int) -> Labelled:
+    """Pictures with boxes: the label of each is its row."""
+    import json
+    import zipfile
+
+    import numpy as np
+
+    assert dataset.boxes is not None
+    path = Path(dataset.path)
+    arrays = _read(path)
+    with zipfile.ZipFile(path) as archive:
+        truth = json.loads(archive.read(TRUTH))
+    table = ImageTable(
+        placement=arrays.pop(PLACEMENT),
+        size=tuple(truth["size"]),
+        classes=truth["class_count"],
+    )
+    shared = _taken_shared(arrays)
+    fed = _fed(arrays, [name for name in inputs if name not in shared], path)
+    return Labelled(
+        batches=_pieces(fed, shared, np.arange(len(table.placement)), batch),
+        metric=BoxReader(dataset.boxes, table),
+        name="",
+    )
+
+
+def _fed(
+    arrays: Mapping[str, NDArray[Any]], inputs: Sequence[str], path: Path
+) -> dict[str, NDArray[Any]]:
+    """The samples of each input."""
+    missing = [name for name in inputs if name not in arrays]
+    if missing:
+        held = ", ".join(name for name in arrays if not name.startswith(LABELS)) or "none"
+        raise bad_data(
+            f"{path.name} has no array for the input {missing[0]!r}; its arrays: {held}",
+            did_you_mean(missing[0], list(arrays)),
+        )
+    return {name: arrays[name] for name in inputs}
+
+
+def _taken_shared(arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """Take the values that are fed beside every batch, by name of the input."""
+    names = [name for name in arrays if name.startswith(SHARED)]
+    return {name.removeprefix(SHARED): arrays.pop(name) for name in names}
 
 
 def _read(path: Path) -> dict[str, NDArray[Any]]:
@@ -177,10 +215,21 @@ def _labels(arrays: Mapping[str, NDArray[Any]], path: Path) -> tuple[NDArray[Any
     return labels, names[0].partition(":")[2]
 
 
-def _pieces(arrays: Mapping[str, NDArray[Any]], labels: NDArray[Any], size: int) -> Iterator[Batch]:
+def _pieces(
+    arrays: Mapping[str, NDArray[Any]],
+    shared: Mapping[str, NDArray[Any]],
+    labels: NDArray[Any],
+    size: int,
+) -> Iterator[Batch]:
     """Batches of ``size``, the last one filled up with its last sample: a file may allow no other.
 
     What fills is run and not counted.
+
+    Args:
+        arrays: Samples by name of the input.
+        shared: Values beside every batch.
+        labels: One a sample.
+        size: Samples of a batch.
     """
     import numpy as np
 
@@ -188,7 +237,7 @@ def _pieces(arrays: Mapping[str, NDArray[Any]], labels: NDArray[Any], size: int)
     for start in range(0, count, size):
         taken = min(size, count - start)
         rows = np.minimum(np.arange(start, start + size), count - 1)
-        feeds: dict[str, object] = {}
+        feeds: dict[str, object] = dict(shared)
         for name, array in arrays.items():
             part = array[rows]
             feeds[name] = part.astype(object) if part.dtype.kind in "US" else part
@@ -331,9 +380,3 @@ def _check_range(labels: NDArray[Any], classes: int, name: str) -> None:
             f"the label {bad} is no class of {name!r}, which has {classes} (0 to {classes - 1})",
             f"Count classes from 0; {IGNORED} marks what is not to be counted",
         )
-
-
-def array_words(value: object) -> str:
-    """Return what an array is, in words: its type and shape; of anything else its type."""
-    dtype, shape = getattr(value, "dtype", None), getattr(value, "shape", None)
-    return type(value).__name__ if shape is None else f"{dtype} {list(shape)}"

@@ -14,19 +14,16 @@ from typing import TYPE_CHECKING, Any
 from pytest_ortbench.core.dataset import Dataset
 from pytest_ortbench.passes.task.facts import TaskAccuracy
 from pytest_ortbench.passes.task.questions import ScoreTask, WriteOwnScores, WriteScores
-from pytest_ortbench.passes.task.worker.labelled import (
-    Batch,
-    Metric,
-    array_words,
-    bad_data,
-    digest_of,
-    open_dataset,
-)
+from pytest_ortbench.passes.task.worker.boxes import BoxReader
+from pytest_ortbench.passes.task.worker.complaint import array_words, bad_data
+from pytest_ortbench.passes.task.worker.labelled import Batch, Metric, digest_of, open_dataset
 from pytest_ortbench.worker.accuracy import Session, fitting
 from pytest_ortbench.worker.outputs import nonfinite_in
 from pytest_ortbench.worker.reference import reference_label, reference_session
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from pytest_ortbench.worker.measured import MeasuredCase
     from pytest_ortbench.worker.state import WorkerState
 
@@ -42,6 +39,7 @@ class Scores:
         label: What was scored, for people.
         nonfinite: NaN and infinite values in all float outputs.
         nonfinite_inputs: Those in all float inputs.
+        boxes: What was detected, for the host to compare; ``None`` where labels are scored.
     """
 
     metric: str
@@ -50,6 +48,7 @@ class Scores:
     label: str = ""
     nonfinite: int = 0
     nonfinite_inputs: int = 0
+    boxes: BoxReader | None = None
 
 
 def score_task(question: ScoreTask, measured: MeasuredCase) -> TaskAccuracy:
@@ -131,6 +130,7 @@ def score(session: Session, dataset: Dataset, batch: int, label: str = "") -> Sc
         label=label,
         nonfinite=nonfinite,
         nonfinite_inputs=nonfinite_inputs,
+        boxes=labelled.metric if isinstance(labelled.metric, BoxReader) else None,
     )
 
 
@@ -139,14 +139,31 @@ def write_scores(path: Path, scores: Scores) -> None:
     import numpy as np
 
     draft = path.with_name(f"{path.name}.draft")
+    arrays = {
+        "values": np.asarray(scores.values, dtype=np.float64),
+        "digests": np.asarray(scores.digests),
+        "label": np.asarray(scores.label),
+        "nonfinite": np.asarray([scores.nonfinite, scores.nonfinite_inputs]),
+        **(_detected(scores.boxes) if scores.boxes is not None else {}),
+    }
     with draft.open("wb") as stream:
-        np.savez(
-            stream,
-            values=np.asarray(scores.values, dtype=np.float64),
-            digests=np.asarray(scores.digests),
-            label=np.asarray(scores.label),
-        )
+        np.savez(stream, **arrays)  # type: ignore[arg-type]  # names are free
     draft.replace(path)
+
+
+def _detected(reader: BoxReader) -> dict[str, NDArray[Any]]:
+    """What was detected, as arrays: one row a box."""
+    import numpy as np
+
+    found = reader.found
+    return {
+        "form": np.asarray(reader.form),
+        "shapes": np.asarray(reader.shapes),
+        "pictures": np.concatenate([np.full(len(part.boxes), part.row) for part in found]),
+        "boxes": np.concatenate([part.boxes for part in found]),
+        "box_scores": np.concatenate([part.scores for part in found]),
+        "box_classes": np.concatenate([part.labels for part in found]),
+    }
 
 
 def hold_against_reference(

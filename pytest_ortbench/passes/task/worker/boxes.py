@@ -1,0 +1,199 @@
+"""Outputs of a detector as boxes on the original pictures.
+
+A form says which output holds what. It is told by the shapes and values of the first outputs; a
+name (:data:`~pytest_ortbench.core.dataset.DETECTION_FORMS`) or a function of the user's says it
+instead.
+
+::
+
+    def boxes(outputs):                      # outputs of one batch by name
+        return [(outputs["xyxy"][row], outputs["p"][row], outputs["kind"][row]) for row in …]
+
+Boxes are left, top, right and bottom in pixels of the input, or all of them from 0 to 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_ortbench.core.dataset import Boxes
+from pytest_ortbench.passes.task.worker.box_forms import Triple, read_form, recognised
+from pytest_ortbench.passes.task.worker.complaint import array_words, bad_data
+from pytest_ortbench.worker.user_code import call, load_file
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+#: Boxes whose largest coordinate is below are shares of the input.
+_LARGEST_SHARE = 2.0
+_HINT = (
+    "Name the form (coco:labels.json:yolov8), or read them yourself: "
+    "--ort-dataset=coco:labels.json:FILE.py:FUNCTION"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImageTable:
+    """What is known of the pictures, in the order of their rows.
+
+    Attributes:
+        placement: For each picture scale and offset of x, scale and offset of y, width and height;
+            x of the picture is ``scale * x of the input + offset``.
+        size: Height and width of the input.
+        classes: Classes of the model; 0 if nobody says how many.
+    """
+
+    placement: NDArray[Any]
+    size: tuple[int, int]
+    classes: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PictureBoxes:
+    """What was detected in one picture.
+
+    Attributes:
+        row: The picture.
+        boxes: Left, top, right and bottom in pixels of the picture.
+        scores: One a box.
+        labels: Class of each box, as the model counts.
+    """
+
+    row: int
+    boxes: NDArray[Any]
+    scores: NDArray[Any]
+    labels: NDArray[Any]
+
+
+class BoxReader:
+    """Reads the boxes of batches, as a metric that keeps what was detected.
+
+    Args:
+        asked: How they are to be read.
+        table: The pictures.
+
+    Attributes:
+        form: The form that was read, known after the first batch; empty for a function.
+        shapes: Outputs of the first batch in words.
+        found: What was detected, one entry a picture.
+    """
+
+    name = "mAP@[.5:.95]"
+
+    def __init__(self, asked: Boxes, table: ImageTable) -> None:
+        self._asked = asked
+        self._table = table
+        self._function = None
+        self._read: dict[int, Triple] = {}
+        self.form = asked.form
+        self.shapes = ""
+        if asked.adapter:
+            module = load_file(Path(asked.adapter))
+            self._function = getattr(module, asked.function, None)
+            if not callable(self._function):
+                raise bad_data(f"{Path(asked.adapter).name} has no function {asked.function!r}")
+
+    @property
+    def found(self) -> tuple[PictureBoxes, ...]:
+        largest = max(
+            (float(boxes.max()) for boxes, *_ in self._read.values() if boxes.size), default=0
+        )
+        shares = largest < _LARGEST_SHARE < max(self._table.size)
+        height, width = self._table.size if shares else (1, 1)
+        return tuple(
+            self._placed(row, boxes * (width, height, width, height), scores, labels)
+            for row, (boxes, scores, labels) in self._read.items()
+        )
+
+    def __call__(self, outputs: Mapping[str, object], labels: Any) -> NDArray[Any]:
+        """Read one batch, whose labels are rows of the table; its scores are told later."""
+        import numpy as np
+
+        rows = [int(row) for row in labels]
+        if not self.shapes:
+            self.shapes = ", ".join(f"{name} {array_words(outputs[name])}" for name in outputs)
+        pictures = self._pictures(outputs)
+        if len(pictures) != len(rows):
+            source = f"the function {self._asked.function}" if self._function else "a batch"
+            raise bad_data(
+                f"{source} gave {len(pictures)} pictures, and {len(rows)} were fed: {self.shapes}",
+                _HINT,
+            )
+        for row, picture in zip(rows, pictures, strict=True):
+            self._read[row] = _whole(*picture)
+        return np.zeros(len(rows))
+
+    def _pictures(self, outputs: Mapping[str, object]) -> Sequence[Triple]:
+        import numpy as np
+
+        if self._function is not None:
+            path = Path(self._asked.adapter)
+            return _own(
+                call(path, self._asked.function, self._function, dict(outputs)),
+                self._asked.function,
+            )
+        arrays = {
+            name: value
+            for name, value in outputs.items()
+            if isinstance(value, np.ndarray) and value.dtype.kind in "fiu"
+        }
+        if not self.form:
+            self.form = recognised(arrays, self._table.classes)
+            if not self.form:
+                raise bad_data(f"the outputs have no known form of boxes: {self.shapes}", _HINT)
+        triples = read_form(self.form, arrays, self._table.classes)
+        if triples is None:
+            raise bad_data(f"the outputs are not of the form {self.form}: {self.shapes}", _HINT)
+        return triples
+
+    def _placed(
+        self, row: int, boxes: NDArray[Any], scores: NDArray[Any], labels: NDArray[Any]
+    ) -> PictureBoxes:
+        """Boxes of the input on the picture, cut at its edges."""
+        import numpy as np
+
+        x_scale, x_offset, y_scale, y_offset, width, height = self._table.placement[row]
+        scales = np.array([x_scale, y_scale, x_scale, y_scale])
+        offsets = np.array([x_offset, y_offset, x_offset, y_offset])
+        placed = np.clip(boxes * scales + offsets, 0, (width, height, width, height))
+        return PictureBoxes(row=row, boxes=placed, scores=scores, labels=labels)
+
+
+def _whole(boxes: NDArray[Any], scores: NDArray[Any], labels: NDArray[Any]) -> Triple:
+    """Boxes with an area and a score: detectors fill up their outputs with nothing."""
+    import numpy as np
+
+    boxes = boxes.astype(np.float64)
+    whole = np.isfinite(boxes).all(axis=1) & np.isfinite(scores) & np.isfinite(labels)
+    whole &= (boxes[:, 2:] > boxes[:, :2]).all(axis=1)
+    return boxes[whole], scores[whole].astype(np.float64), labels[whole].astype(np.int64)
+
+
+def _own(given: Any, function: str) -> Sequence[Triple]:
+    """What a function of the user's gave, checked."""
+    import numpy as np
+
+    rule = "Return one (boxes, scores, labels) a picture; boxes [n, 4] as left, top, right, bottom"
+    if not isinstance(given, list | tuple):
+        raise bad_data(f"{function} returned {type(given).__name__}, not a list", rule)
+    triples: list[Triple] = []
+    for number, item in enumerate(given):
+        if not isinstance(item, list | tuple) or len(item) != 3:
+            raise bad_data(f"{function} returned no triple for picture {number} of the batch", rule)
+        try:
+            boxes, scores, labels = (np.asarray(part, np.float64) for part in item)
+        except (TypeError, ValueError) as error:
+            raise bad_data(f"{function} returned what is no number: {error}", rule) from error
+        boxes = boxes.reshape(-1, 4) if not boxes.size else boxes
+        scores, labels = scores.reshape(-1), labels.reshape(-1)
+        if boxes.ndim != 2 or boxes.shape[1] != 4 or not len(boxes) == len(scores) == len(labels):
+            raise bad_data(
+                f"{function} returned boxes {list(boxes.shape)}, {len(scores)} scores and "
+                f"{len(labels)} labels",
+                rule,
+            )
+        triples.append((boxes, scores, labels))
+    return triples

@@ -1,0 +1,192 @@
+"""Boxes as COCO writes them: which pictures, what is on them, which class of a model each is."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pytest_ortbench.core.errors import UsageError
+
+PLACE = "--ort-dataset"
+#: Folders beside the file, or beside its folder, that the pictures may lie in.
+_FOLDERS = ("", "images")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CocoImage:
+    """One picture.
+
+    Attributes:
+        image_id: As the file numbers it.
+        name: Its file, as the boxes' file names it.
+        size: Width and height that the file says; ``None`` where it says none.
+    """
+
+    image_id: int
+    name: str
+    size: tuple[int, int] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CocoFile:
+    """What a file says of boxes.
+
+    Attributes:
+        path: The file.
+        images: Its pictures.
+        annotations: Its boxes as they are compared, numbered from 1.
+        categories: Name of each category by its number, in the order of numbers.
+    """
+
+    path: Path
+    images: tuple[CocoImage, ...]
+    annotations: tuple[dict[str, Any], ...]
+    categories: dict[int, str]
+
+
+def read_coco(path: Path) -> CocoFile:
+    """Read a file of boxes.
+
+    Raises:
+        UsageError: if it is none, with the entry that is wrong.
+    """
+    try:
+        read = json.loads(path.read_text("utf-8-sig"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise _bad(path, f"can't be read as JSON ({error})") from None
+    lists = read if isinstance(read, dict) else {}
+    for key in ("images", "annotations", "categories"):
+        if not isinstance(lists.get(key), list):
+            raise _bad(path, f"has no list {key!r}")
+    images = _each(path, lists, "images", _image)
+    if not images:
+        raise _bad(path, "names no image")
+    if len({image.image_id for image in images}) < len(images):
+        raise _bad(path, "has two images of one id")
+    categories = dict(sorted(_each(path, lists, "categories", _category)))
+    known = {image.image_id for image in images}
+    annotations = _each(path, lists, "annotations", lambda entry: _annotation(entry))
+    for index, annotation in enumerate(annotations):
+        if annotation["image_id"] not in known or annotation["category_id"] not in categories:
+            raise _bad(path, f"annotations[{index}] names no image or no category of the file")
+    if not annotations:
+        raise _bad(path, "holds no box")
+    return CocoFile(
+        path=path,
+        images=tuple(images),
+        annotations=tuple(
+            {**annotation, "id": number} for number, annotation in enumerate(annotations, 1)
+        ),
+        categories=categories,
+    )
+
+
+def _bad(path: Path, what: str) -> UsageError:
+    return UsageError(
+        f"{str(path)!r} {what}",
+        place=PLACE,
+        hint="Name a file of boxes as COCO writes them: images, annotations and categories",
+    )
+
+
+def _each(
+    path: Path, lists: Mapping[str, Any], key: str, read: Callable[[Mapping[str, Any]], Any]
+) -> list[Any]:
+    entries = []
+    for index, entry in enumerate(lists[key]):
+        try:
+            entries.append(read(entry))
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+            what = f"lacks {error}" if isinstance(error, KeyError) else f"is wrong ({error})"
+            raise _bad(path, f"{key}[{index}] {what}") from None
+    return entries
+
+
+def _image(entry: Mapping[str, Any]) -> CocoImage:
+    size = None
+    if entry.get("width") and entry.get("height"):
+        size = int(entry["width"]), int(entry["height"])
+    return CocoImage(image_id=int(entry["id"]), name=str(entry["file_name"]), size=size)
+
+
+def _category(entry: Mapping[str, Any]) -> tuple[int, str]:
+    return int(entry["id"]), str(entry.get("name", entry["id"]))
+
+
+def _annotation(entry: Mapping[str, Any]) -> dict[str, Any]:
+    box = [float(number) for number in entry["bbox"]]
+    if len(box) != 4 or not all(map(math.isfinite, box)) or min(box[2:]) < 0:
+        raise ValueError(f"bbox {entry['bbox']} is not left, top, width and height")
+    return {
+        "image_id": int(entry["image_id"]),
+        "category_id": int(entry["category_id"]),
+        "bbox": box,
+        "area": float(entry.get("area") or box[2] * box[3]),
+        "iscrowd": int(entry.get("iscrowd") or 0),
+    }
+
+
+def picture_files(coco: CocoFile, folder: Path | None) -> list[Path]:
+    """Return the file of every picture, in order.
+
+    Args:
+        coco: The boxes.
+        folder: Where the user says that they lie; ``None`` for beside the boxes.
+
+    Raises:
+        UsageError: for pictures that are missing or not unique, with their number.
+    """
+    beside = coco.path.parent
+    folders = (
+        [folder]
+        if folder is not None
+        else [base / name for base in (beside, beside.parent) for name in _FOLDERS]
+    )
+    by_name: dict[str, list[Path]] = {}
+    if folder is not None:
+        for file in sorted(folder.rglob("*")):
+            by_name.setdefault(file.name, []).append(file)
+    found: list[Path] = []
+    missing: list[str] = []
+    for image in coco.images:
+        places = [base / image.name for base in folders]
+        alike = by_name.get(Path(image.name).name, [])
+        path = next(filter(Path.is_file, places), alike[0] if len(alike) == 1 else None)
+        if path is None:
+            missing.append(image.name)
+        else:
+            found.append(path)
+    if missing:
+        raise UsageError(
+            f"{len(missing)} of the {len(coco.images)} images of {coco.path.name} are not there: "
+            f"{missing[0]!r}",
+            place=PLACE,
+            hint="Say where they lie: --ort-inputs=photos/",
+        )
+    return found
+
+
+def category_of_class(
+    coco: CocoFile, names: Sequence[str], where: str
+) -> tuple[tuple[int, ...], str]:
+    """Return which category each class of a model is, by their names.
+
+    Args:
+        coco: The boxes.
+        names: Names of the model's classes; empty if nobody says them.
+        where: Where these come from.
+
+    Returns:
+        The category's number by class, -1 for a class that is none; and how that was told. Empty
+        where names say nothing.
+    """
+    by_name = {name.strip().lower(): number for number, name in coco.categories.items()}
+    numbers = tuple(by_name.get(name.strip().lower(), -1) for name in names)
+    same = sum(number >= 0 for number in numbers)
+    if not same:
+        return (), ""
+    return numbers, f"{same} of {len(numbers)} classes by {where}"

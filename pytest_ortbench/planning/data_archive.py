@@ -1,0 +1,144 @@
+"""Archives of a user's own data as arrays: what is fed, what calibrates, and what is scored."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_ortbench.core.case import PreparationStep
+from pytest_ortbench.core.dataset import PLACEMENT, SHARED, TRUTH
+from pytest_ortbench.core.errors import UsageError
+from pytest_ortbench.planning.example_reader import Example, ExampleReader
+from pytest_ortbench.planning.real_inputs import ABOUT
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+#: Examples that calibrate at most.
+_CALIBRATING = 64
+#: Bytes of all arrays of one model at most: they lie in the cache.
+_MOST_BYTES = 16 * 2**30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Archives:
+    """What is written of own data.
+
+    Attributes:
+        reader: Reads an example.
+        examples: All of them.
+        labels: The label of each labelled example, by its name; ``None`` without labels.
+        truth: What is on each picture, and how classes are counted; ``None`` without boxes.
+        steps: How values came about.
+        batch: Examples of one inference.
+    """
+
+    reader: ExampleReader
+    examples: Sequence[Example]
+    labels: Mapping[str, int | str] | None
+    truth: Mapping[str, Any] | None
+    steps: Sequence[PreparationStep]
+    batch: int
+
+    def write(self, folder: Path, name: str) -> None:
+        """Write all archives into a folder that is there whole, or not at all."""
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        wanted = max(self.batch, min(len(self.examples), _CALIBRATING))
+        arrays = [self.reader.read(content) for _, content in self.examples[:wanted]]
+        scored = self._scored()
+        _check_size(arrays[0], len(scored))
+        with tempfile.TemporaryDirectory(dir=folder.parent, prefix="making-") as made:
+            place = Path(made) / "data"
+            (place / "calibration").mkdir(parents=True)
+            for number, rows in enumerate(self._batches(arrays)):
+                together = self._together(rows)
+                if not number:
+                    self._archive(place / name, together)
+                self._archive(place / "calibration" / f"{number:04}.npz", together)
+            if scored:
+                (place / "labelled").mkdir()
+                self._archive(place / "labelled" / name, self._labelled(scored), self.truth)
+            try:
+                place.replace(folder)
+            except OSError:
+                if not folder.is_dir():
+                    raise
+                shutil.rmtree(place, ignore_errors=True)  # another run has made the same
+
+    def _scored(self) -> list[Path | str]:
+        """The examples that are scored."""
+        if self.truth is not None:
+            return [content for _, content in self.examples]
+        known = self.labels or {}
+        return [content for name, content in self.examples if name in known]
+
+    def _labelled(self, scored: Sequence[Path | str]) -> dict[str, NDArray[Any]]:
+        import numpy as np
+
+        made: dict[str, NDArray[Any]] = {}
+        for index, content in enumerate(scored):
+            for input_name, array in self.reader.read(content).items():
+                rows = made.setdefault(
+                    input_name, np.empty((len(scored), *array.shape), array.dtype)
+                )
+                rows[index] = array
+        made |= {f"{SHARED}{name}": value for name, value in self.reader.shared.items()}
+        if self.truth is None:
+            return {**made, "labels": np.asarray(list((self.labels or {}).values()))}
+        placed = [
+            self.reader.placed[content].row for content in scored if isinstance(content, Path)
+        ]
+        return {**made, PLACEMENT: np.asarray(placed)}
+
+    def _batches(
+        self, arrays: Sequence[dict[str, NDArray[Any]]]
+    ) -> Iterator[list[dict[str, NDArray[Any]]]]:
+        """Examples in batches; of fewer than one batch they are taken again from the first."""
+        count = max(1, len(arrays) // self.batch)
+        for number in range(count):
+            first = number * self.batch
+            yield [arrays[(first + row) % len(arrays)] for row in range(self.batch)]
+
+    def _together(self, rows: Sequence[dict[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:
+        import numpy as np
+
+        has_batch = self.reader.has_batch
+        values = {
+            name: np.stack([row[name] for row in rows]) if has_batch[name] else rows[0][name]
+            for name in rows[0]
+        }
+        return {**values, **self.reader.shared}
+
+    def _archive(
+        self,
+        path: Path,
+        arrays: Mapping[str, NDArray[Any]],
+        truth: Mapping[str, Any] | None = None,
+    ) -> None:
+        import zipfile
+
+        import numpy as np
+
+        about = json.dumps([asdict(step) for step in self.steps], sort_keys=True)
+        with path.open("wb") as stream:
+            np.savez(stream, **dict(arrays))  # type: ignore[arg-type]  # names are free
+        with zipfile.ZipFile(path, "a") as archive:
+            archive.writestr(zipfile.ZipInfo(ABOUT), about)
+            if truth is not None:
+                archive.writestr(zipfile.ZipInfo(TRUTH), json.dumps(truth))
+
+
+def _check_size(arrays: Mapping[str, NDArray[Any]], count: int) -> None:
+    total = sum(array.nbytes for array in arrays.values()) * count
+    if total > _MOST_BYTES:
+        raise UsageError(
+            f"the labelled examples would take {total / 2**30:.1f} GiB as arrays, and the most are "
+            f"{_MOST_BYTES / 2**30:.0f} GiB",
+            place="--ort-labels",
+            hint="Label fewer of them; a thousand tell 99 % of the metric",
+        )
