@@ -42,13 +42,14 @@ from pytest_ortbench.fleet.report.view import build_view
 from pytest_ortbench.gate.numbers.same_models import later_names, models_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from pytest_ortbench.core.model import Model
     from pytest_ortbench.fleet.numbers.facts import RunFacts
     from pytest_ortbench.fleet.procurement.machines import Terms
     from pytest_ortbench.fleet.report.procurement import Procurement
     from pytest_ortbench.fleet.report.view import ComparisonView
+    from pytest_ortbench.report.entries import ShownRun
 
 #: More documents than this are compared with a tool for tables: ortbench export.
 MOST_RUNS = 50
@@ -246,6 +247,7 @@ def load_facts(
     *,
     percentiles: bool = False,
     service: bool = False,
+    on_run: Callable[[str, ShownRun], None] | None = None,
 ) -> list[RunFacts]:
     """Read one run after the other and keep what is compared, so that fifty fit into memory.
 
@@ -255,6 +257,7 @@ def load_facts(
         filters: Conditions on the cases.
         percentiles: Whether p90, p95 and p99 are wanted.
         service: Whether the distribution of durations is wanted.
+        on_run: Told what the user calls a run, and what is shown of it.
 
     Raises:
         UsageError: if one is not found, there are too many, or several names mean one run.
@@ -272,13 +275,17 @@ def load_facts(
     for named in runs:
         name, spec = machine_and_run(named)
         run = load_run(spec, results)
-        if conditions:
-            run = select(run, conditions).run
+        summaries = None
+        if conditions or on_run is not None:
+            shown = select(run, conditions)
+            run, summaries = shown.run, shown.summaries
+            if on_run is not None:
+                on_run(named, shown)
         if run.run_id in facts_of:
             warn(f"note: {run.run_id} is named twice and counts once")
             continue
         models[run.run_id] = models_of(run)
-        facts = reduce_run(run, percentiles=percentiles, service=service)
+        facts = reduce_run(run, summaries, percentiles=percentiles, service=service)
         facts_of[run.run_id] = dataclasses.replace(facts, host=name) if name else facts
     if len(facts_of) == 1 < len(runs):
         raise UsageError(

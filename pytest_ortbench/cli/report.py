@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -14,7 +15,7 @@ from pytest_ortbench.cli.terminal import ExitCode, say, tell, warn
 from pytest_ortbench.fleet.report.html import render_comparison_html
 from pytest_ortbench.fleet.report.view import build_view
 from pytest_ortbench.report.answers import answer_lines
-from pytest_ortbench.report.entries import shown_run
+from pytest_ortbench.report.entries import ShownRun, shown_run
 from pytest_ortbench.report.html import render_html
 from pytest_ortbench.store.documents import resolve_run
 
@@ -53,13 +54,14 @@ def command(runs: tuple[str, ...], output: Path | None, results: Path) -> int:
         return _one(runs[0] if runs else "latest", output, results)
     from pytest_ortbench.fleet.report.figures import pictures
 
-    view = build_view(load_facts(runs, results))
+    pages = _Pages(runs)
+    view = build_view(load_facts(runs, results, on_run=pages.add if pages.wanted else None))
     path = output or Path(COMPARISON)
     save(render_comparison_html(view, pictures=pictures(view)), path)
-    pages = _pages(runs, results, path)
+    written = pages.write(results, path)
     tell(view.answer)
     say(f"comparison: {path}")
-    for page in pages:
+    for page in written:
         say(f"report: {page}")
     return ExitCode.FINE
 
@@ -77,29 +79,47 @@ def _one(spec: str, output: Path | None, results: Path) -> int:
     return ExitCode.FINE
 
 
-def _pages(runs: tuple[str, ...], results: Path, comparison: Path) -> list[Path]:
-    """Write the page of each run beside the comparison; those without a case have none.
+class _Pages:
+    """The pages of several runs, drawn while these are read for their comparison.
 
-    Never beside the documents, which may be somebody else's, or read-only.
+    Args:
+        runs: What the user calls them.
+
+    Attributes:
+        wanted: Whether they are few enough for pages.
     """
-    specs: dict[str, str] = {}
-    for named in runs:
-        name, spec = machine_and_run(named)
-        specs[spec] = specs.get(spec) or name
-    if len(specs) > MOST_PAGES:
-        warn(
-            f"note: {len(specs)} runs are more than {MOST_PAGES}, so only their comparison is "
-            "written; ortbench report RUN writes the page of one"
-        )
-        return []
-    written: list[Path] = []
-    for spec, name in specs.items():
-        run = load_run(spec, results)
-        if run.cases:
-            path = _page_of(name or _name_of(resolve_run(spec, results)), comparison, written)
+
+    def __init__(self, runs: Sequence[str]) -> None:
+        self._names: dict[str, str] = {}
+        for named in runs:
+            name, spec = machine_and_run(named)
+            self._names[spec] = self._names.get(spec) or name
+        self._drawn: dict[str, str] = {}
+        self.wanted = len(self._names) <= MOST_PAGES
+
+    def add(self, named: str, shown: ShownRun) -> None:
+        """Draw the page of a run; one without a case has none."""
+        _, spec = machine_and_run(named)
+        if shown.entries and spec not in self._drawn:
+            self._drawn[spec] = render_html(shown)
+
+    def write(self, results: Path, comparison: Path) -> list[Path]:
+        """Write the pages beside the comparison.
+
+        Never beside the documents, which may be somebody else's, or read-only.
+        """
+        if not self.wanted:
+            warn(
+                f"note: {len(self._names)} runs are more than {MOST_PAGES}, so only their "
+                "comparison is written; ortbench report RUN writes the page of one"
+            )
+        written: list[Path] = []
+        for spec, text in self._drawn.items():
+            name = self._names[spec] or _name_of(resolve_run(spec, results))
+            path = _page_of(name, comparison, written)
             written.append(path)
-            save(render_html(shown_run(run)), path)
-    return written
+            save(text, path)
+        return written
 
 
 def _name_of(document: Path) -> str:

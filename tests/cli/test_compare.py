@@ -7,6 +7,7 @@ import json
 import re
 from pathlib import Path
 
+from tests.counted_calls import counted
 from tests.report.sample_runs import case, measured
 from tests.results_factory import make_machine, make_run
 
@@ -89,6 +90,16 @@ def test_runs_go_by_their_id_and_a_filter_chooses_cases(tool, store):
         ("desk", "mobilenet_v2/native/cpu/b1"),
         ("rack", "mobilenet_v2/native/cpu/b1"),
     ]
+
+
+def test_each_case_is_summarised_once(tool, store, empty_figures):
+    runs = [store(of("desk", 1.0)), store(of("rack", 0.5))]
+    with counted() as compared:
+        assert tool("compare", *runs, "--filter=precision=native", "--format=csv").code == 0
+    with counted() as reported:
+        assert tool("report", *runs).code == 0
+    # Two cases a run; a filter looks at all of them.
+    assert compared["summarise"] == reported["summarise"] == 2 * 2
 
 
 def test_a_run_named_twice_counts_once(tool, store):

@@ -1,10 +1,5 @@
 import dataclasses
-import sys
-from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 
 import pytest
 
@@ -15,6 +10,7 @@ from pytest_ortbench.core.run import Skip
 from pytest_ortbench.planning.matrix import Plan, Target, build_plan, with_inputs
 from pytest_ortbench.planning.request import PlanRequest
 from pytest_ortbench.planning.unreadable import UnreadableModel
+from tests.counted_calls import counted
 from tests.refused import refused
 
 CPU = Provider(alias="cpu", name="CPUExecutionProvider")
@@ -305,22 +301,6 @@ def test_a_value_that_onnx_runtime_would_ignore_is_refused(value: str) -> None:
     request = PlanRequest(models=(), session_options={"session.disable_prepacking": value})
     with refused(UsageError, "'0', '1'"):
         build_plan(request, [make_model()], [CURRENT])
-
-
-@contextmanager
-def counted() -> Iterator[Counter[str]]:
-    """Count the calls of each function of the product by its name."""
-    calls: Counter[str] = Counter()
-
-    def note(frame: FrameType, event: str, _: object) -> None:
-        if event == "call" and "pytest_ortbench" in frame.f_code.co_filename:
-            calls[frame.f_code.co_name] += 1
-
-    sys.setprofile(note)
-    try:
-        yield calls
-    finally:
-        sys.setprofile(None)
 
 
 @pytest.mark.parametrize("batches", [(2,), (1, 2, 4, 8)])

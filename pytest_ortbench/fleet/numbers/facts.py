@@ -177,14 +177,23 @@ class RunFacts:
     cases: tuple[CaseFacts, ...] = ()
 
 
-def reduce_run(run: Run, *, percentiles: bool = False, service: bool = False) -> RunFacts:
+def reduce_run(
+    run: Run,
+    summaries: Sequence[Summary] | None = None,
+    *,
+    percentiles: bool = False,
+    service: bool = False,
+) -> RunFacts:
     """Keep of a run what a comparison needs.
 
     Args:
         run: Any run.
+        summaries: One for each of its cases, in their order, where the caller has them already.
         percentiles: Whether p90, p95 and p99 are wanted, which takes most of the time.
         service: Whether the distribution of durations is wanted (for queueing).
     """
+    if summaries is None:
+        summaries = [summarise(result, percentiles=percentiles) for result in run.cases]
     canary = run.canary.durations_ns if run.canary else ()
     cpus = _cpus(run.machine.stable)
     return RunFacts(
@@ -203,8 +212,8 @@ def reduce_run(run: Run, *, percentiles: bool = False, service: bool = False) ->
         commit=run.commit.revision[:12] if run.commit else "",
         canary_s=median(canary) * 1e-9 if canary else None,
         cases=tuple(
-            _case_facts(result, percentiles=percentiles, service=service, cpus=cpus)
-            for result in run.cases
+            _case_facts(result, summary, service=service, cpus=cpus)
+            for result, summary in zip(run.cases, summaries, strict=True)
         ),
     )
 
@@ -240,9 +249,8 @@ def _cpus(stable: Mapping[str, str]) -> int:
     return int(written) if written.isdecimal() else 0
 
 
-def _case_facts(result: CaseResult, *, percentiles: bool, service: bool, cpus: int) -> CaseFacts:
+def _case_facts(result: CaseResult, summary: Summary, *, service: bool, cpus: int) -> CaseFacts:
     case = result.case
-    summary = summarise(result, percentiles=percentiles)
     of_passes: dict[str, Any] = {}
     for entry in PASSES:
         if entry.for_fleet:
