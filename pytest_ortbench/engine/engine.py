@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -23,7 +22,7 @@ from pytest_ortbench.engine.passes import carry_out, due, without
 from pytest_ortbench.engine.standard import measure
 from pytest_ortbench.launch.launcher import Launcher
 from pytest_ortbench.launch.machine_lock import MachineLock
-from pytest_ortbench.launch.reference import reference_case, reference_file
+from pytest_ortbench.launch.reference import release_reference
 from pytest_ortbench.launch.turn import TURN
 from pytest_ortbench.models.extent import extent_of
 from pytest_ortbench.passes.registry import PASSES
@@ -139,22 +138,11 @@ class Engine:
             # An interrupt in a later pass costs nothing of an earlier one.
             self._results[key] = sound(self._results[key])
             self._store(self._results[key])
-        self._release_reference(self._results[key].case)
+        if self._scratch is not None:
+            left = (entry.case for key, entry in self.planned.items() if key not in self._results)
+            release_reference(self._results[key].case, left, self._scratch.path)
         self.listener.end(self._results[key])
         return self._results[key]
-
-    def _release_reference(self, done: Case) -> None:
-        """Remove the reference outputs of a case where no case that is still to come needs them."""
-        if self._scratch is None:
-            return
-        file = reference_file(reference_case(done), self._scratch.path)
-        if not file.exists():
-            return
-        left = (entry.case for key, entry in self.planned.items() if key not in self._results)
-        if all(reference_file(reference_case(case), file.parent) != file for case in left):
-            # Where it is open still it goes with its folder.
-            with suppress(OSError):
-                file.unlink()
 
     def _others(self, key: Key) -> list[Case]:
         return [each.case for other, each in self.planned.items() if other != key]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -36,6 +38,20 @@ def reference_case(case: Case) -> Case:
 def reference_file(case: Case, folder: Path) -> Path:
     """Return where the reference outputs of a case of :func:`reference_case` stand in a folder."""
     return folder / f"reference-{reference_key(case)}.npz"
+
+
+def release_reference(done: Case, left: Iterable[Case], folder: Path) -> None:
+    """Remove the reference outputs of a case where no case that is still to come needs them.
+
+    Args:
+        done: A case that was measured.
+        left: Those that are still to come.
+        folder: Where reference outputs are written.
+    """
+    file = reference_file(reference_case(done), folder)
+    if file.exists() and all(reference_file(reference_case(case), folder) != file for case in left):
+        with suppress(OSError):  # where it is open still it goes with its folder
+            file.unlink()
 
 
 def reference_key(case: Case) -> str:

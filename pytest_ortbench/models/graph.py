@@ -112,7 +112,8 @@ def _told_by_graph(proto: onnx.ModelProto, inputs: tuple[TensorInfo, ...]) -> _T
         hinted = hint_inputs(inputs, Dataflow(proto, inputs, walk.shapes()))
     except Exception as error:  # noqa: BLE001 - a file can break the rules of ONNX in any place
         plain = tuple(replace(info, hint=default_hint(info.type)) for info in inputs)
-        note = f"the graph can't be followed, so inputs are drawn by their types: {class_and_line(error)}"
+        why = class_and_line(error)
+        note = f"the graph can't be followed, so inputs are drawn by their types: {why}"
         return _ToldByGraph(inputs=plain, implied_dims={}, notes=(note,))
     told = tuple(replace(info, roles=roles.get(info.name, ())) for info in hinted.inputs)
     return _ToldByGraph(inputs=told, implied_dims=hinted.implied_dims)

@@ -23,6 +23,7 @@ from pytest_ortbench.gate.numbers.same_models import models_of, twins
 from pytest_ortbench.gate.numbers.sentences import listed
 from pytest_ortbench.gate.numbers.stored import canary_ratio, gate_case, vanished
 from pytest_ortbench.gate.numbers.verdict import machine_class
+from pytest_ortbench.launch.reference import release_reference
 from pytest_ortbench.launch.turn import TURN
 from pytest_ortbench.planning.against import Against
 from pytest_ortbench.planning.asked import Asked
@@ -63,6 +64,7 @@ class OtherSide:
         self._bench = bench
         self._options = bench.options
         self._pairs: dict[Key, PlannedPair] = {}
+        self._judged: set[Key] = set()
         self.carried: Collection[Key] = ()
         self.notes: list[str] = []
 
@@ -153,9 +155,21 @@ class OtherSide:
             known = self._bench.result(pair.contender)
         standard = None if known is None else self._bench.side_of(known)
         with TURN, self._bench.progress.within(prepared.contender):
-            return self._gate.judge(
+            judged = self._gate.judge(
                 prepared, rules, baseline=self._options.against, standard=standard
             )
+        self._release_references(planned.case.key, prepared)
+        return judged
+
+    def _release_references(self, key: Key, judged: Pair) -> None:
+        """Remove the reference outputs of both sides that no pair needs which is still to come."""
+        self._judged.add(key)
+        pairs = (
+            self._pairs[key] for key in self.carried if key in self._pairs.keys() - self._judged
+        )
+        left = [planned.case for pair in pairs for planned in (pair.baseline, pair.contender)]
+        for case in (judged.baseline, judged.contender):
+            release_reference(case, left, self._scratch)
 
     @cached_property
     def _gate(self) -> Gate:

@@ -73,15 +73,16 @@ def _killed(
         while waits and _batches(folder) == before and run.process.poll() is None:
             time.sleep(0.02)
         time.sleep(moments.random() * (_CASE_S if waits else _STARTED_S))
+        moment, alive = time.monotonic() - began, run.process.poll() is None
         run.signal(signal.SIGKILL)
-        moment = time.monotonic() - began
-        run.end()
+        printed = run.end()
     after = _batches(folder)
     return {
         "moment_s": round(moment, 2),
         "before": len(before),
         "after": len(after),
         "lost": sorted(before - after),
+        **({} if alive else {"ended": printed[-500:]}),
     }
 
 
