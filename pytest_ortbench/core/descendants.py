@@ -1,4 +1,4 @@
-"""Processes that a worker started, known by a mark in their environment, and the end of them.
+"""Processes that a worker started: those below it now, and those with its mark.
 
 A process group does not hold a process that made a session of its own, and one whose parent died
 has no parent that tells; its environment stays what it was (Linux only).
@@ -16,6 +16,30 @@ from pathlib import Path
 MARK = "ORTBENCH_WORKER"
 #: A process may start another one while it is looked for; so it is looked again, this often.
 _ROUNDS = 5
+
+
+def descendants_of(pid: int) -> list[int]:
+    """Return the processes that a process started, and those that these started (Linux only).
+
+    One whose parent ended is below nobody. psutil would look at every process of the machine for
+    this, and whoever watches a worker asks four times a second.
+    """
+    found: list[int] = []
+    pending = [pid]
+    while pending:
+        children = [child for child in _children(pending.pop()) if child not in found]
+        found += children
+        pending += children
+    return found
+
+
+def _children(pid: int) -> Iterator[int]:
+    """Yield what the threads of a process started; nothing where the kernel keeps no such list."""
+    with contextlib.suppress(OSError):
+        for thread in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208  # four times a second
+            with contextlib.suppress(OSError):
+                text = Path(f"/proc/{pid}/task/{thread}/children").read_text(encoding="ascii")
+                yield from map(int, text.split())
 
 
 def end_marked(mark: str) -> int:

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pytest_ortbench.core.cpus import cgroup_folders, read_text
+from pytest_ortbench.core.descendants import descendants_of
 from pytest_ortbench.core.free_memory import available
 from pytest_ortbench.core.own_folder import is_alive, start_of
 from pytest_ortbench.launch.ending import count_in
@@ -28,6 +29,9 @@ _FILES = {
     "v2": ("memory.max", "memory.events"),
     "v1": ("memory.limit_in_bytes", "memory.oom_control"),
 }
+#: By the version: what else is set, where it is there. Memory that is swapped out would make a
+#: worker slow instead of ending it, and what is left of a group without its worker is of no use.
+_ALSO = {"v2": {"memory.swap.max": "0", "memory.oom.group": "1"}, "v1": {}}
 _PREFIX = "ortbench-"
 #: An empty cgroup may be busy for a moment after its last process ended.
 _TRIES, _PAUSE_S = 20, 0.01
@@ -45,7 +49,7 @@ def default_limit() -> int | None:
 
 
 class MemoryLimit:
-    """The limit of one process and what it starts.
+    """The limit of one process and what it starts, taken together.
 
     Attributes:
         limit_bytes: The limit.
@@ -73,10 +77,11 @@ class MemoryLimit:
         """Return whether the process takes more than its limit now, as far as can be seen."""
         if self._group is not None:
             return False
-        fields = read_text(Path(f"/proc/{self._pid}/statm")).split()
-        if len(fields) < 2:
+        pids = [self._pid, *descendants_of(self._pid)]
+        if sum(map(_resident, pids)) <= self.limit_bytes:
             return False
-        return int(fields[1]) * os.sysconf("SC_PAGE_SIZE") > self.limit_bytes
+        # Forks share pages with each other, which are counted once for each of them above.
+        return len(pids) == 1 or sum(map(_own_share, pids)) > self.limit_bytes
 
     def killed(self) -> bool:
         """Return whether the kernel killed something for the limit."""
@@ -101,6 +106,21 @@ class MemoryLimit:
             time.sleep(_PAUSE_S)
 
 
+def _resident(pid: int) -> int:
+    """Bytes of a process that are in memory; 0 for one that is gone."""
+    fields = read_text(Path(f"/proc/{pid}/statm")).split()
+    return int(fields[1]) * os.sysconf("SC_PAGE_SIZE") if len(fields) > 1 else 0
+
+
+def _own_share(pid: int) -> int:
+    """Bytes in memory, those that several processes share divided among them."""
+    lines = read_text(Path(f"/proc/{pid}/smaps_rollup")).splitlines()
+    shares = {name: rest for name, _, rest in (line.partition(":") for line in lines)}
+    if "Pss" in shares:
+        return int(shares["Pss"].split()[0]) * 1024
+    return _resident(pid)
+
+
 def _made_groups(pid: int, limit_bytes: int) -> Iterator[tuple[str, Path]]:
     """Yield the process' cgroup with its limit, made in the first place that allows it."""
     for version, parent in _parents():
@@ -109,6 +129,9 @@ def _made_groups(pid: int, limit_bytes: int) -> Iterator[tuple[str, Path]]:
         try:
             folder.mkdir()
             (folder / _FILES[version][0]).write_text(str(limit_bytes), encoding="ascii")
+            for name, setting in _ALSO[version].items():
+                with contextlib.suppress(OSError):  # a kernel without it
+                    (folder / name).write_text(setting, encoding="ascii")
             (folder / "cgroup.procs").write_text(str(pid), encoding="ascii")
         except OSError:  # no right to it, or a cgroup that only has processes or only cgroups
             with contextlib.suppress(OSError):
