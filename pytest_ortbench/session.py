@@ -32,6 +32,7 @@ from pytest_ortbench.runtimes.resolve import RUNTIMES_FOLDER, ChosenRuntimes, ch
 from pytest_ortbench.runtimes.specs import CURRENT
 
 if TYPE_CHECKING:
+    from pytest_ortbench.engine.default_retry import DefaultRetry
     from pytest_ortbench.engine.engine import Engine, Listener, ResultStore
 
 
@@ -152,17 +153,22 @@ class Session:
         """Makes the files of precisions, and keeps them in the user's cache."""
         return Variants(launcher=self.launcher, folder=cache_folder() / VARIANTS_FOLDER)
 
+    @cached_property
+    def retry(self) -> DefaultRetry:
+        """Tries other default sizes where no engine measures."""
+        from pytest_ortbench.engine.default_retry import DefaultRetry
+
+        return DefaultRetry(launcher=self.launcher)
+
     def prepare(self, planned: Planned) -> Case:
-        """Return a case with the file of its variant, made if it is not there yet.
+        """Return a case with its file, made if it is not there yet, at sizes that its graph takes.
 
         Raises:
             WorkerError: if it is refused, or its file can't be made.
         """
         if planned.refusal is not None:
             raise WorkerError(planned.refusal)
-        if planned.conversion is None:
-            return planned.case
-        return self.variants.prepare(planned.case, planned.conversion)
+        return self.retry.fitting(self.retry.prepare(planned, self.variants))
 
     # -- measure ------------------------------------------------------------------------------
 

@@ -1,15 +1,25 @@
-"""A case that a graph refused at its default sizes: tried again at the next sensible ones."""
+"""A case that a graph refused at its default sizes: tried again at the next sensible ones.
+
+That holds for what is measured, for what a variant is calibrated on, and for the two sides of a
+gate: what one of them took is remembered for all cases of the model.
+"""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
+from pytest_ortbench.convert.variants import Variants
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.core.model import Variant
 from pytest_ortbench.core.outcome import CaseResult, Failure
+from pytest_ortbench.core.recipe import Conversion
 from pytest_ortbench.launch.launcher import Launcher
+from pytest_ortbench.planning.matrix import Planned
 from pytest_ortbench.planning.next_sizes import default_symbols, next_sizes, with_sizes
 from pytest_ortbench.schema.case_questions import CheckOutputs
 
@@ -26,6 +36,7 @@ class DefaultRetry:
     """
 
     launcher: Launcher
+    _accepted: set[str] = field(default_factory=set)
     _taken: dict[str, dict[str, int]] = field(default_factory=dict)
 
     def known(self, case: Case) -> Case:
@@ -43,7 +54,7 @@ class DefaultRetry:
             result: What became of it.
         """
         case, failure = result.case, result.failure
-        if failure is None or failure.phase != "first" or failure.kind not in _MENDED:
+        if failure is None or not _is_mended(failure):
             return result
         tried = {name: [size.size] for name, size in default_symbols(case).items()}
         for sizes in next_sizes(case, smaller=failure.kind == "out_of_memory"):
@@ -52,19 +63,148 @@ class DefaultRetry:
                 continue
             for name, size in sizes.items():
                 tried[name].append(size)
-            if self._runs(other):
+            if self._failure(other) is None:
                 self._taken[case.model.path] = sizes
                 return other
         return replace(result, failure=_with_tries(failure, tried)) if tried else result
 
-    def _runs(self, case: Case) -> bool:
+    def prepare(self, planned: Planned, variants: Variants) -> Case:
+        """Return a case with the file of its variant, calibrated at sizes that its model takes.
+
+        Args:
+            planned: The case.
+            variants: Makes the file, if it is not there yet.
+
+        Raises:
+            WorkerError: if it can't be made.
+        """
+        case, conversion = self.known(planned.case), planned.conversion
+        if conversion is None:
+            return case
+        conversion = self._calibrated(case, conversion)
+        try:
+            return variants.prepare(case, conversion)
+        except WorkerError:
+            if not _draws(conversion):
+                raise
+            asked = _as_it_is(case, conversion)
+            if self._mended_sizes(asked, first=_sizes_beside(case, asked)) is None:
+                raise
+        case = self.known(planned.case)
+        return variants.prepare(case, self._calibrated(case, conversion))
+
+    def fitting(self, case: Case) -> Case:
+        """Return a case at sizes that its graph takes, or as it is if none of the tried ones does.
+
+        Args:
+            case: The case, with its file.
+        """
+        case = self.known(case)
+        if case.model.path in self._accepted or not default_symbols(case):
+            return case
+        self._mended_sizes(case)
+        return self.known(case)
+
+    def follow(self, model: str, other: str) -> bool:
+        """Remember for one model the sizes that another one took, unless it took some itself.
+
+        Args:
+            model: Path of the model.
+            other: Path of the other one.
+
+        Returns:
+            Whether that is new.
+        """
+        if model in self._taken or other not in self._taken:
+            return False
+        self._taken[model] = self._taken[other]
+        return True
+
+    def together(self, first: Case, second: Case, failure: Failure) -> tuple[Case, Case] | None:
+        """Return two cases at sizes that both of their graphs take, ``None`` if there are none.
+
+        Args:
+            first: A case.
+            second: The one that it is compared with.
+            failure: What became of one of them.
+        """
+        if not _is_mended(failure):
+            return None
+        for sizes in next_sizes(second, smaller=failure.kind == "out_of_memory"):
+            before, after = with_sizes(first, sizes), with_sizes(second, sizes)
+            if before is None or after is None:
+                continue
+            if self._failure(after) is None and self._failure(before) is None:
+                self._taken.update(dict.fromkeys((first.model.path, second.model.path), sizes))
+                return before, after
+        return None
+
+    def _calibrated(self, case: Case, conversion: Conversion) -> Conversion:
+        """The conversion with calibration inputs of the sizes that the model took."""
+        if not _draws(conversion):
+            return conversion
+        inputs = self.known(replace(case, inputs=conversion.inputs, dims={})).inputs
+        return replace(conversion, inputs=inputs)
+
+    def _mended_sizes(
+        self, case: Case, first: Mapping[str, int] | None = None
+    ) -> Mapping[str, int] | None:
+        """Sizes that a graph takes after it refused those of a case; ``None`` if none mends it."""
+        failure = self._failure(case)
+        if failure is None:
+            self._accepted.add(case.model.path)
+            return None
+        if not _is_mended(failure):
+            return None
+        small = failure.kind == "out_of_memory"
+        for sizes in chain([first] if first else [], next_sizes(case, smaller=small)):
+            other = with_sizes(case, sizes)
+            if other is not None and self._failure(other) is None:
+                self._taken[case.model.path] = dict(sizes)
+                return sizes
+        return None
+
+    def _failure(self, case: Case) -> Failure | None:
+        """What one inference of a case fails with, ``None`` if it runs."""
         deadline = time.monotonic() + case.sampling.timeout_s
         try:
             with closing(self.launcher.open(case, worker=0, deadline=deadline)) as worker:
                 worker.ask(CheckOutputs(run="first"))
-        except WorkerError:
-            return False
-        return True
+        except WorkerError as error:
+            return error.failure
+        return None
+
+
+def _is_mended(failure: Failure) -> bool:
+    """Whether other sizes may mend a failure."""
+    return failure.phase == "first" and failure.kind in _MENDED
+
+
+def _draws(conversion: Conversion) -> bool:
+    """Whether a conversion is calibrated on drawn inputs."""
+    recipe = conversion.recipe
+    stored = recipe.calibration_data or conversion.calibration
+    return recipe.base == "int8-static" and not stored
+
+
+def _as_it_is(case: Case, conversion: Conversion) -> Case:
+    """The case of the source of a conversion, fed what it is calibrated on."""
+    model = case.model
+    file = Variant(
+        precision="native", path=model.path, digest=model.digest, size_bytes=model.size_bytes
+    )
+    return replace(case, variant=file, inputs=conversion.inputs, dims={}, dataset=None)
+
+
+def _sizes_beside(case: Case, asked: Case) -> dict[str, int]:
+    """Sizes that the user set for a case, where other ones are calibrated on."""
+    defaults = default_symbols(asked)
+    return {
+        size.symbol: size.size
+        for spec in case.inputs
+        for size in spec.resolved
+        if size.symbol in defaults and defaults[size.symbol].size != size.size
+    }
 
 
 def _with_tries(failure: Failure, tried: dict[str, list[int]]) -> Failure:

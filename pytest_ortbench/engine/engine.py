@@ -75,6 +75,7 @@ class Engine:
             takes about as long as starting a worker: where several variants are compared.
         resumed: How many results were taken from ``finished`` so far.
         machine: The machine's turn, taken before the first case is measured; ``None`` takes none.
+        retry: Tries other default sizes, and remembers what was taken.
     """
 
     launcher: Launcher
@@ -93,10 +94,10 @@ class Engine:
     _scratch: OwnFolder | None = None
     _extents: dict[tuple[object, ...], Extent] = field(default_factory=dict)
     _taken: set[Key] = field(default_factory=set)
-    _retry: DefaultRetry = field(init=False)
+    retry: DefaultRetry = field(init=False)
 
     def __post_init__(self) -> None:
-        self._retry = DefaultRetry(launcher=self.launcher)
+        self.retry = DefaultRetry(launcher=self.launcher)
 
     def result(self, planned: Planned, *passes: str) -> CaseResult:
         """Return the case's result, measuring it if this is the first time it is asked for.
@@ -186,8 +187,8 @@ class Engine:
 
     def _at_fitting_sizes(self, case: Case) -> CaseResult:
         """Measure a case, at other default sizes if its graph refuses the first ones."""
-        result = measure(self._retry.known(case), self.launcher, self._scratch_folder())
-        other = self._retry.other(result)
+        result = measure(self.retry.known(case), self.launcher, self._scratch_folder())
+        other = self.retry.other(result)
         if isinstance(other, CaseResult):
             return other
         return measure(other, self.launcher, self._scratch_folder())
@@ -226,9 +227,20 @@ class Engine:
         Raises:
             WorkerError: if it can't be made.
         """
-        if planned.conversion is None:
-            return planned.case
-        return self.variants.prepare(planned.case, planned.conversion)
+        return self.retry.prepare(planned, self.variants)
+
+    def prepare_pair(self, baseline: Planned, contender: Planned) -> tuple[Case, Case]:
+        """Return two cases that are compared, at the sizes that either of their models took.
+
+        Raises:
+            WorkerError: if a file can't be made.
+        """
+        after = self.prepare(contender)
+        self.retry.follow(baseline.case.model.path, contender.case.model.path)
+        before = self.prepare(baseline)
+        if self.retry.follow(contender.case.model.path, baseline.case.model.path):
+            after = self.prepare(contender)
+        return before, after
 
     def known(self, planned: Planned) -> CaseResult | None:
         """Return the case's result if it exists already."""

@@ -131,10 +131,8 @@ class OtherSide:
         refusal = pair.baseline.refusal
         if refusal is None:
             try:
-                prepared = Pair(
-                    baseline=self._bench.engine.prepare(pair.baseline),
-                    contender=self._bench.engine.prepare(pair.contender),
-                )
+                before, after = self._bench.engine.prepare_pair(pair.baseline, pair.contender)
+                prepared = Pair(baseline=before, contender=after)
             except WorkerError as error:
                 refusal = error.failure
         if refusal is not None:
@@ -182,6 +180,7 @@ class OtherSide:
             scratch=self._scratch,
             on_launch=self._show_launch,
             spares_identical=not self._options.gate_remeasure,
+            retry=self._bench.engine.retry,
         )
 
     def _show_launch(self, made: int, needed: int) -> None:

@@ -12,8 +12,10 @@ from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.model import TensorInfo
 from pytest_ortbench.core.outcome import CaseResult, Failure
+from pytest_ortbench.core.recipe import Conversion, Recipe
 from pytest_ortbench.engine.default_retry import DefaultRetry
 from pytest_ortbench.planning.feeds import resolve_inputs
+from pytest_ortbench.planning.matrix import Planned
 from pytest_ortbench.planning.next_sizes import MOST_TRIES, next_sizes
 from tests.results_factory import make_case
 
@@ -152,6 +154,109 @@ def test_other_float_types_keep_theirs() -> None:
     found, _, _ = _tried(half, lambda _: True)
     assert isinstance(found, Case)
     assert found.inputs[0].type == "tensor(float16)"
+
+
+# What is calibrated, and the sides of a gate.
+
+
+@dataclass
+class _Calibrated:
+    """Makes variants of a model that takes some shapes only."""
+
+    takes: Callable[[Shapes], bool]
+    fails: bool = False
+    fed: list[Shapes] = field(default_factory=list)
+
+    def prepare(self, case: Case, conversion: Conversion) -> Case:
+        self.fed.append({spec.name: spec.shape for spec in conversion.inputs})
+        if self.fails or not self.takes(self.fed[-1]):
+            raise WorkerError(_refusal("unsupported", "convert"))
+        return replace(case, variant=replace(case.variant, path="made.onnx"))
+
+
+def _planned(case: Case, base: str = "int8-static", **changed: Any) -> Planned:
+    defaults = resolve_inputs(case.model, batch=None, dims={})
+    conversion = Conversion(
+        recipe=Recipe(name=base, base=base),
+        source=case.model.path,
+        digest="",
+        size_bytes=1,
+        own_precision="fp32",
+        inputs=defaults,
+    )
+    return Planned(case=case, conversion=replace(conversion, **changed))
+
+
+def _long(shapes: Shapes) -> bool:
+    return shapes["x"][1] >= 400
+
+
+def _retry(takes: Callable[[Shapes], bool]) -> tuple[DefaultRetry, list[Shapes]]:
+    launcher: Any = _Picky(takes)
+    return DefaultRetry(launcher=launcher), launcher.asked
+
+
+def test_a_variant_is_calibrated_and_measured_at_sizes_that_its_model_takes() -> None:
+    retry, asked = _retry(_long)
+    variants: Any = _Calibrated(_long)
+    planned = _planned(_case(x=("N", None)))
+    case = retry.prepare(planned, variants)
+    assert (case.variant.path, case.inputs[0].shape) == ("made.onnx", (1, 512))
+    assert [shapes["x"] for shapes in variants.fed] == [(1, 128), (1, 512)]
+    assert [shapes["x"] for shapes in asked] == [(1, 128), (1, 512)]
+    retry.prepare(planned, variants)
+    assert variants.fed[2:] == [{"x": (1, 512)}]
+
+
+def test_a_variant_is_calibrated_at_the_sizes_that_the_user_set_for_its_case() -> None:
+    retry, _ = _retry(_long)
+    variants: Any = _Calibrated(_long)
+    case = retry.prepare(_planned(_case({"seq": 480}, x=("N", "seq"))), variants)
+    assert case.inputs[0].shape == (1, 480)
+    assert [shapes["x"] for shapes in variants.fed] == [(1, 128), (1, 480)]
+
+
+@pytest.mark.parametrize(
+    ("takes", "base", "tries"), [(lambda _: True, "int8-static", 1), (_long, "fp16", 0)]
+)
+def test_a_conversion_that_no_size_mends_fails_as_it_did(
+    takes: Callable[[Shapes], bool], base: str, tries: int
+) -> None:
+    retry, asked = _retry(takes)
+    variants: Any = _Calibrated(takes, fails=True)
+    with pytest.raises(WorkerError) as failed:
+        retry.prepare(_planned(_case(x=("N", None)), base), variants)
+    assert failed.value.failure.phase == "convert"
+    assert (len(variants.fed), len(asked)) == (1, tries)
+
+
+def test_a_case_is_asked_once_before_something_else_than_a_run_takes_it() -> None:
+    retry, asked = _retry(_long)
+    case = _case(x=("N", None))
+    assert [retry.fitting(case).inputs[0].shape for _ in range(2)] == [(1, 512)] * 2
+    retry, asked = _retry(lambda _: True)
+    assert [retry.fitting(case) for _ in range(2)] == [case] * 2
+    assert len(asked) == 1
+
+
+def test_two_sides_of_a_gate_meet_at_sizes_that_both_take() -> None:
+    retry, _ = _retry(_long)
+    case = _case(x=("N", None))
+    other = replace(case, model=replace(case.model, path="old.onnx"))
+    pair = retry.together(other, case, _refusal())
+    assert pair is not None
+    assert [side.inputs[0].shape for side in pair] == [(1, 512)] * 2
+    assert retry.known(other).inputs[0].shape == (1, 512)
+    assert retry.together(other, case, _refusal("crash")) is None
+    assert _retry(lambda _: False)[0].together(other, case, _refusal()) is None
+
+
+def test_one_model_follows_another_unless_it_took_sizes_itself() -> None:
+    case = _case(x=("N", None))
+    _, _, retry = _tried(case, _long)
+    assert retry.follow("old.onnx", case.model.path)
+    assert not retry.follow("old.onnx", case.model.path)
+    assert not retry.follow(case.model.path, "other.onnx")
 
 
 def test_nothing_is_tried_where_no_size_is_a_default() -> None:

@@ -11,15 +11,18 @@ from typing import Any
 import pytest
 
 from pytest_ortbench.core.case import Case, InputSpec, Runtime, Sampling
+from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.gate import GateResult
-from pytest_ortbench.core.model import ValueHint
+from pytest_ortbench.core.model import TensorInfo, ValueHint
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.run import Machine
+from pytest_ortbench.engine.default_retry import DefaultRetry
 from pytest_ortbench.gate.measuring.gate import Gate
 from pytest_ortbench.gate.measuring.pair import Pair, input_difference
 from pytest_ortbench.gate.measuring.paired import measure_launch
 from pytest_ortbench.gate.numbers.metrics import MetricSide
 from pytest_ortbench.gate.numbers.rules import parse_rules, rules_for
+from pytest_ortbench.planning.feeds import resolve_inputs
 from tests.engine.fakes import FakeLauncher, FakeWorker
 from tests.passes.task.test_numbers import counted
 from tests.results_factory import make_accuracy, make_case, make_placement, make_result
@@ -198,6 +201,41 @@ def test_noise_beyond_the_margin_is_inconclusive_and_names_the_smallest_effect()
     assert len(result.launches) == 20
     assert len(result.warnings) == 1
     assert result.contrasts[0].detectable > 0.03
+
+
+class Picky(FakeLauncher):
+    """Models that take sequences of some lengths only."""
+
+    shortest = 400
+
+    def open(self, case: Case, *, worker: int, deadline: float | None) -> FakeWorker:
+        if case.inputs[0].shape[1] < self.shortest:
+            raise WorkerError(Failure(kind="error", phase="first", message="too short"))
+        return super().open(case, worker=worker, deadline=deadline)
+
+
+@pytest.mark.parametrize(
+    ("shortest", "verdict", "length"), [(400, "same", 512), (10**6, "incomparable", 0)]
+)
+def test_sides_that_refuse_a_default_size_are_compared_at_the_next_one(
+    shortest: int, verdict: str, length: int
+):
+    launcher = Picky(times(1.0))
+    launcher.shortest = shortest
+    info = TensorInfo(name="x", type="tensor(float)", shape=("N", None))
+    sides = []
+    for case in (OLD, NEW):
+        model = dataclasses.replace(case.model, inputs=(info,))
+        fed = resolve_inputs(model, batch=None, dims={})
+        sides.append(dataclasses.replace(case, model=model, inputs=fed))
+    asked = gate(launcher)
+    asked.retry = DefaultRetry(launcher=launcher)
+    result = asked.judge(
+        Pair(baseline=sides[0], contender=sides[1]), RULES, baseline="model:old.onnx"
+    )
+    assert result.verdict == verdict
+    lengths = {worker.case.inputs[0].shape[1] for worker in launcher.opened}
+    assert lengths == ({length} if length else set())
 
 
 def test_a_margin_below_resolution_is_refused():

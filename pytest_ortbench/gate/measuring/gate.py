@@ -26,6 +26,7 @@ from pytest_ortbench.core.outcome import Accuracy, Answers, CaseResult, Flag, Me
 from pytest_ortbench.core.placement import is_fallback
 from pytest_ortbench.core.provider_kinds import CPU
 from pytest_ortbench.core.run import Machine
+from pytest_ortbench.engine.default_retry import DefaultRetry
 from pytest_ortbench.engine.own_spread import with_spread
 from pytest_ortbench.gate.measuring.answers import Exchange, compare_labels, with_spreads
 from pytest_ortbench.gate.measuring.identical import identical
@@ -83,6 +84,7 @@ class Gate:
         on_launch: Called before each launch with how many were made and may be needed.
         spares_identical: Whether sides that are the same files under the same settings are called
             the same without measuring.
+        retry: Finds other default sizes where a side refuses the first ones; ``None`` tries none.
         results: Verdicts so far, in the order of measuring.
     """
 
@@ -93,6 +95,7 @@ class Gate:
     seed: int = field(default_factory=lambda: random.SystemRandom().getrandbits(31))
     on_launch: Callable[[int, int], None] | None = None
     spares_identical: bool = False
+    retry: DefaultRetry | None = None
     results: dict[Key, GateResult] = field(default_factory=dict)
     _looks: dict[Key, LookVerdict] = field(default_factory=dict)
 
@@ -149,7 +152,10 @@ class Gate:
         try:
             decided, confirmed = measuring.run()
         except SideFailed as failed:
-            return with_outcome(_failed(result, failed, measuring))
+            other = self._at_other_sizes(pair, failed)
+            if other is None:
+                return with_outcome(_failed(result, failed, measuring))
+            return self._judge(other, rules, baseline, standard)
         # Only the contender's answers were held against labels.
         metrics = judge_metrics(
             measuring.side(BASELINE, {}),
@@ -181,6 +187,13 @@ class Gate:
             ),
             judged,
         )
+
+    def _at_other_sizes(self, pair: Pair, failed: SideFailed) -> Pair | None:
+        """The pair at default sizes that both sides take, where one refuses the first ones."""
+        if self.retry is None:
+            return None
+        cases = self.retry.together(pair.baseline, pair.contender, failed.failure)
+        return None if cases is None else Pair(baseline=cases[0], contender=cases[1])
 
     def _family(self, key: Key, judgement: LookVerdict, profile: MachineClass) -> int | None:
         """What the other cases leave of a flagged one.
