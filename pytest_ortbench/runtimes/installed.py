@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import csv
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import Distribution, distributions
-from pathlib import Path, PurePosixPath
+from importlib.metadata import Distribution
+from pathlib import Path
 
 PACKAGE = "onnxruntime"
+
+#: How the names of its distributions begin.
+_NAMES = (PACKAGE, "ort-nightly")
 
 #: Endings of native libraries; ``.so.1.32.0`` counts too.
 _LIBRARIES = (".so", ".dll", ".dylib", ".pyd")
@@ -114,16 +117,16 @@ def installed(path: Sequence[str] | None = None) -> Installed:
         path: Folders to look in; this interpreter's own where not given.
     """
     folders = list(sys.path if path is None else path)
-    found = _onnxruntime_distributions(folders)
-    records = [_files_in_package(runtime) for runtime in found]
-    known = {file for record in records for file in record or ()}
+    records = [(runtime, _files_in_package(runtime)) for runtime in _distributions(folders)]
+    known = {file for _, record in records for file in record or ()}
     package = _package_folder(folders)
     # Without a record (conda, Debian) nothing can be called left over.
-    recorded = package is not None and all(record is not None for record in records)
+    recorded = package is not None and all(record is not None for _, record in records)
     return Installed(
         distributions=tuple(
             sorted(
-                (_describe(runtime) for runtime in found), key=lambda runtime: runtime.name.lower()
+                (_describe(runtime, record or {}) for runtime, record in records),
+                key=lambda runtime: runtime.name.lower(),
             )
         ),
         leftovers=_leftovers(package, known) if package is not None and recorded else (),
@@ -131,14 +134,26 @@ def installed(path: Sequence[str] | None = None) -> Installed:
     )
 
 
-def _onnxruntime_distributions(folders: list[str]) -> list[Distribution]:
-    """Each distribution once, as the first folder on the path has it."""
-    found: dict[str, Distribution] = {}
-    for distribution in distributions(path=folders):
-        name = (distribution.metadata["Name"] or "").lower().replace("_", "-")
-        if name.startswith((PACKAGE, "ort-nightly")):
-            found.setdefault(name, distribution)
-    return list(found.values())
+def _distributions(folders: Sequence[str]) -> list[Distribution]:
+    """Each distribution of ONNX Runtime once, as the first folder on the path has it.
+
+    Chosen by the names of their folders: to read the metadata of everything that is installed
+    takes longer than the rest of what a run does before its first case.
+    """
+    distributions: dict[str, Distribution] = {}
+    for folder in folders:
+        for path in Path(folder or ".").glob("[oO]*.*-info"):
+            if _spelt(path.name).startswith(_NAMES):
+                distribution = Distribution.at(path)
+                name = _spelt(distribution.metadata["Name"] or "")
+                if name.startswith(_NAMES):
+                    distributions.setdefault(name, distribution)
+    return list(distributions.values())
+
+
+def _spelt(name: str) -> str:
+    """A name as package indexes compare it."""
+    return name.lower().replace("_", "-")
 
 
 def _package_folder(folders: list[str]) -> Path | None:
@@ -165,15 +180,16 @@ def _files_in_package(distribution: Distribution) -> dict[Path, int | None] | No
         return None
     files: dict[Path, int | None] = {}
     for row in csv.reader(record.splitlines()):
-        file = PurePosixPath(row[0]) if row else PurePosixPath()
-        if file.parts[:1] == (PACKAGE,) and file.suffix != ".pyc":
+        name = row[0] if row else ""
+        if name.startswith(f"{PACKAGE}/") and not name.endswith(".pyc"):
             size = int(row[2]) if len(row) > 2 and row[2].isdigit() else None
-            files[Path(str(distribution.locate_file(file)))] = size
+            files[Path(str(distribution.locate_file(name)))] = size
     return files
 
 
-def _describe(distribution: Distribution) -> InstalledDistribution:
-    files = _files_in_package(distribution) or {}
+def _describe(
+    distribution: Distribution, files: Mapping[Path, int | None]
+) -> InstalledDistribution:
     brings = any(file.name == "__init__.py" and file.parent.name == PACKAGE for file in files)
     sizes = {file: _size(file) for file in files} if brings else {}
     return InstalledDistribution(

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -55,6 +56,24 @@ def test_one_distribution_is_sound(environment):
     assert found.folder == str(environment.folder / "onnxruntime")
     assert found.problems() == []
     assert found.repair() == []
+
+
+def test_of_other_packages_nothing_is_read(environment, monkeypatch):
+    environment.install("onnxruntime", "1.32.0", CPU_FILES)
+    environment.install("openvino", "2026.1", {"openvino/__init__.py": 5})
+    environment.install("orderly", "1.0", {"orderly.py": 5})
+    opened: list[Path] = []
+    read_text = Path.read_text
+
+    def noting(path: Path, *arguments: Any, **options: Any) -> str:
+        opened.append(path)
+        return read_text(path, *arguments, **options)
+
+    monkeypatch.setattr(Path, "read_text", noting)
+    assert len(environment.look().distributions) == 1
+    assert {path.parent.name for path in opened} == {"onnxruntime-1.32.0.dist-info"}
+    # Its record is long.
+    assert [path.name for path in opened].count("RECORD") == 1
 
 
 def test_nothing_installed_is_sound_too(environment):
