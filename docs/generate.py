@@ -271,18 +271,22 @@ def options_page() -> str:
 
 
 #: Of the fixture, what is for the plugin itself and for no test.
-_NOT_FOR_TESTS = re.compile(r"_|need|found|hold|finish|skipped|options|with_passes|view")
+_NOT_FOR_TESTS = re.compile(r"_|need|found|hold|finish|problems|skipped|options|with_passes|view")
 
 
 def fixture_page() -> str:
     """Return the page on the fixture and the marker."""
     from pytest_ortbench.core.placing import placed
     from pytest_ortbench.passes.registry import PASSES
-    from pytest_ortbench.plugin.fixture import OrtBench, View
+    from pytest_ortbench.plugin.fixture import OrtBench
+    from pytest_ortbench.plugin.measured import Measured, View
     from pytest_ortbench.plugin.options import MARKER_KEYWORDS
 
     members = placed(
-        [_member(OrtBench, name) for name in vars(OrtBench) if not _NOT_FOR_TESTS.match(name)],
+        [
+            *(_member(Measured, name) for name in vars(Measured) if not _NOT_FOR_TESTS.match(name)),
+            _member(OrtBench, "measure"),
+        ],
         [
             (place, _called(entry.load(offer), offer.rpartition(":")[2]))
             for entry in PASSES
@@ -304,7 +308,12 @@ def fixture_page() -> str:
         "there are an error. `unittest.TestCase` is not supported.",
         table(("keyword", "meaning"), keywords),
         "## What a test reads",
+        "Of `ortbench`, and of what `ortbench.measure(…)` returns:",
         table(("of `ortbench`", "what it is"), members),
+        "## A model that the test makes",
+        _markdown(_doc(OrtBench.measure).partition("\nArgs:")[0]),
+        table(("argument", "meaning"), _arguments(OrtBench.measure)),
+        "[The guide](../guides/exporters.md) has examples.",
         "## Views",
         _markdown(_doc(View)),
         "A quantity compares with plain numbers in SI units and has `value`, `unit`, `low`, `high` "
@@ -329,6 +338,13 @@ def _called(made: Callable[..., object], name: str) -> tuple[str, str]:
     """A function of the fixture, as a test calls it."""
     taken = list(inspect.signature(made).parameters.values())[1:]
     return f"`{name}({', '.join(parameter.name for parameter in taken)})`", _in_a_cell(made)
+
+
+def _arguments(made: Callable[..., object]) -> list[tuple[str, str]]:
+    """The arguments of a function, as its docstring describes them."""
+    described = _doc(made).partition("\nArgs:")[2].partition("\n\n")[0]
+    entries = re.findall(r"^    (\w+): (.*(?:\n {8}.*)*)", described, re.MULTILINE)
+    return [(f"`{name}`", _markdown(" ".join(text.split()))) for name, text in entries]
 
 
 def _shown(name: str, kind: type) -> tuple[str, ...]:

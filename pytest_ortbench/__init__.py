@@ -9,11 +9,15 @@ from pytest_ortbench.core.version import VERSION as __version__
 
 if TYPE_CHECKING:
     from pytest_ortbench.plugin.fixture import OrtBench
+    from pytest_ortbench.plugin.measured import Measured
 
-__all__ = ["OrtBench", "__version__"]
+__all__ = ["Measured", "OrtBench", "__version__"]
 
 #: Where the public names are that a start of pytest, or of a worker, must not load.
-_PLACES = {"OrtBench": "pytest_ortbench.plugin.fixture"}
+_PLACES = {
+    "Measured": "pytest_ortbench.plugin.measured",
+    "OrtBench": "pytest_ortbench.plugin.fixture",
+}
 
 
 def __getattr__(name: str) -> object:

@@ -179,8 +179,8 @@ FUNCTIONS: dict[str, tuple[str, frozenset[str]]] = {
         "names of files",
         frozenset({"Collection.folder_requests", "_named_tests"}),
     ),
-    "plugin/fixture.py": ("names of attributes", frozenset({"View.__getattr__"})),
     "plugin/marked_paths.py": ("what users write", frozenset({"_placed", "with_folders"})),
+    "plugin/measured.py": ("names of attributes", frozenset({"View.__getattr__"})),
     "plugin/model_files.py": (
         "names of files and tests",
         frozenset({"Suite.istestfunction", "is_suite", "merged_suites"}),

@@ -66,6 +66,7 @@ FOR_EVERY_PROJECT = (
     "plugin.bench",
     "plugin.benchmark_bridge",  # where pytest-benchmark is absent, as there
     "plugin.fixture",
+    "plugin.measured",
     "plugin.hookspec",
     "plugin.interrupts",
     "plugin.model_files",

@@ -67,8 +67,8 @@ HANDED_ON = {
     "pytest_ortbench.plugin.judging.Judge.judge": "declares what the two above do",
     "pytest_ortbench.plugin.judging.Judge.settle": "likewise",
     "pytest_ortbench.plugin.judging.Judging._settled_of": "looks up what a judge said",
-    "pytest_ortbench.plugin.fixture.OrtBench.hold": "holds limits against the summary of its case",
-    "pytest_ortbench.plugin.fixture.OrtBench.judgements": "those in the summary of its case",
+    "pytest_ortbench.plugin.measured.Measured.hold": "holds limits against the summary of its case",
+    "pytest_ortbench.plugin.measured.Measured.judgements": "those in the summary of its case",
 }
 
 

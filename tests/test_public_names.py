@@ -30,7 +30,7 @@ def name_of(ortbench: OrtBench) -> str:
 
 
 def test_the_public_names_are_these():
-    assert pytest_ortbench.__all__ == ["OrtBench", "__version__"]
+    assert pytest_ortbench.__all__ == ["Measured", "OrtBench", "__version__"]
 
 
 @pytest.mark.parametrize("name", pytest_ortbench.__all__)

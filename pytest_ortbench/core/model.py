@@ -177,8 +177,8 @@ class Model:
             without the suffix; other models are called as the catalogue or the configuration says.
             It does not depend on what else is measured.
         path: Absolute path of the file.
-        source: Where it comes from: ``file``, ``builtin:NAME``, ``zoo:NAME``, or ``project:NAME``
-            for what a project's catalogue fetches or builds.
+        source: Where it comes from: ``file``, ``builtin:NAME``, ``zoo:NAME``, ``project:NAME``
+            for what a project's catalogue fetches or builds, or ``test:NAME`` for what a test made.
         digest: SHA-256 over the file and its external data, hexadecimal.
         size_bytes: File plus external data.
         external_files: External data files, relative to the model's folder.
@@ -208,6 +208,7 @@ class Model:
             type or ``int8``; of large ones, blocks are counted. ``None`` where nobody counted.
         compressed_bytes: File plus external data after zlib at its fastest level; counted only
             where ``zero_share`` tells that weights were pruned.
+        is_made: Whether a test made it while it ran.
     """
 
     name: str
@@ -234,6 +235,7 @@ class Model:
     place: str = ""
     zero_share: float | None = None
     compressed_bytes: int | None = None
+    is_made: bool = False
 
     @property
     def is_pruned(self) -> bool:

@@ -132,7 +132,7 @@ class Against:
 
     def _planned(self, request: PlanRequest, kind: str, value: str) -> tuple[Planned, ...]:
         if kind == "model":
-            request = replace(request, models=(value,))
+            request = replace(request, models=(value,), made="")
         elif kind == "precision":
             request = replace(request, precisions=(value,))
         elif kind == "provider":
@@ -174,7 +174,7 @@ class Against:
         if self._revision is None:
             self._revision = revision(self.side.value, self.root)
         found = self._revision
-        files = _model_files(plan)
+        files = _model_files(plan, found.top)
         self._files |= files
         earlier = {
             str(found.extract(Path(path), self.folder)): model
@@ -186,7 +186,7 @@ class Against:
         specs = tuple(originals)
         baselines: tuple[Planned, ...] = ()
         if specs:
-            planned = self.planner.plan(replace(request, models=specs), earlier, originals)
+            planned = self.planner.plan(replace(request, models=specs, made=""), earlier, originals)
             baselines = self.offered(planned).entries
         pairing = pair_cases(plan.entries, baselines, "git", by_name=True)
         # Models that are gone were looked for in the folders and patterns of the request.
@@ -229,12 +229,19 @@ def _called(entry: Planned) -> tuple[str, str]:
     return entry.case.provider.alias, entry.case.provider.name
 
 
-def _model_files(plan: Plan) -> dict[str, Model]:
-    """The plan's models by path, without those that are no file of the user's."""
+def _model_files(plan: Plan, tree: Path) -> dict[str, Model]:
+    """The plan's models by path, without those that are no file of the user's.
+
+    What a test made may lie anywhere; of these, files of the working tree count.
+    """
+    models = {entry.case.model.path: entry.case.model for entry in plan.entries}
     return {
-        entry.case.model.path: entry.case.model
-        for entry in plan.entries
-        if entry.case.model.source == "file" and entry.case.model.digest
+        path: model
+        for path, model in models.items()
+        if model.digest
+        and (
+            model.source == "file" or (model.is_made and Path(path).resolve().is_relative_to(tree))
+        )
     }
 
 

@@ -96,7 +96,10 @@ class Planner:
         """
         self._candidates.check(request.provider_options)
         self._custom_ops = request.custom_ops
-        resolved = self._resolve(request.models, originals or {})
+        if request.made:
+            resolved = self._made(request)
+        else:
+            resolved = self._resolve(request.models, originals or {})
         targets, skips = self._expand(request.providers)
         check_precisions(
             request.precisions,
@@ -139,6 +142,29 @@ class Planner:
                 self._refuse_namesake(model)
             self._models[specs] = resolved
         return self._models[specs]
+
+    def _made(self, request: PlanRequest) -> Resolved:
+        """The one model that a test made, read now: another may lie there soon."""
+        resolved = resolve(
+            request.models,
+            self._families,
+            root=self._root,
+            notify=self._notify,
+            naming=self._naming,
+            describe=self._describe,
+        )
+        if len(resolved.models) != 1:
+            raise UsageError(
+                f"{request.models[0]!r} is {len(resolved.models)} models",
+                place="ortbench.measure",
+                hint="Name one of them",
+            )
+        model = resolved.models[0]
+        if isinstance(model, UnreadableModel):
+            return Resolved(models=[replace(model, name=request.made, is_made=True)], own={})
+        source = f"test:{request.made}"
+        model = replace(model, name=request.made, source=source, place="", is_made=True)
+        return Resolved(models=[model], own={})
 
     def _refuse_namesake(self, model: Model | UnreadableModel) -> None:
         """Refuse a model that is called as another one: only names of the configuration can be."""

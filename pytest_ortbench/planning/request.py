@@ -44,6 +44,7 @@ class PlanRequest:
         dataset: Labelled data that every case is scored on; ``None`` for none.
         labels: Labels of the photos, sounds or lines of text that are fed; ``None`` for none.
         preprocess: How these become values, by setting, as far as the user says it.
+        made: What the one model is called that a test made; empty: models have names of their own.
     """
 
     models: tuple[str, ...]
@@ -68,6 +69,7 @@ class PlanRequest:
     dataset: Dataset | None = None
     labels: Path | None = None
     preprocess: dict[str, str] = field(default_factory=dict)
+    made: str = ""
 
     @classmethod
     def of_options(

@@ -15,6 +15,7 @@ class UnreadableModel:
     path: str
     message: str
     place: str = ""
+    is_made: bool = False
 
     @property
     def stand_in(self) -> Model:
@@ -22,8 +23,9 @@ class UnreadableModel:
         return Model(
             name=self.name,
             path=self.path,
-            source="file",
+            source=f"test:{self.name}" if self.is_made else "file",
             digest="",
             size_bytes=0,
-            place=self.place,
+            place="" if self.is_made else self.place,
+            is_made=self.is_made,
         )

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_ortbench.plugin.bench import Bench, planned_of
-from pytest_ortbench.plugin.fixture import fail, ortbench, taken_by
+from pytest_ortbench.plugin.fixture import ortbench, taken_by
+from pytest_ortbench.plugin.measured import fail
 from pytest_ortbench.plugin.model_files import (
     SUFFIXES,
     ModelPackage,
@@ -51,6 +52,14 @@ def _shipped(kind: type[Suite], parent: pytest.Collector, path: Path) -> Suite:
     suite = kind.from_parent(parent, path=path)
     suite.unasked = Bench.of(parent.config).collection.unasked_tests()
     return suite
+
+
+def _cases_of(item: pytest.Item) -> tuple[Planned, ...]:
+    """Return the cases of a test: that of the matrix, and those of models that it made."""
+    taken, planned = taken_by(item), planned_of(item)
+    if taken is not None:
+        return taken.planned
+    return () if planned is None else (planned,)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -132,19 +141,22 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Make one test of each case of the matrix."""
-    if "ortbench" not in metafunc.fixturenames:
-        if metafunc.definition.get_closest_marker("ortbench") is None:
-            return
-        from pytest_ortbench.plugin.marked_tests import asks_while_it_runs
+    """Make one test of each case of the matrix; one that makes its models stays as it is."""
+    is_taken = "ortbench" in metafunc.fixturenames
+    if not is_taken and metafunc.definition.get_closest_marker("ortbench") is None:
+        return
+    from pytest_ortbench.plugin import benchmark_bridge
+    from pytest_ortbench.plugin.marked_tests import asks_while_it_runs, measures_itself
 
+    if not is_taken:
         if not asks_while_it_runs(metafunc):
             return
         metafunc.fixturenames.append("ortbench")
-    from pytest_ortbench.plugin import benchmark_bridge
 
     benchmark_bridge.register(metafunc.config)
     bench = Bench.of(metafunc.config)
+    if measures_itself(metafunc) and bench.collection.note_making(metafunc.definition):
+        return
     entries = bench.collection.entries_for(metafunc.definition)
     metafunc.parametrize(
         "ortbench", entries, ids=[bench.collection.id_of(entry) for entry in entries], indirect=True
@@ -237,15 +249,18 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
 def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
     """Check what holds for the case of a test that is over, if no test that is left can."""
     bench = Bench.existing(item.config)
-    planned = None if bench is None else planned_of(item)
-    if bench is None or planned is None:
+    cases = () if bench is None else _cases_of(item)
+    if bench is None or not cases:
         return (yield)
+    judging = _judges_of(bench).judging
     try:
         yield
     except BaseException:
-        _judges_of(bench).judging.left(item, planned)
+        for planned in cases:
+            judging.left(item, planned)
         raise
-    fail(bench.name_of(planned), _judges_of(bench).judging.over(item, planned))
+    named = [(bench.name_of(planned), judging.over(item, planned)) for planned in cases]
+    fail("", [f"{name}: {text}" for name, problems in named for text in problems])
 
 
 @pytest.hookimpl(wrapper=True)
@@ -254,11 +269,11 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Put the metrics of the case and the verdicts on it into the test's JUnit properties."""
     bench = Bench.existing(item.config)
-    planned = planned_of(item) if bench is not None and call.when != "setup" else None
-    if bench is not None and planned is not None:
-        known = set(item.user_properties)
-        properties = _judges_of(bench).properties_of(planned)
-        item.user_properties.extend(entry for entry in properties if entry not in known)
+    if bench is not None and call.when != "setup":
+        for planned in _cases_of(item):
+            known = set(item.user_properties)
+            properties = _judges_of(bench).properties_of(planned)
+            item.user_properties.extend(entry for entry in properties if entry not in known)
     return (yield)
 
 

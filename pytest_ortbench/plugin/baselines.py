@@ -106,6 +106,15 @@ class OtherSide:
                 self.notes.append(f"gate: the baseline itself, not gated: {listed(same)}")
         return found
 
+    def admit(self, request: PlanRequest, plan: Plan) -> None:
+        """Find the counterparts of a model that a test made.
+
+        Raises:
+            OrtbenchError: if there is no such side.
+        """
+        for pair in self._against.pairing(request, plan).pairs:
+            self._pairs.setdefault(pair.contender.case.key, pair)
+
     def has(self, key: Key) -> bool:
         """Whether a case has a counterpart."""
         return key in self._pairs
@@ -176,12 +185,18 @@ class OtherSide:
         return Gate(
             launcher=self._bench.engine.launcher,
             machine=self._bench.engine.header.machine,
-            cases=len([key for key in self._pairs if key in self.carried]),
+            cases=len([key for key, pair in self._pairs.items() if self._is_known(key, pair)])
+            # Each test that makes its model counts as one case: how many there are comes out late.
+            + len(self._bench.making),
             scratch=self._scratch,
             on_launch=self._show_launch,
             spares_identical=not self._options.gate_remeasure,
             retry=self._bench.engine.retry,
         )
+
+    def _is_known(self, key: Key, pair: PlannedPair) -> bool:
+        """Whether a pair was there, and selected, before the first test ran."""
+        return key in self.carried and not pair.contender.case.model.is_made
 
     def _show_launch(self, made: int, needed: int) -> None:
         self._bench.progress.stage = f"launch {made + 1} of {needed}"
@@ -353,7 +368,8 @@ class StoredBaseline:
             for key, case in left.items()
             if any(one.misses(_as_now(case, same, root)) for one in asked)
         ]
-        more = [key[0] for key in left if key not in gone]
+        # What tests make comes while they run.
+        more = [key[0] for key in left if key not in gone and not left[key].model.is_made]
         if more:
             self.notes.append(f"gate: only in {newest.run_id}, nobody asked for it: {listed(more)}")
         return {
@@ -361,6 +377,22 @@ class StoredBaseline:
             for key in gone
             for name in (left[key].model.name,)
         }
+
+    def admit(self, cases: Iterable[Case]) -> None:
+        """Note the cases of a model that a test made."""
+        self._planned = {**self._planned, **{case.key: case for case in cases}}
+
+    def left_of_made(self) -> list[str]:
+        """Say which cases of models that tests made the newest run has, and this one did not."""
+        if not self._paths:
+            return []
+        newest, cases = self._run(0)
+        left = [
+            key[0]
+            for key, result in cases.items()
+            if result.case.model.is_made and key not in self._planned
+        ]
+        return [f"in {newest.run_id}, and not measured now: {listed(left)}"] if left else []
 
     def _found(self, key: Key) -> Stored | None:
         """A case as the newest run has it that measured it, else the newest that has it."""

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cached_property
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -63,7 +65,10 @@ class Bench:
         self.marked_limits = MarkedLimits()
         self.ran = False
         self.endings: list[Callable[[], None]] = []
+        self.making: tuple[str, ...] = ()
         self._ended: set[tuple[str, str]] = set()
+        self._made: set[tuple[str, str]] = set()
+        self._numbers = count()
 
     @classmethod
     def of(cls, config: pytest.Config) -> Bench:
@@ -102,13 +107,19 @@ class Bench:
         self.requests.setdefault(repr(request), (request, plan))
 
     def note_limits(
-        self, item: pytest.Item, planned: Planned, asked: Sequence[Limit], gated: Sequence[Limit]
+        self,
+        item: pytest.Item,
+        planned: Planned,
+        marked: Sequence[Limit],
+        asked: Sequence[Limit],
+        gated: Sequence[Limit],
     ) -> None:
         """Note a test that will run: its case, and what the test needs of it.
 
         Args:
             item: The test.
             planned: Its case.
+            marked: What the test itself limits of the case.
             asked: What option and ini key limit of the case.
             gated: What the gate limits of it.
         """
@@ -118,9 +129,7 @@ class Bench:
         key = planned.case.key
         asked = () if key in self.planned else tuple(asked)
         self.planned.setdefault(key, planned)
-        marked = self.collection.limits_of(item)
         self.marked_limits.note(item.nodeid, marked)
-        self.misplaced.check_axes(item)
         limits = (*marked, *asked)
         self.limits += limits
         limits += tuple(gated)
@@ -148,6 +157,43 @@ class Bench:
                 fields = inspect.signature(announce).parameters
                 for line in announce(**{name: getattr(self.options, name) for name in fields}):
                     self.progress.say(line)
+
+    def expect(self, entries: Sequence[Planned]) -> None:
+        """Have the cases of a model measured that a test made just now, beside those of the plan.
+
+        They were noted with :meth:`note_limits`.
+        """
+        from pytest_ortbench.core.errors import OrtbenchError
+
+        engine = self.engine
+        fresh = [entry for entry in entries if entry.case.key not in self._made]
+        self._made.update(entry.case.key for entry in fresh)
+        self._to_measure.update(
+            entry.case.key
+            for entry in fresh
+            if entry.refusal is None and entry.case.key not in engine.finished
+        )
+        engine.counted = engine.counted or len({e.case.variant.precision for e in entries}) > 1
+        engine.header = replace(engine.header, expected=engine.header.expected + len(fresh))
+        if self.folder is not None and fresh:
+            try:
+                self.folder.update(engine.header)
+            except OrtbenchError as error:
+                self.warn(str(error))
+
+    def folder_of_made(self) -> Path:
+        """Return a new folder for what a test hands over that is no file; it lasts as the run."""
+        folder = self._scratch / str(next(self._numbers))
+        folder.mkdir()
+        return folder
+
+    @cached_property
+    def _scratch(self) -> Path:
+        from pytest_ortbench.core.own_folder import OwnFolder
+
+        folder = OwnFolder("made")
+        self.endings.append(folder.close)
+        return folder.path
 
     def name_of(self, planned: Planned) -> str:
         """The case in messages: as in the tables, where each runtime of several is named."""
@@ -263,7 +309,7 @@ class Bench:
         if not self.options.resume:
             return None
         cases = [planned.case for planned in self.planned.values()]
-        return resumable(self.options.results, self._header.plan, cases)
+        return resumable(self.options.results, self._header.plan, cases, others=bool(self.making))
 
     @cached_property
     def folder(self) -> RunFolder | None:
@@ -285,6 +331,7 @@ class Bench:
             self.planned.values(),
             root=self.session.root,
             skips=tuple(self.collection.skips),
+            making=self.making,
         )
 
     @cached_property

@@ -18,7 +18,7 @@ from pytest_ortbench.planning.matrix import Plan, Planned, with_inputs
 from pytest_ortbench.planning.providers import refuse_unused_options
 from pytest_ortbench.planning.request import PlanRequest
 from pytest_ortbench.plugin.marked_paths import placed_specs, texts_of_specs
-from pytest_ortbench.plugin.marker import MarkerError, Rejected, marker_error, marker_of
+from pytest_ortbench.plugin.marker import AXES, MarkerError, Rejected, marker_error, marker_of
 from pytest_ortbench.plugin.model_files import OnnxFile, is_suite
 from pytest_ortbench.plugin.option_readers import refuse_absent_libraries
 from pytest_ortbench.plugin.options import ROWS, Options
@@ -77,6 +77,7 @@ class Collection:
         self._plans: dict[str, Plan] = {}
         self._ids: dict[tuple[str, str], str] = {}
         self._provider_specs: dict[str, None] = {}
+        self._making: dict[str, None] = {}
 
     @property
     def root(self) -> Path:
@@ -132,9 +133,9 @@ class Collection:
         if file is not None and self._options.models and not self._told_of_models:
             self._told_of_models = True
             self.notes.append(_MODELS_IGNORED)
-        return self._request_for((str(file.path),) if file is not None else self._models_of(item))
+        return self.request_for((str(file.path),) if file is not None else self._models_of(item))
 
-    def _request_for(self, models: tuple[str, ...]) -> PlanRequest:
+    def request_for(self, models: tuple[str, ...]) -> PlanRequest:
         return PlanRequest.of_options(self._options, ROWS, models=models)
 
     def folder_requests(self) -> list[PlanRequest]:
@@ -146,7 +147,7 @@ class Collection:
             return []
         named = (str(argument).partition("::")[0] for argument in self._config.args)
         folders = [self.root / name for name in named if not name.endswith((".onnx", ".ort"))]
-        return [self._request_for((str(folder),)) for folder in folders if folder.is_dir()]
+        return [self.request_for((str(folder),)) for folder in folders if folder.is_dir()]
 
     def _models(self) -> tuple[str, ...]:
         if self._options.models:
@@ -177,7 +178,8 @@ class Collection:
                 "nothing says which models this test measures",
                 place=definition.nodeid,
                 hint="Name them in its marker, @pytest.mark.ortbench(models=['model.onnx']), or "
-                "for all tests: --ort-models=PATH, the ini key ort_models, files in models/",
+                "for all tests: --ort-models=PATH, the ini key ort_models, files in models/. A test "
+                "that makes its model calls ortbench.measure(path)",
             )
         self._provider_specs.update(dict.fromkeys(request.providers))
         key = repr(request)
@@ -202,6 +204,43 @@ class Collection:
                 self.without_models.setdefault(str(error))
                 models = tuple(spec for spec in models if spec != error.spec)
         return Plan(entries=())
+
+    def note_making(self, definition: pytest.Item) -> bool:
+        """Note a test function that makes its models, unless its marker names some or is wrong.
+
+        Returns:
+            Whether it is one.
+        """
+        try:
+            values = marker_of(definition)
+        except OrtbenchError:
+            return False
+        if AXES["models"] in values.axes:
+            return False
+        self._making[definition.nodeid] = None
+        self._provider_specs.update(dict.fromkeys(values.apply(self.request_for(())).providers))
+        return True
+
+    def makes_models(self, item: pytest.Item) -> bool:
+        """Whether a test makes the models that it measures."""
+        owner = "" if item.parent is None else item.parent.nodeid
+        return f"{owner}::{getattr(item, 'originalname', item.name)}" in self._making
+
+    def plan_made(self, request: PlanRequest) -> Plan:
+        """Return the plan of a model that a test made.
+
+        Raises:
+            OrtbenchError: for a model that is none, and for what does not go with it.
+        """
+        _ = self.runtimes
+        plan = self.with_offered_inputs(self._session.plan(request))
+        self.skips.update(dict.fromkeys(plan.skips))
+        self._ids.update((entry.case.key, entry.case.case_id) for entry in plan.entries)
+        return plan
+
+    def place_of(self, path: Path) -> str:
+        """Return where a file lies, as names of models say it."""
+        return self._session.planner.place_of(path)
 
     def entries_for(self, definition: pytest.Item) -> Sequence[Planned | Rejected]:
         """Return the cases of one test function.
@@ -252,7 +291,7 @@ class Collection:
     @property
     def empty(self) -> bool:
         """Whether no test takes the fixture at all."""
-        return self.collected is None and not self.rejected
+        return self.collected is None and not self.rejected and not self._making
 
     @property
     def left_out(self) -> bool:

@@ -1,290 +1,94 @@
-"""The ``ortbench`` fixture: one case, measured when a test first asks for a number."""
+"""The ``ortbench`` fixture: a case of the matrix, or the models that a test makes."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_ortbench.plugin.measured import AtEnd, Measured, fail
+
 if TYPE_CHECKING:
-    from pytest_ortbench.analysis.limits import LimitOutcome
-    from pytest_ortbench.analysis.summary import Summary
-    from pytest_ortbench.core.case import Case
-    from pytest_ortbench.core.judgement import Judgement
+    import os
+
     from pytest_ortbench.core.limits import Limit
-    from pytest_ortbench.core.outcome import Accuracy, CaseResult, Placement
-    from pytest_ortbench.core.quantity import Quantity
     from pytest_ortbench.planning.matrix import Planned
     from pytest_ortbench.plugin.bench import Bench
-    from pytest_ortbench.plugin.options import Options
-
-
-#: Judges the case of a test that is at its end; returns what fails the test.
-AtEnd: TypeAlias = "Callable[[pytest.Item, Planned], list[str]]"
+    from pytest_ortbench.plugin.made_models import MadeModels, Serialised
 
 _TAKEN = pytest.StashKey["OrtBench"]()
 
 
-class View:
-    """Some metrics of one case; each attribute is a quantity with interval.
-
-    Reading one that was not measured fails the test and says why; ``get`` returns ``None`` instead.
-    """
-
-    def __init__(self, bench: OrtBench, names: dict[str, str]) -> None:
-        self._bench = bench
-        self._names = names
-
-    def __getattr__(self, name: str) -> Quantity:
-        if name.startswith("_") or name not in self._names:
-            known = ", ".join(sorted(self._names))
-            raise AttributeError(f"no metric {name!r} here; known: {known}")
-        return self._bench.metric(self._names[name])
-
-    def get(self, name: str) -> Quantity | None:
-        """Return the metric, or ``None`` if it was not measured."""
-        return self._bench.found(self._names[name])
-
-
-class OrtBench:
+class OrtBench(Measured):
     """One case of the matrix; measuring is lazy and happens once, whatever asks for it.
 
-    Example::
+    A test that makes its model has none, and calls :meth:`measure`. Example::
 
-        @pytest.mark.ortbench(batch_sizes=[1, 8], limits=["latency_p90 <= 30 ms"])
+        @pytest.mark.ortbench(models="m.onnx", batch_sizes=[1, 8], limits=["latency_p90 <= 30 ms"])
         def test_latency(ortbench):
             assert ortbench.latency().p50 < 0.010  # seconds
     """
 
-    def __init__(self, bench: Bench, planned: Planned, limits: Sequence[Limit]) -> None:
-        self._bench = bench
-        self._planned = planned
-        self._limits = tuple(limits)
+    def __init__(
+        self, bench: Bench, entries: Sequence[Planned], limits: Sequence[Limit], item: pytest.Item
+    ) -> None:
+        super().__init__(bench, entries, limits)
+        self._item = item
+        self._made: MadeModels | None = None
 
-    def __getattr__(self, name: str) -> Any:
-        """Return what a pass offers to tests: ``energy``, ``load``."""
-        from pytest_ortbench.passes.registry import PASSES
-
-        for entry in PASSES:
-            for _, offer in entry.offers:
-                if offer.rpartition(":")[2] == name:
-                    return partial(entry.load(offer), self)
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-
-    @property
-    def options(self) -> Options:
-        """What command line and ini file ask for."""
-        return self._bench.options
-
-    @property
-    def case(self) -> Case:
-        """What is measured."""
-        return self._planned.case
-
-    @property
-    def name(self) -> str:
-        """Id of the case, and the runtime where there are several, as the tables name it."""
-        return self._bench.collection.name_of(self._planned)
-
-    @property
-    def result(self) -> CaseResult:
-        """The raw facts; skips or fails the test if the case gave no number."""
-        result = self._bench.result(self._planned)
-        if result.failure is not None:
-            self._raise(result)
-        return result
-
-    @property
-    def summary(self) -> Summary:
-        """Every metric of the case, and the reason for each one that is missing."""
-        return self._bench.session.summary_of(self.result)
-
-    def metric(self, name: str) -> Quantity:
-        """Return one metric by its registered name; fails the test if it was not measured.
-
-        The signal to noise ratio of outputs without any difference is infinite.
-        """
-        quantity = self.found(name)
-        if quantity is None:
-            reason = self.summary.missing.get(name, "it is not among the metrics of this case")
-            fail(self.name, [f"{name} was not measured: {reason}"])
-            raise AssertionError  # failing raised already
-        return quantity
-
-    def found(self, name: str) -> Quantity | None:
-        """Return one metric by its registered name, ``None`` if it was not measured."""
-        from pytest_ortbench.core.quantity import Quantity
-
-        self.need_for(name)
-        if name == "accuracy_sqnr" and self.summary.exact:
-            return Quantity(value=math.inf, unit="dB")
-        return self.summary.quantities.get(name)
-
-    def need_for(self, name: str) -> None:
-        """Have the pass carried out that a metric comes from, unless it was."""
-        from pytest_ortbench.passes.registry import PASSES
-
-        for entry in PASSES:
-            # Where a call of the fixture asks for a pass, reading a number does not.
-            if entry.is_asked_by_metrics and not entry.asked_by and name in entry.metric_names:
-                self.need(entry.name)
-
-    def latency(self) -> View:
-        """``p50``, ``p90``, ``p95``, ``p99``, ``mean``, ``min`` of one inference, in seconds."""
-        return self.view("latency", "p50", "p90", "p95", "p99", "mean", "min")
-
-    def throughput(self) -> Quantity:
-        """Items per second of all callers of the case together."""
-        return self.metric("throughput")
-
-    def startup(self) -> View:
-        """``session_create``, ``first_inference`` and ``warmup``, in seconds.
-
-        ``session_create_disk``, ``session_create_cached`` and ``first_inference_shape`` come from a
-        pass of its own, in further fresh processes.
-        """
-        names = ("session_create", "session_create_warm", "first_inference", "warmup")
-        return self.with_passes("startup", names)
-
-    def memory(self) -> View:
-        """Resident size (``peak_rss``, …), ``device_memory`` and ``model_size``, in bytes.
-
-        With ``--ort-soak`` also ``memory_growth`` per thousand inferences, and ``leaks``: 1 or 0.
-        """
-        names = ("peak_rss", "process_peak_rss", "session_rss", "device_memory", "model_size")
-        return self.with_passes("memory", names)
-
-    def placement(self) -> View:
-        """``ratio`` of computing nodes and ``time`` share on the asked provider."""
-        return View(self, {"ratio": "placement", "time": "time_on_provider"})
-
-    def placement_facts(self) -> Placement | None:
-        """What the profiled run saw."""
-        return self.result.placement
-
-    def accuracy(self) -> View:
-        """``finite``, ``max_abs``, ``cosine``, ``sqnr`` (dB) and ``top1`` against the reference."""
-        return self.view("accuracy", "finite", "max_abs", "cosine", "sqnr", "top1")
-
-    def accuracy_facts(self) -> Accuracy | None:
-        """Errors by output, and what they were compared with."""
-        return self.result.accuracy
-
-    def judgements(self) -> dict[str, Judgement]:
-        """What could be judged of the case, and what could not, by what is judged.
-
-        ``accuracy``, ``placement``, ``warm-up``, and ``task`` where labelled data was named. Each
-        is good, bad or not judged (``is_good``, ``is_bad``, ``is_unjudged``), with its ``reason``;
-        ``drawn_inputs`` says that it rests on these alone.
-        """
-        return {judgement.of: judgement for judgement in self.summary.judgements}
-
-    def hold(self, limits: Sequence[Limit]) -> list[LimitOutcome]:
-        """Hold the case to limits; passes that they need are carried out."""
-        from pytest_ortbench.analysis.limits import check_limits
-        from pytest_ortbench.core.metrics import PASS_OF_METRIC
-
-        named = {limit.metric.name for limit in limits}
-        for needed in sorted({PASS_OF_METRIC[name] for name in named if name in PASS_OF_METRIC}):
-            self.need(needed)
-        return check_limits(limits, self.summary)
-
-    def finish(self, item: pytest.Item, at_end: AtEnd) -> None:
-        """Measure the case if the test did not ask for anything, and check what holds for it.
-
-        Everything that is wrong is said in one failure: limits of the test's markers, placement,
-        and what the case is held to, unless another test carries that.
+    def measure(
+        self,
+        model: str | os.PathLike[str] | bytes | Serialised,
+        *,
+        name: str = "",
+        inputs: str | os.PathLike[str] | Mapping[str, object] | None = None,
+        check: bool = True,
+        **keywords: Any,
+    ) -> Measured:
+        """Measure a model that the test made, under the name of the test.
 
         Args:
-            item: The test.
-            at_end: Judges the case at the end of a test.
+            model: Path of a file, its bytes, or a ``ModelProto`` of onnx.
+            name: What tells it from other models of the same test.
+            inputs: Real inputs as behind ``--ort-inputs``, or arrays by the names of inputs, and
+                of outputs that are expected.
+            check: Whether a case that gives no number fails or skips the test at once.
+            keywords: As of the ``ortbench`` marker: axes, ``limits``, ``gate``.
+
+        Returns:
+            Its case; where options, marker or keywords make it several, all of them.
         """
-        _ = self.result
-        self._check_faults()
-        outcomes = self.hold(self._limits) if self._limits else []
-        self._bench.marked_limits.held(item.nodeid)
-        broken = [each.judgement.reason for each in outcomes if not each.judgement.is_good]
-        problems = ["\n".join(("limits exceeded", *(f"  {line}" for line in broken)))]
-        problems = (problems if broken else []) + self._misplaced()
-        self._fail(problems + at_end(item, self._planned))
+        if self._made is None:
+            from pytest_ortbench.plugin.made_models import MadeModels
+
+            self._made = MadeModels(self._bench, self._item)
+        return self._made.measure(model, name=name, inputs=inputs, check=check, keywords=keywords)
+
+    @property
+    def planned(self) -> tuple[Planned, ...]:
+        """All cases of the test: that of the matrix, and those of models that it made."""
+        return (*self._entries, *(() if self._made is None else self._made.entries))
+
+    def problems(self, item: pytest.Item, at_end: AtEnd) -> list[str]:
+        """Check the case of the matrix; tell what is wrong with that and with models made."""
+        problems = super().problems(item, at_end) if self._entries else []
+        if not self.planned:
+            problems.append("nothing was measured: the test did not call ortbench.measure(…)")
+        return problems
+
+    def finish(self, item: pytest.Item, at_end: AtEnd) -> None:
+        """As for any case; what is wrong with models that were made is told as well."""
+        problems = self.problems(item, at_end)
+        name = self.name if self._entries else item.nodeid
+        made = [] if self._made is None else self._made.problems
+        fail("", [*(f"{name}: {text}" for text in problems), *made])
 
     def skipped(self, item: pytest.Item, at_end: AtEnd) -> None:
-        """Judge the case of a test that was skipped: it can't run here, or can't be judged."""
-        known = self._bench.known(self._planned)
-        if known is None:
-            return
-        failed = known.failure is not None
-        self._fail(at_end(item, self._planned) if failed else self._misplaced())
-
-    def _fail(self, problems: Sequence[str]) -> None:
-        fail(self.name, problems)
-
-    def _check_faults(self) -> None:
-        """Fail the test if what the user gave to a pass is wrong, whatever the test asked for."""
-        from pytest_ortbench.passes.registry import PASSES
-
-        for entry in PASSES:
-            fault = entry.load(entry.fault)(self.result) if entry.fault else ""
-            if fault:
-                fail(self.name, [f"{entry.name}: {fault}"])
-
-    def _misplaced(self) -> list[str]:
-        """With ``--ort-fallback=strict``: what is wrong if it ran less than all."""
-        if self._bench.options.fallback != "strict":
-            return []
-        from pytest_ortbench.core.placement import judge_placement, nodes_elsewhere
-
-        placement = self.result.placement
-        count = 0 if placement is None else nodes_elsewhere(placement)
-        if placement is not None and count:
-            ops = ", ".join(f"{op} ({n})" for op, n in sorted(placement.ops_elsewhere.items()))
-            return [
-                f"{count} computing node{'s' * (count > 1)} did not run on "
-                f"{self.case.provider.name}: {ops} (--ort-fallback=strict)"
-            ]
-        judgement = judge_placement(placement)
-        if judgement.is_good:
-            return []
-        return [
-            f"placement is {judgement.outcome.value}: {judgement.reason} (--ort-fallback=strict)"
-        ]
-
-    def need(self, name: str) -> None:
-        """Have a pass carried out now if it was not yet."""
-        if self.result.failure is None:
-            self._bench.result(self._planned, name)
-
-    def view(self, prefix: str, *names: str) -> View:
-        """Return some metrics whose names start alike, by what follows."""
-        return View(self, {name: f"{prefix}_{name}" for name in names})
-
-    def with_passes(self, view: str, names: Sequence[str] = ()) -> View:
-        """Return metrics of the standard pass, and those of passes that the view shows."""
-        from pytest_ortbench.passes.registry import PASSES
-
-        shown = [name for entry in PASSES if entry.view == view for name in entry.metric_names]
-        return View(self, {name: name for name in (*names, *shown)})
-
-    def _raise(self, result: CaseResult) -> None:
-        """Turn a failure into pytest's outcome (docs/start/first-run.md, What fails)."""
-        from pytest_ortbench.report.escape import shown
-
-        failure = result.failure
-        assert failure is not None
-        during = f" while {failure.doing}" if failure.doing else ""
-        text = f"{self.name}: {result.status}{during}: {failure.message}"
-        if failure.hint:
-            text += f"\n{failure.hint}"
-        if failure.kind == "unsupported":
-            pytest.skip(shown(text))
-        if failure.kind in ("unavailable", "fallback") and not self.case.provider.named:
-            pytest.skip(shown(text))
-        if failure.log_tail:
-            text += f"\nNative log:\n{failure.log_tail}"
-        pytest.fail(shown(text), pytrace=False)
+        """As for any case; a skip hides nothing that is wrong with models that were made."""
+        if self._entries:
+            super().skipped(item, at_end)
+        fail("", [] if self._made is None else self._made.problems)
 
 
 @pytest.fixture
@@ -296,24 +100,17 @@ def ortbench(request: pytest.FixtureRequest) -> OrtBench:
     planned: Planned | Rejected | None = getattr(request, "param", None)
     if isinstance(planned, Rejected):
         pytest.fail(planned.message, pytrace=False)
-    if planned is None:
+    bench = Bench.of(request.config)
+    if planned is None and not bench.collection.makes_models(request.node):
         raise pytest.UsageError(
             f"{request.node.nodeid}: 'ortbench' must be an argument of the test function itself; "
             "asked for at run time or by another fixture it has no case. "
             "Add 'ortbench' to the test's arguments"
         )
-    bench = Bench.of(request.config)
-    made = OrtBench(bench, planned, bench.collection.limits_of(request.node))
-    request.node.stash[_TAKEN] = made
-    return made
-
-
-def fail(name: str, problems: Sequence[str]) -> None:
-    """Fail the running test with what is wrong with its case, if anything is."""
-    if problems:
-        from pytest_ortbench.report.escape import shown
-
-        pytest.fail(shown("\n".join(f"{name}: {text}" for text in problems)), pytrace=False)
+    entries = () if planned is None else (planned,)
+    taken = OrtBench(bench, entries, bench.collection.limits_of(request.node), request.node)
+    request.node.stash[_TAKEN] = taken
+    return taken
 
 
 def taken_by(item: pytest.Item) -> OrtBench | None:

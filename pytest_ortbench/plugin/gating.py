@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from pytest_ortbench.gate.numbers.acceptance import Acceptances
     from pytest_ortbench.gate.numbers.removals import Removal
     from pytest_ortbench.gate.numbers.rules import CaseRules, Rule
-    from pytest_ortbench.planning.matrix import Planned
+    from pytest_ortbench.planning.matrix import Plan, Planned
+    from pytest_ortbench.planning.request import PlanRequest
     from pytest_ortbench.plugin.bench import Bench
 
 #: What these judgements are of.
@@ -62,6 +63,7 @@ class Gating:
         self._stored = StoredBaseline(bench) if bench.options.baseline else None
         self._refused = False
         self._gone: dict[Key, GateResult] = {}
+        self._made: set[str] = set()
         self.items: dict[pytest.Item, Removal] = {}
         self.notes: list[str] = []
 
@@ -72,7 +74,9 @@ class Gating:
 
     # -- before anything runs -----------------------------------------------------------------
 
-    def assign(self, ours: Iterable[tuple[pytest.Item, Planned]]) -> None:
+    def assign(
+        self, ours: Iterable[tuple[pytest.Item, Planned]], *, more_to_come: bool = False
+    ) -> None:
         """Note what holds for each selected case.
 
         What the markers of any of its tests say of the gate holds for the case; where several set
@@ -80,6 +84,7 @@ class Gating:
 
         Args:
             ours: The selected tests of ours with their cases.
+            more_to_come: Whether tests make further models, whose cases a pattern may be about.
 
         Raises:
             UsageError: for a pattern of the command line that fits no case.
@@ -88,7 +93,8 @@ class Gating:
         for item, planned in ours:
             tests.setdefault(planned.case.key, []).append((item, planned))
         case_ids = dict.fromkeys(case_id for case_id, _ in tests)
-        self.notes += refuse_unfitting(self._rules, case_ids, place=self._rules_place)
+        if not more_to_come:
+            self.notes += refuse_unfitting(self._rules, case_ids, place=self._rules_place)
         for key, of_case in tests.items():
             # The test whose marker decides last: later rules replace earlier ones.
             of_case.sort(key=lambda test: is_preferred(test[0]))
@@ -98,6 +104,30 @@ class Gating:
             self._gated[key] = _Gated(
                 planned=of_case[-1][1], rules=rules_for(key[0], rules, case_ids)
             )
+
+    def admit(self, request: PlanRequest, plan: Plan, marked: Sequence[Rule]) -> None:
+        """Note what holds for the cases of a model that a test made, and find their baselines.
+
+        Args:
+            request: What the test asks for.
+            plan: The cases of it.
+            marked: What the test itself says of the gate.
+
+        Raises:
+            OrtbenchError: if the other side can't be had, or a margin can't be resolved.
+        """
+        if self._stored is not None:
+            self._stored.admit(entry.case for entry in plan.entries)
+        if self._against is not None:
+            self._against.admit(request, plan)
+        case_ids = {entry.case.case_id for entry in plan.entries}
+        self._made |= case_ids
+        for entry in plan.entries:
+            rules = rules_for(entry.case.case_id, [*self._rules, *marked], self._case_ids)
+            self._gated[entry.case.key] = _Gated(planned=entry, rules=rules)
+        if self._against is not None:
+            margins = {key[0]: self._gated[key].rules.margin for key in self._gated}
+            check_margins(margins, place=self._rules_place)
 
     def limits_of(self, planned: Planned) -> tuple[Limit, ...]:
         """Absolute limits that a case is held to by its gate."""
@@ -278,12 +308,12 @@ class Gating:
     def _acceptances(self) -> Acceptances:
         return load_acceptances(self._options.accepted, self._bench.config.rootpath)
 
-    @cached_property
+    @property
     def _case_ids(self) -> frozenset[str]:
         """Ids of every case of the run, selected or not."""
         plans = (plan for _, plan in self._bench.requests.values())
         planned = {entry.case.case_id for plan in plans for entry in plan.entries}
-        return frozenset(planned | {case_id for case_id, _ in self._gone})
+        return frozenset(planned | self._made | {case_id for case_id, _ in self._gone})
 
     def _note(self, key: Key, result: GateResult) -> None:
         earlier = self._results.get(key)
@@ -340,7 +370,8 @@ class Gating:
         """What the project accepts though nothing of it was found."""
         if self._refused:
             return []
-        return self._acceptances.remarks(self.results, self._case_ids)
+        left = [] if self._stored is None else self._stored.left_of_made()
+        return [*left, *self._acceptances.remarks(self.results, self._case_ids)]
 
     def results_of(self, planned: Planned) -> list[GateResult]:
         """The verdicts on a case, against the other side before the one against a stored run."""

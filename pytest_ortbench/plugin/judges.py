@@ -11,8 +11,10 @@ from pytest_ortbench.plugin.bench import Bench, planned_of
 from pytest_ortbench.plugin.judging import AskedLimits, Judging
 
 if TYPE_CHECKING:
-    from pytest_ortbench.planning.matrix import Planned
+    from pytest_ortbench.planning.matrix import Plan, Planned
+    from pytest_ortbench.planning.request import PlanRequest
     from pytest_ortbench.plugin.gating import Gating
+    from pytest_ortbench.plugin.marker import MarkerValues
 
 _KEY = pytest.StashKey["Judges"]()
 
@@ -62,18 +64,51 @@ class Judges:
         bench = self._bench
         bench.collection.refuse_unused_options()
         ours = [(item, planned) for item in items if (planned := planned_of(item)) is not None]
-        self.asked_limits.assign(dict.fromkeys(planned.case.key[0] for _, planned in ours))
+        bench.making = tuple(item.nodeid for item in items if bench.collection.makes_models(item))
+        more = bool(bench.making)
+        case_ids = dict.fromkeys(planned.case.key[0] for _, planned in ours)
+        self.asked_limits.assign(case_ids, more_to_come=more)
         if self.gating is not None:
-            self.gating.assign(ours)
+            self.gating.assign(ours, more_to_come=more)
         self.judging.assign(ours)
         for item, planned in ours:
             gated = () if self.gating is None else self.gating.limits_of(planned)
-            bench.note_limits(item, planned, self.asked_limits.of(planned), gated)
+            marked = bench.collection.limits_of(item)
+            bench.misplaced.check_axes(item)
+            bench.note_limits(item, planned, marked, self.asked_limits.of(planned), gated)
         bench.collection.check_cases([entry.case for entry in bench.planned.values()])
-        if bench.planned and not bench.config.option.collectonly:
+        if (bench.planned or more) and not bench.config.option.collectonly:
             bench.prepare()
         if self.gating is not None and not hasattr(bench.config, "workerinput"):
             self.gating.prepare(items)
+
+    def admit(
+        self, item: pytest.Item, request: PlanRequest, plan: Plan, values: MarkerValues
+    ) -> None:
+        """Have the cases of a model that a test made held to all that the run asks for.
+
+        Args:
+            item: The test.
+            request: What it asks for.
+            plan: The cases of it.
+            values: Limits of its own, and of its gate.
+
+        Raises:
+            OrtbenchError: for an option that does not go with them.
+        """
+        bench = self._bench
+        fresh = [entry for entry in plan.entries if entry.case.key not in bench.planned]
+        bench.collection.check_cases([entry.case for entry in plan.entries])
+        if fresh:
+            self.asked_limits.admit(entry.case.key[0] for entry in fresh)
+            if self.gating is not None:
+                self.gating.admit(request, plan, values.gate)
+            self.judging.assign((item, entry) for entry in fresh)
+        for entry in plan.entries:
+            gated = () if self.gating is None else self.gating.limits_of(entry)
+            asked = self.asked_limits.of(entry)
+            bench.note_limits(item, entry, values.limits, asked, gated)
+        bench.expect(plan.entries)
 
     def properties_of(self, planned: Planned) -> list[tuple[str, str]]:
         """Return metrics of a measured case and verdicts on it, for JUnit."""

@@ -8,14 +8,14 @@ test has carried when the run is over fails the run.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from pytest_ortbench.core.case import Key
 from pytest_ortbench.core.judgement import Judgement, bad, good, unjudged
-from pytest_ortbench.core.patterned import fitting, refuse_unfitting
-from pytest_ortbench.plugin.fixture import OrtBench
+from pytest_ortbench.core.patterned import fitting, refuse_unfitting, unfitting
+from pytest_ortbench.plugin.measured import Measured
 
 if TYPE_CHECKING:
     import pytest
@@ -258,19 +258,30 @@ class AskedLimits:
         self._limits = limits
         self._place = place
         self._insisting = insisting
-        self._case_ids: Collection[str] = ()
+        self._case_ids: dict[str, None] = {}
         self._judged: set[CaseLimit] = set()
         self._without: set[CaseLimit] = set()
+        self._open = False
 
-    def assign(self, case_ids: Collection[str]) -> None:
+    def assign(self, case_ids: Iterable[str], *, more_to_come: bool = False) -> None:
         """Note the ids of the selected cases.
+
+        Args:
+            case_ids: The ids.
+            more_to_come: Whether tests make further models, whose cases a pattern may be about.
 
         Raises:
             UsageError: for a pattern of the command line that fits no case. One of an ini file
                 may be meant for another run, which is said.
         """
-        self._case_ids = case_ids
-        self.notes += refuse_unfitting(self._limits, case_ids, place=self._place)
+        self._case_ids = dict.fromkeys(case_ids)
+        self._open = more_to_come
+        if not more_to_come:
+            self.notes += refuse_unfitting(self._limits, self._case_ids, place=self._place)
+
+    def admit(self, case_ids: Iterable[str]) -> None:
+        """Note the ids of cases that came while the run lasts."""
+        self._case_ids.update(dict.fromkeys(case_ids))
 
     def _fitting(self, planned: Planned) -> list[CaseLimit]:
         return fitting(self._limits, planned.case.key[0], self._case_ids)
@@ -288,7 +299,7 @@ class AskedLimits:
         result = self._bench.result(planned)
         if result.failure is not None:
             return self._unable(planned, result.failure.message)
-        case = OrtBench(self._bench, planned, ())
+        case = Measured(self._bench, [planned], ())
         return self._verdict(planned, case.hold(self.of(planned)))
 
     def settle(self, planned: Planned, _why: str) -> Verdict | None:
@@ -321,6 +332,9 @@ class AskedLimits:
     def problems(self) -> list[str]:
         """What fails a run of which limits were asked and no case was held to some of them."""
         left = self._left()
+        if self._open and self._insisting and self._case_ids:
+            misfits = unfitting(self._limits, self._case_ids)
+            left += [f"{self._place}: {text}" for text in misfits]
         return left if self._insisting or self._case_ids else []
 
     def remarks(self) -> list[str]:

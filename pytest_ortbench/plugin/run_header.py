@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -33,6 +33,7 @@ def header_of(
     *,
     root: Path,
     skips: tuple[Skip, ...],
+    making: Sequence[str] = (),
 ) -> Run:
     """Return the run document as far as it is known before the first case.
 
@@ -42,6 +43,7 @@ def header_of(
         planned: All cases of it.
         root: Folder whose commit counts.
         skips: What was left out of all plans.
+        making: Tests that make the models that they measure: their cases come while it runs.
 
     Raises:
         UsageError: for facts about the machine that are no text.
@@ -61,7 +63,11 @@ def header_of(
         expected=len(planned),
         plan=plan_fingerprint(
             (entry.case for entry in planned),
-            {"host": machine.host, "onnxruntime": _distributions()},
+            {
+                "host": machine.host,
+                "onnxruntime": _distributions(),
+                **({"making": "\n".join(sorted(making))} if making else {}),
+            },
             files=_calibration_files(planned),
         ),
     )

@@ -22,6 +22,10 @@ _LOG_WIDTH = 150
 def collection_lines(bench: Bench, judges: Judges) -> list[str]:
     """How many cases there are, what was left out and why; with ``--collect-only`` every case."""
     gate_notes = judges.gating.notes if judges.gating is not None else []
+    making = _making_lines(bench)
+    if not bench.planned and making:
+        told = (*bench.collection.notes, *judges.asked_limits.notes, *gate_notes)
+        return [*(f"ortbench: {note}" for note in told), *making, *_resume_lines(bench)]
     if not bench.planned:
         notes = [f"ortbench: {note}" for note in (*bench.collection.notes, *gate_notes)]
         if not bench.collection.complete:
@@ -43,6 +47,7 @@ def collection_lines(bench: Bench, judges: Judges) -> list[str]:
     ]
     refused = [planned for planned in bench.planned.values() if planned.refusal is not None]
     lines.append(f"ortbench: {_cases(len(bench.planned))}" + _less(len(refused)))
+    lines += making
     lines += _resume_lines(bench)
     lines += _skip_lines(bench)
     if bench.config.option.collectonly:
@@ -55,6 +60,17 @@ def collection_lines(bench: Bench, judges: Judges) -> list[str]:
             reason = f"refused: {planned.refusal.message}" if planned.refusal else inputs
             lines.append(f"  {bench.collection.name_of(planned)}  {reason}")
     return lines
+
+
+def _making_lines(bench: Bench) -> list[str]:
+    """How many tests make the models that they measure, whose cases come while they run."""
+    number = len(bench.making)
+    if not number:
+        return []
+    tests = "1 test makes its models" if number == 1 else f"{number} tests make their models"
+    return [
+        f"ortbench: {tests}, which are measured while {'it runs' if number == 1 else 'they run'}"
+    ]
 
 
 def _no_case(bench: Bench) -> str:

@@ -221,7 +221,7 @@ def model_line(group: ModelGroup) -> str:
         parts.append(f"{format_count(model.parameters)} parameters")
     if model.is_pruned:
         parts.append(zeros_text(model))
-    if model.source != "file":
+    if model.source != "file" and not model.is_made:
         parts.append(model.source)
     parts += _fed(cases)
     if group.alike:

@@ -63,7 +63,7 @@ class Resumable:
     runs: tuple[str, ...] = ()
 
 
-def resumable(root: Path, plan: str, cases: Iterable[Case]) -> Resumable:
+def resumable(root: Path, plan: str, cases: Iterable[Case], *, others: bool = False) -> Resumable:
     """Return the measured cases of the interrupted runs of a plan, and whose they are.
 
     Runs count from the newest back to the last one that was complete (a resumed run may have been
@@ -75,6 +75,8 @@ def resumable(root: Path, plan: str, cases: Iterable[Case]) -> Resumable:
         root: The results folder.
         plan: What :func:`plan_fingerprint` says of the plan.
         cases: The planned cases; they stand in the results instead of the stored ones.
+        others: Whether tests make further models while they run: cases of such models are among
+            the results as they were stored, and whoever plans one holds it against its own.
     """
     planned = {case.key: case for case in cases}
     results: dict[tuple[str, str], CaseResult] = {}
@@ -93,9 +95,8 @@ def resumable(root: Path, plan: str, cases: Iterable[Case]) -> Resumable:
             taken
             for result in run.cases
             if result.status == "measured"
-            and result.case.key in planned
             and result.case.key not in results
-            and (taken := taken_over(result, planned[result.case.key])) is not None
+            and (taken := _fitting(result, planned, others=others)) is not None
         ]
         results.update((result.case.key, result) for result in fresh)
         if fresh:
@@ -103,6 +104,15 @@ def resumable(root: Path, plan: str, cases: Iterable[Case]) -> Resumable:
         if stored.complete:
             break
     return Resumable(results=results, runs=tuple(runs))
+
+
+def _fitting(
+    result: CaseResult, planned: Mapping[tuple[str, str], Case], *, others: bool
+) -> CaseResult | None:
+    case = planned.get(result.case.key)
+    if case is not None:
+        return taken_over(result, case)
+    return result if others and result.case.model.is_made else None
 
 
 def taken_over(result: CaseResult, planned: Case) -> CaseResult | None:
@@ -161,7 +171,7 @@ def _as_first_written(case: Case) -> Any:
     plain = msgspec.to_builtins(case)
     # What later versions found out about the model: its digest says as much.
     del plain["no_batch"], plain["model"]["zero_share"], plain["model"]["compressed_bytes"]
-    del plain["model"]["told_sizes"]
+    del plain["model"]["told_sizes"], plain["model"]["is_made"]
     for tensor in (*plain["model"]["inputs"], *plain["model"]["outputs"]):
         del tensor["roles"]
     for entry, spec in zip(plain["inputs"], case.inputs, strict=True):

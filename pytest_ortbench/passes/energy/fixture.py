@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from pytest_ortbench.passes.energy.declaration import PASS
 
 if TYPE_CHECKING:
-    from pytest_ortbench.plugin.fixture import OrtBench, View
+    from pytest_ortbench.plugin.measured import Measured, View
 
 
-def energy(ortbench: OrtBench) -> View:
+def energy(ortbench: Measured) -> View:
     """``power`` (W), ``energy_per_inference`` (J), ``idle_power``, and energy net of idling.
 
     Measured in a pass of its own, which takes about 45 s a case.

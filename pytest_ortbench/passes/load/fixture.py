@@ -13,7 +13,7 @@ from pytest_ortbench.passes.load.numbers.loads import add_one_load, main_reason
 
 if TYPE_CHECKING:
     from pytest_ortbench.core.quantity import Quantity
-    from pytest_ortbench.plugin.fixture import OrtBench
+    from pytest_ortbench.plugin.measured import Measured
 
 
 class LoadView:
@@ -23,7 +23,7 @@ class LoadView:
     and ``peak`` are quantities; reading one that was not measured fails the test and says why.
     """
 
-    def __init__(self, ortbench: OrtBench, facts: Load) -> None:
+    def __init__(self, ortbench: Measured, facts: Load) -> None:
         self._ortbench = ortbench
         self.facts = facts
 
@@ -64,7 +64,7 @@ class LoadView:
         pytest.fail(f"{self._ortbench.name}: load_{name} was not measured: {reason}", pytrace=False)
 
 
-def load(ortbench: OrtBench, scenario: str = "") -> LoadView:
+def load(ortbench: Measured, scenario: str = "") -> LoadView:
     """One load under MLPerf's generator, in a pass of its own of at least 10 s.
 
     Args:
@@ -80,6 +80,6 @@ def load(ortbench: OrtBench, scenario: str = "") -> LoadView:
     return LoadView(ortbench, facts)
 
 
-def loads(ortbench: OrtBench) -> tuple[LoadView, ...]:
+def loads(ortbench: Measured) -> tuple[LoadView, ...]:
     """Every load of ``--ort-load``, in that order; without the option the test is skipped."""
     return tuple(load(ortbench, text) for text in ortbench.options.load or ("",))

@@ -8,10 +8,10 @@ from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.passes.stages.declaration import PASS
 
 if TYPE_CHECKING:
-    from pytest_ortbench.plugin.fixture import OrtBench, View
+    from pytest_ortbench.plugin.measured import Measured, View
 
 
-def frames(ortbench: OrtBench) -> View:
+def frames(ortbench: Measured) -> View:
     """Stages of a frame (``frame_p90``, ``preprocess_p50``, ``pipeline_rate``, …).
 
     Measured in a pass of its own, where ``--ort-stages`` names a file for the case.

@@ -8,10 +8,10 @@ from pytest_ortbench.passes.task.declaration import PASS
 from pytest_ortbench.passes.task.facts import TaskAccuracy
 
 if TYPE_CHECKING:
-    from pytest_ortbench.plugin.fixture import OrtBench, View
+    from pytest_ortbench.plugin.measured import Measured, View
 
 
-def task(ortbench: OrtBench) -> View:
+def task(ortbench: Measured) -> View:
     """``metric``, ``ratio`` and ``kept`` on labelled data (``--ort-dataset``).
 
     The mean score, its share of the fp32 reference's, and the share kept for certain. Of boxes
@@ -20,6 +20,6 @@ def task(ortbench: OrtBench) -> View:
     return ortbench.view(PASS.name, "metric", "ratio", "kept", "map", "map50")
 
 
-def task_facts(ortbench: OrtBench) -> TaskAccuracy | None:
+def task_facts(ortbench: Measured) -> TaskAccuracy | None:
     """What was scored, or why nothing could be; ``None`` without labelled data."""
     return ortbench.result.task

@@ -1,0 +1,189 @@
+"""Models that a test makes while it runs: measured as those of the matrix, named by the test."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import pytest
+
+from pytest_ortbench.core.errors import OrtbenchError, UsageError
+from pytest_ortbench.plugin.bench import Bench
+from pytest_ortbench.plugin.judges import Judges
+from pytest_ortbench.plugin.marked_paths import folders_of, placed_specs
+from pytest_ortbench.plugin.marker import MarkerValues, read_marker
+from pytest_ortbench.plugin.measured import Measured
+
+if TYPE_CHECKING:
+    from pytest_ortbench.planning.matrix import Plan, Planned
+
+#: A message of protobuf is not larger.
+_MOST_BYTES = 2**31 - 1
+
+_TOO_LARGE = UsageError(
+    "a model of more than 2 GB is no single message of protobuf",
+    place="ortbench.measure",
+    hint="Save it with its weights as external data, and name the file: "
+    "onnx.save(model, path, save_as_external_data=True)",
+)
+
+
+class Serialised(Protocol):
+    """A model that gives its bytes, as ``onnx.ModelProto`` does."""
+
+    def SerializeToString(self) -> bytes:
+        """Return the bytes of the file."""
+
+
+class MadeModels:
+    """Measures the models that one test makes.
+
+    Args:
+        bench: The run.
+        item: The test.
+
+    Attributes:
+        entries: Cases so far.
+        problems: What the test fails with when it is over, each with the name of its case.
+    """
+
+    def __init__(self, bench: Bench, item: pytest.Item) -> None:
+        self._bench = bench
+        self._item = item
+        self._place = f"{item.nodeid}, ortbench.measure"
+        self._names: set[str] = set()
+        self.entries: list[Planned] = []
+        self.problems: list[str] = []
+
+    def measure(
+        self,
+        model: str | os.PathLike[str] | bytes | Serialised,
+        *,
+        name: str,
+        inputs: str | os.PathLike[str] | Mapping[str, object] | None,
+        check: bool,
+        keywords: Mapping[str, Any],
+    ) -> Measured:
+        """Measure one; see :meth:`~pytest_ortbench.plugin.fixture.OrtBench.measure`."""
+        self._bench.refuse_xdist()
+        try:
+            values = self._values(keywords)
+            called = self._called(name)
+            request = values.apply(self._bench.collection.request_for((self._spec(model),)))
+            request = replace(request, made=called)
+            if inputs is not None:
+                request = replace(request, inputs=self._inputs(inputs))
+            plan = self._planned_once(self._bench.collection.plan_made(request))
+            Judges.of(self._bench).admit(self._item, request, plan, values)
+        except OrtbenchError as error:
+            pytest.fail(str(error), pytrace=False)
+        measured = Measured(self._bench, plan.entries, values.limits)
+        self.entries += plan.entries
+        self._hold(measured, plan, check=check)
+        return measured
+
+    def _values(self, keywords: Mapping[str, Any]) -> MarkerValues:
+        """What the call asks for, and the markers of the test where it says nothing."""
+        if "models" in keywords:
+            raise UsageError(
+                "it measures the model that it is given", place=self._place, hint="Leave models out"
+            )
+        marks = [pytest.mark.ortbench(**keywords).mark, *self._item.iter_markers("ortbench")]
+        return read_marker(marks, place=self._place, folders=folders_of(self._item))
+
+    def _called(self, name: str) -> str:
+        """The name of the model: that of the test, and what tells it from others of the test."""
+        if name in self._names:
+            again = f"a model called {name!r}" if name else "another model"
+            raise UsageError(
+                f"the test measured {again} already",
+                place=self._place,
+                hint="Tell them apart: ortbench.measure(…, name='…')",
+            )
+        self._names.add(name)
+        file, *inner = self._item.nodeid.split("::")
+        place = self._bench.collection.place_of(self._item.path) or file
+        test, bracket, parameters = "/".join(inner).partition("[")
+        parts = (place, test, parameters.removesuffix("]") if bracket else "", name)
+        return "/".join(part for part in parts if part)
+
+    def _spec(self, model: str | os.PathLike[str] | bytes | Serialised) -> str:
+        """The model as ``--ort-models`` takes it; bytes are written to a file."""
+        if isinstance(model, str | os.PathLike):
+            path = Path(model)
+            # As any function of Python takes it, whatever folder the test has gone to.
+            if path.exists():
+                return str(path.absolute())
+            return placed_specs([os.fspath(model)], folders_of(self._item))[0]
+        if not isinstance(model, bytes):
+            model = _serialised(model, self._place)
+        if len(model) > _MOST_BYTES:
+            raise _TOO_LARGE
+        path = self._bench.folder_of_made() / "model.onnx"
+        path.write_bytes(model)
+        return str(path)
+
+    def _inputs(self, inputs: str | os.PathLike[str] | Mapping[str, object]) -> Path:
+        if not isinstance(inputs, Mapping):
+            return Path(inputs).absolute()
+        import numpy as np
+
+        path = self._bench.folder_of_made() / "inputs.npz"
+        arrays: dict[str, Any] = {name: np.asarray(value) for name, value in inputs.items()}
+        np.savez(path, **arrays)
+        return path
+
+    def _planned_once(self, plan: Plan) -> Plan:
+        """The plan; where a test is run again, with the cases that it had before."""
+        if not plan.entries:
+            reasons = "; ".join(f"{skip.what}: {skip.reason}" for skip in plan.skips)
+            raise UsageError(f"there is nothing to measure: {reasons}", place=self._place)
+        entries = []
+        for entry in plan.entries:
+            earlier = self._bench.planned.get(entry.case.key)
+            if earlier is not None and earlier.case.model.digest != entry.case.model.digest:
+                raise UsageError(
+                    f"{entry.case.case_id} was measured already, of another file (SHA-256 "
+                    f"{earlier.case.model.digest[:12]}, not {entry.case.model.digest[:12]})",
+                    place=self._place,
+                    hint="Name what differs: ortbench.measure(…, name='…')",
+                )
+            entries.append(earlier or entry)
+        return replace(plan, entries=tuple(entries))
+
+    def _hold(self, measured: Measured, plan: Plan, *, check: bool) -> None:
+        """Measure the cases and judge them now, while their files are there.
+
+        What is wrong is told when the test is over, but for a case that gives no number.
+        """
+        judging = Judges.of(self._bench).judging
+        without = []
+        for case, planned in zip(measured.cases, plan.entries, strict=True):
+            if case.failure is None:
+                wrong = case.problems(self._item, judging.at_end)
+            else:
+                without.append(case)
+                wrong = judging.at_end(self._item, planned)
+            self.problems += [f"{case.name}: {text}" for text in wrong]
+        if check:
+            for case in without:
+                _ = case.result
+
+
+def _serialised(model: object, place: str) -> bytes:
+    """The bytes of a model that gives them."""
+    give = getattr(model, "SerializeToString", None)
+    if give is None:
+        raise UsageError(
+            f"it takes a path, bytes or a ModelProto, not a {type(model).__name__}", place=place
+        )
+    try:
+        return bytes(give())
+    except Exception as error:
+        size = getattr(model, "ByteSize", None)
+        if size is not None and size() > _MOST_BYTES:
+            raise _TOO_LARGE from error
+        raise

@@ -1,0 +1,343 @@
+"""Models that tests make while they run: ``ortbench.measure``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.plugin.conftest import QUICK, failed_tests, properties, told
+
+#: What the tests inside the runs share: a small network.
+BUILDER = """
+import numpy as np
+import pytest
+from onnx import TensorProto, helper, numpy_helper, save
+
+
+def network(scale=1.0, ops=("Relu",), **rest):
+    weight = np.arange(64, dtype=np.float32).reshape(8, 8) / 64 * scale - 0.5
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["h0"])]
+    nodes += [helper.make_node(op, [f"h{n}"], [f"h{n + 1}"]) for n, op in enumerate(ops)]
+    nodes.append(helper.make_node("Identity", [f"h{len(ops)}"], ["y"]))
+    ends = [helper.make_tensor_value_info(n, TensorProto.FLOAT, ["N", 8]) for n in "xy"]
+    graph = helper.make_graph(
+        nodes, "net", ends[:1], ends[1:], [numpy_helper.from_array(weight, "w")]
+    )
+    opsets = [helper.make_opsetid("", 13)]
+    return helper.make_model(graph, ir_version=8, opset_imports=opsets, **rest)
+"""
+
+
+@pytest.fixture
+def run(run_for_real: Any, drawn_numbers: None) -> Any:
+    """As that, with drawn numbers."""
+    return run_for_real
+
+
+@pytest.fixture
+def run_for_real(pytester: pytest.Pytester) -> Any:
+    """Run tests that begin with the builder; the document is in ``run.json``."""
+
+    def run(tests: str, *arguments: str, **files: str) -> pytest.RunResult:
+        pytester.makeini("[pytest]")
+        pytester.makepyfile(builder=BUILDER, test_made=f"from builder import *\n{tests}", **files)
+        # The module of an earlier run has another content.
+        pytester.syspathinsert()
+        return pytester.runpytest(
+            *QUICK, "--ort-no-results", "--ort-json=run.json", "-rfEs", *arguments
+        )
+
+    return run
+
+
+def cases(folder: Path = Path()) -> list[dict[str, Any]]:
+    """Return the cases of the document."""
+    return json.loads((folder / "run.json").read_text())["cases"]
+
+
+def names() -> list[str]:
+    return [case["case"]["model"]["name"] for case in cases()]
+
+
+def test_a_path_bytes_and_a_message_are_measured_under_the_name_of_the_test(run: Any) -> None:
+    result = run(
+        """
+        import os
+        class TestKinds:
+            def test_path(self, ortbench, tmp_path, monkeypatch):
+                save(network(), tmp_path / "m.onnx")
+                monkeypatch.chdir(tmp_path)
+                measured = ortbench.measure("m.onnx")
+                assert measured.status == "measured" and measured.failure is None
+                assert 0 < measured.latency().p50 <= measured.latency().p90
+                assert measured.memory().model_size == os.path.getsize("m.onnx")
+                assert measured.throughput() > 0 and measured.accuracy().max_abs < 1
+                assert measured.flags == ()
+                assert measured.row["latency_p50_s"] == measured.latency().p50.value
+                assert measured.row["case_id"] == measured.name == measured.case.case_id
+
+        @pytest.mark.parametrize("scale", [1, 2])
+        def test_others(ortbench, scale):
+            ortbench.measure(network(scale).SerializeToString(), name="bytes")
+            ortbench.measure(network(scale), name="message")
+        """.replace("\n        ", "\n"),
+    )
+    result.assert_outcomes(passed=3)
+    assert names() == [
+        "test_made.py/TestKinds/test_path",
+        "test_made.py/test_others/1/bytes",
+        "test_made.py/test_others/1/message",
+        "test_made.py/test_others/2/bytes",
+        "test_made.py/test_others/2/message",
+    ]
+    assert {case["case"]["model"]["source"].partition(":")[0] for case in cases()} == {"test"}
+    assert "3 tests make their models, which are measured while they run" in told(result)
+
+
+def test_keywords_go_before_the_marker_and_this_before_options(run: Any) -> None:
+    result = run(
+        """
+@pytest.mark.ortbench(batch_sizes=[2, 3], threads=1)
+def test_sizes(ortbench):
+    assert [case.case.batch for case in ortbench.measure(network(), name="a").cases] == [2, 3]
+    one = ortbench.measure(network(), name="b", batch_sizes=4)
+    assert one.case.batch == 4 and one.case.session.intra_op_num_threads == 1
+""",
+        "--ort-batch-sizes=7",
+    )
+    result.assert_outcomes(passed=1)
+
+
+def test_a_number_of_several_cases_is_no_number(run: Any) -> None:
+    result = run(
+        """
+def test_sizes(ortbench):
+    ortbench.measure(network()).latency().p50
+""",
+        "--ort-batch-sizes=1,2",
+    )
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*2 cases were measured (*/b1, */b2)*for case in measured.cases*"])
+
+
+def test_limits_of_call_marker_and_option_fail_the_test_when_its_body_is_done(run: Any) -> None:
+    result = run(
+        """
+def test_call(ortbench):
+    ortbench.measure(network(), limits=["latency_p50 <= 1 ns"])
+    print("the body went on")
+
+@pytest.mark.ortbench(limits=["peak_rss <= 1 B"])
+def test_marker(ortbench):
+    ortbench.measure(network())
+
+def test_neither(ortbench):
+    ortbench.measure(network())
+""",
+        "--ort-limits=test_call@latency_p90:1ns",
+        "--junitxml=report.xml",
+    )
+    result.assert_outcomes(failed=2, passed=1)
+    assert failed_tests(result) == ["test_call", "test_marker"]
+    failure = result.stdout.str()
+    assert "the body went on" in failure
+    assert failure.count("limits exceeded") >= 3
+    assert float(properties(Path("report.xml"))["ortbench.latency_p50_s"]) > 0
+
+
+def test_a_limit_that_no_case_fits_fails_the_run(run: Any) -> None:
+    tests = "def test_it(ortbench): ortbench.measure(network())"
+    result = run(tests, "--ort-limits=another@latency_p50:1s")
+    assert result.ret == 1
+    assert told(result)[-1].startswith("--ort-limits: 'another'")
+
+
+def test_what_can_not_be_measured_fails_unless_the_test_looks_itself(run_for_real: Any) -> None:
+    result = run_for_real(
+        """
+def broken():
+    model = network(ops=("Relu", "NoSuchOperator"))
+    return model
+
+def test_skips(ortbench):
+    ortbench.measure(broken())
+    assert False, "not reached"
+
+def test_fails(ortbench):
+    ortbench.measure(b"no model")
+    assert False, "not reached"
+
+def test_looks(ortbench):
+    measured = ortbench.measure(broken(), check=False)
+    assert measured.status == "unsupported" and measured.failure.message
+
+def test_no_model(ortbench, tmp_path):
+    (tmp_path / "m.onnx").write_bytes(b"no model")
+    assert ortbench.measure(tmp_path / "m.onnx", check=False).status == "error"
+""",
+    )
+    result.assert_outcomes(failed=1, skipped=1, passed=2)
+    result.stdout.no_fnmatch_line("*not reached*")
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        ("measure(network()); ortbench.measure(network())", "the test measured another model"),
+        ("measure(network(), models='m.onnx')", "Leave models out"),
+        ("measure(network(), batches=1)", "has no keyword 'batches'"),
+        ("measure(3)", "not a int"),
+        ("measure('absent.onnx')", "absent.onnx' is no file"),
+        ("measure(network(), limits=['speed <= 1'])", "speed"),
+        ("latency().p50, ortbench.measure", "has no case of its own"),
+        ("measure", "did not call ortbench.measure"),
+    ],
+)
+def test_a_wrong_call_fails_the_test_with_its_reason(run: Any, call: str, message: str) -> None:
+    result = run(f"def test_it(ortbench):\n    ortbench.{call}\n")
+    result.assert_outcomes(failed=1)
+    assert message in result.stdout.str()
+
+
+def test_more_than_a_message_holds_is_refused(run: Any) -> None:
+    result = run(
+        """
+class Large(bytes):
+    def __len__(self):
+        return 2**31
+
+class Model:
+    def SerializeToString(self):
+        raise ValueError("message too large")
+    def ByteSize(self):
+        return 2**31 + 5
+
+@pytest.mark.parametrize("model", [Large(b""), Model()], ids=["bytes", "message"])
+def test_it(ortbench, model):
+    ortbench.measure(model)
+""",
+    )
+    result.assert_outcomes(failed=2)
+    assert result.stdout.str().count("no single message of protobuf") >= 2
+
+
+def test_external_data_beside_the_path_is_read_there(run_for_real: Any) -> None:
+    result = run_for_real(
+        """
+def test_it(ortbench, tmp_path):
+    save(
+        network(), tmp_path / "m.onnx", save_as_external_data=True, size_threshold=0,
+        location="weights.bin",
+    )
+    measured = ortbench.measure(tmp_path / "m.onnx")
+    assert measured.case.model.external_files == ("weights.bin",)
+    assert measured.accuracy().max_abs == 0
+""",
+    )
+    result.assert_outcomes(passed=1)
+
+
+def test_a_fixture_or_a_function_may_measure(run: Any) -> None:
+    result = run(
+        """
+from helper import measured_by
+
+@pytest.fixture
+def measured(ortbench):
+    return ortbench.measure(network(), name="fixture")
+
+def test_fixture(measured, ortbench):
+    assert measured.latency().p50 > 0
+
+def test_function(ortbench):
+    assert measured_by(ortbench, network()).status == "measured"
+""",
+        helper="def measured_by(bench, model): return bench.measure(model)",
+    )
+    result.assert_outcomes(passed=2)
+    assert names() == ["test_made.py/test_fixture/fixture", "test_made.py/test_function"]
+
+
+def test_a_marker_that_names_models_gives_items_besides(run: Any, model_file: Any) -> None:
+    model_file()
+    result = run(
+        """
+@pytest.mark.ortbench(models="mlp.onnx")
+def test_both(ortbench):
+    made = ortbench.measure(network())
+    assert made.case.model.name != ortbench.case.model.name == "mlp"
+""",
+    )
+    result.assert_outcomes(passed=1)
+    assert names() == ["test_made.py/test_both/mlp/native/cpu/b1", "mlp"]
+
+
+def test_the_baseline_is_the_stored_case_of_the_same_name(
+    run: Any, pytester: pytest.Pytester
+) -> None:
+    tests = """
+import os
+def test_it(ortbench):
+    ortbench.measure(network(scale=float(os.environ.get("SCALE", "1"))))
+def test_other(ortbench):
+    ortbench.measure(network())
+"""
+    run(tests).assert_outcomes(passed=2)
+    Path("run.json").rename("base.json")
+    result = run(tests, "--ort-baseline=base.json", "--ort-gate=latency:90%")
+    result.assert_outcomes(passed=2)
+    gate = json.loads(Path("run.json").read_text())["gate"]
+    assert [entry["case_id"].split("/")[1] for entry in gate] == ["test_it", "test_other"]
+    assert {entry["model_relation"] for entry in gate} == {"same"}
+    assert not any(entry["failures"] for entry in gate)
+    result = run(tests, "--ort-baseline=base.json", "--ort-gate=latency:90%", "-k", "it")
+    assert [note for note in told(result, "gate") if "not measured now: " in note]
+
+
+def test_the_other_side_stands_against_what_the_test_made(run: Any) -> None:
+    result = run(
+        """
+save(network(), "old.onnx")
+def test_it(ortbench): ortbench.measure(network())
+""",
+        "--ort-against=model:old.onnx",
+    )
+    result.assert_outcomes(passed=1)
+    (judged,) = json.loads(Path("run.json").read_text())["gate"]
+    assert judged["case_id"] == "test_made.py/test_it/native/cpu/b1"
+    assert judged["identical"]
+
+
+def test_an_interrupted_run_goes_on_with_the_models_that_are_the_same(
+    run: Any, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tests = """
+import os
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_it(ortbench, number):
+    if number == 3 and "STOP" in os.environ:
+        pytest.exit("stop")
+    changed = number == 2 and "STOP" not in os.environ
+    ortbench.measure(network(scale=9.0 if changed else 1.0))
+"""
+    pytester.makepyfile(builder=BUILDER, test_made=f"from builder import *\n{tests}")
+    arguments = [*QUICK, "--ort-results=kept", "--ort-resume"]
+    monkeypatch.setenv("STOP", "1")
+    pytester.runpytest(*arguments)
+    monkeypatch.delenv("STOP")
+    pytester.runpytest(*arguments).assert_outcomes(passed=3)
+    runs = [json.loads(path.read_text()) for path in pytester.path.glob("kept/*/run.json")]
+    first, second = sorted(runs, key=lambda entry: entry["resumed"])
+    assert first["finished_at"] is None
+    assert len(first["cases"]) == 2
+    assert second["resumed"] == 1
+    assert second["expected"] == len(second["cases"]) == 3
+    assert first["plan"] == second["plan"]
+
+
+def test_several_processes_measure_nothing(run: Any) -> None:
+    result = run("def test_it(ortbench): ortbench.measure(network())", "-n", "1")
+    assert result.parseoutcomes().get("passed", 0) == 0
