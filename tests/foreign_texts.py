@@ -175,10 +175,7 @@ FUNCTIONS: dict[str, tuple[str, frozenset[str]]] = {
             }
         ),
     ),
-    "plugin/collection.py": (
-        "names of files",
-        frozenset({"Collection.folder_requests", "_named_tests"}),
-    ),
+    "plugin/collection.py": ("names of files", frozenset({"_named_tests"})),
     "plugin/marked_paths.py": ("what users write", frozenset({"_placed", "with_folders"})),
     "plugin/measured.py": ("names of attributes", frozenset({"View.__getattr__"})),
     "plugin/model_files.py": (

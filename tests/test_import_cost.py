@@ -54,6 +54,7 @@ FOR_EVERY_PROJECT = (
     "plugin.case_options",
     "core",
     "core.dotted_name",
+    "core.model_spec",
     "core.option",
     "core.stop_signals",
     "core.placing",

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_ortbench.convert.graph import graphs_within, load_typed
+from pytest_ortbench.core.model_spec import ORT
 
 if TYPE_CHECKING:
     import onnx
@@ -23,7 +24,7 @@ def to_float64(source: Path) -> bytes:
     """
     from onnx import TensorProto
 
-    if source.suffix.lower() == ".ort":
+    if source.suffix.lower() == ORT:
         raise ValueError("a file in ONNX Runtime's own format can't be widened")
     if source.stat().st_size > _LARGEST:
         raise ValueError("it is too large to be widened")

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from pytest_ortbench.convert.graph import INLINE_LIMIT, graphs_within
+from pytest_ortbench.core.namesakes import HOW_TO_MEND, namesake_of
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.recipe import Conversion
 
@@ -42,6 +43,10 @@ def as_failure(error: Exception, conversion: Conversion, folder: Path | None = N
             message=f"memory ran out while making {base} of {conversion.size_bytes / 1e9:.1f} GB",
             hint="Convert it on a machine with more memory, and name the file as an own variant",
         )
+    hidden = namesake_of("onnx", "onnxruntime", "numpy")
+    if hidden:
+        message = f"{base} can't be made: {hidden}"
+        return Failure(kind="unavailable", phase="convert", message=message, hint=HOW_TO_MEND)
     if isinstance(error, ImportError):
         return _missing(error, base)
     if isinstance(error, OSError) and number is not None:

@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 
 from pytest_ortbench.core.extent import Extent
 
-#: What a specification of a model begins with that is no path and no name of the project.
-SCHEMES = ("zoo:", "builtin:")
 #: Kinds of hints whose values are the same for every seed and every input set.
 _FIXED_KINDS = frozenset({"ones", "zeros", "arange", "constant"})
 

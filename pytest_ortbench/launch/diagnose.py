@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+from pytest_ortbench.core.namesakes import HOW_TO_MEND
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.provider_kinds import CPU
 from pytest_ortbench.launch.diagnose_conversions import does_not_load, too_new_for, unknown_to
@@ -100,6 +101,8 @@ def _import(evidence: Evidence) -> Failure | None:
             "ONNX Runtime is not installed in this interpreter",
             "pip install pytest-ortbench[cpu], or the extra of your provider",
         )
+    if refusal.error == "HiddenLibrary":
+        return failure_of(evidence, "unavailable", text, HOW_TO_MEND)
     if refusal.error == "BrokenRuntime":
         return failure_of(
             evidence,

@@ -7,8 +7,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 
-_SUFFIX = ".onnx"
-_ORT_SUFFIX = ".ort"
+from pytest_ortbench.core.model_spec import ONNX, SUFFIXES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,10 +52,10 @@ class Naming:
         suffix is called as a folder, which can't lie there as well.
         """
         place = self.place_of(path)
-        if not place.lower().endswith((_SUFFIX, _ORT_SUFFIX)):
+        if not place.lower().endswith(SUFFIXES):
             return f"{place}/"
-        name = place.removesuffix(_SUFFIX)
-        inner = name.lower().endswith((_SUFFIX, _ORT_SUFFIX)) or name.endswith("/") or not name
+        name = place.removesuffix(ONNX)
+        inner = name.lower().endswith(SUFFIXES) or name.endswith("/") or not name
         return place if inner or name in self.taken else name
 
 

@@ -14,11 +14,10 @@ from pathlib import Path
 from pytest_ortbench.core.errors import ModelError
 from pytest_ortbench.core.file_digest import file_digest
 from pytest_ortbench.core.model import Model, TensorInfo
+from pytest_ortbench.core.model_spec import ORT
 from pytest_ortbench.models.dataflow import Dataflow
 from pytest_ortbench.models.hints import hint_inputs
 from pytest_ortbench.models.model_file import regular_size
-
-SUFFIX = ".ort"
 
 #: Identifier of the flatbuffer, four bytes behind its start.
 _MARK = (4, b"ORTM")
@@ -31,7 +30,7 @@ _NOTE = (
 
 def is_ort_file(path: Path) -> bool:
     """Whether a file is in ONNX Runtime's format, by its name, as ONNX Runtime itself decides."""
-    return path.suffix.lower() == SUFFIX
+    return path.suffix.lower() == ORT
 
 
 def read_ort_file(path: Path, *, name: str, source: str) -> Model:

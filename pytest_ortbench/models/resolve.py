@@ -19,6 +19,8 @@ from pytest_ortbench.core.errors import (
     nearest,
 )
 from pytest_ortbench.core.model import Model
+from pytest_ortbench.core.model_spec import ONNX, ONNX_FILES, is_model_file, is_onnx_file
+from pytest_ortbench.core.namesakes import HOW_TO_MEND, namesake_of
 from pytest_ortbench.models.builders.registry import BUILDERS
 from pytest_ortbench.models.cache import cache_folder
 from pytest_ortbench.models.catalogue import (
@@ -30,11 +32,9 @@ from pytest_ortbench.models.catalogue import (
 from pytest_ortbench.models.fetch import Notify, fetch_model
 from pytest_ortbench.models.graph import read_model
 from pytest_ortbench.models.naming import Naming
-from pytest_ortbench.models.ort_file import SUFFIX as ORT_SUFFIX
 from pytest_ortbench.models.ort_file import is_ort_file, read_ort_file
 
 _OPTION = "--ort-models"
-_SUFFIX = ".onnx"
 
 #: Networks with a cache that are documented to take an empty one; the first preset is the default.
 _BUILTIN_WORKLOADS: dict[str, dict[str, dict[str, int]]] = {
@@ -119,7 +119,7 @@ def models_of_project(root: Path) -> tuple[str, ...]:
     entries = project_catalogue(root).values()
     folder = root / "models"
     listed = {os.path.normpath(folder / file) for entry in entries for file in entry.files}
-    files = [str(file) for file in sorted(folder.glob(f"*{_SUFFIX}"))]
+    files = [str(file) for file in sorted(folder.glob(ONNX_FILES))]
     return (
         *(entry.name for entry in entries if entry.default),
         *(file for file in files if os.path.normpath(file) not in listed),
@@ -176,7 +176,7 @@ class _Resolver:
     def _by_path(self, spec: str) -> Iterator[_Found]:
         path = self._root / Path(spec).expanduser()
         exists = _exists(path)
-        if exists and path.is_dir() and path.suffix.lower() != _SUFFIX:
+        if exists and path.is_dir() and not is_onnx_file(path):
             yield from self._in_folder(spec, path)
         elif exists:
             yield self._from_file(path)
@@ -194,19 +194,19 @@ class _Resolver:
             )
 
     def _in_folder(self, spec: str, folder: Path) -> Iterator[_Found]:
-        files = [file for file in sorted(folder.rglob(f"*{_SUFFIX}")) if not _hidden(file, folder)]
+        files = [file for file in sorted(folder.rglob(ONNX_FILES)) if not _hidden(file, folder)]
         if not files:
-            message = f"the folder {spec!r} holds no {_SUFFIX} file"
+            message = f"the folder {spec!r} holds no {ONNX} file"
             raise NoModelError(message, spec=spec, place=self._place)
         for file in files:
             yield self._from_file(file)
 
     def _matching(self, spec: str, path: Path) -> Iterator[_Found]:
         matches = sorted(glob.glob(str(path), recursive=True))  # noqa: PTH207  # absolute patterns too
-        files = [file for file in matches if file.lower().endswith((_SUFFIX, ORT_SUFFIX))]
+        files = [file for file in matches if is_model_file(Path(file))]
         if not files:
             other = f" (it matches {len(matches)} other files)" if matches else ""
-            message = f"{spec!r} matches no {_SUFFIX} file{other}"
+            message = f"{spec!r} matches no {ONNX} file{other}"
             raise NoModelError(message, spec=spec, place=self._place)
         for file in files:
             yield self._from_file(Path(file))
@@ -271,7 +271,7 @@ def _advice(spec: str, path: Path, project: Mapping[str, CatalogueEntry]) -> str
     if near:
         return f"Did you mean {near[0]!r}?"
     try:
-        beside = [item.name for item in path.parent.iterdir() if item.suffix == _SUFFIX]
+        beside = [item.name for item in path.parent.iterdir() if is_onnx_file(item)]
     except OSError:
         beside = []
     names = {name: name for name in project}
@@ -336,6 +336,9 @@ def _read_ort_entry(entry: CatalogueEntry, path: Path, source: str) -> Model:
 
 def _read(found: _Found) -> Model | BrokenModel:
     try:
+        hidden = namesake_of("onnx", "numpy")
+        if hidden:
+            raise ModelError(f"it can't be read: {hidden}", place=found.path, hint=HOW_TO_MEND)
         return replace(found.read(), place=found.place)
     except ModelError as error:
         broken = error

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from pytest_ortbench.core.errors import ModelError, UsageError
+from pytest_ortbench.core.model_spec import is_onnx_file
 
 _PLACE = "--ort-against=git"
 _POINTER = b"version https://git-lfs.github.com/spec/"
-_SUFFIX = ".onnx"
 _GIT_S = 300.0
 
 
@@ -35,7 +35,7 @@ class Revision:
     def models_below(self, folder: Path) -> list[Path]:
         """Model files that lay in a folder or below, as paths of the working tree."""
         names = self._listed(self._inside(folder))
-        return [self.top / name for name in names if name.endswith(_SUFFIX)]
+        return [self.top / name for name in names if is_onnx_file(PurePosixPath(name))]
 
     def extract(self, path: Path, folder: Path) -> Path:
         """Write a model as it was, and the files of its folder that hold its weights.

@@ -14,7 +14,8 @@ from pathlib import Path, PurePosixPath
 
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.errors import UsageError
-from pytest_ortbench.core.model import SCHEMES, Model
+from pytest_ortbench.core.model import Model
+from pytest_ortbench.core.model_spec import SCHEMES
 from pytest_ortbench.core.provider_kinds import BY_NAME, KINDS
 from pytest_ortbench.models.revisions import Revision, revision
 from pytest_ortbench.planning.asked import DEFAULT_MODELS, Asked, without_unasked

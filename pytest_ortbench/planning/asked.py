@@ -9,12 +9,13 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 from pytest_ortbench.core.case import Case
+from pytest_ortbench.core.model_spec import ONNX_FILES
 from pytest_ortbench.planning.matrix import Plan, Planned
 from pytest_ortbench.planning.request import PlanRequest
 from pytest_ortbench.planning.sides import Pairing
 
 #: What the default set of models takes of the working tree.
-DEFAULT_MODELS = ("models/*.onnx",)
+DEFAULT_MODELS = (f"models/{ONNX_FILES}",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pytest_ortbench.core.errors import UsageError, did_you_mean
-from pytest_ortbench.core.model import SCHEMES
+from pytest_ortbench.core.model_spec import SCHEMES
 from pytest_ortbench.core.precision import PRECISIONS
 from pytest_ortbench.models.catalogue import CatalogueEntry, project_catalogue
 from pytest_ortbench.runtimes.project_file import ProjectTable, project_table

@@ -289,7 +289,7 @@ def _with_own_data(request: PlanRequest) -> tuple[PlanRequest, OwnData | None]:
         boxed = boxed_data(request.inputs, request.labels, request.preprocess, scored)
         return replace(request, inputs=None, dataset=None), boxed
     folder = None
-    if scored is not None and not scored.function and Path(scored.path).suffix != ".npz":
+    if scored is not None and not scored.function and Path(scored.path).suffix.lower() != ".npz":
         folder = Path(scored.path)
     path = request.inputs or folder
     if folder is not None and (path != folder or request.labels is None):

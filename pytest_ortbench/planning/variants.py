@@ -12,6 +12,7 @@ from pathlib import Path
 from pytest_ortbench.core.case import Case, InputSpec
 from pytest_ortbench.core.errors import ModelError, UsageError
 from pytest_ortbench.core.model import Model, Variant
+from pytest_ortbench.core.model_spec import ORT
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.precision import FLOOR, HOLDS, OWN_FILE, precision_of
 from pytest_ortbench.core.recipe import GRAPH_BASES, Conversion, Recipe
@@ -20,7 +21,6 @@ from pytest_ortbench.planning.real_inputs import stored_sets
 from pytest_ortbench.planning.sizes import ModelAxes, RefusedCombination
 
 #: Files in ONNX Runtime's own format, which its tools can't read either.
-_ORT = ".ort"
 
 _SAME_INPUTS = (
     "accuracy was checked on the calibration inputs: labels (--ort-dataset) or calibration_data of "
@@ -114,7 +114,7 @@ def variant_of(
     )
     if precision == "native":
         return PlannedVariant(variant=as_it_is)
-    if model.path.lower().endswith(_ORT):
+    if model.path.lower().endswith(ORT):
         return PlannedVariant(variant=as_it_is, refusal=_no_source(precision))
     recipe = recipes[precision]
     if recipe.base == own and not (recipe.nodes_to_exclude or recipe.block_list):

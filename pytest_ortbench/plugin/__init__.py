@@ -11,18 +11,21 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_ortbench.core.model_spec import is_model_file
 from pytest_ortbench.plugin.bench import Bench, planned_of
 from pytest_ortbench.plugin.fixture import ortbench, taken_by
 from pytest_ortbench.plugin.measured import fail
 from pytest_ortbench.plugin.model_files import (
-    SUFFIXES,
     ModelPackage,
     OnnxFile,
     Suite,
     expect,
+    folders_of_models_alone,
     holds_named,
+    how_to_measure,
     is_named,
     is_suite,
+    note_passed_over,
     refuse_uncollected,
 )
 from pytest_ortbench.plugin.option_sources import add_options, is_asked_for
@@ -33,6 +36,9 @@ if TYPE_CHECKING:
     from pytest_ortbench.plugin.judges import Judges
 
 __all__ = ["ortbench"]
+
+#: Model files of the folders that hold no test, by folder.
+_ALONE = pytest.StashKey[dict[str, list[Path]]]()
 
 
 def _judges_of(bench: Bench) -> Judges:
@@ -101,8 +107,10 @@ def pytest_collect_file(
 ) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
     """Collect a model file that was named on the command line, and a shipped suite anyhow."""
     collectors = yield
-    if file_path.suffix in SUFFIXES and is_named(file_path, parent.config):
+    if is_model_file(file_path) and is_named(file_path, parent.config):
         return [*collectors, _shipped(OnnxFile, parent, file_path)]
+    if is_model_file(file_path):
+        note_passed_over(file_path, parent.config)
     if is_suite(file_path):
         others = [each for each in collectors if not isinstance(each, pytest.Module)]
         return [_shipped(Suite, parent, file_path), *others]
@@ -118,7 +126,7 @@ def pytest_collect_directory(
     A package that holds a model file is not imported for it.
     """
     collector = yield
-    if path.suffix in SUFFIXES and is_named(path, parent.config):
+    if is_model_file(path) and is_named(path, parent.config):
         return _shipped(OnnxFile, parent, path)
     if type(collector) is pytest.Package and holds_named(path, parent.config):
         return ModelPackage.from_parent(parent, path=path)
@@ -169,6 +177,7 @@ def pytest_collection_modifyitems(
 ) -> Generator[None, object, object]:
     """End the run if an option is wrong; add what the gate misses, before anything is selected."""
     refuse_uncollected(config)
+    config.stash[_ALONE] = folders_of_models_alone(config, items)
     bench = Bench.existing(config)
     if bench is None:
         return (yield)
@@ -215,12 +224,16 @@ def pytest_runtestloop(session: pytest.Session) -> None:
 
 def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
     """Say how many cases there are, and what was left out and why."""
+    lines = [
+        f"ortbench: {how_to_measure(folder, models, config)}"
+        for folder, models in config.stash.get(_ALONE, {}).items()
+    ]
     bench = Bench.existing(config)
     if bench is None or bench.collection.usage_errors:
-        return []
+        return lines
     from pytest_ortbench.plugin.terminal import collection_lines
 
-    return collection_lines(bench, _judges_of(bench))
+    return [*lines, *collection_lines(bench, _judges_of(bench))]
 
 
 @pytest.hookimpl(wrapper=True)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_ortbench.core.errors import NoModelError, OrtbenchError, UsageError
+from pytest_ortbench.core.model_spec import is_model_file
 from pytest_ortbench.gate.numbers.rules import parse_rules
 from pytest_ortbench.models.resolve import models_of_project
 from pytest_ortbench.passes.registry import PASSES
@@ -146,7 +147,7 @@ class Collection:
         if not self._config.getini("ort_collect"):
             return []
         named = (str(argument).partition("::")[0] for argument in self._config.args)
-        folders = [self.root / name for name in named if not name.endswith((".onnx", ".ort"))]
+        folders = [self.root / name for name in named if not is_model_file(Path(name))]
         return [self.request_for((str(folder),)) for folder in folders if folder.is_dir()]
 
     def _models(self) -> tuple[str, ...]:

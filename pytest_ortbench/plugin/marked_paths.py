@@ -13,7 +13,7 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 from pytest_ortbench.core.errors import NoModelError
-from pytest_ortbench.core.model import SCHEMES
+from pytest_ortbench.core.model_spec import SCHEMES
 from pytest_ortbench.core.option_text import exists
 
 if TYPE_CHECKING:

@@ -14,12 +14,15 @@ import functools
 import importlib
 import os
 import pkgutil
+import shlex
+from collections.abc import Sequence
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import FunctionType, ModuleType
 
 import pytest
 
-SUFFIXES = (".onnx", ".ort")
+from pytest_ortbench.core.model_spec import is_model_file
 
 _SUITES = Path(__file__).parents[1] / "suites"
 
@@ -50,7 +53,7 @@ class OnnxFile(Suite):
     """
 
     def _getobj(self) -> ModuleType:
-        return merged_suites()
+        return merged_suites(self.path, self.nodeid.replace("/", "."))
 
     def collect(self) -> list[pytest.Item | pytest.Collector]:
         """Return the tests of all suites.
@@ -65,13 +68,28 @@ class OnnxFile(Suite):
                 f"{self.nodeid}: no test of the shipped suites was collected. A plugin or a "
                 "conftest.py with the hook pytest_pycollect_makeitem keeps them out"
             )
+        for test in (test for test in tests if isinstance(test, pytest.Item)):
+            # On the item: pytest makes it, and plugins put classes of their own in its place.
+            setattr(test, "reportinfo", functools.partial(self._place_of, test))  # noqa: B010
         return tests
 
+    def _place_of(self, test: pytest.Item) -> tuple[Path, int, str]:
+        """Where a test stands, as pytest and its plugins report it: in the model file."""
+        return self.path, 0, type(test).reportinfo(test)[2]
 
-def merged_suites() -> ModuleType:
-    """Return one module that holds every test function of ``pytest_ortbench.suites``."""
+
+def merged_suites(file: Path, name: str) -> ModuleType:
+    """Return one module that holds every test function of ``pytest_ortbench.suites``.
+
+    Args:
+        file: The model file that is measured; others take it for the file of the module.
+        name: Name of the module.
+    """
     package = importlib.import_module("pytest_ortbench.suites")
-    merged = ModuleType("pytest_ortbench.suites.merged", "The shipped suites, for one model file.")
+    merged = ModuleType(name, "The shipped suites, for one model file.")
+    merged.__file__ = str(file)
+    merged.__package__ = ""
+    merged.__spec__ = ModuleSpec(name, None, origin=str(file))
     for info in pkgutil.iter_modules(package.__path__):
         if not info.name.startswith("test_"):
             continue
@@ -107,7 +125,7 @@ def holds_named(folder: Path, config: pytest.Config) -> bool:
     """Whether a model file was named somewhere below a folder, or all were asked for by ini."""
     if config.getini("ort_collect"):
         return True
-    named = [path for path in _named_paths(config) if path.suffix in SUFFIXES]
+    named = [path for path in _named_paths(config) if is_model_file(path)]
     return any(folder in path.parents for path in named)
 
 
@@ -122,7 +140,7 @@ def refuse_uncollected(config: pytest.Config) -> None:
         str(argument)
         for argument in config.args
         for path in [config.invocation_params.dir / str(argument).split("::", 1)[0]]
-        if path.suffix in SUFFIXES and path.exists() and path.resolve() not in seen
+        if is_model_file(path) and path.exists() and path.resolve() not in seen
     ]
     if left:
         raise pytest.UsageError(
@@ -135,8 +153,50 @@ def refuse_uncollected(config: pytest.Config) -> None:
         )
 
 
+def note_passed_over(path: Path, config: pytest.Config) -> None:
+    """Note a model file that pytest came across and that nobody named."""
+    config.stash.setdefault(_PASSED_OVER, []).append(path)
+
+
+def folders_of_models_alone(
+    config: pytest.Config, items: Sequence[pytest.Item]
+) -> dict[str, list[Path]]:
+    """Return the folders that pytest was given and that hold model files and no test.
+
+    Args:
+        config: The run.
+        items: All tests, before any is deselected.
+
+    Returns:
+        By folders as they were written the model files below that were passed over. Folders of the
+        ini file count only where nothing at all was collected.
+    """
+    passed = config.stash.get(_PASSED_OVER, None)
+    if passed is None or (items and config.args_source is not pytest.Config.ArgsSource.ARGS):
+        return {}
+    folders = {str(argument): _as_collected(str(argument), config) for argument in config.args}
+    models = {
+        written: [path for path in sorted(passed) if folder in path.parents]
+        for written, folder in folders.items()
+        if not any(folder in item.path.parents for item in items)
+    }
+    return {written: files for written, files in models.items() if files}
+
+
+def how_to_measure(folder: str, models: Sequence[Path], config: pytest.Config) -> str:
+    """Say how model files are measured that a folder holds and pytest passed over."""
+    first = shlex.quote(os.path.relpath(models[0], config.invocation_params.dir))
+    count = "a model file" if len(models) == 1 else f"{len(models)} model files"
+    return (
+        f"{folder} holds {count} and no test. A model is measured if it is named: pytest {first}. "
+        f"All are with: pytest {shlex.quote(folder)} -o ort_collect=true"
+    )
+
+
 #: Model files that were collected.
 _SEEN = pytest.StashKey[set[Path]]()
+#: Those that were not.
+_PASSED_OVER = pytest.StashKey[list[Path]]()
 _NAMED = pytest.StashKey[frozenset[Path]]()
 
 
@@ -146,11 +206,15 @@ def _named_paths(config: pytest.Config) -> frozenset[Path]:
         named: set[Path] = set()
         for argument in config.args:
             path = config.invocation_params.dir / str(argument).split("::", 1)[0]
-            # As pytest names what it collects: without "..", and no link followed.
-            collected = Path(os.path.normpath(path))
-            named |= {path, collected, path.resolve()}
+            named |= {path, _as_collected(str(argument), config), path.resolve()}
         config.stash[_NAMED] = frozenset(named)
     return config.stash[_NAMED]
+
+
+def _as_collected(argument: str, config: pytest.Config) -> Path:
+    """The path of an argument as pytest names what it collects: no ``..``, and no link followed."""
+    path = config.invocation_params.dir / argument.split("::", 1)[0]
+    return Path(os.path.normpath(path))
 
 
 class ModelPackage(pytest.Package):

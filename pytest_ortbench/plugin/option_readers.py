@@ -5,6 +5,7 @@ Rows of options name these by dotted names, so that they are imported when a val
 
 from __future__ import annotations
 
+import glob
 import math
 from collections.abc import Iterable
 from pathlib import Path
@@ -12,7 +13,7 @@ from pathlib import Path
 from pytest_ortbench.core.case import Sampling
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.limits import CaseLimit, parse_case_limit
-from pytest_ortbench.core.model import SCHEMES
+from pytest_ortbench.core.model_spec import SCHEMES, is_model_file
 from pytest_ortbench.core.option_text import OptionText, exists, read_path, read_plain_text
 from pytest_ortbench.core.precision import PRECISIONS
 from pytest_ortbench.core.run import LATEST
@@ -36,7 +37,6 @@ from pytest_ortbench.planning.sides import parse_side
 _TIMES_TIMED = 3
 #: More than that at a time no machine has CPUs for.
 _MOST_AT_ONCE = 4096
-_MODEL_SUFFIXES = (".onnx", ".ort", ".onnx.gz")
 
 
 def read_models(written: OptionText) -> tuple[str, ...]:
@@ -62,7 +62,7 @@ def _rebase(spec: str, written: OptionText) -> str:
     """Make a path that stands in an ini file start at that file, wherever pytest was called."""
     if spec.startswith(SCHEMES) or written.is_typed:
         return spec
-    is_path = "/" in spec or "\\" in spec or spec.endswith(_MODEL_SUFFIXES)
+    is_path = "/" in spec or "\\" in spec or is_model_file(Path(spec)) or glob.has_magic(spec)
     return str(written.base / spec) if is_path or exists(written.base / spec) else spec
 
 

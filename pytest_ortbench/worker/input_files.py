@@ -35,12 +35,12 @@ def read_input(spec: InputSpec) -> object:
     if wanted.kind == "tensor":
         array = (
             read_tensor(path)
-            if path.suffix == ".pb"
+            if path.suffix.lower() == ".pb"
             else _read_numpy(path, spec.member or spec.name)
         )
         return _fitting(array, wanted, spec, shape=spec.shape)
     if wanted.kind == "seq" and wanted.inner is not None and wanted.inner.kind == "tensor":
-        if path.suffix != ".pb":
+        if path.suffix.lower() != ".pb":
             raise input_error(
                 f"input {spec.name!r} is a sequence, which {path} can't hold",
                 hint="Give a serialised SequenceProto (.pb)",

@@ -13,6 +13,7 @@ from pytest_ortbench.core.accuracy import ReferenceSpread
 from pytest_ortbench.core.case import Case, InputSpec, Provider, SessionConfig
 from pytest_ortbench.core.cpus import allowance
 from pytest_ortbench.core.model import TensorInfo
+from pytest_ortbench.core.model_spec import ORT
 from pytest_ortbench.core.provider_kinds import CPU
 from pytest_ortbench.schema.model_questions import MeasureSpread, WriteReference
 from pytest_ortbench.worker.accuracy import write_reference
@@ -72,7 +73,7 @@ def recorded_outputs(
 
     A folder that holds some of the outputs only is no reference.
     """
-    folders = {Path(spec.path).parent for spec in inputs if spec.path.endswith(".pb")}
+    folders = {Path(spec.path).parent for spec in inputs if spec.path.lower().endswith(".pb")}
     if len(folders) != 1 or not all(spec.path for spec in inputs):
         return ()
     folder = folders.pop()
@@ -130,5 +131,6 @@ def _wide_session(case: Case) -> InferenceSession:
 def reference_label(case: Case) -> str:
     """Name the reference of a case, for people."""
     # A file of ONNX Runtime's own format holds the optimised graph already.
-    how = "optimised when it was saved" if case.model.path.endswith(".ort") else "no optimisation"
+    is_optimised = case.model.path.lower().endswith(ORT)
+    how = "optimised when it was saved" if is_optimised else "no optimisation"
     return f"{case.model.name} as it is on {CPU}, {how}"

@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import TextIO
 
 from pytest_ortbench.core.cpus import CpuAllowance, allowance
+from pytest_ortbench.core.namesakes import namesake_of
 from pytest_ortbench.core.outcome import RuntimeInfo
 from pytest_ortbench.worker.gpus import gpus
 
@@ -35,6 +36,10 @@ _BUILT_FOR_NUMPY_1 = "compiled using NumPy 1.x cannot be run"
 
 class NumpyMismatch(ImportError):
     """ONNX Runtime was built for another major version of numpy than the one that is there."""
+
+
+class HiddenLibrary(ImportError):
+    """Something else is imported under the name of ONNX Runtime or numpy."""
 
 
 class BrokenRuntime(ImportError):
@@ -58,6 +63,7 @@ def load() -> tuple[ModuleType, int]:
         The module and the nanoseconds that the first import took, numpy's import included.
 
     Raises:
+        HiddenLibrary: if something of a project has the name of ONNX Runtime or numpy.
         BrokenRuntime: if two distributions overwrote each other and one was removed since.
         NumpyMismatch: if it was built for numpy 1 and this is numpy 2.
         ImportError: if it is not there.
@@ -68,19 +74,27 @@ def load() -> tuple[ModuleType, int]:
     try:
         with contextlib.redirect_stderr(said):
             import onnxruntime  # the measured thing itself, so its import is timed
-    except (ImportError, SystemError) as error:
+    except (AttributeError, ImportError, SystemError) as error:
         if _BUILT_FOR_NUMPY_1 in said.getvalue():
             raise _numpy_mismatch() from error
+        _refuse_namesakes()
         raise
     elapsed = time.perf_counter_ns() - started
     if _BUILT_FOR_NUMPY_1 in said.getvalue():
         raise _numpy_mismatch()
     if not hasattr(onnxruntime, "InferenceSession"):
+        _refuse_namesakes()
         raise BrokenRuntime(
             f"the package onnxruntime in {list(getattr(onnxruntime, '__path__', []))} "
             "has no InferenceSession"
         )
     return onnxruntime, elapsed
+
+
+def _refuse_namesakes() -> None:
+    hidden = namesake_of("onnxruntime", "numpy")
+    if hidden:
+        raise HiddenLibrary(hidden)
 
 
 class _Listening(io.StringIO):

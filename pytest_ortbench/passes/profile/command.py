@@ -10,7 +10,7 @@ import click
 from pytest_ortbench.cli.arguments import epilog, load_run, results_option
 from pytest_ortbench.cli.terminal import ExitCode, encoding, say, step, warn, width
 from pytest_ortbench.core.errors import DocumentError, UsageError, WorkerError, did_you_mean
-from pytest_ortbench.core.model import SCHEMES
+from pytest_ortbench.core.model_spec import SCHEMES
 from pytest_ortbench.models.catalogue import project_catalogue
 from pytest_ortbench.passes.profile.report import profile_lines
 from pytest_ortbench.passes.profile.run import profile_case

@@ -1,0 +1,27 @@
+"""How models are written: schemes, and endings of files in any letter case.
+
+Nothing is imported here that pytest itself has not imported: every start of pytest pays for it.
+"""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+
+#: What a specification begins with that is no path and no name of the project.
+SCHEMES = ("zoo:", "builtin:")
+ONNX = ".onnx"
+#: ONNX Runtime's own format.
+ORT = ".ort"
+SUFFIXES = (ONNX, ORT)
+#: Files of ONNX in one folder, for globs and :mod:`fnmatch`: both heed the letter case.
+ONNX_FILES = "*.[oO][nN][nN][xX]"
+
+
+def is_onnx_file(path: PurePath) -> bool:
+    """Whether a path ends as files of ONNX do."""
+    return path.suffix.lower() == ONNX
+
+
+def is_model_file(path: PurePath) -> bool:
+    """Whether a path ends as a model file does."""
+    return path.suffix.lower() in SUFFIXES
