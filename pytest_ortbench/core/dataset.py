@@ -53,6 +53,8 @@ class Dataset:
 
     @property
     def label(self) -> str:
-        """For people: ``digits.npz``, ``digits.py:validation``."""
+        """For people: ``digits.npz``, ``digits.py:validation``, ``coco:labels.json``."""
+        if self.boxes is not None:
+            return f"coco:{PurePath(self.path).stem}.json"
         name = PurePath(self.path).name
         return f"{name}:{self.function}" if self.function else name

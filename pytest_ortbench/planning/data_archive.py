@@ -45,8 +45,14 @@ class Archives:
     steps: Sequence[PreparationStep]
     batch: int
 
-    def write(self, folder: Path, name: str) -> None:
-        """Write all archives into a folder that is there whole, or not at all."""
+    def write(self, folder: Path, name: str, labelled_name: str) -> None:
+        """Write all archives into a folder that is there whole, or not at all.
+
+        Args:
+            folder: The folder to make.
+            name: Name of the archive that is fed.
+            labelled_name: Name of that which is scored.
+        """
         folder.parent.mkdir(parents=True, exist_ok=True)
         wanted = max(self.batch, min(len(self.examples), _CALIBRATING))
         arrays = [self.reader.read(content) for _, content in self.examples[:wanted]]
@@ -62,7 +68,9 @@ class Archives:
                 self._archive(place / "calibration" / f"{number:04}.npz", together)
             if scored:
                 (place / "labelled").mkdir()
-                self._archive(place / "labelled" / name, self._labelled(scored), self.truth)
+                self._archive(
+                    place / "labelled" / labelled_name, self._labelled(scored), self.truth
+                )
             try:
                 place.replace(folder)
             except OSError:

@@ -195,14 +195,15 @@ def prepare(data: OwnData, model: Model, specs: Sequence[InputSpec], batch: int)
     key = hashlib.sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()[:24]
     folder = cache_folder() / DATA_FOLDER / key
     name = f"{data.path.stem or 'data'}.npz"
+    labelled_name = f"{data.boxes.path.stem}.npz" if data.boxes is not None else name
     if not folder.is_dir():
         Archives(
             reader=reader, examples=examples, labels=labels, truth=truth, steps=steps, batch=batch
-        ).write(folder, name)
+        ).write(folder, name, labelled_name)
     labelled = None
     if labels is not None or data.scored is not None:
         how = data.scored.boxes if data.scored is not None else None
-        labelled = Dataset(path=str(folder / "labelled" / name), boxes=how)
+        labelled = Dataset(path=str(folder / "labelled" / labelled_name), boxes=how)
     return Prepared(
         inputs=folder / name,
         calibration=folder / "calibration",
@@ -227,6 +228,7 @@ def _truth(
         "classes": classes,
         "classes_by": told_by,
         "class_count": len(names),
+        "file": data.boxes.path.name,
         "size": reader.size,
     }
 
@@ -239,7 +241,8 @@ def _labelling_steps(
         yield PreparationStep(name="labels", value=value, origin=LABELS_PLACE)
     if data.boxes is not None and truth is not None:
         count, kinds = len(data.boxes.annotations), len(data.boxes.categories)
-        value = f"{count} of {kinds} categories in {data.boxes.path.name}"
+        of_kinds = f"{kinds} categor{'ies' if kinds > 1 else 'y'}"
+        value = f"{count} of {of_kinds} in {data.boxes.path.name}"
         yield PreparationStep(name="boxes", value=value, origin=BOXES_PLACE)
 
 

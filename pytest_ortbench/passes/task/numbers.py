@@ -98,7 +98,9 @@ def _difference_of_boxes(boxes: BoxAccuracy, count: int) -> PairedDifference | N
     half = jackknife_half([mine - other for mine, other in parts])
     # As of samples of which none changed: some pictures may yet.
     half = half or proportion_interval(0, count)[1]
-    return PairedDifference(value=value, low=value - half, high=value + half)
+    # No more can be lost than there is.
+    low = max(value - half, -reference.mean_ap)
+    return PairedDifference(value=value, low=low, high=value + half)
 
 
 def jackknife_half(left_out: Sequence[float]) -> float:

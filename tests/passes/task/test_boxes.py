@@ -197,3 +197,11 @@ class TestSuppression:
             if all(overlap(boxes[number], boxes[other]) <= 0.7 for other in rivals):
                 kept.append(int(number))
         assert kept_boxes(boxes, scores, labels).tolist() == kept[:300]
+
+
+def test_values_out_of_scale_are_read_where_the_form_is_known() -> None:
+    """A quantised detector may lose all scores, and is scored as what it is."""
+    broken = {"output0": 4 * YOLOV8}
+    with pytest.raises(WorkerError):
+        read(broken)
+    assert read(broken, Boxes(form="yolov8"))[0].scores.max() == pytest.approx(3.2)

@@ -14,7 +14,7 @@ from pytest_ortbench.analysis.validity import flags_of
 from pytest_ortbench.core.judgement import Outcome
 from pytest_ortbench.core.limits import parse_limit
 from pytest_ortbench.core.outcome import Accuracy, CaseResult, OutputAccuracy
-from pytest_ortbench.passes.task.facts import TaskAccuracy
+from pytest_ortbench.passes.task.facts import BoxAccuracy, Precisions, TaskAccuracy
 from pytest_ortbench.passes.task.numbers import (
     judge_task,
     kept_ratio,
@@ -245,3 +245,59 @@ def test_without_labels_there_is_a_reason() -> None:
     found = summarise(noisy(120, alone))
     assert found.quantities["task_metric"].value == 0.75
     assert found.missing["task_ratio"] == "no file"
+
+
+def boxes_of(own: tuple[float, ...], before: tuple[float, ...]) -> TaskAccuracy:
+    """Mean average precisions as they are without each of some parts; the whole is their mean."""
+    sides = [
+        Precisions(mean_ap=sum(side) / len(side), mean_ap_50=0.9, left_out=side)
+        for side in (own, before)
+    ]
+    return TaskAccuracy(
+        dataset="coco:labels.json",
+        metric="mAP",
+        samples=1000,
+        score_sum=1000 * sides[0].mean_ap,
+        largest=1.0,
+        reference="fp32",
+        reference_sum=1000 * sides[1].mean_ap,
+        boxes=BoxAccuracy(
+            form="yolov8: out",
+            classes="by name",
+            drawn=9,
+            detected=9,
+            own=sides[0],
+            reference=sides[1],
+        ),
+    )
+
+
+class TestBoxes:
+    def test_the_interval_is_that_of_the_jackknife(self) -> None:
+        task = boxes_of((0.50, 0.52, 0.54), (0.60, 0.60, 0.60))
+        difference = paired_difference(task)
+        assert difference is not None
+        assert difference.value == pytest.approx(-0.08)
+        # Student's t on 2 degrees of freedom, times the root of 2/3 of the squares.
+        half = 4.3027 * math.sqrt(2 / 3 * (0.02**2 + 0.02**2))
+        assert difference.high - difference.value == pytest.approx(half, rel=1e-3)
+        value, low, high = mean_score(task)
+        assert (value, low, high) == pytest.approx((0.52, 0.52 - half, 0.52 + half), rel=1e-3)
+
+    def test_the_same_boxes_are_kept_as_far_as_pictures_can_tell(self) -> None:
+        kept = kept_ratio(boxes_of((0.5, 0.6), (0.5, 0.6)))
+        assert kept is not None
+        assert kept[0] == 1
+        assert kept[1] == pytest.approx(1 - 0.00368 / 0.55, abs=1e-4)
+
+    def test_no_more_is_lost_than_there_was(self) -> None:
+        kept = kept_ratio(boxes_of((0.0, 0.3), (0.3, 0.2)))
+        assert kept is not None
+        assert kept[1] == pytest.approx(0)
+
+    @pytest.mark.parametrize(
+        ("own", "outcome"),
+        [((0.5, 0.6), Outcome.GOOD), ((0.1, 0.11), Outcome.BAD), ((0.4, 0.8), Outcome.UNJUDGED)],
+    )
+    def test_the_verdict(self, own: tuple[float, ...], outcome: Outcome) -> None:
+        assert judge_task(boxes_of(own, (0.5, 0.6))).outcome is outcome

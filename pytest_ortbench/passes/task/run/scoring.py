@@ -16,7 +16,7 @@ from pytest_ortbench.engine.means import Means
 from pytest_ortbench.launch.launcher import Launcher, Worker
 from pytest_ortbench.passes.task.facts import TaskAccuracy
 from pytest_ortbench.passes.task.questions import ScoreTask, WriteOwnScores, WriteScores
-from pytest_ortbench.passes.task.run.boxes import score_boxes
+from pytest_ortbench.passes.task.run.boxes import read_detected, score_boxes
 
 
 def measure(result: CaseResult, means: Means) -> TaskAccuracy:
@@ -72,7 +72,10 @@ def _held_against(worker: Worker, dataset: Dataset, reference: str) -> TaskAccur
         return worker.ask(ScoreTask(dataset=dataset, reference=reference))
     with OwnFolder("boxes") as folder:
         path = folder / "detected.npz"
-        worker.ask(WriteOwnScores(dataset=dataset, path=str(path)))
+        # What the reference's outputs are, the case's are too, however wrong their values.
+        form = dataset.boxes.form or (reference and read_detected(Path(reference)).form)
+        read_alike = replace(dataset, boxes=replace(dataset.boxes, form=form))
+        worker.ask(WriteOwnScores(dataset=read_alike, path=str(path)))
         return score_boxes(dataset, path, Path(reference) if reference else None)
 
 

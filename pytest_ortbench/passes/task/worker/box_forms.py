@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -55,7 +56,8 @@ def recognised(arrays: Mapping[str, NDArray[Any]], classes: int) -> str:
         return ""
     else:
         form = "yolov8" if rows < columns else "yolov5"
-    return form if _READERS[form](arrays, classes) is not None else ""
+    _, scores = _scored(form, arrays[name], classes)
+    return form if scores[0].shape[-1] and all(map(_in_scale, scores)) else ""
 
 
 def _candidates(arrays: Mapping[str, NDArray[Any]]) -> str:
@@ -129,25 +131,25 @@ def _end_to_end(arrays: Mapping[str, NDArray[Any]], _classes: int) -> Sequence[T
 
 
 def _yolov8(arrays: Mapping[str, NDArray[Any]], classes: int) -> Sequence[Triple] | None:
-    """Candidates ``[n, 4 + classes, candidates]``, or with the last two axes turned."""
-    name = _candidates(arrays)
-    if not name:
-        return None
-    array = arrays[name]
-    array = array.transpose(0, 2, 1) if array.shape[1] < array.shape[2] else array
-    return _suppressed(array[..., :4], array[..., 4 : 4 + classes if classes else None])
+    return _suppressed("yolov8", arrays, classes)
 
 
 def _yolov5(arrays: Mapping[str, NDArray[Any]], classes: int) -> Sequence[Triple] | None:
-    """Candidates ``[n, candidates, 5 + classes]``, the fifth column being that of any object."""
-    name = _candidates(arrays)
-    if not name or arrays[name].shape[-1] < 6:
-        return None
-    array = arrays[name]
-    scores = array[..., 5 : 5 + classes if classes else None]
-    if not _in_scale(array[..., 4:5]) or not _in_scale(scores):
-        return None
-    return _suppressed(array[..., :4], scores * array[..., 4:5])
+    return _suppressed("yolov5", arrays, classes)
+
+
+def _scored(
+    form: str, array: NDArray[Any], classes: int
+) -> tuple[NDArray[Any], tuple[NDArray[Any], ...]]:
+    """Candidates ``[n, candidates, columns]``, and their scores.
+
+    yolov8 has ``[n, 4 + classes, candidates]``, or the last two axes turned, and scores of classes.
+    yolov5 has ``[n, candidates, 5 + classes]``: the fifth column scores that there is any object.
+    """
+    if form == "yolov8":
+        array = array.transpose(0, 2, 1) if array.shape[1] < array.shape[2] else array
+        return array, (array[..., 4 : 4 + classes if classes else None],)
+    return array, (array[..., 5 : 5 + classes if classes else None], array[..., 4:5])
 
 
 def _in_scale(scores: NDArray[Any]) -> bool:
@@ -158,14 +160,21 @@ def _in_scale(scores: NDArray[Any]) -> bool:
     return bool(known.size == 0 or (known.min() >= -0.01 and known.max() <= _LARGEST_SCORE))
 
 
-def _suppressed(centred: NDArray[Any], scores: NDArray[Any]) -> Sequence[Triple] | None:
+def _suppressed(
+    form: str, arrays: Mapping[str, NDArray[Any]], classes: int
+) -> Sequence[Triple] | None:
     """The best of candidates, given as centre, width and height; a box may have several classes."""
     import numpy as np
 
-    if not scores.shape[-1] or not _in_scale(scores):
+    name = _candidates(arrays)
+    if not name:
         return None
-    half = centred[..., 2:] / 2
-    corners = np.concatenate([centred[..., :2] - half, centred[..., :2] + half], axis=-1)
+    array, parts = _scored(form, arrays[name], classes)
+    if not parts[0].shape[-1]:
+        return None
+    scores = math.prod(parts[1:], start=parts[0])
+    half = array[..., 2:4] / 2
+    corners = np.concatenate([array[..., :2] - half, array[..., :2] + half], axis=-1)
     triples: list[Triple] = []
     for boxes, values in zip(corners.astype(np.float64), scores, strict=True):
         candidates, labels = np.nonzero(values > _LEAST_SCORE)
