@@ -127,13 +127,15 @@ class Engine:
                     name, self._results[key], self.launcher, self._others(key)
                 )
         except WorkerError as error:
-            found = self._results[key]
+            result = self._results[key]
             reason = f"{error.failure.kind}: {error.failure.message}"
-            self._results[key] = without(found, due(found, wanted), reason)
+            self._results[key] = without(result, due(result, wanted), reason)
         except KeyboardInterrupt:
             # What is missing now was asked for: the tables say so.
-            found = self._results[key]
-            self._results[key] = without(found, due(found, wanted), _INTERRUPTED, interrupted=True)
+            result = self._results[key]
+            self._results[key] = without(
+                result, due(result, wanted), _INTERRUPTED, interrupted=True
+            )
             raise
         finally:
             # An interrupt in a later pass costs nothing of an earlier one.
@@ -146,7 +148,7 @@ class Engine:
         return self._results[key]
 
     def _others(self, key: Key) -> list[Case]:
-        return [each.case for other, each in self.planned.items() if other != key]
+        return [entry.case for other, entry in self.planned.items() if other != key]
 
     def _store(self, result: CaseResult) -> None:
         if self.journal is None:
@@ -340,8 +342,8 @@ def _dropping(result: CaseResult, part: str, reason: str) -> CaseResult | None:
 
 def _observed(results: Iterable[CaseResult]) -> dict[str, RuntimeInfo]:
     """The interpreters that really measured, by label."""
-    found: dict[str, RuntimeInfo] = {}
+    runtimes: dict[str, RuntimeInfo] = {}
     for result in results:
         for measurement in result.measurements:
-            found.setdefault(result.case.runtime.label, measurement.runtime)
-    return found
+            runtimes.setdefault(result.case.runtime.label, measurement.runtime)
+    return runtimes

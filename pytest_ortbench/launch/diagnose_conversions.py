@@ -30,8 +30,8 @@ def too_new_for(
     own = model.ir_version if domain is None else model.opsets.get(domain)
     if wanted <= (own or 0):
         return None
-    what = f"IR version {wanted}" if domain is None else f"operator set {wanted} of {domain}"
-    return _refused(evidence, f"has {what}, {_runtime(evidence)} supports up to {supported}")
+    held = f"IR version {wanted}" if domain is None else f"operator set {wanted} of {domain}"
+    return _refused(evidence, f"has {held}, {_runtime(evidence)} supports up to {supported}")
 
 
 def unknown_to(evidence: Evidence, *, domain: str, operator: str) -> Failure | None:

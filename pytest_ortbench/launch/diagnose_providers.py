@@ -112,14 +112,14 @@ def graph_refused(log: str, provider: Provider) -> Failure | None:
         provider: The asked provider.
     """
     name = re.escape(provider.name)
-    found = re.findall(rf"OrtEp::GetCapability\(\) for {name} failed with error: ([^\n]*)", log)
-    if not found:
+    reasons = re.findall(rf"OrtEp::GetCapability\(\) for {name} failed with error: ([^\n]*)", log)
+    if not reasons:
         return None
-    text = readable(found[-1])
+    text = readable(reasons[-1])
     evidence = Evidence(
         refusal=Refusal(phase="session", error="GetCapability", text=text), provider=provider
     )
-    library = missing_library(found[-1])
+    library = missing_library(reasons[-1])
     if library:
         return _library_failure(evidence, library)
     return failure_of(

@@ -64,7 +64,7 @@ def commit(folder: Path) -> Commit | None:
     """
     command = ["git", "-C", str(folder), "status", "--porcelain=v2", "--branch"]
     try:
-        found = subprocess.run(
+        status = subprocess.run(
             [*command, "--untracked-files=no"],
             capture_output=True,
             check=True,
@@ -76,7 +76,7 @@ def commit(folder: Path) -> Commit | None:
         return None
     revision = branch = ""
     dirty = False
-    for line in found.stdout.decode("utf-8", "replace").splitlines():
+    for line in status.stdout.decode("utf-8", "replace").splitlines():
         if line.startswith("# branch.oid "):
             revision = line.removeprefix("# branch.oid ")
         elif line.startswith("# branch.head "):
@@ -188,9 +188,9 @@ def _volatile(root: Path) -> Iterator[tuple[str, str]]:
 
 def _sysctl(name: str) -> str:
     try:
-        found = subprocess.run(
+        ended = subprocess.run(
             ["sysctl", "-n", name], capture_output=True, check=True, timeout=_GIT_S
         )
     except (OSError, subprocess.SubprocessError):
         return "unknown"
-    return found.stdout.decode("utf-8", "replace").strip()
+    return ended.stdout.decode("utf-8", "replace").strip()

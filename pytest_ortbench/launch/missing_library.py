@@ -10,11 +10,11 @@ def missing_library(text: str) -> str:
 
     The innermost one counts: the provider's own library is there, what it needs is not.
     """
-    found = re.findall(r"([\w.+-]+\.(?:so|dylib)[\w.]*): cannot open shared object file", text)
-    found += re.findall(r"[Ll]ibrary not loaded: \S*?([\w.+-]+\.dylib)", text)
+    names = re.findall(r"([\w.+-]+\.(?:so|dylib)[\w.]*): cannot open shared object file", text)
+    names += re.findall(r"[Ll]ibrary not loaded: \S*?([\w.+-]+\.dylib)", text)
     # Windows names what is missing last: "…_cuda.dll" which depends on "cublasLt64_12.dll" which …
-    found += re.findall(r'"[^"]*?([\w.+-]+\.dll)" which is missing', text)
-    return found[-1] if found else ""
+    names += re.findall(r'"[^"]*?([\w.+-]+\.dll)" which is missing', text)
+    return names[-1] if names else ""
 
 
 def implied_by(library: str) -> str:

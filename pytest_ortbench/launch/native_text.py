@@ -40,11 +40,11 @@ def error_code(text: str) -> str:
 
 def error_lines(log: str) -> list[str]:
     """Return the lines of a native log that are errors or warnings, readable, the last first."""
-    found = []
+    lines = []
     for line in reversed(without_colour(log).splitlines()):
         if re.search(r"\[[EFW]:|\[ERROR\]|^EP Error|[Ff]ailed|cannot open shared object", line):
-            found.append(readable(line))
-    return found
+            lines.append(readable(line))
+    return lines
 
 
 def _without_places(text: str) -> str:

@@ -86,8 +86,8 @@ def noise(root: Path = _ROOT, *, since: CpuTicks | None = None) -> list[Finding]
         _clock_source,
         _address_layout,
     )
-    found = (look(root) for look in looks)
-    return [finding for finding in found if finding is not None]
+    findings = (look(root) for look in looks)
+    return [finding for finding in findings if finding is not None]
 
 
 def _usable_cpus(root: Path) -> Finding:

@@ -103,13 +103,13 @@ class ProbeMemory:
         """
         file = self._file(runtime, info)
         known = {} if file is None or again else self._read(file)
-        unknown = [each for each in candidates if _key(each) not in known]
+        unknown = [candidate for candidate in candidates if _key(candidate) not in known]
         for provider in unknown:
             [outcome] = prober.probe(runtime, [provider])
             known[_key(provider)] = Remembered(outcome=outcome, at_s=self._now(), fresh=True)
         if file is not None and unknown:
             _write(file, known)
-        return [known[_key(each)] for each in candidates]
+        return [known[_key(candidate)] for candidate in candidates]
 
     def _file(self, runtime: Runtime, info: RuntimeInfo) -> Path | None:
         if self._folder is None or not runtime.shares_files:
@@ -120,17 +120,17 @@ class ProbeMemory:
 
     def _read(self, file: Path) -> dict[str, Remembered]:
         """What is remembered and still believed; nothing if the file is of no use."""
-        found: dict[str, Remembered] = {}
+        outcomes: dict[str, Remembered] = {}
         try:
             content = json.loads(file.read_text(encoding="utf-8"))
             for key, plain in content.items():
                 remembered = from_plain(Remembered, {**plain, "fresh": False})
                 limit = USABLE_S if remembered.outcome.usable else REFUSED_S
                 if 0 <= self._now() - remembered.at_s < limit:
-                    found[key] = remembered
+                    outcomes[key] = remembered
         except (OSError, ValueError, AttributeError, TypeError, WireError):
             return {}
-        return found
+        return outcomes
 
 
 def facts(runtime: Runtime, info: RuntimeInfo) -> dict[str, Plain]:
@@ -188,10 +188,10 @@ def _write(file: Path, known: Mapping[str, Remembered]) -> None:
 
 def _stamp(file: Path) -> list[Plain]:
     try:
-        found = file.stat()
+        status = file.stat()
     except OSError:
         return []
-    return [found.st_size, found.st_mtime_ns]
+    return [status.st_size, status.st_mtime_ns]
 
 
 def _nodes(folder: Path) -> list[Plain]:

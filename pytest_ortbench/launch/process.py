@@ -355,12 +355,12 @@ class WorkerProcess:
         """Kill the process and those that it started, and wait for them."""
         import psutil  # only where there are no process groups to kill
 
-        found = _processes(self.pid)
-        for process in found:
+        processes = _processes(self.pid)
+        for process in processes:
             with contextlib.suppress(psutil.Error):
                 process.kill()
         self._process.kill()
-        psutil.wait_procs(found, timeout=_CLOSING_S)
+        psutil.wait_procs(processes, timeout=_CLOSING_S)
 
     def _signal(self, number: signal.Signals) -> None:
         # Nothing may be left of the group; macOS says so with EPERM.

@@ -74,7 +74,7 @@ def reference_key(case: Case) -> str:
 def _stamp(path: str) -> list[int]:
     """Size and time of an input file: a changed one is another input."""
     try:
-        found = Path(path).stat()
+        status = Path(path).stat()
     except OSError:
         return []
-    return [found.st_size, found.st_mtime_ns]
+    return [status.st_size, status.st_mtime_ns]

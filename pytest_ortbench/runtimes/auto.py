@@ -55,39 +55,39 @@ def suiting_runtimes(hardware: Hardware, here: Collection[str] = ()) -> list[Sui
         hardware: The machine.
         here: Distributions in ``current``, which need no runtime of their own.
     """
-    found = [SuitingRuntime(spec="current", reason="the interpreter that runs pytest")]
+    suiting = [SuitingRuntime(spec="current", reason="the interpreter that runs pytest")]
     for distribution, spec, reason in _suiting(hardware):
         if distribution not in here:
-            found.append(SuitingRuntime(spec=spec, reason=reason))
-    return found
+            suiting.append(SuitingRuntime(spec=spec, reason=reason))
+    return suiting
 
 
 def _suiting(hardware: Hardware) -> list[tuple[str, str, str]]:
     """Distribution that has the provider, specification, reason."""
     x86 = hardware.machine == "x86_64"
     linux, windows = hardware.system == "linux", hardware.system == "win32"
-    found = []
+    rows = []
     if hardware.system == "darwin":
-        found.append(("onnxruntime", "onnxruntime", "the plain one has CoreML on macOS"))
+        rows.append(("onnxruntime", "onnxruntime", "the plain one has CoreML on macOS"))
     if hardware.nvidia and (linux or windows):
-        found.append(
+        rows.append(
             ("onnxruntime-gpu", "onnxruntime-gpu[cuda,cudnn]", f"NVIDIA GPU ({hardware.nvidia})")
         )
     if hardware.amd and linux:
-        found.append(("onnxruntime-migraphx", "onnxruntime-migraphx", f"AMD GPU ({hardware.amd})"))
+        rows.append(("onnxruntime-migraphx", "onnxruntime-migraphx", f"AMD GPU ({hardware.amd})"))
     if windows:
-        found.append(("onnxruntime-directml", "onnxruntime-directml", "DirectML on Windows"))
+        rows.append(("onnxruntime-directml", "onnxruntime-directml", "DirectML on Windows"))
     if x86 and (linux or windows):
-        found.append(("onnxruntime-openvino", "onnxruntime-openvino", "OpenVINO on an x86-64 CPU"))
+        rows.append(("onnxruntime-openvino", "onnxruntime-openvino", "OpenVINO on an x86-64 CPU"))
     if hardware.qualcomm:
         qnn = f"Qualcomm processor ({hardware.qualcomm})"
-        found.append(("onnxruntime-qnn", "onnxruntime+onnxruntime-qnn", qnn))
+        rows.append(("onnxruntime-qnn", "onnxruntime+onnxruntime-qnn", qnn))
     elif x86 and linux:
         qnn = "QNN's simulator on x86-64 Linux"
-        found.append(("onnxruntime-qnn", "onnxruntime+onnxruntime-qnn", qnn))
+        rows.append(("onnxruntime-qnn", "onnxruntime+onnxruntime-qnn", qnn))
     if hardware.ascend:
-        found.append(("onnxruntime-cann", "onnxruntime-cann", f"Ascend device ({hardware.ascend})"))
-    return found
+        rows.append(("onnxruntime-cann", "onnxruntime-cann", f"Ascend device ({hardware.ascend})"))
+    return rows
 
 
 def this_hardware(root: Path = _ROOT) -> Hardware:
@@ -109,10 +109,10 @@ def this_hardware(root: Path = _ROOT) -> Hardware:
 
 
 def _nvidia(root: Path) -> str:
-    found = _first(root, "dev/nvidia0", "proc/driver/nvidia/version", "dev/dxg")
-    if found == "/dev/dxg":  # Windows' GPUs within its Linux; only NVIDIA's tool tells whose
-        found = ""
-    return found or _display(root, _NVIDIA) or shutil.which("nvidia-smi") or ""
+    device = _first(root, "dev/nvidia0", "proc/driver/nvidia/version", "dev/dxg")
+    if device == "/dev/dxg":  # Windows' GPUs within its Linux; only NVIDIA's tool tells whose
+        device = ""
+    return device or _display(root, _NVIDIA) or shutil.which("nvidia-smi") or ""
 
 
 def _qualcomm(root: Path) -> str:

@@ -90,13 +90,13 @@ def look(folder: Path) -> Facts:
     Raises:
         Unsound: if its Python does not run.
     """
-    found = json.loads(_run(folder, _PACKAGES))
+    facts = json.loads(_run(folder, _PACKAGES))
     return Facts(
-        python=found["python"],
-        platform=found["platform"],
-        packages=_normalised(found["packages"]),
-        sources=sources(_normalised(found["urls"])),
-        onnxruntime=installed(found["paths"]),
+        python=facts["python"],
+        platform=facts["platform"],
+        packages=_normalised(facts["packages"]),
+        sources=sources(_normalised(facts["urls"])),
+        onnxruntime=installed(facts["paths"]),
     )
 
 
@@ -146,8 +146,8 @@ def _run(folder: Path, code: str) -> str:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise Unsound(f"its Python does not run: {error}") from error
     if done.returncode:
-        said = " ".join(done.stderr.decode("utf-8", "replace").split())
-        raise Unsound(f"its Python fails: {said[-_TAIL:] or 'no reason given'}")
+        message = " ".join(done.stderr.decode("utf-8", "replace").split())
+        raise Unsound(f"its Python fails: {message[-_TAIL:] or 'no reason given'}")
     return done.stdout.decode("utf-8")
 
 

@@ -138,9 +138,12 @@ class Environments:
             ]
         except OSError:
             return []
-        found = [environment for folder in folders if (environment := _read(folder)) is not None]
+        environments = [
+            environment for folder in folders if (environment := _read(folder)) is not None
+        ]
         return sorted(
-            found, key=lambda environment: (environment.manifest.label, environment.folder.name)
+            environments,
+            key=lambda environment: (environment.manifest.label, environment.folder.name),
         )
 
     def ensure(self, requirements: RequirementList, *, python: str = "") -> Environment:
@@ -163,14 +166,14 @@ class Environments:
             )
         request = _request(requirements, python)
         named = from_urls(requirements.requirements)
-        found = self._find(request, named)
-        if found is not None:
-            return found
+        environment = self._find(request, named)
+        if environment is not None:
+            return environment
         try:
             with self._locked():
-                found = self._find(request, named)
-                if found is not None:  # another process was faster
-                    return found
+                environment = self._find(request, named)
+                if environment is not None:  # another process was faster
+                    return environment
                 self._sweep()
                 return self._make(requirements, python, request)
         except OSError as error:
@@ -339,12 +342,12 @@ def _request(requirements: RequirementList, python: str) -> str:
 
 
 def _unavailable(requirements: RequirementList, reason: str, hint: str = "") -> WorkerError:
-    what = "+".join(requirements.requirements)
+    wanted = "+".join(requirements.requirements)
     return WorkerError(
         Failure(
             kind="unavailable",
             phase="start",
-            message=f"the runtime {what} can't be made: {reason}",
+            message=f"the runtime {wanted} can't be made: {reason}",
             hint=hint,
         )
     )

@@ -72,26 +72,28 @@ class Installed:
 
     def problems(self) -> list[str]:
         """Say what is wrong, one sentence each; empty if nothing is."""
-        found = []
+        sentences = []
         if len(self.runtimes) > 1:
             names = " and ".join(runtime.requirement for runtime in self.runtimes)
-            found.append(
+            sentences.append(
                 f"{names} are installed together: they overwrite each other's files, "
                 "and which providers work is chance"
             )
-        for each in self.runtimes:
-            if each.missing:
-                found.append(
-                    f"{each.missing} files of {each.requirement} are not there: another "
-                    "distribution was removed, and these went with it"
+        for distribution in self.runtimes:
+            if distribution.missing:
+                sentences.append(
+                    f"{distribution.missing} files of {distribution.requirement} are not there: "
+                    "another distribution was removed, and these went with it"
                 )
-            elif each.replaced:
-                found.append(f"{each.replaced} libraries of {each.requirement} were replaced")
+            elif distribution.replaced:
+                sentences.append(
+                    f"{distribution.replaced} libraries of {distribution.requirement} were replaced"
+                )
         if self.leftovers:
             shown = ", ".join(self.leftovers[:5])
             more = f" and {len(self.leftovers) - 5} more" if len(self.leftovers) > 5 else ""
-            found.append(f"libraries that no installed distribution knows of: {shown}{more}")
-        return found
+            sentences.append(f"libraries that no installed distribution knows of: {shown}{more}")
+        return sentences
 
     def repair(self) -> list[str]:
         """Return the commands that make it sound again; empty if it is."""

@@ -61,14 +61,14 @@ def find_interpreters() -> tuple[Interpreter, ...]:
     return newest_of_each_minor([_running(), *filter(None, map(identify, _candidates()))])
 
 
-def newest_of_each_minor(found: Iterable[Interpreter]) -> tuple[Interpreter, ...]:
+def newest_of_each_minor(interpreters: Iterable[Interpreter]) -> tuple[Interpreter, ...]:
     """Keep the first interpreter of each usable minor version, in the order of preference.
 
     Args:
-        found: The running one first.
+        interpreters: The running one first.
     """
     kept: dict[tuple[int, int], Interpreter] = {}
-    for interpreter in found:
+    for interpreter in interpreters:
         if interpreter.minor >= OLDEST:
             kept.setdefault(interpreter.minor, interpreter)
     first = next(iter(kept), None)

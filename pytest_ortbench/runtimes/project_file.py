@@ -70,11 +70,11 @@ def _load(file: Path) -> Mapping[str, object]:
 def _within(
     content: Mapping[str, object], path: tuple[str, ...], file: Path
 ) -> Mapping[str, object] | None:
-    found: object = content
+    value: object = content
     for key in path:
-        if not isinstance(found, Mapping) or key not in found:
+        if not isinstance(value, Mapping) or key not in value:
             return None
-        found = found[key]
-    if not isinstance(found, Mapping):
+        value = value[key]
+    if not isinstance(value, Mapping):
         raise UsageError(f"[{'.'.join(path)}] is not a table", place=str(file))
-    return found
+    return value

@@ -32,18 +32,18 @@ def expand_range(text: str, *, place: str) -> list[str] | None:
         first, last = Version(match["first"]), Version(match["last"])
     except InvalidVersion as error:
         raise UsageError(str(error), place=place, hint="Write NAME==1.20.1..1.32.0") from error
-    found = [
+    versions = [
         version
         for version in released(match["name"], place=place)
         if first <= version <= last and not version.is_prerelease
     ]
-    if len(found) < 2:
+    if len(versions) < 2:
         raise UsageError(
-            f"{len(found)} releases that fit this Python lie in {text!r}",
+            f"{len(versions)} releases that fit this Python lie in {text!r}",
             place=place,
             hint="Widen the range, or name the runtimes: A==1,A==2",
         )
-    return [f"{match['name']}=={version}" for version in sorted(found)]
+    return [f"{match['name']}=={version}" for version in sorted(versions)]
 
 
 def released(name: str, *, place: str) -> list[Version]:

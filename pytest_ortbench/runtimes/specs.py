@@ -136,7 +136,7 @@ def parse_requirements(
     if not any(map(_is_ort, names.values())):
         raise _not_onnxruntime(text, names, place, configured)
     return RequirementList(
-        requirements=tuple(_normalised(name, each) for name, each in names.items())
+        requirements=tuple(_normalised(name, constraint) for name, constraint in names.items())
     )
 
 

@@ -188,13 +188,13 @@ def compare(
             began = time.perf_counter_ns()
             outputs = run(feeds) if run is not None else session.run(None, feeds)
             collected.durations_ns.append(time.perf_counter_ns() - began)
-            found = [outputs[index] for index in order]
+            ordered = [outputs[index] for index in order]
         except Exception as error:  # noqa: BLE001 - native errors have no common base class
             return Accuracy(
                 reference=stored.reference,
                 reason=f"the run at magnitude {sample.magnitude:g} failed: {_line(error)}",
             )
-        collected.add(sample, found, stored.names)
+        collected.add(sample, ordered, stored.names)
     accuracy = collected.accuracy(stored, order_note)
     if magnitudes is None and _may_depend(collected.durations_ns):
         best = _shortest(run or partial(session.run, None), session, stored, collected.durations_ns)
@@ -242,13 +242,13 @@ class Collected:
 
     def add(self, sample: Sample, outputs: Sequence[object], names: Sequence[str]) -> None:
         self.magnitudes.append(sample.magnitude)
-        found = {leaf.label: leaf for leaf in flatten(outputs, names)}
-        self._elements.append(sum(int(leaf.values.size) for leaf in found.values()))
+        leaves = {leaf.label: leaf for leaf in flatten(outputs, names)}
+        self._elements.append(sum(int(leaf.values.size) for leaf in leaves.values()))
         expected = {leaf.label: leaf for leaf in flatten(sample.outputs, names)}
         for label, leaf in expected.items():
             kind = self._kinds.setdefault(label, kind_of(leaf))
-            self._note(label, sample, difference(kind, leaf, found.get(label)))
-        for label, leaf in found.items():
+            self._note(label, sample, difference(kind, leaf, leaves.get(label)))
+        for label, leaf in leaves.items():
             if label not in expected:
                 self._kinds.setdefault(label, kind_of(leaf))
                 self._note(label, sample, _unexpected(leaf))
@@ -258,8 +258,8 @@ class Collected:
         notes = [note for note in (stored.note, order_note) if note]
         for label, differences in self._differences.items():
             measured = [
-                one
-                for one, factor in zip(differences, self._at[label], strict=True)
+                difference
+                for difference, factor in zip(differences, self._at[label], strict=True)
                 if factor == MEASURED
             ]
             outputs.append(worst_figures(label, self._kinds[label], differences, measured=measured))
@@ -275,8 +275,8 @@ class Collected:
             set_durations_ns=tuple(self.durations_ns),
         )
 
-    def _note(self, label: str, sample: Sample, found: Difference) -> None:
-        self._differences.setdefault(label, []).append(found)
+    def _note(self, label: str, sample: Sample, difference: Difference) -> None:
+        self._differences.setdefault(label, []).append(difference)
         self._at.setdefault(label, []).append(sample.magnitude)
 
     def _remarks(self, label: str, differences: Sequence[Difference]) -> list[str]:
@@ -348,13 +348,13 @@ def repeatability(checks: Sequence[OutputCheck]) -> tuple[bool | None, str]:
 
 def _output_order(session: Session, names: Sequence[str]) -> tuple[list[int] | None, str]:
     """Where each output of the reference stands among the session's; or ``None`` and why not."""
-    found = [output.name for output in session.get_outputs()]
-    if set(names) <= set(found):
-        return [found.index(name) for name in names], ""
-    if len(found) == len(names):
+    declared = [output.name for output in session.get_outputs()]
+    if set(names) <= set(declared):
+        return [declared.index(name) for name in names], ""
+    if len(declared) == len(names):
         return list(range(len(names))), "outputs are compared in order, since their names differ"
     return None, (
-        f"the outputs differ: {', '.join(found)} against {', '.join(names)} of the reference"
+        f"the outputs differ: {', '.join(declared)} against {', '.join(names)} of the reference"
     )
 
 

@@ -125,10 +125,10 @@ def difference(kind: str, reference: Leaf, output: Leaf | None) -> Difference:
     expected = reference.values
     if output is None or mismatch:
         return _all_wrong(kind, expected, output, mismatch)
-    found = output.values
+    values = output.values
     if kind in _COUNTED:
-        return _equality(expected, found)
-    return _float_difference(kind, expected, found)
+        return _equality(expected, values)
+    return _float_difference(kind, expected, values)
 
 
 def worst_figures(
@@ -192,13 +192,13 @@ def _adds_up(values: NDArray[Any]) -> bool:
 def _mismatch(reference: Leaf, output: Leaf | None) -> str:
     if output is None:
         return "is absent"
-    expected, found = reference.values, output.values
-    if (expected.dtype.kind in "fc") != (found.dtype.kind in "fc") or (
-        (expected.dtype == object) != (found.dtype == object)
+    expected, values = reference.values, output.values
+    if (expected.dtype.kind in "fc") != (values.dtype.kind in "fc") or (
+        (expected.dtype == object) != (values.dtype == object)
     ):
-        return f"has type {found.dtype} where the reference has {expected.dtype}"
-    if expected.shape != found.shape:
-        return f"has shape {list(found.shape)} where the reference has {list(expected.shape)}"
+        return f"has type {values.dtype} where the reference has {expected.dtype}"
+    if expected.shape != values.shape:
+        return f"has shape {list(values.shape)} where the reference has {list(expected.shape)}"
     if reference.keys != output.keys:
         return f"has keys {output.keys} where the reference has {reference.keys}"
     return ""
@@ -227,37 +227,37 @@ def _all_wrong(kind: str, expected: NDArray[Any], output: Leaf | None, mismatch:
     )
 
 
-def _equality(expected: NDArray[Any], found: NDArray[Any]) -> Difference:
+def _equality(expected: NDArray[Any], values: NDArray[Any]) -> Difference:
     import numpy as np
 
-    agree = int(np.count_nonzero(expected == found))
+    agree = int(np.count_nonzero(expected == values))
     largest: float | None = None
-    if expected.dtype.kind in "iu" and found.dtype.kind in "iu":
+    if expected.dtype.kind in "iu" and values.dtype.kind in "iu":
         largest = 0.0
         if agree < expected.size:
-            largest = float(np.abs(expected.astype("float64") - found.astype("float64")).max())
+            largest = float(np.abs(expected.astype("float64") - values.astype("float64")).max())
     return Difference(
-        exact=agree == expected.size and expected.dtype == found.dtype,
+        exact=agree == expected.size and expected.dtype == values.dtype,
         max_abs=largest,
         agree=agree,
         rows=expected.size,
     )
 
 
-def _float_difference(kind: str, expected: NDArray[Any], found: NDArray[Any]) -> Difference:
+def _float_difference(kind: str, expected: NDArray[Any], values: NDArray[Any]) -> Difference:
     import numpy as np
 
     scale = _scale(expected)
     sums = [
         _part_difference(right, got, scale)
-        for right, got in zip(real_parts(expected), real_parts(found), strict=True)
+        for right, got in zip(real_parts(expected), real_parts(values), strict=True)
     ]
     rows = agree = None
     if kind == "class" and expected.size:
         rows = expected.size // expected.shape[-1]
-        agree = _agreeing_rows(expected, found)
-    same_type = expected.dtype == found.dtype
-    same_bits = same_type and np.array_equal(_bits(expected), _bits(found))
+        agree = _agreeing_rows(expected, values)
+    same_type = expected.dtype == values.dtype
+    same_bits = same_type and np.array_equal(_bits(expected), _bits(values))
     return Difference(
         exact=same_bits,
         nonfinite=sum(part.nonfinite for part in sums),
@@ -302,11 +302,11 @@ def _scale(expected: NDArray[Any]) -> float:
     return 1.0 if not largest or 1e-100 < largest < 1e100 else largest
 
 
-def _part_difference(expected: NDArray[Any], found: NDArray[Any], scale: float) -> Difference:
+def _part_difference(expected: NDArray[Any], values: NDArray[Any], scale: float) -> Difference:
     import numpy as np
 
     right = expected.astype("float64")
-    got = found.astype("float64")
+    got = values.astype("float64")
     right_finite = np.isfinite(right)
     got_finite = np.isfinite(got)
     nonfinite = int(got.size - np.count_nonzero(got_finite))
@@ -345,12 +345,12 @@ def _part_difference(expected: NDArray[Any], found: NDArray[Any], scale: float) 
         )
 
 
-def _agreeing_rows(expected: NDArray[Any], found: NDArray[Any]) -> int:
+def _agreeing_rows(expected: NDArray[Any], values: NDArray[Any]) -> int:
     """Rows whose class is one that the reference ranks first (it may rank several first)."""
     import numpy as np
 
     right = expected.reshape(-1, expected.shape[-1])
-    got = found.reshape(right.shape)
+    got = values.reshape(right.shape)
     # A row with NaN has no class; argmax would name the first NaN.
     valid = ~np.isnan(got).any(axis=-1)
     chosen = np.take_along_axis(right, got.argmax(axis=-1)[:, None], axis=-1)[:, 0]

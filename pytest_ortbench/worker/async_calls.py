@@ -53,9 +53,9 @@ class AsyncCalls:
     """
 
     def __init__(
-        self, sessions: Sequence[InferenceSession], feeds: Mapping[str, object], each: int
+        self, sessions: Sequence[InferenceSession], feeds: Mapping[str, object], callers: int
     ) -> None:
-        self._slots = [session for session in sessions for _ in range(each)]
+        self._slots = [session for session in sessions for _ in range(callers)]
         self._feeds = feeds
 
     def __call__(self, durations: array[int]) -> None:

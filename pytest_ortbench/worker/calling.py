@@ -136,8 +136,8 @@ def outputs_of(
     """
     if binding is None:
         with counted():
-            found: Sequence[object] = session.run(None, feeds)
-        return found
+            outputs: Sequence[object] = session.run(None, feeds)
+        return outputs
     with counted():
         _run_bound(session, binding)
     copied: Sequence[object] = binding.copy_outputs_to_cpu()

@@ -50,7 +50,9 @@ class DeviceMemory:
             # in a container process ids need not be ours.
             processes = self._processes()
             if processes is not None:
-                self._neighbours = len([one for one in processes if one.pid != os.getpid()])
+                self._neighbours = len(
+                    [process for process in processes if process.pid != os.getpid()]
+                )
         except (pynvml.NVMLError, LookupError) as error:
             self.reason = f"NVML: {error}"
             self._handle = None

@@ -142,11 +142,11 @@ def _packed(codes: NDArray[Any], bits: int) -> NDArray[Any]:
 
     if bits == 8:
         return codes
-    each = 8 // bits
-    filled = np.zeros(-(-codes.size // each) * each, dtype=np.uint8)
+    in_byte = 8 // bits
+    filled = np.zeros(-(-codes.size // in_byte) * in_byte, dtype=np.uint8)
     filled[: codes.size] = codes
-    shifts = (np.arange(each) * bits).astype(np.uint8)
-    result: NDArray[Any] = np.bitwise_or.reduce(filled.reshape(-1, each) << shifts, axis=1)
+    shifts = (np.arange(in_byte) * bits).astype(np.uint8)
+    result: NDArray[Any] = np.bitwise_or.reduce(filled.reshape(-1, in_byte) << shifts, axis=1)
     return result.astype(np.uint8)
 
 

@@ -53,13 +53,13 @@ def numpy_name(element: str, *, name: str) -> str:
     Raises:
         WorkerError: ``unsupported`` if there is neither.
     """
-    found = NUMPY_NAMES.get(element) or STAND_INS.get(element)
-    if found is None:
+    numpy_type = NUMPY_NAMES.get(element) or STAND_INS.get(element)
+    if numpy_type is None:
         raise unsupported(
             f"input {name!r} has elements of type {element!r}, which numpy can't hold",
             hint="Measure a variant of the model whose inputs are float, float16 or integers",
         )
-    return found
+    return numpy_type
 
 
 def unsupported(message: str, hint: str = "") -> WorkerError:

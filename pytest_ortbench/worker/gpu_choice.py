@@ -151,7 +151,7 @@ def handle_of(nvml: ModuleType, uuid: str) -> Any:
         LookupError: if NVML knows no such GPU: it is a slice of one, or hidden from us.
     """
     for handle in handles(nvml):
-        found = nvml.nvmlDeviceGetUUID(handle)
-        if (found.decode() if isinstance(found, bytes) else found) == uuid:
+        told = nvml.nvmlDeviceGetUUID(handle)
+        if (told.decode() if isinstance(told, bytes) else told) == uuid:
             return handle
     raise LookupError(f"NVML knows no GPU {uuid}: a MIG slice, or one hidden from this container")

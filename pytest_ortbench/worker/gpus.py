@@ -81,15 +81,15 @@ def order(known: list[tuple[str, str]], environment: Mapping[str, str]) -> list[
             Gpu(ordinal=index, uuid=uuid, name=name, certain=certain)
             for index, (uuid, name) in enumerate(known)
         ]
-    found: list[Gpu] = []
+    gpus: list[Gpu] = []
     for entry in (part.strip() for part in visible.split(",")):
-        gpu = _entry(entry, len(found), known, certain)
-        if gpu is None or gpu.uuid in {each.uuid for each in found}:
+        gpu = _entry(entry, len(gpus), known, certain)
+        if gpu is None or gpu.uuid in {earlier.uuid for earlier in gpus}:
             # CUDA ignores everything from the first entry on that names no device, and shows none
             # at all where one is named twice.
-            return [] if gpu is not None else found
-        found.append(gpu)
-    return found
+            return [] if gpu is not None else gpus
+        gpus.append(gpu)
+    return gpus
 
 
 def _entry(entry: str, ordinal: int, known: list[tuple[str, str]], certain: bool) -> Gpu | None:
@@ -137,13 +137,13 @@ def handles(nvml: ModuleType) -> list[Any]:
 
     It counts those, too, that fell off the bus or that a container may not use.
     """
-    found: list[Any] = []
+    usable: list[Any] = []
     for index in range(nvml.nvmlDeviceGetCount()):
         try:
-            found.append(nvml.nvmlDeviceGetHandleByIndex(index))
+            usable.append(nvml.nvmlDeviceGetHandleByIndex(index))
         except nvml.NVMLError:
             continue
-    return found
+    return usable
 
 
 def _nvml() -> ModuleType | None:

@@ -98,14 +98,14 @@ def _fitting(
     import numpy as np
 
     name = numpy_name(wanted.element, name=spec.name)
-    found = array.dtype
-    if name == "object" and found.kind in "SU":
+    dtype = array.dtype
+    if name == "object" and dtype.kind in "SU":
         texts = (
-            array.astype(str) if found.kind == "U" else np.char.decode(array, "utf-8", "replace")
+            array.astype(str) if dtype.kind == "U" else np.char.decode(array, "utf-8", "replace")
         )
         array = texts.astype(object)
-    elif found.kind not in "OV":
-        array = array.astype(found.newbyteorder("="), copy=False)
+    elif dtype.kind not in "OV":
+        array = array.astype(dtype.newbyteorder("="), copy=False)
     place = f"{spec.path}:{spec.member}" if spec.member else spec.path
     if wanted.element in STAND_INS:
         array = _stand_in(array, wanted.element, spec, place)
@@ -113,7 +113,7 @@ def _fitting(
         array = _rounded(array, name, spec, place)
     if array.dtype != np.dtype(name):
         raise input_error(
-            f"input {spec.name!r} wants {spec.type}, but {place} holds {found}",
+            f"input {spec.name!r} wants {spec.type}, but {place} holds {dtype}",
             hint=f"Convert it to {'text' if name == 'object' else name} first",
         )
     if shape is not None and array.shape != shape:

@@ -70,10 +70,10 @@ def inspect(configured: Mapping[str, str]) -> RuntimeInfo:
     if is_bundled(CUDA):
         preload(CUDA)
     offered = built_in()
-    found, problems = plugins(configured)
+    plugged, problems = plugins(configured)
     labels: dict[str, tuple[str, ...]] = {}
     usable: list[str] = []
-    for name, plugin in sorted(found.items()):
+    for name, plugin in sorted(plugged.items()):
         if name in offered:
             # The one that is compiled in is used; the library would only replace it by name.
             continue
@@ -91,7 +91,7 @@ def inspect(configured: Mapping[str, str]) -> RuntimeInfo:
         describe(),
         available_providers=offered,
         plugin_providers=tuple(usable),
-        plugin_libraries={name: plugin.library for name, plugin in sorted(found.items())},
+        plugin_libraries={name: plugin.library for name, plugin in sorted(plugged.items())},
         plugin_problems=problems,
         provider_devices=labels,
     )

@@ -137,13 +137,13 @@ class MeasuredCase:
     def _first_inference(self, session: InferenceSession) -> int:
         """Time the first inference of the first session alone; then all callers stand ready."""
         sessions = [session, *self.others]
-        bindings = [binding_of(self.case, each, self.feeds) for each in sessions]
+        bindings = [binding_of(self.case, opened, self.feeds) for opened in sessions]
         captured = self.uncaptured != self._provider
         if bindings[0] is not None and (captured or has_numeric_outputs(session)):
             self.binding = bindings[0]
         took = array("q")
-        for each, binding in zip(sessions, bindings, strict=True):
-            self._loop = single_loop(self.case, each, self.feeds, binding)
+        for opened, binding in zip(sessions, bindings, strict=True):
+            self._loop = single_loop(self.case, opened, self.feeds, binding)
             took += self.run_timed(1)
         if self.case.callers > 1 or self.case.call != "sync":
             self._loop = loop_of(self.case, sessions, self.feeds, bindings)

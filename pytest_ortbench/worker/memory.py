@@ -211,7 +211,7 @@ class MemoryWatch:
         return max(0, size - self.baseline)
 
 
-def _larger(one: int | None, other: int | None) -> int | None:
-    if one is None or other is None:
-        return other if one is None else one
-    return max(one, other)
+def _larger(first: int | None, other: int | None) -> int | None:
+    if first is None or other is None:
+        return other if first is None else first
+    return max(first, other)

@@ -92,7 +92,7 @@ class ModelGraph:
         Identity passes on what another node computed. A node of a function has the label that it
         gets where the function is called.
         """
-        found: dict[int, GraphNode] = {}
+        ending: dict[int, GraphNode] = {}
         waiting = [(_Scope(self.graph), name) for name in outputs]
         while waiting:
             scope, name = waiting.pop()
@@ -116,8 +116,8 @@ class ModelGraph:
                     for made in body.outputs[at : at + 1]
                 ]
             else:
-                found.setdefault(id(node), scope.labelled(node))
-        return tuple(found.values())
+                ending.setdefault(id(node), scope.labelled(node))
+        return tuple(ending.values())
 
     def _is_call(self, node: GraphNode) -> bool:
         return (node.domain, node.op) in self.functions

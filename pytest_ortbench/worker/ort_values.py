@@ -101,11 +101,11 @@ class StandInCalls:
         if not self.foreign:
             return list(self.plain(wanted, given))
         values = dict(zip(wanted, self._run_values(wanted, given), strict=True))
-        found = {name: self._array(name, values[name]) for name in self.foreign if name in values}
+        arrays = {name: self._array(name, values[name]) for name in self.foreign if name in values}
         for name in plain:
             value: Any = values[name]
-            found[name] = value.numpy() if value.is_tensor() else self.plain([name], given)[0]
-        return [found[name] for name in wanted]
+            arrays[name] = value.numpy() if value.is_tensor() else self.plain([name], given)[0]
+        return [arrays[name] for name in wanted]
 
     def fed(self, feeds: Mapping[str, object]) -> Mapping[str, object]:
         """Return the inputs as the session takes them; those that it takes already stay.

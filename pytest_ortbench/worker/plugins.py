@@ -64,15 +64,15 @@ def plugins(configured: Mapping[str, str]) -> tuple[dict[str, Plugin], dict[str,
         The plug-ins by name of their provider, and what is wrong with each package that could not
         be asked, by its own name.
     """
-    found = {name: Plugin(name=name, library=path) for name, path in configured.items()}
+    by_name = {name: Plugin(name=name, library=path) for name, path in configured.items()}
     problems: dict[str, str] = {}
     for module_name in _candidates():
         try:
             for plugin in _of_package(importlib.import_module(module_name)):
-                found.setdefault(plugin.name, plugin)
+                by_name.setdefault(plugin.name, plugin)
         except Exception as error:  # noqa: BLE001 - a package may raise anything on import
             problems[module_name] = f"{type(error).__name__}: {error}"
-    return found, problems
+    return by_name, problems
 
 
 def plugin_of(provider: Provider) -> Plugin | None:
@@ -155,19 +155,22 @@ def choose(
     if provider.alias == "qnn":
         # A backend, and the hardware that it is for; the simulator runs on the CPU.
         hardware = {"htp": "npu"}.get(wanted, wanted)
-        return next((each for each, label in labels if label.split(".")[0] == hardware), offered[0])
+        return next(
+            (candidate for candidate, label in labels if label.split(".")[0] == hardware),
+            offered[0],
+        )
     if wanted.isdigit():
         # Its own number where it tells one: ONNX Runtime's order need not be CUDA's.
-        numbers = [dict(each.ep_options or {}).get("device_id") for each in offered]
+        numbers = [dict(candidate.ep_options or {}).get("device_id") for candidate in offered]
         if wanted in numbers:
             return offered[numbers.index(wanted)]
         if int(wanted) < len(offered) and not any(numbers):
             return offered[int(wanted)]
     else:
         wanted = wanted.removesuffix(".0")
-        for each, label in labels:
+        for candidate, label in labels:
             if label == wanted:
-                return each
+                return candidate
     raise PluginMissing(
         f"{provider.name} has no device {asked!r} here, only "
         f"{', '.join(label for _, label in labels)}"
@@ -252,9 +255,9 @@ def _names(module: ModuleType) -> list[str]:
     every = getattr(module, "get_ep_names", None)
     if callable(every):
         return [str(name) for name in every()]
-    one = getattr(module, "get_ep_name", None)
-    if callable(one):
-        return [str(one())]
+    ask = getattr(module, "get_ep_name", None)
+    if callable(ask):
+        return [str(ask())]
     constant = getattr(module, "EP_NAME", None)
     return [constant] if isinstance(constant, str) else []
 

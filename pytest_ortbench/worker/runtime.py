@@ -69,18 +69,18 @@ def load() -> tuple[ModuleType, int]:
         ImportError: if it is not there.
     """
     allowed()
-    said = _Listening(sys.stderr)
+    heard = _Listening(sys.stderr)
     started = time.perf_counter_ns()
     try:
-        with contextlib.redirect_stderr(said):
+        with contextlib.redirect_stderr(heard):
             import onnxruntime  # the measured thing itself, so its import is timed
     except (AttributeError, ImportError, SystemError) as error:
-        if _BUILT_FOR_NUMPY_1 in said.getvalue():
+        if _BUILT_FOR_NUMPY_1 in heard.getvalue():
             raise _numpy_mismatch() from error
         _refuse_namesakes()
         raise
     elapsed = time.perf_counter_ns() - started
-    if _BUILT_FOR_NUMPY_1 in said.getvalue():
+    if _BUILT_FOR_NUMPY_1 in heard.getvalue():
         raise _numpy_mismatch()
     if not hasattr(onnxruntime, "InferenceSession"):
         _refuse_namesakes()
@@ -146,7 +146,7 @@ def distributions() -> dict[str, str]:
     overwrite each other's files. The names of their metadata folders are read, as
     :mod:`importlib.metadata` does it; importing that takes as long as all of this package.
     """
-    found: dict[str, str] = {}
+    versions: dict[str, str] = {}
     for folder in sys.path:
         try:
             entries = [entry.name for entry in Path(folder).iterdir()]
@@ -156,8 +156,8 @@ def distributions() -> dict[str, str]:
             match = _METADATA.fullmatch(entry)
             if match is not None and not _NOT_RUNTIMES.match(entry):
                 # The first one on the path is the one that is imported.
-                found.setdefault(match.group(1).replace("_", "-").lower(), match.group(2))
-    return dict(sorted(found.items()))
+                versions.setdefault(match.group(1).replace("_", "-").lower(), match.group(2))
+    return dict(sorted(versions.items()))
 
 
 def _plugin_providers() -> tuple[str, ...]:

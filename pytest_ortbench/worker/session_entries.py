@@ -50,15 +50,15 @@ def unconfirmed_entries(case: Case) -> dict[str, str]:
     folder = Path(ort.__path__[0]) / "capi"
     own = [file for pattern in _LIBRARIES for file in folder.glob(pattern) if file.is_file()]
     others = _other_libraries(case)
-    found: dict[str, str] = {}
+    unconfirmed: dict[str, str] = {}
     for key, value in entries.items():
         if not own:
-            found[key] = "the libraries of this ONNX Runtime can't be looked into"
+            unconfirmed[key] = "the libraries of this ONNX Runtime can't be looked into"
         elif any(_holds(file, key) for file in own):
-            found[key] = _why_unconfirmed(key, value, case.provider)
+            unconfirmed[key] = _why_unconfirmed(key, value, case.provider)
         elif key in DOCUMENTED:
             # Not in every build is each key a constant of its own.
-            found[key] = (
+            unconfirmed[key] = (
                 f"it is documented, and the library of ONNX Runtime {ort.__version__} does not "
                 "show it: it may be of another version"
             )
@@ -66,12 +66,12 @@ def unconfirmed_entries(case: Case) -> dict[str, str]:
             raise _unknown(key, ort.__version__, own)
         else:
             names = ", ".join(file.name for file in others if _holds(file, key))
-            found[key] = (
+            unconfirmed[key] = (
                 f"it stands in {names}, which says nothing when it reads it"
                 if names
                 else "ONNX Runtime does not know it, and whoever else reads it does not say so"
             )
-    return {key: why for key, why in found.items() if why}
+    return {key: why for key, why in unconfirmed.items() if why}
 
 
 def _why_unconfirmed(key: str, value: str, provider: Provider) -> str:

@@ -114,11 +114,11 @@ def _collect(
             lines = str(error).strip().splitlines() or [type(error).__name__]
             return Accuracy(reason=f"the run at magnitude {sample.magnitude:g} failed: {lines[0]}")
         sides = (own, sample.outputs) if is_baseline else (sample.outputs, own)
-        right, found = (
+        right, left = (
             [outputs[place] for place in order]
             for outputs, order in zip(sides, places, strict=True)
         )
-        collected.add(replace(sample, outputs=right), found, names)
+        collected.add(replace(sample, outputs=right), left, names)
     return collected.accuracy(stored, "")
 
 

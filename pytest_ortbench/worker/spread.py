@@ -71,8 +71,10 @@ def _trial(
     session: Session,
     run: Run | None = None,
 ) -> SpreadTrial:
-    found = compare(session, path, run=run, magnitudes=magnitudes or None, budget_s=_TRIAL_S)
-    return SpreadTrial(name=name, samples=found.samples, outputs=found.outputs, reason=found.reason)
+    accuracy = compare(session, path, run=run, magnitudes=magnitudes or None, budget_s=_TRIAL_S)
+    return SpreadTrial(
+        name=name, samples=accuracy.samples, outputs=accuracy.outputs, reason=accuracy.reason
+    )
 
 
 def moved(feeds: Mapping[str, object], *, ways: int) -> dict[str, object]:
@@ -87,14 +89,14 @@ def moved(feeds: Mapping[str, object], *, ways: int) -> dict[str, object]:
     """
     import numpy as np
 
-    found: dict[str, object] = {}
+    moved_feeds: dict[str, object] = {}
     for name, value in feeds.items():
         if isinstance(value, np.ndarray) and value.dtype.kind == "f" and value.size:
             draw = np.random.default_rng(random.Random(f"{_SEED} {name}").getrandbits(32))
             up = draw.integers(0, 2, size=value.shape, dtype=np.int8) * 2 - 1
             towards = np.where(up * ways > 0, np.inf, -np.inf).astype(value.dtype)
             whole = (value == np.rint(value)) | ~np.isfinite(value)
-            found[name] = np.where(whole, value, np.nextafter(value, towards))
+            moved_feeds[name] = np.where(whole, value, np.nextafter(value, towards))
         else:
-            found[name] = value
-    return found
+            moved_feeds[name] = value
+    return moved_feeds

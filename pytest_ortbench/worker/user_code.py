@@ -32,12 +32,12 @@ def load_file(path: Path) -> ModuleType:
     return module
 
 
-def call(path: Path, what: str, function: Callable[..., Any], *arguments: object) -> Any:
+def call(path: Path, name: str, function: Callable[..., Any], *arguments: object) -> Any:
     """Call a function of the user's.
 
     Args:
         path: The user's file.
-        what: What is called, for the message.
+        name: What is called, for the message.
         function: It.
         arguments: What it is given.
 
@@ -47,16 +47,16 @@ def call(path: Path, what: str, function: Callable[..., Any], *arguments: object
     try:
         return function(*arguments)
     except (Exception, SystemExit) as error:
-        raise failed(path, what, error) from error
+        raise failed(path, name, error) from error
 
 
-def failed(path: Path, what: str, error: BaseException) -> WorkerError:
+def failed(path: Path, name: str, error: BaseException) -> WorkerError:
     """Say where the user's code went wrong, on one line."""
     line = _line(path, error)
     at = f"{path.name}:{line}: " if line else ""
-    said = " ".join(str(error).split())
+    message = " ".join(str(error).split())
     return stage_error(
-        f"{at}{what} raised {type(error).__name__}{f': {said}' if said else ''}",
+        f"{at}{name} raised {type(error).__name__}{f': {message}' if message else ''}",
         f"Correct {path}",
     )
 
