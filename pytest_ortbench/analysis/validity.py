@@ -13,7 +13,9 @@ from pytest_ortbench.analysis.judgements import judgements_of, unjudged_words
 from pytest_ortbench.analysis.order import samples_needed
 from pytest_ortbench.analysis.samples import statistic_of, two_groups
 from pytest_ortbench.analysis.steadiness import change_over_time, unsteady, workers_of
+from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.flags import FLAGS
+from pytest_ortbench.core.model import SubnormalWeight
 from pytest_ortbench.core.outcome import (
     CaseResult,
     Flag,
@@ -22,6 +24,7 @@ from pytest_ortbench.core.outcome import (
 from pytest_ortbench.core.placement import is_partial, nodes_elsewhere, placement_ratio
 from pytest_ortbench.core.precision import base_of
 from pytest_ortbench.core.provider_kinds import CPU
+from pytest_ortbench.core.session_entries import DENORMAL_AS_ZERO
 from pytest_ortbench.core.units import counted, format_amount
 from pytest_ortbench.passes.registry import PASSES
 
@@ -84,9 +87,21 @@ def _unjudged(result: CaseResult) -> str:
 
 def _subnormal(result: CaseResult) -> str:
     worst = max(result.output_checks, key=lambda check: check.subnormal, default=None)
-    if worst is None or not worst.subnormal:
-        return ""
-    return f"{counted(worst.subnormal, 'value')} in the {worst.run} run"
+    if worst is not None and worst.subnormal:
+        return f"{counted(worst.subnormal, 'value')} in the {worst.run} run"
+    return ", ".join(f"weight {weight.name!r}" for weight in slow_weights(result.case))
+
+
+def slow_weights(case: Case) -> tuple[SubnormalWeight, ...]:
+    """Return the weights with subnormal values that a case computes with on the CPU, as they are.
+
+    Args:
+        case: Any case.
+    """
+    flushed = case.session.entries.get(DENORMAL_AS_ZERO) == "1"
+    if case.variant.recipe or case.provider.name != CPU or flushed:
+        return ()
+    return case.model.subnormal_weights
 
 
 def _constant(result: CaseResult) -> str:

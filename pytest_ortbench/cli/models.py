@@ -21,7 +21,7 @@ from pytest_ortbench.planning.described import described
 from pytest_ortbench.planning.feeds import resolve_inputs
 from pytest_ortbench.planning.sizes import RefusedCombination
 from pytest_ortbench.report.arithmetic import counted_operators, work_facts
-from pytest_ortbench.report.pruned import zeros_text
+from pytest_ortbench.report.weights import weight_notes, zeros_text
 from pytest_ortbench.session import Session
 
 #: So many operator types are listed before the rest is counted.
@@ -205,7 +205,7 @@ def _facts(model: Model) -> Iterator[tuple[str, str]]:
     for line in _fed(model):
         yield "fed", line
     yield from _work(model)
-    for note in model.notes:
+    for note in (*weight_notes(model), *model.notes):
         yield "note", note
 
 

@@ -18,6 +18,9 @@ INLINE_LIMIT = 3 << 29
 #: The last element type that every version of the format has: bfloat16.
 _OLD_TYPES = 16
 
+#: The first IR version in which weights need not be inputs, and inputs that are weights may change.
+_OVERRIDABLE_SINCE = 4
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
@@ -181,6 +184,36 @@ def _read_by(node: onnx.NodeProto) -> Iterator[str]:
             yield from (value.name for value in graph.output)
 
 
+def clean_of_weight_inputs(source: Path, target: Path) -> int:
+    """Write a model whose weights are no inputs, which the tools take for constants.
+
+    Args:
+        source: A model.
+        target: Where it goes; nothing is written if no weight is an input.
+
+    Returns:
+        Number of weights that could be overridden: before IR version 4 there are none, though all
+        of them are inputs.
+    """
+    import onnx
+    from onnx.external_data_helper import load_external_data_for_model
+
+    model = onnx.load(str(source), load_external_data=False)
+    weights = {tensor.name for tensor in model.graph.initializer}
+    weights |= {sparse.values.name for sparse in model.graph.sparse_initializer}
+    fed = [value for value in model.graph.input if value.name not in weights]
+    count = len(model.graph.input) - len(fed)
+    if not count:
+        return 0
+    overridable = count if model.ir_version >= _OVERRIDABLE_SINCE else 0
+    load_external_data_for_model(model, str(source.parent))
+    del model.graph.input[:]
+    model.graph.input.extend(fed)
+    model.ir_version = max(model.ir_version, _OVERRIDABLE_SINCE)
+    save_model(model, target)
+    return overridable
+
+
 def keep_versions(source: Path, target: Path) -> tuple[str, ...]:
     """Take operator sets out that no node of a variant uses, and keep the source's IR version.
 
@@ -199,16 +232,18 @@ def keep_versions(source: Path, target: Path) -> tuple[str, ...]:
     original = onnx.load(str(source), load_external_data=False)
     made = onnx.load(str(target), load_external_data=False)
     before = _imports(original)
-    used = {_domain(node.domain) for node in _nodes(made)}
-    used |= {_domain(function.domain) for function in made.functions}
+    nodes = [node for graph in graphs_within(made.graph) for node in graph.node]
+    nodes += [node for function in made.functions for node in function.node]
+    used = {_domain(user.domain) for user in (*nodes, *made.functions)}
     kept = [
         onnx.helper.make_opsetid(entry.domain, entry.version)
         for entry in made.opset_import
         if _domain(entry.domain) in used or _domain(entry.domain) in before
     ]
+    tensors = [tensor for graph in graphs_within(made.graph) for tensor in graph.initializer]
     ir_version = made.ir_version
-    if original.ir_version < ir_version and _has_old_types_only(made):
-        ir_version = original.ir_version
+    if all(tensor.data_type <= _OLD_TYPES for tensor in tensors):
+        ir_version = min(ir_version, max(original.ir_version, _OVERRIDABLE_SINCE))
     if len(kept) != len(made.opset_import) or ir_version != made.ir_version:
         del made.opset_import[:]
         made.opset_import.extend(kept)
@@ -228,13 +263,3 @@ def _imports(model: onnx.ModelProto) -> dict[str, int]:
 
 def _domain(name: str) -> str:
     return "" if name == "ai.onnx" else name
-
-
-def _nodes(model: onnx.ModelProto) -> list[onnx.NodeProto]:
-    nodes = [node for graph in graphs_within(model.graph) for node in graph.node]
-    return nodes + [node for function in model.functions for node in function.node]
-
-
-def _has_old_types_only(model: onnx.ModelProto) -> bool:
-    tensors = [tensor for graph in graphs_within(model.graph) for tensor in graph.initializer]
-    return all(tensor.data_type <= _OLD_TYPES for tensor in tensors)

@@ -20,7 +20,14 @@ from pytest_ortbench.convert import (
     widen,
 )
 from pytest_ortbench.convert.failure import as_failure
-from pytest_ortbench.convert.graph import Draft, graphs_within, keep_versions
+from pytest_ortbench.convert.graph import (
+    Draft,
+    clean_of_weight_inputs,
+    graphs_within,
+    keep_versions,
+    load_typed,
+    save_model,
+)
 from pytest_ortbench.core.errors import WorkerError, did_you_mean, nearest
 from pytest_ortbench.core.file_digest import file_digest
 from pytest_ortbench.core.outcome import Failure
@@ -99,6 +106,10 @@ def _blame_source(conversion: Conversion, enter: Enter) -> None:
 
 def _convert(conversion: Conversion, target: Path, scratch: Path) -> Converted:
     check_names(conversion.recipe, Path(conversion.source))
+    clean = scratch / "clean.onnx"
+    overridable = clean_of_weight_inputs(Path(conversion.source), clean)
+    if clean.exists():
+        conversion = replace(conversion, source=str(clean))
     draft = _make(conversion, target, scratch)
     in_graph = conversion.recipe.base in GRAPH_BASES
     changed = (
@@ -116,6 +127,11 @@ def _convert(conversion: Conversion, target: Path, scratch: Path) -> Converted:
             )
         )
     notes = (
+        *(
+            (f"{overridable} weights are inputs no more, so that they can be folded",)
+            if overridable
+            else ()
+        ),
         *draft.notes,
         *keep_versions(Path(conversion.source), target),
         *check.run_once(conversion, target),
@@ -140,6 +156,10 @@ def _make(conversion: Conversion, target: Path, scratch: Path) -> Draft:
     """Simplify the graph if the recipe says so; then the tool of its base."""
     base = conversion.recipe.base
     source = Path(conversion.source)
+    if base == "cleaned":
+        model, notes = load_typed(source)
+        save_model(model, target)
+        return Draft(before={}, notes=notes)
     if base == "simplified":
         return simplify.simplify(source, target)
     first = Draft(before={})

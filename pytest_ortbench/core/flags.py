@@ -158,8 +158,9 @@ _STANDARD: tuple[FlagKind, ...] = (
     flag_kind(
         "SUBNORMAL",
         "notes",
-        "outputs hold subnormal numbers, which are slow on CPUs",
-        "Measure with real inputs (--ort-inputs).",
+        "outputs or weights hold subnormal numbers, which are slow on many CPUs",
+        "Measure with real inputs (--ort-inputs), or with "
+        "--ort-session-option=session.set_denormal_as_zero=1.",
     ),
     flag_kind(
         "CONSTANT",

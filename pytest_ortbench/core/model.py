@@ -162,6 +162,25 @@ class Reference:
     input_types: dict[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubnormalWeight:
+    """A weight with values so small that many CPUs compute them in microcode.
+
+    Attributes:
+        name: Of the stored tensor.
+        node: Name of the first node that reads it, or of its first output; empty if none does.
+        op_type: Operator of that node.
+        values: Number of subnormal values; of large tensors, blocks are counted.
+        value_share: Their share in the tensor, above 0 and at most 1.
+    """
+
+    name: str
+    node: str
+    op_type: str
+    values: int
+    value_share: float
+
+
 #: From this share of zeros on, weights were pruned: trained ones hold next to none.
 PRUNED_SHARE = 0.3
 
@@ -207,6 +226,10 @@ class Model:
         compressed_bytes: File plus external data after zlib at its fastest level; counted only
             where ``zero_share`` tells that weights were pruned.
         is_made: Whether a test made it while it ran.
+        weights_as_inputs: Number of weights that are inputs as well, so that ONNX Runtime, which
+            must take them for values that may change, folds and prepares none of them. Before IR
+            version 4 they are constant all the same, and not counted.
+        subnormal_weights: Weights with subnormal values, those with the most first.
     """
 
     name: str
@@ -234,6 +257,8 @@ class Model:
     zero_share: float | None = None
     compressed_bytes: int | None = None
     is_made: bool = False
+    weights_as_inputs: int = 0
+    subnormal_weights: tuple[SubnormalWeight, ...] = ()
 
     @property
     def is_pruned(self) -> bool:

@@ -35,12 +35,13 @@ BASES: dict[str, tuple[str, ...]] = {
         "simplify",
     ),
     "int4": ("block_size", "symmetric", "accuracy_level", "nodes_to_exclude", "simplify"),
+    "cleaned": (),
     "simplified": (),
     "optimized": ("level", "simplify"),
 }
 
 #: Bases that change the graph and no precision.
-GRAPH_BASES = ("simplified", "optimized")
+GRAPH_BASES = ("cleaned", "simplified", "optimized")
 
 #: Levels at which ONNX Runtime can save the graph that it made.
 OFFLINE_LEVELS = ("basic", "extended", "layout", "all")

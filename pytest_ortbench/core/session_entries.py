@@ -15,6 +15,9 @@ SPINNING = "session.intra_op.allow_spinning"
 #: Forbids the CPU for nodes that a provider does not take.
 NO_CPU = "session.disable_cpu_ep_fallback"
 
+#: Takes subnormal numbers for zero, which is quick everywhere.
+DENORMAL_AS_ZERO = "session.set_denormal_as_zero"
+
 _SWITCH = ("0", "1")
 
 #: Values by key; an empty tuple stands for any text.
@@ -43,7 +46,7 @@ DOCUMENTED: Mapping[str, tuple[str, ...]] = {
             "session.qdqisint8allowed",
             "session.record_ep_graph_assignment_info",
             "session.save_external_prepacked_constant_initializers",
-            "session.set_denormal_as_zero",
+            DENORMAL_AS_ZERO,
             "session.strict_shape_type_inference",
             "session.use_device_allocator_for_initializers",
             "session.use_env_allocators",

@@ -18,6 +18,7 @@ from pytest_ortbench.models.dataflow import Dataflow
 from pytest_ortbench.models.hints import default_hint, hint_inputs
 from pytest_ortbench.models.inspection import all_tensors
 from pytest_ortbench.models.model_file import read_model_file
+from pytest_ortbench.models.subnormals import subnormal_weights
 from pytest_ortbench.models.told_sizes import told_sizes
 from pytest_ortbench.models.zeros import compressed_size, zero_share
 from pytest_ortbench.schema.meaning import faults_of
@@ -74,6 +75,8 @@ def read_model(
         notes=inspection.notes(proto),
         told_sizes=told_sizes(file.path, {item.key: item.value for item in proto.metadata_props}),
         zero_share=zero_share(proto, file.path.parent),
+        weights_as_inputs=inspection.weights_as_inputs(proto),
+        subnormal_weights=subnormal_weights(proto, file.path.parent),
     )
     if facts.is_pruned:
         facts = replace(facts, compressed_bytes=compressed_size(file.path, file.external))

@@ -39,6 +39,9 @@ _INTERNAL_OPS = frozenset({"ReorderInput", "ReorderOutput", "FusedConvPrepacked"
 _CLASSICAL_WEIGHTS = frozenset(
     {"coefficients", "intercepts", "support_vectors", "rho", "class_weights", "target_weights"}
 )
+#: The first IR version in which an input that is a weight too may be left out or given.
+_OVERRIDABLE_SINCE = 4
+
 _NOT_PARAMETERS = frozenset({"string", "bool"})
 
 
@@ -233,6 +236,19 @@ def declared_inputs(graph: onnx.GraphProto) -> tuple[TensorInfo, ...]:
     weights = {tensor.name for tensor in graph.initializer}
     weights |= {sparse.values.name for sparse in graph.sparse_initializer}
     return tuple(tensor_info(value) for value in graph.input if value.name not in weights)
+
+
+def weights_as_inputs(proto: onnx.ModelProto) -> int:
+    """Number of weights that a caller may override, since they are inputs too.
+
+    Before IR version 4 every weight had to be listed among the inputs, and ONNX Runtime takes none
+    of them for one.
+    """
+    if proto.ir_version < _OVERRIDABLE_SINCE:
+        return 0
+    weights = {tensor.name for tensor in proto.graph.initializer}
+    weights |= {sparse.values.name for sparse in proto.graph.sparse_initializer}
+    return len(weights & {value.name for value in proto.graph.input})
 
 
 def tensor_info(value: onnx.ValueInfoProto) -> TensorInfo:

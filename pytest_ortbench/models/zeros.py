@@ -44,11 +44,11 @@ def zero_share(proto: onnx.ModelProto, folder: Path) -> float | None:
     zeros = elements = 0.0
     for graph in all_graphs(proto):
         for tensor in graph.initializer:
-            values = _values(tensor, folder)
+            values = stored_bits(tensor, folder)
             if values is None or len(tensor.dims) < 2 or not values.size:
                 continue
             shift = _TYPES[ELEMENT_NAMES[tensor.data_type]][1]
-            blocks = list(_blocks(values))
+            blocks = list(blocks_of(values))
             counted = sum(block.size for block in blocks)
             empty = sum(block.size - int(np.count_nonzero(block << shift)) for block in blocks)
             zeros += values.size * (empty / counted)
@@ -78,8 +78,16 @@ def compressed_size(path: Path, external: Sequence[ExternalFile]) -> int | None:
     return total
 
 
-def _values(tensor: onnx.TensorProto, folder: Path) -> NDArray[np.unsignedinteger] | None:
-    """The elements of a tensor as unsigned integers of their width; None where it has no such."""
+def stored_bits(tensor: onnx.TensorProto, folder: Path) -> NDArray[np.unsignedinteger] | None:
+    """Return the elements of a tensor as unsigned integers of their width.
+
+    Args:
+        tensor: A stored tensor.
+        folder: Where external data lies; checked already.
+
+    Returns:
+        ``None`` for a type that is not counted, and for a tensor without elements.
+    """
     import numpy as np
     from onnx import TensorProto
 
@@ -101,8 +109,12 @@ def _values(tensor: onnx.TensorProto, folder: Path) -> NDArray[np.unsignedintege
     return np.asarray(tensor.int32_data).astype(kind[0]) if tensor.int32_data else None
 
 
-def _blocks(values: NDArray[np.unsignedinteger]) -> Iterator[NDArray[np.unsignedinteger]]:
-    """Yield the whole tensor, or blocks of equal size at equal distances."""
+def blocks_of(values: NDArray[np.unsignedinteger]) -> Iterator[NDArray[np.unsignedinteger]]:
+    """Yield the whole tensor, or of a large one blocks of equal size at equal distances.
+
+    Args:
+        values: All elements.
+    """
     if values.size <= _BLOCK * _BLOCKS:
         yield values
         return

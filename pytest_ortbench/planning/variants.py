@@ -183,6 +183,8 @@ def _no_source(precision: str) -> Failure:
 
 def _refusal(model: Model, own: str, recipe: Recipe) -> Failure | None:
     """What is known without running anything: quantised files, and files without float weights."""
+    if recipe.base == "cleaned" and not model.weights_as_inputs:
+        return _without_change(recipe, "no weight can be overridden by an input")
     if recipe.base in GRAPH_BASES:
         return None
     if own in ("int8", "int4"):
@@ -199,13 +201,17 @@ def _refusal(model: Model, own: str, recipe: Recipe) -> Failure | None:
         )
     floats = {"float", "float16", "bfloat16", "double"} & model.weight_types.keys()
     if not floats and recipe.base not in ("fp16", "bf16"):
-        return Failure(
-            kind="unsupported",
-            phase="convert",
-            message=f"{recipe.name} would change nothing: the model stores no float tensors",
-            hint="Leave this precision out for this model",
-        )
+        return _without_change(recipe, "the model stores no float tensors")
     return None
+
+
+def _without_change(recipe: Recipe, why: str) -> Failure:
+    return Failure(
+        kind="unsupported",
+        phase="convert",
+        message=f"{recipe.name} would change nothing: {why}",
+        hint="Leave this precision out for this model",
+    )
 
 
 def fed_to(

@@ -41,8 +41,8 @@ class CaseOptions:
         kind="list",
         metavar="SPEC",
         help="precisions: native (the file as it is), fp32, fp16, bf16, int8-dynamic, "
-        "int8-static, int4, simplified, optimized, or names of [tool.ortbench.precisions] and of "
-        "own variants "
+        "int8-static, int4, cleaned, simplified, optimized, or names of "
+        "[tool.ortbench.precisions] and of own variants "
         "(default: native, and the model's own variants)",
         reader="pytest_ortbench.plugin.option_readers:read_precisions",
         to="request.precisions",

@@ -7,7 +7,7 @@ from pytest_ortbench.analysis.sentences import sentences
 from pytest_ortbench.report.entries import ShownRun
 from pytest_ortbench.report.escape import encodable, one_line
 from pytest_ortbench.report.legend import named
-from pytest_ortbench.report.pruned import pruned_lines
+from pytest_ortbench.report.weights import weight_lines
 
 
 def answer_lines(
@@ -36,7 +36,7 @@ def answer_lines(
         lines.append(f"and {len(model_answers) - models} further models: see the page")
     return [
         *lines,
-        *pruned_lines(shown, encoding=encoding),
+        *weight_lines(shown, encoding=encoding),
         *unjudged_lines(shown, encoding=encoding),
     ]
 

@@ -23,7 +23,7 @@ from pytest_ortbench.core.units import format_amount
 from pytest_ortbench.report.arithmetic import format_count
 from pytest_ortbench.report.entries import Entry, ModelGroup
 from pytest_ortbench.report.escape import one_line
-from pytest_ortbench.report.pruned import zeros_text
+from pytest_ortbench.report.weights import weights_as_inputs_text, zeros_text
 
 #: Shapes of inputs that a model's line spells out; a model with a cache has many inputs of few.
 _SHAPES = 4
@@ -221,6 +221,8 @@ def model_line(group: ModelGroup) -> str:
         parts.append(f"{format_count(model.parameters)} parameters")
     if model.is_pruned:
         parts.append(zeros_text(model))
+    if model.weights_as_inputs:
+        parts.append(weights_as_inputs_text(model))
     if model.source != "file" and not model.is_made:
         parts.append(model.source)
     parts += _fed(cases)

@@ -21,7 +21,7 @@ from pytest_ortbench.core.gate import (
     MetricVerdict,
     PairedLaunch,
 )
-from pytest_ortbench.core.model import Model, ValueHint
+from pytest_ortbench.core.model import Model, SubnormalWeight, ValueHint
 from pytest_ortbench.core.outcome import (
     FAILURE_KINDS,
     PHASES,
@@ -93,6 +93,7 @@ BOUNDS: dict[tuple[type, str], Bound] = {
     (Model, "name"): NAME,
     (Model, "opsets"): WHOLE,
     (Model, "ir_version"): WHOLE,
+    (SubnormalWeight, "value_share"): SHARE,
     (ValueHint, "low"): ANY,
     (ValueHint, "high"): ANY,
     (CaseResult, "status"): Words(("measured", *FAILURE_KINDS)),

@@ -172,6 +172,7 @@ def _as_first_written(case: Case) -> Any:
     # What later versions found out about the model: its digest says as much.
     del plain["no_batch"], plain["model"]["zero_share"], plain["model"]["compressed_bytes"]
     del plain["model"]["told_sizes"], plain["model"]["is_made"]
+    del plain["model"]["weights_as_inputs"], plain["model"]["subnormal_weights"]
     for tensor in (*plain["model"]["inputs"], *plain["model"]["outputs"]):
         del tensor["roles"]
     for entry, spec in zip(plain["inputs"], case.inputs, strict=True):

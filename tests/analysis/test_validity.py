@@ -14,6 +14,7 @@ from pytest_ortbench.analysis.validity import flags_of
 from pytest_ortbench.core.case import Sampling
 from pytest_ortbench.core.dataset import Dataset
 from pytest_ortbench.core.flags import FLAGS, SEVERITIES
+from pytest_ortbench.core.model import SubnormalWeight
 from pytest_ortbench.core.outcome import (
     Accuracy,
     CaseResult,
@@ -386,6 +387,15 @@ def test_subnormal_outputs_are_said():
     looked_at = [replace(check, subnormal=7) for check in checks(0, 0, 0)]
     result = make_result(measurements=[make_measurement(output_checks=looked_at)])
     assert detail(result, "SUBNORMAL") == "7 values in the first run"
+
+
+def test_subnormal_weights_are_said_where_the_outputs_are_as_usual():
+    slow = tuple(
+        SubnormalWeight(name=name, node="mm", op_type="MatMul", values=9, value_share=0.5)
+        for name in ("w", "v")
+    )
+    case = make_case(model=replace(make_model(), subnormal_weights=slow))
+    assert detail(make_result(case=case), "SUBNORMAL") == "weight 'w', weight 'v'"
 
 
 def test_constant_outputs_are_said():

@@ -268,3 +268,60 @@ def test_another_version_of_the_simplifier_makes_another_file(
     )
     after = keys()
     assert [old == new for old, new in zip(before, after, strict=True)] == [False, False, True]
+
+
+def listed(ir_version: int) -> bytes:
+    """A convolution and a normalisation, all of whose weights are inputs."""
+    parts = ("scale", "bias", "mean", "var")
+    tensors = {"w": weights(8, 4, 3, 3, scale=0.2), **dict.fromkeys(parts, np.ones(8, np.float32))}
+    model = onnx.load_from_string(
+        serialised(
+            [
+                helper.make_node("Conv", ["x", "w"], ["c"], name="conv", pads=[1, 1, 1, 1]),
+                helper.make_node("BatchNormalization", ["c", *parts], ["y"], name="norm"),
+            ],
+            [value("x", FLOAT, ["N", 4, 12, 12])],
+            [value("y", FLOAT, ["N", 8, 12, 12])],
+            tensors,
+        )
+    )
+    for name, tensor in tensors.items():
+        model.graph.input.append(value(name, FLOAT, tensor.shape))
+    model.ir_version = ir_version
+    return model.SerializeToString()
+
+
+@pytest.mark.parametrize("base", ["cleaned", "optimized", "simplified", "fp16", "int8-dynamic"])
+def test_a_graph_is_made_without_weights_among_its_inputs(
+    make: Make, tmp_path: Path, base: str
+) -> None:
+    converted = make(listed(8), Recipe(name=base, base=base, weight_type="uint8"))
+    model = made(tmp_path)
+    assert [info.name for info in model.graph.input] == ["x"]
+    assert sum("5 weights" in note for note in converted.notes) == 1
+    if base == "optimized":
+        assert [node.op_type for node in model.graph.node] == ["Conv"]
+
+
+def test_weights_of_old_files_are_constants_all_the_same(make: Make, tmp_path: Path) -> None:
+    converted = make(listed(3), Recipe(name="fp16", base="fp16"))
+    model = made(tmp_path)
+    assert ([info.name for info in model.graph.input], model.ir_version) == (["x"], 4)
+    assert not any("5 weights" in note for note in converted.notes)
+
+
+def test_external_weights_of_a_cleaned_graph_come_along(tmp_path: Path) -> None:
+    source = tmp_path / "external" / "m.onnx"
+    source.parent.mkdir()
+    onnx.save(
+        onnx.load_from_string(listed(8)),
+        str(source),
+        save_as_external_data=True,
+        location="w.bin",
+        size_threshold=0,
+    )
+    (tmp_path / "out").mkdir()
+    cleaned = conversion_of(source, Recipe(name="cleaned", base="cleaned"))
+    convert(cleaned, tmp_path / "out", lambda _: None)
+    model = made(tmp_path)
+    assert {tensor.name: len(tensor.raw_data) for tensor in model.graph.initializer}["w"] == 1152

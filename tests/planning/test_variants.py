@@ -40,6 +40,7 @@ def model(kind: str = "float", *, ops: dict[str, int] | None = None, count: int 
         outputs=(replace(info, name="y"),),
         op_types=ops or {"MatMul": 1},
         weight_types={kind: count} if kind else {},
+        weights_as_inputs=1,
     )
 
 
@@ -98,6 +99,12 @@ def test_its_graph_may_still_be_changed(precision: str) -> None:
     assert found.refusal is None
     assert found.conversion is not None
     assert found.conversion.recipe.base == precision
+
+
+def test_weights_that_are_no_inputs_are_not_cleaned() -> None:
+    found = plan(replace(model(), weights_as_inputs=0), "cleaned")
+    assert found.refusal is not None
+    assert (found.refusal.kind, found.refusal.phase) == ("unsupported", "convert")
 
 
 def test_fp32_of_an_fp32_file_that_is_to_be_simplified_is_simplified_only() -> None:

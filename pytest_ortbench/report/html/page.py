@@ -25,7 +25,7 @@ from pytest_ortbench.report.html.details import Facts, environment, log_tail, or
 from pytest_ortbench.report.page_section import PageSection
 from pytest_ortbench.report.pass_table import PassTable
 from pytest_ortbench.report.precisions import HEADINGS, PrecisionTable, precision_tables
-from pytest_ortbench.report.pruned import pruned_lines
+from pytest_ortbench.report.weights import weight_lines
 
 #: The table's columns: the status comes early, where a narrow window shows it.
 _BY_KEY = {column.key: column for column in COLUMNS}
@@ -158,7 +158,7 @@ def build_page(page: ShownRun, *, slo: Slo | None = None) -> Page:
         subtitle=_subtitle(run, shown),
         answers=tuple(_answer(answer, flagged) for answer in answers(run, page.summaries)),
         answers_open=ANSWERS_OPEN,
-        remarks=(*pruned_lines(page), *unjudged_lines(page)),
+        remarks=(*weight_lines(page), *unjudged_lines(page)),
         gate_headings=gate.HEADINGS,
         gate=_gate_rows(run),
         gate_counts=tuple(gate.count_lines(run.gate, gate.runtimes_of(run))),
