@@ -209,9 +209,9 @@ def _add_rates(collector: Collector, workers: Sequence[Samples], case: Case) -> 
 
 def _add_utilisation(collector: Collector, measurements: Sequence[Measurement]) -> None:
     """CPU time of all workers by what their CPUs offered in the timed blocks."""
-    offered = sum(one.samples.wall_ns * one.cpus for one in measurements)
-    used = sum(one.samples.cpu_ns for one in measurements)
-    is_known = bool(used and offered and all(one.cpus for one in measurements))
+    offered = sum(measurement.samples.wall_ns * measurement.cpus for measurement in measurements)
+    used = sum(measurement.samples.cpu_ns for measurement in measurements)
+    is_known = bool(used and offered and all(measurement.cpus for measurement in measurements))
     collector.add(
         "cpu_utilisation",
         used / offered if is_known else None,

@@ -49,10 +49,10 @@ class _Sums:
     reference_nan: int = 0
     compared: int = 0
 
-    def add(self, expected: NDArray[Any], found: NDArray[Any]) -> None:
+    def add(self, expected: NDArray[Any], values: NDArray[Any]) -> None:
         import numpy as np
 
-        right, got = expected.astype(np.float64), found.astype(np.float64)
+        right, got = expected.astype(np.float64), values.astype(np.float64)
         both = np.isfinite(right) & np.isfinite(got)
         self.nonfinite += int(np.count_nonzero(np.isfinite(right) & ~np.isfinite(got)))
         self.reference_nan += int(np.count_nonzero(np.isnan(right)))
@@ -133,11 +133,11 @@ def compare_nodes(
             feeds = make_feeds(inputs, seed=seed, sample=number)
             for part in _parts(names):
                 expected = right.session.run(part, _fitting(right.session, feeds))
-                there = [other.rounded.get(name, name) for name in part]
-                found = other.session.run(there, _fitting(other.session, feeds))
-                for name, one, two in zip(part, expected, found, strict=True):
-                    if one.shape == two.shape:
-                        sums[name].add(one, two)
+                rounded_names = [other.rounded.get(name, name) for name in part]
+                converted = other.session.run(rounded_names, _fitting(other.session, feeds))
+                for name, original, two in zip(part, expected, converted, strict=True):
+                    if original.shape == two.shape:
+                        sums[name].add(original, two)
     return NodeErrors(
         nodes=tuple(
             NodeError(
@@ -214,13 +214,13 @@ def _rounded(model: onnx.ModelProto, known: Mapping[str, object]) -> dict[str, s
         for node in model.graph.node
         if node.op_type == "QuantizeLinear"
     }
-    found: dict[str, str] = {}
+    names: dict[str, str] = {}
     for node in model.graph.node:
         if node.op_type == "DequantizeLinear" and node.input[0] in quantised:
             before, after = quantised[node.input[0]], node.output[0]
             if before in known and after in known:
-                found.setdefault(before, after)
-    return found
+                names.setdefault(before, after)
+    return names
 
 
 def _fitting(session: InferenceSession, feeds: dict[str, object]) -> dict[str, object]:

@@ -120,12 +120,12 @@ def _reason(source: Path, had: int, recipe: Recipe) -> str:
     if not had:
         return "the model stores no such weights"
     model = onnx.load(str(source), load_external_data=False)
-    found = with_weights(model)
-    if not found:
+    weighted = with_weights(model)
+    if not weighted:
         names = Counter(node.op_type for graph in graphs_within(model.graph) for node in graph.node)
         return f"the model has no operator with weights ({_counted(names)})"
-    ops = _listed(found)
-    if recipe.op_types and not found.keys() & set(recipe.op_types):
+    ops = _listed(weighted)
+    if recipe.op_types and not weighted.keys() & set(recipe.op_types):
         return (
             f"the recipe's op_types ({', '.join(recipe.op_types)}) name none of the model's "
             f"operators with weights: {ops}"
@@ -134,7 +134,7 @@ def _reason(source: Path, had: int, recipe: Recipe) -> str:
         return no_bfloat16(model)
     if base == "int4":
         return f"only a MatMul with constant weights takes them; its operators with weights: {ops}"
-    if base == "int8-static" and not any(node.op_type in found for node in model.graph.node):
+    if base == "int8-static" and not any(node.op_type in weighted for node in model.graph.node):
         return (
             "all its operators with weights stand in branches of If or bodies of loops, where ONNX "
             f"Runtime's static quantiser does not go: {ops}"
@@ -145,11 +145,11 @@ def _reason(source: Path, had: int, recipe: Recipe) -> str:
 def no_bfloat16(model: onnx.ModelProto) -> str:
     """Say that no operator with weights takes bfloat16 at the model's operator set."""
     versions = {entry.domain or "ai.onnx": entry.version for entry in model.opset_import}
-    found = with_weights(model)
-    later = "; a Conv does from 22 on" if "Conv" in found else ""
+    weighted = with_weights(model)
+    later = "; a Conv does from 22 on" if "Conv" in weighted else ""
     return (
         f"no operator with weights takes bfloat16 at operator set {versions.get('ai.onnx', 1)} "
-        f"({_listed(found)}){later}"
+        f"({_listed(weighted)}){later}"
     )
 
 
@@ -179,19 +179,19 @@ def _reading_float32(model: onnx.ModelProto) -> list[str]:
         model = onnx.shape_inference.infer_shapes(model)
     except Exception:  # noqa: BLE001 - onnx raises its own errors and protobuf's
         return []
-    found = []
+    readers = []
     for graph in graphs_within(model.graph):
         wide = {tensor.name for tensor in graph.initializer if tensor.data_type == 1}
         for value in (*graph.input, *graph.value_info, *graph.output):
             if value.type.tensor_type.elem_type == onnx.TensorProto.FLOAT:
                 wide.add(value.name)
-        found += [
+        readers += [
             node.op_type
             for node in graph.node
             if node.op_type not in _CARRIERS
             and (wide.intersection(node.output) or _first_is_wide(node, wide))
         ]
-    return found
+    return readers
 
 
 def _first_is_wide(node: onnx.NodeProto, wide: set[str]) -> bool:

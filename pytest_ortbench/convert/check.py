@@ -45,18 +45,18 @@ def run_once(conversion: Conversion, target: Path) -> tuple[str, ...]:
             return ("not run when it was made: the CPU provider has no kernel for a node of it",)
         raise _not_valid(conversion, f"does not load: {_line(error)}") from error
     try:
-        found = _nonfinite(session, conversion)
+        nonfinite = _nonfinite(session, conversion)
     except Exception as error:
         if _runs(conversion, conversion.source):
             raise _not_valid(conversion, f"does not run: {_line(error)}") from error
         return ("not run when it was made: the source refuses these inputs too",)
     finally:
         del session
-    if found:
+    if nonfinite:
         source = _session(conversion, conversion.source)
         if not _nonfinite(source, conversion):
             raise _not_valid(
-                conversion, f"gives {found} NaN or infinite values where the source gives none"
+                conversion, f"gives {nonfinite} NaN or infinite values where the source gives none"
             )
     return ()
 
@@ -96,12 +96,12 @@ def _is_missing_kernel(error: Exception) -> bool:
     return type(error).__name__ == "NotImplemented" or "NOT_IMPLEMENTED" in str(error)
 
 
-def _not_valid(conversion: Conversion, what: str) -> WorkerError:
+def _not_valid(conversion: Conversion, reason: str) -> WorkerError:
     return WorkerError(
         Failure(
             kind="unsupported",
             phase="convert",
-            message=f"the {conversion.recipe.base} variant {what}",
+            message=f"the {conversion.recipe.base} variant {reason}",
             hint="Leave nodes or operator types in float with a recipe: nodes_to_exclude, "
             "op_types or block_list in [tool.ortbench.precisions.NAME]",
         )

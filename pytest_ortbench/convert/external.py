@@ -68,13 +68,13 @@ def model_bytes(source: Path) -> int:
 
 def _locations(source: Path) -> list[str]:
     """Files that hold weights, in order; none if one of them is not below the model's folder."""
-    found = set()
+    locations = set()
     for tensor in _external_tensors(source):
-        found |= {entry.value for entry in tensor.external_data if entry.key == "location"}
-    paths = [PurePath(location) for location in found]
+        locations |= {entry.value for entry in tensor.external_data if entry.key == "location"}
+    paths = [PurePath(location) for location in locations]
     if any(path.is_absolute() or ".." in path.parts for path in paths):
         return []  # onnx says what is wrong with it
-    return sorted(found)
+    return sorted(locations)
 
 
 def _is_linked(folder: Path, location: str) -> bool:

@@ -60,13 +60,13 @@ def as_failure(error: Exception, conversion: Conversion, folder: Path | None = N
             hint="Export the model again; what it computes from such weights is no number either",
         )
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    said = lines[0] if lines else "no message"
-    node = _named_node(said, conversion)
+    first_line = lines[0] if lines else "no message"
+    node = _named_node(first_line, conversion)
     at = f" at node {node!r}" if node else ""
     return Failure(
         kind="unsupported",
         phase="convert",
-        message=f"{base} can't be made{at}: {type(error).__name__}: {said}",
+        message=f"{base} can't be made{at}: {type(error).__name__}: {first_line}",
         hint="Exclude what it can't convert in a recipe: nodes_to_exclude or op_types in "
         "[tool.ortbench.precisions.NAME]",
     )

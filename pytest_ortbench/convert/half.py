@@ -136,13 +136,13 @@ def _block_list(model: onnx.ModelProto, recipe: Recipe, wanted: int) -> list[str
 def _without_bfloat16(model: onnx.ModelProto) -> set[str]:
     """Operator types of the model that do not know bfloat16 at its operator sets."""
     versions = {entry.domain or "": entry.version for entry in model.opset_import}
-    found = set()
+    op_types = set()
     for graph in graphs_within(model.graph):
         for node in graph.node:
             domain = "" if node.domain == "ai.onnx" else node.domain
             if not _knows_bfloat16(node.op_type, versions.get(domain, 1), domain):
-                found.add(node.op_type)
-    return found
+                op_types.add(node.op_type)
+    return op_types
 
 
 def _knows_bfloat16(op_type: str, version: int, domain: str) -> bool:
@@ -177,8 +177,8 @@ def _refuse_without_bfloat16(model: onnx.ModelProto) -> None:
     """Where no operator with weights can compute in it, only casts would be added."""
     from pytest_ortbench.convert.census import no_bfloat16, with_weights
 
-    found = with_weights(model)
-    if found and not found.keys() - _without_bfloat16(model):
+    weighted = with_weights(model)
+    if weighted and not weighted.keys() - _without_bfloat16(model):
         raise WorkerError(
             Failure(
                 kind="unsupported",

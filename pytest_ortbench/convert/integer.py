@@ -204,16 +204,16 @@ def _prepare_large(source: Path, scratch: Path, recipe: Recipe) -> tuple[Path, t
 @contextmanager
 def _errors_of(name: str) -> Iterator[list[str]]:
     """Collect what a tool logs as an error instead of raising it."""
-    found: list[str] = []
+    messages: list[str] = []
 
     class Collector(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            found.append(record.getMessage())
+            messages.append(record.getMessage())
 
     logger, handler = logging.getLogger(name), Collector(level=logging.ERROR)
     logger.addHandler(handler)
     try:
-        yield found
+        yield messages
     finally:
         logger.removeHandler(handler)
 

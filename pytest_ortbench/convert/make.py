@@ -245,14 +245,14 @@ def _operators() -> set[str]:
     """Every operator type that ONNX or ONNX Runtime defines."""
     import onnx
 
-    found = {schema.name for schema in onnx.defs.get_all_schemas()}
+    operators = {schema.name for schema in onnx.defs.get_all_schemas()}
     try:
         from onnxruntime.capi import onnxruntime_pybind11_state as native
 
-        found |= {schema.name for schema in native.get_all_operator_schema()}
+        operators |= {schema.name for schema in native.get_all_operator_schema()}
     except (ImportError, AttributeError):
         # Minimal builds leave it out; the converter's own list has the usual ones.
         from onnxruntime.transformers.float16 import DEFAULT_OP_BLOCK_LIST
 
-        found |= set(DEFAULT_OP_BLOCK_LIST)
-    return found
+        operators |= set(DEFAULT_OP_BLOCK_LIST)
+    return operators

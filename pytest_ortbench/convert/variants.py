@@ -95,9 +95,9 @@ class Variants:
                 hint="Name a folder of your own in ORTBENCH_CACHE",
             )
         try:
-            found = self._stored(key)
-            if found is not None:
-                return found
+            stored = self._stored(key)
+            if stored is not None:
+                return stored
             self.folder.mkdir(parents=True, exist_ok=True)
             with self._locked(key, timeout_s):
                 # Another process may have been faster.
@@ -230,10 +230,12 @@ def variant_key(conversion: Conversion) -> str:
 @functools.cache
 def _tools() -> dict[str, str]:
     """Versions of what converts, without importing any of it."""
-    found = {distribution.name: distribution.version for distribution in installed().distributions}
+    versions = {
+        distribution.name: distribution.version for distribution in installed().distributions
+    }
     for name in ("onnx", "numpy", "onnx-ir", "ml-dtypes"):
-        found[name] = _version(name)
-    return found
+        versions[name] = _version(name)
+    return versions
 
 
 def _version(package: str) -> str:

@@ -24,13 +24,13 @@ def descendants_of(pid: int) -> list[int]:
     One whose parent ended is below nobody. psutil would look at every process of the machine for
     this, and whoever watches a worker asks four times a second.
     """
-    found: list[int] = []
+    descendants: list[int] = []
     pending = [pid]
     while pending:
-        children = [child for child in _children(pending.pop()) if child not in found]
-        found += children
+        children = [child for child in _children(pending.pop()) if child not in descendants]
+        descendants += children
         pending += children
-    return found
+    return descendants
 
 
 def _children(pid: int) -> Iterator[int]:

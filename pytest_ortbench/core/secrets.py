@@ -34,7 +34,7 @@ def masked_text(text: str) -> str:
     if "=" not in text and "@" not in text:
         return text
     text = _IN_ADDRESS.sub(MASK, text)
-    return _NAMED_VALUE.sub(lambda found: f"{found['name']}={MASK}", text)
+    return _NAMED_VALUE.sub(lambda match: f"{match['name']}={MASK}", text)
 
 
 def masked(value: T) -> T:
@@ -58,7 +58,7 @@ def without_places(value: T, host: str) -> T:
     names = re.compile(rf"(?<![A-Za-z0-9]){re.escape(host)}(?![A-Za-z0-9])") if host else None
 
     def text_without(text: str) -> str:
-        text = _PATH.sub(lambda found: f"…/{found['name']}", masked_text(text))
+        text = _PATH.sub(lambda match: f"…/{match['name']}", masked_text(text))
         return text if names is None else names.sub("host", text)
 
     return _masked(value, text_without)  # type: ignore[no-any-return]  # the same type comes out
@@ -110,6 +110,6 @@ def _masked_sequence(value: tuple[Any, ...] | list[Any], change: Callable[[str],
             and _SECRET_NAME.fullmatch(entry.lstrip("-"))
         ):
             after[index + 1] = MASK
-    if all(one is other for one, other in zip(after, value, strict=True)):
+    if all(masked is other for masked, other in zip(after, value, strict=True)):
         return value
     return tuple(after) if isinstance(value, tuple) else after

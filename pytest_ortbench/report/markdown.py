@@ -31,8 +31,8 @@ def render_markdown(shown: ShownRun, *, limit: int | None = None) -> str:
     rest = len(shown.entries) if limit is None else limit
     for group in by_model(shown.entries):
         if group.alike and rest > 0:
-            said = f"all rows of {group.model.name}: {' '.join(group.alike)}"
-            lines += ["", markdown(said)]
+            whole = f"all rows of {group.model.name}: {' '.join(group.alike)}"
+            lines += ["", markdown(whole)]
         rest -= len(group.entries)
     return "\n".join(lines) + "\n"
 

@@ -138,7 +138,9 @@ class _Table:
         self._shorten("case", LABEL_LIMIT)
         below: list[Column] = []
         while self._total() > self.width:
-            movable = self.columns[1:] if asked else [one for one in self.columns if one.rank]
+            movable = (
+                self.columns[1:] if asked else [column for column in self.columns if column.rank]
+            )
             if not movable:
                 break
             moved = movable[-1] if asked else max(movable, key=lambda column: column.rank)
@@ -153,7 +155,9 @@ class _Table:
         self._shorten("status", STATUS_LEAST)
         self._shorten("case", LABEL_LEAST)
         order = list(ALL_COLUMNS)
-        self._fold(below[::-1] if asked else sorted(below, key=lambda one: order.index(one.key)))
+        self._fold(
+            below[::-1] if asked else sorted(below, key=lambda column: order.index(column.key))
+        )
 
     def _fold(self, columns: Sequence[Column]) -> None:
         """Lay columns out in as few further lines as have room beside the label."""
@@ -176,7 +180,7 @@ class _Table:
         first = next(self.cells[id(entry)] for entry in self.shown if entry.measured)
         return ", ".join(
             f"{self.headings[column.key]} {first[column.key]}"
-            for column in sorted(self.alike, key=lambda one: list(ALL_COLUMNS).index(one.key))
+            for column in sorted(self.alike, key=lambda column: list(ALL_COLUMNS).index(column.key))
         )
 
     def _shorten(self, key: str, least: int) -> None:

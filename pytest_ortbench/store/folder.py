@@ -159,12 +159,12 @@ class RunFolder:
         except OSError as error:
             raise _refused(self.document, _CANT_WRITE, error, _ELSEWHERE) from error
 
-    def _write(self, what: str, *lines: bytes) -> None:
+    def _write(self, problem: str, *lines: bytes) -> None:
         try:
             self._journal.write(*lines)
         except OSError as error:
             hint = f"{self._safe} earlier results are safe there" if self._safe else _ELSEWHERE
-            raise _refused(self._journal.path, what, error, hint) from error
+            raise _refused(self._journal.path, problem, error, hint) from error
         self._safe = self._results
 
 
@@ -215,5 +215,5 @@ def _is_link(path: Path) -> bool:
         return False
 
 
-def _refused(path: Path, what: str, error: OSError, hint: str) -> DocumentError:
-    return DocumentError(f"{what}: {error.strerror or error}", place=str(path), hint=hint)
+def _refused(path: Path, problem: str, error: OSError, hint: str) -> DocumentError:
+    return DocumentError(f"{problem}: {error.strerror or error}", place=str(path), hint=hint)

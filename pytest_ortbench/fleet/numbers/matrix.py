@@ -163,10 +163,12 @@ def by_workload(layout: Layout, metric: str, *, baseline: int = 0) -> Matrix:
     made: list[Row] = []
     for members in rows.values():
         first = next(iter(members.values()))[0].case
-        precisions = {placed.case.precision for found in members.values() for placed in found}
+        precisions = {
+            placed.case.precision for placed_cases in members.values() for placed in placed_cases
+        }
         cells = {
-            side: _best_of(found, metric, several=len(precisions) > 1)
-            for side, found in members.items()
+            side: _best_of(placed_cases, metric, several=len(precisions) > 1)
+            for side, placed_cases in members.items()
         }
         parts = workload_parts(first)
         row = _row(layout, metric, baseline, first.model, "/".join(parts), cells)
@@ -192,18 +194,18 @@ def _cell(placed_case: Placed, metric: str, *, variant: str = "") -> Cell:
 
 def variant_label(case: CaseFacts) -> str:
     """Name how a case does its work: ``fp16/cuda``, with settings beyond the workload."""
-    said = {part.partition(":")[0] for part in workload_parts(case)}
-    knobs = [f"{name}:{value}" for name, value in case.knobs if name not in said and name != "io"]
+    shown = {part.partition(":")[0] for part in workload_parts(case)}
+    knobs = [f"{name}:{value}" for name, value in case.knobs if name not in shown and name != "io"]
     name = case.variant or "/".join([case.precision, case.provider, *knobs])
     return f"{name} in {case.processes} processes" if case.processes > 1 else name
 
 
-def _best_of(found: Sequence[Placed], metric: str, *, several: bool) -> Cell:
+def _best_of(placed: Sequence[Placed], metric: str, *, several: bool) -> Cell:
     """The best cell that may be compared, else the first hole with its reason.
 
     Where several precisions are there, one that may be recommended goes before the others.
     """
-    runtimes = len({placed_case.case.runtime for placed_case in found}) > 1
+    runtimes = len({placed_case.case.runtime for placed_case in placed}) > 1
     cells = [
         _cell(
             placed_case,
@@ -211,7 +213,7 @@ def _best_of(found: Sequence[Placed], metric: str, *, several: bool) -> Cell:
             variant=variant_label(placed_case.case)
             + (f"+{placed_case.case.runtime}" if runtimes else ""),
         )
-        for placed_case in found
+        for placed_case in placed
     ]
     usable = [
         replace(cell, withheld=several and cell.case is not None and cell.case.needs_real_inputs)
@@ -237,10 +239,10 @@ def _row(
     baseline: int,
     model: str,
     label: str,
-    found: Mapping[str, Cell],
+    cells_of: Mapping[str, Cell],
 ) -> Row:
     names = [side.label for side in layout.sides]
-    cells = [found.get(name, Cell()) for name in names]
+    cells = [cells_of.get(name, Cell()) for name in names]
     cells = _without_strangers(cells, baseline, layout.axis)
     ranges = [_range(cell, metric) for cell in cells]
     cells = [

@@ -87,15 +87,15 @@ def interval(quantity: Quantity, *, blurred: bool) -> tuple[float, float]:
     return low * (1 - wider), high * (1 + wider)
 
 
-def apart(one: tuple[float, float], other: tuple[float, float], *, margin: float = 0.0) -> bool:
+def apart(first: tuple[float, float], other: tuple[float, float], *, margin: float = 0.0) -> bool:
     """Whether two intervals don't meet, and their centres differ by more than a margin.
 
     Args:
-        one: Low and high.
+        first: Low and high.
         other: Likewise.
         margin: Least difference that counts, as a share of the smaller.
     """
-    if one[0] <= other[1] and other[0] <= one[1]:
+    if first[0] <= other[1] and other[0] <= first[1]:
         return False
-    small, large = sorted((sum(one) / 2, sum(other) / 2))
+    small, large = sorted((sum(first) / 2, sum(other) / 2))
     return large > small * (1 + margin)

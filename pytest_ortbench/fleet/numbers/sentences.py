@@ -38,37 +38,37 @@ def conclusions(best: Matrix, cases: Matrix, axis: str = "machine") -> list[Told
         cases: The same comparison case by case.
         axis: What the sides are.
     """
-    said = [*shipped(best, axis), best_overall(best, cases)]
+    sentences = [*shipped(best, axis), best_overall(best, cases)]
     ranked = [row for row in best.rows if any(cell.best for cell in row.cells)]
-    said += [_workload(row, best) for row in ranked[:SPELT_OUT]]
+    sentences += [_workload(row, best) for row in ranked[:SPELT_OUT]]
     if len(ranked) > SPELT_OUT:
-        said.append(Told(f"and {len(ranked) - SPELT_OUT} further workloads: see the table"))
-    said += _alone(best)
-    return said
+        sentences.append(Told(f"and {len(ranked) - SPELT_OUT} further workloads: see the table"))
+    sentences += _alone(best)
+    return sentences
 
 
 def best_overall(best: Matrix, cases: Matrix) -> Told:
     """Say which side is best over all that every side has, how far ahead, and where it is not."""
     # Case by case is the fairer question; where no case is common, each side's best has to do.
-    matrix, what = (cases, "cases") if cases.common else (best, "workloads")
+    matrix, noun = (cases, "cases") if cases.common else (best, "workloads")
     metric = metric_words(matrix.metric)
     if not matrix.common:
         return _about_all(
             f"no case has a number on every side, so there is no mean{_culprit(cases)}"
         )
-    counted = f"geometric mean of {metric} over the {matrix.common} {what} that all have"
+    counted = f"geometric mean of {metric} over the {matrix.common} {noun} that all have"
     if matrix.common == 1:
-        counted = f"{metric} of the one {what.removesuffix('s')} that all have"
-    winner = next((i for i, one in enumerate(matrix.overall) if one.best), None)
+        counted = f"{metric} of the one {noun.removesuffix('s')} that all have"
+    winner = next((i for i, mean in enumerate(matrix.overall) if mean.best), None)
     if winner is None:
         return _about_all(_no_mean(matrix))
-    level = [index for index, one in enumerate(matrix.overall) if one.tie]
+    level = [index for index, mean in enumerate(matrix.overall) if mean.tie]
     name = matrix.sides[winner].label
     tail = f", {counted}{_exceptions(best, {winner, *level})}"
     rest = [
         index
-        for index, one in enumerate(matrix.overall)
-        if index != winner and index not in level and one.ratio is not None
+        for index, mean in enumerate(matrix.overall)
+        if index != winner and index not in level and mean.ratio is not None
     ]
     behind = _behind(matrix, winner, rest or level)
     if level:
@@ -98,7 +98,7 @@ def _about_all(before: str, winner: str = "", after: str = "") -> Told:
 def _behind(matrix: Matrix, winner: int, others: Sequence[int]) -> str:
     """``b takes ×1.50 [×1.38, ×1.63] as long``: the nearest of some sides, against the winner."""
     higher = METRICS[matrix.metric].better == "higher"
-    found = []
+    followers = []
     for index in others:
         pairs = [
             (row.cells[index].quantity, row.cells[winner].quantity)
@@ -106,14 +106,14 @@ def _behind(matrix: Matrix, winner: int, others: Sequence[int]) -> str:
             if row.whole
         ]
         known = [ratio(theirs, best) for theirs, best in pairs if theirs and best]
-        ratios = [one for one in known if one is not None]
+        ratios = [known_ratio for known_ratio in known if known_ratio is not None]
         if ratios and len(ratios) == len(pairs):
             mean = geometric_mean(ratios)
             assert mean is not None  # there is at least one ratio
-            found.append((mean.value * (-1 if higher else 1), index, mean))
-    if not found:
+            followers.append((mean.value * (-1 if higher else 1), index, mean))
+    if not followers:
         return ""
-    _, index, mean = min(found, key=lambda one: one[:2])
+    _, index, mean = min(followers, key=lambda follower: follower[:2])
     name, factor = matrix.sides[index].label, mean.text
     return f"{name} takes {factor} as long" if _is_time(matrix) else f"{name} has {factor} as much"
 
@@ -124,15 +124,15 @@ def _is_time(matrix: Matrix) -> bool:
 
 def _exceptions(best: Matrix, winners: set[int]) -> str:
     """Workloads that another side wins: the mean over all hides them."""
-    found: dict[str, list[str]] = {}
+    rows_of: dict[str, list[str]] = {}
     for row in best.rows:
         if any(row.cells[index].best or row.cells[index].tie for index in winners):
             continue
         first = next((index for index, cell in enumerate(row.cells) if cell.best), None)
         if first is not None:
-            found.setdefault(best.sides[first].label, []).append(f"{row.model} {row.label}")
-    said = [f"{first_names(rows)} ({side})" for side, rows in found.items()]
-    return f"; except {first_names(said)}" if said else ""
+            rows_of.setdefault(best.sides[first].label, []).append(f"{row.model} {row.label}")
+    exceptions = [f"{first_names(rows)} ({side})" for side, rows in rows_of.items()]
+    return f"; except {first_names(exceptions)}" if exceptions else ""
 
 
 def _culprit(cases: Matrix) -> str:
@@ -155,9 +155,9 @@ def _workload(row: Row, matrix: Matrix) -> Told:
     with_variant = f" with {cell.variant}" if cell.variant else ""
     text = f", {metric_words(matrix.metric)} {_number(cell)}"
     ties = [
-        matrix.sides[other].label + (f" ({one.variant})" if one.variant else "")
-        for other, one in enumerate(row.cells)
-        if one.tie
+        matrix.sides[other].label + (f" ({tied.variant})" if tied.variant else "")
+        for other, tied in enumerate(row.cells)
+        if tied.tie
     ]
     text += _against(row, matrix, index, relation) + tie_text(ties) + _blur(cell)
     winner = f"{matrix.sides[index].label}{with_variant}"
@@ -189,8 +189,8 @@ def _against(row: Row, matrix: Matrix, index: int, relation: str) -> str:
     if factor is None:
         return ""
     variant = f" ({theirs.variant})" if theirs.variant else ""
-    said = relation if METRICS[matrix.metric].unit in _WORDS else "better than"
-    return f", {factor.text} {said} {matrix.sides[other].label}{variant}"
+    words = relation if METRICS[matrix.metric].unit in _WORDS else "better than"
+    return f", {factor.text} {words} {matrix.sides[other].label}{variant}"
 
 
 def _value(cell: Cell) -> float:
@@ -213,12 +213,12 @@ def _alone(matrix: Matrix) -> list[Told]:
         if sum(cell.comparable for cell in row.cells) == 1 and len(row.cells) > 1
     ]
     none = [row for row in matrix.rows if not any(cell.comparable for cell in row.cells)]
-    said = []
+    sentences = []
     if alone:
-        said.append(Told(f"not ranked, since one side alone has a number: {_names(alone)}"))
+        sentences.append(Told(f"not ranked, since one side alone has a number: {_names(alone)}"))
     if none:
-        said.append(Told(f"no side has a number that may be compared: {_names(none)}"))
-    return said
+        sentences.append(Told(f"no side has a number that may be compared: {_names(none)}"))
+    return sentences
 
 
 def _names(rows: Sequence[Row]) -> str:
@@ -227,20 +227,20 @@ def _names(rows: Sequence[Row]) -> str:
 
 def warnings(matrix: Matrix, axis: str, replaced: int) -> list[str]:
     """Say what a reader of the comparison must mind."""
-    said: list[str] = []
+    sentences: list[str] = []
     if axis == "machine" and len(matrix.sides) > 1:
-        said.append(ONE_UNIT)
+        sentences.append(ONE_UNIT)
     if axis in ("time", "runtime"):
-        said.append(
+        sentences.append(
             "Runs of different times on a shared machine: a difference below 5 % in a time counts "
             "as a tie here. To decide about a change, measure both sides in one run "
             "(--ort-against)."
         )
     if replaced:
-        said.append(
+        sentences.append(
             f"{replaced} older measurements of a case that was measured again are not shown."
         )
-    return said + _machine_drift(matrix, axis)
+    return sentences + _machine_drift(matrix, axis)
 
 
 def _machine_drift(matrix: Matrix, axis: str) -> list[str]:

@@ -40,33 +40,33 @@ def shipped(best: Matrix, axis: str) -> list[Told]:
     for row in best.rows:
         if any(cell.best for cell in row.cells):
             models.setdefault(row.model, []).append(row)
-    said = [_model(name, rows, best, axis) for name, rows in list(models.items())[:MODELS]]
-    said += _not_yet(best, axis)
+    sentences = [_model(name, rows, best, axis) for name, rows in list(models.items())[:MODELS]]
+    sentences += _not_yet(best, axis)
     if len(models) > MODELS:
-        said.append(Told(f"and {len(models) - MODELS} further models: see the table"))
-    return said
+        sentences.append(Told(f"and {len(models) - MODELS} further models: see the table"))
+    return sentences
 
 
 def _not_yet(matrix: Matrix, axis: str) -> list[Told]:
     """Name variants that are better, and that nothing but drawn inputs speaks for: one a model."""
-    said: dict[str, Told] = {}
+    sentences: dict[str, Told] = {}
     for row in matrix.rows:
         proven = _first(matrix, [cell if not cell.withheld else None for cell in row.cells])
         unproven = _first(matrix, [cell if cell.withheld else cell.faster for cell in row.cells])
-        if row.model in said or unproven is None:
+        if row.model in sentences or unproven is None:
             continue
         ahead = "" if proven is None else _lead(unproven[1], proven[1], matrix)
         if proven is not None and not ahead:
             continue  # another one is better without it
         if proven is not None:
             ahead += f" {_called((proven[0], proven[1].variant), matrix, axis)}"
-        said[row.model] = Told(
+        sentences[row.model] = Told(
             "not recommended yet: ",
             _called((unproven[0], unproven[1].variant), matrix, axis),
             f"{ahead}, judged on {DRAWN_INPUTS} alone; {REAL_INPUTS_ADVICE}",
             about=f"{row.model}: ",
         )
-    return list(said.values())[:MODELS]
+    return list(sentences.values())[:MODELS]
 
 
 def _first(matrix: Matrix, cells: Sequence[Cell | None]) -> tuple[int, Cell] | None:

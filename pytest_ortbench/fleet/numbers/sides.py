@@ -126,7 +126,7 @@ def lay_out_sides(runs: Sequence[RunFacts], axis: str) -> Layout:
         return case.provider if axis == "provider" else case.precision
 
     several = len(set(machines.values())) > 1
-    found: dict[tuple[str, tuple[object, ...]], Placed] = {}
+    placed_cases: dict[tuple[str, tuple[object, ...]], Placed] = {}
     count = 0
     for run in ordered:
         for case in run.cases:
@@ -135,8 +135,8 @@ def lay_out_sides(runs: Sequence[RunFacts], axis: str) -> Layout:
                 row = (*row, machines[run.run_id])
             count += 1
             # Later runs come later and take the place of earlier ones.
-            found[side, row] = Placed(case=case, run=run, side=side, row=row)
-    placed = _in_order_of_runs(found.values(), runs, axis)
+            placed_cases[side, row] = Placed(case=case, run=run, side=side, row=row)
+    placed = _in_order_of_runs(placed_cases.values(), runs, axis)
     runtimes = {case.runtime for run in runs for case in run.cases}
     return Layout(
         axis=axis,
@@ -156,11 +156,11 @@ def lay_out_sides(runs: Sequence[RunFacts], axis: str) -> Layout:
 
 
 def _in_order_of_runs(
-    found: Iterable[Placed], runs: Sequence[RunFacts], axis: str
+    placed_cases: Iterable[Placed], runs: Sequence[RunFacts], axis: str
 ) -> tuple[Placed, ...]:
     """As the user named the runs, so that the first is the baseline; by age where time counts."""
     if axis == "time":
-        return tuple(found)
+        return tuple(placed_cases)
     order = {run.run_id: index for index, run in enumerate(runs)}
     position = {
         (run.run_id, case.case_id, case.runtime): index
@@ -169,7 +169,7 @@ def _in_order_of_runs(
     }
     return tuple(
         sorted(
-            found,
+            placed_cases,
             key=lambda placed_case: (
                 order[placed_case.run.run_id],
                 position[
@@ -235,8 +235,8 @@ def workload_parts(case: CaseFacts, *, without: Collection[str] = ()) -> list[st
 
 
 def _method_parts(case: CaseFacts) -> list[str]:
-    said = (*WORKLOAD_KNOBS, "io")
-    return [f"{name}:{value}" for name, value in case.knobs if name not in said]
+    elsewhere = (*WORKLOAD_KNOBS, "io")
+    return [f"{name}:{value}" for name, value in case.knobs if name not in elsewhere]
 
 
 def _sides(placed: Sequence[Placed], axis: str) -> tuple[Side, ...]:

@@ -152,8 +152,8 @@ def _peaks(chosen: Sequence[Economics], terms: Terms) -> list[ServedRate]:
     """The peak of each model within the limit; empty unless all have one."""
     if terms.p99_s is None:
         return []
-    found = [_best_search(variant.case, terms.p99_s) for variant in chosen]
-    peaks = [peak for peak in found if peak is not None]
+    searched = [_best_search(variant.case, terms.p99_s) for variant in chosen]
+    peaks = [peak for peak in searched if peak is not None]
     return peaks if len(peaks) == len(chosen) else []
 
 
@@ -186,9 +186,9 @@ def work_out(
     throughput = case.quantities.get("throughput")
     if throughput is None or throughput.value <= 0:
         return None
-    one = (alone or case).quantities["throughput"].value
+    alone_rate = (alone or case).quantities["throughput"].value
     served = served or Queues(measured=at_a_time(case), most=at_a_time(case))
-    least = _worked_out(case, machine, terms, share=throughput.value / one, factor=1.0)
+    least = _worked_out(case, machine, terms, share=throughput.value / alone_rate, factor=1.0)
     least = replace(least, queues=served, alone=alone or case)
     if machine in terms.bought_without_power:
         least = replace(least, cost=_or_more(least.cost), cost_million=_or_more(least.cost_million))
@@ -198,7 +198,9 @@ def work_out(
     factor = served.most / served.measured if served.most else math.inf
     if math.isinf(factor):
         return _without_end(least)
-    most = _worked_out(case, machine, terms, share=factor * throughput.value / one, factor=factor)
+    most = _worked_out(
+        case, machine, terms, share=factor * throughput.value / alone_rate, factor=factor
+    )
     return replace(least, **_merged(least, most))
 
 

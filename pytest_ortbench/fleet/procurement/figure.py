@@ -59,12 +59,12 @@ def measured_figure(quantity: Quantity, case: CaseFacts) -> Figure:
     return Figure(value=quantity.value, low=low, high=high)
 
 
-def divided(one: Figure, other: Figure) -> Figure | None:
+def divided(figure: Figure, other: Figure) -> Figure | None:
     """Divide; ``None`` by nothing, and without an upper bound where it may be by nothing."""
     if other.value <= 0:
         return None
     return Figure(
-        value=one.value / other.value,
-        low=one.low / other.high,
-        high=one.high / other.low if other.low > 0 else math.inf,
+        value=figure.value / other.value,
+        low=figure.low / other.high,
+        high=figure.high / other.low if other.low > 0 else math.inf,
     )

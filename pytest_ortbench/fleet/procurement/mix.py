@@ -8,7 +8,7 @@ too. Each model must keep the limit, not just all requests taken together.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from pytest_ortbench.core.errors import UsageError
@@ -162,7 +162,6 @@ def as_one(
 
 def _throughput(cases: Sequence[CaseFacts], shares: Sequence[float]) -> Quantity:
     """Requests a second at full load: each model takes the time of its share."""
-    found = [case.quantities["throughput"] for case in cases]
 
     def together(rates: Sequence[float]) -> float:
         times = (
@@ -171,25 +170,28 @@ def _throughput(cases: Sequence[CaseFacts], shares: Sequence[float]) -> Quantity
         )
         return 1 / math.fsum(times)
 
-    return Quantity(
-        value=together([one.value for one in found]),
-        unit=found[0].unit,
-        low=together([one.value if one.low is None else one.low for one in found]),
-        high=together([one.value if one.high is None else one.high for one in found]),
-        samples=min(one.samples for one in found),
-    )
+    return _joined([case.quantities["throughput"] for case in cases], together)
 
 
-def _weighted(found: Sequence[Quantity], weights: Sequence[float]) -> Quantity:
+def _weighted(quantities: Sequence[Quantity], weights: Sequence[float]) -> Quantity:
     def mean(values: Sequence[float]) -> float:
         return math.fsum(value * weight for value, weight in zip(values, weights, strict=True))
 
+    return _joined(quantities, mean)
+
+
+def _joined(quantities: Sequence[Quantity], join: Callable[[Sequence[float]], float]) -> Quantity:
+    """Join quantities and the ends of their intervals; one without an end is taken for certain."""
     return Quantity(
-        value=mean([one.value for one in found]),
-        unit=found[0].unit,
-        low=mean([one.value if one.low is None else one.low for one in found]),
-        high=mean([one.value if one.high is None else one.high for one in found]),
-        samples=min(one.samples for one in found),
+        value=join([quantity.value for quantity in quantities]),
+        unit=quantities[0].unit,
+        low=join(
+            [quantity.value if quantity.low is None else quantity.low for quantity in quantities]
+        ),
+        high=join(
+            [quantity.value if quantity.high is None else quantity.high for quantity in quantities]
+        ),
+        samples=min(quantity.samples for quantity in quantities),
     )
 
 

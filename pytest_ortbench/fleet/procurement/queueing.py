@@ -55,7 +55,7 @@ def capacity(
 
     service = np.sort(np.asarray(service_s, dtype=np.float64))
     mean = float(service.mean())
-    each = [np.asarray(kind, dtype=np.float64) for kind in kinds] or [service]
+    services = [np.asarray(kind, dtype=np.float64) for kind in kinds] or [service]
     # Slower service with this limit is the same as this service with a tighter limit.
     limits = [limit_s / scale for scale in scales]
     horizon = max(limits)
@@ -64,15 +64,15 @@ def capacity(
     tried = np.linspace(0.0, MOST_BUSY, TRIED)
     waiting = _waiting(residual, tried)
     for index, limit in enumerate(limits):
-        low[index], high[index] = _bracket(tried, waiting, each, limit, horizon)
+        low[index], high[index] = _bracket(tried, waiting, services, limit, horizon)
     # A second look between the neighbours gives the utilisation to a two-thousandth.
-    found = []
+    capacities = []
     for index, (limit, scale) in enumerate(zip(limits, scales, strict=True)):
         if high[index] > low[index]:
             tried = np.linspace(low[index], high[index], TRIED)
-            low[index], _ = _bracket(tried, _waiting(residual, tried), each, limit, horizon)
-        found.append(float(low[index]) / (mean * scale))
-    return found
+            low[index], _ = _bracket(tried, _waiting(residual, tried), services, limit, horizon)
+        capacities.append(float(low[index]) / (mean * scale))
+    return capacities
 
 
 def _residual(service: Floats, mean: float, horizon: float) -> Floats:

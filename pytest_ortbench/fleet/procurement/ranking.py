@@ -144,12 +144,12 @@ def _offered(variants: Sequence[Economics], terms: Terms) -> Tender:
     )
     several = len({variant.case.precision for variant in variants}) > 1
     best: dict[str, Economics] = {}
-    for one in sorted(variants, key=lambda one: several and one.case.needs_real_inputs):
-        name = one.machine.name
-        known = best.setdefault(name, one)
-        as_proven = one.case.needs_real_inputs == known.case.needs_real_inputs or not several
-        if as_proven and _key(one, deciding) < _key(known, deciding):
-            best[name] = one
+    for variant in sorted(variants, key=lambda variant: several and variant.case.needs_real_inputs):
+        name = variant.machine.name
+        known = best.setdefault(name, variant)
+        as_proven = variant.case.needs_real_inputs == known.case.needs_real_inputs or not several
+        if as_proven and _key(variant, deciding) < _key(known, deciding):
+            best[name] = variant
     offers = _ranked(list(best.values()), variants, deciding, several=several)
     leader = next((offer.economics for offer in offers if not offer.reason), None)
     return Tender(
@@ -237,17 +237,17 @@ def _unproven(
     return best if leader is None or _key(best, deciding) < _key(leader, deciding) else None
 
 
-def figure_of(one: Economics, name: str) -> Figure | None:
+def figure_of(variant: Economics, name: str) -> Figure | None:
     """Return the figure that decides."""
-    return {"cost": one.cost, "cost_million": one.cost_million, "rate": one.rate}[name]
+    return {"cost": variant.cost, "cost_million": variant.cost_million, "rate": variant.rate}[name]
 
 
 def _key(variant: Economics, deciding: str) -> tuple[bool, float, float]:
     """What orders variants: the figure that decides; of equal ones the faster comes first."""
-    found = figure_of(variant, deciding)
-    if found is None or deciding == "rate":
-        return (found is None, 0.0, -variant.rate.value)
-    return (False, found.value, -variant.rate.value)
+    figure = figure_of(variant, deciding)
+    if figure is None or deciding == "rate":
+        return (figure is None, 0.0, -variant.rate.value)
+    return (False, figure.value, -variant.rate.value)
 
 
 def _ranked(

@@ -19,14 +19,14 @@ from pytest_ortbench.fleet.procurement.parallel import counts_to_measure
 from pytest_ortbench.fleet.procurement.ranking import Offer, Tender, figure_of
 
 
-def cheapest_machines(found: Sequence[Tender], terms: Terms) -> list[Told]:
+def cheapest_machines(tenders: Sequence[Tender], terms: Terms) -> list[Told]:
     """Say for each workload which machine is cheapest, how many of it, and what it ties with."""
-    said = [
+    sentences = [
         sentence
-        for tender in found
+        for tender in tenders
         for sentence in (_tender(tender, terms), *_not_yet(tender, terms))
     ]
-    return said or [Told("no machine of the table has a case that may be ranked")]
+    return sentences or [Told("no machine of the table has a case that may be ranked")]
 
 
 def _tender(tender: Tender, terms: Terms) -> Told:
@@ -92,11 +92,11 @@ def _undecided(offers: Sequence[Offer], tender: Tender, terms: Terms, head: str)
 
 def open_machines(tender: Tender) -> dict[str, Economics]:
     """Return a variant of each machine of which it is not known what it serves at a time."""
-    found: dict[str, Economics] = {}
+    machines: dict[str, Economics] = {}
     for variant in tender.variants:
         if variant.queues.is_open:
-            found.setdefault(variant.machine.name, variant)
-    return found
+            machines.setdefault(variant.machine.name, variant)
+    return machines
 
 
 def served_text(variant: Economics) -> str:
@@ -114,24 +114,23 @@ def how_to_settle(variant: Economics, terms: Terms) -> str:
     return f"--ort-processes={counts}{load}"
 
 
-def target(one: Tender, terms: Terms) -> str:
+def target(tender: Tender, terms: Terms) -> str:
     """Return the target in words; empty without one."""
     if terms.rate_per_s is None or terms.p99_s is None:
         return ""
-    items = f" of {one.batch} items" if one.batch > 1 else ""
+    items = f" of {tender.batch} items" if tender.batch > 1 else ""
     return f", {terms.rate_per_s:g} requests/s{items} with p99 ≤ {terms.p99_s * 1e3:g} ms"
 
 
-def amounts(one: Economics, deciding: str, terms: Terms) -> str:
+def amounts(variant: Economics, deciding: str, terms: Terms) -> str:
     """Write the figure that decides, with its bounds."""
-    if deciding == "cost" and one.cost is not None and one.units is not None:
+    if deciding == "cost" and variant.cost is not None and variant.units is not None:
         years = "year" if terms.years == 1 else "years"
-        return (
-            f"{count(one.units)}, {money(one.cost)} {terms.currency} over {terms.years:g} {years}"
-        )
-    if deciding == "cost_million" and one.cost_million is not None:
-        return f"{money(one.cost_million)} {terms.currency} per million items at full load"
-    return f"{span(one.rate)} items/s"
+        price = f"{money(variant.cost)} {terms.currency} over {terms.years:g} {years}"
+        return f"{count(variant.units)}, {price}"
+    if deciding == "cost_million" and variant.cost_million is not None:
+        return f"{money(variant.cost_million)} {terms.currency} per million items at full load"
+    return f"{span(variant.rate)} items/s"
 
 
 def count(units: Figure) -> str:
@@ -209,50 +208,54 @@ def _lead(tender: Tender, best: Offer) -> str:
 
 
 def assumptions(
-    found: Sequence[Tender], terms: Terms, runs_without_price: Sequence[str]
+    tenders: Sequence[Tender], terms: Terms, runs_without_price: Sequence[str]
 ) -> list[str]:
     """Say what the figures assume."""
-    said = [ONE_UNIT]
-    queued = any(variant.capacity_source == "queue" for variant in _all(found))
+    sentences = [ONE_UNIT]
+    queued = any(variant.capacity_source == "queue" for variant in _all(tenders))
     if queued:
-        said.append(
+        sentences.append(
             "Machines needed: no load was measured, so they come from queueing (M/G/1) with the "
             "measured service times: random arrivals, each sent at random to one machine and there "
             "to one of the processes or callers that were measured at a time, which serves in "
             "order. Measure a load before you buy."
         )
-    if any(variant.queues.is_open for variant in _all(found)):
-        said.append(
+    if any(variant.queues.is_open for variant in _all(tenders)):
+        sentences.append(
             "Bounds (… to …): the machine as one queue, and as one for each of its CPUs, none of "
             "which slows another; what lies between was not measured, and nothing is recommended "
             "where it would matter."
         )
-    said.append(
+    sentences.append(
         f"Cost per million items: a machine that is never idle, its price spread over "
         f"{terms.years:g} years. Bounds: all measured numbers at the ends of their 95 % intervals "
         "at once; prices are taken as exact."
     )
     if terms.rented_with_power:
         names = first_names([machine.name for machine in terms.rented_with_power], 6)
-        said.append(
+        sentences.append(
             f"The rent of {names} is taken to include power: power_price of the whole table is for "
             "machines that are bought. Where rent and power are paid apart, write power_price for "
             "that machine."
         )
     if terms.bought_without_power:
         names = first_names([machine.name for machine in terms.bought_without_power], 6)
-        said.append(
+        sentences.append(
             f"Without power_price the cost of {names} leaves out power, which the rent of others "
             "includes: it is so much or more. Write power_price (0: the price includes power)."
         )
-    labels = {variant.power.source for variant in _all(found) if variant.power is not None}
-    said += [f"Power is {source}." for source in sorted(labels)]
+    labels = {variant.power.source for variant in _all(tenders) if variant.power is not None}
+    sentences += [f"Power is {source}." for source in sorted(labels)]
     if not terms.has_target:
-        said.append("No target: --rate and --p99 give machines needed and cost over the years.")
+        sentences.append(
+            "No target: --rate and --p99 give machines needed and cost over the years."
+        )
     if runs_without_price:
-        said.append(f"Not in the table of machines: {first_names(list(runs_without_price), 6)}.")
-    return said
+        sentences.append(
+            f"Not in the table of machines: {first_names(list(runs_without_price), 6)}."
+        )
+    return sentences
 
 
-def _all(found: Sequence[Tender]) -> list[Economics]:
-    return [variant for tender in found for variant in tender.variants]
+def _all(tenders: Sequence[Tender]) -> list[Economics]:
+    return [variant for tender in tenders for variant in tender.variants]

@@ -51,7 +51,7 @@ def comparison_figures(view: ComparisonView) -> Iterator[tuple[str, Figure]]:
 
 def draw_overall(matrix: Matrix) -> Figure | None:
     """Draw the geometric mean of each side; ``None`` if no row is common to all."""
-    known = [index for index, one in enumerate(matrix.overall) if one.ratio is not None]
+    known = [index for index, mean in enumerate(matrix.overall) if mean.ratio is not None]
     if len(known) < 2:
         return None
     higher = METRICS[matrix.metric].better == "higher"
@@ -117,17 +117,17 @@ def _base(matrix: Matrix) -> str:
 
 
 def _mean(matrix: Matrix, index: int) -> float:
-    one = matrix.overall[index].ratio
-    return 1.0 if one is None else one.value
+    ratio = matrix.overall[index].ratio
+    return 1.0 if ratio is None else ratio.value
 
 
 def _ends(matrix: Matrix, index: int) -> tuple[float, float, float]:
-    one = matrix.overall[index].ratio
-    if index == matrix.baseline or one is None:
+    ratio = matrix.overall[index].ratio
+    if index == matrix.baseline or ratio is None:
         return 1.0, 1.0, 1.0
-    low = one.value if one.low is None else one.low
-    high = one.value if one.high is None else one.high
-    return low, one.value, high
+    low = ratio.value if ratio.low is None else ratio.low
+    high = ratio.value if ratio.high is None else ratio.high
+    return low, ratio.value, high
 
 
 def _mark(
@@ -267,7 +267,7 @@ def _workload(axes: Axes, row: Row, matrix: Matrix, indices: Sequence[int]) -> N
 
 def course(matrix: Matrix) -> Figure | None:
     """Draw the geometric mean over time beside the canary's; ``None`` without either."""
-    known = [index for index, one in enumerate(matrix.overall) if one.ratio is not None]
+    known = [index for index, mean in enumerate(matrix.overall) if mean.ratio is not None]
     if len(known) < 2:
         return None
     made = style.figure(3.6)

@@ -155,11 +155,11 @@ def _table(view: ComparisonView, index: int) -> ShownTable:
 
 def _cells(row: Row, matrix: Matrix) -> tuple[ShownCell, ...]:
     texts = cell_texts(row, matrix)
-    said: set[str] = set()
+    told: set[str] = set()
     shown = []
     for text, cell in zip(texts, row.cells, strict=True):
-        note = "" if text.note in said and not text.number else text.brief
-        said.add(text.note)
+        note = "" if text.note in told and not text.number else text.brief
+        told.add(text.note)
         shown.append(ShownCell(text=text, value=_sort_value(cell), note=note))
     return tuple(shown)
 

@@ -65,7 +65,7 @@ def procure(runs: Sequence[RunFacts], terms: Terms) -> Procurement:
     Raises:
         UsageError: if no run comes from a machine of the table.
     """
-    found = tenders(runs, terms)
+    tendered = tenders(runs, terms)
     hosts = {machine.host for machine in terms.machines}
     measured = machine_names(runs)
     strangers = list(dict.fromkeys(name for name in measured if name not in hosts))
@@ -78,10 +78,10 @@ def procure(runs: Sequence[RunFacts], terms: Terms) -> Procurement:
     ]
     return Procurement(
         terms=terms,
-        tenders=found,
-        answer=tuple(text.cleaned(one_line) for text in cheapest_machines(found, terms)),
+        tenders=tendered,
+        answer=tuple(text.cleaned(one_line) for text in cheapest_machines(tendered, terms)),
         warnings=tuple(
-            one_line(text) for text in (*missing, *assumptions(found, terms, strangers))
+            one_line(text) for text in (*missing, *assumptions(tendered, terms, strangers))
         ),
         without_run=tuple(machine.name for machine in without_run),
     )
@@ -254,20 +254,20 @@ def shown_mark(offer: Offer, tender: Tender) -> str:
 
 
 def _notes(tender: Tender, terms: Terms, without_run: Sequence[str]) -> list[str]:
-    said = [f"{offer.economics.machine.name}: {offer.reason}" for offer in _unranked(tender)]
+    sentences = [f"{offer.economics.machine.name}: {offer.reason}" for offer in _unranked(tender)]
     absent = [name for name in tender.absent if name not in without_run]
     if absent:
-        said.append(f"No case that may be ranked: {', '.join(absent)}")
+        sentences.append(f"No case that may be ranked: {', '.join(absent)}")
     sources = {offer.economics.capacity_source_text for offer in tender.offers} - {""}
-    said += tender.notes
+    sentences += tender.notes
     if any(variant.busy for variant in tender.variants):
-        said.append("An item is a request of any of these models")
-    said += [
+        sentences.append("An item is a request of any of these models")
+    sentences += [
         f"{offer.economics.machine.name} is busy with {_busy(offer.economics, terms)}"
         for offer in tender.offers
         if offer.economics.busy
     ]
-    said += [f"Machines needed by {source}" for source in sorted(sources)]
+    sentences += [f"Machines needed by {source}" for source in sorted(sources)]
     settled = {
         how: ", ".join(
             name for name, variant in machines.items() if how_to_settle(variant, terms) == how
@@ -275,11 +275,11 @@ def _notes(tender: Tender, terms: Terms, without_run: Sequence[str]) -> list[str
         for machines in (open_machines(tender),)
         for how in dict.fromkeys(how_to_settle(variant, terms) for variant in machines.values())
     }
-    said += [
+    sentences += [
         f"{names}: bounds, since what is served at a time was not measured; {how} does"
         for how, names in settled.items()
     ]
-    return [f"{text}." for text in said]
+    return [f"{text}." for text in sentences]
 
 
 def _busy(variant: Economics, terms: Terms) -> str:

@@ -72,12 +72,12 @@ def _axis(shown: Procurement, deciding: str) -> str:
 
 def cost(shown: Procurement) -> Drawing | None:
     """Draw a panel a workload with a row a machine, the cheapest first."""
-    found = _priced(shown)
-    if not found:
+    priced = _priced(shown)
+    if not priced:
         return None
     panels = [
         (tender, [offer for offer in tender.offers if not offer.reason][:MACHINES])
-        for tender in found[:PANELS]
+        for tender in priced[:PANELS]
     ]
     unbounded = any(
         _is_unbounded(figure_of(offer.economics, tender.deciding))
@@ -99,20 +99,24 @@ def cost(shown: Procurement) -> Drawing | None:
         ends += [span.value for span in spans if math.isfinite(span.value)]
         log = style.scale_axis(axes, "x", _with_room(ends, spans) or [1.0])
         axes.xaxis.set_major_formatter(FuncFormatter(_amount))
-        for position, (offer, one) in enumerate(zip(offers, spans, strict=True)):
+        for position, (offer, drawn_span) in enumerate(zip(offers, spans, strict=True)):
             mark = shown_mark(offer, tender)
             colour = style.COLOURS[2] if mark in ("best", "tie") else style.COLOURS[0]
             if not log:
-                axes.plot([0, one.value], [position] * 2, color=style.GRID, linewidth=1.2, zorder=1)
-            right = axes.get_xlim()[1] if math.isinf(one.high) else one.high
-            axes.plot([one.low, right], [position] * 2, color=colour, linewidth=2.4, zorder=2)
-            if math.isinf(one.high):
+                axes.plot(
+                    [0, drawn_span.value], [position] * 2, color=style.GRID, linewidth=1.2, zorder=1
+                )
+            right = axes.get_xlim()[1] if math.isinf(drawn_span.high) else drawn_span.high
+            axes.plot(
+                [drawn_span.low, right], [position] * 2, color=colour, linewidth=2.4, zorder=2
+            )
+            if math.isinf(drawn_span.high):
                 _arrow(axes, right, position, CARETRIGHT, colour)
             # Of bounds the ends are all that is known: no point stands between them.
             axes.plot(
-                [one.low, one.high] if one.is_open else [one.value],
-                [position] * (2 if one.is_open else 1),
-                marker="|" if one.is_open else "o",
+                [drawn_span.low, drawn_span.high] if drawn_span.is_open else [drawn_span.value],
+                [position] * (2 if drawn_span.is_open else 1),
+                marker="|" if drawn_span.is_open else "o",
                 markersize=5.5,
                 markeredgecolor=colour,
                 markerfacecolor="white" if mark == "tie" else colour,
@@ -122,7 +126,7 @@ def cost(shown: Procurement) -> Drawing | None:
             axes.text(
                 1.01,
                 position,
-                money(one) if one.is_open else significant(one.value),
+                money(drawn_span) if drawn_span.is_open else significant(drawn_span.value),
                 transform=axes.get_yaxis_transform(),
                 va="center",
                 color=style.INK,
@@ -153,7 +157,7 @@ def cost(shown: Procurement) -> Drawing | None:
             ),
         ),
     )
-    rest = len(found) - len(panels)
+    rest = len(priced) - len(panels)
     style.note(
         made,
         (
@@ -167,10 +171,10 @@ def cost(shown: Procurement) -> Drawing | None:
 
 def cost_latency(shown: Procurement) -> Drawing | None:
     """Draw cost against latency, a panel a workload; ``None`` without costs."""
-    found = [tender for tender in _priced(shown) if tender.front]
-    if not found:
+    fronts = [tender for tender in _priced(shown) if tender.front]
+    if not fronts:
         return None
-    panels = found[:PANELS]
+    panels = fronts[:PANELS]
     columns = 1 if len(panels) == 1 else 2
     rows = math.ceil(len(panels) / columns)
     made = style.figure(1.0 + PANEL_IN * rows)
@@ -197,7 +201,7 @@ def cost_latency(shown: Procurement) -> Drawing | None:
             for name in list(used)[:10]
         ],
     )
-    rest = len(found) - len(panels)
+    rest = len(fronts) - len(panels)
     style.note(
         made,
         (
@@ -236,16 +240,16 @@ def _arrow(axes: Axes, x: float, y: float, marker: int, colour: str) -> None:
 def _points(tender: Tender) -> list[tuple[int, Economics, Figure, tuple[float, float]]]:
     """What can be drawn: index of the variant, the variant, what it costs, how fast it is."""
     points: list[tuple[int, Economics, Figure, tuple[float, float]]] = []
-    for index, one in enumerate(tender.variants):
-        figure, latency = figure_of(one, tender.deciding), latency_span(one.case)
+    for index, economics in enumerate(tender.variants):
+        figure, latency = figure_of(economics, tender.deciding), latency_span(economics.case)
         if figure is not None and math.isfinite(figure.value) and math.isfinite(latency[1]):
-            points.append((index, one, figure, latency))
+            points.append((index, economics, figure, latency))
     return points
 
 
 def _panel(axes: Axes, tender: Tender, shown: Procurement, names: Sequence[str]) -> list[str]:
     points = _points(tender)
-    medians = [one.case.quantities["latency_p50"].value for _, one, _, _ in points]
+    medians = [economics.case.quantities["latency_p50"].value for _, economics, _, _ in points]
     scale = style.Scale(medians, "s")
     style.dress(axes, grid="both")
     costs = [
@@ -266,8 +270,8 @@ def _panel(axes: Axes, tender: Tender, shown: Procurement, names: Sequence[str])
     axes.plot(
         [x for x, _ in front], [y for _, y in front], color=style.FAINT, linewidth=0.9, zorder=1
     )
-    for (index, one, figure, span), median in zip(points, medians, strict=True):
-        colour = _colour(names, one.machine.name)
+    for (index, economics, figure, span), median in zip(points, medians, strict=True):
+        colour = _colour(names, economics.machine.name)
         x, y = scale.of(median), figure.value
         top = axes.get_ylim()[1] if math.isinf(figure.high) else figure.high
         axes.plot([x, x], [figure.low, top], color=colour, linewidth=1.6)
@@ -277,7 +281,7 @@ def _panel(axes: Axes, tender: Tender, shown: Procurement, names: Sequence[str])
         axes.plot(
             [x],
             [y],
-            marker=_marker(names, one.machine.name),
+            marker=_marker(names, economics.machine.name),
             markersize=6,
             markeredgecolor=colour,
             markerfacecolor=colour if index in tender.front else "white",
@@ -287,4 +291,4 @@ def _panel(axes: Axes, tender: Tender, shown: Procurement, names: Sequence[str])
     style.axis_label(axes, "x", "latency p50", scale.name)
     unit = style.drawable(shown.terms.currency, 20)
     style.axis_label(axes, "y", _axis(shown, tender.deciding), unit)
-    return [one.machine.name for _, one, _, _ in points]
+    return [economics.machine.name for _, economics, _, _ in points]

@@ -218,8 +218,8 @@ def _cell(cell: CellText, encoding: str, *, wide: bool, base: bool) -> Text:
     mark = " =" if cell.mark == "tie" else " *" if cell.mark == "best" else "  "
     if not wide:
         # Without a baseline there is no ratio, but the number was measured all the same.
-        said = cell.number if base else cell.short or cell.number
-        return _text(said + mark, encoding, _STYLES[cell.mark])
+        number = cell.number if base else cell.short or cell.number
+        return _text(number + mark, encoding, _STYLES[cell.mark])
     lines = " ".join(filter(None, (cell.number, cell.ratio)))
     text = _text(lines + mark, encoding, _STYLES[cell.mark])
     if cell.variant:

@@ -106,8 +106,8 @@ class ComparisonView:
     @property
     def abouts(self) -> tuple[str, ...]:
         """:meth:`about` of each side; empty where nothing tells them apart."""
-        said = tuple(self.about(index) for index in range(len(self.main.sides)))
-        return said if any(said) else ()
+        texts = tuple(self.about(index) for index in range(len(self.main.sides)))
+        return texts if any(texts) else ()
 
     @property
     def _alike(self) -> tuple[str, ...]:
@@ -161,7 +161,7 @@ def build_view(
     base = labels.index(baseline) if baseline else 0
     best = by_workload(layout, metric, baseline=base)
     cases = by_case(layout, metric, baseline=base)
-    what = {"time": "points in time"}.get(chosen, f"{chosen}s")
+    noun = {"time": "points in time"}.get(chosen, f"{chosen}s")
     # Of a rate the cells hold the bare number.
     counted = METRICS[metric].counted
     unit = f" ({counted}/s)" if counted else ""
@@ -181,7 +181,7 @@ def build_view(
         ),
     ]
     return ComparisonView(
-        title=f"{metric_words(metric)} of {len(labels)} {what}",
+        title=f"{metric_words(metric)} of {len(labels)} {noun}",
         axis=chosen,
         metric=metric,
         baseline=one_line(labels[base]),
@@ -208,12 +208,12 @@ def _holes(matrix: Matrix) -> tuple[str, ...]:
                 reason = one_line(cell.reason)
                 counted[reason] += 1
                 where.setdefault(reason, []).append(one_line(side.label))
-    said = [
+    reasons = [
         f"{count} × {reason} ({first_names(list(dict.fromkeys(where[reason])))})"
         for reason, count in counted.most_common(REASONS)
     ]
     rest = len(counted) - REASONS
-    return (*said, f"and {rest} further reasons: see the CSV") if rest > 0 else tuple(said)
+    return (*reasons, f"and {rest} further reasons: see the CSV") if rest > 0 else tuple(reasons)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -273,14 +273,14 @@ def _number(quantity: Quantity | None, factor: float, name: str) -> str:
 
 
 def _ratio(cell: Cell) -> str:
-    one = cell.ratio
-    if one is None:
+    ratio = cell.ratio
+    if ratio is None:
         return ""
-    if one.low is None or one.high is None:
-        return f"×{significant(one.value)}"
-    digits = digits_for(one.value, one.low, one.high)
-    ends = (significant(end, digits) for end in (one.low, one.high))
-    return f"×{significant(one.value, digits)} [{', '.join(ends)}]"
+    if ratio.low is None or ratio.high is None:
+        return f"×{significant(ratio.value)}"
+    digits = digits_for(ratio.value, ratio.low, ratio.high)
+    ends = (significant(end, digits) for end in (ratio.low, ratio.high))
+    return f"×{significant(ratio.value, digits)} [{', '.join(ends)}]"
 
 
 def _short(cell: Cell) -> str:
@@ -289,16 +289,16 @@ def _short(cell: Cell) -> str:
 
 def overall_text(matrix: Matrix, index: int) -> str:
     """Write the geometric mean of a side, as a ratio to the baseline."""
-    one = matrix.overall[index].ratio
+    ratio = matrix.overall[index].ratio
     if index == matrix.baseline:
         return "1 (baseline)"
-    if one is None:
+    if ratio is None:
         return HOLE
-    digits = digits_for(one.value, one.low, one.high)
-    text = f"×{significant(one.value, digits)}"
-    if one.low is None or one.high is None:
+    digits = digits_for(ratio.value, ratio.low, ratio.high)
+    text = f"×{significant(ratio.value, digits)}"
+    if ratio.low is None or ratio.high is None:
         return text
-    return f"{text} [{significant(one.low, digits)}, {significant(one.high, digits)}]"
+    return f"{text} [{significant(ratio.low, digits)}, {significant(ratio.high, digits)}]"
 
 
 def counted_text(matrix: Matrix, index: int) -> str:
@@ -311,6 +311,6 @@ def overall_mark(matrix: Matrix, index: int) -> str:
 
     The first of sides that can't be told apart is no better than the others: all are a tie.
     """
-    one = matrix.overall[index]
+    mean = matrix.overall[index]
     tied = any(other.tie for other in matrix.overall)
-    return "tie" if one.tie or (one.best and tied) else "best" if one.best else ""
+    return "tie" if mean.tie or (mean.best and tied) else "best" if mean.best else ""
