@@ -148,7 +148,7 @@ FUNCTIONS: dict[str, tuple[str, frozenset[str]]] = {
     ),
     "planning/real_inputs.py": (
         "names of files, types",
-        frozenset({"_from_npz", "_from_pb", "_missing", "is_prepared", "stored_inputs"}),
+        frozenset({"_from_npz", "_from_pb", "_missing", "is_prepared", "_stored"}),
     ),
     "planning/recipes.py": (
         "names of recipes, flags of a processor",

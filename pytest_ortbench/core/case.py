@@ -279,6 +279,7 @@ class Case(_Named):
         dataset: Labelled data that it is scored on; ``None`` for none.
         file_contents: What further files held when it was planned, by path: SHA-256, or size and
             time of large ones. Inputs, libraries, stages, labelled data, as far as they are here.
+        expected: Outputs that the user expects of the inputs: values that lie beside theirs.
         no_batch: Why one inference is one item, for people: what looks like a batch and is none.
             Empty where the inputs have a batch axis.
     """
@@ -303,6 +304,7 @@ class Case(_Named):
     dataset: Dataset | None = None
     file_contents: dict[str, str] = field(default_factory=dict)
     no_batch: str = ""
+    expected: tuple[InputSpec, ...] = ()
 
     def further_files(self) -> Iterator[str]:
         """Paths of what it reads besides models; those of libraries may be of another machine."""

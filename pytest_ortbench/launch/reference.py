@@ -60,6 +60,7 @@ def reference_key(case: Case) -> str:
         "model": case.model.digest,
         "path": case.model.path,
         "inputs": to_plain(case.inputs),
+        "expected": to_plain(case.expected),
         "files": [_stamp(spec.path) for spec in case.inputs if spec.path],
         "seed": case.seed,
         "custom_ops": list(case.session.custom_ops),

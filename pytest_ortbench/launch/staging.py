@@ -199,16 +199,19 @@ class StagedFiles:
 
         A library that is not among the host's files is one of the worker's.
         """
-        inputs = [
-            replace(spec, path=self._send_numbered(Path(spec.path))) if spec.path else spec
-            for spec in case.inputs
-        ]
+        inputs, expected = (
+            tuple(
+                replace(spec, path=self._send_numbered(Path(spec.path))) if spec.path else spec
+                for spec in specs
+            )
+            for specs in (case.inputs, case.expected)
+        )
         libraries = [
             self._send_numbered(Path(library)) if Path(library).is_file() else library
             for library in case.session.custom_ops
         ]
         session = replace(case.session, custom_ops=tuple(libraries))
-        return replace(case, inputs=tuple(inputs), session=session)
+        return replace(case, inputs=inputs, expected=expected, session=session)
 
     def _send_numbered(self, path: Path) -> str:
         return self.send(path, f"file-{len(self._paths)}/{path.name}")

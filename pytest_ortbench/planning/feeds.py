@@ -39,6 +39,7 @@ __all__ = [
     "Workload",
     "inputs_at",
     "resolve_inputs",
+    "stored_batch",
     "workloads",
 ]
 
@@ -138,6 +139,35 @@ def inputs_at(
     )
     _check_work(model, specs)
     return specs
+
+
+def stored_batch(axes: ModelAxes, dims: Mapping[str, int], path: Path) -> int | None:
+    """Return the batch that a file of real inputs holds, for a model whose batch axis is open.
+
+    Args:
+        axes: The axes of the model.
+        dims: Sizes that the user set, by symbol.
+        path: The real inputs.
+
+    Returns:
+        ``None`` where the model has no open batch, the user set its size, or the inputs in the
+        file do not have one size there.
+
+    Raises:
+        UsageError: for real inputs that don't fit the model.
+    """
+    symbols = axes.batch_axis.symbols
+    if not symbols or any(name in dims for name in symbols):
+        return None
+    stored = stored_inputs(axes.model, path)
+    held = {
+        size
+        for info, shape in zip(axes.model.inputs, axes.shapes, strict=True)
+        if shape is not None and info.name in stored
+        for symbol, size in zip(shape, stored[info.name].shape or (), strict=False)
+        if symbol in symbols
+    }
+    return (held.pop() or None) if len(held) == 1 else None
 
 
 def _check_work(model: Model, specs: Sequence[InputSpec]) -> None:

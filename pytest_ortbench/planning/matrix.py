@@ -21,7 +21,7 @@ from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.recipe import BASES, Conversion, Recipe
 from pytest_ortbench.core.run import Skip
 from pytest_ortbench.passes.registry import PASSES
-from pytest_ortbench.planning.feeds import Workload, check_dims, workloads
+from pytest_ortbench.planning.feeds import Workload, check_dims, stored_batch, workloads
 from pytest_ortbench.planning.own_data import OwnData, boxed_data, own_data, prepare
 from pytest_ortbench.planning.provider_options import (
     check_allowed,
@@ -29,6 +29,7 @@ from pytest_ortbench.planning.provider_options import (
     refuse_session,
     with_options,
 )
+from pytest_ortbench.planning.real_inputs import expected_outputs
 from pytest_ortbench.planning.recipes import shipped_recipe
 from pytest_ortbench.planning.request import PlanRequest
 from pytest_ortbench.planning.session_options import apply_session_options, with_spinning
@@ -270,7 +271,7 @@ def _cases_of(
                     conversion=made.conversion,
                     feeding=Feeding(
                         sizes=sized.sizes,
-                        batch=point.batch,
+                        batch=sized.asked,
                         made=made,
                         recipes=makers.recipes,
                         refusal=standing,
@@ -317,6 +318,7 @@ class _Sized:
     """A model at one batch and one set of sizes, whatever its precision and provider.
 
     Attributes:
+        asked: The batch that was asked for, or that a file holds; ``None`` for neither.
         batch: The batch that is really fed.
         sizes: Sizes by symbol: those that the user set and those of the workload.
         dims: Those of them that stand in the id.
@@ -325,6 +327,7 @@ class _Sized:
         labelled: Labelled data that fits them.
     """
 
+    asked: int | None
     batch: int
     sizes: dict[str, int]
     dims: dict[str, int]
@@ -361,9 +364,12 @@ def _sized(
     data: OwnData | None,
 ) -> _Sized:
     sizes = {**dims, **(preset.dims if preset is not None else {})}
+    if asked is None and request.inputs is not None:
+        asked = stored_batch(axes, sizes, request.inputs)
     feed, labelled = _feed(axes, asked, sizes, request, data)
     batch = axes.batch_of(asked, dims)
     return _Sized(
+        asked=asked,
         batch=batch,
         sizes=sizes,
         # A size of the batch axis stands in the id as the batch, however it was set.
@@ -486,6 +492,9 @@ def _unreadable(
 
 
 def with_contents(case: Case) -> Case:
-    """Return the case with what its further files hold now."""
+    """Return the case with what its further files hold now, expected outputs among them."""
     contents = {path: held for path in case.further_files() if (held := content_of(path))}
-    return replace(case, file_contents=contents) if contents != case.file_contents else case
+    expected = expected_outputs(case.model, case.inputs)
+    if (contents, expected) == (case.file_contents, case.expected):
+        return case
+    return replace(case, file_contents=contents, expected=expected)

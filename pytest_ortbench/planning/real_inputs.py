@@ -58,7 +58,8 @@ def stored_inputs(model: Model, path: Path) -> dict[str, StoredInput]:
     Args:
         model: The model.
         path: A ``.npz`` file with one array an input, a folder with one ``NAME.npy`` an input, or
-            a folder ``test_data_set_N`` of ONNX with ``input_0.pb``, ``input_1.pb``, ….
+            a folder ``test_data_set_N`` of ONNX with ``input_0.pb``, ``input_1.pb``, …. Arrays
+            that are called as outputs are those that are expected.
 
     Returns:
         By input name.
@@ -68,6 +69,45 @@ def stored_inputs(model: Model, path: Path) -> dict[str, StoredInput]:
     """
     if not model.inputs:
         return {}
+    held = _stored(model, path)
+    outputs = {info.name for info in model.outputs}
+    found = {name: stored for name, stored in held.items() if name not in outputs}
+    _check_names(model, path, found)
+    for info in model.inputs:
+        if info.name in found:
+            _check_type(info, found[info.name])
+    return found
+
+
+def expected_outputs(model: Model, inputs: Sequence[InputSpec]) -> tuple[InputSpec, ...]:
+    """Return the outputs that lie beside the inputs as arrays of their names, in the model's order.
+
+    None where some input comes from elsewhere: what is expected of other inputs says nothing.
+    """
+    paths = {Path(spec.path) for spec in inputs}
+    archives = {path for path in paths if path.suffix.lower() == ".npz"}
+    places = archives or {path.parent for path in paths if path.suffix.lower() == ".npy"}
+    if not paths or len(places) != 1 or (archives and paths != archives):
+        return ()
+    if any(not spec.path for spec in inputs):
+        return ()
+    held = _stored(model, places.pop())
+    return tuple(
+        InputSpec(
+            name=info.name,
+            type=info.type if _holds(held[info.name].type, info.type) else held[info.name].type,
+            shape=held[info.name].shape or (),
+            hint=ValueHint(kind="normal"),
+            path=str(held[info.name].path.absolute()),
+            member=held[info.name].member,
+        )
+        for info in model.outputs
+        if info.name in held
+    )
+
+
+def _stored(model: Model, path: Path) -> dict[str, StoredInput]:
+    """What a file or folder holds, by name."""
     if path.is_dir():
         pb_files = {int(m[1]): item for item in path.iterdir() if (m := _PB_NAME.match(item.name))}
         found = _from_pb(model, pb_files) if pb_files else _from_npy(model, path)
@@ -87,10 +127,6 @@ def stored_inputs(model: Model, path: Path) -> dict[str, StoredInput]:
             place=_PLACE,
             hint="Name a .npz file, a folder of .npy files, or an ONNX test_data_set folder",
         )
-    _check_names(model, path, found)
-    for info in model.inputs:
-        if info.name in found:
-            _check_type(info, found[info.name])
     return found
 
 
@@ -120,7 +156,8 @@ def _from_npy(model: Model, folder: Path) -> dict[str, StoredInput]:
             hint="Put arrays there, or JPEG, PNG or WAV files",
         )
     # A slash or colon of an input's name can't stand in a file name.
-    names = {re.sub(r"[/\\:]", "_", info.name): info.name for info in model.inputs}
+    declared = (*model.outputs, *model.inputs)
+    names = {re.sub(r"[/\\:]", "_", info.name): info.name for info in declared}
     return {names.get(file.stem, file.stem): _read_npy(file) for file in files}
 
 
@@ -196,9 +233,10 @@ def _check_names(model: Model, path: Path, found: dict[str, StoredInput]) -> Non
     unknown = [name for name in found if name not in declared]
     if unknown:
         raise UsageError(
-            f"{str(path)!r} holds {unknown[0]!r}, which is no input of model {model.name!r}",
+            f"{str(path)!r} holds {unknown[0]!r}, which is no input of model {model.name!r}, nor "
+            "an output",
             place=_PLACE,
-            hint=did_you_mean(unknown[0], declared),
+            hint=did_you_mean(unknown[0], [*declared, *(info.name for info in model.outputs)]),
         )
     missing = [] if is_prepared(path) else list(_missing(model.inputs, found))
     if missing:

@@ -179,8 +179,8 @@ class Collection:
                 "nothing says which models this test measures",
                 place=definition.nodeid,
                 hint="Name them in its marker, @pytest.mark.ortbench(models=['model.onnx']), or "
-                "for all tests: --ort-models=PATH, the ini key ort_models, files in models/. A test "
-                "that makes its model calls ortbench.measure(path)",
+                "for all tests: --ort-models=PATH, the ini key ort_models, files in models/. A "
+                "test that makes its model calls ortbench.measure(path)",
             )
         self._provider_specs.update(dict.fromkeys(request.providers))
         key = repr(request)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_ortbench.plugin.bench import Bench, planned_of
-from pytest_ortbench.plugin.judging import AskedLimits, Judging
+from pytest_ortbench.plugin.judging import AskedLimits, ExpectedOutputs, Judging
 
 if TYPE_CHECKING:
     from pytest_ortbench.planning.matrix import Plan, Planned
@@ -44,7 +44,7 @@ class Judges:
         self.gating = _gating(bench)
         gates = () if self.gating is None else (self.gating,)
         bench.endings += [gate.close for gate in gates]
-        self.judging = Judging(bench, (self.asked_limits, *gates))
+        self.judging = Judging(bench, (self.asked_limits, ExpectedOutputs(bench), *gates))
 
     @classmethod
     def of(cls, bench: Bench) -> Judges:

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from pytest_ortbench.analysis.inaccuracy import judge_accuracy
 from pytest_ortbench.core.case import Key
 from pytest_ortbench.core.judgement import Judgement, bad, good, unjudged
 from pytest_ortbench.core.patterned import fitting, refuse_unfitting, unfitting
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from pytest_ortbench.analysis.limits import LimitOutcome
     from pytest_ortbench.core.judgement import Judgement
     from pytest_ortbench.core.limits import CaseLimit, Limit
+    from pytest_ortbench.core.outcome import CaseResult
     from pytest_ortbench.planning.matrix import Planned
     from pytest_ortbench.plugin.bench import Bench
 
@@ -234,6 +237,7 @@ def is_preferred(item: pytest.Item) -> bool:
 
 
 _OF = "limit"
+_EXPECTED = "expected outputs"
 
 
 class AskedLimits:
@@ -357,6 +361,44 @@ class AskedLimits:
             for limit in self._limits
             if limit in self._without and limit not in self._judged
         ]
+
+
+class ExpectedOutputs:
+    """Holds cases to the outputs that the user gave with their inputs.
+
+    Args:
+        bench: The run.
+    """
+
+    def __init__(self, bench: Bench) -> None:
+        self._bench = bench
+
+    def owes(self, planned: Planned) -> tuple[str, ...]:
+        """Name what is expected, if anything is."""
+        expected = planned.case.expected
+        return (f"the outputs expected in {Path(expected[0].path).name}",) if expected else ()
+
+    def judge(self, _item: pytest.Item, planned: Planned) -> Verdict:
+        """Hold the outputs of a case against those expected."""
+        return self._verdict(planned, self._bench.result(planned))
+
+    def settle(self, planned: Planned, _why: str) -> Verdict | None:
+        """Likewise by what was measured, if anything was."""
+        result = self._bench.known(planned)
+        return None if result is None else self._verdict(planned, result)
+
+    def _verdict(self, planned: Planned, result: CaseResult) -> Verdict:
+        if result.failure is not None:
+            text = f"its outputs were not compared: {result.failure.message}"
+            return Verdict(judgement=unjudged(_EXPECTED, text), remark=text)
+        judgement = judge_accuracy(result)
+        if judgement.is_good:
+            return Verdict(judgement=judgement)
+        (owed,) = self.owes(planned)
+        heading = f"{owed} are not given" if judgement.is_bad else f"{owed} were not judged"
+        note = "" if result.accuracy is None else result.accuracy.note
+        problems = tuple(text for text in (judgement.reason, note) if text)
+        return Verdict(judgement=judgement, heading=heading, problems=problems)
 
 
 def judgement_of_limits(outcomes: Sequence[LimitOutcome]) -> Judgement:

@@ -170,7 +170,12 @@ def _as_first_written(case: Case) -> Any:
     """Plain values of a case as version 1 of the document had them, so that its plans go on."""
     plain = msgspec.to_builtins(case)
     # What later versions found out about the model: its digest says as much.
-    del plain["no_batch"], plain["model"]["zero_share"], plain["model"]["compressed_bytes"]
+    del (
+        plain["expected"],
+        plain["no_batch"],
+        plain["model"]["zero_share"],
+        plain["model"]["compressed_bytes"],
+    )
     del plain["model"]["told_sizes"], plain["model"]["is_made"]
     del plain["model"]["weights_as_inputs"], plain["model"]["subnormal_weights"]
     for tensor in (*plain["model"]["inputs"], *plain["model"]["outputs"]):

@@ -32,6 +32,9 @@ def write_reference_outputs(question: WriteReference, state: WorkerState) -> Non
     state.import_runtime()
     state.enter("reference")
     case, path = question.case, Path(question.path)
+    if case.expected:
+        write_expected(path, case)
+        return
     # A model that is named as the reference goes before what lies beside the inputs.
     recorded = () if case.model.reference else recorded_outputs(case.inputs, case.model.outputs)
     if recorded:
@@ -54,7 +57,9 @@ def measure_spread(question: MeasureSpread, state: WorkerState) -> ReferenceSpre
     state.import_runtime()
     state.enter("reference")
     case, path = question.case, Path(question.reference)
-    if not case.model.reference and recorded_outputs(case.inputs, case.model.outputs):
+    if case.expected or (
+        not case.model.reference and recorded_outputs(case.inputs, case.model.outputs)
+    ):
         # What was recorded elsewhere may differ for other reasons than those looked for here.
         path = path.with_name(f"{path.name}.own")
         write_reference(path, session=reference_session(case), specs=case.inputs, seed=case.seed)
@@ -64,6 +69,24 @@ def measure_spread(question: MeasureSpread, state: WorkerState) -> ReferenceSpre
         lambda: _wide_session(case),
         magnitudes=question.magnitudes,
     )
+
+
+def write_expected(path: Path, case: Case) -> None:
+    """Store the inputs with the outputs that the user expects of them, as one input set.
+
+    Args:
+        path: The file to make; it appears when it is complete.
+        case: Holds both.
+
+    Raises:
+        WorkerError: if a file can't be read.
+    """
+    names = tuple(spec.name for spec in case.expected)
+    label = f"outputs expected in {Path(case.expected[0].path).name}"
+    with SampleWriter(path, label, names) as writer:
+        feeds = make_feeds(case.inputs, seed=case.seed)
+        outputs = list(make_feeds(case.expected, seed=case.seed).values())
+        writer.add(Sample(magnitude=1.0, feeds=feeds, outputs=outputs))
 
 
 def recorded_outputs(

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.plugin.conftest import QUICK, failed_tests, properties, told
@@ -238,6 +239,41 @@ def test_it(ortbench, tmp_path):
 """,
     )
     result.assert_outcomes(passed=1)
+
+
+def test_expected_outputs_fail_the_test_that_does_not_give_them(run_for_real: Any) -> None:
+    result = run_for_real(
+        """
+x = np.linspace(-1, 1, 24, dtype=np.float32).reshape(3, 8)
+weight = np.arange(64, dtype=np.float32).reshape(8, 8) / 64 - 0.5
+right = np.maximum(x.astype(float) @ weight, 0)
+
+def test_right(ortbench):
+    measured = ortbench.measure(network(), inputs={"x": x, "y": right})
+    assert measured.case.batch == 3
+    assert measured.accuracy_facts().reference == "outputs expected in inputs.npz"
+
+def test_wrong(ortbench, tmp_path):
+    np.savez(tmp_path / "data.npz", x=x, y=right[:, :4])
+    ortbench.measure(network(), inputs=tmp_path / "data.npz")
+""",
+    )
+    result.assert_outcomes(passed=1, failed=1)
+    assert failed_tests(result) == ["test_wrong"]
+    result.stdout.fnmatch_lines(
+        ["*the outputs expected in data.npz are not given", "  y: SQNR*", "*shape*"]
+    )
+
+
+def test_expected_outputs_on_the_command_line_fail_the_case_once(
+    pytester: pytest.Pytester, model_file: Any
+) -> None:
+    np.savez("data.npz", x=np.ones((2, 8), np.float32), y=np.full((2, 8), 9, np.float32))
+    model_file()
+    result = pytester.runpytest(
+        *QUICK, "mlp.onnx", "--ort-inputs=data.npz", "--ort-no-results", "-k", "latency or memory"
+    )
+    assert result.parseoutcomes()["failed"] == 1
 
 
 def test_a_fixture_or_a_function_may_measure(run: Any) -> None:

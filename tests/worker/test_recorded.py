@@ -12,7 +12,8 @@ from onnx import TensorProto, helper, numpy_helper
 from pytest_ortbench.core.case import InputSpec
 from pytest_ortbench.core.model import TensorInfo, ValueHint
 from pytest_ortbench.worker.accuracy import compare
-from pytest_ortbench.worker.reference import recorded_outputs, write_recorded
+from pytest_ortbench.worker.reference import recorded_outputs, write_expected, write_recorded
+from tests.results_factory import make_case
 
 from .graphs import serialised, value
 from .sessions import cpu_session
@@ -65,6 +66,31 @@ def test_outputs_are_compared_with_what_was_recorded(tmp_path: Path) -> None:
     double, half = found.outputs
     assert double.exact
     # A tenth of 0.5 is off: 0.05 of 0.55.
+    assert half.sqnr_db == pytest.approx(20 * np.log10(0.55 / 0.05), abs=0.01)
+
+
+@pytest.mark.live
+def test_outputs_are_compared_with_those_that_are_expected(tmp_path: Path) -> None:
+    data = tmp_path / "data.npz"
+    np.savez(data, x=X, half=X.astype(np.float64) * 0.55)
+    given, wanted = (
+        InputSpec(
+            name=name,
+            type=kind,
+            shape=(4,),
+            hint=ValueHint(kind="normal"),
+            path=str(data),
+            member=name,
+        )
+        for name, kind in (("x", "tensor(float)"), ("half", "tensor(double)"))
+    )
+    case = replace(make_case(), inputs=(given,), expected=(wanted,))
+    path = tmp_path / "reference.npz"
+    write_expected(path, case)
+    found = compare(cpu_session(model()), path)
+    assert found.reference == "outputs expected in data.npz"
+    (half,) = found.outputs
+    assert half.name == "half"
     assert half.sqnr_db == pytest.approx(20 * np.log10(0.55 / 0.05), abs=0.01)
 
 
