@@ -23,6 +23,7 @@ from pytest_ortbench.core.run import Run
 from pytest_ortbench.launch.launcher import ProcessLauncher
 from pytest_ortbench.launch.machine_lock import MachineLock
 from pytest_ortbench.models.cache import cache_folder
+from pytest_ortbench.models.catalogue import project_start
 from pytest_ortbench.planning.matrix import Plan, Planned
 from pytest_ortbench.planning.planner import Planner
 from pytest_ortbench.planning.project_root import root_directory
@@ -96,6 +97,11 @@ class Session:
     ) -> None:
         self.close()
 
+    @property
+    def project(self) -> Path:
+        """Folder where to look for what the project configures."""
+        return project_start(self.root, self.named_from)
+
     # -- plan ---------------------------------------------------------------------------------
 
     @cached_property
@@ -111,7 +117,7 @@ class Session:
         """
         return choose_runtimes(
             specs,
-            root=self.root,
+            root=self.project,
             environments=self.environments,
             notify=self._notify,
             place=place,

@@ -28,6 +28,7 @@ from pytest_ortbench.core.model import ValueHint
 #: Measured when nobody names a model.
 DEFAULT_SET = ("mobilenet_v2", "bert_tiny", "gbdt", "lstm_tagger")
 
+_CATALOGUE = "catalogue.toml"
 _SOURCES = ("file", "builder", "package", "hub")
 _HINT_KINDS = (
     "normal",
@@ -124,23 +125,43 @@ def shipped_catalogue() -> dict[str, CatalogueEntry]:
     return read_catalogue(Path(__file__).with_name("catalogue.toml"))
 
 
-def project_catalogue(root: Path) -> dict[str, CatalogueEntry]:
+def project_start(root: Path, top: Path) -> Path:
+    """Return where to look for what a project configures: where the user is, if within the project.
+
+    Args:
+        root: Folder that paths of the user start from.
+        top: The project's root directory.
+    """
+    return root if root.is_relative_to(top) else top
+
+
+def models_folder(start: Path) -> Path:
+    """Return the folder ``models`` of a project: of those above ``start`` the nearest.
+
+    One with a catalogue goes before others; without any it is the one in ``start``.
+    """
+    folders = []
+    for folder in (start, *start.parents):
+        folders.append(folder / "models")
+        if (folder / "pyproject.toml").is_file():
+            # A project ends here; what lies above is another one.
+            break
+    listed = [folder for folder in folders if (folder / _CATALOGUE).is_file()]
+    there = [folder for folder in folders if folder.is_dir()]
+    return (listed or there or folders)[0]
+
+
+def project_catalogue(start: Path) -> dict[str, CatalogueEntry]:
     """Return the entries of a project's ``models/catalogue.toml``; empty if it has none.
 
     Args:
-        root: Where to start: of the folders above, the nearest that has one counts.
+        start: Where to look: there, and in the folders above.
 
     Raises:
         UsageError: if the file can't be understood.
     """
-    for folder in (root, *root.parents):
-        path = folder / "models" / "catalogue.toml"
-        if path.is_file():
-            return read_catalogue(path)
-        if (folder / "pyproject.toml").is_file():
-            # A project ends here; what lies above is another one.
-            break
-    return {}
+    path = models_folder(start) / _CATALOGUE
+    return read_catalogue(path) if path.is_file() else {}
 
 
 def read_catalogue(path: Path) -> dict[str, CatalogueEntry]:

@@ -26,7 +26,9 @@ from pytest_ortbench.models.cache import cache_folder
 from pytest_ortbench.models.catalogue import (
     DEFAULT_SET,
     CatalogueEntry,
+    models_folder,
     project_catalogue,
+    project_start,
     shipped_catalogue,
 )
 from pytest_ortbench.models.fetch import Notify, fetch_model
@@ -114,10 +116,10 @@ def shipped_names() -> tuple[str, ...]:
     return (*BUILDERS, *shipped_catalogue())
 
 
-def models_of_project(root: Path) -> tuple[str, ...]:
+def models_of_project(start: Path) -> tuple[str, ...]:
     """Return specifications of what the project's ``models/`` offers to all who name no model."""
-    entries = project_catalogue(root).values()
-    folder = root / "models"
+    entries = project_catalogue(start).values()
+    folder = models_folder(start)
     listed = {os.path.normpath(folder / file) for entry in entries for file in entry.files}
     files = [str(file) for file in sorted(folder.glob(ONNX_FILES))]
     return (
@@ -138,11 +140,12 @@ class _Resolver:
         self._naming = naming
         self._place = place
         self._notify = notify
-        self._project = project_catalogue(root)
+        self._start = project_start(root, naming.root)
+        self._project = project_catalogue(self._start)
 
     def defaults(self) -> list[str]:
         """The default set: builtin networks and what the project's ``models/`` holds."""
-        return [*(f"builtin:{name}" for name in DEFAULT_SET), *models_of_project(self._root)]
+        return [*(f"builtin:{name}" for name in DEFAULT_SET), *models_of_project(self._start)]
 
     def find(self, spec: str) -> Iterator[_Found]:
         """Yield the models of one specification."""

@@ -19,7 +19,7 @@ from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.run import Skip
 from pytest_ortbench.launch.launcher import Launcher
 from pytest_ortbench.models.cache import cache_folder
-from pytest_ortbench.models.catalogue import project_catalogue
+from pytest_ortbench.models.catalogue import project_catalogue, project_start
 from pytest_ortbench.models.naming import Naming
 from pytest_ortbench.models.resolve import shipped_names
 from pytest_ortbench.planning.candidates import Candidates
@@ -60,8 +60,9 @@ class Planner:
     ) -> None:
         self._launcher = launcher
         self._root = root
+        start = project_start(root, named_from or root)
         self._candidates = candidates or Candidates.remembering(
-            launcher, cache_folder(), configured_plugins(root)
+            launcher, cache_folder(), configured_plugins(start)
         )
         self._runtimes = tuple(self._candidates.equip(runtime) for runtime in runtimes)
         self._notify = notify
@@ -69,11 +70,11 @@ class Planner:
         self._custom_ops: tuple[str, ...] = ()
         self._models: dict[tuple[str, ...], Resolved] = {}
         self._paths: dict[str, str] = {}
-        self._recipes = recipes(root)
-        self._families = families(root)
+        self._recipes = recipes(start)
+        self._families = families(start)
         self._naming = Naming(
             root=named_from or root,
-            taken={*shipped_names(), *project_catalogue(root), *self._families},
+            taken={*shipped_names(), *project_catalogue(start), *self._families},
         )
         self._targets: dict[tuple[str, ...], tuple[list[Target], list[Skip]]] = {}
 

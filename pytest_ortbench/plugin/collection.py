@@ -169,7 +169,8 @@ class Collection:
 
         Only shipped tests measure the default set: a test of the user is meant for models of his.
         """
-        return self._models() or (() if _is_shipped(item) else models_of_project(self.root))
+        models = self._models()
+        return models if models or _is_shipped(item) else models_of_project(self._session.project)
 
     def _plan_for(self, definition: pytest.Item) -> Plan:
         """The plan of one test function; tests with equal axes share it."""

@@ -10,6 +10,7 @@ from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.models.builders import BUILDERS
 from pytest_ortbench.models.catalogue import (
     DEFAULT_SET,
+    models_folder,
     project_catalogue,
     read_catalogue,
     shipped_catalogue,
@@ -125,3 +126,17 @@ def test_unreadable_catalogue(tmp_path: Path) -> None:
     path.write_bytes(b"\xff\xfe\x00")
     with refused(UsageError, "TOML"):
         read_catalogue(path)
+
+
+def test_the_catalogue_of_a_project_is_found_from_every_folder_of_it(tmp_path: Path) -> None:
+    inner = tmp_path / "a/b"
+    (inner / "models").mkdir(parents=True)
+    assert project_catalogue(inner) == {}
+    assert models_folder(inner) == inner / "models"
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models/catalogue.toml").write_text('[m]\nfile = "m.onnx"\n')
+    assert list(project_catalogue(inner)) == ["m"]
+    assert models_folder(tmp_path / "a") == tmp_path / "models"
+    (tmp_path / "a/pyproject.toml").touch()
+    assert project_catalogue(inner) == {}
+    assert models_folder(tmp_path / "a") == tmp_path / "a/models"

@@ -72,16 +72,19 @@ def test_both(ortbench): pass
 
 @measure(models="detector")
 def test_name(ortbench): pass
+
+def test_none(ortbench): pass
 """
 
 
-@pytest.mark.parametrize("folder", [".", "tests", "elsewhere"])
+@pytest.mark.parametrize("folder", [".", "tests", "elsewhere", "../outside"])
 def test_a_marker_means_the_same_from_every_folder(
     pytester: pytest.Pytester, model_file: ModelFile, monkeypatch: pytest.MonkeyPatch, folder: str
 ) -> None:
     model_file("nets/m.onnx")
     model_file("tests/own.onnx")
     model_file("models/det.onnx")
+    model_file("models/plain.onnx")
     (pytester.path / "models/catalogue.toml").write_text('[detector]\nfile = "det.onnx"\n')
     (pytester.path / "tests/test_x.py").write_text(MARKED)
     pytester.makeini("[pytest]")
@@ -97,6 +100,8 @@ def test_a_marker_means_the_same_from_every_folder(
         "test_both[nets/m/native/cpu/b1]",
         "test_both[tests/own/native/cpu/b1]",
         "test_name[detector/native/cpu/b1]",
+        "test_none[detector/native/cpu/b1]",
+        "test_none[models/plain/native/cpu/b1]",
     ]
 
 
