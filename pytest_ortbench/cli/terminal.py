@@ -16,6 +16,8 @@ from collections.abc import Iterable
 from enum import IntEnum
 from typing import TextIO
 
+from pytest_ortbench.core.secrets import masked_text
+
 
 class ExitCode(IntEnum):
     """How the tool ends."""
@@ -50,7 +52,7 @@ def say(text: str, *, styled: bool = False, to: TextIO | None = None) -> None:
         ReaderGone: if nobody reads any more.
     """
     stream = to or sys.stdout
-    write(inert(text, styled=styled) + "\n", to=stream)
+    write(inert(masked_text(text), styled=styled) + "\n", to=stream)
 
 
 def warn(text: str) -> None:

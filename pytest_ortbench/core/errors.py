@@ -43,8 +43,10 @@ class OrtbenchError(Exception):
         super().__init__(str(self))
 
     def __str__(self) -> str:
+        from pytest_ortbench.core.secrets import masked_text  # only where something is wrong
+
         text = f"{self.place}: {self.message}" if self.place else self.message
-        text = f"{text}. {self.hint}" if self.hint else text
+        text = masked_text(f"{text}. {self.hint}" if self.hint else text)
         if len(text) <= _LONGEST:
             return text
         return f"{text[: _LONGEST // 2]} … {text[-_LONGEST // 2 :]}"

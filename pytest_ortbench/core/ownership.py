@@ -1,4 +1,4 @@
-"""Who else decides about what lies in a folder: what is started and loaded must be one's own."""
+"""Who else decides about a file or a folder: what is started and loaded must be one's own."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _ROOT = 0
 
 
 def other_writers(folder: Path) -> str:
-    """Say who else decides about what lies in a folder; empty if nobody does.
+    """Say who else decides about a file, or what lies in a folder; empty if nobody does.
 
     Where the system has no owners of this kind (Windows), the user's own folders are taken as such.
 

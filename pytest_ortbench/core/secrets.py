@@ -12,11 +12,17 @@ T = TypeVar("T")
 #: What stands in place of a secret.
 MASK = "***"
 
-_WORD = (
-    r"(?:token|secret|password|passwd|passphrase|api_?-?key|access_?-?key|private_?-?key"
-    r"|auth|credentials?)"
+#: Words that mean a secret at the end of any name (``PGPASSWORD``, ``clientSecret``).
+_STRONG = (
+    r"(?:passw(?:or)?d|passphrase|secret|credential|api_?-?key|access_?-?key|account_?-?key"
+    r"|private_?-?key|(?:hf|gh|hub|git|api|auth|access|bearer|refresh|session|bot|id)_?-?token)s?"
 )
-_NAME = rf"(?:[\w.-]*[_.-])?{_WORD}(?:[_.-][\w.-]*)?"
+#: The rest of a name; bounded, since anybody's document may hold one of a million characters.
+_REST = r"[\w.-]{0,80}"
+_NAME = (
+    rf"(?:{_REST}{_STRONG}(?:[_.-]{_REST}|\d*)"
+    rf"|(?:{_REST}[_.-])?(?:token|auth)(?:[_.-]{_REST})?|{_REST}[_.-](?:pass|pwd))"
+)
 _SECRET_NAME = re.compile(_NAME, re.IGNORECASE)
 #: An absolute path of POSIX or Windows, with two parts at least.
 _PATH = re.compile(
@@ -24,16 +30,45 @@ _PATH = re.compile(
 )
 _OPTION = re.compile(r"-+[\w-]+$")
 #: ``https://user:TOKEN@host`` in a requirement, a command or a message of an installer.
-_IN_ADDRESS = re.compile(r"(?<=://)[^/\s@'\"]+(?=@)")
-#: ``--token=VALUE``, ``API_KEY=VALUE``, ``?access_token=VALUE``.
-_NAMED_VALUE = re.compile(rf"(?P<name>(?<![\w.-]){_NAME})=(?P<value>[^\s&,;'\"]+)", re.IGNORECASE)
+_IN_ADDRESS = re.compile(r"(?<=://)[^/\s'\"?#]+(?=@)")
+#: ``--token=VALUE``, ``API_KEY="VALUE"``, ``?access_token=VALUE``, and signatures of addresses.
+_NAMED_VALUE = re.compile(
+    rf"(?P<name>(?<![\w.-]){_NAME}|(?<=[?&])(?:sig|signature|x-amz-[\w-]+))="
+    r"""(?:"[^"]*"|'[^']*'|[^\s&,;'"]+)""",
+    re.IGNORECASE,
+)
+#: ``"password": "VALUE"`` as JSON and Python have it.
+_QUOTED_PAIR = re.compile(
+    rf"""(?P<name>(?P<quote>["']){_NAME}(?P=quote)\s*:\s*)(?:"[^"]*"|'[^']*')""", re.IGNORECASE
+)
+#: ``Authorization: Bearer VALUE``, to the end of the line or of the quotes.
+_HEADER = re.compile(
+    r"(?P<name>(?<![\w-])(?:(?:proxy-)?authorization|(?:set-)?cookie|[\w-]{0,40}(?:api-key|token))"
+    r"\s*:\s+)[^\r\n'\"]+|(?P<scheme>(?<!\w)(?:bearer|basic)\s+)[\w.~+/=-]{8,}",
+    re.IGNORECASE,
+)
+#: Secrets that are known by their looks: of GitHub, GitLab, Hugging Face, AWS, Google, Slack, npm,
+#: PyPI, OpenAI and alike, web tokens, and private keys.
+_BY_LOOKS = re.compile(
+    r"(?<![A-Za-z0-9])(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}"
+    r"|hf_[A-Za-z0-9]{30,}|A(?:KI|SI)A[A-Z0-9]{16}|AIza[\w-]{30,}|xox[abprs]-[\w-]{10,}"
+    r"|npm_[A-Za-z0-9]{30,}|pypi-[\w-]{40,}|sk-(?:proj|ant|live|test)-[\w-]{20,}"
+    r"|sk-[A-Za-z0-9]{32,}|eyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]*)"
+    r"|-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)",
+    re.DOTALL,
+)
+#: Without one of these no text has a secret in it that is found here.
+_HINTS = re.compile(r"[=@]|[\"']\s*:|: |(?i:bearer|basic) |[a-zA-Z]{2}_|-----|[A-Za-z0-9_-]{20}")
 
 
 def masked_text(text: str) -> str:
-    """Return a text without what an address or a telling name marks as a secret."""
-    if "=" not in text and "@" not in text:
+    """Return a text without what an address, a telling name or its looks mark as a secret."""
+    if _HINTS.search(text) is None:
         return text
+    text = _BY_LOOKS.sub(MASK, text)
     text = _IN_ADDRESS.sub(MASK, text)
+    text = _HEADER.sub(lambda match: f"{match['name'] or match['scheme']}{MASK}", text)
+    text = _QUOTED_PAIR.sub(lambda match: f'{match["name"]}"{MASK}"', text)
     return _NAMED_VALUE.sub(lambda match: f"{match['name']}={MASK}", text)
 
 
@@ -80,10 +115,6 @@ def _masked(value: Any, change: Callable[[str], str]) -> Any:
     if isinstance(value, (tuple, list)) and value and not isinstance(value[0], (int, float)):
         return _masked_sequence(value, change)
     return value
-
-
-def _is_telling(name: object) -> bool:
-    return isinstance(name, str) and _SECRET_NAME.fullmatch(name) is not None
 
 
 def _masked_mapping(value: Mapping[Any, Any], change: Callable[[str], str]) -> Mapping[Any, Any]:

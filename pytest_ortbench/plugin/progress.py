@@ -101,11 +101,13 @@ class Progress:
 
         Not for what pytest measures: it would stand between its dots.
         """
+        from pytest_ortbench.report.escape import one_line
+
         if self._lines is not None:
             with self._uncaptured():
                 if self._lines._tw.width_of_current_line:
                     self._lines._tw.line()  # behind "collecting ..."
-                self._lines.write_line(f"ortbench: {text}")
+                self._lines.write_line(f"ortbench: {one_line(text)}")
 
     def _left(self) -> str:
         if self._each_s is None:

@@ -1,4 +1,4 @@
-"""Foreign text made inert, one function a medium.
+"""Foreign text made inert, one function a medium, and secrets in it masked.
 
 Names of models, machines and dimensions, and messages of native libraries, come from files that
 nobody here wrote. HTML is not among these functions: its templates escape everything by themselves.
@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable
+
+from pytest_ortbench.core.secrets import masked_text
 
 #: Characters that have a look-alike in ASCII of the same width, so that columns stay aligned.
 _LOOK_ALIKES = str.maketrans(
@@ -67,6 +69,7 @@ def one_line(text: str) -> str:
     cursor, change colours or reorder what a reader sees (escape sequences, bidirectional
     overrides, zero-width characters, lone surrogates) becomes ``\\x1b`` or ``\\u202e``.
     """
+    text = masked_text(text)
     if text.isascii() and text.isprintable() and "  " not in text:
         return text.strip()
     return "".join(_spelt(character) for character in " ".join(text.split()))
@@ -79,7 +82,10 @@ def shown(text: str) -> str:
 
 def lines(text: str) -> list[str]:
     """Return the lines of a log, each with control characters spelt out and its indent kept."""
-    return ["".join(_spelt(char) for char in line.expandtabs(4)) for line in text.splitlines()]
+    return [
+        "".join(_spelt(char) for char in line.expandtabs(4))
+        for line in masked_text(text).splitlines()
+    ]
 
 
 def _spelt(character: str) -> str:

