@@ -169,6 +169,7 @@ FUNCTIONS: dict[str, tuple[str, frozenset[str]]] = {
         frozenset(
             {
                 "_StandIn.benchmark",
+                "_join",
                 "_replay_case",
                 "pytest_benchmark_compare_machine_info",
                 "pytest_itemcollected",

@@ -1,15 +1,18 @@
 """The bridge to pytest-benchmark: our cases in its table, JSON, storage and comparison.
 
 Only its public interface is used: a timer set by its marker, ``benchmark.pedantic``,
-``extra_info`` and its hooks. A test that takes both fixtures, ``ortbench`` and ``benchmark``, gets
-the recorded durations of its case replayed once it has measured; nothing runs a second time, so
-that pytest-benchmark shows what the run document holds.
+``benchmark.stats``, ``extra_info`` and its hooks. A test that takes both fixtures, ``ortbench`` and
+``benchmark``, gets the recorded durations of its case replayed once it has measured; nothing runs a
+second time, so that pytest-benchmark shows what the run document holds. Where it is asked for a
+file or a comparison, a user's own tests get its fixture without taking it.
 """
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeVar
 
 import pytest
@@ -28,11 +31,40 @@ MOST_ROUNDS = 3000
 _FACTS_KEY = "ortbench"
 
 
+#: What asks pytest-benchmark for more than its table.
+_ASKING = ("json", "save", "autosave", "compare", "compare_fail", "histogram")
+#: Test functions that were given the fixture without taking it, and the cases that have a row.
+_JOINED = pytest.StashKey[set[object]]()
+_WITH_ROW = pytest.StashKey[set[object]]()
+
+
+class BenchmarkStats(Protocol):
+    """Statistics of one row, each computed from the durations when it is first read."""
+
+    median: float
+    mean: float
+    min: float
+    max: float
+    stddev: float
+    rounds: int
+    total: float
+    ops: float
+
+    def as_dict(self) -> Mapping[str, object]:
+        """Read all of them."""
+
+
+class BenchmarkRow(Protocol):
+    """What ``benchmark.stats`` is once something was timed."""
+
+    stats: BenchmarkStats
+
+
 class Benchmark(Protocol):
     """What we use of pytest-benchmark's fixture."""
 
     enabled: bool
-    stats: object | None
+    stats: BenchmarkRow | None
     extra_info: dict[str, Plain]
     params: dict[str, Plain] | None
 
@@ -89,7 +121,7 @@ def replay(
     durations_s: Sequence[float],
     extra_info: Mapping[str, Plain],
     params: Mapping[str, Plain] | None = None,
-) -> None:
+) -> BenchmarkRow | None:
     """Hand recorded durations to pytest-benchmark, as if it had timed them.
 
     Args:
@@ -97,9 +129,12 @@ def replay(
         durations_s: Seconds of single inferences in order; thinned to :data:`MOST_ROUNDS`.
         extra_info: Facts that go into its JSON beside the statistics.
         params: What ``--benchmark-group-by=param:NAME`` may name.
+
+    Returns:
+        The row; ``None`` where nothing was replayed.
     """
     if not durations_s or not benchmark.enabled or benchmark.stats is not None:
-        return
+        return None
     # Only where something is replayed: analysis costs the start of pytest otherwise.
     from pytest_ortbench.analysis.samples import thinned
 
@@ -112,6 +147,32 @@ def replay(
         benchmark.pedantic(_recorded_inference, rounds=len(kept), iterations=1)
     finally:
         TIMER.load(())
+    return benchmark.stats
+
+
+def tell_of_all(stats: BenchmarkStats, result: CaseResult, summary: Summary) -> None:
+    """Make statistics those of all inferences, as our table has them, not of the kept durations.
+
+    Quartiles and outliers stay those of the kept ones.
+
+    Args:
+        stats: What pytest-benchmark computed.
+        result: The case.
+        summary: Its numbers.
+    """
+    known = {name: quantity.value for name, quantity in summary.quantities.items()}
+    workers = [measurement.samples for measurement in result.measurements]
+    if not {"latency_p50", "latency_mean", "latency_min", "throughput"} <= known.keys():
+        return
+    stats.as_dict()  # what is read later is not computed anew
+    count, mean = summary.samples, known["latency_mean"]
+    stats.median, stats.mean, stats.min = known["latency_p50"], mean, known["latency_min"]
+    stats.max = max(samples.max_ns for samples in workers) / 1e9
+    squares = math.fsum(samples.sum_of_squares_s2 for samples in workers)
+    stats.stddev = math.sqrt(max(0.0, squares - count * mean**2) / (count - 1)) if count > 1 else 0
+    stats.rounds = count
+    stats.ops = known["throughput"] / result.case.batch
+    stats.total = count / stats.ops
 
 
 def _recorded_inference() -> None:
@@ -173,10 +234,26 @@ def extra_info_of(result: CaseResult, summary: Summary) -> dict[str, Plain]:
 # -- pytest's hooks ------------------------------------------------------------------------------
 
 
+def _join(item: pytest.Item, names: list[str]) -> None:
+    """Give a user's own test the fixture where pytest-benchmark is asked for a file."""
+    from pytest_ortbench.plugin.model_files import is_suite
+
+    function, config = getattr(item, "function", None), item.config
+    asked = any(config.getoption(f"benchmark_{name}", None) for name in _ASKING)
+    if not asked or "benchmark" in names or function is None:
+        return
+    if not is_suite(Path(function.__code__.co_filename)):
+        config.stash.setdefault(_JOINED, set()).add(function)
+        names.append("benchmark")
+
+
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Set our timer on the tests that take both fixtures; keep what their own marker says."""
-    names = getattr(item, "fixturenames", ())
-    if "ortbench" not in names or "benchmark" not in names:
+    """Set our timer on the tests that have both fixtures; keep what their own marker says."""
+    names = getattr(item, "fixturenames", [])
+    if "ortbench" not in names:
+        return
+    _join(item, names)
+    if "benchmark" not in names:
         return
     marker = item.get_closest_marker("benchmark")
     settings = {**(marker.kwargs if marker else {}), "timer": TIMER}
@@ -203,7 +280,15 @@ def _replay_case(item: pytest.Item) -> None:
     if known is not None and known[0].status == "measured":
         result, summary = known
         benchmark: Benchmark = arguments["benchmark"]
-        replay(benchmark, durations_of(result), extra_info_of(result, summary), params_of(result))
+        rows = item.config.stash.setdefault(_WITH_ROW, set())
+        joined = item.config.stash.get(_JOINED, set())
+        if getattr(item, "function", None) in joined and result.case.key in rows:
+            return
+        rows.add(result.case.key)
+        info = extra_info_of(result, summary)
+        row = replay(benchmark, durations_of(result), info, params_of(result))
+        if row is not None:
+            tell_of_all(row.stats, result, summary)
 
 
 def known_numbers(item: pytest.Item) -> tuple[CaseResult, Summary] | None:

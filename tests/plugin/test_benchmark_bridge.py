@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib
 import json
+import statistics
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -137,6 +139,63 @@ def test_json_holds_exactly_our_samples_and_facts(run: Run, pytester: pytest.Pyt
     assert options["timer"] == "recorded"
     machine = json.loads((pytester.path / "out.json").read_text("utf-8"))["machine_info"]
     assert machine["ortbench"] == {"cpu_model": "Example"}
+
+
+def test_own_tests_have_rows_without_taking_the_fixture(
+    run: Run, pytester: pytest.Pytester
+) -> None:
+    pytester.makepyfile(
+        test_suite="""
+            def test_fast_enough(ortbench):
+                ortbench()
+
+            def test_small_enough(ortbench):
+                ortbench()
+        """
+    )
+    run("--benchmark-json=out.json").assert_outcomes(passed=4)
+    # One row a case: the first test of it.
+    assert set(_rows(pytester.path / "out.json")) == {
+        "test_fast_enough[fast]",
+        "test_fast_enough[slow]",
+    }
+    # Nobody asked for a file: pytest-benchmark's table stays that of the tests that take it.
+    run().stdout.no_fnmatch_line("*benchmark: * tests*")
+
+
+def test_median_and_operations_are_those_of_all_inferences(
+    run: Run, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = make_result(case=make_case(model="fast"), median_ns=1_000_000)
+    # Of each worker only its slower half was kept.
+    measurements = [
+        replace(
+            one,
+            samples=replace(
+                one.samples,
+                durations_ns=tuple(sorted(one.samples.durations_ns)[one.samples.count // 2 :]),
+                stride=2,
+            ),
+        )
+        for one in whole.measurements
+    ]
+    result = replace(whole, measurements=tuple(measurements))
+    summary = summarise(result)
+    monkeypatch.setitem(KNOWN, "fast", (result, summary))
+    pytester.makepyfile(test_suite="NAMES = ['fast']\ndef test_it(ortbench): ortbench()")
+    run("--benchmark-json=out.json").assert_outcomes(passed=1)
+    stats = _rows(pytester.path / "out.json")["test_it[fast]"]["stats"]
+    assert isinstance(stats, dict)
+    known = {name: quantity.value for name, quantity in summary.quantities.items()}
+    assert stats["median"] == known["latency_p50"]
+    assert stats["mean"] == known["latency_mean"]
+    assert stats["min"] == known["latency_min"]
+    assert stats["rounds"] == 1200
+    assert stats["ops"] == pytest.approx(known["throughput"], rel=1e-12)
+    assert stats["total"] == pytest.approx(1200 * known["latency_mean"], rel=1e-12)
+    every = [d / 1e9 for one in whole.measurements for d in one.samples.durations_ns]
+    assert stats["max"] == max(every)
+    assert stats["stddev"] == pytest.approx(statistics.stdev(every), rel=1e-6)
 
 
 def test_only_skip_and_disable_behave(run: Run) -> None:
