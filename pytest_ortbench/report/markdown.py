@@ -1,4 +1,4 @@
-"""Markdown: the table for an issue or a wiki, and the summary of a CI job."""
+"""The summary of a CI job, in Markdown."""
 
 from __future__ import annotations
 
@@ -17,32 +17,12 @@ from pytest_ortbench.report.precisions import precision_markdown
 SUMMARY_ROWS = 500
 
 
-def render_markdown(shown: ShownRun, *, limit: int | None = None) -> str:
-    """Write all cases as one Markdown table, failed ones with the kind of their failure.
-
-    Args:
-        shown: Any run.
-        limit: Most rows; the rest is counted below the table.
-
-    Returns:
-        Lines that end in a line feed.
-    """
-    lines = _cases(shown, limit)
-    rest = len(shown.entries) if limit is None else limit
-    for group in by_model(shown.entries):
-        if group.alike and rest > 0:
-            whole = f"all rows of {group.model.name}: {' '.join(group.alike)}"
-            lines += ["", markdown(whole)]
-        rest -= len(group.entries)
-    return "\n".join(lines) + "\n"
-
-
-def _cases(shown: ShownRun, limit: int | None) -> list[str]:
+def _cases(shown: ShownRun) -> list[str]:
     rows: list[list[str]] = []
     for group in by_model(shown.entries):
         for cells in texts(group, COLUMNS):
             rows.append([group.model.name, *(cells[column.key] for column in COLUMNS)])
-    written = rows if limit is None else rows[:limit]
+    written = rows[:SUMMARY_ROWS]
     lines = [*_table(COLUMNS, written)]
     if len(written) < len(rows):
         lines += ["", f"… and {len(rows) - len(written)} more cases; the run document has them."]
@@ -70,7 +50,7 @@ def job_summary(shown: ShownRun) -> str:
         [f"## ONNX models on {markdown(run.machine.host)}"],
         [f"- {markdown(line)}" for line in answer_lines(shown)],
         # What is alike in all rows of a model stands below, with what else is said of it.
-        _cases(shown, SUMMARY_ROWS),
+        _cases(shown),
         *(entry.load(entry.markdown)(shown).splitlines() for entry in PASSES if entry.markdown),
         precision_markdown(shown).splitlines(),
         [

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
 from markdown_it import MarkdownIt
 
+from pytest_ortbench.report import markdown as markdown_report
 from pytest_ortbench.report.answers import answer_lines
 from pytest_ortbench.report.cells import COLUMNS
 from pytest_ortbench.report.entries import shown_run
 from pytest_ortbench.report.escape import markdown, one_line
-from pytest_ortbench.report.markdown import job_summary, render_markdown
+from pytest_ortbench.report.markdown import job_summary
 from tests import results_factory as factory
 from tests.report import sample_runs
 
@@ -27,7 +29,7 @@ def cells_of(text: str) -> list[list[str]]:
 
 
 def test_the_table_has_a_row_a_case() -> None:
-    rows = cells_of(render_markdown(shown_run(sample_runs.ten_cases())))
+    rows = cells_of(job_summary(shown_run(sample_runs.ten_cases())))
     assert rows[0] == ["model", *(column.heading for column in COLUMNS)]
     assert len(rows) == 11
     # Medians of 12.3923, 12.3851 and 12.3039 ms give 12.239 to 12.483 by Student's t.
@@ -37,7 +39,7 @@ def test_the_table_has_a_row_a_case() -> None:
 
 
 def test_hostile_names_break_no_table() -> None:
-    text = render_markdown(shown_run(sample_runs.hostile()))
+    text = job_summary(shown_run(sample_runs.hostile()))
     rows = cells_of(text)
     assert [len(row) for row in rows] == [len(COLUMNS) + 1] * 3
     assert rows[1][0] == one_line(sample_runs.HOSTILE)
@@ -45,10 +47,11 @@ def test_hostile_names_break_no_table() -> None:
     assert "\x1b" not in text
 
 
-def test_the_table_can_be_limited() -> None:
-    text = render_markdown(shown_run(sample_runs.ten_cases()), limit=3)
+def test_the_table_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(markdown_report, "SUMMARY_ROWS", 3)
+    text = job_summary(shown_run(sample_runs.ten_cases()))
     assert len(cells_of(text)) == 4
-    assert text.endswith("… and 7 more cases; the run document has them.\n")
+    assert "\n… and 7 more cases; the run document has them.\n" in text
 
 
 def test_the_job_summary_begins_with_the_answer() -> None:
