@@ -28,13 +28,13 @@ from pytest_ortbench.planning.matrix import Plan, Planned
 from pytest_ortbench.planning.planner import Planner
 from pytest_ortbench.planning.project_root import root_directory
 from pytest_ortbench.planning.request import PlanRequest
-from pytest_ortbench.runtimes.environments import Environments
 from pytest_ortbench.runtimes.resolve import RUNTIMES_FOLDER, ChosenRuntimes, choose_runtimes
 from pytest_ortbench.runtimes.specs import CURRENT
 
 if TYPE_CHECKING:
     from pytest_ortbench.engine.default_retry import DefaultRetry
     from pytest_ortbench.engine.engine import Engine, Listener, ResultStore
+    from pytest_ortbench.runtimes.environments import Environments
 
 
 class Session:
@@ -76,9 +76,6 @@ class Session:
         self.launcher = ProcessLauncher(
             on_phase=on_phase, memory_bytes=memory_bytes, machine=self.machine
         )
-        self.environments = Environments(
-            cache_folder() / RUNTIMES_FOLDER, notify=announce or notify
-        )
         self._notify, self._announce = notify, announce or notify
         self._specs = tuple(runtimes)
         self._place = place
@@ -102,6 +99,12 @@ class Session:
         """Folder where to look for what the project configures."""
         return project_start(self.root, self.named_from)
 
+    def _environments(self) -> Environments:
+        # The interpreter that runs pytest needs none of it.
+        from pytest_ortbench.runtimes.environments import Environments
+
+        return Environments(cache_folder() / RUNTIMES_FOLDER, notify=self._announce)
+
     # -- plan ---------------------------------------------------------------------------------
 
     @cached_property
@@ -118,7 +121,7 @@ class Session:
         return choose_runtimes(
             specs,
             root=self.project,
-            environments=self.environments,
+            environments=self._environments,
             notify=self._notify,
             place=place,
         )

@@ -61,7 +61,7 @@ def create(specs: tuple[str, ...]) -> int:
     SPEC is what --ort-runtimes takes: requirements joined by +, a configured name, or auto.
     """
     chosen = choose_runtimes(
-        specs, root=Path.cwd(), environments=_environments(), notify=warn, place="SPEC"
+        specs, root=Path.cwd(), environments=_environments, notify=warn, place="SPEC"
     )
     for runtime in chosen.runtimes:
         failure = chosen.failures.get(runtime.label)

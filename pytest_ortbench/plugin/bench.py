@@ -304,20 +304,20 @@ class Bench:
     @cached_property
     def resumable(self) -> Resumable | None:
         """What interrupted runs of this plan left; ``None`` without ``--ort-resume``."""
-        from pytest_ortbench.store.resume import resumable
-
         if not self.options.resume:
             return None
+        from pytest_ortbench.store.resume import resumable
+
         cases = [planned.case for planned in self.planned.values()]
         return resumable(self.options.results, self._header.plan, cases, others=bool(self.making))
 
     @cached_property
     def folder(self) -> RunFolder | None:
         """Where the run is stored; ``None`` with ``--ort-no-results``."""
-        from pytest_ortbench.store.folder import RunFolder
-
         if self.options.no_results:
             return None
+        from pytest_ortbench.store.folder import RunFolder
+
         return RunFolder.create(self.options.results, self._header)
 
     @cached_property

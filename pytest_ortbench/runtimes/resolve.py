@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pytest_ortbench.core.case import Runtime
 from pytest_ortbench.core.errors import WorkerError
@@ -13,7 +14,6 @@ from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.run import Skip
 from pytest_ortbench.runtimes import auto as auto_runtimes
 from pytest_ortbench.runtimes.config import ConfiguredRuntime, configured_runtimes
-from pytest_ortbench.runtimes.environments import Environments
 from pytest_ortbench.runtimes.installed import installed
 from pytest_ortbench.runtimes.specs import (
     AUTO,
@@ -22,6 +22,9 @@ from pytest_ortbench.runtimes.specs import (
     RequirementList,
     parse_spec,
 )
+
+if TYPE_CHECKING:
+    from pytest_ortbench.runtimes.environments import Environments
 
 #: Where environments are kept within the cache.
 RUNTIMES_FOLDER = "runtimes"
@@ -51,7 +54,7 @@ def choose_runtimes(
     specs: Sequence[str],
     *,
     root: Path,
-    environments: Environments,
+    environments: Callable[[], Environments],
     notify: Callable[[str], None],
     place: str = PLACE,
     hardware: Callable[[], auto_runtimes.Hardware] = auto_runtimes.this_hardware,
@@ -63,7 +66,7 @@ def choose_runtimes(
     Args:
         specs: As written, split.
         root: Folder whose configuration applies.
-        environments: Where environments are kept.
+        environments: Gives what keeps environments; called where one is asked for.
         notify: Told what ``auto`` chose and why.
         place: Where the specifications were written.
         hardware: Looks at the machine, for ``auto``.
@@ -97,7 +100,7 @@ class _Chosen:
     """Runtimes so far, each once, under labels of their own."""
 
     def __init__(
-        self, environments: Environments, configured: Mapping[str, ConfiguredRuntime]
+        self, environments: Callable[[], Environments], configured: Mapping[str, ConfiguredRuntime]
     ) -> None:
         self._environments = environments
         self._configured = configured
@@ -129,7 +132,7 @@ class _Chosen:
 
     def _runtime(self, spec: str | RequirementList) -> Runtime:
         if isinstance(spec, RequirementList):
-            environment = self._environments.ensure(spec)
+            environment = self._environments().ensure(spec)
             return Runtime(
                 label=environment.manifest.label,
                 command=(str(environment.python),),
@@ -144,7 +147,7 @@ class _Chosen:
         interpreter = ""
         requirements = configured.requirements
         if requirements is not None:
-            made = self._environments.ensure(requirements, python=configured.python)
+            made = self._environments().ensure(requirements, python=configured.python)
             interpreter = str(made.python)
         return Runtime(
             label=configured.name,

@@ -73,7 +73,7 @@ def test_both_are_runtimes_of_one_run(tmp_path: Path) -> None:
     chosen = choose_runtimes(
         ["onnxruntime==1.20.1", built(tmp_path / "build", b"mine")],
         root=tmp_path,
-        environments=Made(tmp_path / "cache"),
+        environments=lambda: Made(tmp_path / "cache"),
         notify=lambda _: None,
     )
     assert [each.label for each in chosen.runtimes] == [

@@ -461,7 +461,7 @@ def chosen(tmp_path: Path) -> Choose:
         return choose_runtimes(
             specs,
             root=tmp_path,
-            environments=Stub(versions),
+            environments=lambda: Stub(versions),
             notify=notes.append,
             hardware=lambda: Hardware(system="linux", machine="x86_64"),
         )
@@ -546,7 +546,7 @@ def test_a_wrong_specification_stops_before_anything_is_made(tmp_path: Path) -> 
         choose_runtimes(
             ["onnxruntime", "torch"],
             root=tmp_path,
-            environments=environments,
+            environments=lambda: environments,
             notify=lambda _: None,
             place="ort_runtimes in x",
         )

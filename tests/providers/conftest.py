@@ -43,7 +43,7 @@ def distribution() -> Callable[[str], Runtime]:
     def get(spec: str) -> Runtime:
         if spec not in made:
             chosen = choose_runtimes(
-                [spec], root=tests_cache(), environments=environments, notify=lambda _: None
+                [spec], root=tests_cache(), environments=lambda: environments, notify=lambda _: None
             )
             for failure in chosen.failures.values():
                 pytest.fail(f"{spec}: {failure.message}. {failure.hint}", pytrace=False)
