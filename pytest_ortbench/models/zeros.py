@@ -99,9 +99,9 @@ def stored_bits(tensor: onnx.TensorProto, folder: Path) -> NDArray[np.unsignedin
         count = int(np.prod(tensor.dims, dtype=np.int64))
         path = folder / entries["location"].replace("\\", "/")
         return np.memmap(path, kind[0], "r", offset_of(tensor), (count,)) if count else None
-    if tensor.raw_data:
-        whole = len(tensor.raw_data) // np.dtype(kind[0]).itemsize  # the runtime refuses a rest
-        return np.frombuffer(tensor.raw_data, kind[0], whole)
+    if content := tensor.raw_data:  # a copy each time
+        whole = len(content) // np.dtype(kind[0]).itemsize  # the runtime refuses a rest
+        return np.frombuffer(content, kind[0], whole)
     if tensor.float_data:
         return np.asarray(tensor.float_data, "<f4").view("<u4")
     if tensor.double_data:
