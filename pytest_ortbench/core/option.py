@@ -40,12 +40,13 @@ class Keyword:
         help: What it takes, for people.
         takes: ``texts`` for a text or a list of them, ``models`` for a specification of models, a
             text or a path, or a list of them, ``numbers`` for a positive whole number or a list of
-            them, ``sizes`` for a mapping from a name to such numbers.
+            them, ``sizes`` for a mapping from a name to such numbers, ``data`` for what the option
+            itself takes: a text or a path, or a mapping of settings.
         may_be_empty: Whether an empty list is a value.
     """
 
     help: str
-    takes: Literal["texts", "models", "numbers", "sizes"]
+    takes: Literal["texts", "models", "numbers", "sizes", "data"]
     may_be_empty: bool = False
 
 

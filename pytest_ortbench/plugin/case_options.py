@@ -79,6 +79,7 @@ class CaseOptions:
         "files, text file of one example a line (default: drawn from a seed)",
         reader="pytest_ortbench.core.option_text:read_input_path",
         to="request.inputs",
+        keyword=Keyword(help="real inputs, 'photos/'", takes="data"),
     )
     preprocess: dict[str, str] = option(
         {},
@@ -90,6 +91,7 @@ class CaseOptions:
         "say)",
         reader="pytest_ortbench.plugin.option_readers:read_settings",
         to="request.preprocess",
+        keyword=Keyword(help="how files become values, {'scale': '1/255'}", takes="data"),
     )
     runtimes: tuple[str, ...] = option(
         ("current",),

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pytest_ortbench.core.dotted_name import import_named
 from pytest_ortbench.core.errors import (
     NoModelError,
     OrtbenchError,
@@ -16,6 +17,7 @@ from pytest_ortbench.core.errors import (
 )
 from pytest_ortbench.core.limits import Limit, parse_limit
 from pytest_ortbench.core.metrics import PASS_OF_METRIC
+from pytest_ortbench.core.option_text import OptionText
 from pytest_ortbench.passes.registry import PASSES
 from pytest_ortbench.plugin.marked_paths import (
     folders_of,
@@ -143,6 +145,8 @@ def _value(name: str, value: object, place: str, folders: Sequence[Path]) -> Any
         return _sizes(name, value, place)
     if keyword.takes == "models":
         return placed_specs(_specs(name, value, place), folders)
+    if keyword.takes == "data":
+        return _data(name, value, place, folders)
     return _texts(name, value, place, may_be_empty=keyword.may_be_empty)
 
 
@@ -191,6 +195,25 @@ def _sizes(name: str, value: object, place: str) -> dict[str, tuple[int, ...]]:
         str(dimension): _numbers(f"{name}[{dimension!r}]", sizes, place)
         for dimension, sizes in value.items()
     }
+
+
+def _data(name: str, value: object, place: str, folders: Sequence[Path]) -> Any:
+    """What the option makes of a value; a path is that of the first folder where there is one."""
+    if isinstance(value, Mapping):
+        texts = tuple(f"{key}={setting}" for key, setting in value.items())
+    elif isinstance(value, str | os.PathLike) and os.fspath(value):
+        texts = (os.fsdecode(value),)
+    else:
+        raise _misfit(name, value, "a text or a path, or a mapping of settings", place)
+    read = import_named(next(row.reader for row in ROWS if row.field == name))
+    errors: list[UsageError] = []
+    for base in folders:
+        where = f"{place}, {name} of the ortbench marker"
+        try:
+            return read(OptionText(texts=texts, place=where, is_typed=True, base=base))
+        except UsageError as error:
+            errors.append(error)
+    raise errors[0]
 
 
 def _misfit(name: str, value: object, rule: str, place: str) -> UsageError:

@@ -12,7 +12,7 @@ from pytest_ortbench.core.limits import parse_limit
 from pytest_ortbench.passes.stages.planning import StageFile
 from pytest_ortbench.planning.matrix import Planned
 from pytest_ortbench.planning.request import PlanRequest
-from pytest_ortbench.plugin.marker import passes_of, read_marker
+from pytest_ortbench.plugin.marker import MarkerError, passes_of, read_marker
 from pytest_ortbench.plugin.options import ROWS, Options
 from tests.results_factory import make_case
 
@@ -141,3 +141,39 @@ def test_an_option_that_asks_for_a_pass_goes_to_a_field_that_a_case_has() -> Non
         room, _, name = row.to.partition(".")
         if row.asks_for and room in ("request", "case"):
             assert name in {field.name for field in fields(Case)}
+
+
+class TestData:
+    """What own data a marker names, read as the options of the same names read it."""
+
+    def read(self, folder: Path, **keywords: object) -> dict[str, object]:
+        marks = [pytest.mark.ortbench(**keywords).mark]
+        return read_marker(marks, place="test_it", folders=(folder / "root", folder)).axes
+
+    def test_paths_start_at_the_root_or_beside_the_test(self, tmp_path: Path) -> None:
+        (tmp_path / "photos").mkdir()
+        (tmp_path / "labels.csv").write_text("a.png,1\n")
+        axes = self.read(
+            tmp_path,
+            inputs="photos",
+            labels=Path("labels.csv"),
+            dataset="photos",
+            preprocess={"scale": "1/255", "size": 32},
+        )
+        assert axes == {
+            "request.inputs": tmp_path / "photos",
+            "request.labels": tmp_path / "labels.csv",
+            "request.dataset": Dataset(path=str(tmp_path / "photos")),
+            "request.preprocess": {"scale": "1/255", "size": "32"},
+        }
+
+    @pytest.mark.parametrize(
+        "keywords", [{"inputs": "photos"}, {"labels": 3}, {"dataset": ""}, {"preprocess": "scale"}]
+    )
+    def test_what_is_no_data_names_test_and_keyword(
+        self, tmp_path: Path, keywords: dict[str, object]
+    ) -> None:
+        with pytest.raises(MarkerError) as caught:
+            self.read(tmp_path, **keywords)
+        assert caught.value.place.startswith("test_it")
+        assert next(iter(keywords)) in str(caught.value)

@@ -21,10 +21,13 @@ from pytest_ortbench.core.limits import Limit, parse_limit
 from pytest_ortbench.core.metrics import METRICS, SIDE_METRICS, metric_hint
 from pytest_ortbench.core.patterned import fitting
 from pytest_ortbench.core.units import FACTORS, format_amount, parse_amount
+from pytest_ortbench.passes.registry import PASSES
 
 #: What people call the gated latency; the paired gate decides it by floor or typical contrast.
 LATENCY = "latency"
-
+#: Metrics of the answers to what was fed, and of those to labelled data.
+OF_ANSWERS = ("accuracy_max_abs", "accuracy_cosine", "accuracy_sqnr", "accuracy_top1")
+OF_LABELS = tuple(metric.name for entry in PASSES if entry.judge_labels for metric in entry.metrics)
 #: Metrics that may be gated by how much worse they got. Times other than the latency vary too much
 #: between runs, and the tail of a latency varies most: they have absolute limits only.
 RELATIVE = (
@@ -37,10 +40,8 @@ RELATIVE = (
     "model_size",
     "placement",
     "time_on_provider",
-    "accuracy_max_abs",
-    "accuracy_cosine",
-    "accuracy_sqnr",
-    "accuracy_top1",
+    *OF_ANSWERS,
+    *OF_LABELS,
 )
 
 _ITEM = re.compile(

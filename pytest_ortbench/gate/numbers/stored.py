@@ -22,6 +22,7 @@ from pytest_ortbench.core.gate import (
     GateFinding,
     GateResult,
     Hindrance,
+    MetricVerdict,
 )
 from pytest_ortbench.core.outcome import CaseResult, Flag
 from pytest_ortbench.core.quantity import Quantity
@@ -32,13 +33,22 @@ from pytest_ortbench.gate.numbers.metrics import (
     judge_metrics,
     limit_verdicts,
 )
-from pytest_ortbench.gate.numbers.rules import CaseRules, Rule, rules_for
+from pytest_ortbench.gate.numbers.rules import (
+    OF_ANSWERS,
+    OF_LABELS,
+    CaseRules,
+    Rule,
+    rules_for,
+)
 from pytest_ortbench.gate.numbers.same_models import Twin, models_of, twins
 from pytest_ortbench.gate.numbers.sentences import latency_finding
 from pytest_ortbench.gate.numbers.verdict import machine_class
 
 #: Smallest slowdown between two runs that matters where nothing else is said.
 STORED_MARGIN = 0.05
+
+#: Characters of a digest that a message shows.
+_DIGITS = 12
 
 #: The metric that decides about the latency.
 _MEDIAN = "latency_p50"
@@ -109,7 +119,10 @@ def gate_case(
     """
     old, new = before.result.case, after.result.case
     case_id, runtime = new.key
+    fed, labelled = _input_difference(old, new), _label_difference(old, new)
     metrics = judge_metrics(before, after, rules)
+    metrics = _without(metrics, OF_ANSWERS, fed)
+    metrics = _without(metrics, OF_LABELS, labelled)
     result = GateResult(
         case_id=case_id,
         runtime=runtime,
@@ -296,10 +309,44 @@ def _workload_difference(before: Case, after: Case) -> str:
         {spec.name: f"{spec.type} {list(spec.shape)}" for spec in case.inputs}
         for case in (before, after)
     )
-    difference = _difference("input", old_inputs, new_inputs)
+    difference = _difference("input", old_inputs, new_inputs) or _input_difference(before, after)
     if not difference and before.seed != after.seed:
         difference = f"seed: {before.seed} → {after.seed}"
     return difference
+
+
+def _input_difference(before: Case, after: Case) -> str:
+    """The first input whose values come from elsewhere, or from a file that held other ones."""
+    sides = (
+        {spec.name: _values(case, spec.path) if spec.path else "drawn" for spec in case.inputs}
+        for case in (before, after)
+    )
+    return _difference("values of input", *sides)
+
+
+def _label_difference(before: Case, after: Case) -> str:
+    sides = (
+        {} if case.dataset is None else {case.dataset.label: _values(case, case.dataset.path)}
+        for case in (before, after)
+    )
+    return _difference("labelled data", *sides)
+
+
+def _values(case: Case, path: str) -> str:
+    """What a file of a case held, as far as it takes to tell it from others."""
+    return case.file_contents.get(path, "")[:_DIGITS] or "unknown"
+
+
+def _without(
+    verdicts: tuple[MetricVerdict, ...], metrics: Sequence[str], difference: str
+) -> tuple[MetricVerdict, ...]:
+    """Verdicts of which some metrics are incomparable, where a difference says so."""
+    return tuple(
+        replace(verdict, verdict="incomparable", reason=difference)
+        if difference and verdict.metric in metrics and verdict.bound is None
+        else verdict
+        for verdict in verdicts
+    )
 
 
 def _difference(kind: str, before: Mapping[str, str], after: Mapping[str, str]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_ortbench.core.option import option
+from pytest_ortbench.core.option import Keyword, option
 from pytest_ortbench.core.placing import Place
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ class TaskOptions:
         "with --ort-labels, or coco:FILE.json with boxes on photos (default: none)",
         reader="pytest_ortbench.passes.task.planning:read_dataset",
         to="request.dataset",
+        keyword=Keyword(help="labelled data, 'coco:labels.json'", takes="data"),
         asks_for="task",
         place=Place(after="samples", rank=10),
     )
@@ -37,6 +38,7 @@ class TaskOptions:
         "label; of a text file one label a line (default: none)",
         reader="pytest_ortbench.core.option_text:read_label_file",
         to="request.labels",
+        keyword=Keyword(help="labels of the files, 'labels.csv'", takes="data"),
         place=Place(after="samples", rank=11),
     )
 

@@ -7,12 +7,15 @@ import dataclasses
 import pytest
 
 from pytest_ortbench.analysis.validity import flags_of
+from pytest_ortbench.core.case import Case
+from pytest_ortbench.core.dataset import Dataset
 from pytest_ortbench.core.gate import GateResult, MetricVerdict
 from pytest_ortbench.core.outcome import Accuracy, CaseResult, Flag, OutputCheck
 from pytest_ortbench.core.run import Canary, Machine
 from pytest_ortbench.gate.numbers.metrics import MetricSide, judge_metrics
 from pytest_ortbench.gate.numbers.rules import CaseRules, parse_rules
 from pytest_ortbench.gate.numbers.stored import gate_runs
+from pytest_ortbench.passes.task.facts import TaskAccuracy
 from tests.results_factory import (
     make_accuracy,
     make_case,
@@ -79,6 +82,60 @@ def test_what_was_fed_otherwise_is_compared_but_not_gated():
     ):
         result = judged(result_of(3_000_000), result_of(6_000_000, case=changed))
         assert (result.verdict, result.reason) == ("incomparable", reason)
+
+
+def fed_from(content: str, *, labelled: str = "l") -> Case:
+    """A case whose input comes from a file, and that is scored on another one."""
+    case = make_case()
+    return dataclasses.replace(
+        case,
+        inputs=(dataclasses.replace(case.inputs[0], path="/data/photos.npz"),),
+        dataset=Dataset(path="/data/labels.npz"),
+        file_contents={"/data/photos.npz": content, "/data/labels.npz": labelled},
+    )
+
+
+def test_other_values_in_the_files_of_inputs_are_another_work():
+    before, after = (
+        result_of(3_000_000, case=fed_from(content)) for content in ("a" * 64, "b" * 64)
+    )
+    result = judged(before, after, rules=["accuracy_sqnr:1%"])
+    assert (result.verdict, result.cause) == ("incomparable", "workload")
+    assert "aaaaaaaaaaaa → bbbbbbbbbbbb" in result.reason
+    verdicts = {verdict.metric: verdict.verdict for verdict in result.metrics}
+    assert verdicts["accuracy_sqnr"] == "incomparable"
+    assert verdicts["model_size"] == "same"
+
+
+def test_the_same_values_at_another_place_are_the_same_work():
+    before = fed_from("a" * 64)
+    moved = dataclasses.replace(before.inputs[0], path="/elsewhere/photos.npz")
+    after = dataclasses.replace(
+        before,
+        inputs=(moved,),
+        file_contents={moved.path: "a" * 64, "/data/labels.npz": "l"},
+    )
+    result = judged(result_of(3_000_000, case=before), result_of(3_000_000, case=after, seed=9))
+    assert result.verdict == "same"
+
+
+def test_values_from_a_file_and_drawn_ones_are_not_the_same_work():
+    before, after = result_of(3_000_000), result_of(3_000_000, case=fed_from("a" * 64))
+    assert judged(before, after).cause == "workload"
+
+
+def test_other_labels_leave_the_latency_and_not_the_score_of_the_task():
+    scores = TaskAccuracy(dataset="d", metric="top-1", samples=100, score_sum=90.0, largest=1.0)
+    before, after = (
+        dataclasses.replace(
+            result_of(3_000_000, case=fed_from("a", labelled=labelled), seed=seed), task=scores
+        )
+        for labelled, seed in (("l", 0), ("m", 9))
+    )
+    result = judged(before, after, rules=["task_metric:1%"])
+    assert result.verdict == "same"
+    verdicts = {verdict.metric: verdict.verdict for verdict in result.metrics}
+    assert verdicts["task_metric"] == "incomparable"
 
 
 def test_on_a_shared_machine_latency_of_another_time_only_informs():
