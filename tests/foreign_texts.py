@@ -170,7 +170,9 @@ FUNCTIONS: dict[str, tuple[str, frozenset[str]]] = {
             {
                 "_StandIn.benchmark",
                 "_join",
+                "_offers_fixture",
                 "_replay_case",
+                "_takes_theirs",
                 "pytest_benchmark_compare_machine_info",
                 "pytest_itemcollected",
             }

@@ -32,7 +32,7 @@ from pytest_ortbench.store.resume import taken_over
 
 _NO_SENSE = "what came out makes no sense"
 
-#: What stands with a pass that Ctrl-C ended.
+#: What stands with a pass that Ctrl-C or another plugin ended.
 _INTERRUPTED = "interrupted before it was over"
 
 
@@ -130,11 +130,13 @@ class Engine:
             result = self._results[key]
             reason = f"{error.failure.kind}: {error.failure.message}"
             self._results[key] = without(result, due(result, wanted), reason)
-        except KeyboardInterrupt:
-            # What is missing now was asked for: the tables say so.
+        except BaseException as error:
+            # What is missing now was asked for: the tables say so. Behind a time limit of another
+            # plugin the next test goes on, and must not begin it again.
             result = self._results[key]
+            stopped = isinstance(error, KeyboardInterrupt)
             self._results[key] = without(
-                result, due(result, wanted), _INTERRUPTED, interrupted=True
+                result, due(result, wanted), _INTERRUPTED, interrupted=stopped
             )
             raise
         finally:
@@ -243,6 +245,20 @@ class Engine:
         if self.retry.follow(contender.case.model.path, baseline.case.model.path):
             after = self.prepare(contender)
         return before, after
+
+    def give_up(self, planned: Planned, reason: str) -> None:
+        """Keep a failure of a case that was ended from outside, so that no test begins it again."""
+        if planned.case.key not in self._results:
+            failure = Failure(
+                kind="error",
+                phase="measure",
+                message=f"its measuring was ended by {reason}",
+                hint="The first test of a case measures for all of them: raise the limit that it "
+                "came to, or measure shorter (--ort-time, --ort-workers)",
+            )
+            self._results[planned.case.key] = result = refused(planned.case, failure)
+            self._store(result)
+            self.listener.end(result)
 
     def known(self, planned: Planned) -> CaseResult | None:
         """Return the case's result if it exists already."""

@@ -242,6 +242,7 @@ class Bench:
 
     def result(self, planned: Planned, *passes: str) -> CaseResult:
         """Return the result of one case, measuring it at the first call."""
+        from pytest_ortbench.core.errors import OrtbenchError, class_and_line
         from pytest_ortbench.launch.turn import TURN
 
         self.refuse_xdist()
@@ -249,9 +250,12 @@ class Bench:
             # The engine, too, is made by one thread only.
             with TURN:
                 return self.engine.result(planned, *passes)
-        except BaseException:
+        except BaseException as error:
             # Whatever ends it, Ctrl-C above all: the status must not stay on the screen.
             self.progress.rest()
+            ends_run = (KeyboardInterrupt, SystemExit, OrtbenchError, pytest.exit.Exception)
+            if self.started and not isinstance(error, ends_run):
+                self.engine.give_up(planned, class_and_line(error))
             raise
 
     def side_of(self, result: CaseResult) -> MetricSide:

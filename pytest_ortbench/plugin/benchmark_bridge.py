@@ -250,7 +250,7 @@ def _join(item: pytest.Item, names: list[str]) -> None:
 def pytest_itemcollected(item: pytest.Item) -> None:
     """Set our timer on the tests that have both fixtures; keep what their own marker says."""
     names = getattr(item, "fixturenames", [])
-    if "ortbench" not in names:
+    if "ortbench" not in names or not _takes_theirs(item):
         return
     _join(item, names)
     if "benchmark" not in names:
@@ -261,6 +261,18 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     # A case that gives no number has nothing to replay, and its message says why.
     unused = "ignore:Benchmark fixture was not used at all"
     item.add_marker(pytest.mark.filterwarnings(unused))
+
+
+def _takes_theirs(item: pytest.Item) -> bool:
+    """Whether a test gets pytest-benchmark's fixture, as it is or through others of its name."""
+    for definition in reversed(
+        item.session._fixturemanager.getfixturedefs("benchmark", item) or ()
+    ):
+        if definition.func.__module__.startswith("pytest_benchmark"):
+            return True
+        if "benchmark" not in definition.argnames:
+            return False
+    return False
 
 
 @pytest.hookimpl(wrapper=True)
@@ -274,7 +286,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
 
 def _replay_case(item: pytest.Item) -> None:
     arguments = getattr(item, "funcargs", {})
-    if "ortbench" not in arguments or "benchmark" not in arguments:
+    if "ortbench" not in arguments or "benchmark" not in arguments or not _takes_theirs(item):
         return
     known = known_numbers(item)
     if known is not None and known[0].status == "measured":
@@ -348,8 +360,16 @@ _Params = ParamSpec("_Params")
 def register_stand_in(config: pytest.Config) -> None:
     """Offer the fixture where nobody else does: the shipped latency suite takes it statically."""
     plugins = config.pluginmanager
-    if not any(hasattr(plugin, "benchmark") for plugin in plugins.get_plugins()):
+    if not any(map(_offers_fixture, plugins.get_plugins())):
         plugins.register(_StandIn(), "ortbench-benchmark-stand-in")
+
+
+def _offers_fixture(plugin: object) -> bool:
+    """Whether a plugin has the fixture, under the name of its function or another one."""
+    kind = type(_StandIn.benchmark)
+    held = vars(plugin).values() if hasattr(plugin, "__dict__") else ()
+    named = (value.name for value in held if isinstance(value, kind))
+    return hasattr(plugin, "benchmark") or "benchmark" in named
 
 
 class _StandIn:

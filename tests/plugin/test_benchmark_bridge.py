@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import statistics
+import textwrap
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -327,3 +328,61 @@ def test_somebody_elses_benchmark_fixture_is_not_replaced(
     )
     pytester.syspathinsert()
     run("-p", "no:benchmark", "-p", "other_plugin").assert_outcomes(passed=1)
+
+
+FOREIGN = """
+    class Theirs:  # has nothing of pytest-benchmark's
+        def __call__(self, function):
+            return function()
+"""
+
+
+@pytest.mark.parametrize(
+    ("fixture", "rows"),
+    [
+        ("@pytest.fixture\ndef benchmark():\n    return Theirs()\n", 0),
+        ("@pytest.fixture(name='benchmark')\ndef timed(ortbench):\n    return Theirs()\n", 0),
+        ("@pytest.fixture\ndef benchmark(benchmark):\n    return benchmark\n", 2),
+    ],
+    ids=["function", "by name", "around pytest-benchmark's"],
+)
+def test_somebody_elses_fixture_gets_neither_timer_nor_replay(
+    run: Run, pytester: pytest.Pytester, fixture: str, rows: int
+) -> None:
+    theirs = textwrap.dedent(FOREIGN)
+    if not rows:  # as a plugin does that offers the fixture itself
+        pytester.makeconftest(
+            CONFTEST
+            + """
+    def pytest_sessionstart(session):
+        plugins = session.config.pluginmanager
+        plugins.unregister(plugins.get_plugin("benchmark"))
+        """
+        )
+    (pytester.path / "test_suite.py").write_text(
+        f"import pytest\n{theirs}\n{fixture}\n"
+        "def test_latency(ortbench, benchmark, request):\n"
+        "    ortbench()\n"
+        "    marker = request.node.get_closest_marker('benchmark')\n"
+        f"    assert (marker is None) == {rows == 0}\n"
+    )
+    run("--benchmark-json=out.json").assert_outcomes(passed=2)
+    if rows:
+        assert len(_rows(pytester.path / "out.json")) == rows
+
+
+def test_a_plugins_fixture_of_another_function_name_is_not_hidden(
+    run: Run, pytester: pytest.Pytester
+) -> None:
+    pytester.makepyfile(
+        other_plugin="""
+            import pytest
+
+            @pytest.fixture(name="benchmark")
+            def timed():
+                return "theirs"
+        """,
+        test_suite="def test_it(ortbench, benchmark): assert benchmark == 'theirs'",
+    )
+    pytester.syspathinsert()
+    run("-p", "no:benchmark", "-p", "other_plugin").assert_outcomes(passed=2)

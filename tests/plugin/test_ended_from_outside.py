@@ -1,0 +1,98 @@
+"""What another plugin ends in the middle, a time limit above all, is begun once a case."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from pytest_ortbench.core.errors import UsageError
+from pytest_ortbench.engine import engine
+from pytest_ortbench.plugin.bench import Bench
+
+from .conftest import QUICK
+
+DOCUMENT = ("--ort-no-results", "--ort-json=run.json")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        pytest.fail.Exception("Timeout (>3.0s)"),
+        TimeoutError("too slow"),
+        asyncio.CancelledError("cancelled"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_a_case_is_not_begun_again(
+    pytester: pytest.Pytester,
+    model_file: Callable[..., Path],
+    monkeypatch: pytest.MonkeyPatch,
+    error: BaseException,
+) -> None:
+    begun: list[object] = []
+
+    def ended(*arguments: object) -> None:
+        begun.append(arguments)
+        raise error
+
+    monkeypatch.setattr(engine, "measure", ended)
+    model_file()
+    chosen = "test_latency or test_memory or test_accuracy"
+    result = pytester.runpytest("mlp.onnx", "-k", chosen, *QUICK, *DOCUMENT)
+    result.assert_outcomes(failed=3)
+    assert len(begun) == 1
+    (entry,) = json.loads((pytester.path / "run.json").read_text())["cases"]
+    assert (entry["status"], entry["failure"]["phase"]) == ("error", "measure")
+    assert str(error) in entry["failure"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("error", "kept"),
+    [
+        (KeyboardInterrupt(), 0),
+        (SystemExit(), 0),
+        (pytest.exit.Exception("enough"), 0),
+        (UsageError("a wrong option"), 0),
+        (pytest.fail.Exception("Timeout (>3.0s)"), 1),
+        (OSError("no such thing"), 1),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_ends_the_run_is_no_failure_of_the_case(error: BaseException, kept: int) -> None:
+    reasons: list[str] = []
+
+    def interrupted(*_: object) -> None:
+        raise error
+
+    bench = object.__new__(Bench)
+    bench.config = SimpleNamespace()  # type: ignore[assignment]
+    vars(bench)["progress"] = SimpleNamespace(rest=lambda: None)
+    vars(bench)["engine"] = SimpleNamespace(
+        result=interrupted, give_up=lambda _, reason: reasons.append(reason)
+    )
+    with pytest.raises(type(error)):
+        bench.result(SimpleNamespace())  # type: ignore[arg-type]
+    assert len(reasons) == kept
+
+
+def test_a_pass_is_not_begun_again(
+    pytester: pytest.Pytester, model_file: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[object] = []
+
+    def ended(*arguments: object) -> None:
+        begun.append(arguments)
+        raise TimeoutError("too slow")
+
+    monkeypatch.setattr(engine, "carry_out", ended)
+    model_file()
+    chosen = "test_latency or test_memory"
+    pytester.runpytest("mlp.onnx", "-k", chosen, *QUICK, *DOCUMENT, "--ort-startup")
+    assert len(begun) == 1
+    (entry,) = json.loads((pytester.path / "run.json").read_text())["cases"]
+    assert entry["status"] == "measured"
