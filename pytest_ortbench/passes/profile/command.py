@@ -164,32 +164,32 @@ def command(
     return ExitCode.FINE if any(shown) else ExitCode.NOTHING
 
 
-def _stored(what: str, run: str, results: Path) -> Case | None:
+def _stored(named: str, run: str, results: Path) -> Case | None:
     """The case that an id means; ``None`` for what looks like a model.
 
     Raises:
         UsageError: for what can only be the id of a case, and the run lacks it or can't be read.
     """
-    if what.startswith(SCHEMES) or "/" not in what or Path(what).exists():
+    if named.startswith(SCHEMES) or "/" not in named or Path(named).exists():
         return None
     try:
         cases = {result.case.case_id: result.case for result in load_run(run, results).cases}
     except (UsageError, DocumentError):
-        if _is_case_id(what):
+        if _is_case_id(named):
             raise
         return None
-    case = cases.get(what)
-    if case is None and _is_case_id(what):
+    case = cases.get(named)
+    if case is None and _is_case_id(named):
         raise UsageError(
-            f"the run {run} has no case {what!r}",
-            hint=did_you_mean(what, cases, "Name another run with --run, or the model"),
+            f"the run {run} has no case {named!r}",
+            hint=did_you_mean(named, cases, "Name another run with --run, or the model"),
         )
     return case
 
 
-def _is_case_id(what: str) -> bool:
+def _is_case_id(text: str) -> bool:
     """Whether it is built as ``model/precision/provider/b1``, and is no path to a model file."""
-    return what.count("/") >= 3 and not what.startswith((".", "/", "~")) and not Path(what).suffix
+    return text.count("/") >= 3 and not text.startswith((".", "/", "~")) and not Path(text).suffix
 
 
 def _planned_again(stored: Case, given: TrustedOptions, session: Session) -> list[Planned]:

@@ -12,7 +12,7 @@ from pytest_ortbench.passes.soak.facts import Soak
 def _soak(soak: Soak) -> Iterator[tuple[str, str]]:
     if len(soak.at) != len(soak.resident_bytes):
         yield "resident_bytes", "must have an entry for each of at"
-    if any(one > other for one, other in pairwise(soak.at)):
+    if any(earlier > other for earlier, other in pairwise(soak.at)):
         yield "at", "must be in ascending order"
 
 

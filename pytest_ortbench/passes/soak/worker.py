@@ -40,7 +40,7 @@ def soak_case(question: SoakFor, measured: MeasuredCase) -> Soak:
         lambda: source.read().now,
         seconds=question.seconds,
         source=source.name,
-        each=1 if question.shapes else case.callers,
+        at_a_time=1 if question.shapes else case.callers,
         shapes=max(1, len(question.shapes)),
     )
 
@@ -57,18 +57,18 @@ def soak(
     *,
     seconds: float,
     source: str,
-    each: int = 1,
+    at_a_time: int = 1,
     shapes: int = 1,
     clock: Callable[[], float] = time.monotonic,
 ) -> Soak:
     """Run inferences for some time and note the resident size.
 
     Args:
-        infer: Runs one inference to its end, or ``each`` side by side.
+        infer: Runs one inference to its end, or ``at_a_time`` side by side.
         resident: Reads the resident size in bytes; ``None`` where it can't be read.
         seconds: How long.
         source: How the size is read.
-        each: Inferences of one call.
+        at_a_time: Inferences of one call.
         shapes: Different shapes that they go through.
         clock: Seconds; a test sets its own time.
     """
@@ -83,7 +83,7 @@ def soak(
     count = 0
     while True:
         infer()
-        done += each
+        done += at_a_time
         now = clock()
         if now < due:
             continue

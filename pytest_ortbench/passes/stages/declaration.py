@@ -20,9 +20,9 @@ _STAGES = {
 
 
 def _stage_metrics() -> Iterator[Metric]:
-    for stage, what in _STAGES.items():
+    for stage, described in _STAGES.items():
         for name, percentile in _STAGE_PERCENTILES.items():
-            text = f"Time of {what}, {percentile}; by the rules of latency (--ort-stages)."
+            text = f"Time of {described}, {percentile}; by the rules of latency (--ort-stages)."
             yield metric(
                 f"{stage}_{name}", f"{stage}_{name}_s", "s", "lower", text, rate="frame_rate"
             )

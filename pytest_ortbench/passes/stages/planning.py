@@ -58,10 +58,10 @@ def parse_stage_files(texts: Iterable[str], *, base: Path, place: str) -> tuple[
     for file in files:
         other = claimed.setdefault(file.pattern, file)
         if other is not file:
-            what = f"the cases that fit {file.pattern!r}" if file.pattern else "every case"
+            cases = f"the cases that fit {file.pattern!r}" if file.pattern else "every case"
             name = Path(file.path).name
             raise UsageError(
-                f"{other.path} and {file.path} both claim {what}, and a case has one file of "
+                f"{other.path} and {file.path} both claim {cases}, and a case has one file of "
                 "stages",
                 place=place,
                 hint=f"Leave one out, or say which cases each is for: PATTERN@{name}",
@@ -100,9 +100,15 @@ def refuse_unused_stages(files: Sequence[StageFile], cases: Sequence[Case], *, p
         UsageError: for the first that fits none, and for a case that two are named for.
     """
     for case in cases:
-        named = [each for each in files if each.pattern and id_fits(case.case_id, each.pattern)]
+        named = [
+            stage_file
+            for stage_file in files
+            if stage_file.pattern and id_fits(case.case_id, stage_file.pattern)
+        ]
         if len(named) > 1:
-            both = " and ".join(f"{each.pattern}@{each.path}" for each in named[:2])
+            both = " and ".join(
+                f"{stage_file.pattern}@{stage_file.path}" for stage_file in named[:2]
+            )
             raise UsageError(
                 f"{both} both claim {case.case_id}, and a case has one file of stages",
                 place=place,

@@ -114,7 +114,9 @@ def _frames(worker: Worker, case: Case, ready: StagesReady, until: float) -> Sta
 
     def samples(times: list[tuple[int, ...]]) -> Samples:
         kept = 0 if keep == 0 else max(1, keep // case.sampling.workers)
-        parts = [_as_block(block, each) for block, each in zip(blocks, times, strict=True)]
+        parts = [
+            _as_block(block, durations) for block, durations in zip(blocks, times, strict=True)
+        ]
         return reduce_blocks(parts, keep=kept, clock_pair_ns=worker.opened.clock_pair_ns)
 
     return StageWorker(

@@ -134,12 +134,12 @@ class UserStages:
         def taken() -> list[Any]:
             return list(itertools.islice(iter(module.frames()), MOST_FRAMES))
 
-        found: list[Any] = call(self._path, "frames()", taken)
-        if not found:
+        frames: list[Any] = call(self._path, "frames()", taken)
+        if not frames:
             raise stage_error(
                 f"frames() of {self._path.name} gave no frame", "Return at least one raw frame"
             )
-        return found
+        return frames
 
     def check(self) -> None:
         """Send every frame through once, and look at what ``preprocess`` makes of it.
@@ -164,23 +164,23 @@ class UserStages:
 
     def _check_feeds(self, number: int, feeds: object) -> None:
         maker = "preprocess" if self._preprocess is not None else "frames"
-        what = f"{maker} of {self._path.name}, frame {number}"
+        place = f"{maker} of {self._path.name}, frame {number}"
         wanted = {spec.name: spec for spec in self._specs}
         if not isinstance(feeds, Mapping):
             raise stage_error(
-                f"{what}: it gave a {type(feeds).__name__}, not the inputs by name",
+                f"{place}: it gave a {type(feeds).__name__}, not the inputs by name",
                 f"Return a dictionary with {', '.join(wanted)}",
             )
         if set(feeds) != set(wanted):
             raise stage_error(
-                f"{what}: it gave {_listed(feeds)}, the model takes {_listed(wanted)}",
+                f"{place}: it gave {_listed(feeds)}, the model takes {_listed(wanted)}",
                 "Return every input of the model by its name, and nothing else",
             )
         for name, spec in wanted.items():
             made, asked = _described(feeds[name]), _asked(spec)
             if asked and made != asked:
                 raise stage_error(
-                    f"{what}: it gave {name} as {made}, the case has {asked}",
+                    f"{place}: it gave {name} as {made}, the case has {asked}",
                     "Return what the case is measured with, or set the case's sizes with "
                     "--ort-dims and --ort-batch-sizes",
                 )
@@ -196,26 +196,26 @@ class UserStages:
         times = [_room(count) for _ in range(4)]
         pre, inference, post, whole = times
         clock = time.perf_counter_ns
-        index, what = 0, ""
+        index, stage = 0, ""
         cpu_before, wall_before = time.process_time_ns(), clock()
         try:
             for index in range(count):
                 frame = frames[index % len(frames)]
-                what = "preprocess"
+                stage = "preprocess"
                 start = clock()
                 feeds = frame if preprocess is None else preprocess(frame)
                 made = clock()
-                what = ""
+                stage = ""
                 values = run(None, feeds)
                 ran = clock()
-                what = "postprocess"
+                stage = "postprocess"
                 if postprocess is not None:
                     postprocess(values, frame)
                 end = clock()
                 pre[index], inference[index] = made - start, ran - made
                 post[index], whole[index] = end - ran, end - start
         except (Exception, SystemExit) as error:
-            raise self.explained(what, index, error) from error
+            raise self.explained(stage, index, error) from error
         wall_ns = clock() - wall_before
         return FrameBlock(
             preprocess_ns=tuple(pre) if preprocess is not None else (),
@@ -246,11 +246,11 @@ class UserStages:
             cpu_ns=cpu_ns,
         )
 
-    def explained(self, what: str, index: int, error: BaseException) -> BaseException:
+    def explained(self, stage: str, index: int, error: BaseException) -> BaseException:
         """An error of the user's code with its place; one of ONNX Runtime's as it is."""
-        if not what:
+        if not stage:
             return error
-        return failed(self._path, f"{what} of frame {index % len(self.frames)}", error)
+        return failed(self._path, f"{stage} of frame {index % len(self.frames)}", error)
 
     def steps(self) -> tuple[Callable[[Any], Any], Callable[[Any], Any], Callable[..., Any]]:
         """The three stages as functions; one that is missing hands on what it gets."""

@@ -102,9 +102,9 @@ def _looks(named: Sequence[str]) -> dict[str, tuple[str, str]]:
 
 def _parts(profile: OperatorProfile, named: Sequence[str]) -> dict[str, float]:
     """Share of each part of a bar. Nodes that ran side by side are scaled to fill it."""
-    found = shares(profile)
-    parts = {op: found.get(op, 0.0) for op in named}
-    parts[OTHERS] = sum(share for op, share in found.items() if op not in parts)
+    time_shares = shares(profile)
+    parts = {op: time_shares.get(op, 0.0) for op in named}
+    parts[OTHERS] = sum(share for op, share in time_shares.items() if op not in parts)
     parts[BETWEEN] = max(0.0, profile.share(profile.between_ns))
     whole = sum(parts.values()) or 1.0
     return {name: share / whole for name, share in parts.items()}
@@ -175,10 +175,10 @@ def _single(entry: Entry) -> Figure:
     """Draw a bar for each operator type of one case, the rest counted in one."""
     profile = profile_of(entry)
     assert profile is not None
-    found = shares(profile)
-    rows = list(found.items())[:SINGLE_TYPES]
+    time_shares = shares(profile)
+    rows = list(time_shares.items())[:SINGLE_TYPES]
     own = len(rows)
-    rest = list(found.items())[SINGLE_TYPES:]
+    rest = list(time_shares.items())[SINGLE_TYPES:]
     if rest:
         rows.append((f"{len(rest)} further types", sum(share for _, share in rest)))
     rows.append((BETWEEN, max(0.0, profile.share(profile.between_ns))))

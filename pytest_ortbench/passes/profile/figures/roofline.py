@@ -213,18 +213,18 @@ def _notes(panels: Sequence[Entry], left_out: int) -> tuple[str, ...]:
         profile.share(sum(operator.time_ns for operator in profile.operators if not operator.macs))
         for profile in profiles
     ]
-    said = [
+    sentences = [
         "Line: peaks of a matrix product and of a pass over memory, measured through the same "
         "provider. Small marks: the slowest nodes.",
         "Bytes are the least that must move; what caches hold comes faster than memory. Operators "
         f"that multiply nothing are not on it: {_range(without)} of a run.",
     ]
     if any(profile.asynchronous for profile in profiles):
-        said.append("Where kernels run on after their node, only the whole run has a rate.")
+        sentences.append("Where kernels run on after their node, only the whole run has a rate.")
     if left_out:
         further = f"{left_out} further case{'s are' if left_out > 1 else ' is'} not shown"
-        said.append(f"Shown: the fastest case of each model first; {further}.")
-    return tuple(said)
+        sentences.append(f"Shown: the fastest case of each model first; {further}.")
+    return tuple(sentences)
 
 
 def _range(values: Sequence[float]) -> str:

@@ -45,12 +45,12 @@ def work_of_nodes(events: Iterable[NodeEvent]) -> dict[Key, Work]:
     Args:
         events: Those of one run, in which no weights were packed.
     """
-    found: dict[Key, Work] = {}
+    works: dict[Key, Work] = {}
     for event in events:
         work = _work_of(event)
-        before = found.get(event.key)
-        found[event.key] = work if before is None else total([before, work])
-    return found
+        before = works.get(event.key)
+        works[event.key] = work if before is None else total([before, work])
+    return works
 
 
 def total(works: Iterable[Work]) -> Work:

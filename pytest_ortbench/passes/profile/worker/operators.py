@@ -128,7 +128,7 @@ def profile_operators(
         profile = setting.profiled(case.session, runs=runs, keep=keep)
         if profile.cut_after is not None:
             return replace(_broken_off(profile.cut_after), trace="" if keep is None else str(keep))
-    found = operator_totals(
+    totals = operator_totals(
         profile,
         plain_ns=plain.durations_ns,
         provider=case.provider.name,
@@ -139,7 +139,7 @@ def profile_operators(
     element = element_of_products(counted.events, work, case.variant.precision)
     unspun = _unspun(case, feeds, threads)
     return replace(
-        found,
+        totals,
         trace="" if keep is None else str(keep),
         peak=peak_of(case, element, threads=threads),
         cpu_ns=plain.cpu_ns,
@@ -307,8 +307,11 @@ def operator_totals(
         plain_ns=round(median(plain_ns)) if plain_ns else 0,
         operators=tuple(
             sorted(
-                (_operator(op, where, found, runs, known) for (op, where), found in totals.items()),
-                key=lambda each: (-each.time_ns, each.op, each.provider),
+                (
+                    _operator(op, where, nodes_of_type, runs, known)
+                    for (op, where), nodes_of_type in totals.items()
+                ),
+                key=lambda operator: (-operator.time_ns, operator.op, operator.provider),
             )
         ),
         nodes=_slowest(nodes, runs, known),
@@ -364,7 +367,7 @@ def _mean_ns(events: Iterable[NodeEvent], runs: int) -> int:
 def _slowest(
     groups: Mapping[Key, Sequence[NodeEvent]], runs: int, work: Mapping[Key, Work]
 ) -> tuple[NodeTime, ...]:
-    found = [
+    node_times = [
         NodeTime(
             name=events[0].name,
             op=events[0].op,
@@ -376,7 +379,7 @@ def _slowest(
         )
         for key, events in groups.items()
     ]
-    return tuple(sorted(found, key=lambda node: (-node.time_ns, node.name))[:_KEPT_NODES])
+    return tuple(sorted(node_times, key=lambda node: (-node.time_ns, node.name))[:_KEPT_NODES])
 
 
 def _shapes(event: NodeEvent) -> str:

@@ -68,13 +68,13 @@ def peak_of(case: Case, element: str, *, threads: int) -> Peak:
     )
     bench = _Bench(case=replace(case, session=config), threads=threads)
     reasons: list[str] = []
-    what = f"product of {element}"
+    name = f"product of {element}"
     macs: list[float] = []
     passed: list[float] = []
-    found = _attempt(lambda: _best_product(bench, element), reasons, what)
-    side = 0 if found is None else found[1]
-    if found is not None:
-        macs.append(found[0])
+    product = _attempt(lambda: _best_product(bench, element), reasons, name)
+    side = 0 if product is None else product[1]
+    if product is not None:
+        macs.append(product[0])
     passed_side = 0
     for trial in range(_TRIALS):
         sides = (passed_side,) if passed_side else bench.pass_sides()
@@ -85,7 +85,7 @@ def peak_of(case: Case, element: str, *, threads: int) -> Peak:
         passed_side = passes[1]
         passed.append(passes[0])
         if side and trial:
-            again = _attempt(lambda: _product_rate(bench, element, side)[0], reasons, what)
+            again = _attempt(lambda: _product_rate(bench, element, side)[0], reasons, name)
             macs += [] if again is None else [again]
     return Peak(
         macs_per_s=max(macs, default=None),
@@ -101,12 +101,12 @@ def peak_of(case: Case, element: str, *, threads: int) -> Peak:
     )
 
 
-def _attempt(measure: Callable[[], _Found], reasons: list[str], what: str) -> _Found | None:
+def _attempt(measure: Callable[[], _Found], reasons: list[str], name: str) -> _Found | None:
     try:
         return measure()
     except Exception as error:  # noqa: BLE001  # native errors have no common base class
         lines = str(error).strip().splitlines()
-        reasons.append(f"{what}: {lines[0] if lines else type(error).__name__}")
+        reasons.append(f"{name}: {lines[0] if lines else type(error).__name__}")
         return None
 
 
