@@ -357,7 +357,8 @@ def test_it(ortbench, number):
     if number == 3 and "STOP" in os.environ:
         pytest.exit("stop")
     changed = number == 2 and "STOP" not in os.environ
-    ortbench.measure(network(scale=9.0 if changed else 1.0))
+    inputs = {"x": np.full((1, 8), number, np.float32)}
+    ortbench.measure(network(scale=9.0 if changed else 1.0), inputs=inputs)
 """
     pytester.makepyfile(builder=BUILDER, test_made=f"from builder import *\n{tests}")
     arguments = [*QUICK, "--ort-results=kept", "--ort-resume"]
