@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 FOLDER = Path(__file__).parent / "reference"
 #: What was recorded of the operator tests of onnx.
 OPERATORS = Path(__file__).parent.parent / "results" / "operators" / "table.json"
+#: What was recorded of changed models, and of a run that was killed again and again.
+MUTATIONS = OPERATORS.parents[1] / "mutations" / "table.json"
+KILLS = OPERATORS.parents[1] / "faults" / "kills.json"
 
 _NOTE = "<!-- Written by docs/generate.py from the code: change it there. -->\n"
 
@@ -426,6 +429,57 @@ def operators_page() -> str:
     return page("Operators", *blocks)
 
 
+def changed_models_page() -> str:
+    """Return the page on what became of changed models, and of a run that was killed."""
+    recorded = json.loads(MUTATIONS.read_text(encoding="utf-8"))
+    kills = json.loads(KILLS.read_text(encoding="utf-8"))
+    versions, bases = recorded["versions"], recorded["outcomes"]
+    forms = ("as it is", "converted")
+    counts = [counted for base in bases.values() for counted in base.values()]
+    statuses = sorted({status for counted in counts for status in counted})
+    rows = [
+        [base, form, *(str(by_form.get(form, {}).get(status, 0)) for status in statuses)]
+        for base, by_form in bases.items()
+        for form in forms
+    ]
+    total = [
+        str(
+            sum(
+                by_form.get(form, {}).get(status, 0) for by_form in bases.values() for form in forms
+            )
+        )
+        for status in statuses
+    ]
+    steps = kills["kills"]
+    stored, lost = steps[-1]["after"], sum(len(step["lost"]) for step in steps)
+    blocks = [
+        f"{recorded['models']:,} models were changed at random by what a part of an ONNX file "
+        "means: nodes dropped, doubled, reordered and made cyclic, operators and attributes out of "
+        "range or of another type, shapes negative and huge, weights of a wrong size, external "
+        "data cut, overlapping or elsewhere, unknown operator sets and domains, recursive "
+        "functions, deep graphs, control and bidirectional characters, bytes cut and flipped "
+        "inside of fields. Each went through `ortbench models inspect`, planning, measuring with "
+        "a reference, and a conversion (in turns fp16, bf16, int8-dynamic, int4, simplified, "
+        f"optimized), with onnx {versions['onnx']} and ONNX Runtime {versions['onnxruntime']} on "
+        "the CPU.",
+        f"Faults: {len(recorded['faults'])}. A fault is a traceback, an end of the host's process, "
+        "a wait without end in it, a failure without a reason of one line, a reason that is an "
+        "exception of Python, a control character on the terminal, and a document that does not "
+        "read back. `crash` and `timeout` are those of a worker: the process of the measured model "
+        "or of a converting tool ended or did not end, and the run went on.",
+        table(("model", "form", *statuses), [*rows, ["**all**", "", *total]]),
+        "Made by `python -m tests.mutations.model_trial RECORD.jsonl`, which can be stopped and "
+        "resumed, and `… --write`. `--seeds=7` does one of them again.",
+        "## A run that is killed",
+        f"A run of {len(kills['wanted'])} cases was ended with `kill -9` {len(steps)} times: every "
+        "other time behind a new case, else at any moment from its start on. Stored cases that "
+        f"were lost: {lost}. The last run took the {stored} that were stored, measured the others, "
+        f"and its document holds each of the {len(kills['cases'])} once. Made by "
+        "`python -m tests.faults.kill_trial --write`.",
+    ]
+    return page("Changed models", *blocks)
+
+
 def _one_cell(text: str) -> str:
     line = " ".join(text.split())
     return line if len(line) <= 160 else line[:159] + "…"
@@ -440,6 +494,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "fixture.md": fixture_page,
     "hooks.md": hooks_page,
     "operators.md": operators_page,
+    "changed-models.md": changed_models_page,
 }
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_ortbench.plugin.bench import Bench, planned_of
+from pytest_ortbench.plugin.expected_time import refuse_endless
 from pytest_ortbench.plugin.judging import AskedLimits, ExpectedOutputs, Judging
 
 if TYPE_CHECKING:
@@ -58,8 +59,8 @@ class Judges:
         """Note the cases of the tests that will run, and what those tests need of them.
 
         Raises:
-            OrtbenchError: for a pattern that fits no case, a margin that can't be resolved, or an
-                option that nothing can come of.
+            OrtbenchError: for a pattern that fits no case, a margin that can't be resolved, an
+                option that nothing can come of, or cases for more than a day.
         """
         bench = self._bench
         bench.collection.refuse_unused_options()
@@ -78,6 +79,7 @@ class Judges:
             bench.note_limits(item, planned, marked, self.asked_limits.of(planned), gated)
         bench.collection.check_cases([entry.case for entry in bench.planned.values()])
         if (bench.planned or more) and not bench.config.option.collectonly:
+            refuse_endless(bench)
             bench.prepare()
         if self.gating is not None and not hasattr(bench.config, "workerinput"):
             self.gating.prepare(items)

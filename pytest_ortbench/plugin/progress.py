@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -101,13 +102,12 @@ class Progress:
 
         Not for what pytest measures: it would stand between its dots.
         """
-        from pytest_ortbench.report.escape import one_line
-
         if self._lines is not None:
             with self._uncaptured():
                 if self._lines._tw.width_of_current_line:
                     self._lines._tw.line()  # behind "collecting ..."
-                self._lines.write_line(f"ortbench: {one_line(text)}")
+                whole = _fitted(text, sys.maxsize, self._lines._tw._file)
+                self._lines.write_line(f"ortbench: {whole}")
 
     def _left(self) -> str:
         if self._each_s is None:

@@ -8,6 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_ortbench.plugin.expected_time import time_words, to_measure
+
 if TYPE_CHECKING:
     import pytest
 
@@ -46,7 +48,10 @@ def collection_lines(bench: Bench, judges: Judges) -> list[str]:
         )
     ]
     refused = [planned for planned in bench.planned.values() if planned.refusal is not None]
-    lines.append(f"ortbench: {_cases(len(bench.planned))}" + _less(len(refused)))
+    time = time_words(to_measure(bench))
+    lines.append(
+        f"ortbench: {_cases(len(bench.planned))}{_less(len(refused))}{f', {time}' if time else ''}"
+    )
     lines += making
     lines += _resume_lines(bench)
     lines += _skip_lines(bench)

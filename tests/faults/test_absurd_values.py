@@ -41,6 +41,16 @@ def test_an_absurd_option_is_refused_in_one_line(tmp_path: Path, option: str, va
     assert option in _line(tmp_path, f"{option}={value}")
 
 
+def test_a_run_of_days_is_refused_in_one_line(tmp_path: Path) -> None:
+    days = ("--ort-time=40000", "--ort-timeout=120000", "--ort-batch-sizes=1,2,3")
+    write_model(tmp_path / "m.onnx")
+    with started(tmp_path, ["m.onnx", "-k", "latency", *BARE, *days]) as run:
+        printed = run.end()
+    assert run.process.returncode == pytest.ExitCode.USAGE_ERROR, printed
+    assert "3 cases would take about 33 h" in printed
+    assert run.results() == []
+
+
 @pytest.mark.parametrize("name", ["ortbench.toml", "models/catalogue.toml"])
 def test_a_file_that_is_nested_too_deeply_is_refused_in_one_line(tmp_path: Path, name: str) -> None:
     (tmp_path / name).parent.mkdir(exist_ok=True)

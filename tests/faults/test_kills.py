@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from .kill_trial import trial
+from .kill_trial import RECORD, trial
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
@@ -18,6 +19,10 @@ from .kill_trial import trial
 )
 def test_nothing_is_lost_and_nothing_is_doubled(tmp_path: Path, kills: int) -> None:
     _assert_owed(trial(tmp_path, kills), kills)
+
+
+def test_the_record_of_twenty_kills_is_what_is_owed() -> None:
+    _assert_owed(json.loads(RECORD.read_text(encoding="utf-8")), 20)
 
 
 def _assert_owed(record: dict[str, Any], kills: int) -> None:

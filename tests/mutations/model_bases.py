@@ -223,7 +223,8 @@ def _shapes() -> ModelProto:
     return _model(
         [node("Shape", ["x"], ["s"]), node("Gather", ["s", "i0"], ["n"]),
          node("Concat", ["n", "rest"], ["to"], axis=0), node("Reshape", ["x", "to"], ["r"]),
-         node("ConstantOfShape", ["to"], ["z"]), node("Add", ["r", "z"], ["a"]),
+         node("Shape", ["r"], ["full"]),
+         node("ConstantOfShape", ["full"], ["z"]), node("Add", ["r", "z"], ["a"]),
          node("TopK", ["a", "k"], ["y", "idx"], axis=-1),
          node("Slice", ["a", "i0", "k"], ["cut"]), node("Tile", ["cut", "reps"], ["t"])],
         [_value("x", F, ["N", 4, "M"])],

@@ -230,7 +230,8 @@ def _number(table: Mapping[str, object], key: str, place: str) -> float | None:
         return None
     number = _finite(value)
     if number is None or number < 0:
-        raise UsageError(f"{key} is {_written(value)}, not a number from 0", place=place)
+        rule = f"not a number from 0 to {_MOST:g}"
+        raise UsageError(f"{key} is {_written(value)}, {rule}", place=place)
     return number
 
 
