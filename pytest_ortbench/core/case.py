@@ -333,6 +333,13 @@ class Case(_Named):
         )
 
     @property
+    def drawn_beside_files(self) -> tuple[str, ...]:
+        """Names of the inputs that are drawn where others come from a file."""
+        if not any(spec.path for spec in self.inputs):
+            return ()
+        return tuple(spec.name for spec in self.inputs if spec.is_drawn)
+
+    @property
     def callers(self) -> int:
         """Inferences that are in flight at a time, over all sessions."""
         return self.concurrency * self.sessions

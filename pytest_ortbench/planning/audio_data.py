@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import wave
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_ortbench.core.case import InputSpec
+from pytest_ortbench.core.case import InputSpec, PreparationStep
 from pytest_ortbench.core.element_types import NUMPY_NAMES
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.planning.preparation import PLACE, Settings
@@ -46,7 +49,8 @@ class AudioReader:
     def __init__(self, spec: InputSpec, settings: Settings, files: Sequence[Path]) -> None:
         configured = settings.configuration.get("sampling_rate")
         written = settings.metadata.get("sample_rate") or settings.metadata.get("sampling_rate")
-        own = str(_opened(files[0])[0])
+        rates = sorted({_rate_of(file) for file in files})
+        own = str(_rate_of(files[0]))
         self.rate = int(
             _whole(
                 "rate",
@@ -58,6 +62,13 @@ class AudioReader:
                 ),
             )
         )
+        others = [rate for rate in rates if rate != self.rate]
+        if others:
+            _check_resampling(files, self.rate, others)
+            written = ", ".join(map(str, others))
+            settings.steps["resampled"] = PreparationStep(
+                name="resampled", value=f"{written} to {self.rate}", origin="rate of the files"
+            )
         self._shape = spec.shape[1:] if len(spec.shape) > 1 else spec.shape
         is_open = any(
             known.origin == "default" and known.size == spec.shape[-1] for known in spec.resolved
@@ -68,21 +79,19 @@ class AudioReader:
         self._type = "float64" if "double" in spec.type else "float32"
 
     def read(self, path: Path) -> NDArray[Any]:
-        """Read one file: its first samples, and silence where it is shorter.
+        """Read one file at the rate of the input: its first samples, then silence.
 
         Raises:
-            UsageError: if it can't be read, or has another rate.
+            UsageError: if it can't be read.
         """
         import numpy as np
 
         rate, values = _opened(path)
         if rate != self.rate:
-            raise UsageError(
-                f"{str(path)!r} has {rate} samples a second, and the model takes {self.rate}",
-                place="--ort-inputs",
-                hint=f"Convert it (ffmpeg -i {path.name} -ar {self.rate} …), or say "
-                f"{PLACE}=rate={rate} if the model takes that",
-            )
+            from scipy.signal import resample_poly
+
+            shared = math.gcd(rate, self.rate)
+            values = resample_poly(values, self.rate // shared, rate // shared)
         made = np.zeros(self.length, dtype=self._type)
         part = values[: self.length]
         made[: len(part)] = part
@@ -99,30 +108,54 @@ class AudioReader:
         }
 
 
+def _check_resampling(files: Sequence[Path], rate: int, others: Sequence[int]) -> None:
+    """Refuse files of other rates where nothing here can resample them."""
+    if find_spec("scipy") is not None:
+        return
+    path = next(file for file in files if _rate_of(file) in others)
+    raise UsageError(
+        f"{str(path)!r} has {_rate_of(path)} samples a second, and the model takes {rate}",
+        place="--ort-inputs",
+        hint="pip install 'pytest-ortbench[audio]' for resampling, or say "
+        f"{PLACE}=rate={_rate_of(path)} if the model takes that",
+    )
+
+
 def _whole(name: str, text: str) -> int:
     if not text.isdigit() or int(text) < 1:
         raise UsageError(f"{name}={text} is no whole number above 0", place=PLACE)
     return int(text)
 
 
-def _opened(path: Path) -> tuple[int, NDArray[Any]]:
-    """Rate, and the mean of the channels from -1 to 1."""
-    import numpy as np
+def _rate_of(path: Path) -> int:
+    with _wave(path) as stream:
+        return stream.getframerate()
 
+
+@contextmanager
+def _wave(path: Path) -> Iterator[wave.Wave_read]:
     try:
         with wave.open(str(path)) as stream:
-            rate, channels, width = (
-                stream.getframerate(),
-                stream.getnchannels(),
-                stream.getsampwidth(),
-            )
-            raw = stream.readframes(stream.getnframes())
+            yield stream
     except (OSError, EOFError, wave.Error) as error:
         raise UsageError(
             f"{str(path)!r} is no WAV file that can be read ({error})",
             place="--ort-inputs",
             hint="Write it as PCM: ffmpeg -i FILE -c:a pcm_s16le OUT.wav",
         ) from None
+
+
+def _opened(path: Path) -> tuple[int, NDArray[Any]]:
+    """Rate, and the mean of the channels from -1 to 1."""
+    import numpy as np
+
+    with _wave(path) as stream:
+        rate, channels, width = (
+            stream.getframerate(),
+            stream.getnchannels(),
+            stream.getsampwidth(),
+        )
+        raw = stream.readframes(stream.getnframes())
     raw = raw[: len(raw) // (width * channels) * width * channels]
     if width == 1:
         values = (np.frombuffer(raw, np.uint8).astype(np.float64) - 128) / 128

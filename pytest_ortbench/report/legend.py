@@ -233,6 +233,9 @@ def model_line(group: ModelGroup) -> str:
     )
     if steps:
         parts.append(f"real inputs: {', '.join(steps)}")
+    beside = dict.fromkeys(name for case in cases for name in case.drawn_beside_files)
+    if beside:
+        parts.append(f"accuracy with drawn {', '.join(beside)}")
     if all_on_drawn_inputs(group.entries):
         parts.append(f"accuracy on {DRAWN_INPUTS}")
     return one_line(", ".join(parts))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import struct
 import wave
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from PIL import Image
 from pytest_ortbench.core.case import InputSpec, Provider, Runtime
 from pytest_ortbench.core.dataset import Dataset
 from pytest_ortbench.core.errors import UsageError
-from pytest_ortbench.core.model import Model
+from pytest_ortbench.core.model import Model, TensorInfo
 from pytest_ortbench.models.cache import CACHE_VARIABLE
 from pytest_ortbench.planning.feeds import resolve_inputs
 from pytest_ortbench.planning.matrix import Planned, Target, build_plan
@@ -278,7 +279,22 @@ class TestAudio:
         assert fed(made)[0].tolist() == [0, 1 / 128, 2 / 128, 0, 0]
         assert steps(made)["rate"] == ("8000", "rate of the files")
 
-    def test_another_rate_than_the_model_s_is_refused(self, tmp_path: Path) -> None:
+    def test_another_rate_than_the_model_s_is_resampled(self, tmp_path: Path) -> None:
+        (tmp_path / "wav").mkdir()
+        wave_of = np.sin(2 * np.pi * 440 * np.arange(4000) / 8000)
+        with wave.open(str(tmp_path / "wav" / "a.wav"), "wb") as stream:
+            stream.setparams((1, 2, 8000, 0, "NONE", ""))
+            stream.writeframes((wave_of * 32000).astype("<i2").tobytes())
+        (tmp_path / "preprocessor_config.json").write_text('{"sampling_rate": 16000}')
+        made = prepared(model(tmp_path, ["N", 8000]), tmp_path / "wav")
+        again = np.sin(2 * np.pi * 440 * np.arange(8000) / 16000) * 32000 / 2**15
+        assert fed(made)[0][500:7500] == pytest.approx(again[500:7500], abs=5e-3)
+        assert steps(made)["resampled"] == ("8000 to 16000", "rate of the files")
+
+    def test_without_a_library_that_resamples_another_rate_is_refused(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("pytest_ortbench.planning.audio_data.find_spec", lambda _: None)
         tone(tmp_path / "wav" / "a.wav")
         (tmp_path / "preprocessor_config.json").write_text('{"sampling_rate": 16000}')
         with pytest.raises(UsageError, match="8000 samples a second, and the model takes 16000"):
@@ -293,6 +309,20 @@ class TestAudio:
         (tmp_path / "wav" / "b.wav").write_bytes(b"RIFF")
         with pytest.raises(UsageError, match=r"b\.wav' is no WAV file that can be read"):
             prepared(model(tmp_path, ["N", 5]), tmp_path / "wav")
+
+    def test_the_rate_itself_is_fed_to_labelled_sounds_too(self, tmp_path: Path) -> None:
+        tone(tmp_path / "wav" / "a.wav")
+        (tmp_path / "labels.csv").write_text("a.wav,1\n")
+        found = model(tmp_path, ["N", 5])
+        rate = TensorInfo(name="sr", type="tensor(int64)", shape=())
+        made = prepared(
+            replace(found, inputs=(*found.inputs, rate)),
+            tmp_path / "wav",
+            labels=tmp_path / "labels.csv",
+        )
+        assert made.labelled is not None
+        with np.load(made.labelled.path) as stored:
+            assert stored["shared:sr"].tolist() == 8000
 
 
 class TestText:

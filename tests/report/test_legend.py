@@ -230,3 +230,16 @@ def test_outputs_that_are_dictionaries_cost_their_making() -> None:
         "Outputs of forest are dictionaries, one a row (ZipMap): making them from arrays, in "
         "Python, is part of the latency. Converted with zipmap=False they are arrays."
     )
+
+
+def test_inputs_that_are_drawn_beside_real_ones_are_named() -> None:
+    case = factory.make_case()
+    photo = dataclasses.replace(case.inputs[0], name="photo", path="/data/photos.npz")
+    state = dataclasses.replace(case.inputs[0], name="state")
+    fed = dataclasses.replace(case, inputs=(photo, state))
+    assert fed.drawn_beside_files == ("state",)
+    assert case.drawn_beside_files == ()
+    run = factory.make_run([factory.make_result(case=fed)])
+    assert legend.model_line(by_model(shown_run(run).entries)[0]).endswith(
+        "accuracy with drawn state"
+    )

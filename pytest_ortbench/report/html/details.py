@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from statistics import median
 
 from pytest_ortbench.core.accuracy import TRIALS
@@ -32,7 +32,11 @@ def origin(entry: Entry) -> tuple[str, ...]:
         *(
             []
             if result.accuracy is None
-            else _accuracy(result.accuracy, drawn=result.case.draws_inputs)
+            else _accuracy(
+                result.accuracy,
+                drawn=result.case.draws_inputs,
+                beside=result.case.drawn_beside_files,
+            )
         ),
         *(
             fact
@@ -108,11 +112,13 @@ def _placement(placement: Placement) -> list[str]:
     return facts
 
 
-def _accuracy(accuracy: Accuracy, *, drawn: bool) -> list[str]:
+def _accuracy(accuracy: Accuracy, *, drawn: bool, beside: Sequence[str] = ()) -> list[str]:
     if accuracy.reason:
         return [f"accuracy: not compared, {accuracy.reason}"]
     sets = f"{accuracy.samples} input set{'s' if accuracy.samples != 1 else ''}"
     inputs = f" ({DRAWN_INPUTS})" if drawn else ""
+    if beside:
+        inputs = f" (drawn: {', '.join(beside)})"
     facts = [f"accuracy: {sets}{inputs} against {accuracy.reference}"]
     if accuracy.repeatable is False:
         facts.append(f"not repeatable: {accuracy.repeat_note}")
