@@ -61,7 +61,7 @@ class Target:
     refusal: Failure | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Planned:
     """One case of a plan.
 
@@ -76,6 +76,10 @@ class Planned:
     refusal: Failure | None = None
     conversion: Conversion | None = None
     feeding: Feeding | None = None
+
+    def __repr__(self) -> str:
+        """Return its name: reports of other plugins show the parameters of tests."""
+        return "+".join(self.case.key)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,10 +133,8 @@ def build_plan(
         if entry.check_plan:
             entry.load(entry.check_plan)(request, readable)
     points = list(_points(request))
-    check_allowed(
-        [provider for target in targets for provider in target.providers],
-        [point.session for point in points],
-    )
+    providers = [provider for target in targets for provider in target.providers]
+    check_allowed(providers, [point.session for point in points])
     makers = _Makers(recipes=_shipped() if recipes is None else recipes, own=own or {}, data=data)
     left_out = [*skips, *makers.absent(readable, request.precisions)]
     entries: list[Planned] = []
@@ -158,14 +160,12 @@ def with_inputs(planned: Planned, path: Path) -> Planned:
     feed = feeding.from_files(planned.case, path)
     if isinstance(feed, Failure):
         return replace(planned, refusal=feed)
-    case = with_contents(replace(planned.case, inputs=feed))
-    return replace(planned, case=case, refusal=None)
+    return replace(planned, case=with_contents(replace(planned.case, inputs=feed)), refusal=None)
 
 
 def _points(request: PlanRequest) -> Iterator[_Point]:
-    base = apply_session_options(
-        SessionConfig(custom_ops=request.custom_ops), request.session_options
-    )
+    config = SessionConfig(custom_ops=request.custom_ops)
+    base = apply_session_options(config, request.session_options)
     batches: tuple[int | None, ...] = request.batch_sizes or (None,)
     threads: tuple[int | None, ...] = request.threads or (None,)
     levels: tuple[str | None, ...] = request.graph_opts or (None,)

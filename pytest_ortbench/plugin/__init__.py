@@ -25,6 +25,7 @@ from pytest_ortbench.plugin.model_files import (
     how_to_measure,
     is_named,
     is_suite,
+    keep_from_testmon,
     note_passed_over,
     refuse_uncollected,
 )
@@ -276,7 +277,7 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
     fail("", [f"{name}: {text}" for name, problems in named for text in problems])
 
 
-@pytest.hookimpl(wrapper=True)
+@pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
@@ -287,7 +288,9 @@ def pytest_runtest_makereport(
             known = set(item.user_properties)
             properties = _judges_of(bench).properties_of(planned)
             item.user_properties.extend(entry for entry in properties if entry not in known)
-    return (yield)
+    report = yield
+    keep_from_testmon(report)
+    return report
 
 
 @pytest.hookimpl(tryfirst=True)

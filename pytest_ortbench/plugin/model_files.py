@@ -193,6 +193,22 @@ def how_to_measure(folder: str, models: Sequence[Path], config: pytest.Config) -
     )
 
 
+def keep_from_testmon(report: pytest.TestReport) -> None:
+    """Take tests of model files out of what pytest-testmon has put into a report.
+
+    It would read the file of each test as source of Python; and a test that it knows is left out
+    as long as no source changes, whatever became of the model.
+    """
+    lines = getattr(report, "nodes_files_lines", None)
+    if isinstance(lines, dict):
+        for nodeid in [nodeid for nodeid in lines if is_model_file(_path_of(nodeid))]:
+            del lines[nodeid]
+
+
+def _path_of(nodeid: str) -> Path:
+    return Path(nodeid.partition("::")[0])
+
+
 #: Model files that were collected.
 _SEEN = pytest.StashKey[set[Path]]()
 #: Those that were not.

@@ -4,9 +4,12 @@ import shutil
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
+from typing import cast
 
 import pytest
+
+from pytest_ortbench.plugin.model_files import keep_from_testmon
 
 from .conftest import QUICK, told
 
@@ -55,6 +58,9 @@ def test_public_attributes_are_those_of_an_ordinary_test(
     assert ours.function is ours.obj
     assert ours.originalname == "test_latency"
     assert ours.name == f"test_latency[{ours.callspec.id}]"
+    assert {name: repr(value) for name, value in ours.callspec.params.items()} == {
+        "ortbench": "mlp/native/cpu/b1+current"
+    }
     assert ours.path == path
     assert ours.location == ("mlp.onnx", 0, ours.name)
     assert ours.reportinfo() == (path, 0, ours.name)
@@ -73,6 +79,14 @@ def test_the_module_is_the_model_file(pytester: pytest.Pytester, model_file: Mod
     assert ours.__package__ == expected.__package__
     assert ours.__spec__.origin == str(path)
     assert ours.test_latency.__module__ == ours.__name__
+
+
+def test_what_testmon_notes_of_a_report_leaves_model_files_out() -> None:
+    lines = {"nets/B.ONNX::test_latency[b1]": {"nets/B.ONNX": {1}}, "test_x.py::test_it": {}}
+    report = SimpleNamespace(nodes_files_lines=dict(lines))
+    keep_from_testmon(cast("pytest.TestReport", report))
+    assert list(report.nodes_files_lines) == ["test_x.py::test_it"]
+    keep_from_testmon(cast("pytest.TestReport", SimpleNamespace()))
 
 
 CONFTEST = """
